@@ -1,0 +1,112 @@
+"""Rote: redistributions of dense tensors, and parallel FFTs, written as layouts.
+
+An index along a mode is a number with digits. A layout says which digits of which mode belong to which mode of
+the process grid; every other digit is local. A redistribution moves digits; a parallel FFT is a walk: transform
+what is local, move digits, transform again.
+
+    text -> syntax -> Layout -> Distribution (layout on a shape and a grid) -> Plan (steps) -> run on N ranks
+
+>>> import rote
+>>> rows = rote.parse("block[(0),()]").on(shape=(5, 4), grid=rote.Grid((2,)))
+>>> rows.local_shape(0), rows.local_shape(1)
+((3, 4), (2, 4))
+>>> columns = rote.parse("block[(),(0)]").on(shape=(5, 4), grid=rote.Grid((2,)))
+>>> [step.kind for step in rote.compile(rows, columns).steps]
+['alltoall']
+
+Importing Rote starts no MPI and imports neither NumPy, lark nor mpi4py: each name below is fetched when it is
+first used.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from . import compiler as compiler
+    from . import errors as errors
+    from . import fft as fft
+    from . import grammar as grammar
+    from . import layout as layout
+    from . import plot as plot
+    from . import runtime as runtime
+    from . import simulate as simulate
+    from .compiler.compile import compile as compile
+    from .compiler.machine import Machine as Machine
+    from .compiler.plan import Plan as Plan
+    from .errors import CommError as CommError
+    from .errors import LayoutError as LayoutError
+    from .errors import NotationError as NotationError
+    from .errors import PlanError as PlanError
+    from .errors import RoteError as RoteError
+    from .layout.distribution import Distribution as Distribution
+    from .layout.grid import Grid as Grid
+    from .layout.layout import L as L
+    from .layout.layout import Layout as Layout
+    from .layout.layout import Transition as Transition
+    from .layout.layout import block as block
+    from .layout.layout import cyclic as cyclic
+    from .layout.layout import parse as parse
+    from .layout.layout import partial as partial
+    from .layout.layout import root as root
+    from .runtime.local import run as run
+    from .tensor import DistTensor as DistTensor
+
+__version__ = "0.1.0"
+
+# Where each public name lives; the imports above say the same to type checkers.
+_HOME = {
+    "parse": "layout.layout",
+    "L": "layout.layout",
+    "block": "layout.layout",
+    "cyclic": "layout.layout",
+    "partial": "layout.layout",
+    "root": "layout.layout",
+    "Layout": "layout.layout",
+    "Transition": "layout.layout",
+    "Grid": "layout.grid",
+    "Distribution": "layout.distribution",
+    "compile": "compiler.compile",
+    "Plan": "compiler.plan",
+    "Machine": "compiler.machine",
+    "run": "runtime.local",
+    "DistTensor": "tensor",
+    "RoteError": "errors",
+    "NotationError": "errors",
+    "LayoutError": "errors",
+    "PlanError": "errors",
+    "CommError": "errors",
+}
+_SUBMODULES = ("compiler", "errors", "fft", "grammar", "layout", "plot", "runtime", "simulate")
+
+__all__ = sorted((*_HOME, *_SUBMODULES))
+
+# In a checkout grammar/ and fft/ stand beside this folder; installed, they lie in it. Python started in the
+# checkout's root finds this folder before the installed one, so let it find its two neighbours as well.
+_here = os.path.dirname(os.path.abspath(__file__))
+_beside = os.path.dirname(_here)
+if not os.path.isdir(os.path.join(_here, "grammar")) and os.path.isfile(
+    os.path.join(_beside, "grammar", "layout.lark")
+):
+    __path__.append(_beside)
+
+if not TYPE_CHECKING:  # a type checker would take any misspelt name for an attribute
+
+    def __getattr__(name):
+        """Import a public name on first use, and keep it."""
+        from importlib import import_module
+
+        if name in _HOME:
+            value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+        elif name in _SUBMODULES:
+            value = import_module(f"{__name__}.{name}")
+        else:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    """The public names, fetched or not, and what the module already holds."""
+    return sorted({*globals(), *__all__})

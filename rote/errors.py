@@ -1,0 +1,31 @@
+"""The errors that Rote raises, one tree:
+
+RoteError
+├── NotationError (ValueError)    a text is not in the language
+├── LayoutError (ValueError)      a layout does not fit its shape, its grid, or itself
+├── PlanError                     a plan cannot be made, or is not right
+└── CommError (RuntimeError)      ranks cannot talk, or do not agree
+"""
+
+from __future__ import annotations
+
+from .grammar.errors import NotationError, RoteError
+
+__all__ = ["CommError", "LayoutError", "NotationError", "PlanError", "RoteError"]
+
+
+class LayoutError(RoteError, ValueError):
+    """A layout does not fit its shape, its grid, or itself."""
+
+
+class PlanError(RoteError):
+    """A plan cannot be made, or is not right."""
+
+
+class CommError(RoteError, RuntimeError):
+    """Ranks cannot talk to each other, or do not agree."""
+
+
+# Users know them as rote.LayoutError and so on, and so shall tracebacks.
+for _error in (RoteError, NotationError, LayoutError, PlanError, CommError):
+    _error.__module__ = "rote"
