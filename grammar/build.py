@@ -1,0 +1,91 @@
+"""lark: a text that is known to be right -> syntax nodes.
+
+The only file that imports lark. Importing it builds the tables, once, also among threads; so parser.py imports it at
+the first parse.
+"""
+
+from __future__ import annotations
+
+from importlib import resources
+from typing import Any, cast
+
+from lark import Lark, Transformer
+
+from .nodes import BLOCK, CYCLIC, Entry, Fuse, Kind, LayoutSyntax, Name, Op, Tile, TransitionSyntax, ViewItem
+
+# A rule's children, in order; a bracketed part of a rule that is not in the text is None.
+_Items = list[Any]
+
+
+class _Build(Transformer[Any, Any]):
+    """One method per rule of layout.lark, one line each: tokens in, nodes out."""
+
+    def transition(self, items: _Items) -> TransitionSyntax:
+        return TransitionSyntax(*items)
+
+    def layout(self, items: _Items) -> LayoutSyntax:
+        view, default, modes, suffixes = items
+        kind = default or CYCLIC
+        resolved = (tuple(Entry(g, own or kind) for g, own in mode) for mode in modes or ())
+        return LayoutSyntax(tuple(resolved), view, **suffixes)
+
+    def modes(self, items: _Items) -> tuple[Any, ...]:
+        return tuple(items)
+
+    def mode(self, items: _Items) -> tuple[tuple[int, Kind | None], ...]:
+        return tuple(item for item in items if item is not None)
+
+    def entry(self, items: _Items) -> tuple[int, Kind | None]:
+        return items[0], items[1]
+
+    def cyclic(self, items: _Items) -> Kind:
+        return CYCLIC if items[0] is None else Kind("cyclic", (items[0],))
+
+    def block(self, items: _Items) -> Kind:
+        return BLOCK if items[0] is None else Kind("block", tuple(items))
+
+    def suffixes(self, items: _Items) -> dict[str, Any]:
+        return {name: value for item in items for name, value in item.items()}
+
+    def partial(self, items: _Items) -> dict[str, Any]:
+        return {"op": items[0] or "sum", "partial": tuple(items[1:])}
+
+    def rooted(self, items: _Items) -> dict[str, Any]:
+        return {"rooted": tuple(items)}
+
+    def root(self, items: _Items) -> tuple[int, int]:
+        return items[0], items[1] or 0
+
+    def view(self, items: _Items) -> tuple[ViewItem, ...]:
+        return tuple(items)
+
+    def name(self, items: _Items) -> Name:
+        return Name(items[0])
+
+    def group(self, items: _Items) -> Fuse | Tile:
+        sized = any(size is not None for _, size in items)
+        return Tile(tuple(items)) if sized else Fuse(tuple(name for name, _ in items))
+
+    def part(self, items: _Items) -> tuple[str, int | None]:
+        return items[0], items[1]
+
+    def NUMBER(self, token: str) -> int:
+        return int(token)
+
+    def NAME(self, token: str) -> str:
+        return str(token)
+
+    def OP(self, token: str) -> Op:
+        return cast(Op, str(token))
+
+
+LARK = Lark(
+    resources.files(__package__).joinpath("layout.lark").read_text("utf-8"),
+    parser="lalr",
+    transformer=_Build(),
+)
+
+
+def build(text: str) -> LayoutSyntax | TransitionSyntax:
+    """The nodes of a text that check.py has let pass."""
+    return cast(LayoutSyntax | TransitionSyntax, LARK.parse(text))

@@ -1,0 +1,209 @@
+"""The check: a text is a layout, or its first mistake is raised by name.
+
+One walk from left to right over the tokens, from place to place (places.py), with a record of what each side of the
+arrow has used so far. Its time is linear in the text; it knows nothing of lark.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+
+from .errors import NotationError
+from .mistakes import mistake
+from .nodes import MAX_GRID_MODES, MAX_MODES, MAX_NUMBER, MAX_TEXT, OPS
+from .places import BEFORE_BRACKETS, GRID_MODE_PLACES, NEVER, PLACES, TILE_PLACES
+from .tokens import SPACE, Token, scan
+
+_KINDS = ("block", "cyclic")
+
+
+def check(text: str) -> None:
+    """Raises NotationError at the first mistake, from left to right."""
+    if len(text) > MAX_TEXT:
+        raise mistake("text-too-long", text, MAX_TEXT)
+    if not text.strip(SPACE):
+        raise mistake("empty-text", text, 0)
+    tokens = scan(text)
+    place, side, order = "start", _Side(text), None
+    for i, token in enumerate(tokens):
+        after = PLACES[place].then.get(token.type)
+        if after is None:
+            raise _wrong(text, tokens, i, place)
+        if place == "after" and order is not None and token.type == "end" and side.order != order:
+            raise mistake(
+                "order-mismatch", text, side.start, hint=f"order {order} on the left, {side.order} on the right"
+            )
+        if token.type == "->":
+            order, side = side.order, _Side(text, tokens[i + 1].position)
+        else:
+            side.take(place, token, tokens[i + 1] if after != "end" else token)
+        place = after
+
+
+@dataclass(slots=True)
+class _Side:
+    """What one layout of the text has used so far."""
+
+    text: str
+    start: int = 0
+    names: set[str] = field(default_factory=set)
+    grid_modes: set[int] = field(default_factory=set)
+    suffixes: set[str] = field(default_factory=set)
+    viewed: bool = False
+    modes: int = 0  # in the brackets
+    view_modes: int = 0
+    tensor_modes: int = 0  # in the view
+    names_in_group: int = 0
+    free: list[Token] = field(default_factory=list)  # the parts of the group that have no size
+
+    @property
+    def order(self) -> int:
+        """The order of the tensor."""
+        return self.tensor_modes if self.viewed else self.modes
+
+    def take(self, place: str, token: Token, following: Token) -> None:
+        """Count a token that may stand at its place; raise if it may not be there once more."""
+        if token.type == "number":
+            self._number(place, token, following)
+        elif token.type == "word" and place != "plus":
+            self._name(place, token, following)
+        elif place in BEFORE_BRACKETS:
+            self._view_mark(place, token)
+        elif token.type == "(" and place in ("modes", "next mode", "comma"):
+            self.modes += 1
+            if self.modes > MAX_MODES:
+                raise self._error("too-many-modes", token)
+        elif token.type == "]" and self.viewed and self.modes != self.view_modes:
+            raise self._error("view-mismatch", token, f"{self.view_modes} modes, the brackets have {self.modes}")
+        elif place == "after":
+            self._suffix(token)
+        elif token.type == "word" and token.text not in OPS:
+            raise self._error("unknown-operation", token, _nearest(token.text, OPS, "write sum, max, min or prod"))
+
+    def _error(self, name: str, token: Token, hint: str = "") -> NotationError:
+        return mistake(name, self.text, token.position, token.text, hint)
+
+    def _number(self, place: str, token: Token, following: Token) -> None:
+        # by length first: int() of a very long text is slow, and refused by Python
+        if len(token.text) > len(str(MAX_NUMBER)) or int(token.text) >= MAX_NUMBER:
+            raise self._error("number-too-large", token)
+        number = int(token.text)
+        only = place.endswith("sizes") and following.type != ","  # block(0); in a list, a part may be empty
+        if number == 0 and (only or place in TILE_PLACES):
+            raise self._error("zero-tile", token)
+        if place in GRID_MODE_PLACES:
+            if number >= MAX_GRID_MODES:
+                raise self._error("grid-mode-too-large", token)
+            if number in self.grid_modes:
+                raise self._error("repeated-grid-mode", token)
+            self.grid_modes.add(number)
+
+    def _name(self, place: str, token: Token, following: Token) -> None:
+        if token.text in self.names:
+            raise self._error("repeated-name", token)
+        self.names.add(token.text)
+        if len(self.names) > MAX_MODES:
+            raise self._error("too-many-modes", token)
+        if place in ("start", "view"):
+            self.view_modes += 1
+            self.tensor_modes += 1
+        else:
+            self.names_in_group += 1
+            if following.type != "=":
+                self.free.append(token)
+
+    def _view_mark(self, place: str, token: Token) -> None:
+        if token.type == "(" and place in ("start", "view"):
+            self.names_in_group, self.free = 0, []
+        elif token.type == ")" and place.startswith("part"):
+            split = len(self.free) < self.names_in_group
+            if split and len(self.free) > 1:
+                raise self._error("two-free-parts", self.free[1])
+            self.view_modes += self.names_in_group if split else 1
+            self.tensor_modes += 1 if split else self.names_in_group
+        elif token.type == ":":
+            self.viewed = True
+
+    def _suffix(self, token: Token) -> None:
+        if token.type in self.suffixes:
+            cure = "one operation, as in +max(1,2)" if token.type == "+" else "all roots together, as in |(1,2@3)"
+            raise self._error("repeated-suffix", token, f"write {cure}")
+        self.suffixes.add(token.type)
+
+
+def _wrong(text: str, tokens: list[Token], i: int, place: str) -> NotationError:
+    """The mistake that token i is at a place where it may not stand."""
+    token = tokens[i]
+    name = NEVER.get(token.type) or PLACES[place].wrong.get(token.type, PLACES[place].default)
+    if place in BEFORE_BRACKETS and token.type not in NEVER:
+        name, token = _before_brackets(tokens, i, name)
+    if name in ("nested-parentheses", "leading-comma") and place != "modes" and not _balanced(tokens, i):
+        name = "missing-closing-parenthesis"
+    return mistake(name, text, token.position, token.text, _hint(name, token, place))
+
+
+def _before_brackets(tokens: list[Token], i: int, name: str) -> tuple[str, Token]:
+    """Left of the brackets the same token can have several reasons: look ahead for what is not there at all."""
+    start, stop = _side(tokens, i)
+    types = [token.type for token in tokens[start:stop]]
+    if name == "missing-layout":
+        return name, tokens[i]
+    if "[" not in types:
+        return "missing-opening-bracket", tokens[i]
+    before = types[: types.index("[")]
+    if ":" not in before:
+        suspect = _word_before_bracket(tokens, start, start + len(before))
+        if suspect is not None and get_close_matches(suspect.text, _KINDS):
+            return "unknown-kind", suspect
+        if name == "reserved-name":
+            return "missing-colon", tokens[i]
+    return name, tokens[i]
+
+
+def _word_before_bracket(tokens: list[Token], start: int, bracket: int) -> Token | None:
+    """The word just before the bracket, or before the parentheses before it: where a default kind would stand."""
+    j = bracket - 1
+    if j > start and tokens[j].type == ")":
+        while j > start and tokens[j].type != "(":
+            j -= 1
+        j -= 1
+    return tokens[j] if j >= start and tokens[j].type in ("word", "mixed") else None
+
+
+def _side(tokens: list[Token], i: int) -> tuple[int, int]:
+    """From where to where in the tokens the layout around token i extends."""
+    arrows = [j for j, token in enumerate(tokens) if token.type in ("->", "secondarrow", "end")]
+    stop = next(j for j in arrows if j >= i)
+    return max((j + 1 for j in arrows if j < i), default=0), stop
+
+
+def _balanced(tokens: list[Token], i: int) -> bool:
+    """Whether all parentheses up to the next bracket or arrow are closed: then the one at i is one too many."""
+    start, _ = _side(tokens, i)
+    depth = 0
+    for j, token in enumerate(tokens[start:], start):
+        if j > i and token.type in ("[", "]", "->", "secondarrow", "end"):
+            break
+        depth += (token.type == "(") - (token.type == ")")
+    return depth <= 0
+
+
+def _hint(name: str, token: Token, place: str) -> str:
+    if name == "unknown-kind":
+        return _nearest(token.text, _KINDS, "write cyclic, cyclic(4), block, block(4) or block(3,5,2)")
+    if name == "unknown-operation":
+        return _nearest(token.text, OPS, "write sum, max, min or prod")
+    if name == "leading-zero":
+        return token.text.lstrip("0")[:20] or "0"
+    if name == "missing-closing-parenthesis":
+        return token.text if token.text else "the end"
+    return " or ".join(_SAID.get(type_, type_) for type_ in PLACES[place].then)
+
+
+_SAID = {"number": "a number", "word": "a name", "end": "nothing more"}
+
+
+def _nearest(found: str, words: tuple[str, ...], otherwise: str) -> str:
+    near = get_close_matches(found, words, n=1)
+    return f"did you mean {near[0]}?" if near else otherwise

@@ -1,0 +1,57 @@
+"""The root of Rote's errors, and the one that points into a text.
+
+RoteError
+└── NotationError (ValueError)   a text is not a layout: the mistake, a caret under it, the cure
+"""
+
+from __future__ import annotations
+
+_BEFORE, _AFTER = 48, 24  # characters of a long text shown on either side of the caret
+
+
+class RoteError(Exception):
+    """Everything that Rote itself raises."""
+
+
+class NotationError(RoteError, ValueError):
+    """A text that is not a layout or a transition.
+
+    `mistake` is its short name, `text` the whole text, `position` the index in `text` of the character under the
+    caret (``len(text)`` for its end), `rule` what was broken, `cure` what to write instead.
+
+    >>> print(NotationError("bare-grid-mode", "[(0),1]", 5, "grid modes must be in parentheses", "write (0)"))
+    grid modes must be in parentheses
+        [(0),1]
+             ^
+    write (0)
+    """
+
+    def __init__(self, mistake: str, text: str, position: int, rule: str, cure: str) -> None:
+        super().__init__(mistake, text, position, rule, cure)  # the arguments as they are: errors travel by pickle
+        self.mistake = mistake
+        self.text = text
+        self.position = position
+        self.rule = rule
+        self.cure = cure
+
+    def __str__(self) -> str:
+        before, after = _window(self.text, self.position)
+        return f"{self.rule}\n    {before}{after}\n    {' ' * len(before)}^\n{self.cure}"
+
+
+def shown(text: str) -> str:
+    """`text` on one line: what does not print is escaped.
+
+    >>> shown("a\\n\\0")
+    'a\\\\n\\\\x00'
+    """
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def _window(text: str, position: int) -> tuple[str, str]:
+    """What is shown before the caret, and from the caret on."""
+    if len(text) <= _BEFORE + _AFTER:
+        return shown(text[:position]), shown(text[position:])
+    start, stop = max(0, position - _BEFORE), position + _AFTER
+    head, tail = "…" if start else "", "…" if stop < len(text) else ""
+    return head + shown(text[start:position]), shown(text[position:stop]) + tail

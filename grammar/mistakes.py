@@ -1,0 +1,105 @@
+"""Every mistake by name: the rule that it breaks, and the cure.
+
+`{found}` is what stands under the caret; `{hint}` is what check.py knows beyond that.
+"""
+
+from __future__ import annotations
+
+from .errors import NotationError, shown
+from .nodes import MAX_GRID_MODES, MAX_MODES, MAX_TEXT
+
+MISTAKES: dict[str, tuple[str, str]] = {
+    # the text as a whole
+    "empty-text": ("a layout is missing: the text is empty", "write for example [(0),()], or [] for order 0"),
+    "text-too-long": (f"a text has at most {MAX_TEXT} characters", "write a shorter layout"),
+    "unknown-character": (
+        "no text of a layout has the character {found}",
+        "write only ASCII letters, digits, spaces and the marks [ ] ( ) , : = + | @ ->",
+    ),
+    "missing-layout": ("a layout is missing here", "write for example [(0),()], or [] for order 0"),
+    "text-after-layout": (
+        "the layout is complete before {found}",
+        "write nothing after ] but a suffix such as +(1) or |(1), or an arrow -> and a second layout",
+    ),
+    "two-arrows": ("a transition has one arrow", "write A -> B, and a chain as several transitions"),
+    "unknown-arrow": ("{found} is not an arrow", "write A -> B"),
+    "order-mismatch": ("both sides of an arrow describe one tensor: {hint}", "write as many modes on both sides"),
+    "unexpected-mark": ("{found} cannot stand here", "write {hint}"),
+    # brackets and parentheses
+    "missing-opening-bracket": (
+        "the modes of a layout must be in brackets",
+        "write [ before the first mode, as in [(0),()]",
+    ),
+    "missing-closing-bracket": ("the brackets of the modes are not closed", "write ] after the last mode"),
+    "missing-closing-parenthesis": ("a parenthesis is not closed", "write the missing ), at the latest before {hint}"),
+    "unmatched-closing": ("{found} closes nothing", "remove it, or open it further left"),
+    "nested-parentheses": ("parentheses do not nest here", "write one pair only, as in (0,1)"),
+    "nested-brackets": ("brackets do not nest", "write each mode in parentheses, as in [(0),(1)]"),
+    # commas
+    "leading-comma": ("a comma must stand between two things, not before the first", "remove the comma"),
+    "doubled-comma": ("two commas without anything between them", "remove one comma, or write () for a whole mode"),
+    "trailing-comma": ("a comma must stand between two things, not after the last", "remove the comma"),
+    "missing-comma": ("a comma is missing before {found}", "write a comma between the two"),
+    # numbers
+    "negative-number": ("numbers are not negative", "write a number from 0 on, in digits"),
+    "decimal-number": ("numbers are whole", "write digits only, without a point"),
+    "leading-zero": ("a number does not begin with 0", "write {hint}; separate several numbers by commas"),
+    "number-too-large": ("a number must be less than 2**63", "write a smaller number"),
+    "zero-tile": ("a size must be at least 1; only in a list of sizes may one be 0", "write 1 or more"),
+    # modes and grid modes
+    "bare-grid-mode": ("a mode's grid modes must be in parentheses", "write (0) for one grid mode, () for none"),
+    "letter-for-grid-mode": ("a grid mode is a number, not {found}", "write its number, as in (0)"),
+    "missing-grid-mode": ("a kind needs the grid mode that it is for", "write it before the kind, as in (0:block)"),
+    "grid-mode-too-large": (
+        f"grid modes are numbered 0 to {MAX_GRID_MODES - 1}, {{found}} is none",
+        f"write a number less than {MAX_GRID_MODES}",
+    ),
+    "repeated-grid-mode": (
+        "grid mode {found} is already used in this layout",
+        "write each grid mode once, or leave it out here",
+    ),
+    "too-many-modes": (f"a layout has at most {MAX_MODES} modes", "write fewer modes"),
+    # kinds
+    "unknown-kind": ("{found} is not a kind", "{hint}"),
+    "missing-kind": ("a kind is missing after the colon", "write cyclic, cyclic(4), block, block(4) or block(3,5,2)"),
+    "kind-without-colon": ("a colon must stand between a grid mode and its kind", "write : before {found}"),
+    "misplaced-kind": (
+        "a kind stands inside a mode, after its grid mode",
+        "write (0:{found}), or {found}[...] for the kind of all entries",
+    ),
+    "bare-size": ("the sizes of a kind must be in parentheses", "write ({found})"),
+    "missing-size": ("a size is missing here", "write a number"),
+    "letter-for-size": ("a size is a number, not {found}", "write a number"),
+    "too-many-sizes": ("cyclic has one size", "write cyclic(4), or block(3,5,2) for the sizes part by part"),
+    # suffixes
+    "unknown-operation": ("{found} is not an operation", "{hint}"),
+    "empty-suffix": ("a suffix needs at least one grid mode in parentheses", "write for example +(1) or |(1)"),
+    "bare-suffix": ("the grid modes of a suffix must be in parentheses", "write ({found})"),
+    "repeated-suffix": ("each suffix stands at most once in a layout", "{hint}"),
+    "missing-root": ("a root is missing after the @", "write the coordinate that holds the data, as in |(1@2)"),
+    "letter-for-root": ("a root is a number, not {found}", "write the coordinate that holds the data, as in |(1@2)"),
+    # views
+    "missing-colon": ("a colon must stand between the view and the layout", "write : before {found}"),
+    "reserved-name": (
+        "block and cyclic are kinds, not names",
+        "write another name; a default kind stands just before [",
+    ),
+    "number-for-name": ("a name in a view begins with a letter or _, unlike {found}", "write for example a or row_1"),
+    "repeated-name": ("the name {found} is already used in this view", "write each name once"),
+    "comma-in-view": ("the names of a view are separated by spaces", "write a space instead of the comma"),
+    "empty-group": ("a group in a view needs names", "write (a b) to read two modes as one, (r s=4) to split one"),
+    "single-name-group": (
+        "a group in a view has at least two names",
+        "write the name without parentheses, (a b) to read two modes as one, or (r s=4) to split one",
+    ),
+    "size-outside-group": ("only the parts of a split mode have sizes", "write them in a group, as in (r s=4)"),
+    "two-free-parts": ("at most one part of a split mode may go without a size", "write {found}= and a size"),
+    "view-mismatch": ("the view has {hint}", "write one mode for each name, group of names and part of a split mode"),
+}
+
+
+def mistake(name: str, text: str, position: int, found: str = "", hint: str = "") -> NotationError:
+    """The error for a mistake at a position of a text."""
+    rule, cure = MISTAKES[name]
+    found = shown(found if len(found) <= 24 else found[:20] + "…")
+    return NotationError(name, text, position, rule.format(found=found, hint=hint), cure.format(found=found, hint=hint))

@@ -1,0 +1,110 @@
+"""The syntax of a layout: frozen, hashable values, canonical at birth, so that equal meaning is an equal node."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+Op: TypeAlias = Literal["sum", "max", "min", "prod"]
+OPS: tuple[Op, ...] = ("sum", "max", "min", "prod")
+
+MAX_TEXT = 10_000  # characters
+MAX_MODES = 64  # modes of a layout, names of a view
+MAX_GRID_MODES = 64  # grid modes are 0 … 63
+MAX_NUMBER = 2**63  # sizes and roots are below
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """How an entry deals out indices.
+
+    ``cyclic`` is ``cyclic(1)``: ``("cyclic", (1,))``; ``cyclic(b)``: ``("cyclic", (b,))``; balanced ``block``:
+    ``("block", ())``; ``block(b)``: ``("block", (b,))``; ``block(3,5,2)``: ``("block", (3, 5, 2))``.
+    """
+
+    name: Literal["cyclic", "block"]
+    sizes: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.name == "cyclic" and not self.sizes:
+            object.__setattr__(self, "sizes", (1,))
+
+
+CYCLIC = Kind("cyclic", (1,))
+BLOCK = Kind("block")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A grid mode that splits a mode, and how: ``0:block``."""
+
+    grid_mode: int
+    kind: Kind = CYCLIC
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A mode of the tensor as it is: ``a``."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fuse:
+    """Two or more modes of the tensor read as one, the rightmost fastest: ``(a b)``."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """One mode of the tensor read as several, the rightmost fastest: ``(r s=4)``.
+
+    A part is its name and its size; at most one part has no size (None) and takes what the others leave.
+    """
+
+    parts: tuple[tuple[str, int | None], ...]
+
+
+ViewItem: TypeAlias = Name | Fuse | Tile
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutSyntax:
+    """A layout as written, defaults resolved.
+
+    `modes`: per mode its entries, in the order of refinement. `view`: how the tensor's modes are read, None when they
+    are read as they are. `op`, `partial`: the value is the op over the grid modes `partial`. `rooted`: pairs of a grid
+    mode and the only coordinate of it that holds data.
+
+    >>> LayoutSyntax(modes=((), ()), view=(Name("a"), Name("b")), op="max", partial=()) == LayoutSyntax(((), ()))
+    True
+    """
+
+    modes: tuple[tuple[Entry, ...], ...]
+    view: tuple[ViewItem, ...] | None = None
+    op: Op = "sum"
+    partial: tuple[int, ...] = ()
+    rooted: tuple[tuple[int, int], ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.view is not None and _says_nothing(self.view):
+            object.__setattr__(self, "view", None)
+        if not self.partial:
+            object.__setattr__(self, "op", "sum")
+        object.__setattr__(self, "partial", tuple(sorted(self.partial)))
+        object.__setattr__(self, "rooted", tuple(sorted(self.rooted)))
+
+
+@dataclass(frozen=True, slots=True)
+class TransitionSyntax:
+    """``source -> target``"""
+
+    source: LayoutSyntax
+    target: LayoutSyntax
+
+
+def _says_nothing(view: tuple[ViewItem, ...]) -> bool:
+    """Whether a view leaves every mode as and where it is: sorted names are the tensor's modes in order."""
+    names = [item.name for item in view if isinstance(item, Name)]
+    return len(names) == len(view) and names == sorted(names)

@@ -1,0 +1,175 @@
+"""The places in a text: what may stand there, and what each wrong thing that stands there is called.
+
+The language nests to a fixed depth, so finitely many places describe it. A place is named after what was read last
+(``entry``: a grid mode in a mode) or after what has just been opened (``mode``: after the ``(`` of a mode).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+
+class Place(NamedTuple):
+    """`then`: what may stand here, and the place after it. Anything else is a mistake: `wrong`, or else `default`."""
+
+    then: Mapping[str, str]
+    wrong: Mapping[str, str]
+    default: str
+
+
+def _kinds(value: str) -> dict[str, str]:
+    return {"block": value, "cyclic": value}
+
+
+def _words(value: str) -> dict[str, str]:
+    return {"word": value, "mixed": value, **_kinds(value)}
+
+
+_PARENTHESES = {"(": "nested-parentheses", "=": "unexpected-mark", "@": "unexpected-mark", ":": "unexpected-mark"}
+
+
+def _inside(then: Mapping[str, str], wrong: Mapping[str, str]) -> Place:
+    """A place inside parentheses: whatever ends a larger thing says that the `)` is missing."""
+    return Place(then, {**_PARENTHESES, **wrong}, "missing-closing-parenthesis")
+
+
+def _first(then: Mapping[str, str], word: str, empty: str) -> Place:
+    """Just after a `(` that something must follow."""
+    return _inside(then, {",": "leading-comma", ")": empty, **_words(word)})
+
+
+def _more(then: Mapping[str, str], word: str) -> Place:
+    """After the comma of a list in parentheses."""
+    return _inside(then, {",": "doubled-comma", ")": "trailing-comma", **_words(word)})
+
+
+def _done(then: Mapping[str, str], **wrong: str) -> Place:
+    """After a member of a list in parentheses."""
+    return _inside(then, {"number": "missing-comma", **_words("missing-comma"), **wrong})
+
+
+def _sizes(of: str, end: str) -> dict[str, Place]:
+    """The sizes in parentheses after ``block`` and after ``cyclic``; `of` tells those of a default kind apart."""
+    listed = {",": of + "next size", ")": end}
+    one = dict.fromkeys((",", "number"), "too-many-sizes")
+    return {
+        of + "sizes": _first({"number": of + "size"}, "letter-for-size", "missing-size"),
+        of + "size": _done(listed),
+        of + "next size": _more({"number": of + "size"}, "letter-for-size"),
+        of + "tile": _first({"number": of + "tile size"}, "letter-for-size", "missing-size"),
+        of + "tile size": _inside({")": end}, {**_words("missing-comma"), **one}),
+    }
+
+
+def _outside(then: Mapping[str, str], *wrong: Mapping[str, str]) -> Place:
+    """A place before the brackets and outside parentheses."""
+    merged = {")": "unmatched-closing", "]": "unmatched-closing"}
+    for more in wrong:
+        merged |= more
+    return Place(then, merged, "unexpected-mark")
+
+
+_NO_LAYOUT = dict.fromkeys(("->", "end", "+", "|"), "missing-layout")
+_NO_NAME = {"number": "number-for-name", "mixed": "number-for-name", **_kinds("reserved-name")}
+_NO_KIND = dict.fromkeys(("word", "mixed", "number"), "unknown-kind")
+_KIND_AS_NAME = dict.fromkeys((":", "word", "block", "cyclic"), "reserved-name")
+_BARE_SIZE = {"number": "bare-size"}
+
+# From the start to the opening bracket: the view, then the default kind.
+_BEGIN = {"(": "group", "word": "view"}
+_DEFAULT = {"block": "default block", "cyclic": "default cyclic", "[": "modes"}
+_PART = {"word": "part", "=": "part size", ")": "view"}
+_IN_GROUP = {**_NO_NAME, ",": "comma-in-view", ":": "missing-closing-parenthesis"}
+_NO_SIZE = {**_words("letter-for-size"), ")": "missing-size", ":": "missing-size"}
+
+BEFORE_BRACKETS: dict[str, Place] = {
+    "start": _outside({**_BEGIN, **_DEFAULT}, _NO_NAME, _NO_LAYOUT),
+    "view": _outside(
+        {**_BEGIN, ":": "layout"}, _NO_NAME, {",": "comma-in-view", "[": "missing-colon", "=": "size-outside-group"}
+    ),
+    "group": _inside({"word": "only part"}, {**_IN_GROUP, ")": "empty-group"}),
+    "only part": _inside({"word": "part", "=": "only size"}, {**_IN_GROUP, ")": "single-name-group"}),
+    "only size": _inside({"number": "only sized"}, _NO_SIZE),
+    "only sized": _inside({"word": "part"}, {**_IN_GROUP, ")": "single-name-group"}),
+    "part": _inside(_PART, _IN_GROUP),
+    "part size": _inside({"number": "part sized"}, _NO_SIZE),
+    "part sized": _inside({"word": "part", ")": "view"}, _IN_GROUP),
+    "layout": _outside(_DEFAULT, _NO_KIND, _NO_LAYOUT),
+    "default block": _outside({"(": "default sizes", "[": "modes"}, _KIND_AS_NAME, _BARE_SIZE),
+    "default cyclic": _outside({"(": "default tile", "[": "modes"}, _KIND_AS_NAME, _BARE_SIZE),
+    **_sizes("default ", end="bracket"),
+    "bracket": _outside({"[": "modes"}, _KIND_AS_NAME),
+}
+
+# In the brackets. Whatever ends a layout says that the `]` is missing.
+_BARE = {
+    "number": "bare-grid-mode",
+    "word": "letter-for-grid-mode",
+    "mixed": "letter-for-grid-mode",
+    **_kinds("misplaced-kind"),
+    ")": "unmatched-closing",
+    **dict.fromkeys(":=@", "unexpected-mark"),
+    "[": "nested-brackets",
+}
+_ENTRY_ENDS = {",": "next entry", ")": "next mode"}
+_NO_GRID_MODE = {":": "missing-grid-mode", **_kinds("missing-grid-mode")}
+_LETTER = {"word": "letter-for-grid-mode", "mixed": "letter-for-grid-mode"}
+
+IN_BRACKETS: dict[str, Place] = {
+    "modes": Place({"(": "mode", "]": "after"}, {**_BARE, ",": "leading-comma"}, "missing-closing-bracket"),
+    "next mode": Place({"(": "mode", ",": "comma", "]": "after"}, _BARE, "missing-closing-bracket"),
+    "comma": Place({"(": "mode"}, {**_BARE, ",": "doubled-comma", "]": "trailing-comma"}, "missing-closing-bracket"),
+    "mode": _inside({"number": "entry", ")": "next mode"}, {",": "leading-comma", **_LETTER, **_NO_GRID_MODE}),
+    "entry": _done({":": "kind", **_ENTRY_ENDS}, **_kinds("kind-without-colon")),
+    "next entry": _inside(
+        {"number": "entry"}, {",": "doubled-comma", ")": "trailing-comma", **_LETTER, **_NO_GRID_MODE}
+    ),
+    "kind": Place(
+        {"block": "block", "cyclic": "cyclic"}, {"word": "unknown-kind", "mixed": "unknown-kind"}, "missing-kind"
+    ),
+    "block": _done({"(": "sizes", **_ENTRY_ENDS}, number="bare-size"),
+    "cyclic": _done({"(": "tile", **_ENTRY_ENDS}, number="bare-size"),
+    **_sizes("", end="entry end"),
+    "entry end": _done(_ENTRY_ENDS),
+}
+
+# After the brackets: suffixes, the arrow, the end.
+_SUFFIX_ENDS = {")": "after"}
+
+AFTER_BRACKETS: dict[str, Place] = {
+    "after": Place(
+        {"+": "plus", "|": "bar", "->": "start", "end": "end"},
+        {"]": "unmatched-closing", ")": "unmatched-closing"},
+        "text-after-layout",
+    ),
+    "plus": Place(
+        {"(": "partial", "word": "op"}, {"number": "bare-suffix", **_kinds("unknown-operation")}, "empty-suffix"
+    ),
+    "op": Place({"(": "partial"}, {"number": "bare-suffix"}, "empty-suffix"),
+    "partial": _first({"number": "partial end"}, "letter-for-grid-mode", "empty-suffix"),
+    "partial end": _done({",": "next partial", **_SUFFIX_ENDS}),
+    "next partial": _more({"number": "partial end"}, "letter-for-grid-mode"),
+    "bar": Place({"(": "rooted"}, {"number": "bare-suffix"}, "empty-suffix"),
+    "rooted": _first({"number": "rooted mode"}, "letter-for-grid-mode", "empty-suffix"),
+    "rooted mode": _done({"@": "root", ",": "next rooted", **_SUFFIX_ENDS}),
+    "root": _inside({"number": "rooted end"}, {**_words("letter-for-root"), **dict.fromkeys(",)@:=", "missing-root")}),
+    "rooted end": _done({",": "next rooted", **_SUFFIX_ENDS}),
+    "next rooted": _more({"number": "rooted mode"}, "letter-for-grid-mode"),
+}
+
+PLACES: dict[str, Place] = {**BEFORE_BRACKETS, **IN_BRACKETS, **AFTER_BRACKETS}
+
+# Where a number is a grid mode; where it is a tile, hence at least 1.
+GRID_MODE_PLACES = frozenset({"mode", "next entry", "partial", "next partial", "rooted", "next rooted"})
+TILE_PLACES = frozenset({"only size", "part size", "tile", "default tile"})
+
+# What is wrong wherever it stands.
+NEVER: Mapping[str, str] = {
+    "negative": "negative-number",
+    "decimal": "decimal-number",
+    "leadingzero": "leading-zero",
+    "secondarrow": "two-arrows",
+    "wrongarrow": "unknown-arrow",
+    "junk": "unknown-character",
+}

@@ -1,0 +1,283 @@
+"""The door: what is accepted and refused, in which time, and what is imported for it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from functools import cache
+from importlib import resources
+from itertools import product
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from grammar_texts import join, random_pieces
+from lark import Lark, Tree, UnexpectedInput
+from rote.grammar import NotationError, parse_syntax
+
+# --- check.py and layout.lark are two descriptions of one language --------------------------------------------------
+
+# Mistakes that layout.lark does not know: they are a matter of counts and sizes.
+COUNTS = {
+    *("repeated-grid-mode", "repeated-name", "two-free-parts", "view-mismatch", "order-mismatch", "too-many-modes"),
+    *("grid-mode-too-large", "number-too-large", "zero-tile", "text-too-long"),
+}
+
+
+@cache
+def grammar() -> Lark:
+    """layout.lark alone, as trees."""
+    return Lark(resources.files("rote.grammar").joinpath("layout.lark").read_text("utf-8"), parser="lalr")
+
+
+def tree(text: str) -> Tree[Any] | None:
+    """The tree of a text; None if the grammar refuses it."""
+    try:
+        return grammar().parse(text)
+    except UnexpectedInput:
+        return None
+
+
+def counts_are_right(found: Tree[Any]) -> bool:
+    """The rules on counts, each counted on the tree after the fact."""
+    sides = list(found.find_data("layout"))
+    orders = [order(side) for side in sides]
+    return len(set(orders)) == 1 and None not in orders and all(map(sizes_are_right, sides))
+
+
+def order(layout: Any) -> int | None:
+    """The order of the tensor of a layout; None if its view is wrong."""
+    modes = len(list(layout.find_data("mode")))
+    view = layout.children[0]
+    if view is None:
+        return modes if modes <= 64 else None
+    names = [str(tree.children[0]) for tree in view.find_pred(lambda t: t.data in ("name", "part"))]
+    width = height = 0
+    for item in view.children:
+        parts = [part.children[1] for part in item.children] if item.data == "group" else [None]
+        tile = any(size is not None for size in parts)
+        if tile and parts.count(None) > 1:
+            return None
+        width, height = width + (len(parts) if tile else 1), height + (1 if tile else len(parts))
+    return height if modes == width and len(set(names)) == len(names) <= 64 and modes <= 64 else None
+
+
+def sizes_are_right(layout: Any) -> bool:
+    """Grid modes are below 64 and used once, numbers below 2**63, tiles at least 1."""
+    numbers = [int(token) for token in layout.scan_values(lambda token: token is not None and token.type == "NUMBER")]
+    used = [int(found.children[0]) for found in layout.find_pred(lambda t: t.data in ("entry", "root"))]
+    used += [int(g) for found in layout.find_data("partial") for g in found.children[1:]]
+    tiles = [int(part.children[1]) for part in layout.find_data("part") if part.children[1] is not None]
+    for kind in layout.find_pred(lambda t: t.data in ("cyclic", "block")):
+        sizes = [int(size) for size in kind.children if size is not None]
+        tiles += sizes if len(sizes) == 1 else []
+    return (
+        max(numbers, default=0) < 2**63 and max(used, default=0) < 64 and len(set(used)) == len(used) and 0 not in tiles
+    )
+
+
+def agree(text: str) -> bool:
+    """Whether a text is accepted; asserts that both descriptions say so, for the same reason."""
+    found = tree(text)
+    try:
+        parse_syntax(text)
+    except NotationError as error:
+        assert 0 <= error.position <= len(text), text
+        assert len(str(error).split("\n")) == 4, text
+        if error.mistake in COUNTS:  # the first mistake: what comes after it may be wrong too
+            assert found is None or not counts_are_right(found), text
+        else:
+            assert found is None, text
+        return False
+    assert found is not None and counts_are_right(found), text
+    return True
+
+
+TOKENS = ("[", "]", "(", ")", ",", ":", "=", "+", "|", "@", "->", " ", "0", "1", "x", "block", "cyclic", "max")
+
+
+def test_both_agree_on_all_short_texts() -> None:
+    """Every text of at most three tokens, and every such text in the middle of a layout and of a view."""
+    accepted = 0
+    for length in range(4):
+        for soup in map("".join, product(TOKENS, repeat=length)):
+            accepted += agree(soup) + agree(f"[(0{soup})]") + agree(f"a {soup}: [()()]")
+    assert accepted > 50
+
+
+def test_both_agree_on_texts_with_a_random_change() -> None:
+    """Valid texts with one to three tokens dropped, doubled, replaced or added, anywhere."""
+    random = Random(5)
+    accepted = 0
+    for _ in range(6000):
+        pieces = [piece.text for piece in random_pieces(random)]
+        for _ in range(random.randint(1, 3)):
+            i = random.randrange(len(pieces) + 1)
+            change = random.choice(
+                (pieces[i : i + 1] * 2, [], [random.choice(TOKENS)], [random.choice(TOKENS), *pieces[i : i + 1]])
+            )
+            pieces[i : i + 1] = change
+        accepted += agree(random.choice(("", " ")).join(pieces))
+    assert accepted > 150
+
+
+def test_both_agree_on_noise() -> None:
+    """Random characters, of the alphabet and beyond it."""
+    random = Random(6)
+    alphabet = "[](),:=+|@-> \n01239abcblockyi_.-#\0é²٣\ud800"
+    for _ in range(20_000):
+        agree("".join(random.choices(alphabet, k=random.randint(0, 12))))
+
+
+# --- hostile texts ------------------------------------------------------------------------------------------------
+
+HOSTILE = {
+    "brackets": "[" * 100_000,
+    "parentheses": "(" * 10_000,
+    "pairs": "[" + "()" * 4_999 + "]",
+    "nested": "[" * 5_000 + "]" * 5_000,
+    "nul": "[(0)\0]",
+    "nuls": "\0" * 10_000,
+    "digits of other scripts": "[(٣)]",
+    "superscript": "[(²)]",
+    "full width": "[(\uff10)]",
+    "a huge number": f"[({'9' * 100_000})]",
+    "a long number": f"[({'9' * 9_000})]",
+    "a long size": f"[(0:block({'1' * 9_900}))]",
+    "a long root": f"[]|(0@{'1' * 9_900})",
+    "zeros": f"[({'0' * 9_900})]",
+    "a long word": "a" * 10_000,
+    "a long kind": f"[(0:{'block' * 1_900})]",
+    "equals": "=" * 10_000,
+    "dashes": "-" * 10_000,
+    "points": "[(" + "0" * 9_000 + ".)]",
+    "arrows": "->" * 5_000,
+    "layouts": "[]->" * 2_500,
+    "commas": "[" + "," * 9_998 + "]",
+    "sizes": "[(0:block(" + "1," * 4_900 + "))]",
+    "names": " ".join(f"n{i}" for i in range(1_500)) + ": []",
+    "groups": "(" + "a " * 4_990 + "): []",
+    "late": "block(" + "1," * 4_900 + "1)[(x)]",
+    "white space": " " * 10_000,
+    "surrogate": "[\ud800]",
+    "other spaces": "[(0)\u2003]",
+    "vertical tab": "[(0)\x0b]",
+    "line separator": "[(0)\u2028]",
+    "minus": "[(\u22121)]",
+    "bom": "\ufeff[(0)]",
+}
+
+CLOCK = """
+import sys, time
+sys.set_int_max_str_digits(640)
+import rote.grammar
+text = sys.stdin.buffer.read().decode("utf-8", "surrogatepass")
+start = time.perf_counter()
+try:
+    rote.grammar.parse_syntax(text)
+except rote.grammar.NotationError as error:
+    str(error)
+    print(time.perf_counter() - start)
+"""
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_texts_are_answered_at_once(name: str) -> None:
+    """A NotationError in under 100 ms, and it prints: the best of three, the machine may be busy."""
+    taken = []
+    for _ in range(3):
+        start = time.perf_counter()
+        with pytest.raises(NotationError) as caught:
+            parse_syntax(HOSTILE[name])
+        assert len(str(caught.value)) < 1000
+        taken.append(time.perf_counter() - start)
+    assert min(taken) < 0.1
+
+
+@pytest.mark.parametrize("name", ["brackets", "pairs", "sizes", "late"])
+def test_hostile_texts_are_answered_at_once_at_first(name: str) -> None:
+    """The same in a fresh process, whose first parse it is."""
+    text = HOSTILE[name].encode("utf-8", "surrogatepass")
+    taken = [float(fresh(CLOCK, text)) for _ in range(3)]
+    assert min(taken) < 0.1
+
+
+# --- cost and imports -----------------------------------------------------------------------------------------------
+
+
+def fresh(program: str, text: bytes = b"") -> str:
+    """What a program prints in a fresh process, outside the checkout."""
+    done = subprocess.run([sys.executable, "-c", program], input=text, capture_output=True, cwd="/", timeout=60)
+    assert done.returncode == 0, done.stderr.decode()
+    return done.stdout.decode().strip()
+
+
+def test_a_cached_parse_is_a_look_up() -> None:
+    """Under 2 microseconds, and the same node."""
+    text = "a (r s=4): block[(0),(1:cyclic(4)),()]+max(2)|(3@1)"
+    first, rounds, best = parse_syntax(text), 5_000, 1.0
+    for _ in range(5):
+        start = time.perf_counter()
+        for _ in range(rounds):
+            parse_syntax(text)
+        best = min(best, (time.perf_counter() - start) / rounds)
+    assert parse_syntax(text) is first
+    assert best < 2e-6
+
+
+def test_lark_is_imported_at_the_first_parse() -> None:
+    """Neither the import nor a text that is refused needs lark."""
+    program = """
+import sys
+import rote.grammar
+try:
+    rote.grammar.parse_syntax("[(0),(),1]")
+except ValueError:
+    print("lark" in sys.modules, end=" ")
+rote.grammar.parse_syntax("[(0)]")
+print("lark" in sys.modules)
+"""
+    assert fresh(program) == "False True"
+
+
+def test_first_parse_among_threads() -> None:
+    """Threads that parse first at the same time all get the same answer."""
+    program = """
+from concurrent.futures import ThreadPoolExecutor
+from rote.grammar import parse_syntax
+with ThreadPoolExecutor(8) as pool:
+    print(len(set(pool.map(lambda _: parse_syntax("a (r s=4): [()(0)()]"), range(8)))))
+"""
+    assert fresh(program) == "1"
+
+
+def test_the_folder_is_not_the_package() -> None:
+    """From the root of a checkout `import grammar` finds the folder, and is told the package's name."""
+    root = Path(__file__).resolve().parents[2]
+    program = f"""
+import sys
+sys.path.insert(0, {str(root)!r})
+try:
+    import grammar
+except ImportError as error:
+    print(error)
+"""
+    assert "import rote.grammar" in fresh(program)
+
+
+def test_valid_texts_of_the_longest_kind() -> None:
+    """The limits themselves are accepted."""
+    modes = ",".join(f"({g})" for g in range(64))
+    assert parse_syntax(f"[{modes}]") is parse_syntax(f"[{modes}]")
+    sizes = ",".join("1" * 4_980)
+    assert parse_syntax(f"[(0:block({sizes}))]".ljust(10_000))
+
+
+def test_joined_texts_parse() -> None:
+    """A text does not depend on the white space around it."""
+    random = Random(7)
+    for _ in range(200):
+        text, _ = join(random_pieces(random), random)
+        assert parse_syntax(f"\n {text}\t") == parse_syntax(text)
