@@ -1,0 +1,229 @@
+"""Distributions: a layout on a shape and a grid; who owns what.
+
+Every question is answered from the digits alone: nothing here costs more on 32,768 ranks than on 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import product
+from operator import index as as_int
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import LayoutError
+from ..grammar.nodes import Kind
+from . import kinds
+from .grid import Grid
+from .indexset import EMPTY, IndexSet
+from .layout import Layout
+from .view import Digit, View, to_tensor
+
+__all__ = ["Distribution", "Role", "Split", "distribute"]
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """One entry on a grid: a grid mode, its kind and its number of coordinates."""
+
+    grid_mode: int
+    kind: Kind
+    parts: int
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """What a grid mode does for a distribution: "split", "replicated", "partial" or "rooted" (at a coordinate)."""
+
+    name: str
+    at: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """A layout on a tensor's shape and a grid. Made by `layout.on(shape, grid)`.
+
+    Grid modes of a single coordinate split nothing: `splits` and `role` leave them out.
+
+    Attributes:
+        shape: the tensor's own shape.
+        view_shape: the extents of the view's modes (the same without a view); blocks and indices are those of the view.
+
+    Raises:
+        LayoutError: the order, the grid, a view, a block size or a root does not fit.
+
+    >>> from rote.layout.layout import parse
+    >>> dist = parse("block[(0),(),(1)]").on((8, 9, 10), Grid((2, 3)))
+    >>> dist.local_shape(0), dist.owners((3, 4, 5)), dist.indices(4)[0].tolist()
+    ((4, 9, 4), (1,), [4, 5, 6, 7])
+    """
+
+    layout: Layout
+    shape: tuple[int, ...]
+    grid: Grid
+    view_shape: tuple[int, ...] = field(init=False, compare=False, repr=False)
+    splits: tuple[tuple[Split, ...], ...] = field(init=False, compare=False, repr=False)
+    digits: tuple[tuple[Digit, ...], ...] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        layout, shape, grid = self.layout, self.shape, self.grid
+        if len(shape) != layout.tensor_order:
+            raise LayoutError(f"{layout} is for tensors of order {layout.tensor_order}, but the shape is {shape}")
+        unknown = [g for g in layout.grid_modes if g >= grid.order]
+        if unknown:
+            raise LayoutError(f"{layout} names grid mode {unknown[0]}, but the grid {grid} has order {grid.order}")
+        for g, at in layout.rooted:
+            if at >= grid.shape[g]:
+                raise LayoutError(f"{layout} is rooted at coordinate {at}, but grid mode {g} has {grid.shape[g]}")
+        view = layout.view or View.plain(len(shape))
+        digits = view.digits(shape)
+        splits = tuple(
+            tuple(Split(e.grid_mode, e.kind, grid.shape[e.grid_mode]) for e in mode) for mode in layout.modes
+        )
+        for mode, extent in zip(splits, view.shape(shape), strict=True):
+            _check_mode(mode, extent)
+        object.__setattr__(self, "digits", digits)
+        object.__setattr__(self, "view_shape", view.shape(shape))
+        object.__setattr__(self, "splits", tuple(tuple(s for s in mode if s.parts > 1) for mode in splits))
+
+    @property
+    def order(self) -> int:
+        """The number of modes of a block."""
+        return len(self.view_shape)
+
+    @property
+    def partial(self) -> tuple[int, ...]:
+        """The grid modes over which the value is a reduction of several contributions."""
+        return tuple(g for g in self.layout.partial if self.grid.shape[g] > 1)
+
+    def role(self, grid_mode: int) -> Role:
+        """What a grid mode does here."""
+        if grid_mode in self.partial:
+            return Role("partial")
+        if any(s.grid_mode == grid_mode for mode in self.splits for s in mode):
+            return Role("split")
+        for g, at in self.layout.rooted:
+            if g == grid_mode and self.grid.shape[g] > 1:
+                return Role("rooted", at)
+        return Role("replicated")
+
+    def holds(self, rank: int) -> bool:
+        """Whether a rank may hold data: false outside the root of a rooted layout."""
+        coordinates = self.grid.coordinates(rank)
+        return all(coordinates[g] == at for g, at in self.layout.rooted)
+
+    def index_sets(self, rank: int) -> tuple[IndexSet, ...]:
+        """Per view mode, the set of global indices that a rank holds."""
+        coordinates = self.grid.coordinates(rank)
+        if not self.holds(rank):
+            return (EMPTY,) * self.order
+        return tuple(
+            mode_set(mode, extent, tuple(coordinates[s.grid_mode] for s in mode))
+            for mode, extent in zip(self.splits, self.view_shape, strict=True)
+        )
+
+    def indices(self, rank: int) -> tuple[Ints, ...]:
+        """Per view mode, the global indices that a rank holds, in local order."""
+        return tuple(found.to_array() for found in self.index_sets(rank))
+
+    def tensor_indices(self, rank: int) -> tuple[Ints, ...]:
+        """Per mode of the tensor itself, the global index of a rank's elements; they broadcast to its block's shape.
+
+        Without a view this is an open mesh of `indices`, as `np.ogrid` makes it.
+        """
+        found: list[Ints] = [np.zeros((1,) * self.order, np.int64) for _ in self.shape]
+        for mode, (digits, index) in enumerate(zip(self.digits, self.indices(rank), strict=True)):
+            along = index.reshape([-1 if k == mode else 1 for k in range(self.order)])
+            for m, added in to_tensor(digits, along).items():
+                found[m] = found[m] + added
+        return tuple(found)
+
+    def local_shape(self, rank: int) -> tuple[int, ...]:
+        """The shape of a rank's block; a rank outside the root holds an empty one ((0,) for a tensor of order 0)."""
+        if not self.order and not self.holds(rank):
+            return (0,)
+        return tuple(len(found) for found in self.index_sets(rank))
+
+    def max_local_shape(self) -> tuple[int, ...]:
+        """Per view mode, the largest local extent on any rank."""
+        return tuple(
+            max(_extents(mode, extent), default=0) for mode, extent in zip(self.splits, self.view_shape, strict=True)
+        )
+
+    def locate(self, mode: int, index: Ints) -> tuple[dict[int, Ints], Ints]:
+        """Along one view mode: the coordinate per grid mode that holds each global index, and its local index there."""
+        coordinates: dict[int, Ints] = {}
+        extent: int | Ints = self.view_shape[mode]
+        for s in self.splits[mode]:
+            coordinates[s.grid_mode], index = kinds.split(s.kind, s.parts, extent, index)
+            extent = kinds.extent(s.kind, s.parts, extent, coordinates[s.grid_mode])
+        return coordinates, index
+
+    def owners(self, index: Sequence[int] | int) -> tuple[int, ...]:
+        """The ranks that hold the element at a global index (of the view), ascending; all contributors if partial.
+
+        Raises:
+            LayoutError: the index is outside the tensor.
+        """
+        where = (as_int(index),) if not isinstance(index, Sequence) else tuple(as_int(i) for i in index)
+        if len(where) != self.order or any(not 0 <= i < n for i, n in zip(where, self.view_shape, strict=True)):
+            raise LayoutError(f"{where} is no index of a tensor of shape {self.view_shape}")
+        fixed = dict(self.layout.rooted)
+        for mode, i in enumerate(where):
+            coordinates, _ = self.locate(mode, np.array(i))
+            fixed.update({g: int(c) for g, c in coordinates.items()})
+        choices = [(fixed[g],) if g in fixed else range(p) for g, p in enumerate(self.grid.shape)]
+        return tuple(self.grid.rank(coordinates) for coordinates in product(*choices))
+
+    def __str__(self) -> str:
+        return f"{self.layout} on {self.shape}, grid {self.grid}"
+
+    def __repr__(self) -> str:
+        return f"parse({str(self.layout)!r}).on({self.shape}, {self.grid!r})"
+
+
+def distribute(layout: Layout, shape: Iterable[int] | int, grid: Grid | Iterable[int] | int) -> Distribution:
+    """A layout on a shape and a grid, both given freely: `distribute(layout, (8, 9), (2, 2))`."""
+    try:
+        extents = (as_int(shape),) if not isinstance(shape, Iterable) else tuple(as_int(n) for n in shape)
+    except TypeError:
+        raise LayoutError(f"a shape is made of integers, not {shape!r}") from None
+    if any(n < 0 for n in extents):
+        raise LayoutError(f"the extents of a shape are 0 or more, not {extents}")
+    if not isinstance(grid, Grid):
+        grid = Grid((as_int(grid),) if not isinstance(grid, Iterable) else tuple(grid))
+    return _distribute(layout, extents, grid)
+
+
+@lru_cache(maxsize=4096)
+def _distribute(layout: Layout, shape: tuple[int, ...], grid: Grid) -> Distribution:
+    return Distribution(layout, shape, grid)
+
+
+@lru_cache(maxsize=65536)
+def mode_set(splits: tuple[Split, ...], extent: int, coordinates: tuple[int, ...]) -> IndexSet:
+    """The global indices along one mode that some coordinates hold: refinement is composition of index sets."""
+    found = IndexSet.interval(0, extent)
+    for s, c in zip(splits, coordinates, strict=True):
+        found = found.select(kinds.local_positions(s.kind, s.parts, len(found), c))
+    return found
+
+
+@lru_cache(maxsize=4096)
+def _extents(splits: tuple[Split, ...], extent: int) -> tuple[int, ...]:
+    """The distinct local extents that the coordinates of a mode's splits leave."""
+    found = [extent]
+    for s in splits:
+        found = np.unique([kinds.extent(s.kind, s.parts, n, np.arange(s.parts)) for n in found]).tolist()
+    return tuple(found)
+
+
+def _check_mode(splits: tuple[Split, ...], extent: int) -> None:
+    for depth, s in enumerate(splits):
+        for n in _extents(splits[:depth], extent):
+            kinds.check(s.kind, s.parts, n)

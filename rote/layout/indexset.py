@@ -1,0 +1,218 @@
+"""Sets of indices as algebra: periodic runs of consecutive integers.
+
+Every set that a chain of cyclic, block-cyclic and block splits can leave on a rank is periodic, so it is kept as one
+period and two ends. Its size never depends on the number of ranks, and hardly on the number of elements.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from math import lcm
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["EMPTY", "IndexSet"]
+
+Runs = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IndexSet:
+    """The integers `start + k*period + r` below `stop`, for every k >= 0 and every r with a <= r < b, (a, b) in `runs`.
+
+    `start` is the least element, `stop` is one more than the greatest; the runs are sorted, disjoint, do not touch and
+    lie in [0, period). An interval has period 1. Two sets are equal when they hold the same elements.
+
+    >>> evens = IndexSet(0, 9, 2, ((0, 1),))
+    >>> list(evens), len(evens), 3 in evens
+    ([0, 2, 4, 6, 8], 5, False)
+    >>> list(evens & IndexSet.interval(3, 7)), list(evens - IndexSet.interval(3, 7))
+    ([4, 6], [0, 2, 8])
+    """
+
+    start: int
+    stop: int
+    period: int
+    runs: Runs
+
+    @staticmethod
+    def interval(start: int, stop: int) -> IndexSet:
+        """The integers from `start` up to, not including, `stop`."""
+        return IndexSet(start, stop, 1, ((0, 1),)) if start < stop else EMPTY
+
+    @staticmethod
+    def of_runs(runs: Iterable[tuple[int, int]], period: int, stop: int) -> IndexSet:
+        """The canonical set of sorted, disjoint runs within one period of the first, repeated up to `stop`."""
+        joined: list[list[int]] = []
+        for a, b in runs:
+            if b <= a or a >= stop:
+                continue
+            if joined and joined[-1][1] == a:
+                joined[-1][1] = b
+            else:
+                joined.append([a, b])
+        if not joined:
+            return EMPTY
+        start = joined[0][0]
+        if len(joined) == 1 and (joined[0][1] - start >= period or start + period >= stop):
+            end = stop if joined[0][1] - start >= period else min(joined[0][1], stop)
+            return IndexSet.interval(start, end)
+        relative = tuple((a - start, b - start) for a, b in joined)
+        cycle, offset = divmod(stop - 1 - start, period)
+        at = bisect_right(relative, (offset, period)) - 1
+        last = start + cycle * period + min(offset, relative[at][1] - 1)
+        return IndexSet(start, last + 1, period, relative)
+
+    def __len__(self) -> int:
+        return self.count_below(self.stop)
+
+    def __bool__(self) -> bool:
+        return self.start < self.stop
+
+    def __contains__(self, index: int) -> bool:
+        offset = (index - self.start) % self.period
+        return self.start <= index < self.stop and any(a <= offset < b for a, b in self.runs)
+
+    def __iter__(self) -> Iterator[int]:
+        for a, b in self.unroll(self.stop):
+            yield from range(a, b)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, IndexSet) and len(self) == len(other) == len(self & other)
+
+    def __hash__(self) -> int:
+        return hash((self.start, self.stop, len(self)))
+
+    @property
+    def width(self) -> int:
+        """The number of elements in one period."""
+        return sum(b - a for a, b in self.runs)
+
+    def count_below(self, index: int) -> int:
+        """The number of elements smaller than `index`: the position at which it is, or would be."""
+        if index <= self.start:
+            return 0
+        cycles, offset = divmod(min(index, self.stop) - self.start, self.period)
+        return cycles * self.width + sum(min(b, offset) - a for a, b in self.runs if a < offset)
+
+    def unroll(self, stop: int) -> Iterator[tuple[int, int]]:
+        """The runs below `stop`, one by one; an interval is one run."""
+        stop = min(stop, self.stop)
+        if self.runs == ((0, self.period),):
+            if self.start < stop:
+                yield self.start, stop
+            return
+        base = self.start
+        while base < stop:
+            for a, b in self.runs:
+                if base + a >= stop:
+                    return
+                yield base + a, min(base + b, stop)
+            base += self.period
+
+    def select(self, positions: IndexSet) -> IndexSet:
+        """The elements at some positions: refinement is composition.
+
+        Law: `list(s.select(q)) == [list(s)[i] for i in q if i < len(s)]`.
+        """
+        if not self or not positions:
+            return EMPTY
+        width = self.width
+        common = lcm(width, positions.period)
+        end = min(positions.stop, len(self))
+        period = common // width * self.period
+        first = positions.start
+        picked = self._at(positions.unroll(min(end, first + common)))
+        return IndexSet.of_runs(picked, period, self._element(end - 1) + 1 if end > first else 0)
+
+    def _element(self, position: int) -> int:
+        cycle, left = divmod(position, self.width)
+        for a, b in self.runs:
+            if left < b - a:
+                return self.start + cycle * self.period + a + left
+            left -= b - a
+        raise IndexError(position)
+
+    def _at(self, positions: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+        contiguous = self.runs == ((0, self.period),)
+        for low, high in positions:
+            while low < high:
+                element = self._element(low)
+                if contiguous:
+                    room = high - low
+                else:
+                    offset = (element - self.start) % self.period
+                    room = min(high - low, next(b for a, b in self.runs if a <= offset < b) - offset)
+                yield element, element + room
+                low += room
+
+    def __and__(self, other: IndexSet) -> IndexSet:
+        return self._merge(other, keep=True)
+
+    def __sub__(self, other: IndexSet) -> IndexSet:
+        return self._merge(other, keep=False)
+
+    def _merge(self, other: IndexSet, keep: bool) -> IndexSet:
+        """Intersection (keep what both hold) or difference (keep what only self holds)."""
+        if not other or other.stop <= self.start or other.start >= self.stop:
+            return EMPTY if keep else self
+        low = max(self.start, other.start) if keep else self.start
+        high = min(self.stop, other.stop) if keep else self.stop
+        common = lcm(self.period, other.period)
+        inside = other.start <= low and other.stop >= high
+        period = common if inside else max(common, high - low)
+        window = min(high, low + period)
+        return IndexSet.of_runs(_overlap(self._from(low, window), other._from(low, window), keep), period, high)
+
+    def _from(self, low: int, high: int) -> Iterator[tuple[int, int]]:
+        """The runs clipped to [low, high), without walking over what lies below."""
+        skipped = max(0, low - self.start) // self.period * self.period
+        shifted = IndexSet(self.start + skipped, self.stop, self.period, self.runs)
+        for a, b in shifted.unroll(high):
+            if b > low:
+                yield max(a, low), b
+
+    def to_array(self) -> npt.NDArray[np.int64]:
+        """The elements in ascending order."""
+        if not self:
+            return np.empty(0, np.int64)
+        one = np.concatenate([np.arange(a, b, dtype=np.int64) for a, b in self.runs])
+        cycles = -(-(self.stop - self.start) // self.period)
+        every = (self.start + self.period * np.arange(cycles, dtype=np.int64)[:, None] + one).reshape(-1)
+        return every[: int(np.searchsorted(every, self.stop))]
+
+    def __str__(self) -> str:
+        if not self:
+            return "{}"
+        runs = list(islice(self.unroll(self.stop), 9))
+        shown = ", ".join(str(a) if b == a + 1 else f"{a}..{b - 1}" for a, b in runs[:8])
+        return "{" + shown + (", …}" if len(runs) > 8 else "}")
+
+
+EMPTY = IndexSet(0, 0, 1, ((0, 1),))
+
+
+def _overlap(
+    ours: Iterator[tuple[int, int]], theirs: Iterator[tuple[int, int]], keep: bool
+) -> Iterator[tuple[int, int]]:
+    other = next(theirs, None)
+    for a, b in ours:
+        while other is not None and other[1] <= a:
+            other = next(theirs, None)
+        at = a
+        while other is not None and other[0] < b:
+            low, high = max(at, other[0]), min(b, other[1])
+            if keep:
+                yield low, high
+            elif at < low:
+                yield at, low
+            at = high
+            if other[1] > b:
+                break
+            other = next(theirs, None)
+        if not keep and at < b:
+            yield at, b

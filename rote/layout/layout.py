@@ -1,0 +1,317 @@
+"""Layouts: which digits of which mode belong to which mode of the process grid; no sizes yet.
+
+A layout is written as text, `parse("block[(0),(),(1)]")`, or as a Python expression, `L((0), (), (1), kind="block")`;
+both give equal values that print alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Literal, cast
+
+from ..errors import LayoutError
+from ..grammar.nodes import OPS, Entry, Kind, LayoutSyntax, Op, TransitionSyntax
+from ..grammar.parser import parse_syntax
+from ..grammar.text import unparse
+from .view import View
+
+if TYPE_CHECKING:
+    from .distribution import Distribution
+    from .grid import Grid
+
+__all__ = ["Entry", "L", "Layout", "Partial", "Rooted", "Transition", "as_layout", "block", "cyclic", "parse", "partial", "root"]
+
+Mode = int | Entry | tuple[int | Entry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Partial:
+    """What `+ partial(3)` adds to a layout: the value is a reduction over these grid modes."""
+
+    grid_modes: tuple[int, ...]
+    op: Op
+
+
+@dataclass(frozen=True, slots=True)
+class Rooted:
+    """What `| root(2)` adds to a layout: only coordinate `at` of this grid mode holds data."""
+
+    grid_mode: int
+    at: int
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Layout:
+    """How the modes of a tensor lie on the modes of a grid.
+
+    Attributes:
+        modes: per mode of the view, the entries that refine it, in order.
+        view: how the tensor's modes are read; None when they are read as they are.
+        op: the reduction of a partial layout: "sum", "max", "min" or "prod".
+        partial: the grid modes over which the value is a reduction.
+        rooted: pairs (grid mode, coordinate): only that coordinate holds data.
+
+    Raises:
+        LayoutError: a grid mode is used twice, or the view has another number of modes.
+
+    >>> a = parse("[(0),(),(1)]")
+    >>> a == L((0), (), (1)), str(a.move(0, to=1)), a.drop(1).is_prefix_of(a)
+    (True, '[(),(0),(1)]', True)
+    """
+
+    modes: tuple[tuple[Entry, ...], ...]
+    view: View | None = None
+    op: Op = "sum"
+    partial: tuple[int, ...] = ()
+    rooted: tuple[tuple[int, int], ...] = ()
+
+    def __post_init__(self) -> None:
+        canonical = self.syntax
+        if canonical.view is None:
+            object.__setattr__(self, "view", None)
+        object.__setattr__(self, "op", canonical.op)
+        object.__setattr__(self, "partial", canonical.partial)
+        object.__setattr__(self, "rooted", canonical.rooted)
+        used = self.grid_modes
+        for g in used:
+            if not 0 <= g < 64:
+                raise LayoutError(f"a grid mode is a number from 0 to 63, not {g}")
+            if used.count(g) > 1:
+                raise LayoutError(f"grid mode {g} is used twice in {unparse(self.syntax)}; use each at most once")
+        if any(at < 0 for _, at in self.rooted):
+            raise LayoutError("the coordinate of a root is 0 or more")
+        if self.view is not None and self.view.order != len(self.modes):
+            raise LayoutError(f"the view has {self.view.order} modes, but the layout has {len(self.modes)}")
+
+    @property
+    def order(self) -> int:
+        """The number of modes (those of the view, if there is one)."""
+        return len(self.modes)
+
+    @property
+    def tensor_order(self) -> int:
+        """The number of modes of the tensor itself."""
+        return self.order if self.view is None else self.view.tensor_order
+
+    @property
+    def grid_modes(self) -> tuple[int, ...]:
+        """The grid modes that the layout names, in the order of the text; it is replicated over all others."""
+        return tuple(e.grid_mode for mode in self.modes for e in mode) + self.partial + tuple(g for g, _ in self.rooted)
+
+    @property
+    def syntax(self) -> LayoutSyntax:
+        """The syntax node of the layout's text."""
+        view = None if self.view is None else self.view.items
+        return LayoutSyntax(self.modes, view, self.op, self.partial, self.rooted)
+
+    def on(self, shape: Iterable[int] | int, grid: Grid | Iterable[int] | int) -> Distribution:
+        """The layout on a tensor's shape and a grid.
+
+        >>> parse("block[(0),()]").on((5, 3), (2,)).local_shape(0)
+        (3, 3)
+        """
+        from .distribution import distribute
+
+        return distribute(self, shape, grid)
+
+    def move(self, grid_mode: int, to: int) -> Layout:
+        """The layout in which the entry of `grid_mode` stands last in mode `to`; an all-to-all."""
+        found = [e for mode in self.modes for e in mode if e.grid_mode == grid_mode]
+        if not found:
+            raise LayoutError(f"{self} splits no mode over grid mode {grid_mode}; use .split to add it")
+        return self.drop(grid_mode).split(to, found[0])
+
+    def drop(self, grid_mode: int) -> Layout:
+        """The layout that no longer names `grid_mode`, and so is replicated over it; an all-gather (or all-reduce)."""
+        if grid_mode not in self.grid_modes:
+            raise LayoutError(f"{self} does not name grid mode {grid_mode}")
+        partial = tuple(g for g in self.partial if g != grid_mode)
+        return replace(
+            self,
+            modes=tuple(tuple(e for e in mode if e.grid_mode != grid_mode) for mode in self.modes),
+            op=self.op if partial else "sum",
+            partial=partial,
+            rooted=tuple((g, at) for g, at in self.rooted if g != grid_mode),
+        )
+
+    def split(self, mode: int, entry: int | Entry) -> Layout:
+        """The layout in which `mode` is further split by `entry`, for example `block(0)`; a local slice."""
+        self._check_mode(mode)
+        return self._with_mode(mode, (*self.modes[mode], _entry(entry, _kind("cyclic"))))
+
+    def whole(self, mode: int) -> Layout:
+        """The layout in which `mode` is not split at all."""
+        self._check_mode(mode)
+        return self._with_mode(mode, ())
+
+    def is_prefix_of(self, other: Layout) -> bool:
+        """Whether every entry list is a prefix of the other's: then a rank's block under `other` is part of its own."""
+        return (
+            (self.view, self.partial, self.op, self.order) == (other.view, other.partial, other.op, other.order)
+            and set(self.rooted) <= set(other.rooted)
+            and all(longer[: len(mode)] == mode for mode, longer in zip(self.modes, other.modes, strict=True))
+        )
+
+    def _check_mode(self, mode: int) -> None:
+        if not 0 <= mode < self.order:
+            raise LayoutError(f"{self} has modes 0 to {self.order - 1}, not {mode}")
+
+    def _with_mode(self, mode: int, entries: tuple[Entry, ...]) -> Layout:
+        return replace(self, modes=self.modes[:mode] + (entries,) + self.modes[mode + 1 :])
+
+    def __rshift__(self, target: Layout | str) -> Transition:
+        return Transition(self, as_layout(target))
+
+    def __add__(self, other: Partial) -> Layout:
+        if not isinstance(other, Partial):
+            return NotImplemented
+        if self.partial and self.op != other.op:
+            raise LayoutError(f"a layout is partial under one operation; {self} cannot be {other.op} as well")
+        return replace(self, op=other.op, partial=self.partial + other.grid_modes)
+
+    def __or__(self, other: Rooted) -> Layout:
+        if not isinstance(other, Rooted):
+            return NotImplemented
+        return replace(self, rooted=(*self.rooted, (other.grid_mode, other.at)))
+
+    def __str__(self) -> str:
+        return unparse(self.syntax)
+
+    def __repr__(self) -> str:
+        parts = [_mode_code(mode) for mode in self.modes]
+        if self.view is not None:
+            parts.append(f"view={str(self).split(':', 1)[0]!r}")
+        code = f"L({', '.join(parts)})"
+        if self.partial:
+            op = "" if self.op == "sum" else f", op={self.op!r}"
+            code += f" + partial({', '.join(map(str, self.partial))}{op})"
+        for g, at in self.rooted:
+            code += f" | root({g}, at={at})" if at else f" | root({g})"
+        return code
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Transition:
+    """From one layout to another of the same tensor: `A -> B`, or `a >> b`."""
+
+    source: Layout
+    target: Layout
+
+    def __post_init__(self) -> None:
+        if self.source.tensor_order != self.target.tensor_order:
+            raise LayoutError(
+                f"{self.source} is for tensors of order {self.source.tensor_order}, "
+                f"{self.target} for order {self.target.tensor_order}"
+            )
+
+    def __str__(self) -> str:
+        return f"{self.source} -> {self.target}"
+
+    def __repr__(self) -> str:
+        return f"{self.source!r} >> {self.target!r}"
+
+
+def L(*modes: Mode, kind: str = "cyclic", view: str | None = None) -> Layout:
+    """A layout as a Python expression: per mode a grid mode, an entry, or a tuple of them.
+
+    Args:
+        modes: `()` for a whole mode, `0` or `(0)` for one grid mode, `(0, 1)` for successive refinement; `block(0)` and
+            `cyclic(1, 4)` name a kind of their own.
+        kind: the kind of every entry that names none, as in the text: "cyclic", "cyclic(4)", "block".
+        view: the view prefix, as in the text: "a (r s=4)".
+
+    >>> L((0), (), (1), kind="block")
+    L(block(0), (), block(1))
+    >>> print(L(block(0), (), cyclic(1, 4)) | root(2))
+    block[(0),(),(1:cyclic(4))]|(2)
+    """
+    default = _kind(kind)
+    rows = tuple(tuple(_entry(e, default) for e in (m if isinstance(m, tuple) else (m,))) for m in modes)
+    return Layout(rows, None if view is None else as_layout(f"{view}: [{'()' * len(rows)}]").view)
+
+
+def block(grid_mode: int, *sizes: int) -> Entry:
+    """A block split over a grid mode: balanced, parts of exactly b (`block(0, b)`), or sizes given part by part."""
+    return _sized("block", grid_mode, sizes)
+
+
+def cyclic(grid_mode: int, b: int = 1) -> Entry:
+    """A (block-)cyclic split over a grid mode with tiles of b."""
+    return _sized("cyclic", grid_mode, (b,))
+
+
+def partial(*grid_modes: int, op: Op = "sum") -> Partial:
+    """`layout + partial(3)`: the value is the sum (or "max", "min", "prod") over grid mode 3."""
+    if op not in OPS:
+        raise LayoutError(f"a partial layout reduces by sum, max, min or prod, not {op!r}")
+    return Partial(grid_modes, op)
+
+
+def root(grid_mode: int, at: int = 0) -> Rooted:
+    """`layout | root(2, at=1)`: only coordinate 1 of grid mode 2 holds data."""
+    return Rooted(grid_mode, at)
+
+
+@lru_cache(maxsize=4096)
+def parse(text: str) -> Layout:
+    """The layout that a text says; a text with an arrow, `A -> B`, gives a `Transition`.
+
+    Raises:
+        NotationError: the text is not in the language; the error shows where, and what to write.
+
+    >>> parse("[(0:block),(),(1:cyclic(4))]")
+    L(block(0), (), cyclic(1, 4))
+    >>> parse("[(0),()] -> [(),(0)]")
+    L((0), ()) >> L((), (0))
+    """
+    syntax = parse_syntax(text)
+    if isinstance(syntax, TransitionSyntax):  # typed as a layout, for that is what nearly all texts are
+        return cast(Layout, Transition(_from_syntax(syntax.source), _from_syntax(syntax.target)))
+    return _from_syntax(syntax)
+
+
+def as_layout(value: Layout | str) -> Layout:
+    """A layout, given as such or as text."""
+    found = parse(value) if isinstance(value, str) else value
+    if not isinstance(found, Layout):
+        raise LayoutError(f"one layout is expected here, not {value!r}")
+    return found
+
+
+def _from_syntax(node: LayoutSyntax) -> Layout:
+    view = None if node.view is None else View(node.view)
+    return Layout(node.modes, view, node.op, node.partial, node.rooted)
+
+
+def _sized(name: Literal["block", "cyclic"], grid_mode: int, sizes: tuple[int, ...]) -> Entry:
+    least = 1 if len(sizes) == 1 else 0
+    if any(isinstance(b, bool) or not isinstance(b, int) or b < least for b in sizes):
+        raise LayoutError(f"the sizes of {name} are integers of at least {least}, not {sizes}")
+    return Entry(grid_mode, Kind(name, sizes))
+
+
+def _entry(value: int | Entry, default: Kind) -> Entry:
+    if isinstance(value, Entry):
+        return value
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise LayoutError(f"a mode is split over grid modes, which are numbers; not {value!r}")
+    return Entry(value, default)
+
+
+@lru_cache(maxsize=256)
+def _kind(text: str) -> Kind:
+    return as_layout(f"{text}[(0)]").modes[0][0].kind
+
+
+def _mode_code(mode: tuple[Entry, ...]) -> str:
+    codes = [_entry_code(entry) for entry in mode]
+    return codes[0] if len(codes) == 1 and "(" in codes[0] else f"({', '.join(codes)})"
+
+
+def _entry_code(entry: Entry) -> str:
+    kind = entry.kind
+    if kind == Kind("cyclic", (1,)):
+        return str(entry.grid_mode)
+    return f"{kind.name}({', '.join(map(str, (entry.grid_mode, *kind.sizes)))})"

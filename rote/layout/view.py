@@ -1,0 +1,133 @@
+"""Views: an index is a number with digits, and a view reads the digits of the tensor's modes as modes of its own.
+
+A `Tile` reads one tensor mode as several view modes, a `Fuse` reads several tensor modes as one (rightmost fastest in
+both), a `Name` reads one as it is. Plain and fused names, sorted, name the tensor's modes in order, so `(c a) b` also
+permutes; a tile stands for the tensor mode at its own position.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import LayoutError
+from ..grammar.nodes import Fuse, Name, Tile
+
+__all__ = ["Digit", "View"]
+
+Ints = npt.NDArray[np.int64]
+ViewItem = Name | Fuse | Tile
+
+
+@dataclass(frozen=True, slots=True)
+class Digit:
+    """One digit of a tensor mode's index: `(index // weight) % size`."""
+
+    mode: int
+    weight: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """How a tensor's modes are read as the view's modes.
+
+    >>> view = View((Name("a"), Tile((("r", None), ("s", 4)))))
+    >>> view.shape((3, 12)), view.tensor_order, view.order
+    ((3, 3, 4), 2, 3)
+    """
+
+    items: tuple[ViewItem, ...]
+
+    @staticmethod
+    def plain(order: int) -> View:
+        """The view that changes nothing."""
+        return View(tuple(Name(f"m{m:02}") for m in range(order)))
+
+    @property
+    def order(self) -> int:
+        """The number of view modes."""
+        return sum(len(item.parts) if isinstance(item, Tile) else 1 for item in self.items)
+
+    @property
+    def tensor_order(self) -> int:
+        """The number of modes of the tensor itself."""
+        return sum(len(item.names) if isinstance(item, Fuse) else 1 for item in self.items)
+
+    def tensor_modes(self) -> tuple[tuple[int, ...], ...]:
+        """Per item, the tensor modes that it reads, slowest first."""
+        names: list[str | None] = []
+        for item in self.items:
+            match item:
+                case Name(name):
+                    names.append(name)
+                case Fuse(fused):
+                    names.extend(fused)
+                case Tile():
+                    names.append(None)
+        places = [place for place, name in enumerate(names) if name is not None]
+        number = dict(zip(sorted(name for name in names if name is not None), places, strict=True))
+        modes = iter([place if name is None else number[name] for place, name in enumerate(names)])
+        return tuple(
+            tuple(next(modes) for _ in range(len(item.names) if isinstance(item, Fuse) else 1)) for item in self.items
+        )
+
+    def digits(self, shape: tuple[int, ...]) -> tuple[tuple[Digit, ...], ...]:
+        """Per view mode, the digits that its index is made of, slowest first.
+
+        Raises:
+            LayoutError: a tile does not divide its mode; the text says which extents would.
+        """
+        found: list[tuple[Digit, ...]] = []
+        for item, modes in zip(self.items, self.tensor_modes(), strict=True):
+            if isinstance(item, Tile):
+                found.extend(_tile_digits(item, modes[0], shape[modes[0]]))
+            else:
+                found.append(tuple(Digit(mode, 1, shape[mode]) for mode in modes))
+        return tuple(found)
+
+    def shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """The extents of the view's modes for a tensor of some shape."""
+        return tuple(prod(digit.size for digit in digits) for digits in self.digits(shape))
+
+    def permutation(self) -> tuple[int, ...]:
+        """The tensor's modes in the order in which the view reads them."""
+        return tuple(mode for modes in self.tensor_modes() for mode in modes)
+
+
+def _tile_digits(tile: Tile, mode: int, extent: int) -> list[tuple[Digit, ...]]:
+    known = prod(size for _, size in tile.parts if size is not None)
+    free = any(size is None for _, size in tile.parts)
+    if (free and extent % known) or (not free and extent != known):
+        parts = " ".join(name if size is None else f"{name}={size}" for name, size in tile.parts)
+        below, above = extent // known * known, -(-extent // known) * known
+        would = f"{below} or {above} would" if free else f"{known} would"
+        raise LayoutError(f"tensor mode {mode} has extent {extent}, which ({parts}) does not divide; {would}")
+    weight = known * (extent // known) if free else known
+    result: list[tuple[Digit, ...]] = []
+    for _, size in tile.parts:
+        size = extent // known if size is None else size
+        weight = weight // size if size else 0
+        result.append((Digit(mode, max(weight, 1), size),))
+    return result
+
+
+def to_tensor(digits: tuple[Digit, ...], index: Ints) -> dict[int, Ints]:
+    """What an index of one view mode adds to the index of each tensor mode."""
+    added: dict[int, Ints] = {}
+    for digit in reversed(digits):
+        index, value = np.divmod(index, max(digit.size, 1))
+        added[digit.mode] = added.get(digit.mode, 0) + value * digit.weight
+    return added
+
+
+def from_tensor(digits: tuple[Digit, ...], tensor_index: dict[int, Ints]) -> Ints:
+    """The index along one view mode of elements whose tensor indices are given."""
+    index: Ints = np.zeros((), np.int64)
+    for digit in digits:
+        size = max(digit.size, 1)
+        index = index * size + tensor_index[digit.mode] // digit.weight % size
+    return index
