@@ -1,0 +1,100 @@
+"""Any number of ranks in one process, one after the other: cut an array, run a plan on the blocks, put it together.
+
+>>> import numpy as np
+>>> from rote.compiler.compile import compile
+>>> plan = compile("block[(0),()] -> [(),(0)]", shape=(4, 6), grid=3)
+>>> array = np.arange(24).reshape(4, 6)
+>>> blocks = run(plan, scatter(array, plan.source))
+>>> [block.shape for block in blocks], np.array_equal(gather(blocks, plan.target), array)
+([(4, 2), (4, 2), (4, 2)], True)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from itertools import product
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .compiler.plan import Plan, Step
+from .errors import LayoutError
+from .layout.distribution import Distribution
+from .layout.view import View
+from .runtime.packing import REDUCE, cut, identity, receive_regions, send_regions
+
+__all__ = ["gather", "run", "scatter"]
+
+Array = npt.NDArray[Any]
+
+
+def scatter(array: npt.ArrayLike, dist: Distribution) -> list[Array]:
+    """The block of every rank, by definition.
+
+    Raises:
+        LayoutError: the array has another shape than the distribution.
+    """
+    whole = np.asarray(array)
+    if whole.shape != dist.shape:
+        raise LayoutError(f"the array has shape {whole.shape}, the distribution {dist.shape}")
+    return [cut(whole, dist, rank) for rank in range(dist.grid.size)]
+
+
+def run(plan: Plan, blocks: Sequence[Array]) -> list[Array]:
+    """The blocks after a plan, given those before it.
+
+    Raises:
+        LayoutError: a block has another shape than its rank's in the plan's source.
+    """
+    _check(blocks, plan.source)
+    found = [np.array(block) for block in blocks]
+    for step in plan.steps:
+        found = _run_step(step, found)
+    return found
+
+
+def gather(blocks: Sequence[Array], dist: Distribution) -> Array:
+    """The array that blocks make up, by definition: replicas are read once, contributions are reduced.
+
+    Raises:
+        LayoutError: a block has another shape than its rank's.
+    """
+    _check(blocks, dist)
+    view = dist.layout.view or View.plain(len(dist.shape))
+    whole = np.empty(dist.view_shape, blocks[0].dtype)
+    grid = dist.grid
+    roots = dict(dist.layout.rooted)
+    fixed = [range(p) if dist.role(g).name == "split" else (roots.get(g, 0),) for g, p in enumerate(grid.shape)]
+    for at in product(*fixed):
+        summed = [range(grid.shape[g]) if g in dist.partial else (c,) for g, c in enumerate(at)]
+        parts = [blocks[grid.rank(coordinates)] for coordinates in product(*summed)]
+        indices = dist.indices(grid.rank(at))
+        whole[np.ix_(*indices) if indices else ()] = reduce(REDUCE[dist.layout.op], parts)
+    permutation = view.permutation()
+    permuted = whole.reshape([dist.shape[m] for m in permutation])
+    return np.ascontiguousarray(permuted.transpose(np.argsort(permutation)) if permutation else permuted)
+
+
+def _run_step(step: Step, blocks: list[Array]) -> list[Array]:
+    source, target, dtype = step.before, step.after, blocks[0].dtype
+    ranks = range(source.grid.size)
+    mail = {
+        (rank, region.peer): region.take(blocks[rank])
+        for rank in ranks
+        for region in send_regions(source, target, rank)
+    }
+    found = [np.full(target.local_shape(rank), identity(target.layout.op, dtype)) for rank in ranks]
+    for rank, block in enumerate(found):
+        for region in receive_regions(source, target, rank):
+            region.put(block, mail.pop((region.peer, rank)), source.layout.op)
+    return found
+
+
+def _check(blocks: Sequence[Array], dist: Distribution) -> None:
+    if len(blocks) != dist.grid.size:
+        raise LayoutError(f"grid {dist.grid} has {dist.grid.size} ranks, but there are {len(blocks)} blocks")
+    for rank, block in enumerate(blocks):
+        if block.shape != dist.local_shape(rank):
+            raise LayoutError(f"rank {rank} holds a block of {dist.local_shape(rank)} in {dist}, not {block.shape}")
