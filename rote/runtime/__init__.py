@@ -1,0 +1,12 @@
+"""The process room: communicators (MPI, in-process), agreement of ranks, and the running of bound plans.
+
+The only room with processes, and `mpi.py` the only file that imports mpi4py. Importing the room starts no MPI.
+"""
+
+from __future__ import annotations
+
+from .agree import agreed
+from .comm import Comm, as_comm, world
+from .local import run
+
+__all__ = ["Comm", "agreed", "as_comm", "run", "world"]

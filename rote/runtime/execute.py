@@ -1,0 +1,223 @@
+"""Running a plan on real ranks: bind it to a communicator once, then execute it.
+
+Binding finds this rank's messages, makes the sub-communicators and keeps the buffers; executing is pack, one
+collective per step, unpack. What a rank keeps goes straight from block to block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from ..compiler.plan import LOCAL, Plan, Step
+from ..errors import CommError, LayoutError
+from ..layout.distribution import Distribution
+from ..layout.grid import Grid, ravel
+from .comm import Comm
+from .packing import Region, identity, receive_regions, send_regions
+from .shelf import keep
+
+__all__ = ["Program", "bind", "check_grid"]
+
+Array = npt.NDArray[Any]
+_KEPT = 64  # programs that one communicator keeps; each holds buffers of about two blocks
+
+
+def bind(plan: Plan, comm: Comm) -> Program:
+    """The program of this rank for a plan. Collective; the communicator keeps the last programs it has bound.
+
+    Raises:
+        CommError: the grid of the plan has another number of ranks than the communicator.
+    """
+    return keep(comm, "programs", plan, lambda: Program(plan, comm), _KEPT)
+
+
+def check_grid(grid: Grid, comm: Comm) -> None:
+    """Refuse a grid that has another number of ranks than the communicator."""
+    if grid.size != comm.size:
+        raise CommError(
+            f"grid {grid} has {grid.size} ranks, but the communicator has {comm.size}; "
+            f"start {grid.size} ranks or give another grid"
+        )
+
+
+class Program:
+    """A plan bound to a communicator: call it with this rank's block before, and get its block after.
+
+    Buffers belong to the program and are used again at every call; results are always new arrays, or `out`.
+    """
+
+    __slots__ = ("_plan", "_rank", "_shapes", "_steps")
+
+    def __init__(self, plan: Plan, comm: Comm) -> None:
+        check_grid(plan.source.grid, comm)
+        self._plan = plan
+        self._rank = comm.rank
+        self._steps = [_Bound(step, plan.dtype, comm) for step in plan.steps]
+        self._shapes = [plan.source.local_shape(comm.rank)]  # of the blocks before, between and after the steps
+        self._shapes += [step.after.local_shape(comm.rank) for step in plan.steps]
+
+    @property
+    def buffer_bytes(self) -> int:
+        """Bytes of message buffers that this rank's steps need."""
+        return sum(bound.buffer_size for bound in self._steps) * self._plan.dtype.itemsize
+
+    def __call__(self, block: Array, out: Array | None = None) -> Array:
+        """The block after the plan; written into `out` if that is given.
+
+        Raises:
+            LayoutError: `block` or `out` has another shape or dtype than this rank's block.
+        """
+        self._check(block, self._shapes[0], self._plan.source, "the block")
+        if out is None:
+            out = np.empty(self._shapes[-1], self._plan.dtype)
+        else:
+            self._check(out, self._shapes[-1], self._plan.target, "out")
+        if not self._steps:
+            out[...] = block
+        for bound, shape in zip(self._steps, self._shapes[1:], strict=True):
+            result = out if bound is self._steps[-1] else np.empty(shape, self._plan.dtype)
+            bound.run(block, result)
+            block = result
+        return out
+
+    def _check(self, block: Array, shape: tuple[int, ...], dist: Distribution, name: str) -> None:
+        if block.shape != shape or block.dtype != self._plan.dtype:
+            wanted = f"{shape} {self._plan.dtype}"
+            raise LayoutError(f"{name} of rank {self._rank} is {block.shape} {block.dtype}, but {dist} wants {wanted}")
+
+
+class _Bound:
+    """One step, bound to this rank's sub-communicator, its messages and their buffers."""
+
+    __slots__ = ("_comm", "_dtype", "_incoming", "_kept", "_outgoing", "_recv", "_root", "_send", "step")
+
+    def __init__(self, step: Step, dtype: np.dtype[Any], comm: Comm) -> None:
+        source, target, grid = step.before, step.after, step.before.grid
+        self.step = step
+        self._dtype = dtype
+        self._comm = _sub(comm, grid, step.grid_modes)
+        self._root = _place(grid, step.grid_modes, _root(step))
+        kept = step.kind not in ("allgather", "reduce_scatter")  # these two collectives also carry a rank's own part
+        outgoing, incoming = send_regions(source, target, comm.rank), receive_regions(source, target, comm.rank)
+        self._kept = next((region for region in outgoing if kept and region.peer == comm.rank), None)
+        self._outgoing = _Buffer(step, grid, outgoing, self._comm.size, comm.rank if kept else None)
+        self._incoming = _Buffer(step, grid, incoming, self._comm.size, comm.rank if kept else None)
+        self._send = self._recv = np.empty(0, dtype)
+
+    @property
+    def buffer_size(self) -> int:
+        """Elements of its send and receive buffers."""
+        return 0 if self.step.kind in LOCAL else self._outgoing.size + self._incoming.size
+
+    def run(self, block: Array, out: Array) -> None:
+        """Take this rank's block through the step, into `out`."""
+        if self.step.after.partial:
+            out[...] = identity(self.step.after.layout.op, self._dtype)
+        if self.step.kind in ("allreduce", "reduce", "broadcast"):
+            self._run_whole(block, out)
+            return
+        if self.step.kind not in LOCAL:
+            self._communicate(block)
+        op = self.step.before.layout.op
+        summed = self.step.kind == "reduce_scatter"  # all parts that come are of one region: they arrive as one
+        for region, part in self._incoming.parts[: 1 if summed else None]:
+            values = self._recv[part] if part is not None else self._kept_of(block)
+            region.put(out, values, op)
+
+    def _communicate(self, block: Array) -> None:
+        """Pack, and call the collective that the step is named after."""
+        kind, outgoing, incoming = self.step.kind, self._outgoing, self._incoming
+        everywhere = kind == "allgather"  # the same part goes to all: pack it once
+        parts = outgoing.parts[:1] if everywhere else outgoing.parts
+        size = sum(region.size for region, _ in parts) if everywhere else outgoing.size
+        self._send = _at_least(self._send, size, self._dtype)
+        self._recv = _at_least(self._recv, incoming.size, self._dtype)
+        at = 0
+        for region, part in parts:
+            if part is not None:
+                self._send[at : at + region.size].reshape(region.shape)[...] = region.take(block)
+                at += region.size
+        send, recv = self._send[:size], self._recv[: incoming.size]
+        if everywhere:
+            self._comm.allgatherv(send, recv, incoming.counts)
+        elif kind == "reduce_scatter":
+            mine = incoming.counts[0]
+            self._comm.reduce_scatter(send, recv[:mine], outgoing.counts, self.step.before.layout.op)
+        else:
+            self._comm.alltoallv(send, outgoing.counts, recv, incoming.counts)
+
+    def _run_whole(self, block: Array, out: Array) -> None:
+        """The collectives that leave blocks as they are: the whole block is the message."""
+        kind, op = self.step.kind, self.step.before.layout.op
+        receives = kind == "allreduce" or kind == "broadcast" or self._comm.rank == self._root
+        sends = kind != "broadcast" or self._comm.rank == self._root
+        work = (
+            out
+            if receives and out.flags.c_contiguous
+            else np.empty(out.shape if receives else block.shape, self._dtype)
+        )
+        if sends:
+            work[...] = block
+        if kind == "allreduce":
+            self._comm.allreduce(work.reshape(-1), op)
+        elif kind == "reduce":
+            self._comm.reduce(work.reshape(-1), op, self._root)
+        else:
+            self._comm.bcast(work.reshape(-1), self._root)
+        if receives and work is not out:
+            out[...] = work
+
+    def _kept_of(self, block: Array) -> Array:
+        assert self._kept is not None
+        return self._kept.take(block)
+
+
+class _Buffer:
+    """The regions of one side of a step, and where each lies in the packed buffer (nowhere if it stays on the rank)."""
+
+    __slots__ = ("counts", "parts", "size")
+
+    def __init__(self, step: Step, grid: Grid, regions: Sequence[Region], ranks: int, stays: int | None) -> None:
+        self.counts = [0] * ranks
+        self.parts: list[tuple[Region, slice | None]] = []
+        self.size = 0
+        for region in regions:
+            if region.peer == stays:
+                self.parts.append((region, None))
+                continue
+            self.counts[_place(grid, step.grid_modes, grid.coordinates(region.peer))] = region.size
+            self.parts.append((region, slice(self.size, self.size + region.size)))
+            self.size += region.size
+
+
+def _sub(comm: Comm, grid: Grid, grid_modes: tuple[int, ...]) -> Comm:
+    """The communicator of the ranks that differ from this one along `grid_modes` only; made once per communicator."""
+    key = ("sub-grid", grid.shape, grid_modes)
+    if key not in comm.cache:
+        me = grid.coordinates(comm.rank)
+        others = [g for g in range(grid.order) if g not in grid_modes]
+        color = ravel([me[g] for g in others], [grid.shape[g] for g in others])
+        whole = len(grid_modes) == grid.order
+        comm.cache[key] = comm if whole else comm.split(color, _place(grid, grid_modes, me))
+    return cast(Comm, comm.cache[key])
+
+
+def _place(grid: Grid, grid_modes: tuple[int, ...], coordinates: Sequence[int]) -> int:
+    """The number of a rank within its sub-grid."""
+    return ravel([coordinates[g] for g in grid_modes], [grid.shape[g] for g in grid_modes])
+
+
+def _root(step: Step) -> list[int]:
+    """The coordinates of the root of a broadcast or a reduce (0 along grid modes that are not rooted)."""
+    found = [0] * step.before.grid.order
+    for g, at in (step.before if step.kind == "broadcast" else step.after).layout.rooted:
+        found[g] = at
+    return found
+
+
+def _at_least(buffer: Array, size: int, dtype: np.dtype[Any]) -> Array:
+    return buffer if buffer.size >= size else np.empty(size, dtype)

@@ -1,0 +1,293 @@
+"""MPI ranks: the `Comm` protocol over mpi4py. The only file that imports mpi4py; importing it starts MPI.
+
+A communicator of the user's has one wrapper, over a duplicate, so that Rote's messages never meet the user's. The
+wrapper is an MPI attribute of the user's communicator: it is found again there, and freed with it.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+import time
+import weakref
+from collections.abc import Hashable, Sequence
+from functools import cache
+from types import TracebackType
+from typing import Any, cast
+
+import numpy as np
+from mpi4py import MPI
+from mpi4py.run import set_abort_status
+
+from ..errors import CommError
+from .agree import agreed
+from .comm import Array, Path
+from .rawfile import check, runs
+
+__all__ = ["MpiComm", "all_come", "set_abort", "world", "wrap"]
+
+_OPS = {"sum": MPI.SUM, "max": MPI.MAX, "min": MPI.MIN, "prod": MPI.PROD}
+_LOGICAL = {"sum": MPI.LOR, "max": MPI.LOR, "min": MPI.LAND, "prod": MPI.LAND}
+_FRAME = 64  # bytes in which allgather_object sends a small value in one message
+
+
+class MpiComm:
+    """The `Comm` of one MPI rank; owns its MPI communicator and frees it with itself.
+
+    MPI lets a communicator be freed at any time by any rank as far as the freeing is local, as the standard expects of
+    implementations and both MPICH and Open MPI have it; so the garbage collector may do it.
+    """
+
+    def __init__(self, owned: MPI.Intracomm, family: list[weakref.ref[MpiComm]] | None = None) -> None:
+        self._owned = owned
+        self._family = [] if family is None else family  # all that live on one communicator of the user's
+        self._family[:] = [*(each for each in self._family if each() is not None), weakref.ref(self)]
+        self._free = weakref.finalize(self, _free, owned)
+        self._free.atexit = False  # MPI ends by itself, and a rank that failed must not wait for others there
+        self.rank = owned.Get_rank()
+        self.size = owned.Get_size()
+        self.cache: dict[Hashable, Any] = {}
+
+    def __repr__(self) -> str:
+        return f"<MPI rank {self.rank} of {self.size}>"
+
+    @property
+    def handle(self) -> MPI.Intracomm:
+        """The MPI communicator. Raises: CommError when it has been freed."""
+        if self._free.alive:
+            return self._owned
+        raise CommError(
+            "this communicator has been freed, with the mpi4py communicator that it stood for\n"
+            "free a communicator after the tensors and plans that live on it"
+        )
+
+    def close(self) -> None:
+        """Free the communicator with all its family: the splits of it, and theirs."""
+        for each in self._family:
+            living = each()
+            if living is not None:
+                living.cache.clear()
+                living._free()
+
+    def split(self, color: int, key: int) -> MpiComm:
+        return MpiComm(cast(MPI.Intracomm, self.handle.Split(color, key)), self._family)
+
+    def barrier(self) -> None:
+        self.handle.Barrier()
+
+    def alltoallv(self, send: Array, send_counts: Sequence[int], recv: Array, recv_counts: Sequence[int]) -> None:
+        kind = _datatype(send.dtype)
+        self.handle.Alltoallv([send, (send_counts, None), kind], [recv, (recv_counts, None), kind])
+
+    def allgatherv(self, send: Array, recv: Array, recv_counts: Sequence[int]) -> None:
+        kind = _datatype(send.dtype)
+        self.handle.Allgatherv([send, send.size, kind], [recv, (recv_counts, None), kind])
+
+    def bcast(self, buffer: Array, root: int) -> None:
+        self.handle.Bcast([buffer, buffer.size, _datatype(buffer.dtype)], root)
+
+    def allreduce(self, buffer: Array, op: str) -> None:
+        self.handle.Allreduce(MPI.IN_PLACE, [buffer, buffer.size, _datatype(buffer.dtype)], _op(op, buffer.dtype))
+
+    def reduce(self, buffer: Array, op: str, root: int) -> None:
+        data = [buffer, buffer.size, _datatype(buffer.dtype)]
+        if self.rank == root:
+            self.handle.Reduce(MPI.IN_PLACE, data, _op(op, buffer.dtype), root)
+        else:
+            self.handle.Reduce(data, None, _op(op, buffer.dtype), root)
+
+    def reduce_scatter(self, send: Array, recv: Array, counts: Sequence[int], op: str) -> None:
+        kind = _datatype(send.dtype)
+        self.handle.Reduce_scatter([send, send.size, kind], [recv, recv.size, kind], counts, _op(op, send.dtype))
+
+    def allgather_object(self, value: Any) -> list[Any]:
+        """As the protocol says; values that pickle to less than a frame need one message, others two."""
+        data = pickle.dumps(value)
+        frame = np.zeros(_FRAME, np.uint8)
+        frame[:8].view(np.int64)[0] = len(data)
+        if len(data) <= _FRAME - 8:
+            frame[8 : 8 + len(data)] = np.frombuffer(data, np.uint8)
+        frames = np.empty((self.size, _FRAME), np.uint8)
+        self.handle.Allgather([frame, MPI.BYTE], [frames, _FRAME, MPI.BYTE])
+        lengths = frames[:, :8].copy().view(np.int64).ravel().tolist()
+        if max(lengths) <= _FRAME - 8:
+            return [pickle.loads(each[8 : 8 + length].tobytes()) for each, length in zip(frames, lengths, strict=True)]
+        whole = bytearray(sum(lengths))
+        self.handle.Allgatherv([data, len(data), MPI.BYTE], [whole, (lengths, None), MPI.BYTE])
+        view, values, start = memoryview(whole), [], 0
+        for length in lengths:
+            values.append(pickle.loads(view[start : start + length]))
+            start += length
+        return values
+
+    def read(self, path: Path, offset: int, shape: Sequence[int], index: Sequence[Array], out: Array) -> None:
+        self._transfer(path, offset, shape, index, out, writing=False)
+
+    def write(self, path: Path, offset: int, shape: Sequence[int], index: Sequence[Array], data: Array) -> None:
+        self._transfer(path, offset, shape, index, data, writing=True)
+
+    def _transfer(
+        self, path: Path, offset: int, shape: Sequence[int], index: Sequence[Array], block: Array, writing: bool
+    ) -> None:
+        with agreed(self):
+            check(path, offset, shape, index, block, writing)
+        with agreed(self), _plainly(path):
+            # Writing needs reading too: MPI fills the gaps between a rank's elements from the file.
+            file = MPI.File.Open(self.handle, os.fspath(path), MPI.MODE_RDWR if writing else MPI.MODE_RDONLY)
+        try:
+            with agreed(self), _plainly(path), _Picked(shape, index, block) as picked:
+                file.Set_view(offset + picked.start, MPI.BYTE, picked.filetype)
+                data = [block, picked.count, picked.element]
+                done = MPI.Status()
+                if writing:
+                    file.Write_all(data, done)
+                else:
+                    file.Read_all(data, done)
+                moved = done.Get_elements(MPI.BYTE)
+                if moved != block.nbytes:
+                    raise CommError(f"{os.fspath(path)}: only {moved} of {block.nbytes} bytes moved\nis the disk full?")
+        finally:
+            file.Close()
+
+
+class _plainly:
+    """Turns MPI's exceptions, which cannot travel between ranks, into a CommError that names the file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if isinstance(error, MPI.Exception):
+            raise CommError(f"{os.fspath(self._path)}: {error.Get_error_string()}") from error
+
+
+class _Picked:
+    """The positions `index` of a C-ordered array in a file, as an MPI datatype, and the byte at which they start.
+
+    One datatype per mode, innermost first: the mode's positions, each a copy of the modes inside it, resized to the
+    whole mode so that the next one repeats it. Evenly spaced runs are a vector, which MPI handles without a list.
+    (MPI_Type_create_darray would cover uniform block-cyclic layouts only.) A context, at whose end the types are freed.
+    """
+
+    def __init__(self, shape: Sequence[int], index: Sequence[Array], block: Array) -> None:
+        self._made: list[MPI.Datatype] = []
+        self.count = block.size
+        self.start = 0
+        self.element = kind = self._keep(MPI.BYTE.Create_contiguous(block.dtype.itemsize))
+        row = block.dtype.itemsize
+        for extent, positions in zip(reversed(shape), reversed(index), strict=True) if block.size else ():
+            first = int(positions[0])
+            self.start += first * row
+            kind = self._keep(self._along(kind, positions - first, row).Create_resized(0, extent * row))
+            row *= extent
+        self.filetype = kind
+
+    def __enter__(self) -> _Picked:
+        self.element.Commit()
+        self.filetype.Commit()
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        for kind in reversed(self._made):
+            kind.Free()
+
+    def _along(self, kind: MPI.Datatype, positions: Array, row: int) -> MPI.Datatype:
+        """Copies of a datatype at positions that are `row` bytes apart."""
+        starts, lengths = runs(positions)
+        if len(starts) == 1:
+            return self._keep(kind.Create_contiguous(len(positions)))
+        gaps = np.diff(starts)
+        if (lengths != lengths[0]).any():
+            return self._keep(kind.Create_hindexed(lengths.tolist(), (starts * row).tolist()))
+        if (gaps != gaps[0]).any():
+            return self._keep(kind.Create_hindexed_block(int(lengths[0]), (starts * row).tolist()))
+        return self._keep(kind.Create_hvector(len(starts), int(lengths[0]), int(gaps[0]) * row))
+
+    def _keep(self, kind: MPI.Datatype) -> MPI.Datatype:
+        self._made.append(kind)
+        return kind
+
+
+def wrap(comm: object) -> MpiComm:
+    """The one wrapper of an mpi4py communicator; made on first use, collectively.
+
+    Raises: CommError for the null communicator, inter-communicators and what is no communicator.
+    """
+    if not isinstance(comm, MPI.Intracomm) or comm == MPI.COMM_NULL:
+        kind = "MPI.COMM_NULL" if isinstance(comm, MPI.Comm) and comm == MPI.COMM_NULL else type(comm).__name__
+        raise CommError(f"this is not an intra-communicator: {kind}\ngive one that this rank is in, as MPI.COMM_WORLD")
+    found = comm.Get_attr(_keyval())
+    if isinstance(found, MpiComm):
+        return found
+    made = MpiComm(comm.Dup())
+    comm.Set_attr(_keyval(), made)
+    return made
+
+
+def world() -> MpiComm:
+    """The wrapper of MPI.COMM_WORLD."""
+    return wrap(MPI.COMM_WORLD)
+
+
+def all_come(comm: MpiComm, seconds: float) -> bool:
+    """Whether all ranks of a communicator come to this call, within some seconds of this one.
+
+    For a rank that has failed and does not know who else has; the others may wait elsewhere, in a collective call on
+    another communicator. When it answers False, the communicator can only be aborted.
+    """
+    coming = comm.handle.Ibarrier()
+    until = time.monotonic() + seconds
+    while not coming.Test():
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.001)
+    return True
+
+
+def set_abort(error: BaseException) -> None:
+    """End the whole MPI job, with the exit status that `error` stands for, when this process ends.
+
+    For a program that catches its last error itself, or ends by SystemExit: call it, then let the error pass. A
+    SystemExit of status 0 ends nothing.
+    """
+    if MPI.COMM_WORLD.Get_size() > 1:
+        set_abort_status(error)
+
+
+@cache
+def _keyval() -> int:
+    """The MPI attribute that holds a communicator's wrapper. Made when the first one is wrapped."""
+    _abort_on_uncaught()
+    return MPI.Comm.Create_keyval(delete_fn=lambda comm, keyval, wrapper: wrapper.close())
+
+
+def _abort_on_uncaught() -> None:
+    """From now on an exception that nobody catches ends the job: the other ranks would wait for this one for ever."""
+    before = sys.excepthook
+
+    def hook(kind: type[BaseException], error: BaseException, at: TracebackType | None) -> None:
+        before(kind, error, at)
+        set_abort(error)
+
+    sys.excepthook = hook
+
+
+def _free(owned: MPI.Intracomm) -> None:
+    if not MPI.Is_finalized() and owned != MPI.COMM_NULL:
+        owned.Free()
+
+
+@cache
+def _datatype(dtype: np.dtype[Any]) -> MPI.Datatype:
+    """MPI's predefined type of a NumPy dtype."""
+    if dtype.isnative and dtype.kind in "biufc" and dtype.char != "e":
+        return MPI.Datatype.fromcode(dtype.char)
+    raise CommError(f"MPI carries no {dtype} ({dtype.str})\nconvert to a native bool, integer, float or complex dtype")
+
+
+def _op(op: str, dtype: np.dtype[Any]) -> MPI.Op:
+    return (_LOGICAL if dtype.kind == "b" else _OPS)[op]

@@ -1,0 +1,73 @@
+"""For all tests: MPI programs, Hypothesis, and the rule that a test that does not run has failed.
+
+ROTE_TESTS_NO_MPI=1 skips the tests that start MPI; without it, a missing MPI fails them. Any other skip must give a
+reason that starts with "expected:", or it is a failure.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Generator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import settings
+
+sys.path.insert(0, str(Path(__file__).parent))  # so that every test may import launch, however pytest imports
+
+import launch
+
+if TYPE_CHECKING:
+    from subprocess import CompletedProcess
+    from typing import Protocol
+
+    class Mpirun(Protocol):
+        def __call__(
+            self, ranks: int, code: str | Path, *args: object, timeout: float = 60, env: dict[str, str] | None = None
+        ) -> CompletedProcess[str]: ...
+
+
+ON_CI = bool(os.environ.get("CI"))
+
+settings.register_profile("rote", deadline=None, max_examples=60, derandomize=ON_CI, database=None, print_blob=True)
+settings.load_profile("rote")
+
+
+@pytest.fixture(scope="session")
+def mpirun() -> Mpirun:
+    """`launch.mpirun`, or a failure that says how to install an MPI."""
+    if os.environ.get("ROTE_TESTS_NO_MPI") == "1":
+        pytest.skip("expected: ROTE_TESTS_NO_MPI=1")
+    if launch.find_mpiexec() is None or find_spec("mpi4py") is None:
+        pytest.fail(
+            'these tests need MPI: pip install "rote[mpi]", or set ROTE_TESTS_NO_MPI=1 to do without', pytrace=False
+        )
+    return launch.mpirun
+
+
+def _refuse_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
+    """Make a skip that gives no expected reason a failure."""
+    if not report.skipped or hasattr(report, "wasxfail"):
+        return
+    reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    reason = reason.removeprefix("Skipped: ")
+    if not reason.startswith("expected:"):
+        report.outcome = "failed"
+        report.longrepr = f"unexpected skip: {reason}\na test that does not run has failed; see tests/conftest.py"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    _refuse_skip(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, Any, Any]:
+    report = yield
+    _refuse_skip(report)
+    return report

@@ -1,0 +1,88 @@
+"""The tests' own machinery: the MPI launcher ends what hangs, and a test that does not run fails."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import launch
+import pytest
+
+TESTS = Path(launch.__file__).parent
+
+
+@pytest.mark.mpi
+def test_hang_is_a_failure_and_leaves_nothing(mpirun, tmp_path):
+    """A program that hangs is killed on all ranks; the failure holds its output so far, and where it hung."""
+    code = """
+import os, sys, time
+from pathlib import Path
+Path(sys.argv[1], str(os.getpid())).touch()
+print("so far", flush=True)
+time.sleep(600)
+"""
+    with pytest.raises(AssertionError, match=r'hangs: 2 ranks(.|\n)*so far(.|\n)*program.py", line 6'):
+        mpirun(2, code, tmp_path, timeout=3)
+    pids = [int(path.name) for path in tmp_path.iterdir()]
+    assert len(pids) == 2 and not [pid for pid in pids if runs(pid)]
+
+
+def runs(pid: int) -> bool:
+    """Is there still such a process, other than as a zombie that nobody has buried?"""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.mpi
+def test_programs_run_in_an_empty_folder(mpirun):
+    """Programs start away from the checkout, with their arguments and their environment."""
+    code = "import os, sys; print(os.listdir(), sys.argv[1:], os.environ['COLOUR'], os.environ['OMP_NUM_THREADS'])"
+    done = mpirun(1, code, "a", 2, env={"COLOUR": "red"})
+    assert (done.returncode, done.stdout) == (0, "['program.py'] ['a', '2'] red 1\n")
+    assert mpirun(2, "import sys; sys.exit(5)").returncode != 0
+
+
+def session(tmp_path: Path, text: str, **env: str) -> str:
+    """The output of a pytest session of its own over one test file, under these tests' conftest."""
+    for name in ("conftest.py", "launch.py"):
+        shutil.copy(TESTS / name, tmp_path)
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    (tmp_path / "test_it.py").write_text(text)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)]
+    return subprocess.run(command, env={**os.environ, **env}, cwd=tmp_path, capture_output=True, text=True).stdout
+
+
+def test_unexpected_skips_fail(tmp_path):
+    """A skip fails, wherever it is said, unless its reason says that it is expected."""
+    text = """
+import pytest
+def test_says_so(): pytest.skip("expected: there is no such thing here")
+@pytest.mark.skipif(True, reason="expected: never")
+def test_marked_says_so(): pass
+def test_silent(): pytest.skip("no idea")
+@pytest.mark.skip
+def test_marked(): pass
+@pytest.mark.xfail
+def test_known(): assert False
+"""
+    said = session(tmp_path, text)
+    assert "1 failed, 2 skipped, 1 xfailed, 1 error" in said and "unexpected skip: no idea" in said, said
+
+
+def test_files_that_skip_fail(tmp_path):
+    """A whole file that skips itself is an error."""
+    said = session(tmp_path, "import pytest\npytest.importorskip('no_such_module')\n")
+    assert "1 error" in said and "unexpected skip" in said, said
+
+
+def test_missing_mpi_fails_unless_said(tmp_path):
+    """Without MPI the tests that need it fail and say how to mend it; the documented switch skips them."""
+    hide = "import launch\nlaunch.find_mpiexec = lambda: None\ndef test_it(mpirun): pass\n"
+    said = session(tmp_path, hide, ROTE_TESTS_NO_MPI="")
+    assert "1 error" in said and "pip install" in said, said
+    assert "1 skipped" in session(tmp_path, hide, ROTE_TESTS_NO_MPI="1")

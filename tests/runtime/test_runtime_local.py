@@ -1,0 +1,305 @@
+"""In-process ranks: conformance, results and errors of run, ranks that cannot meet, and what is left afterwards."""
+
+from __future__ import annotations
+
+import gc
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+import weakref
+
+import comm_conformance
+import numpy as np
+import pytest
+
+import rote
+from rote.errors import CommError
+from rote.runtime import agreed, as_comm, world
+
+
+@pytest.mark.parametrize("ranks", (1, 2, 3, 4, 6, 8))
+@pytest.mark.parametrize("check", comm_conformance.CHECKS, ids=lambda check: check.__name__.removeprefix("check_"))
+def test_conforms(tmp_path, ranks, check):
+    """In-process ranks do what every communicator must do."""
+    rote.run(check, ranks, (tmp_path,))
+
+
+def test_alone_conforms(tmp_path):
+    """The communicator of one process, outside rote.run, does too."""
+    comm_conformance.check_all(world(), tmp_path)
+
+
+def test_results_come_in_rank_order():
+    """run returns fn(comm, *args) of rank 0, 1, ...; each in a thread with a name of its own."""
+    names = rote.run(lambda comm, word: (comm.rank, word, threading.current_thread().name), 5, ("x",))
+    assert names == [(rank, "x", f"rote rank {rank}") for rank in range(5)]
+
+
+def test_world_inside_is_the_ranks_communicator():
+    """world() and as_comm(None) are the rank's own communicator inside run, and run may run inside run."""
+
+    def program(comm):
+        assert world() is comm and as_comm(None) is comm and as_comm(comm) is comm
+        inner = rote.run(lambda own: (world() is own, own.size), 2)
+        comm.barrier()
+        return inner, world() is comm
+
+    outside = world()
+    assert rote.run(program, 3) == [([(True, 2)] * 2, True)] * 3
+    assert world() is outside
+
+
+def test_context_is_the_callers():
+    """NumPy's error state, a context variable, holds on the ranks as well."""
+    with np.errstate(divide="raise"), pytest.raises(FloatingPointError):
+        rote.run(lambda comm: np.ones(1) / 0, 2)
+
+
+@pytest.mark.parametrize("ranks", (0, -1))
+def test_no_ranks(ranks):
+    with pytest.raises(CommError, match="at least one rank"):
+        rote.run(lambda comm: None, ranks)
+
+
+@pytest.mark.parametrize("ranks", (1.5, "4", None))
+def test_ranks_must_be_a_number(ranks):
+    with pytest.raises(TypeError):
+        rote.run(lambda comm: None, ranks)
+
+
+@pytest.mark.parametrize("what", (object(), 3, "world", LookupError, [1]))
+def test_what_is_no_communicator(what):
+    with pytest.raises(CommError, match="intra-communicator of mpi4py"):
+        as_comm(what)
+
+
+CALLS = {
+    "barrier": lambda comm: comm.barrier(),
+    "bcast": lambda comm: comm.bcast(np.zeros(3), 0),
+    "allreduce": lambda comm: comm.allreduce(np.zeros(3), "sum"),
+    "allgather_object": lambda comm: comm.allgather_object(0),
+    "split": lambda comm: comm.split(0, 0),
+    "sub": lambda comm: comm.cache["sub"].barrier(),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_error_of_one_rank_is_the_runs(call):
+    """The original error of a rank that raises ends the run, whatever the others wait in, and names the rank."""
+    lost = ValueError("lost")
+
+    def program(comm):
+        comm.cache["sub"] = comm.split(0, 0)
+        if comm.rank == 2:
+            raise lost
+        CALLS[call](comm)
+
+    with pytest.raises(ValueError, match="lost") as caught:
+        rote.run(program, 4)
+    assert caught.value is lost and lost.__notes__ == ["raised on rank 2 of 4"]
+
+
+def test_lowest_failing_rank_wins():
+    """Of several errors that ranks raise on their own, the lowest rank's is raised."""
+
+    def program(comm):
+        if comm.rank == 0:
+            comm.barrier()
+        time.sleep(0.02 * (4 - comm.rank))
+        raise KeyError(comm.rank)
+
+    with pytest.raises(KeyError, match="1") as caught:
+        rote.run(program, 4)
+    assert caught.value.__notes__ == ["raised on rank 1 of 4"]
+
+
+def test_consequences_are_dropped():
+    """What a released rank raises on its way out is not the run's error, nor can it catch the release by accident."""
+    passed = []
+
+    def program(comm):
+        if comm.rank == 1:
+            time.sleep(0.05)
+            raise ValueError("first")
+        try:
+            comm.barrier()
+        except Exception:
+            passed.append("a release is no Exception")
+        finally:
+            raise RuntimeError("on the way out")
+
+    with pytest.raises(ValueError, match="first"):
+        rote.run(program, 3)
+    assert passed == []
+
+
+def test_agreed_error_keeps_its_traceback():
+    """Where the ranks agree on an error, the run raises the one of the rank that has its traceback."""
+
+    def deep():
+        raise LookupError("deep")
+
+    def program(comm):
+        with agreed(comm):
+            if comm.rank == 2:
+                deep()
+
+    with pytest.raises(LookupError, match="deep") as caught:
+        rote.run(program, 4)
+    assert caught.traceback[-1].name == "deep" and caught.value.__notes__ == ["raised on rank 2 of 4"]
+
+
+def test_system_exit_of_a_rank_ends_the_run():
+    """SystemExit is not agreed on: it ends the run at once."""
+
+    def program(comm):
+        with agreed(comm):
+            if comm.rank == 1:
+                sys.exit(3)
+
+    with pytest.raises(SystemExit) as caught:
+        rote.run(program, 3)
+    assert caught.value.code == 3
+
+
+def test_different_calls_are_refused():
+    """Ranks that make different calls are told which rank called what."""
+    with pytest.raises(CommError, match=r"rank 0 bcast from 0, rank 1 barrier, rank 2 barrier.*\n.*same order"):
+        rote.run(lambda comm: comm.barrier() if comm.rank else comm.bcast(np.zeros(2), 0), 3)
+    with pytest.raises(CommError, match="rank 0 bcast from 0, rank 1 bcast from 1"):
+        rote.run(lambda comm: comm.bcast(np.zeros(2), comm.rank), 2)
+    with pytest.raises(CommError, match="allreduce sum, rank 1 allreduce max"):
+        rote.run(lambda comm: comm.allreduce(np.zeros(2), "max" if comm.rank else "sum"), 2)
+
+
+@pytest.mark.parametrize("late", (0.0, 0.05))
+def test_rank_that_returned_is_named(late):
+    """A rank that returns while others wait for it, or will, ends the run."""
+
+    def program(comm):
+        if comm.rank == 1:
+            time.sleep(0.05 - late)
+            return
+        time.sleep(late)
+        comm.barrier()
+
+    with pytest.raises(CommError, match=r"of 3 waits? in barrier for rank 1, which has returned"):
+        rote.run(program, 3)
+
+
+def test_ranks_that_wait_for_each_other_are_named():
+    """Nobody returned, nobody raised, and every rank waits in another communicator: refused, not hung."""
+
+    def program(comm):
+        pair = comm.split(comm.rank // 2, 0)
+        (comm if comm.rank in (0, 3) else pair).barrier()
+
+    with pytest.raises(CommError, match="every rank waits for another: rank 0 in barrier with ranks 1, 2, 3"):
+        rote.run(program, 4)
+
+
+def test_counts_that_differ_are_named():
+    """A rank that expects another number of elements than is sent says so."""
+    with pytest.raises(CommError, match="expects 3 elements from rank 1, which sends 2"):
+        rote.run(lambda comm: comm.allgatherv(np.zeros(2), np.zeros(5), (2, 3)), 2)
+
+
+def test_reductions_do_not_depend_on_timing():
+    """Reductions go in rank order: floats come out bit for bit as a loop over the ranks gives them."""
+
+    def program(comm):
+        data = np.random.default_rng(comm.rank).standard_normal(1001) * 10.0 ** (comm.rank * 3)
+        mine = data.copy()
+        comm.allreduce(mine, "sum")
+        return data, mine
+
+    results = rote.run(program, 6)
+    total = results[0][0].copy()
+    for data, _ in results[1:]:
+        total += data
+    for _, mine in results:
+        assert mine.tobytes() == total.tobytes()
+
+
+def test_nothing_is_left():
+    """Communicators, what they cache and what the ranks held go with the run, also with one that failed."""
+    gc.collect()
+    gc.disable()
+    try:
+        seen = []
+
+        def program(comm, fail):
+            comm.cache["sub"] = comm.split(comm.rank % 2, 0)
+            seen.extend((weakref.ref(comm), weakref.ref(comm.cache["sub"])))
+            comm.barrier()
+            if fail and comm.rank == 1:
+                raise ValueError("late")
+            comm.barrier()
+
+        rote.run(program, 4, (False,))
+        assert len(seen) == 8 and [each() for each in seen] == [None] * 8
+        with pytest.raises(ValueError, match="late"):
+            rote.run(program, 4, (True,))
+    finally:
+        gc.enable()
+    gc.collect()
+    assert len(seen) == 16 and [each() for each in seen] == [None] * 16
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("rote rank")]
+
+
+def test_twenty_thousand_collectives_and_splits_leave_nothing():
+    """A long run keeps no meeting and no dropped split."""
+
+    def program(comm):
+        for _ in range(2_000):
+            comm.split(0, 0).barrier()
+        gc.collect()
+        comm.barrier()
+        return sum(type(each).__name__ == "Team" for each in gc.get_objects()) if comm.rank == 0 else 0
+
+    assert rote.run(program, 2)[0] <= 3
+
+
+def test_barrier_is_quick():
+    """Four ranks meet in far less than a millisecond (typically 10 to 20 µs)."""
+
+    def program(comm):
+        times = []
+        for _ in range(20):
+            start = time.perf_counter()
+            for _ in range(20):
+                comm.barrier()
+            times.append((time.perf_counter() - start) / 20)
+        return min(times)
+
+    assert min(rote.run(program, 4)) < 1e-3
+
+
+def test_interrupt_ends_the_run():
+    """Ctrl-C ends a run whose ranks wait or compute, promptly, as KeyboardInterrupt in the caller."""
+    code = """
+    import signal, time, rote
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background is started to ignore it
+    def program(comm):
+        if comm.rank == 0:
+            print("ready", flush=True)
+            while True:
+                time.sleep(0.01)
+        comm.barrier()
+    try:
+        rote.run(program, 3)
+    except KeyboardInterrupt:
+        print("interrupted")
+    """
+    with subprocess.Popen([sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, text=True) as started:
+        try:
+            assert started.stdout.readline() == "ready\n"
+            time.sleep(0.1)
+            started.send_signal(signal.SIGINT)
+            out, _ = started.communicate(timeout=20)
+        finally:
+            started.kill()
+    assert (out, started.returncode) == ("interrupted\n", 0)

@@ -1,0 +1,201 @@
+"""MPI ranks: conformance, the life of communicators, errors that end the job, and the way into MPI's world."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+from launch import RANKS
+
+pytestmark = pytest.mark.mpi
+PROGRAM = Path(__file__).with_name("comm_conformance.py")
+
+
+@pytest.mark.parametrize("ranks", RANKS)
+def test_conforms(mpirun, tmp_path, ranks):
+    """MPI ranks do what every communicator must do."""
+    done = mpirun(ranks, PROGRAM, tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"checks on <MPI rank 0 of {ranks}>" in done.stdout
+
+
+LIVES = """
+import gc
+from mpi4py import MPI
+from rote.errors import CommError
+from rote.runtime import as_comm, world
+from rote.runtime.mpi import set_abort
+
+def refused(call, part):
+    try:
+        call()
+    except CommError as error:
+        assert part in str(error), error
+    else:
+        raise AssertionError(f"not refused: {part}")
+
+# One communicator of the user's has one wrapper, over a communicator of its own.
+comm = world()
+assert comm.handle != MPI.COMM_WORLD
+assert comm is as_comm(MPI.COMM_WORLD) is as_comm(MPI.Intracomm(MPI.COMM_WORLD))
+for turn in range(20_000):
+    assert as_comm(None) is comm and as_comm(MPI.COMM_WORLD) is comm and world() is comm
+    if "rows" not in comm.cache:
+        comm.cache["rows"] = comm.split(comm.rank % 2, 0)
+    comm.cache["rows"].rank
+
+# Freed with the user's communicator, splits of splits included, kept ones and dropped ones.
+kept = []
+for turn in range(5_000):
+    user = MPI.COMM_WORLD.Dup()
+    ours = as_comm(user)
+    assert as_comm(user) is ours
+    if turn % 10 == 0:
+        ours.cache["part"] = ours.split(0, 0)
+        ours.cache["inner"] = ours.cache["part"].split(0, 0)
+        ours.split(0, 0)
+        kept = [ours.cache["inner"], ours]
+    user.Free()
+for each in kept:
+    refused(each.barrier, "has been freed")
+    refused(lambda: each.split(0, 0), "has been freed")
+
+# A split nobody holds is freed: there are only some thousand communicators in MPICH.
+for turn in range(3_000):
+    comm.split(0, 0)
+assert len(comm._family) < 10
+
+refused(lambda: as_comm(MPI.COMM_NULL), "COMM_NULL")
+refused(lambda: as_comm(MPI.GROUP_EMPTY), "Group")
+if comm.size > 1:
+    half = MPI.COMM_WORLD.Split(comm.rank % 2, 0)
+    inter = half.Create_intercomm(0, MPI.COMM_WORLD, 1 - comm.rank % 2)
+    refused(lambda: as_comm(inter), "Intercomm")
+    cart = MPI.COMM_WORLD.Create_cart([comm.size])
+    assert as_comm(cart).size == comm.size and as_comm(cart) is not comm
+set_abort(SystemExit(0))
+print("lived")
+"""
+
+
+@pytest.mark.parametrize("ranks", (1, 2))
+def test_communicators_live_and_die_with_the_users(mpirun, ranks):
+    """One wrapper per communicator for ever; freed with it; nothing leaks over 20,000 uses and 5,000 lives."""
+    done = mpirun(ranks, LIVES, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.count("lived") == ranks
+
+
+ENDS = """
+import sys
+import numpy as np
+from rote.runtime import world
+from rote.runtime.mpi import set_abort
+comm = world()
+row = comm.split(0, 0)
+if comm.rank == comm.size - 1:
+    {end}
+{wait}
+"""
+WAITS = {
+    "barrier": "row.barrier()",
+    "allreduce": "comm.allreduce(np.zeros(100_000), 'sum')",
+    "alltoallv": "k = [50_000] * comm.size; comm.alltoallv(np.zeros(sum(k)), k, np.zeros(sum(k)), k)",
+    "split": "comm.split(0, 0)",
+}
+
+
+@pytest.mark.parametrize("wait", WAITS)
+def test_uncaught_error_ends_the_job(mpirun, wait):
+    """An exception that nobody catches on one rank ends all ranks, whatever they wait in, with its traceback shown."""
+    start = time.monotonic()
+    done = mpirun(3, ENDS.format(end="raise ValueError('lost block')", wait=WAITS[wait]), timeout=20)
+    assert done.returncode != 0
+    assert "ValueError: lost block" in done.stderr
+    assert time.monotonic() - start < 15
+
+
+def test_set_abort_ends_the_job_with_the_status_given(mpirun):
+    """A program that ends by SystemExit on one rank can end the others too, with its own status."""
+    end = "error = SystemExit(7); set_abort(error); raise error"
+    assert mpirun(2, ENDS.format(end=end, wait=WAITS["barrier"]), timeout=20).returncode == 7
+
+
+def test_error_caught_on_one_rank_is_no_end(mpirun):
+    """Only what nobody catches ends the job; errors that all agree on are caught like any other."""
+    code = """
+    from rote.runtime import agreed, world
+    comm = world()
+    try:
+        with agreed(comm):
+            1 / comm.rank
+    except ZeroDivisionError as error:
+        comm.barrier()
+        print(f"{comm.rank} {error.__notes__}")
+    """
+    done = mpirun(3, textwrap.dedent(code))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert sorted(done.stdout.splitlines()) == [f"{rank} ['raised on rank 0 of 3']" for rank in range(3)]
+
+
+def test_ranks_of_run_inside_mpi_are_their_own_world(mpirun):
+    """rote.run works on an MPI rank: world() is the in-process one inside, MPI's outside."""
+    code = """
+    import rote
+    from rote.runtime import world
+    inner = rote.run(lambda comm: (world() is comm, world().size), ranks=3)
+    assert inner == [(True, 3)] * 3 and world().size == 2 and "MPI" in repr(world())
+    """
+    done = mpirun(2, textwrap.dedent(code))
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def alone(code: str, **env: str) -> str:
+    """Run a program in one process without a launcher; what it prints."""
+    outer = ("PMI_", "PMIX_", "OMPI_", "PRTE_", "MPI_LOCAL")
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(outer)}
+    command = [sys.executable, "-c", textwrap.dedent(code)]
+    return subprocess.run(command, env={**clean, **env}, capture_output=True, text=True, check=True).stdout.strip()
+
+
+WORLD = """
+import sys
+{before}
+from rote.errors import CommError
+from rote.runtime import world
+try:
+    print(repr(world()))
+except CommError as error:
+    print(error)
+print([name for name in sys.modules if name == "mpi4py.MPI"])
+"""
+
+
+def test_no_launcher_no_mpi():
+    """Without a launcher the world is this process, and no MPI is started."""
+    assert alone(WORLD.format(before="")).splitlines() == ["<in-process rank 0 of 1>", "[]"]
+
+
+def test_launcher_without_mpi4py():
+    """A rank among several that has no mpi4py is told how to get it; a single one does without."""
+    hide = "sys.modules['mpi4py'] = None"
+    assert 'pip install "rote[mpi]"' in alone(WORLD.format(before=hide), PMI_SIZE="2", PMI_RANK="0")
+    assert 'pip install "rote[mpi]"' in alone(WORLD.format(before=hide), PMIX_RANK="0")
+    assert "in-process rank 0 of 1" in alone(WORLD.format(before=hide), PMI_SIZE="1", PMI_RANK="0")
+
+
+def test_launcher_of_another_mpi():
+    """Ranks that each see themselves alone are not taken for a job of one: launcher and library do not match."""
+    said = alone(WORLD.format(before=""), MV2_COMM_WORLD_SIZE="4")
+    assert "started 4 ranks" in said and "different MPIs" in said
+
+
+def test_mpi_once_imported_is_the_world(mpirun):
+    """A program that has imported mpi4py.MPI means MPI, launched or not."""
+    code = WORLD.format(before="from mpi4py import MPI")
+    assert alone(code).startswith("<MPI rank 0 of 1>")
