@@ -1,0 +1,383 @@
+"""DistTensor: a tensor that lies distributed over ranks.
+
+It wraps this rank's block, a plain NumPy array, and the distribution that says what the block is. All methods that
+move data, and all constructors, are collective: every rank calls them.
+"""
+
+from __future__ import annotations
+
+import html
+import os
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .compiler.compile import compile
+from .compiler.plan import as_dtype
+from .errors import LayoutError
+from .layout.distribution import Distribution, distribute
+from .layout.grid import Grid
+from .layout.layout import Layout, as_layout
+from .runtime.agree import agreed
+from .runtime.comm import Comm, as_comm
+from .runtime.execute import bind, check_grid
+from .runtime.packing import cut, identity
+
+__all__ = ["DistTensor"]
+
+Array = npt.NDArray[Any]
+GridLike = Grid | Sequence[int] | int | None
+Path = str | os.PathLike[str]
+
+
+class DistTensor(np.lib.mixins.NDArrayOperatorsMixin):
+    """A tensor distributed over the ranks of a communicator.
+
+    Element-wise operators and NumPy ufuncs work between tensors of equal distribution and with scalars. Nothing is
+    gathered behind the user's back: `np.asarray(x)` is refused, `x.to_global()` says it.
+
+    >>> import numpy as np
+    >>> x = DistTensor.from_global(np.arange(6.0).reshape(2, 3), "block[(0),()]")
+    >>> x
+    DistTensor((2, 3), float64, 'block[(0),()]', grid=(1,), rank=0, local=(2, 3))
+    >>> (2 * x + 1).redistribute("[(),(0)]").to_global()[1]
+    array([ 7.,  9., 11.])
+    """
+
+    __slots__ = ("_comm", "_distribution", "_local")
+
+    def __init__(self, local: Array, distribution: Distribution, comm: object | None = None) -> None:
+        """Wrap this rank's block, without a copy and without a word to the others; see `from_local` for the safe way.
+
+        Raises:
+            LayoutError: the block has another shape than the distribution gives this rank; on this rank only.
+        """
+        self._comm = as_comm(comm)
+        self._distribution = distribution
+        self._local = local
+        wanted = distribution.local_shape(self._comm.rank)
+        if local.shape != wanted:
+            raise LayoutError(f"rank {self._comm.rank} holds a block of {wanted} in {distribution}, not {local.shape}")
+
+    @staticmethod
+    def from_global(
+        array: npt.ArrayLike, layout: Layout | str, comm: object | None = None, grid: GridLike = None
+    ) -> DistTensor:
+        """A tensor from an array that every rank has whole; each copies its own part.
+
+        Args:
+            array: the same on all ranks.
+            layout: of the tensor's order.
+            comm: an mpi4py or Rote communicator; the ranks of `rote.run`, MPI's world or this process if None.
+            grid: of as many ranks as the communicator; the most balanced one that the layout allows if None.
+
+        Raises:
+            LayoutError: the layout does not fit.
+            CommError: the grid does not match the ranks.
+        """
+        ranks = as_comm(comm)
+        with agreed(ranks):
+            whole = np.asarray(array)
+            dist = _place(whole.shape, layout, ranks, grid)
+            block = cut(whole.astype(as_dtype(whole.dtype), copy=False), dist, ranks.rank)
+        _same(ranks, dist, block.dtype)
+        return DistTensor(block, dist, ranks)
+
+    @staticmethod
+    def from_local(
+        local: npt.ArrayLike,
+        layout: Layout | str,
+        shape: Iterable[int] | int,
+        comm: object | None = None,
+        grid: GridLike = None,
+    ) -> DistTensor:
+        """A tensor of blocks that already lie where they belong; they are wrapped, not copied.
+
+        Raises:
+            LayoutError: on all ranks, if on some rank the block has not the shape that the layout gives it.
+        """
+        ranks = as_comm(comm)
+        with agreed(ranks):
+            block = np.asarray(local)
+            x = DistTensor(block.astype(as_dtype(block.dtype), copy=False), _place(shape, layout, ranks, grid), ranks)
+        _same(ranks, x.distribution, x.dtype)
+        return x
+
+    @staticmethod
+    def from_function(
+        function: Callable[..., npt.ArrayLike],
+        shape: Iterable[int] | int,
+        layout: Layout | str,
+        comm: object | None = None,
+        grid: GridLike = None,
+        dtype: npt.DTypeLike | None = None,
+    ) -> DistTensor:
+        """A tensor computed where it lies: `function(i, j, …)` of the global indices, one array per tensor mode.
+
+        The index arrays broadcast against each other to the block's shape (as `np.ogrid`), and so must the result.
+        All ranks raise the same error, or none.
+
+        >>> DistTensor.from_function(lambda i, j: 10 * i + j, (2, 3), "[(0),()]").to_global().tolist()
+        [[0, 1, 2], [10, 11, 12]]
+        """
+        ranks = as_comm(comm)
+        with agreed(ranks):
+            dist = _place(shape, layout, ranks, grid)
+            values = np.asarray(function(*dist.tensor_indices(ranks.rank)))
+            if dtype is not None:
+                values = values.astype(dtype)
+            found = as_dtype(values.dtype)
+            block = np.empty(dist.local_shape(ranks.rank), found)
+            block[...] = values if block.size else 0
+            if _ignored(dist, ranks.rank):
+                block[...] = identity(dist.layout.op, found)
+        _same(ranks, dist, found)
+        return DistTensor(block, dist, ranks)
+
+    @staticmethod
+    def zeros(
+        shape: Iterable[int] | int,
+        layout: Layout | str,
+        comm: object | None = None,
+        grid: GridLike = None,
+        dtype: npt.DTypeLike = "f8",
+    ) -> DistTensor:
+        """A tensor of zeros."""
+        x = DistTensor.empty(shape, layout, comm, grid, dtype)
+        ignored = _ignored(x.distribution, x._comm.rank)
+        x.local[...] = identity(x.layout.op, x.dtype) if ignored else 0
+        return x
+
+    @staticmethod
+    def empty(
+        shape: Iterable[int] | int,
+        layout: Layout | str,
+        comm: object | None = None,
+        grid: GridLike = None,
+        dtype: npt.DTypeLike = "f8",
+    ) -> DistTensor:
+        """A tensor whose elements are not set."""
+        ranks = as_comm(comm)
+        dist = _place(shape, layout, ranks, grid)
+        return DistTensor(np.empty(dist.local_shape(ranks.rank), as_dtype(dtype)), dist, ranks)
+
+    @staticmethod
+    def load(path: Path, layout: Layout | str, comm: object | None = None, grid: GridLike = None) -> DistTensor:
+        """A tensor from a `.npy` file; every rank reads its own part.
+
+        Raises:
+            OSError: the file cannot be read. RoteError: it is damaged, or no `.npy` file of numbers.
+            LayoutError: the layout does not fit the file's shape. All ranks raise the same.
+        """
+        from .io import read_block, read_header
+
+        ranks = as_comm(comm)
+        header = read_header(path, ranks)
+        dist = _place(header.shape, layout, ranks, grid)
+        return DistTensor(read_block(path, header, dist, ranks), dist, ranks)
+
+    def save(self, path: Path) -> None:
+        """Write one valid `.npy` file; every rank writes its own part, and nothing is left behind on failure.
+
+        Raises:
+            OSError: the file cannot be written; the same on all ranks. LayoutError: the tensor is partial.
+        """
+        from .io import write_npy
+
+        write_npy(path, self.local, self.distribution, self._comm)
+
+    @property
+    def local(self) -> Array:
+        """This rank's block, of shape `distribution.local_shape(rank)`; write into it freely."""
+        return self._local
+
+    @property
+    def distribution(self) -> Distribution:
+        """The layout on the tensor's shape and grid."""
+        return self._distribution
+
+    @property
+    def comm(self) -> Comm:
+        """The communicator of the tensor's ranks."""
+        return self._comm
+
+    @property
+    def layout(self) -> Layout:
+        """The layout."""
+        return self.distribution.layout
+
+    @property
+    def grid(self) -> Grid:
+        """The process grid."""
+        return self.distribution.grid
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the whole tensor."""
+        return self.distribution.shape
+
+    @property
+    def ndim(self) -> int:
+        """The order of the tensor, by NumPy's name."""
+        return len(self.shape)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype of the elements."""
+        return self.local.dtype
+
+    @property
+    def real(self) -> DistTensor:
+        """The real parts, as a new tensor."""
+        return self._map("real", lambda block: block.real.copy())
+
+    @property
+    def imag(self) -> DistTensor:
+        """The imaginary parts, as a new tensor."""
+        return self._map("imag", lambda block: block.imag.copy())
+
+    def conj(self) -> DistTensor:
+        """The complex conjugate."""
+        return self._map("conj", np.conjugate)
+
+    def copy(self) -> DistTensor:
+        """A tensor with a block of its own."""
+        return DistTensor(self.local.copy(), self.distribution, self._comm)
+
+    def astype(self, dtype: npt.DTypeLike) -> DistTensor:
+        """The tensor in another dtype; always a copy."""
+        return self._map("astype", lambda block: block.astype(as_dtype(dtype)))
+
+    def redistribute(self, layout: Layout | str, out: DistTensor | None = None) -> DistTensor:
+        """The same tensor in another layout, on the same grid, by the compiled plan.
+
+        Args:
+            layout: the new one.
+            out: a tensor of that layout, shape and dtype to write into; a new one if None.
+
+        Raises:
+            LayoutError: the layout does not fit, or `out` is laid out otherwise.
+
+        >>> x = DistTensor.zeros((4, 6), "block[(0),()]")
+        >>> print(x.redistribute("block[(),(0)]").layout)
+        block[(),(0)]
+        """
+        target = distribute(as_layout(layout), self.shape, self.grid)
+        if out is not None and (out.distribution, out.dtype) != (target, self.dtype):
+            raise LayoutError(f"out is {out.distribution} {out.dtype}, but {target} {self.dtype} is asked for")
+        program = bind(compile(self.distribution, target, self.dtype), self._comm)
+        if out is None:
+            return DistTensor(program(self.local), target, self._comm)
+        program(self.local, out.local)
+        return out
+
+    def to_global(self) -> Array:
+        """The whole array, on every rank."""
+        whole = self.redistribute(Layout(((),) * self.ndim))
+        return whole.local
+
+    def _map(self, name: str, function: Callable[[Array], npt.ArrayLike]) -> DistTensor:
+        """The tensor of a function of each element."""
+        self._check_values(name)
+        return DistTensor(np.asarray(function(self.local)), self.distribution, self._comm)
+
+    def _check_values(self, name: str) -> None:
+        """Refuse what is element-wise on a partial tensor."""
+        if self.distribution.partial:
+            raise LayoutError(
+                f"{name} is element-wise, and the blocks of {self.layout} are contributions, not values; "
+                "redistribute to a layout without + first"
+            )
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if method != "__call__" or ufunc.signature is not None:
+            return NotImplemented
+        outs = kwargs.pop("out", (None,) * ufunc.nout)
+        given = (*inputs, *outs, kwargs.get("where"))
+        operands = [x for x in given if isinstance(x, DistTensor)]
+        first = operands[0]
+        for x in operands:
+            if x.distribution != first.distribution:
+                raise LayoutError(
+                    f"{ufunc.__name__} is element-wise and wants equal distributions, "
+                    f"not {first.distribution} and {x.distribution}; use .redistribute first"
+                )
+            if x._comm is not first._comm:
+                raise LayoutError(f"{ufunc.__name__} wants tensors of one communicator; give the same comm to all")
+        if any(not isinstance(x, DistTensor) and np.ndim(x) for x in given):
+            raise LayoutError(f"{ufunc.__name__} takes tensors and scalars; lay the array out with from_global first")
+        if "where" in kwargs:
+            kwargs["where"] = _local(kwargs["where"])
+        first._check_values(ufunc.__name__)
+        result = ufunc(*map(_local, inputs), out=tuple(map(_local, outs)), **kwargs)
+        parts = result if isinstance(result, tuple) else (result,)
+        dist, comm = first.distribution, first._comm
+        found = [
+            x if x is not None else DistTensor(np.asarray(part), dist, comm)
+            for x, part in zip(outs, parts, strict=True)
+        ]
+        return found[0] if len(found) == 1 else tuple(found)
+
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
+        raise LayoutError(
+            "a DistTensor is not gathered silently; write x.to_global(), or x.local for this rank's block"
+        )
+
+    def __bool__(self) -> bool:
+        raise ValueError("the truth of a tensor is ambiguous; compare x.to_global(), or reduce x.local")
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("a tensor of order 0 has no length")
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        return (
+            f"DistTensor({self.shape}, {self.dtype}, {str(self.layout)!r}, grid={self.grid.shape}, "
+            f"rank={self._comm.rank}, local={self.local.shape})"
+        )
+
+    def _repr_html_(self) -> str:
+        rows = {
+            "layout": f"<code>{html.escape(str(self.layout))}</code>",
+            "shape": " &times; ".join(map(str, self.shape)) or "scalar",
+            "dtype": str(self.dtype),
+            "grid": f"{' &times; '.join(map(str, self.grid.shape))} ({self.grid.size} ranks)",
+            f"block of rank {self._comm.rank}": f"{' &times; '.join(map(str, self.local.shape)) or 'scalar'}, "
+            f"{self.local.nbytes:,} bytes",
+        }
+        cells = "".join(
+            f"<tr><th style='text-align:left'>{name}</th><td>{value}</td></tr>" for name, value in rows.items()
+        )
+        return f"<table><caption>DistTensor</caption>{cells}</table>"
+
+
+def _place(shape: Iterable[int] | int, layout: Layout | str, ranks: Comm, grid: GridLike) -> Distribution:
+    """The distribution of a new tensor over some ranks; the grid is balanced over them if none is given."""
+    found = as_layout(layout)
+    if grid is None:
+        grid = Grid.of(ranks.size, max((*found.grid_modes, 0)) + 1)
+    dist = distribute(found, shape, grid)
+    check_grid(dist.grid, ranks)
+    return dist
+
+
+def _same(ranks: Comm, dist: Distribution, dtype: np.dtype[Any]) -> None:
+    """Refuse a tensor that is not the same on all ranks; the same error on all."""
+    found = ranks.allgather_object(f"{dist} of {dtype}")
+    others = [(rank, text) for rank, text in enumerate(found) if text != found[0]]
+    if others:
+        rank, text = others[0]
+        raise LayoutError(f"a tensor is one thing on all ranks, but rank 0 has {found[0]} and rank {rank} has {text}")
+
+
+def _local(x: Any) -> Any:
+    """The block of a tensor; anything else as it is."""
+    return x.local if isinstance(x, DistTensor) else x
+
+
+def _ignored(dist: Distribution, rank: int) -> bool:
+    """Whether a rank's block of a partial tensor holds only what the reduction ignores."""
+    return any(dist.grid.coordinates(rank)[g] for g in dist.partial)
