@@ -74,7 +74,8 @@ def gather(blocks: Sequence[Array], dist: Distribution) -> Array:
         whole[np.ix_(*indices) if indices else ()] = reduce(REDUCE[dist.layout.op], parts)
     permutation = view.permutation()
     permuted = whole.reshape([dist.shape[m] for m in permutation])
-    return np.ascontiguousarray(permuted.transpose(np.argsort(permutation)) if permutation else permuted)
+    ordered = permuted.transpose(np.argsort(permutation)) if permutation else permuted
+    return np.array(ordered, order="C")  # ascontiguousarray would give order 0 a mode
 
 
 def _run_step(step: Step, blocks: list[Array]) -> list[Array]:

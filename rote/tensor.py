@@ -7,8 +7,7 @@ move data, and all constructors, are collective: every rank calls them.
 from __future__ import annotations
 
 import html
-import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -21,15 +20,14 @@ from .layout.distribution import Distribution, distribute
 from .layout.grid import Grid
 from .layout.layout import Layout, as_layout
 from .runtime.agree import agreed
-from .runtime.comm import Comm, as_comm
-from .runtime.execute import bind, check_grid
+from .runtime.comm import Comm, Path, as_comm
+from .runtime.execute import bind
 from .runtime.packing import cut, identity
+from .runtime.place import GridLike, place, same_everywhere
 
 __all__ = ["DistTensor"]
 
 Array = npt.NDArray[Any]
-GridLike = Grid | Sequence[int] | int | None
-Path = str | os.PathLike[str]
 
 
 class DistTensor(np.lib.mixins.NDArrayOperatorsMixin):
@@ -80,9 +78,9 @@ class DistTensor(np.lib.mixins.NDArrayOperatorsMixin):
         ranks = as_comm(comm)
         with agreed(ranks):
             whole = np.asarray(array)
-            dist = _place(whole.shape, layout, ranks, grid)
+            dist = place(whole.shape, layout, ranks, grid)
             block = cut(whole.astype(as_dtype(whole.dtype), copy=False), dist, ranks.rank)
-        _same(ranks, dist, block.dtype)
+        same_everywhere(ranks, dist, block.dtype)
         return DistTensor(block, dist, ranks)
 
     @staticmethod
@@ -101,8 +99,8 @@ class DistTensor(np.lib.mixins.NDArrayOperatorsMixin):
         ranks = as_comm(comm)
         with agreed(ranks):
             block = np.asarray(local)
-            x = DistTensor(block.astype(as_dtype(block.dtype), copy=False), _place(shape, layout, ranks, grid), ranks)
-        _same(ranks, x.distribution, x.dtype)
+            x = DistTensor(block.astype(as_dtype(block.dtype), copy=False), place(shape, layout, ranks, grid), ranks)
+        same_everywhere(ranks, x.distribution, x.dtype)
         return x
 
     @staticmethod
@@ -124,16 +122,16 @@ class DistTensor(np.lib.mixins.NDArrayOperatorsMixin):
         """
         ranks = as_comm(comm)
         with agreed(ranks):
-            dist = _place(shape, layout, ranks, grid)
+            dist = place(shape, layout, ranks, grid)
             values = np.asarray(function(*dist.tensor_indices(ranks.rank)))
             if dtype is not None:
                 values = values.astype(dtype)
             found = as_dtype(values.dtype)
             block = np.empty(dist.local_shape(ranks.rank), found)
             block[...] = values if block.size else 0
-            if _ignored(dist, ranks.rank):
+            if not dist.contributes(ranks.rank):
                 block[...] = identity(dist.layout.op, found)
-        _same(ranks, dist, found)
+        same_everywhere(ranks, dist, found)
         return DistTensor(block, dist, ranks)
 
     @staticmethod
@@ -146,8 +144,7 @@ class DistTensor(np.lib.mixins.NDArrayOperatorsMixin):
     ) -> DistTensor:
         """A tensor of zeros."""
         x = DistTensor.empty(shape, layout, comm, grid, dtype)
-        ignored = _ignored(x.distribution, x._comm.rank)
-        x.local[...] = identity(x.layout.op, x.dtype) if ignored else 0
+        x.local[...] = 0 if x.distribution.contributes(x.comm.rank) else identity(x.layout.op, x.dtype)
         return x
 
     @staticmethod
@@ -160,7 +157,7 @@ class DistTensor(np.lib.mixins.NDArrayOperatorsMixin):
     ) -> DistTensor:
         """A tensor whose elements are not set."""
         ranks = as_comm(comm)
-        dist = _place(shape, layout, ranks, grid)
+        dist = place(shape, layout, ranks, grid)
         return DistTensor(np.empty(dist.local_shape(ranks.rank), as_dtype(dtype)), dist, ranks)
 
     @staticmethod
@@ -175,7 +172,7 @@ class DistTensor(np.lib.mixins.NDArrayOperatorsMixin):
 
         ranks = as_comm(comm)
         header = read_header(path, ranks)
-        dist = _place(header.shape, layout, ranks, grid)
+        dist = place(header.shape, layout, ranks, grid)
         return DistTensor(read_block(path, header, dist, ranks), dist, ranks)
 
     def save(self, path: Path) -> None:
@@ -275,8 +272,7 @@ class DistTensor(np.lib.mixins.NDArrayOperatorsMixin):
 
     def to_global(self) -> Array:
         """The whole array, on every rank."""
-        whole = self.redistribute(Layout(((),) * self.ndim))
-        return whole.local
+        return self.redistribute(Layout(((),) * self.ndim)).local
 
     def _map(self, name: str, function: Callable[[Array], npt.ArrayLike]) -> DistTensor:
         """The tensor of a function of each element."""
@@ -321,9 +317,7 @@ class DistTensor(np.lib.mixins.NDArrayOperatorsMixin):
         return found[0] if len(found) == 1 else tuple(found)
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
-        raise LayoutError(
-            "a DistTensor is not gathered silently; write x.to_global(), or x.local for this rank's block"
-        )
+        raise LayoutError("a tensor is not gathered silently; write x.to_global(), or x.local for this rank's block")
 
     def __bool__(self) -> bool:
         raise ValueError("the truth of a tensor is ambiguous; compare x.to_global(), or reduce x.local")
@@ -342,42 +336,14 @@ class DistTensor(np.lib.mixins.NDArrayOperatorsMixin):
     def _repr_html_(self) -> str:
         rows = {
             "layout": f"<code>{html.escape(str(self.layout))}</code>",
-            "shape": " &times; ".join(map(str, self.shape)) or "scalar",
-            "dtype": str(self.dtype),
-            "grid": f"{' &times; '.join(map(str, self.grid.shape))} ({self.grid.size} ranks)",
-            f"block of rank {self._comm.rank}": f"{' &times; '.join(map(str, self.local.shape)) or 'scalar'}, "
-            f"{self.local.nbytes:,} bytes",
+            "shape": f"{self.shape} {self.dtype}",
+            "grid": f"{self.grid}, {self.grid.size} ranks",
+            f"rank {self._comm.rank} holds": f"{self.local.shape}, {self.local.nbytes:,} bytes",
         }
-        cells = "".join(
-            f"<tr><th style='text-align:left'>{name}</th><td>{value}</td></tr>" for name, value in rows.items()
-        )
+        cells = "".join(f"<tr><th>{name}</th><td>{value}</td></tr>" for name, value in rows.items())
         return f"<table><caption>DistTensor</caption>{cells}</table>"
-
-
-def _place(shape: Iterable[int] | int, layout: Layout | str, ranks: Comm, grid: GridLike) -> Distribution:
-    """The distribution of a new tensor over some ranks; the grid is balanced over them if none is given."""
-    found = as_layout(layout)
-    if grid is None:
-        grid = Grid.of(ranks.size, max((*found.grid_modes, 0)) + 1)
-    dist = distribute(found, shape, grid)
-    check_grid(dist.grid, ranks)
-    return dist
-
-
-def _same(ranks: Comm, dist: Distribution, dtype: np.dtype[Any]) -> None:
-    """Refuse a tensor that is not the same on all ranks; the same error on all."""
-    found = ranks.allgather_object(f"{dist} of {dtype}")
-    others = [(rank, text) for rank, text in enumerate(found) if text != found[0]]
-    if others:
-        rank, text = others[0]
-        raise LayoutError(f"a tensor is one thing on all ranks, but rank 0 has {found[0]} and rank {rank} has {text}")
 
 
 def _local(x: Any) -> Any:
     """The block of a tensor; anything else as it is."""
     return x.local if isinstance(x, DistTensor) else x
-
-
-def _ignored(dist: Distribution, rank: int) -> bool:
-    """Whether a rank's block of a partial tensor holds only what the reduction ignores."""
-    return any(dist.grid.coordinates(rank)[g] for g in dist.partial)

@@ -44,7 +44,7 @@ def explain(plan: Plan) -> str:
         [head]
         + [line.rstrip() for line in table]
         + [
-            f"each rank receives at most {in_bytes(cost.bytes)} in {cost.messages} messages, "
+            f"each rank receives at most {in_bytes(cost.bytes)} in {cost.messages} message{'s' * (cost.messages != 1)}, "
             f"lower bound {in_bytes(bound)} ({ratio})",
             f"peak {in_bytes(cost.peak_bytes)} on a rank, about {_seconds(cost.seconds)}",
         ]

@@ -117,6 +117,14 @@ class Distribution:
         coordinates = self.grid.coordinates(rank)
         return all(coordinates[g] == at for g, at in self.layout.rooted)
 
+    def contributes(self, rank: int) -> bool:
+        """Whether a rank of a partial tensor is given values when they are laid out: coordinate 0 is.
+
+        The others are given what the reduction ignores. Without partial grid modes every rank contributes.
+        """
+        coordinates = self.grid.coordinates(rank)
+        return not any(coordinates[g] for g in self.partial)
+
     def index_sets(self, rank: int) -> tuple[IndexSet, ...]:
         """Per view mode, the set of global indices that a rank holds."""
         coordinates = self.grid.coordinates(rank)

@@ -21,7 +21,20 @@ if TYPE_CHECKING:
     from .distribution import Distribution
     from .grid import Grid
 
-__all__ = ["Entry", "L", "Layout", "Partial", "Rooted", "Transition", "as_layout", "block", "cyclic", "parse", "partial", "root"]
+__all__ = [
+    "Entry",
+    "L",
+    "Layout",
+    "Partial",
+    "Rooted",
+    "Transition",
+    "as_layout",
+    "block",
+    "cyclic",
+    "parse",
+    "partial",
+    "root",
+]
 
 Mode = int | Entry | tuple[int | Entry, ...]
 
@@ -210,7 +223,9 @@ class Transition:
         return f"{self.source} -> {self.target}"
 
     def __repr__(self) -> str:
-        return f"{self.source!r} >> {self.target!r}"
+        # | binds less tightly than >>
+        source, target = (f"({side!r})" if side.rooted else repr(side) for side in (self.source, self.target))
+        return f"{source} >> {target}"
 
 
 def L(*modes: Mode, kind: str = "cyclic", view: str | None = None) -> Layout:

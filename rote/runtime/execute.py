@@ -99,14 +99,19 @@ class _Bound:
         source, target, grid = step.before, step.after, step.before.grid
         self.step = step
         self._dtype = dtype
-        self._comm = _sub(comm, grid, step.grid_modes)
+        self._comm = comm if step.kind in LOCAL else _sub(comm, grid, step.grid_modes)
         self._root = _place(grid, step.grid_modes, _root(step))
         kept = step.kind not in ("allgather", "reduce_scatter")  # these two collectives also carry a rank's own part
         outgoing, incoming = send_regions(source, target, comm.rank), receive_regions(source, target, comm.rank)
+        if step.kind == "allgather":
+            outgoing = outgoing[:1]  # the same part goes to all: it is packed once
+        if step.kind == "reduce_scatter":
+            incoming = incoming[:1]  # all parts that come are of one region: they arrive as one
         self._kept = next((region for region in outgoing if kept and region.peer == comm.rank), None)
         self._outgoing = _Buffer(step, grid, outgoing, self._comm.size, comm.rank if kept else None)
         self._incoming = _Buffer(step, grid, incoming, self._comm.size, comm.rank if kept else None)
-        self._send = self._recv = np.empty(0, dtype)
+        self._send: Array | None = None
+        self._recv: Array | None = None
 
     @property
     def buffer_size(self) -> int:
@@ -123,32 +128,23 @@ class _Bound:
         if self.step.kind not in LOCAL:
             self._communicate(block)
         op = self.step.before.layout.op
-        summed = self.step.kind == "reduce_scatter"  # all parts that come are of one region: they arrive as one
-        for region, part in self._incoming.parts[: 1 if summed else None]:
-            values = self._recv[part] if part is not None else self._kept_of(block)
-            region.put(out, values, op)
+        for region, part in self._incoming.parts:
+            region.put(out, self._arrived(block, part), op)
 
     def _communicate(self, block: Array) -> None:
         """Pack, and call the collective that the step is named after."""
         kind, outgoing, incoming = self.step.kind, self._outgoing, self._incoming
-        everywhere = kind == "allgather"  # the same part goes to all: pack it once
-        parts = outgoing.parts[:1] if everywhere else outgoing.parts
-        size = sum(region.size for region, _ in parts) if everywhere else outgoing.size
-        self._send = _at_least(self._send, size, self._dtype)
-        self._recv = _at_least(self._recv, incoming.size, self._dtype)
-        at = 0
-        for region, part in parts:
+        if self._send is None or self._recv is None:
+            self._send, self._recv = np.empty(outgoing.size, self._dtype), np.empty(incoming.size, self._dtype)
+        for region, part in outgoing.parts:
             if part is not None:
-                self._send[at : at + region.size].reshape(region.shape)[...] = region.take(block)
-                at += region.size
-        send, recv = self._send[:size], self._recv[: incoming.size]
-        if everywhere:
-            self._comm.allgatherv(send, recv, incoming.counts)
+                self._send[part].reshape(region.shape)[...] = region.take(block)
+        if kind == "allgather":
+            self._comm.allgatherv(self._send, self._recv, incoming.counts)
         elif kind == "reduce_scatter":
-            mine = incoming.counts[0]
-            self._comm.reduce_scatter(send, recv[:mine], outgoing.counts, self.step.before.layout.op)
+            self._comm.reduce_scatter(self._send, self._recv, outgoing.counts, self.step.before.layout.op)
         else:
-            self._comm.alltoallv(send, outgoing.counts, recv, incoming.counts)
+            self._comm.alltoallv(self._send, outgoing.counts, self._recv, incoming.counts)
 
     def _run_whole(self, block: Array, out: Array) -> None:
         """The collectives that leave blocks as they are: the whole block is the message."""
@@ -171,7 +167,10 @@ class _Bound:
         if receives and work is not out:
             out[...] = work
 
-    def _kept_of(self, block: Array) -> Array:
+    def _arrived(self, block: Array, part: slice | None) -> Array:
+        """One message of this step, or what the rank keeps."""
+        if part is not None and self._recv is not None:
+            return self._recv[part]
         assert self._kept is not None
         return self._kept.take(block)
 
@@ -217,7 +216,3 @@ def _root(step: Step) -> list[int]:
     for g, at in (step.before if step.kind == "broadcast" else step.after).layout.rooted:
         found[g] = at
     return found
-
-
-def _at_least(buffer: Array, size: int, dtype: np.dtype[Any]) -> Array:
-    return buffer if buffer.size >= size else np.empty(size, dtype)

@@ -84,7 +84,7 @@ def cut(array: Array, dist: Distribution, rank: int) -> Array:
     """
     if not dist.holds(rank):
         return np.empty(dist.local_shape(rank), array.dtype)
-    if any(dist.grid.coordinates(rank)[g] for g in dist.partial):
+    if not dist.contributes(rank):
         return np.full(dist.local_shape(rank), identity(dist.layout.op, array.dtype))
     viewed = as_view(array, dist)
     return np.array(viewed[np.ix_(*dist.indices(rank))], order="C") if dist.order else np.array(viewed)
@@ -101,9 +101,9 @@ def identity(op: str, dtype: np.dtype[Any]) -> Any:
     if op in ("sum", "prod"):
         return dtype.type(op == "prod")
     if dtype.kind == "b":
-        return op == "min"
+        return dtype.type(op == "min")
     if dtype.kind in "iu":
-        return np.iinfo(dtype).min if op == "max" else np.iinfo(dtype).max
+        return dtype.type(np.iinfo(dtype).min if op == "max" else np.iinfo(dtype).max)
     return dtype.type(-np.inf if op == "max" else np.inf)
 
 

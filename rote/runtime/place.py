@@ -1,0 +1,38 @@
+"""Where a new tensor lies: the distribution of a layout over the ranks of a communicator, the same on all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import LayoutError
+from ..layout.distribution import Distribution, distribute
+from ..layout.grid import Grid
+from ..layout.layout import Layout, as_layout
+from .comm import Comm
+from .execute import check_grid
+
+__all__ = ["GridLike", "place", "same_everywhere"]
+
+GridLike = Grid | Sequence[int] | int | None
+
+
+def place(shape: Iterable[int] | int, layout: Layout | str, ranks: Comm, grid: GridLike) -> Distribution:
+    """The distribution of a new tensor over some ranks; the grid is balanced over them if none is given."""
+    found = as_layout(layout)
+    if grid is None:
+        grid = Grid.of(ranks.size, max((*found.grid_modes, 0)) + 1)
+    dist = distribute(found, shape, grid)
+    check_grid(dist.grid, ranks)
+    return dist
+
+
+def same_everywhere(ranks: Comm, dist: Distribution, dtype: np.dtype[Any]) -> None:
+    """Refuse a tensor that is not the same on all ranks; the same error on all."""
+    found = ranks.allgather_object(f"{dist} of {dtype}")
+    others = [(rank, text) for rank, text in enumerate(found) if text != found[0]]
+    if others:
+        rank, text = others[0]
+        raise LayoutError(f"a tensor is one thing on all ranks, but rank 0 has {found[0]} and rank {rank} has {text}")

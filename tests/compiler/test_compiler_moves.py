@@ -1,0 +1,162 @@
+"""Every plan does what the definition says: `simulate` against brute force, and costs against counting."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from cases import all_layouts
+from hypothesis import given, settings
+from layout import definition
+from rote.grammar.nodes import Kind
+from strategies import pairs
+
+import rote
+
+ITEM = 8
+
+
+def check_move(source, target, rng):
+    """What a plan moves, it moves right: blocks, certificate, bounds and text. Returns the kind of its step."""
+    plan = rote.compile(source, target, dtype="i8")
+    shape, grid = source.shape, source.grid.shape
+    array, blocks = definition.numbered(source.layout, shape, grid)
+    before = [block.copy() for block in blocks]
+    found = rote.simulate.run(plan, blocks)
+    assert definition.wrong(target.layout, grid, found, array) == "", (source, target)
+    assert all(np.array_equal(block, kept) for block, kept in zip(blocks, before, strict=True)), "the input was changed"
+    if source.layout.partial:
+        array, blocks = definition.contribute(source.layout, shape, grid, rng)
+        found = rote.simulate.run(plan, blocks)
+        assert definition.wrong(target.layout, grid, found, array) == "", (source, target)
+    plan.verify()
+    check_cost(plan)
+    return [step.kind for step in plan.steps]
+
+
+def check_cost(plan):
+    """Costs are counted: never below the bound, and equal to brute force wherever the sender is beyond doubt."""
+    source, target = plan.source, plan.target
+    cost, grid = plan.cost, source.grid.shape
+    assert cost.bytes >= plan.lower_bound and (cost.messages > 0) == (cost.bytes > 0)
+    held = [definition.block_indices(dist.layout, source.shape, grid) for dist in (source, target)]
+    had, needed = ([set(block.reshape(-1).tolist()) for block in blocks] for blocks in held)
+    assert cost.peak_bytes >= ITEM * max(len(a) + len(b) for a, b in zip(had, needed, strict=True))
+    if source.partial or target.partial:
+        return
+    lacking = [need - have for have, need in zip(had, needed, strict=True)]
+    assert plan.lower_bound == cost.bytes == ITEM * max(map(len, lacking)), plan
+    if any(source.role(g).name == "replicated" for g in range(len(grid))):
+        return
+    owner = {element: rank for rank, elements in enumerate(had) for element in elements}
+    messages = [{owner[element] for element in elements} for elements in lacking]
+    assert cost.messages == max(map(len, messages)), plan
+    sent = [sum(owner[e] == rank for elements in lacking for e in elements) for rank in range(len(had))]
+    sizes = zip(had, needed, lacking, sent, strict=True)
+    peak = max(len(a) + len(b) + len(c) + n for a, b, c, n in sizes)
+    assert cost.peak_bytes == (ITEM * peak if plan.steps else cost.peak_bytes), plan
+
+
+def mixed(parts, extents):
+    """A cyclic and a balanced kind: enough, together, for all pairs."""
+    return [Kind("cyclic", (1,)), Kind("block")]
+
+
+def turning(parts, extents):
+    """One kind per number of parts."""
+    return [Kind("block") if parts % 2 else Kind("cyclic", (2,))]
+
+
+CASES = [
+    ((), (2, 2), None),
+    ((0,), (3,), None),
+    ((1,), (3,), None),
+    ((5,), (3,), None),
+    ((5,), (1, 2), mixed),
+    ((5,), (2, 2), mixed),
+    ((3, 2), (2,), mixed),
+    ((2, 5), (3,), mixed),
+    ((3, 2), (2, 3), turning),
+]
+
+
+@pytest.mark.parametrize("shape, grid, kinds", CASES, ids=lambda x: getattr(x, "__name__", str(x)))
+def test_every_small_pair(shape, grid, kinds):
+    """Every pair of small layouts, rooted and partial ones included."""
+    rng = np.random.default_rng(0)
+    dists = [layout.on(shape, grid) for layout in all_layouts(shape, grid, kinds)]
+    seen = set()
+    for source, target in product(dists, repeat=2):
+        seen.update(check_move(source, target, rng))
+    assert len(dists) >= 9 and "allreduce" in seen and "broadcast" in seen
+
+
+VIEWED = [
+    "[(),()]",
+    "block[(0),(1)]",
+    "[(1),(0)]",
+    "(a b): [(0,1)]",
+    "(a b): block[(1,0)]",
+    "(b a): [(0)]+(1)",
+    "b a: cyclic(2)[(0),()]|(1@1)",
+    "a (r s=3): [(0),(),(1)]",
+    "a (r s=3): block[(),(1),(0)]",
+    "(r=2 s) b: [(0),(),(1)]",
+    "(r s=1 t=1) b: [(),(0),(1),()]",
+    "(r s=1 t=1) b: [(),(),(0),()]",
+    "(r s=2) (t u=3 v=2): [(),(),(1),(),(0)]",
+]
+
+
+def test_every_pair_of_views():
+    """Digits move between views: tiled, fused, permuted, with parts of 1."""
+    rng = np.random.default_rng(0)
+    for shape, grid in product(((4, 6), (2, 12), (0, 6)), ((2, 2), (2, 3))):
+        dists = [rote.parse(text).on(shape, grid) for text in VIEWED]
+        for source, target in product(dists, repeat=2):
+            check_move(source, target, rng)
+
+
+def test_the_check_can_fail(monkeypatch):
+    """A movement that swaps two elements is found out: by the definition in the blocks, by counting in the cost."""
+    source, target = (rote.parse(text).on((3, 2), (2,)) for text in ("[(0),()]", "[(),(0)]"))
+    right = rote.simulate.run
+
+    def swapped(plan, blocks):
+        found = right(plan, blocks)
+        found[1][[0, 1]] = found[1][[1, 0]]
+        return found
+
+    monkeypatch.setattr(rote.simulate, "run", swapped)
+    with pytest.raises(AssertionError, match="ranks \\[1\\] hold 3, not 1"):
+        check_move(source, target, np.random.default_rng(0))
+    plan = rote.compile(source, target, dtype="i4")  # half the bytes that are counted
+    with pytest.raises(AssertionError):
+        check_cost(plan)
+
+
+@settings(max_examples=250)
+@given(pairs())
+def test_every_pair(pair):
+    """Any two layouts: mixed kinds, views, partial and rooted, on shapes that do not divide."""
+    source, target = pair
+    check_move(source, target, np.random.default_rng(0))
+    plan = rote.compile(source, target)
+    assert rote.Plan.from_json(plan.to_json()) == plan
+    assert len(plan.steps) <= 3
+    if source.digits == target.digits and source.layout == target.layout:
+        assert not plan.steps
+
+
+@settings(max_examples=60)
+@given(pairs())
+def test_there_and_back(pair):
+    """There and back is the identity, on the blocks of a layout that is not partial."""
+    source, target = pair
+    if source.partial:
+        return
+    _, blocks = definition.numbered(source.layout, source.shape, source.grid.shape)
+    there = rote.simulate.run(rote.compile(source, target, dtype="i8"), blocks)
+    back = rote.simulate.run(rote.compile(target, source, dtype="i8"), there)
+    assert all(np.array_equal(a, b) for a, b in zip(back, blocks, strict=True))

@@ -1,0 +1,299 @@
+"""What plans are made of: the kinds of steps, their text and JSON, their certificate, and refusals."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+from layout import definition
+
+import rote
+from rote.compiler import verify
+from rote.compiler.movement import Message
+from rote.compiler.plan import Step
+from rote.errors import LayoutError, PlanError
+
+# On a grid of 2x3 and a tensor of 6x4: what happens to which grid modes, and its name.
+KINDS = [
+    ("[(0),()] -> [(0),()]", None, ()),
+    ("block[(0),()] -> block(3)[(0),()]", "alltoall", (0,)),  # equal here, but not known to be from the text
+    ("[(),()] -> [(0),()]", "slice", (0,)),
+    ("[(),()] -> [(0),(1)]", "slice", (0, 1)),
+    ("[(0),()] -> [(0,1),()]", "slice", (1,)),
+    ("[(),()] -> [(),()]|(1)", "slice", (1,)),
+    ("[(0),()] -> [(),()]+(0)", "zero_fill", (0,)),
+    ("[(),()] -> [(),()]+(0)", "zero_fill", (0,)),
+    ("[(),()]|(0) -> [(),()]+(0)", "zero_fill", (0,)),
+    ("[(),(0)] -> [(1),()]+(0)", "relayout", (0, 1)),
+    ("[(),()] -> b a: [(),()]", "relayout", ()),
+    ("[(0),()] -> [(),()]", "allgather", (0,)),
+    ("[(0),(1)] -> [(),()]", "allgather", (0, 1)),
+    ("[(0,1),()] -> [(0),()]", "allgather", (1,)),
+    ("[(0),()] -> [(),(0)]", "alltoall", (0,)),
+    ("[(0),(1)] -> [(1),(0)]", "alltoall", (0, 1)),
+    ("[(0),()] -> block[(0),()]", "alltoall", (0,)),
+    ("[(0,1),()] -> [(1,0),()]", "alltoall", (0, 1)),
+    ("[(),()]|(1) -> [(),()]|(1@2)", "permute", (1,)),
+    ("[(0),()]+(1) -> [(0),()]", "allreduce", (1,)),
+    ("[(),()]+max(0,1) -> [(),()]", "allreduce", (0, 1)),
+    ("[(0),()]+(1) -> [(0),(1)]", "reduce_scatter", (1,)),
+    ("[(0),()]+(1) -> [(0),()]|(1@2)", "reduce", (1,)),
+    ("[(0),()]|(1@2) -> [(0),()]", "broadcast", (1,)),
+    ("[(),()]|(0,1@2) -> [(),()]", "broadcast", (0, 1)),
+    ("[(),()]|(1) -> [(1),()]", "scatter", (1,)),
+    ("[(0),(1)] -> [(0),()]|(1@1)", "gather", (1,)),
+    ("[(0),(1)] -> [(1),()]", "exchange", (0, 1)),
+    ("[(0),()] -> (a b): [(0)]", "exchange", (0,)),
+    ("[(),()]+(0) -> [(),()]+max(0)", "exchange", (0,)),
+    ("[(),()]+(1) -> b a: [(),()]", "exchange", (1,)),
+    ("[(0),()]+(1) -> [(1),()]|(0)", "exchange", (0, 1)),
+]
+
+
+@pytest.mark.parametrize("text, kind, over", KINDS, ids=[text for text, *_ in KINDS])
+def test_kinds(text, kind, over):
+    """Each transition is one step with the name of its collective over the grid modes that change, or none."""
+    plan = rote.compile(text, shape=(6, 4), grid=(2, 3))
+    assert [(s.kind, s.grid_modes) for s in plan.steps] == ([(kind, over)] if kind else [])
+    assert (plan.source, plan.target) == tuple(
+        layout.on((6, 4), (2, 3)) for layout in (rote.parse(text).source, rote.parse(text).target)
+    )
+    for step in plan.steps:
+        assert (step.before, step.after) == (plan.source, plan.target)
+    plan.verify()
+
+
+def test_every_kind_of_step_occurs():
+    """The table above shows all kinds that there are."""
+    from rote.compiler.compile import RULES
+
+    assert {kind for _, kind, _ in KINDS if kind} == {*RULES.values(), "exchange", "relayout", "permute"}
+
+
+def same_tiles(a, b, shape, grid):
+    """Whether every block of `b`, as a set of elements, is a block of `a`."""
+    ours, theirs = (definition.block_indices(rote.parse(text), shape, grid) for text in (a, b))
+    return {frozenset(t.reshape(-1).tolist()) for t in theirs} <= {frozenset(t.reshape(-1).tolist()) for t in ours}
+
+
+def test_permute_only_if_tiles_are_equal():
+    """A permute says that blocks move whole. On grid 2x3x2 nested blocks of equal sizes need not be equal tiles."""
+    grid, shape = (2, 3, 2), (7, 5)
+    texts = []
+    for kind, order in product(("", "block"), ("0,1", "1,0", "0,2", "2,0", "1,2", "2,1", "0,1,2", "2,1,0", "1,0,2")):
+        texts += [f"{kind}[({order}),()]", f"{kind}[(),({order})]"]
+    texts += [f"{kind}[({a}),({b})]" for kind in ("", "block") for a, b in ("01", "10", "02", "20", "12", "21")]
+    permutes = wrongly = 0
+    for a, b in product(texts, repeat=2):
+        plan = rote.compile(f"{a} -> {b}", shape=shape, grid=grid)
+        kinds = [step.kind for step in plan.steps]
+        sizes = [sorted(np.prod(d.local_shape(r)) for r in range(12)) for d in (plan.source, plan.target)]
+        tiles = same_tiles(a, b, shape, grid)
+        if "permute" in kinds:
+            assert tiles, (a, b)
+            permutes += 1
+        elif not tiles and sizes[0] == sizes[1]:
+            wrongly += 1
+    assert permutes >= 8, "no permute at all proves nothing"
+    assert wrongly >= 8, "some pairs must have blocks of equal sizes that are not equal tiles"
+
+
+def test_text_and_json():
+    """A plan prints its steps; its JSON parses back to an equal plan, that prints and costs the same."""
+    for text, _, _ in KINDS:
+        plan = rote.compile(text, shape=(6, 4), grid=(2, 3), dtype="i4", machine=rote.Machine(latency=1e-3))
+        again = rote.Plan.from_json(plan.to_json())
+        assert again == plan and hash(again) == hash(plan) and again.to_json() == plan.to_json()
+        assert str(again) == str(plan) and again.explain() == plan.explain() and again.cost == plan.cost
+        assert text.split(" -> ")[0] in str(plan) and "(6, 4) int32 on grid 2x3" in str(plan)
+        assert json.loads(plan.to_json())["shape"] == [6, 4]
+    assert "nothing to do" in str(rote.compile("[()] -> [()]", shape=3, grid=2))
+    assert "nothing to do" in rote.compile("[()] -> [()]", shape=3, grid=2).explain()
+
+
+PRINT = """
+import rote
+for text in {texts!r}:
+    plan = rote.compile(text, shape=(6, 4), grid=(2, 3))
+    print(plan, plan.cost, plan.lower_bound, plan.to_json(), plan.explain())
+"""
+
+
+def test_the_same_in_every_process():
+    """Plans do not depend on hashing: text, cost and JSON are the same under every PYTHONHASHSEED."""
+    code = PRINT.format(texts=[text for text, *_ in KINDS])
+    outs = {
+        subprocess.run(
+            [sys.executable, "-c", code], env={"PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True
+        ).stdout
+        for seed in ("0", "1", "4242")
+    }
+    assert len(outs) == 1 and outs.pop().count("->") > len(KINDS)
+
+
+def test_the_same_on_every_rank():
+    """Every rank compiles the same plan by itself."""
+
+    def program(comm):
+        return [rote.compile(text, shape=(6, 4), grid=(2, 3)).to_json() for text, *_ in KINDS]
+
+    assert len({tuple(found) for found in rote.run(program, ranks=6)}) == 1
+
+
+def compiled(source="[(0)]", target="[()]", shapes=((4,), (4,)), grids=(2, 2), **more):
+    ends = zip((source, target), shapes, grids, strict=True)
+    return rote.compile(*(rote.parse(text).on(shape, grid) for text, shape, grid in ends), **more)
+
+
+PLAN = compiled().to_json()
+
+
+def broken(**changes):
+    return json.dumps(json.loads(PLAN) | changes)
+
+
+ERRORS = {
+    "shapes": (lambda: compiled(shapes=((4,), (5,))), "its shape: the source has (4,), the target (5,)"),
+    "grids": (lambda: compiled(grids=(2, 3)), "a plan stays on one grid: the source is on 2, the target on 3"),
+    "complex max": (
+        lambda: compiled("[()]+max(0)", dtype="c16"),
+        "have no max: [()]+max(0) of complex128",
+    ),
+    "complex min": (lambda: compiled("[()]", "[()]+min(0)", dtype="c8"), "complex numbers have no min"),
+    "float16": (lambda: compiled(dtype="f2"), "not float16"),
+    "text": (lambda: compiled(dtype="U3"), "not <U3"),
+    "object": (lambda: compiled(dtype=object), "not object"),
+    "no dtype": (lambda: compiled(dtype="double trouble"), "'double trouble' is no dtype; write 'f8', 'c16'"),
+    "memory": (lambda: compiled(max_bytes=47), "more than max_bytes=47"),
+    "no target": (lambda: rote.compile(rote.parse("[()]").on(3, 2)), "give two distributions, or one transition"),
+    "no shape": (lambda: rote.compile("[()] -> [()]", grid=2), "compiled for a shape and a grid"),
+    "no transition": (lambda: rote.compile("[()]", shape=3, grid=2), "'[()]' is no transition; write 'A -> B'"),
+    "no JSON": (lambda: rote.Plan.from_json("{"), "this text is no plan"),
+    "other JSON": (lambda: rote.Plan.from_json("[1]"), "this text is no plan"),
+    "missing": (
+        lambda: rote.Plan.from_json("{}"),
+        "(KeyError: 'steps'); plan.to_json() writes one",
+    ),
+    "bad layout": (lambda: rote.Plan.from_json(broken(source="[(0)")), "this text is no plan (NotationError"),
+    "bad grid": (lambda: rote.Plan.from_json(broken(grid=[0])), "this text is no plan (LayoutError"),
+    "bad shape": (lambda: rote.Plan.from_json(broken(shape="x")), "this text is no plan"),
+    "bad dtype": (lambda: rote.Plan.from_json(broken(dtype="f2")), "not float16"),
+    "bad machine": (lambda: rote.Plan.from_json(broken(machine={"speed": 1})), "this text is no plan (TypeError"),
+}
+
+
+@pytest.mark.parametrize("case", ERRORS)
+def test_errors_say_what_is_wrong(case):
+    """Each rule refuses with its own text."""
+    call, text = ERRORS[case]
+    with pytest.raises(PlanError) as caught:
+        call()
+    assert text in str(caught.value), str(caught.value)
+
+
+def test_blocks_that_do_not_fit_are_refused():
+    """simulate.run refuses blocks of another number or shape than its source's."""
+    plan = compiled()
+    for blocks in ([np.zeros(2)], [np.zeros(2), np.zeros(3)]):
+        with pytest.raises(LayoutError):
+            rote.simulate.run(plan, blocks)
+
+
+def test_a_plan_that_just_fits_is_made():
+    """max_bytes bounds the peak, both ends included."""
+    peak = compiled().cost.peak_bytes
+    assert compiled(max_bytes=peak) == compiled()
+
+
+# The certificate must be able to fail: each of these changes what one rank sends or receives.
+
+
+def dropped(messages):
+    return messages[1:]
+
+
+def doubled(messages):
+    return [*messages, messages[0]]
+
+
+def turned(messages):
+    peers = [m.peer for m in messages]
+    return [replace_peer(m, peer) for m, peer in zip(messages, peers[1:] + peers[:1], strict=True)]
+
+
+def replace_peer(message, peer):
+    return Message(peer, message.groups, message.combine)
+
+
+def shifted(messages):
+    """The first message takes other elements of the block: all along the first component, one further round."""
+    first, *others = messages
+    group, *rest = first.groups
+    moved = replace(group, positions=tuple((p + 1) % 3 for p in group.positions))
+    return [Message(first.peer, (moved, *rest), first.combine), *others]
+
+
+def combined(messages):
+    return [Message(m.peer, m.groups, True) for m in messages]
+
+
+def overwritten(messages):
+    return [Message(m.peer, m.groups, False) for m in messages]
+
+
+SPLITS = ["[(0),()] -> [(),(0)]", "[(0),()] -> [(),()]", "[(0),()] -> [(),()]|(0)", "[(0),()] -> (a b): [(0)]"]
+SUMS = ["[(),()]+(0) -> [(),(0)]", "[(),()]+(0) -> [(),()]"]
+MUTATIONS = [
+    *(
+        (side, change, text)
+        for side in ("receives", "sends")
+        for change in (dropped, shifted)
+        for text in SPLITS + SUMS
+    ),
+    *(("receives", change, text) for change in (doubled, combined) for text in SPLITS),
+    *(("receives", turned, text) for text in SPLITS),
+    *(("sends", turned, text) for text in SPLITS[:1] + SPLITS[3:] + SUMS[:1]),
+    *(("receives", change, text) for change in (doubled, combined, overwritten) for text in SUMS),
+    *(("receives", change, "[(0),()] -> [(),()]+(0)") for change in (dropped, shifted)),
+]
+
+
+@pytest.mark.parametrize("side, change, text", MUTATIONS, ids=lambda x: getattr(x, "__name__", x))
+def test_the_certificate_can_fail(monkeypatch, side, change, text):
+    """verify refuses a plan in which one rank drops, doubles, misdirects or mistakes a message."""
+    plan = rote.compile(text, shape=(6, 6), grid=(2,))
+    plan.verify()
+    right = getattr(verify, side)
+
+    def mutated(source, target, rank):
+        messages = list(right(source, target, rank))
+        return change(messages) if rank == 0 else messages
+
+    monkeypatch.setattr(verify, side, mutated)
+    with pytest.raises(PlanError):
+        plan.verify()
+
+
+def test_the_certificate_reads_the_steps():
+    """verify refuses steps that do not join up, that talk less than they must, or over other grid modes."""
+    plan = rote.compile("[(0),(1)] -> [(1),(0)]", shape=(6, 6), grid=(2, 3))
+    (step,) = plan.steps
+    back = Step("alltoall", step.after, step.before, (0, 1))
+    wrong = {
+        "step 1 starts from": replace(plan, steps=(back,)),
+        "step 2 ": replace(plan, steps=(step, step)),
+        "the plan ends in [(0),(1)]": replace(plan, steps=(step, back)),
+        "the plan ends": replace(plan, steps=()),
+        "outside its sub-grid": replace(plan, steps=(replace(step, kind="slice"),)),
+        "from rank": replace(plan, steps=(replace(step, grid_modes=(0,)),)),
+    }
+    for text, mutant in wrong.items():
+        with pytest.raises(PlanError) as caught:
+            mutant.verify()
+        assert text in str(caught.value)
+    replace(plan, steps=(step, back, step)).verify()

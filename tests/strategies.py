@@ -1,0 +1,31 @@
+"""Hypothesis strategies of layouts, shapes and grids that fit each other by construction."""
+
+from __future__ import annotations
+
+from cases import pick_grid, pick_layout, pick_shape
+from hypothesis import strategies as st
+
+
+def _pick(draw):
+    return lambda options: draw(st.sampled_from(options))
+
+
+@st.composite
+def distributions(draw):
+    """A layout (mixed kinds, views, partial, rooted) on a shape and a grid."""
+    pick = _pick(draw)
+    grid, shape = pick_grid(pick), pick_shape(pick)
+    return pick_layout(pick, shape, grid).on(shape, grid)
+
+
+@st.composite
+def pairs(draw):
+    """Two distributions of one tensor on one grid."""
+    pick = _pick(draw)
+    grid, shape = pick_grid(pick), pick_shape(pick)
+    return tuple(pick_layout(pick, shape, grid).on(shape, grid) for _ in range(2))
+
+
+def layouts():
+    """A layout alone, without sizes."""
+    return distributions().map(lambda dist: dist.layout)
