@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .compiler.plan import Plan, Step
+from .compiler.plan import Plan
+from .compiler.step import Step
 from .errors import LayoutError
 from .layout.distribution import Distribution
 from .layout.view import View

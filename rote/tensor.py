@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .compiler.compile import compile
-from .compiler.plan import as_dtype
+from .compiler.step import as_dtype
 from .errors import LayoutError
 from .layout.distribution import Distribution, distribute
 from .layout.grid import Grid

@@ -19,7 +19,8 @@ from ..layout.grid import Grid
 from ..layout.layout import Transition, parse
 from .machine import Machine
 from .movement import components
-from .plan import LOCAL, Plan, Step, as_dtype
+from .plan import Plan
+from .step import LOCAL, Step, as_dtype
 
 __all__ = ["RULES", "compile"]
 

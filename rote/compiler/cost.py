@@ -14,10 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ..layout.distribution import Distribution, mode_set
+from .machine import Machine
 from .movement import Component, components, groups, meets
-from .plan import Plan, Step
+from .step import Step
 
-__all__ = ["Cost", "Traffic", "lower_bound", "plan_cost", "traffic"]
+__all__ = ["Cost", "Traffic", "lower_bound", "steps_cost", "traffic"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -125,27 +126,30 @@ def lower_bound(source: Distribution, target: Distribution) -> int:
 
 
 @lru_cache(maxsize=1024)
-def plan_cost(plan: Plan) -> Cost:
-    """The cost of a plan: bytes and messages summed over its steps per rank, then the most of any rank."""
-    item = plan.dtype.itemsize
-    zero = np.zeros(plan.source.grid.shape, np.int64)
-    received, messages, peak, seconds = zero, zero, block_sizes(plan.source) + block_sizes(plan.target), 0.0
-    for number, step in enumerate(plan.steps):
+def steps_cost(
+    source: Distribution, target: Distribution, steps: tuple[Step, ...], item: int, machine: Machine
+) -> Cost:
+    """The cost of a plan: bytes and messages summed over its steps per rank, then the most of any rank.
+
+    `item` is the size of an element in bytes.
+    """
+    zero = np.zeros(source.grid.shape, np.int64)
+    received, messages, peak, seconds = zero, zero, block_sizes(source) + block_sizes(target), 0.0
+    for number, step in enumerate(steps):
         step_in, step_out = traffic(step.before, step.after), traffic(step.before, step.after, sending=True)
         received, messages = received + step_in.elements, messages + step_in.messages
-        seconds += _seconds(plan, step)
+        seconds += _seconds(step, item, machine)
         held = block_sizes(step.before) + block_sizes(step.after)
-        kept = block_sizes(plan.source) if number else zero
+        kept = block_sizes(source) if number else zero
         peak = np.maximum(peak, held + kept + step_in.elements + step_out.elements)
     return Cost(seconds, int(received.max()) * item, int(messages.max()), int(peak.max()) * item)
 
 
-def _seconds(plan: Plan, step: Step) -> float:
-    item = plan.dtype.itemsize
+def _seconds(step: Step, item: int, machine: Machine) -> float:
     moved, sent = traffic(step.before, step.after), traffic(step.before, step.after, sending=True)
     reduces = step.kind in ("allreduce", "reduce", "reduce_scatter", "exchange") and bool(step.before.partial)
     times = [
-        plan.machine.seconds(messages=m, received=r * item, copied=c * item, reduced=r * item if reduces else 0)
+        machine.seconds(messages=m, received=r * item, copied=c * item, reduced=r * item if reduces else 0)
         for m, r, c in {
             (int(m), int(r), int(c))
             for m, r, c in zip(moved.messages.flat, moved.elements.flat, (moved.total + sent.total).flat, strict=True)

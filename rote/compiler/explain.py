@@ -2,53 +2,50 @@
 
 from __future__ import annotations
 
-from .cost import traffic
-from .plan import Plan
+from .cost import Cost, traffic
+from .step import Step
 
 __all__ = ["explain", "in_bytes"]
 
 
-def explain(plan: Plan) -> str:
+def explain(head: str, steps: tuple[Step, ...], item: int, cost: Cost, bound: int) -> str:
     """The steps of a plan as a table, then what it moves and how far that is from the lower bound.
 
-    >>> from rote.compiler.compile import compile
-    >>> print(explain(compile("block[(0),()] -> block[(),(0)]", shape=(64, 64), grid=4, dtype="c16")))
-    block[(0),()] -> block[(),(0)]   (64, 64) complex128 on grid 4
-      step  kind      over  layout         received  messages
-                            block[(0),()]
-      1     alltoall  0     block[(),(0)]  12.0 KiB         3
-    each rank receives at most 12.0 KiB in 3 messages, lower bound 12.0 KiB (ratio 1.00)
-    peak 56.0 KiB on a rank, about 10.5 us
+    Args:
+        head: the line above the table.
+        item: the size of an element in bytes.
+        bound: the lower bound in bytes.
     """
-    item = plan.dtype.itemsize
-    head = f"{plan.source.layout} -> {plan.target.layout}   {plan.source.shape} {plan.dtype} on grid {plan.source.grid}"
-    if not plan.steps:
+    if not steps:
         return f"{head}\nnothing to do: every rank holds its block already"
-    rows = [("step", "kind", "over", "layout", "received", "messages"), ("", "", "", str(plan.source.layout), "", "")]
-    for number, step in enumerate(plan.steps, 1):
-        moved = traffic(step.before, step.after)
-        received, messages = int(moved.elements.max()) * item, int(moved.messages.max())
-        over = ",".join(map(str, step.grid_modes)) or "-"
-        rows.append((str(number), step.kind, over, str(step.after.layout), in_bytes(received), str(messages)))
-    widths = [max(len(row[column]) for row in rows) for column in range(6)]
-    table = [
-        "  "
-        + "  ".join(
-            cell.ljust(w) if i < 4 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in rows
+    rows = [
+        ("step", "kind", "over", "layout", "received", "messages"),
+        ("", "", "", str(steps[0].before.layout), "", ""),
     ]
-    cost, bound = plan.cost, plan.lower_bound
+    for number, step in enumerate(steps, 1):
+        moved = traffic(step.before, step.after)
+        received, messages = in_bytes(int(moved.elements.max()) * item), str(int(moved.messages.max()))
+        over = ",".join(map(str, step.grid_modes)) or "-"
+        rows.append((str(number), step.kind, over, str(step.after.layout), received, messages))
+    widths = [max(len(row[column]) for row in rows) for column in range(6)]
     ratio = f"ratio {cost.bytes / bound:.2f}" if bound else "nothing need move"
+    plural = "s" * (cost.messages != 1)
     return "\n".join(
-        [head]
-        + [line.rstrip() for line in table]
-        + [
-            f"each rank receives at most {in_bytes(cost.bytes)} in {cost.messages} message{'s' * (cost.messages != 1)}, "
+        [
+            head,
+            *(_line(row, widths) for row in rows),
+            f"each rank receives at most {in_bytes(cost.bytes)} in {cost.messages} message{plural}, "
             f"lower bound {in_bytes(bound)} ({ratio})",
             f"peak {in_bytes(cost.peak_bytes)} on a rank, about {_seconds(cost.seconds)}",
         ]
     )
+
+
+def _line(row: tuple[str, ...], widths: list[int]) -> str:
+    """A row of the table: texts to the left, figures (the last two columns) to the right."""
+    left = [cell.ljust(width) for cell, width in zip(row[:4], widths[:4], strict=True)]
+    right = [cell.rjust(width) for cell, width in zip(row[4:], widths[4:], strict=True)]
+    return "  ".join(["", *left, *right]).rstrip()
 
 
 def in_bytes(count: int) -> str:

@@ -15,23 +15,23 @@ from ..errors import PlanError
 from ..layout.distribution import Distribution
 from ..layout.view import to_tensor
 from .movement import Message, components, receives, sends
-from .plan import LOCAL, Plan, Step
+from .step import LOCAL, Step
 
 __all__ = ["verify"]
 
 Ints = npt.NDArray[np.int64]
 
 
-def verify(plan: Plan) -> None:
+def verify(source: Distribution, target: Distribution, steps: tuple[Step, ...]) -> None:
     """Raise PlanError unless the steps join up and every step delivers every element exactly once."""
-    at = plan.source
-    for number, step in enumerate(plan.steps, 1):
+    at = source
+    for number, step in enumerate(steps, 1):
         if step.before != at:
             raise PlanError(f"step {number} starts from {step.before.layout}, but the tensor lies as {at.layout}")
         _verify_step(f"step {number} ({step})", step)
         at = step.after
-    if at != plan.target and _named(at) != _named(plan.target):
-        raise PlanError(f"the plan ends in {at.layout}, not in {plan.target.layout}")
+    if at != target and _named(at) != _named(target):
+        raise PlanError(f"the plan ends in {at.layout}, not in {target.layout}")
 
 
 def _verify_step(name: str, step: Step) -> None:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..compiler.plan import LOCAL, Plan
+from ..compiler.plan import Plan
+from ..compiler.step import LOCAL
 from ..errors import LayoutError, RoteError
 from ..layout.distribution import Distribution
 from ..owners import Owners, owners_at

@@ -12,7 +12,8 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from ..compiler.plan import LOCAL, Plan, Step
+from ..compiler.plan import Plan
+from ..compiler.step import LOCAL, Step
 from ..errors import CommError, LayoutError
 from ..layout.distribution import Distribution
 from ..layout.grid import Grid, ravel

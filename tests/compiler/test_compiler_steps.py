@@ -15,7 +15,7 @@ from layout import definition
 import rote
 from rote.compiler import verify
 from rote.compiler.movement import Message
-from rote.compiler.plan import Step
+from rote.compiler.step import Step
 from rote.errors import LayoutError, PlanError
 
 # On a grid of 2x3 and a tensor of 6x4: what happens to which grid modes, and its name.

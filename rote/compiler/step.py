@@ -1,0 +1,54 @@
+"""Steps: one movement of a tensor, named after the collective that does it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import PlanError
+from ..layout.distribution import Distribution
+
+__all__ = ["LOCAL", "Step", "as_dtype"]
+
+LOCAL = ("slice", "zero_fill", "relayout")
+"""The kinds of steps in which no rank talks to another."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of a plan: one movement from a distribution to another.
+
+    Attributes:
+        kind: "slice", "zero_fill" or "relayout" (local), or MPI's name of a collective: "allgather", "alltoall",
+            "permute", "reduce_scatter", "allreduce", "reduce", "broadcast", "scatter", "gather"; "exchange" is the
+            general all-to-all.
+        before, after: the distributions on both sides.
+        grid_modes: the grid modes over which ranks talk; ranks with other coordinates elsewhere do not meet.
+    """
+
+    kind: str
+    before: Distribution
+    after: Distribution
+    grid_modes: tuple[int, ...]
+
+    def __str__(self) -> str:
+        over = "" if self.kind in LOCAL else f" over {','.join(map(str, self.grid_modes))}"
+        return f"{self.kind}{over}: {self.before.layout} -> {self.after.layout}"
+
+
+def as_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
+    """A dtype that Rote moves: bool, any integer, and real or complex numbers of single precision or more.
+
+    Raises:
+        PlanError: the dtype is another.
+    """
+    try:
+        found = np.dtype(dtype)
+    except TypeError:
+        raise PlanError(f"{dtype!r} is no dtype; write 'f8', 'c16', …") from None
+    if found.kind not in "biufc" or found == np.float16:
+        raise PlanError(f"Rote moves bool, integers, f4, f8, longdouble and their complex kin, not {found}")
+    return found.newbyteorder("=")
