@@ -16,7 +16,7 @@ __all__ = ["Color", "Owners", "Run", "is_light", "mode_names", "owners_at", "ran
 Color = tuple[float, float, float]
 
 # P. Tol's "sunset" scheme, safe for colour-blind readers, from red to blue: the first rank is red and the last one
-# blue, as in Figures 1 and 4 of paper 000.
+# blue, as in Figures 1 and 4 of Dalcin et al. 2019.
 _SUNSET = "A50026 DD3D2D F67E4B FDB366 FEDA8B EAECCC C2E4EF 98CAE1 6EA6CD 4A7BB7 364B9A"
 _COLORS = np.array([[int(text[i : i + 2], 16) / 255 for i in (0, 2, 4)] for text in _SUNSET.split()])
 

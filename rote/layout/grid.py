@@ -15,7 +15,7 @@ __all__ = ["Grid"]
 class Grid:
     """A grid of processes; `shape[g]` is the number of coordinates of grid mode g.
 
-    Ranks are numbered in row-major order (paper 000, section 3.4).
+    Ranks are numbered in row-major order (Dalcin et al. 2019, section 3.4).
 
     Raises:
         LayoutError: an extent is not a positive integer.

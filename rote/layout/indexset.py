@@ -182,8 +182,9 @@ class IndexSet:
             return np.empty(0, np.int64)
         one = np.concatenate([np.arange(a, b, dtype=np.int64) for a, b in self.runs])
         cycles = -(-(self.stop - self.start) // self.period)
-        every = self.start + self.period * np.arange(cycles, dtype=np.int64)[:, None] + one
-        return every.reshape(-1)[: len(self)]
+        bases = self.start + self.period * np.arange(cycles, dtype=np.int64)
+        every: npt.NDArray[np.int64] = np.add.outer(bases, one).reshape(-1)
+        return every[: len(self)]
 
     def __str__(self) -> str:
         if not self:

@@ -2,7 +2,7 @@
 
 On the local index l that the splits before have left, a split over p parts with tile b sends the digit `q mod p`,
 `q = l div b`, to the coordinate and leaves `(q div p)*b + l mod b`. Balanced block is the start/length formula of
-paper 000, eq. 9 and algorithm 1. Functions take integers or NumPy arrays alike; `n` is the extent that is split.
+Dalcin et al. 2019, eq. 9 and algorithm 1. Functions take integers or NumPy arrays alike; `n` is the extent.
 """
 
 from __future__ import annotations

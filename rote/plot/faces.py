@@ -15,7 +15,7 @@ Points = npt.NDArray[np.float64]
 
 _FINE = 32  # the largest extent whose elements are told apart by thin lines
 
-# An oblique look at a cube, as in the figures of paper 000: mode 0 to the right, mode 1 into the depth, mode 2 up.
+# An oblique look at a cube, as Dalcin et al. 2019 draw them: mode 0 to the right, mode 1 into the depth, mode 2 up.
 _OBLIQUE = np.array([[0.96, -0.17], [0.52, 0.33], [0.0, 0.96]])
 
 

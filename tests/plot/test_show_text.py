@@ -165,7 +165,7 @@ def test_colour_adds_nothing_but_colour() -> None:
 
 
 def test_colours_run_from_red_to_blue() -> None:
-    """The first rank is red and the last one blue, as in the figures of paper 000, and no two ranks look alike."""
+    """The first rank is red and the last one blue, as Dalcin et al. 2019 have them, and no two ranks look alike."""
     for size in (2, 4, 12, 64):
         colors = [rank_color(rank, size) for rank in range(size)]
         assert len(set(colors)) == size

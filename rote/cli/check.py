@@ -1,0 +1,65 @@
+"""The comparison with numpy.fft, on one rank, and whether the machine has the memory for it."""
+
+from __future__ import annotations
+
+import os
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..compiler.explain import in_bytes
+from ..errors import RoteError
+
+__all__ = ["available_memory", "installed_memory", "largest_error", "refuse_too_large", "tolerance"]
+
+Array = npt.NDArray[Any]
+
+
+def available_memory() -> int:
+    """Bytes that this machine can give to a program now; all that it has where it does not say what is free."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as file:
+            return next(int(line.split()[1]) << 10 for line in file if line.startswith("MemAvailable:"))
+    except (OSError, StopIteration):
+        return installed_memory()
+
+
+def installed_memory() -> int:
+    """Bytes that this machine has."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def refuse_too_large(shape: tuple[int, ...], dtype: np.dtype[Any], out: tuple[int, ...], found: np.dtype[Any]) -> None:
+    """Refuse a comparison that does not fit into memory: input, spectrum, and what numpy.fft makes on the way.
+
+    NumPy transforms axis by axis, from one whole array to the next; then the spectrum is read and subtracted.
+    """
+    spectrum = max(prod(out), prod(shape)) * np.result_type(found, np.complex64).itemsize
+    needs = prod(shape) * dtype.itemsize + 4 * spectrum
+    has = available_memory()
+    if needs > has:
+        raise RoteError(
+            f"--check computes the whole transform on one rank, which needs about {in_bytes(needs)} of memory, "
+            f"but {in_bytes(has)} are available\nleave --check out, or check a smaller array of the same kind"
+        )
+
+
+def tolerance(dtype: np.dtype[Any]) -> float:
+    """The largest error that is accepted, relative to the largest value: 1e-4 in single precision, else 1e-10."""
+    return 1e-4 if dtype.char in "fF" else 1e-10
+
+
+def largest_error(found: Array, expected: Array) -> float:
+    """The largest difference of two arrays, relative to the largest value expected; infinite if the shapes differ.
+
+    >>> largest_error(np.array([1.0, 2.5]), np.array([1.0, 2.0]))
+    0.25
+    """
+    if found.shape != expected.shape:
+        return float("inf")
+    if not expected.size:
+        return 0.0
+    largest = float(np.abs(expected).max())
+    return float(np.abs(found - expected).max()) / (largest or 1.0)

@@ -1,0 +1,97 @@
+"""`rote demo`: a field whose energy spectrum is known, through the path of `rote fft`, and a picture of it."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import click
+import numpy as np
+import numpy.typing as npt
+
+from ..compiler.explain import in_bytes
+from ..runtime.agree import agreed
+from ..runtime.comm import Comm
+from .ending import on_ranks
+from .transform import Request, refuse_wrong, transform
+
+if TYPE_CHECKING:
+    from ..fft.walk import Walk
+
+__all__ = ["demo"]
+
+Floats = npt.NDArray[np.float64]
+LAYOUT = "block[(0),(1),()]"
+
+
+@click.command(short_help="Make a field, transform it, draw its layouts and its spectrum.")
+@click.option(
+    "--size", metavar="N", type=click.IntRange(min=8), default=64, show_default=True, help="Points along each mode."
+)
+@click.option(
+    "--ranks",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="Ranks inside this process; 4, where no mpiexec starts them.",
+)
+@click.option(
+    "--dir", "folder", metavar="FOLDER", default="rote-demo", show_default=True, help="The folder for the files."
+)
+def demo(size: int, ranks: int | None, folder: str) -> None:
+    """Make a field of Taylor-Green vortices, transform it as `rote fft` does, and compare with numpy.fft.
+
+    The field is the velocity u of one vortex per shell of wave numbers k, with energy k^(-5/3), so that the energy
+    spectrum is known exactly. Leaves volume.npy, spectrum.npy and demo.png, with the layouts along the way and the
+    energy spectrum.
+    """
+    on_ranks(_program, ranks, 4, size, folder)
+
+
+def _program(comm: Comm, size: int, folder: str) -> None:
+    """The demo, on every rank."""
+    from ..tensor import DistTensor
+    from .field import exact_energy, shell_energy, vortices
+
+    def say(text: str) -> None:
+        if comm.rank == 0:
+            click.echo(text)
+
+    volume, spectrum, picture = (os.path.join(folder, name) for name in ("volume.npy", "spectrum.npy", "demo.png"))
+    with agreed(comm):
+        if comm.rank == 0:
+            os.makedirs(folder, exist_ok=True)
+    say(f"Taylor-Green vortices of all sizes, {size} x {size} x {size} points, {comm.size} ranks\n")
+    DistTensor.from_function(vortices(size), (size,) * 3, LAYOUT, comm, dtype="f8").save(volume)
+
+    say(f'$ rote fft {volume} {spectrum} --layout "{LAYOUT}" --check')
+    done = transform(comm, Request(volume, spectrum, layout=LAYOUT, check=True))
+    refuse_wrong(done, spectrum)
+
+    energy, exact = shell_energy(done.result, (size,) * 3), exact_energy(size)
+    error = np.abs(energy - exact).max() / exact.max()
+    say(f"energy     {energy.sum():.6f} in the shells 2 to {size // 2 - 1}; {error:.1e} off k^(-5/3)\n")
+
+    with agreed(comm):
+        if comm.rank == 0:
+            drawn = _draw(picture, volume, done.walk, energy, exact)
+            for path in (volume, spectrum, picture)[: 2 + drawn]:
+                say(f"left {path}, {in_bytes(os.path.getsize(path))}")
+            if not drawn:
+                say('no picture: Matplotlib is missing; install it with: pip install "rote[plot]"')
+
+
+def _draw(path: str, volume: str, walk: Walk, energy: Floats, exact: Floats) -> bool:
+    """Draw what the demo did; False if there is no Matplotlib."""
+    from .picture import draw_demo
+
+    plane = np.load(volume, mmap_mode="r")[:, :, 0]
+    stages = [
+        (stage.before, f"{stage.kind} along mode{'s' * (len(stage.axes) > 1)} {', '.join(map(str, stage.axes))}")
+        for stage in walk.stages
+    ]
+    moves = ["; ".join(str(step).partition(":")[0] for step in move.steps) for move in walk.moves]
+    try:
+        draw_demo(path, plane, stages, moves, energy, exact)
+    except ImportError:
+        return False
+    return True

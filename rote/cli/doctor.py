@@ -1,0 +1,52 @@
+"""`rote doctor`: what this installation has, whether it works, and the commands that would mend it."""
+
+from __future__ import annotations
+
+import io
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from .ending import on_rank_0, on_terminal
+from .looks import Finding, findings
+
+__all__ = ["doctor"]
+
+_STYLES = {"ok": "green", "missing": "yellow", "broken": "bold red"}
+
+
+@click.command()
+@click.pass_context
+def doctor(context: click.Context) -> None:
+    """Look at the installation, try it, and name the commands that mend it.
+
+    The exit status is 1 if something essential is broken. Rote does without an MPI (then its ranks are threads of one
+    process) and without Matplotlib (then it draws no pictures).
+    """
+    context.exit(on_rank_0(_report))
+
+
+def _report() -> int:
+    """Print what is found; the exit status."""
+    found = list(findings())
+    click.echo(_table(found))
+    mending = dict.fromkeys(each.cure for each in found if each.cure)
+    if not mending:
+        click.echo("\nnothing is missing")
+    for cure in mending:
+        click.echo(f"\nto mend {', '.join(each.subject for each in found if each.cure == cure)}:\n    {cure}")
+    return int(any(each.state == "broken" for each in found))
+
+
+def _table(found: list[Finding]) -> str:
+    """The findings as aligned lines; in colour on a terminal."""
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    for each in found:
+        table.add_row(Text(each.state, _STYLES[each.state]), each.subject, Text(each.found))
+    watched = on_terminal()
+    console = Console(file=io.StringIO(), force_terminal=watched, width=None if watched else 200)
+    with console.capture() as capture:
+        console.print(table)
+    return "\n".join(line.rstrip() for line in capture.get().splitlines())

@@ -1,0 +1,107 @@
+"""`rote show` and `rote explain`: layouts and plans, without any rank."""
+
+from __future__ import annotations
+
+from math import prod
+
+import click
+
+from ..errors import LayoutError, PlanError
+from ..grammar.nodes import Fuse, Tile
+from ..layout.distribution import Distribution, distribute
+from ..layout.layout import Layout, Transition, parse
+from .ending import on_terminal
+from .options import integers
+
+__all__ = ["explain", "show"]
+
+
+@click.command()
+@click.argument("layout")
+@click.option(
+    "--shape",
+    metavar="8x9x10",
+    callback=integers(),
+    help="The tensor's extents; a small shape that fits, if not given.",
+)
+@click.option("--grid", metavar="2x2", callback=integers(), help="The ranks; two along each grid mode, if not given.")
+@click.option("--plot", metavar="FILE.png", help="Draw it into a picture as well.")
+def show(layout: str, shape: tuple[int, ...] | None, grid: tuple[int, ...] | None, plot: str | None) -> None:
+    """Draw who owns what.
+
+    \b
+        rote show "block[(0),(1)]"
+        rote show "[(0),()]" --shape 9x4 --grid 3
+    """
+    from ..show import draw
+
+    dist = _distribution(layout, shape, grid)
+    click.echo(draw(dist, color=on_terminal()))
+    if plot is not None:
+        from ..plot import layout as draw_layout
+
+        figure = draw_layout(dist, modes=range(3) if dist.order > 3 else None)
+        figure.savefig(plot, dpi=150, bbox_inches="tight")
+        click.echo(f"\nleft {plot}")
+
+
+@click.command()
+@click.argument("transition")
+@click.option("--shape", metavar="8x9x10", callback=integers(), required=True, help="The tensor's extents.")
+@click.option("--grid", metavar="2x2", callback=integers(), required=True, help="The ranks.")
+@click.option("--dtype", default="f8", show_default=True, help="Of the elements, as NumPy writes it.")
+@click.option("--verify", is_flag=True, help="Prove, element by element, that the plan is right.")
+def explain(transition: str, shape: tuple[int, ...], grid: tuple[int, ...], dtype: str, verify: bool) -> None:
+    """Show how a tensor goes from one layout to another, and what that costs.
+
+    \b
+        rote explain "block[(0),()] -> block[(),(0)]" --shape 64x64 --grid 4
+    """
+    from ..compiler.compile import compile
+
+    found = parse(transition)
+    if not isinstance(found, Transition):
+        raise PlanError(f'{found} is one layout, and a plan goes from one to another\nwrite "{found} -> …"')
+    plan = compile(found, shape=shape, grid=grid, dtype=dtype)
+    click.echo(plan.explain())
+    if verify:
+        plan.verify()
+        click.echo("verified: every element arrives exactly once")
+
+
+def _distribution(text: str, shape: tuple[int, ...] | None, grid: tuple[int, ...] | None) -> Distribution:
+    layout = parse(text)
+    if not isinstance(layout, Layout):
+        raise LayoutError(
+            f'a drawing shows one layout, not a transition\ntry: rote explain "{layout}" --shape … --grid …'
+        )
+    on = _small_grid(layout) if grid is None else grid
+    return distribute(layout, _small_shape(layout, on) if shape is None else shape, on)
+
+
+def _small_grid(layout: Layout) -> tuple[int, ...]:
+    """Two ranks along each grid mode, more where sizes or a root ask for them."""
+    named = {e.grid_mode: max(len(e.kind.sizes), 2) for mode in layout.modes for e in mode}
+    named |= {g: max(at + 1, 2) for g, at in layout.rooted}
+    return tuple(named.get(g, 2) for g in range(max(layout.grid_modes, default=0) + 1))
+
+
+def _small_shape(layout: Layout, grid: tuple[int, ...]) -> tuple[int, ...]:
+    """Extents that the layout can have: 8 per mode of a matrix and 4 of a larger tensor, or what sizes ask for."""
+    usual = 8 if layout.order < 3 else 4
+    wanted = [usual] * layout.order
+    for m, mode in enumerate(layout.modes):
+        if mode and mode[0].kind.name == "block" and mode[0].kind.sizes and mode[0].grid_mode < len(grid):
+            sizes = mode[0].kind.sizes
+            wanted[m] = sum(sizes) if len(sizes) > 1 else min(usual, sizes[0] * grid[mode[0].grid_mode])
+    if layout.view is None:
+        return tuple(wanted)
+    shape: list[int] = []
+    for item in layout.view.items:
+        if isinstance(item, Tile):
+            known = prod(size for _, size in item.parts if size is not None)
+            free = any(size is None for _, size in item.parts)
+            shape.append(-(-usual // known) * known if free else known)
+        else:
+            shape += [usual] * (len(item.names) if isinstance(item, Fuse) else 1)
+    return tuple(shape)

@@ -1,0 +1,109 @@
+"""The picture that the demo leaves: the layouts along the walk, a slice of the field, and its energy spectrum."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from ..layout.distribution import Distribution
+from ..plot import layout as draw_layout
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["draw_demo"]
+
+_INK, _RED, _BLUE = "#404040", "#A50026", "#364B9A"
+
+
+def draw_demo(
+    path: str,
+    field: npt.NDArray[np.float64],
+    walk: Sequence[tuple[Distribution, str]],
+    moves: Sequence[str],
+    energy: npt.NDArray[np.float64],
+    exact: npt.NDArray[np.float64],
+) -> None:
+    """Write the picture.
+
+    Args:
+        field: a plane of the field, x downwards.
+        walk: the distributions, and what is transformed in each; `moves` what happens between them.
+        energy, exact: per shell of wave numbers.
+
+    Raises:
+        ImportError: Matplotlib is not installed.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(11, 7.6), layout="constrained", dpi=130)
+    above, below = cast("Any", figure.subfigures(2, 1, height_ratios=[1, 1.32], hspace=0.04))
+    _draw_walk(above, walk, moves)
+    left, right = below.subplots(1, 2, width_ratios=[1, 1.5])
+    _draw_field(left, field)
+    _draw_energy(right, energy, exact)
+    figure.savefig(path)
+
+
+def _draw_walk(figure: Any, walk: Sequence[tuple[Distribution, str]], moves: Sequence[str]) -> None:
+    ratios = [1.0] + [0.28, 1.0] * len(moves)
+    axes = figure.subplots(1, len(ratios), width_ratios=ratios, squeeze=False)[0]
+    for number, (dist, done) in enumerate(walk):
+        ax = axes[2 * number]
+        draw_layout(dist, ax, legend=number == len(walk) - 1)
+        ax.set_anchor("S")
+        below = {"xycoords": "axes fraction", "xytext": (0, -4), "textcoords": "offset points"}
+        ax.annotate(done, (0.5, 0.0), ha="center", va="top", fontsize=10, fontweight="bold", color=_INK, **below)
+    for number, move in enumerate(moves):
+        ax = axes[2 * number + 1]
+        ax.set_axis_off()
+        arrow = {"arrowstyle": "-|>", "color": _INK, "lw": 1.4, "mutation_scale": 14}
+        ax.annotate("", (1.0, 0.5), (0.0, 0.5), xycoords="axes fraction", arrowprops=arrow)
+        ax.text(0.5, 0.54, move.replace(" ", "\n", 1), transform=ax.transAxes, ha="center", fontsize=9, color=_INK)
+
+
+def _draw_field(ax: Axes, field: npt.NDArray[np.float64]) -> None:
+    most = np.abs(field).max()
+    turn = 2 * np.pi
+    ax.imshow(
+        field.T,
+        cmap="RdBu_r",
+        vmin=-most,
+        vmax=most,
+        origin="lower",
+        interpolation="bicubic",
+        extent=(0, turn, 0, turn),
+    )
+    ax.set_xticks([0, np.pi, turn], ["0", "π", "2π"])
+    ax.set_yticks([0, np.pi, turn], ["0", "π", "2π"])
+    ax.set_xlabel("x", color=_INK)
+    ax.set_ylabel("y", color=_INK)
+    ax.set_title("velocity u at z = 0", fontsize=10, color=_INK)
+    _plain(ax)
+
+
+def _draw_energy(ax: Axes, energy: npt.NDArray[np.float64], exact: npt.NDArray[np.float64]) -> None:
+    shells = np.flatnonzero(exact)
+    ax.loglog(shells, exact[shells], "-", color=_INK, lw=1, label="exact, $k^{-5/3}$")
+    ax.loglog(
+        shells, energy[shells], "o", color=_RED, ms=5, mec="white", mew=0.6, label="from the distributed spectrum"
+    )
+    ticks = 2 ** np.arange(1, int(np.log2(len(energy))) + 1)
+    ax.set_xticks(ticks, [str(k) for k in ticks])
+    ax.set_xticks([], minor=True)
+    ax.set_xlabel("wave number k", color=_INK)
+    ax.set_ylabel("energy E(k)", color=_INK)
+    ax.set_title("energy spectrum", fontsize=10, color=_INK)
+    ax.grid(True, which="both", lw=0.4, color="#e4e4e4")
+    ax.set_axisbelow(True)
+    ax.legend(frameon=False, labelcolor=_INK, fontsize=9)
+    _plain(ax)
+
+
+def _plain(ax: Axes) -> None:
+    ax.tick_params(colors=_INK, labelsize=9)
+    for side in ax.spines.values():
+        side.set_color("#b0b0b0")

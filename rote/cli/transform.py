@@ -1,0 +1,252 @@
+"""`rote fft`: the transform of a `.npy` file into another, by all ranks at once."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from math import prod
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+import click
+import numpy as np
+
+from ..compiler.explain import in_bytes
+from ..errors import LayoutError, RoteError
+from ..layout.distribution import Distribution, distribute
+from ..layout.layout import as_layout
+from ..runtime.agree import agreed
+from ..runtime.comm import Comm
+from .check import largest_error, refuse_too_large, tolerance
+from .ending import on_ranks
+from .options import integers
+from .watch import Watch
+
+if TYPE_CHECKING:
+    from ..fft.walk import Walk
+    from ..tensor import DistTensor
+
+_Run: TypeAlias = "Callable[[DistTensor], DistTensor]"
+
+__all__ = ["Request", "Transformed", "fft", "refuse_wrong", "transform"]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What `rote fft` is asked to do; the fields are its options."""
+
+    source: str
+    target: str
+    layout: str | None = None
+    grid: tuple[int, ...] | None = None
+    algorithm: str = "auto"
+    inverse: bool = False
+    real: bool | None = None
+    length: int | None = None
+    axes: tuple[int, ...] | None = None
+    norm: str | None = None
+    output: str | None = None
+    check: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Transformed:
+    """What came of it on this rank.
+
+    Attributes:
+        walk: the transform.
+        result: the tensor that was written, in its own layout.
+        seconds: per phase, the most that any rank took.
+        error: against numpy.fft, relative to the largest value; None if it was not asked for.
+    """
+
+    walk: Walk
+    result: DistTensor
+    seconds: dict[str, float]
+    error: float | None
+
+
+@click.command(short_help="Transform a .npy file into another.")
+@click.argument("source", metavar="IN.npy")
+@click.argument("target", metavar="OUT.npy")
+@click.option("--layout", metavar="LAYOUT", help="Of the input; blocks over the first modes, if not given.")
+@click.option("--grid", metavar="2x2", callback=integers(), help="The ranks; balanced, if not given.")
+@click.option(
+    "--ranks", metavar="N", type=click.IntRange(min=1), help="Ranks inside this process, where no mpiexec starts them."
+)
+@click.option("--algorithm", type=click.Choice(["auto", "slab", "pencil"]), default="auto", show_default=True)
+@click.option("--inverse", is_flag=True, help="The inverse transform.")
+@click.option("--real/--complex", default=None, help="Half a spectrum, or a whole one; by the input, if not given.")
+@click.option(
+    "--length", metavar="N", type=click.IntRange(min=1), help="The last extent that --inverse --real restores."
+)
+@click.option("--axes", metavar="0,2", callback=integers(signed=True), help="The modes; all, if not given.")
+@click.option("--norm", type=click.Choice(["backward", "ortho", "forward"]), help="As NumPy; backward, if not given.")
+@click.option("--output", metavar="LAYOUT", help="Of the result in memory; the cheapest, if not given.")
+@click.option("--check", is_flag=True, help="Compare the result with numpy.fft on rank 0.")
+def fft(ranks: int | None, **options: Any) -> None:
+    """Transform IN.npy into OUT.npy: every rank reads, transforms and writes its own part.
+
+    \b
+        mpiexec -n 4 rote fft volume.npy spectrum.npy --layout "block[(0),(1),()]"
+        rote fft volume.npy spectrum.npy --ranks 4 --check
+
+    Real input gives half a spectrum, as numpy.fft.rfftn, unless --complex asks for the whole one; complex
+    input gives what numpy.fft.fftn does. --inverse undoes that: numpy.fft.ifftn or, with --real, irfftn.
+    """
+    request = Request(**options)
+    if request.length is not None and not (request.inverse and request.real):
+        raise click.UsageError("--length goes with --inverse --real: half a spectrum does not say what it comes from")
+    refuse_wrong(on_ranks(transform, ranks, 1, request), request.target)
+
+
+def refuse_wrong(done: Transformed, path: str) -> None:
+    """Refuse a result that the comparison with numpy.fft has found to be wrong."""
+    limit = tolerance(done.result.dtype)
+    if done.error is not None and not done.error <= limit:
+        raise RoteError(f"{path} differs from what numpy.fft computes by {done.error:.1e}, more than {limit:.0e}")
+
+
+def transform(comm: Comm, request: Request) -> Transformed:
+    """Do what is asked, on every rank of a communicator; rank 0 prints the plan and the times.
+
+    Raises (the same on all ranks):
+        RoteError: the input is no `.npy` file of numbers, or does not fit the layout, the ranks or the options.
+        OSError: a file cannot be read or written.
+    """
+    from ..io import read_header
+    from ..tensor import DistTensor
+
+    watch = Watch(comm)
+    header = read_header(request.source, comm)
+    job = _prepare(request, header.shape, header.dtype, comm)
+    with agreed(comm):
+        if comm.rank == 0:
+            _refuse_target(request)
+            if request.check:
+                refuse_too_large(header.shape, job.dtype, job.target.shape, job.result)
+    watch.say(job.text)
+    with watch.phase("read"):
+        x = DistTensor.load(request.source, job.source.layout, comm, job.source.grid)
+        x = x if x.dtype == job.dtype else x.astype(job.dtype)
+    with watch.phase("transform"):
+        found = job.run(x)
+    if job.target.layout != found.layout:
+        with watch.phase("output"):
+            found = found.redistribute(job.target.layout)
+    with watch.phase("write"):
+        found.save(request.target)
+    error = _compare(request, job, comm, watch) if request.check else None
+    seconds = watch.report()
+    if error is not None:
+        limit = tolerance(job.result)
+        verdict = "below" if error <= limit else "NOT below"
+        watch.say(f"error      {error:.1e} of the largest value of {job.numpy_name}, {verdict} {limit:.0e}")
+    return Transformed(job.walk, found, seconds, error)
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """A request on an array: how to run it, and what to say about it."""
+
+    walk: Walk
+    run: _Run
+    target: Distribution
+    axes: tuple[int, ...]
+    text: str
+
+    @property
+    def source(self) -> Distribution:
+        return self.walk.source
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of the elements that are transformed."""
+        return self.walk.dtype
+
+    @property
+    def result(self) -> np.dtype[Any]:
+        """Of the elements of the result."""
+        return self.walk.dtypes()[-1]
+
+    @property
+    def numpy_name(self) -> str:
+        return f"numpy.fft.{self.walk.kind}n"
+
+
+def _prepare(request: Request, shape: tuple[int, ...], dtype: np.dtype[Any], comm: Comm) -> _Job:
+    """The walk of a request; the same on every rank, errors included."""
+    from ..fft.kernels import complex_dtype, real_dtype
+    from ..fft.transform import FFT, describe, normal_axes
+
+    real = dtype.kind != "c" and not request.inverse if request.real is None else request.real
+    if real and not request.inverse and dtype.kind == "c":
+        raise LayoutError(f"--real transforms real arrays, and {request.source} holds {dtype}; leave --real out")
+    found = real_dtype(dtype) if real and not request.inverse else complex_dtype(dtype)
+    fft = FFT(shape, request.layout, request.grid, comm, found, request.axes, request.algorithm, request.norm)
+    axes = normal_axes(request.axes, len(shape))
+    walk, run = fft.walk, cast(_Run, fft.forward)
+    if request.inverse:
+        walk, run = _inverse(request, fft.walk.source, axes, found, real)
+    target = walk.target
+    half = "real, so half a spectrum " if walk.kind == "rfft" else ""
+    lines = [f"{request.source}: {shape} {dtype}, {half}as by numpy.fft.{walk.kind}n", describe(walk, axes)]
+    if request.output is not None:
+        target = distribute(as_layout(request.output), target.shape, target.grid)
+        if target.layout.partial:
+            raise LayoutError(
+                f"a file holds values, and {target.layout} contributions to them; give an --output without +"
+            )
+        lines.append(f"  output {target.layout}")
+    size = in_bytes(prod(target.shape) * walk.dtypes()[-1].itemsize)
+    lines.append(f"{request.target}: {target.shape} {walk.dtypes()[-1]}, {size}")
+    return _Job(walk, run, target, axes, "\n".join(lines) + "\n")
+
+
+def _inverse(
+    request: Request, source: Distribution, axes: tuple[int, ...], dtype: np.dtype[Any], real: bool
+) -> tuple[Walk, _Run]:
+    from ..fft.families import transpose
+    from ..fft.functions import ifftn, irfftn
+
+    if not real:
+        return transpose(source, axes, "ifft", dtype), partial(ifftn, axes=axes, norm=request.norm)
+    if not axes:
+        raise LayoutError(f"a real transform needs at least one axis, and {source.shape} has none")
+    points = source.shape[axes[-1]]
+    if request.length is None or request.length // 2 + 1 != points:
+        either = f"{2 * points - 2} or {2 * points - 1}" if points > 1 else "1"
+        said = "" if request.length is None else f", not {request.length}"
+        raise LayoutError(
+            f"{points} points of half a spectrum come from an extent of {either}{said}; say which with --length"
+        )
+    walk = transpose(source, axes, "irfft", dtype, request.length)
+    extents = [*(source.shape[a] for a in axes[:-1]), request.length]
+    return walk, partial(irfftn, s=extents, axes=axes, norm=request.norm)
+
+
+def _refuse_target(request: Request) -> None:
+    """Refuse a result that could not be written, before the work and not after it."""
+    folder = os.path.dirname(request.target) or "."
+    if not os.path.isdir(folder):
+        raise FileNotFoundError(errno.ENOENT, "there is no such folder; make it first", folder)
+    if os.path.isdir(request.target):
+        raise IsADirectoryError(errno.EISDIR, "this is a folder; name a file in it", request.target)
+    if not os.access(folder, os.W_OK):
+        raise PermissionError(errno.EACCES, "this folder cannot be written to", folder)
+    if request.check and os.path.exists(request.target) and os.path.samefile(request.source, request.target):
+        raise RoteError("--check reads the input again after the result is written; give the result a name of its own")
+
+
+def _compare(request: Request, job: _Job, comm: Comm, watch: Watch) -> float:
+    """The error of the file that was written, by rank 0."""
+    error = 0.0
+    with watch.phase("check"), agreed(comm):
+        if comm.rank == 0:
+            array = np.load(request.source).astype(job.dtype, copy=False)
+            extents = [job.target.shape[a] for a in job.axes] if job.walk.kind == "irfft" else None
+            expected = getattr(np.fft, f"{job.walk.kind}n")(array, extents, job.axes, request.norm)
+            error = largest_error(np.load(request.target, mmap_mode="r"), expected)
+    return float(comm.allgather_object(error)[0])

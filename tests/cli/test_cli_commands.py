@@ -1,0 +1,166 @@
+"""The commands that need no ranks, and the way every command ends: `rote show`, `explain`, `--help`, errors."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+import rote
+from rote.cli import main
+from rote.cli.ending import described
+from rote.runtime.agree import agreed
+
+
+def run(*args: str) -> Result:
+    """A command line, in this process."""
+    return CliRunner().invoke(main, args)
+
+
+def test_version_and_help() -> None:
+    """`--version` is the package's; `--help` names every command, and each command has a help of its own."""
+    assert run("--version").output == f"rote {rote.__version__}\n"
+    said = run("--help").output
+    for name in ("show", "explain", "fft", "demo", "doctor"):
+        assert f"\n  {name} " in said
+        assert run(name, "--help").exit_code == 0
+    assert "mpiexec -n 4 rote fft volume.npy spectrum.npy" in run("fft", "-h").output
+
+
+@pytest.mark.parametrize("how", [("rote",), (sys.executable, "-m", "rote")])
+def test_the_installed_command(how: tuple[str, ...], tmp_path: Path) -> None:
+    """`rote` and `python -m rote` are the same."""
+    name = str(Path(sys.executable).with_name("rote")) if how == ("rote",) else how[0]
+    done = subprocess.run([name, *how[1:], "--version"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout == f"rote {rote.__version__}\n"
+
+
+# --- show -----------------------------------------------------------------------------------------------------------
+
+
+def test_show_draws_the_distribution() -> None:
+    """`rote show` prints what `rote.show.draw` says of the layout on the shape and the grid."""
+    from rote.show import draw
+
+    dist = rote.parse("block[(0),()]").on((3, 4), 2)
+    assert run("show", "block[(0),()]", "--shape", "3x4", "--grid", "2").output == draw(dist) + "\n"
+    assert run("show", "block[(0),()]", "--shape", "3, 4", "--grid", "2").output == draw(dist) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("layout", "head"),
+    [
+        ("[]", "[] on (), grid 2"),
+        ("[()]", "[()] on (8,), grid 2"),
+        ("block[(0),(1)]", "block[(0),(1)] on (8, 8), grid 2x2"),
+        ("[(1),(),()]", "[(1),(),()] on (4, 4, 4), grid 2x2"),
+        ("block(3,5,2)[(0)]", "block(3,5,2)[(0)] on (10,), grid 3"),
+        ("block(2)[(0)]", "block(2)[(0)] on (4,), grid 2"),
+        ("[(0)]|(1@3)", "[(0)]|(1@3) on (8,), grid 2x4"),
+        ("a (r s=3): [(0),(1),()]", "a (r s=3): [(0),(1),()] on (4, 6), grid 2x2"),
+        ("(a b) c: [(0),()]", "(a b) c: [(0),()] on (8, 8, 8), grid 2"),
+    ],
+)
+def test_show_finds_a_shape_that_fits(layout: str, head: str) -> None:
+    """Without --shape and --grid, a small shape and grid that the layout can have."""
+    done = run("show", layout)
+    assert (done.exit_code, done.output.splitlines()[0]) == (0, head)
+
+
+def test_show_plots(tmp_path: Path) -> None:
+    """--plot leaves a picture, and says so."""
+    path = tmp_path / "who.png"
+    assert run("show", "block[(0),(1),()]", "--plot", str(path)).output.endswith(f"\nleft {path}\n")
+    assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_show_wants_one_layout() -> None:
+    """A transition is refused, with the command for it."""
+    done = run("show", "[(0),()] -> [(),(0)]")
+    assert done.exit_code == 1
+    assert 'try: rote explain "[(0),()] -> [(),(0)]"' in done.output
+
+
+# --- explain --------------------------------------------------------------------------------------------------------
+
+
+def test_explain_prints_the_plan() -> None:
+    """`rote explain` prints what `plan.explain()` says; --verify adds that it is right."""
+    text, options = "block[(0),()] -> block[(),(0)]", ("--shape", "6x4", "--grid", "2", "--dtype", "c8")
+    plan = rote.compile(text, shape=(6, 4), grid=2, dtype="c8")
+    assert run("explain", text, *options).output == plan.explain() + "\n"
+    assert run("explain", text, *options, "--verify").output.endswith(
+        "\nverified: every element arrives exactly once\n"
+    )
+
+
+def test_explain_wants_a_transition() -> None:
+    """A single layout is refused, with what to write."""
+    done = run("explain", "block[(0),()]", "--shape", "6x4", "--grid", "2")
+    assert done.exit_code == 1
+    assert 'write "block[(0),()] -> …"' in done.output
+
+
+# --- errors ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_typo_is_under_its_caret() -> None:
+    """The text of the mistake stands on a line of its own, so that the caret points at it."""
+    done = run("show", "[(0),1]")
+    lines = done.output.splitlines()
+    assert done.exit_code == 1
+    assert lines[0].startswith("Error: ")
+    assert lines[1].strip() == "[(0),1]"
+    assert lines[1][lines[2].index("^")] == "1"
+    assert "Traceback" not in done.output
+
+
+@pytest.mark.parametrize(
+    ("args", "status", "part"),
+    [
+        (("show", "[(0),()]", "--shape", "3"), 1, "order 2"),
+        (("show", "[(0),(2)]", "--grid", "2x2"), 1, "names grid mode 2"),
+        (("show", "[(0),()]", "--grid", "0"), 1, "at least one process"),
+        (("show", "[(0),()]", "--shape", "3x"), 2, "write it as 8x9x10"),
+        (("show", "[(0),()]", "--shape", "٣x3"), 2, "write it as 8x9x10"),
+        (("show", "[(0),()]", "--grid", "9" * 5000), 2, "write it as 2x2"),
+        (("show",), 2, "Missing argument"),
+        (("explain", "[(0)] -> [()]"), 2, "Missing option"),
+        (("explain", "[(0)] -> [()]", "--shape", "4", "--grid", "2", "--dtype", "S3"), 1, "not |S3"),
+        (("sho",), 2, "No such command"),
+        (("show", "[(0)]", "--plot", os.path.join("no", "where.png")), 1, "No such file or directory"),
+    ],
+)
+def test_errors_are_one_text(args: tuple[str, ...], status: int, part: str) -> None:
+    """A wrong use ends with status 2, anything else that is wrong with 1; never with a traceback."""
+    done = run(*args)
+    assert (done.exit_code, type(done.exception)) == (status, SystemExit)
+    assert part in done.output
+    assert done.output.count("Error: ") == 1
+    assert "Traceback" not in done.output
+
+
+def test_an_error_names_the_rank_that_it_came_from() -> None:
+    """What rank 0 finds is everybody's; what another finds is its own."""
+
+    def program(comm: rote.runtime.Comm, failing: int) -> None:
+        with agreed(comm):
+            if comm.rank == failing:
+                raise rote.LayoutError("bad block")
+
+    texts = []
+    for failing in (0, 2):
+        with pytest.raises(rote.LayoutError) as caught:
+            rote.run(program, 4, (failing,))
+        texts.append(described(caught.value))
+    assert texts == ["Error: bad block", "Error: bad block\nraised on rank 2 of 4"]
+
+
+def test_a_bug_shows_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error that nobody expects is not made to look like one of the user's."""
+    monkeypatch.setattr("rote.show.draw", lambda *args, **more: 1 // 0)
+    assert type(run("show", "[(0)]").exception) is ZeroDivisionError

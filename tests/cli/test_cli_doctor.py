@@ -1,0 +1,124 @@
+"""`rote doctor`: it says what is there and what is not, and nothing that is broken can break it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import rote
+from rote.cli import looks, main
+
+SUBJECTS = [
+    *("Python", "Rote", "NumPy", "pyFFTW", "mpi4py", "MPI", "mpiexec", "ranks", "cores", "memory", "Matplotlib"),
+    *("notation", "plan", "FFT"),
+]
+
+
+def doctor() -> tuple[int, dict[str, tuple[str, str]], str]:
+    """The exit status, subject -> (state, found), and what is said below."""
+    done = CliRunner().invoke(main, ["doctor"])
+    assert type(done.exception) in (SystemExit, type(None))
+    table, _, below = done.output.partition("\n\n")
+    rows = [line.split(maxsplit=2) for line in table.splitlines()]
+    return done.exit_code, {subject: (state, found) for state, subject, found in rows}, below
+
+
+@pytest.mark.mpi
+def test_all_is_well() -> None:
+    """Here nothing is missing: every subject in its order, with its version."""
+    status, found, below = doctor()
+    assert list(found) == SUBJECTS
+    assert {state for state, _ in found.values()} == {"ok"}, found
+    assert (status, below) == (0, "nothing is missing\n")
+    assert found["Rote"][1] == rote.__version__
+    assert found["NumPy"][1] == version("numpy")
+    assert "double" in found["pyFFTW"][1]
+    assert ("Open MPI" in found["MPI"][1]) == ("Open MPI" in found["mpiexec"][1])
+
+
+def test_what_is_missing_has_a_cure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without mpi4py, an MPI, mpiexec and Matplotlib the status is 0, and each command is named once."""
+
+    def known(name: str) -> str:
+        if name in ("mpi4py", "matplotlib"):
+            raise PackageNotFoundError(name)
+        return version(name)
+
+    def no_command(*command: str) -> str:
+        raise rote.RoteError(f"{command[0]} does not run")
+
+    monkeypatch.setattr(looks, "version", known)
+    monkeypatch.setattr(looks, "_run", no_command)
+    monkeypatch.setattr("shutil.which", lambda *args, **more: None)
+    status, found, below = doctor()
+    assert status == 0
+    missing = ["mpi4py", "MPI", "mpiexec", "Matplotlib"]
+    assert [subject for subject, (state, _) in found.items() if state == "missing"] == missing
+    assert [subject for subject, (state, _) in found.items() if state == "ok"] == [
+        s for s in SUBJECTS if s not in missing
+    ]
+    assert below.count('pip install "rote[mpi]"') == 1
+    assert 'to mend MPI, mpiexec:\n    pip install "rote[mpi]"\n' in below
+    assert 'to mend Matplotlib:\n    pip install "rote[plot]"\n' in below
+
+
+def test_an_mpi_that_does_not_load(tmp_path: Path) -> None:
+    """MPI is looked at from another process, so one that kills whoever loads it is only missing."""
+    (tmp_path / "mpi4py").mkdir()
+    (tmp_path / "mpi4py" / "__init__.py").write_text("")
+    (tmp_path / "mpi4py" / "__main__.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "rote", "doctor"],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "missing  MPI  " in done.stdout
+
+
+def test_an_mpiexec_of_another_mpi(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ranks that would each see themselves alone are foreseen."""
+    said = {"--mpi-lib-version": "Open MPI v5.0.11, package: x", "--version": "HYDRA build details:\n    Version: 5.0"}
+    monkeypatch.setattr(looks, "_run", lambda *command: said[command[-1]])
+    monkeypatch.setattr("shutil.which", lambda *args, **more: "/somewhere/mpiexec")
+    status, found, below = doctor()
+    assert status == 0
+    assert found["MPI"] == ("ok", "Open MPI v5.0.11")
+    assert found["mpiexec"][0] == "missing"
+    assert "is of MPICH, but mpi4py loads Open MPI" in found["mpiexec"][1]
+    assert "to mend mpiexec" in below
+
+
+@pytest.mark.parametrize(
+    ("text", "family"),
+    [
+        ("MPICH Version:      5.0.2", "MPICH"),
+        ("HYDRA build details:", "MPICH"),
+        ("mpiexec (Open MPI) 5.0.11", "Open MPI"),
+        ("mpirun (OpenRTE) 4.1.0", "Open MPI"),
+        ("Intel(R) MPI Library for Linux* OS, Version 2021.14", "Intel MPI"),
+        ("something else", ""),
+    ],
+)
+def test_families(text: str, family: str) -> None:
+    """Library and launcher of one MPI are told to be so by their own texts."""
+    assert looks._family(text) == family
+
+
+def test_what_is_broken_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wrong FFT is essential: the status is 1, and the other findings are there all the same."""
+    monkeypatch.setattr("numpy.fft.fftn", lambda array: array + 1.0)
+    status, found, below = doctor()
+    assert status == 1
+    assert found["FFT"][0] == "broken"
+    assert "differs from numpy.fft" in found["FFT"][1]
+    assert list(found) == SUBJECTS
+    assert "to mend FFT" in below

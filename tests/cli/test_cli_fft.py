@@ -1,0 +1,202 @@
+"""`rote fft` on in-process ranks: the file that it writes is numpy.fft's, and what is wrong is said before the work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+import rote
+from rote.cli import main
+from rote.cli.check import available_memory, installed_memory, largest_error
+
+RNG = np.random.default_rng(7)
+REAL = RNG.standard_normal((6, 7, 9))
+COMPLEX = REAL + 1j * RNG.standard_normal(REAL.shape)
+HALF = np.fft.rfftn(REAL)
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each test has real.npy, complex.npy and half.npy, and no other file."""
+    monkeypatch.chdir(tmp_path)
+    for name, array in (("real", REAL), ("complex", COMPLEX), ("half", HALF)):
+        np.save(f"{name}.npy", array)
+
+
+def fft(*args: str) -> Result:
+    """`rote fft` of some arguments, in this process."""
+    return CliRunner().invoke(main, ["fft", *args])
+
+
+@pytest.mark.parametrize("ranks", ["1", "2", "4", "6"])
+@pytest.mark.parametrize(
+    ("source", "options", "expected"),
+    [
+        ("real", "", HALF),
+        ("real", "--real --algorithm pencil", HALF),
+        ("real", "--complex", np.fft.fftn(REAL)),
+        ("real", "--axes 2,0 --norm ortho", np.fft.rfftn(REAL, axes=(2, 0), norm="ortho")),
+        ("complex", "", np.fft.fftn(COMPLEX)),
+        ("complex", "--axes -1", np.fft.fftn(COMPLEX, axes=(-1,))),
+        ("complex", "--output [(),(),(0)] --algorithm slab", np.fft.fftn(COMPLEX)),
+        ("complex", "--inverse --norm forward", np.fft.ifftn(COMPLEX, norm="forward")),
+        ("complex", "--layout [(),(0),()] --inverse", np.fft.ifftn(COMPLEX)),
+        ("half", "--inverse --real --length 9", REAL),
+        ("half", "--inverse --real --length 8 --norm ortho", np.fft.irfftn(HALF, norm="ortho")),
+    ],
+)
+def test_the_file_is_what_numpy_says(ranks: str, source: str, options: str, expected: np.ndarray) -> None:
+    """For any ranks and options the result is one valid .npy file with what numpy.fft computes, and --check agrees."""
+    done = fft(f"{source}.npy", "out.npy", "--ranks", ranks, "--check", *options.split())
+    assert done.exit_code == 0, done.output
+    found = np.load("out.npy")
+    assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10 * np.abs(expected).max())
+    assert ", below 1e-10\n" in done.output
+    assert sorted(path.name for path in Path.cwd().iterdir()) == ["complex.npy", "half.npy", "out.npy", "real.npy"]
+
+
+@pytest.mark.parametrize("dtype", ["?", "i2", "f4", "f8", "g", "F", "D", "G", ">f8"])
+def test_dtypes(dtype: str) -> None:
+    """Every dtype that numpy.fft takes; single precision stays single and is checked to 1e-4."""
+    array = (10 * REAL).astype(dtype)
+    np.save("in.npy", array)
+    done = fft("in.npy", "out.npy", "--ranks", "3", "--check")
+    assert done.exit_code == 0, done.output
+    expected = np.fft.rfftn(array) if array.dtype.kind != "c" else np.fft.fftn(array)
+    assert np.load("out.npy").dtype.char == ("F" if dtype in "f4F" else "G" if dtype in "gG" else "D")
+    assert largest_error(np.load("out.npy"), expected) < (1e-5 if dtype in "f4F" else 1e-12)
+    assert f"below {'1e-04' if dtype in 'f4F' else '1e-10'}" in done.output
+
+
+@pytest.mark.parametrize("shape", [(1,), (5,), (2, 3), (1, 1, 1), (3, 1, 2), (2, 3, 4, 5)])
+def test_orders_and_tiny_extents(shape: tuple[int, ...]) -> None:
+    """Any order; more ranks than points as well."""
+    array = RNG.standard_normal(shape)
+    np.save("in.npy", array)
+    done = fft("in.npy", "out.npy", "--ranks", "4", "--check")
+    assert done.exit_code == 0, done.output
+    assert largest_error(np.load("out.npy"), np.fft.rfftn(array)) < 1e-12
+
+
+def test_what_is_printed() -> None:
+    """The input, the plan as `print(FFT)` says it, the output, then times; and nothing else."""
+    done = fft("real.npy", "out.npy", "--layout", "block[(0),(1),()]", "--ranks", "4")
+    plan = rote.run(lambda comm: str(rote.fft.FFT(REAL.shape, "block[(0),(1),()]", comm=comm, dtype="f8")), 4)[0]
+    head = "real.npy: (6, 7, 9) float64, real, so half a spectrum as by numpy.fft.rfftn"
+    assert done.output.startswith(f"{head}\n{plan}\nout.npy: (6, 7, 5) complex128, 3.3 KiB\n\n")
+    assert [line.split()[0] for line in done.output.splitlines()[-3:]] == ["read", "transform", "write"]
+
+
+# --- what is wrong --------------------------------------------------------------------------------------------------
+
+
+def damaged() -> None:
+    """Files that are no arrays of numbers."""
+    Path("text.npy").write_text("not an array")
+    Path("short.npy").write_bytes(Path("real.npy").read_bytes()[:-8])
+    np.save("words.npy", np.array(["a", "b"]))
+    Path("folder").mkdir()
+
+
+WRONG = [
+    ("none.npy out.npy", 1, "none.npy: No such file or directory"),
+    ("folder out.npy", 1, "folder: Is a directory"),
+    ("text.npy out.npy", 1, "text.npy is not a .npy file"),
+    ("short.npy out.npy", 1, "short.npy is truncated"),
+    ("words.npy out.npy", 1, "elements of dtype <U1"),
+    ("real.npy nowhere/out.npy", 1, "nowhere: there is no such folder"),
+    ("real.npy folder", 1, "folder: this is a folder"),
+    ("real.npy real.npy --check", 1, "give the result a name of its own"),
+    ("real.npy out.npy --layout block[(0),()]", 1, "for tensors of order 2"),
+    ("real.npy out.npy --layout block[(0),(),()", 1, "brackets of the modes are not closed"),
+    ("real.npy out.npy --layout blok[(0),(),()]", 1, "    ^\n"),
+    ("real.npy out.npy --grid 3", 1, "grid 3 has 3 ranks"),
+    ("real.npy out.npy --grid 2x2x2", 1, "grid of order"),
+    ("real.npy out.npy --layout block[(0),(1),()] --grid 4", 1, "names grid mode 1"),
+    ("real.npy out.npy --layout block[(0),(1),()] --algorithm slab", 1, "slab splits over 1"),
+    ("real.npy out.npy --output block[(0),()]", 1, "for tensors of order 2"),
+    ("real.npy out.npy --output [(),(),()]+(0)", 1, "a file holds values"),
+    ("real.npy out.npy --axes 3", 1, "not all axes"),
+    ("complex.npy out.npy --real", 1, "leave --real out"),
+    ("half.npy out.npy --inverse --real", 1, "an extent of 8 or 9; say which with --length"),
+    ("half.npy out.npy --inverse --real --length 12", 1, "of 8 or 9, not 12"),
+    ("half.npy out.npy --length 9", 2, "--length goes with --inverse --real"),
+    ("real.npy out.npy --axes 0,a", 2, "write it as 0,2"),
+    ("real.npy out.npy --algorithm magic", 2, "'magic' is not one of"),
+    ("real.npy out.npy --ranks 0", 2, "--ranks"),
+    ("real.npy", 2, "Missing argument"),
+]
+
+
+@pytest.mark.parametrize(("line", "status", "part"), WRONG, ids=[line for line, _, _ in WRONG])
+@pytest.mark.parametrize("ranks", ["1", "4"])
+def test_bad_input(line: str, status: int, part: str, ranks: str) -> None:
+    """One clear text, status 1 (2 for a wrong use), no traceback, and no file that was not there."""
+    damaged()
+    before = {path: path.stat().st_mtime_ns for path in Path.cwd().iterdir()}
+    args = line.split()
+    done = fft(*args, *(() if "--ranks" in args else ("--ranks", ranks)))
+    assert (done.exit_code, type(done.exception)) == (status, SystemExit), done.output
+    assert part in done.output
+    assert done.output.count("Error: ") == 1
+    assert "read  " not in done.output
+    assert {path: path.stat().st_mtime_ns for path in Path.cwd().iterdir()} == before
+
+
+def test_check_refuses_what_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The comparison is refused before any work when the arrays would not fit; the transform itself is not."""
+    monkeypatch.setattr("rote.cli.check.available_memory", lambda: 10_000)
+    done = fft("real.npy", "out.npy", "--check", "--ranks", "2")
+    assert done.exit_code == 1
+    assert "needs about 26.6 KiB of memory, but 9.8 KiB are available\nleave --check out" in done.output
+    assert not Path("out.npy").exists()
+    assert fft("real.npy", "out.npy", "--ranks", "2").exit_code == 0
+
+
+def test_memory_is_known() -> None:
+    """What is available is something, and no more than there is."""
+    assert 1 << 20 < available_memory() <= installed_memory()
+
+
+def test_check_finds_a_wrong_spectrum(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A result that is not numpy's is told, with status 1."""
+    wrong = HALF.copy()
+    wrong[1, 2, 3] += 1e-3 * np.abs(HALF).max()
+    monkeypatch.setattr(np.fft, "rfftn", lambda *args: wrong)
+    done = fft("real.npy", "out.npy", "--check", "--ranks", "2")
+    assert done.exit_code == 1
+    assert "error      1.0e-03 of the largest value of numpy.fft.rfftn, NOT below 1e-10" in done.output
+    assert "Error: out.npy differs from what numpy.fft computes" in done.output
+
+
+def test_error_of_arrays() -> None:
+    """Relative to the largest value; other shapes and not-a-numbers are never right."""
+    ones = np.ones((2, 2))
+    assert largest_error(ones, ones) == 0
+    assert largest_error(2 * ones, ones) == 1
+    assert largest_error(ones[:0], ones[:0]) == 0
+    assert largest_error(ones[0], ones) == np.inf
+    assert not largest_error(np.nan * ones, ones) <= 1
+    assert largest_error(0 * ones, 0 * ones) == 0
+
+
+@pytest.mark.parametrize("failing", [0, 2])
+def test_a_rank_that_raises(monkeypatch: pytest.MonkeyPatch, failing: int) -> None:
+    """An error of one in-process rank ends all, is told with its rank, and leaves no file."""
+
+    def program(x: rote.DistTensor, out: object = None) -> rote.DistTensor:
+        if x.comm.rank == failing:
+            raise rote.LayoutError("lost block")
+        x.comm.barrier()
+        return x
+
+    monkeypatch.setattr("rote.fft.transform.FFT.forward", lambda self, x: program(x))
+    done = fft("real.npy", "out.npy", "--ranks", "4")
+    note = "" if failing == 0 else "raised on rank 2 of 4\n"
+    assert done.exit_code == 1
+    assert done.output.endswith(f"Error: lost block\n{note}")
+    assert sorted(path.name for path in Path.cwd().iterdir()) == ["complex.npy", "half.npy", "real.npy"]

@@ -1,0 +1,144 @@
+"""The real `rote` under mpiexec: what it writes, what it prints once, and how it ends on all ranks."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytestmark = pytest.mark.mpi
+ROTE = Path(sys.executable).with_name("rote")
+RNG = np.random.default_rng(3)
+
+
+@pytest.mark.parametrize(("ranks", "kind"), [(1, "c"), (2, "r"), (3, "c"), (4, "r"), (4, "c")])
+def test_the_main_job(mpirun, tmp_path, ranks, kind):
+    """Real and complex volumes become numpy's spectra, each rank reading and writing its own part."""
+    real = RNG.standard_normal((9, 10, 11))
+    array, expected = (real, np.fft.rfftn(real)) if kind == "r" else (real + 1j, np.fft.fftn(real + 1j))
+    volume, spectrum = tmp_path / "volume.npy", tmp_path / "spectrum.npy"
+    np.save(volume, array)
+    done = mpirun(ranks, ROTE, "fft", volume, spectrum, "--layout", "block[(0),(1),()]", "--check")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.count("block[(0),(1),()]: ") == 1
+    assert ", below 1e-10" in done.stdout
+    np.testing.assert_allclose(np.load(spectrum), expected, rtol=0, atol=1e-10 * np.abs(expected).max())
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["spectrum.npy", "volume.npy"]
+
+
+def test_the_demo(mpirun, tmp_path):
+    """The demo runs on MPI's ranks as on in-process ones, and leaves the same files."""
+    done = mpirun(4, ROTE, "demo", "--size", 16, "--dir", tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("Taylor-Green vortices of all sizes, 16 x 16 x 16 points, 4 ranks\n")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["demo.png", "spectrum.npy", "volume.npy"]
+
+
+def test_the_doctor(mpirun):
+    """It counts the ranks, and only rank 0 speaks, in plain text."""
+    done = mpirun(3, ROTE, "doctor")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.count("3, started by mpiexec") == 1
+    assert done.stdout.count("Python  ") == 1
+    assert "\x1b" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "part"),
+    [
+        (("{folder}/none.npy", "{folder}/out.npy"), 1, "none.npy: No such file or directory"),
+        (("{folder}/in.npy", "{folder}/out.npy", "--layout", "block[(0),(),(1)"), 1, "brackets of the modes"),
+        (("{folder}/in.npy", "{folder}/out.npy", "--ranks", "3"), 2, "mpiexec has started 4 already"),
+    ],
+)
+def test_bad_input_ends_all_ranks(mpirun, tmp_path, options, status, part):
+    """The text once, and the status of a job that ends by itself, not by being killed."""
+    np.save(tmp_path / "in.npy", np.zeros((4, 4, 4)))
+    done = mpirun(4, ROTE, "fft", *(each.format(folder=tmp_path) for each in options), timeout=30)
+    assert done.returncode == status
+    assert done.stderr.count("Error: ") == 1
+    assert done.stderr.count(part) == 1
+    assert "Traceback" not in done.stderr
+    assert done.stdout.strip() == ""
+    assert [path.name for path in tmp_path.iterdir()] == ["in.npy"]
+
+
+MANY = """
+import os, sys
+from rote.cli import main
+from rote.runtime import world
+os.chdir(sys.argv[1])
+for line in sys.argv[2:]:
+    if world().rank == 0:
+        print("@", line, file=sys.stderr)
+    try:
+        main(line.split())
+    except SystemExit as error:
+        codes = world().allgather_object(error.code)
+        assert codes == [1] * world().size, (line, codes)
+"""
+LINES = {
+    "fft short.npy out.npy": "short.npy is truncated",
+    "fft text.npy out.npy": "text.npy is not a .npy file",
+    "fft in.npy nowhere/out.npy": "nowhere: there is no such folder",
+    "fft in.npy out.npy --layout block[(0),()]": "for tensors of order 2",
+    "fft in.npy out.npy --grid 3": "grid 3 has 3 ranks",
+    "fft in.npy out.npy --grid 2x2 --layout [(2),(),()]": "names grid mode 2",
+    "fft in.npy out.npy --inverse --real": "of 6 or 7; say which with --length",
+    "explain [(0)] --shape 4 --grid 2": "is one layout",
+    "show [(0)": "not closed",
+}
+
+
+def test_every_error_is_said_once_and_ends_all(mpirun, tmp_path):
+    """Each command line that is wrong prints one text, from rank 0, and exits with status 1 on all ranks."""
+    np.save(tmp_path / "in.npy", np.zeros((4, 4, 4)))
+    (tmp_path / "short.npy").write_bytes((tmp_path / "in.npy").read_bytes()[:-1])
+    (tmp_path / "text.npy").write_text("not an array")
+    done = mpirun(4, MANY, tmp_path, *LINES)
+    assert done.returncode == 0, done.stderr
+    said = dict(each.split("\n", 1) for each in done.stderr.split("@ ")[1:])
+    assert list(said) == list(LINES)
+    for line, part in LINES.items():
+        assert part in said[line]
+        assert said[line].count("Error: ") == 1, said[line]
+    assert done.stdout.strip() == ""
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.npy", "short.npy", "text.npy"]
+
+
+ALONE = """
+import sys
+import rote
+from rote.cli import main
+from rote.runtime import world
+
+def forward(self, x):
+    if x.comm.rank == 2:
+        raise {error}
+    x.comm.barrier()
+
+rote.fft.FFT.forward = forward
+main(["fft", *sys.argv[1:]])
+"""
+
+
+@pytest.mark.parametrize(
+    ("error", "part"),
+    [
+        ("rote.LayoutError('lost block')", "Error: lost block\nrank 2 of 4 fails alone, and ends the job\n"),
+        ("ValueError('a bug')", "ValueError: a bug\n"),
+    ],
+)
+def test_a_rank_that_fails_alone_ends_the_job(mpirun, tmp_path, error, part):
+    """The others, who wait for it, are not left to hang; nothing is left under the name of the result."""
+    np.save(tmp_path / "in.npy", np.zeros((4, 4, 4)))
+    start = time.monotonic()
+    done = mpirun(4, ALONE.format(error=error), tmp_path / "in.npy", tmp_path / "out.npy", timeout=40)
+    assert done.returncode != 0
+    assert part in done.stderr
+    assert ("Traceback" in done.stderr) == ("bug" in part)
+    assert time.monotonic() - start < 20
+    assert [path.name for path in tmp_path.iterdir()] == ["in.npy"]

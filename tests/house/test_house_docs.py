@@ -1,0 +1,198 @@
+"""README.md and docs/: every fenced block is run, and prints what the page says.
+
+- ```sh        the Quick start, two lines; CI runs them in a fresh clone, since they install the package
+- ```python    a `>>>` session is a doctest; a plain script runs, and prints the ```text block right below, if any
+- ```console   each `$ command` runs in one temporary folder per page, with this Python's programs first on PATH,
+               and prints exactly the lines below it; `...` stands for any text within a line, for times and the
+               like, and alone on a line for any lines
+- ```text      output or notation, for reading
+
+One page is one session: a name or a file made in one block is there in the next.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import doctest
+import io
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from house import ROOT
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+LANGUAGES = {"sh", "python", "console", "text"}
+FENCE = re.compile(r"^```(?P<language>\S*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A fenced block of a page: its language, its text, the line where it starts, and what it is said to print."""
+
+    language: str
+    text: str
+    line: int
+    output: str | None
+
+
+def blocks(page: str) -> list[Block]:
+    """All fenced blocks; a text block right below a python one (a blank line between) is that one's output."""
+    found = list(FENCE.finditer(page))
+    if page.count("\n```") + page.startswith("```") != 2 * len(found):
+        raise ValueError("a fence that does not close, or is indented")
+
+    def output(i: int) -> str | None:
+        follows = i + 1 < len(found) and not page[found[i].end() : found[i + 1].start()].strip()
+        return found[i + 1]["text"] if follows and found[i + 1]["language"] == "text" else None
+
+    return [
+        Block(match["language"], match["text"], page.count("\n", 0, match.start()) + 1, output(i))
+        for i, match in enumerate(found)
+    ]
+
+
+def run_python(block: Block, names: dict[str, object]) -> str:
+    """Run a python block among `names`; the complaint, empty when all is as the page says."""
+    if ">>>" not in block.text:
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(block.text, f"line {block.line}", "exec"), names)
+        wrong = block.output is not None and not matches(printed.getvalue(), block.output)
+        return f"line {block.line} printed\n{printed.getvalue()}" if wrong else ""
+    report: list[str] = []
+    test = doctest.DocTestParser().get_doctest(block.text, names, f"line {block.line}", None, block.line)
+    doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test, out=report.append, clear_globs=False)
+    names.update(test.globs)
+    return "".join(report)
+
+
+def commands(text: str) -> list[tuple[str, str]]:
+    """The (command, output) pairs of a console block; a command goes on over lines that end in a backslash."""
+    parts = re.split(r"^\$ ((?:.*\\\n)*.*)\n", text, flags=re.MULTILINE)
+    if parts[0].strip():
+        raise ValueError(f"output before the first command: {parts[0]!r}")
+    return list(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def run_console(block: Block, folder: Path) -> str:
+    """Run the commands of a console block in `folder`; the complaint, empty when they print what the page says."""
+    programs = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+    environment = os.environ | {"PATH": programs, "COLUMNS": "100", "TERM": "dumb", "PYTHONWARNINGS": "default"}
+    for command, expected in commands(block.text):
+        done = subprocess.run(
+            ["bash", "-c", command],
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        if not matches(done.stdout, expected):
+            return f"line {block.line}: $ {command}\nprinted (exit status {done.returncode})\n{done.stdout}"
+    return ""
+
+
+def matches(printed: str, expected: str) -> bool:
+    """Equal but for spaces at the ends of lines; `...` matches text within a line, or whole lines where alone."""
+
+    def pattern(line: str) -> str:
+        return r"(?:.*\n)*?" if line.strip() == "..." else ".*?".join(map(re.escape, line.split("..."))) + r"\n"
+
+    def lines(text: str) -> list[str]:
+        return [line.rstrip() for line in text.strip("\n").split("\n")] if text.strip() else []
+
+    wanted = "".join(pattern(line) for line in lines(expected))
+    return re.fullmatch(wanted, "".join(line + "\n" for line in lines(printed))) is not None
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_page_does_what_it_says(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All blocks of a page, in order, in one session and one folder."""
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {"__name__": "__main__"}
+    wrong: list[str] = []
+    for block in blocks(page.read_text("utf-8")):
+        if block.language == "python":
+            wrong.append(run_python(block, names))
+        elif block.language == "console":
+            wrong.append(run_console(block, tmp_path))
+        else:
+            assert block.language in LANGUAGES, f"line {block.line}: a block of no known language, so nobody runs it"
+    assert not any(wrong), "\n".join(wrong)
+
+
+def test_the_quick_start_is_two_lines() -> None:
+    """README has one sh block of two lines: install and demo, then install and test. CI runs them as they stand."""
+    quick = [block.text for block in blocks((ROOT / "README.md").read_text("utf-8")) if block.language == "sh"]
+    assert len(quick) == 1
+    first, second = quick[0].splitlines()
+    assert first.startswith("python3 -m venv .venv && ")
+    assert "rote demo" in first
+    assert second.rstrip().endswith("pytest")
+
+
+def test_links_lead_somewhere() -> None:
+    """Every relative link of a page names a file of the repository."""
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#\s]+)", page.read_text("utf-8")):
+            assert "://" in target or (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+# --- the machinery can fail -----------------------------------------------------------------------------------------
+
+
+def test_blocks_are_found() -> None:
+    """Language, text, line and output of each block."""
+    page = "a\n```python\nprint(1)\n```\n\n```text\n1\n```\nb\n```console\n$ true\n```\n"
+    assert blocks(page) == [
+        Block("python", "print(1)\n", 2, "1\n"),
+        Block("text", "1\n", 6, None),
+        Block("console", "$ true\n", 10, None),
+    ]
+    with pytest.raises(ValueError, match="does not close"):
+        blocks("a\n```python\nprint(1)\n")
+
+
+@pytest.mark.parametrize(
+    ("printed", "expected", "same"),
+    [
+        ("a\nb\n", "a\nb\n", True),
+        ("a  \n", "a\n", True),
+        ("", "", True),
+        ("a\n", "", False),
+        ("", "a\n", False),
+        ("a\nb\nc\n", "a\n...\nc\n", True),
+        ("a\nc\n", "a\n...\nc\n", True),
+        ("a\nb\n", "a\n...\nc\n", False),
+        ("in 3.2 ms\n", "in ... ms\n", True),
+        ("in 3.2 s\n", "in ... ms\n", False),
+        ("in 3\nor 4 ms\n", "in ... ms\n", False),
+        ("a.b\n", "acb\n", False),
+        ("acb\n", "a.b\n", False),
+    ],
+)
+def test_output_is_compared(printed: str, expected: str, same: bool) -> None:
+    """Line by line, with `...` for what changes from run to run."""
+    assert matches(printed, expected) is same
+
+
+def test_a_wrong_block_is_named(tmp_path: Path) -> None:
+    """A session, a script and a command that print something else are each told apart from the right ones."""
+    names: dict[str, object] = {}
+    assert run_python(Block("python", ">>> x = 1\n>>> x\n1\n", 1, None), names) == ""
+    assert "Got:\n    1" in run_python(Block("python", ">>> x\n2\n", 1, None), names)
+    assert run_python(Block("python", "print(x)\n", 1, "1\n"), names) == ""
+    assert "printed\n1" in run_python(Block("python", "print(x)\n", 1, "2\n"), names)
+    assert run_console(Block("console", "$ echo one\none\n$ echo a \\\n  b\na b\n", 1, None), tmp_path) == ""
+    assert "$ echo one" in run_console(Block("console", "$ echo one\ntwo\n", 1, None), tmp_path)
+    assert "exit status 3" in run_console(Block("console", "$ exit 3\nfine\n", 1, None), tmp_path)
+    with pytest.raises(ValueError, match="before the first command"):
+        commands("lost\n$ true\n")

@@ -1,0 +1,91 @@
+"""The notebooks run from top to bottom, as their readers would run them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from house import ROOT
+
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+
+
+# In a Python of its own: the sockets and the event loop of a kernel's client would outlive the test.
+RUNNER = """
+import sys
+import nbformat
+from jupyter_client.kernelspec import KernelSpecManager
+from jupyter_client.manager import AsyncKernelManager
+from nbclient import NotebookClient
+
+path, kernels = sys.argv[1:]
+specs = KernelSpecManager(kernel_dirs=[kernels])
+manager = AsyncKernelManager(kernel_name="python3", kernel_spec_manager=specs)
+NotebookClient(nbformat.read(path, as_version=4), km=manager, timeout=120).execute()
+"""
+
+
+def execute(path: Path, folder: Path) -> str:
+    """Run every cell of a notebook in `folder`, with this very Python; the last error, empty when all is well."""
+    # The kernel that belongs to this Python, not one that the user's account has under the same name.
+    kernels = str(Path(sys.prefix) / "share" / "jupyter" / "kernels")
+    settings = {name: str(folder / "home") for name in ("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_RUNTIME_DIR")}
+    done = subprocess.run(
+        [sys.executable, "-c", RUNNER, str(path), kernels],
+        cwd=folder,
+        env=os.environ | settings,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    return done.stderr[-4000:] if done.returncode else ""
+
+
+def stored(path: Path) -> dict[str, Any]:
+    """A notebook as its file has it."""
+    content: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    return content
+
+
+def test_the_first_notebooks_are_there() -> None:
+    """Layouts first, then their redistribution."""
+    assert {"1-layouts.ipynb", "2-redistribution.ipynb"} <= {path.name for path in NOTEBOOKS}
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
+def test_a_notebook_runs(path: Path, tmp_path: Path) -> None:
+    """No cell raises."""
+    error = execute(path, tmp_path)
+    assert not error, error
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
+def test_a_notebook_is_stored_clean(path: Path) -> None:
+    """No stored output is an error, and none names a folder of the machine that made it."""
+    outputs = [output for cell in stored(path)["cells"] for output in cell.get("outputs", ())]
+    assert [output for output in outputs if output["output_type"] == "error"] == []
+    text = json.dumps(outputs)
+    assert not any(folder in text for folder in (str(Path.home()) + "/", str(ROOT) + "/", "/tmp/"))
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
+def test_a_notebook_asks_for_the_usual_kernel(path: Path) -> None:
+    """It opens anywhere: the kernel is python3."""
+    assert stored(path)["metadata"]["kernelspec"]["name"] == "python3"
+
+
+def test_a_failing_cell_fails(tmp_path: Path) -> None:
+    """A notebook whose cell raises does not pass; one whose cells run does."""
+    for name, code in (("wrong", "1 / 0"), ("right", "import rote")):
+        cell = {"id": "a", "cell_type": "code", "metadata": {}, "source": code, "outputs": [], "execution_count": None}
+        content = {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [cell]}
+        (tmp_path / f"{name}.ipynb").write_text(json.dumps(content))
+    assert "ZeroDivisionError" in execute(tmp_path / "wrong.ipynb", tmp_path)
+    assert execute(tmp_path / "right.ipynb", tmp_path) == ""

@@ -1,0 +1,212 @@
+"""The package as a whole: what `import rote` costs and starts, its names, the checkout, and all doctests."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from functools import cache
+from pathlib import Path
+
+import pytest
+from house import ROOT, files, module_name, tree
+
+import rote
+
+
+def python(*args: str, cwd: Path, check: bool = True) -> subprocess.CompletedProcess[str]:
+    """Run this Python on `args` in the folder `cwd`."""
+    command = [sys.executable, *args]
+    return subprocess.run(
+        command, cwd=cwd, check=check, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=300
+    )
+
+
+def imported_after(source: str, folder: Path) -> set[str]:
+    """Run `source` in a new Python; the top-level packages and rote's own modules that it had at the end."""
+    answer = python("-c", f"{source}\nimport sys, json; print(json.dumps(sorted(sys.modules)))", cwd=folder)
+    return set(json.loads(answer.stdout.splitlines()[-1]))
+
+
+def test_import_is_fast(tmp_path: Path) -> None:
+    """`import rote` takes less than 150 ms (the best of three, each in a new Python)."""
+    code = "import time; t = time.perf_counter(); import rote; print(time.perf_counter() - t)"
+    assert min(float(python("-c", code, cwd=tmp_path).stdout) for _ in range(3)) < 0.150
+
+
+def test_import_imports_nothing(tmp_path: Path) -> None:
+    """`import rote` imports no other module of the house, and nothing from outside."""
+    before = imported_after("", tmp_path)
+    new = imported_after("import rote", tmp_path) - before
+    assert {name for name in new if name.partition(".")[0] not in sys.stdlib_module_names} == {"rote"}
+
+
+@pytest.mark.parametrize(
+    ("source", "absent"),
+    [
+        ("import rote.grammar", {"lark", "numpy", "mpi4py"}),
+        ("import rote; rote.parse('[(0),()]')", {"mpi4py", "pyfftw", "matplotlib"}),
+        (
+            "import rote; rote.compile('[(0),()] -> [(),(0)]', shape=(4, 4), grid=(2,), dtype='c16').verify()",
+            {"mpi4py", "pyfftw", "matplotlib"},
+        ),
+        ("import rote; rote.run(lambda comm: comm.rank, ranks=2)", {"mpi4py", "pyfftw", "matplotlib"}),
+        ("import rote; rote.simulate, rote.DistTensor, rote.fft, rote.plot", {"mpi4py", "matplotlib"}),
+    ],
+)
+def test_nothing_starts_mpi_before_it_must(source: str, absent: set[str], tmp_path: Path) -> None:
+    """Parsing, compiling, in-process ranks and all public names work without MPI, plots or kernels being loaded."""
+    assert imported_after(source, tmp_path) & absent == set()
+
+
+def test_in_process_ranks_need_no_mpi4py(tmp_path: Path) -> None:
+    """With mpi4py not to be had at all, `rote.run` still runs."""
+    source = (
+        "import sys; sys.modules['mpi4py'] = None; import rote; print(len(rote.run(lambda comm: comm.rank, ranks=3)))"
+    )
+    assert python("-c", source, cwd=tmp_path).stdout == "3\n"
+
+
+# --- names ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", rote.__all__)
+def test_every_public_name_resolves(name: str) -> None:
+    """Each name of `__all__` is there, is kept once fetched, and is listed."""
+    value = getattr(rote, name)
+    assert vars(rote)[name] is value
+    assert name in dir(rote)
+
+
+def test_type_checkers_see_the_same_names() -> None:
+    """The imports under TYPE_CHECKING and the table of lazy names agree, name by name and home by home."""
+    block = next(
+        node
+        for node in tree("rote/__init__.py").body
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    )
+    seen = {a.asname: (n.module, a.name) for n in block.body if isinstance(n, ast.ImportFrom) for a in n.names}
+    expected = {name: (home, name) for name, home in rote._HOME.items()}
+    expected |= {name: (None, name) for name in rote._SUBMODULES}
+    assert seen == expected
+    assert rote.__all__ == sorted(expected)
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    """A misspelt name says so, as any module does, and from-import too."""
+    with pytest.raises(AttributeError, match="module 'rote' has no attribute 'Lay0ut'"):
+        rote.Lay0ut  # noqa: B018
+    with pytest.raises(ImportError, match="cannot import name 'Lay0ut'"):
+        exec("from rote import Lay0ut")
+
+
+def test_modules_do_not_shadow_names(tmp_path: Path) -> None:
+    """Importing every submodule leaves each public name what it was: `rote.compile` stays the function."""
+    modules = [module_name(path) for path in files() if not path.endswith(("__main__.py", "runtime/mpi.py"))]
+    source = f"""
+import importlib, types, rote
+for name in {modules}:
+    importlib.import_module(name)
+for name in rote.__all__:
+    assert isinstance(getattr(rote, name), types.ModuleType) == (name in rote._SUBMODULES), name
+assert callable(rote.compile) and rote.compiler.compile is not None
+"""
+    python("-c", source, cwd=tmp_path)
+
+
+# --- the checkout ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("module", ["rote", "rote.grammar", "rote.fft", "rote.layout.layout"])
+def test_the_checkout_imports_from_its_root(module: str) -> None:
+    """In the root of a checkout Python finds ./rote before any installed one; its neighbours are found too."""
+    answer = python("-c", f"import {module}, sys; print(sys.modules[{module!r}].__file__)", cwd=ROOT)
+    path = Path(answer.stdout.strip())
+    assert path.is_relative_to(ROOT)
+    assert module_name(path.relative_to(ROOT).as_posix()) == module
+
+
+def test_the_checkout_runs_from_its_root() -> None:
+    """`python -m rote` in the root of a checkout is the command line, and uses the grammar."""
+    answer = python("-m", "rote", "show", "[(0),()]", "--help", cwd=ROOT)
+    assert "Usage" in answer.stdout
+    assert "--help" in answer.stdout
+
+
+@pytest.mark.parametrize("folder", ["grammar", "fft"])
+def test_a_twin_is_refused(folder: str) -> None:
+    """In the root of a checkout `import fft` would make a second copy of rote.fft; it says what to write instead."""
+    answer = python("-c", f"import {folder}", cwd=ROOT, check=False)
+    last = answer.stderr.splitlines()[-1]
+    assert answer.returncode != 0
+    assert "ImportError" in answer.stderr
+    assert f"rote.{folder}" in last
+
+
+def test_an_installed_copy_does_not_look_beside_itself(tmp_path: Path) -> None:
+    """Only a checkout searches its parent folder: where grammar/ lies inside, nothing is added to the path."""
+    package = tmp_path / "rote"
+    (package / "grammar").mkdir(parents=True)
+    (tmp_path / "grammar").mkdir()
+    (tmp_path / "grammar" / "layout.lark").touch()
+    (package / "__init__.py").write_text(files()["rote/__init__.py"])
+    answer = python("-c", "import rote; print(len(rote.__path__), rote.__file__)", cwd=tmp_path)
+    assert answer.stdout.split() == ["1", os.fspath(package / "__init__.py")]
+
+
+# --- every module, imported -----------------------------------------------------------------------------------------
+
+# All in one Python of their own: importing rote.runtime.mpi starts MPI, and pytest's own process must not, since
+# what MPI leaves in the environment would reach the mpiexec of other tests.
+RUNNER = """
+import contextlib, doctest, importlib, io, json, sys
+results = {}
+for name in json.loads(sys.argv[1]):
+    text = io.StringIO()
+    with contextlib.redirect_stdout(text):
+        try:
+            module = importlib.import_module(name)
+            names = getattr(module, "__all__", [])
+            lost = [n for n in names if names.count(n) > 1 or not hasattr(module, n)]
+            failed, tried = doctest.testmod(module)
+        except Exception as error:
+            failed, tried, lost = 1, 0, []
+            print(type(error).__name__, error)
+    results[name] = failed, tried, text.getvalue(), lost
+print(json.dumps(results))
+"""
+
+
+@cache
+def results() -> dict[str, tuple[int, int, str, list[str]]]:
+    """Module -> (examples failed, examples tried, report, names of `__all__` that are not there or there twice)."""
+    with tempfile.TemporaryDirectory() as folder:
+        answer = python("-c", RUNNER, json.dumps([module_name(path) for path in files()]), cwd=Path(folder))
+    found: dict[str, tuple[int, int, str, list[str]]] = json.loads(answer.stdout.splitlines()[-1])
+    return found
+
+
+@pytest.mark.parametrize("path", files())
+def test_examples_and_names(path: str) -> None:
+    """Every example in every docstring prints what it says, and `__all__` names what the module has, once each."""
+    failed, _, report, lost = results()[module_name(path)]
+    assert not failed, report
+    assert lost == []
+
+
+def test_there_are_examples() -> None:
+    """The runner found them: a runner that finds nothing passes everything."""
+    assert sum(tried for _, tried, _, _ in results().values()) > 50
+    assert results()["rote"][1] >= 4
+
+
+def test_the_runner_can_fail(tmp_path: Path) -> None:
+    """A wrong example, a module that is not there and a wrong `__all__` are each told."""
+    (tmp_path / "wrong.py").write_text('"""\n>>> 1 + 1\n3\n"""\n')
+    (tmp_path / "lost.py").write_text('__all__ = ["a", "b", "b"]\nb = 1\n')
+    answer = python("-c", RUNNER, '["wrong", "not_there", "lost"]', cwd=tmp_path)
+    told = {name: (failed, tried, lost) for name, (failed, tried, _, lost) in json.loads(answer.stdout).items()}
+    assert told == {"wrong": (1, 1, []), "not_there": (1, 0, []), "lost": (0, 0, ["a", "b", "b"])}

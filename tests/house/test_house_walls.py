@@ -1,0 +1,323 @@
+"""The walls of the house: who may import whom. Read off the syntax, so an import that never runs counts too."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+
+import pytest
+from house import files, module_name, tree
+
+# Room -> the rooms, or single modules of them, that it may import. A room is a module or a package with all that is
+# in it. Arrows point up this table: fft -> rote -> grammar, and nothing but the command line and the door knows the
+# FFTs.
+ROOMS: dict[str, tuple[str, ...]] = {
+    "rote.grammar": (),
+    "rote.errors": ("rote.grammar",),
+    "rote.layout": ("rote.grammar", "rote.errors"),
+    "rote.compiler": ("rote.grammar", "rote.errors", "rote.layout"),
+    "rote.runtime": ("rote.errors", "rote.layout", "rote.compiler"),
+    "rote.simulate": ("rote.errors", "rote.layout", "rote.compiler", "rote.runtime.packing"),
+    "rote.io": ("rote.errors", "rote.layout", "rote.compiler", "rote.runtime"),
+    "rote.tensor": ("rote.errors", "rote.layout", "rote.compiler", "rote.runtime", "rote.io"),
+    "rote.owners": ("rote.grammar", "rote.layout"),
+    "rote.show": ("rote.layout", "rote.owners"),
+    "rote.plot": ("rote.owners", "rote.errors", "rote.layout", "rote.compiler", "rote.simulate", "rote.tensor"),
+    "rote.fft": ("rote", "rote.errors", "rote.layout", "rote.compiler", "rote.runtime", "rote.tensor"),
+    "rote.cli": (
+        *("rote", "rote.grammar", "rote.errors", "rote.layout", "rote.compiler", "rote.simulate"),
+        *("rote.runtime", "rote.io", "rote.tensor", "rote.show", "rote.plot", "rote.fft"),
+    ),
+    "rote.__main__": ("rote.cli",),
+    # The door names everything to type checkers and imports nothing: see the test of its eager imports.
+    "rote": (
+        *("rote.grammar", "rote.errors", "rote.layout", "rote.compiler", "rote.simulate"),
+        *("rote.runtime", "rote.tensor", "rote.plot", "rote.fft"),
+    ),
+}
+
+# Package from outside -> the rooms or modules that may import it.
+OUTSIDE: dict[str, tuple[str, ...]] = {
+    "numpy": tuple(room for room in ROOMS if room not in ("rote", "rote.__main__", "rote.grammar", "rote.errors")),
+    "lark": ("rote.grammar.build",),
+    "mpi4py": ("rote.runtime.mpi",),
+    "pyfftw": ("rote.fft.kernels",),
+    "matplotlib": ("rote.plot", "rote.cli.picture"),
+    "mpl_toolkits": ("rote.plot",),
+    "click": ("rote.cli",),
+    "rich": ("rote.cli",),
+}
+
+LONGEST = 350  # lines of one file
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """One imported name, made absolute; eager when importing the module imports it too."""
+
+    target: str
+    line: int
+    eager: bool
+
+
+def within(name: str, place: str) -> bool:
+    """Is the dotted `name` the module `place` or something in it?"""
+    return name == place or name.startswith(place + ".")
+
+
+def room_of(name: str) -> str | None:
+    """The innermost room that `name` is in: rote.layout.grid -> rote.layout; None outside the house.
+
+    A name directly under rote that is no room (rote.Grid, rote/new.py) is not the door's: it answers itself.
+    """
+    rooms = [room for room in ROOMS if room != "rote" and within(name, room)]
+    if rooms:
+        return max(rooms, key=len)
+    return name if within(name, "rote") else None
+
+
+def imports(source: ast.Module, module: str, is_package: bool) -> Iterator[Import]:
+    """All imports of a module: any depth, relative ones, TYPE_CHECKING ones, import_module and __import__."""
+    package = module if is_package else module.rpartition(".")[0]
+
+    def absolute(name: str, level: int) -> str:
+        if not level:
+            return name
+        parts = package.split(".")
+        base = parts[: len(parts) - level + 1]
+        return ".".join([*base, name] if name else base)
+
+    def visit(node: ast.AST, eager: bool) -> Iterator[Import]:
+        if isinstance(node, ast.Import):
+            yield from (Import(alias.name, node.lineno, eager) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = absolute(node.module or "", node.level)
+            yield from (Import(f"{base}.{alias.name}", node.lineno, eager) for alias in node.names)
+        elif isinstance(node, ast.Call) and called(node) in ("import_module", "__import__"):
+            first = node.args[0] if node.args else None
+            if isinstance(first, ast.Constant) and isinstance(first.value, str):
+                name = first.value.lstrip(".")
+                yield Import(absolute(name, len(first.value) - len(name)), node.lineno, eager)
+            else:
+                yield Import("?", node.lineno, eager)
+        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
+            yield from (found for child in node.body for found in visit(child, False))
+            yield from (found for child in node.orelse for found in visit(child, eager))
+            return
+        runs_later = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        for child in ast.iter_child_nodes(node):
+            yield from visit(child, eager and not runs_later)
+
+    yield from visit(source, True)
+
+
+def called(node: ast.Call) -> str:
+    """The last name of what a call calls."""
+    return ast.unparse(node.func).rpartition(".")[2]
+
+
+def breaches(source: ast.Module, module: str, is_package: bool = False) -> list[str]:
+    """Every import of a module that goes through a wall, in words."""
+    room = room_of(module)
+    if room not in ROOMS:
+        return [f"{module}: in no room; name it, and what it may import, in ROOMS"]
+    return [
+        f"{module}, line {found.line}: {complaint}"
+        for found in imports(source, module, is_package)
+        if (complaint := refusal(found, module, room))
+    ]
+
+
+def refusal(found: Import, module: str, room: str) -> str:
+    """Why `module`, of `room`, may not have this import; empty when it may."""
+    if found.target == "?":
+        return "" if module == "rote" else "imports what only the running program knows; name it"
+    target = room_of(found.target)
+    if target is not None:
+        through_the_door = target not in ROOMS or target == "rote"
+        may = "rote" in (room, *ROOMS[room]) if through_the_door else reaches(room, found.target)
+        return "" if may else f"{room} may not import {found.target}"
+    top = found.target.partition(".")[0]
+    if top in sys.stdlib_module_names:
+        return ""
+    allowed = OUTSIDE.get(top, ())
+    return "" if any(within(module, place) for place in allowed) else f"{module} may not import {top}"
+
+
+def reaches(room: str, name: str) -> bool:
+    """Is `name` in the room itself, or in a place that the room may import?"""
+    return any(within(name, place) for place in (room, *ROOMS[room]) if place != "rote")
+
+
+def is_package(path: str) -> bool:
+    """Is this file the front of a folder?"""
+    return path.endswith("__init__.py")
+
+
+@cache
+def all_imports() -> tuple[tuple[str, Import], ...]:
+    """(module, import) for every import of the house."""
+    return tuple(
+        (module_name(path), found)
+        for path in files()
+        for found in imports(tree(path), module_name(path), is_package(path))
+    )
+
+
+# --- the house stands -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", files())
+def test_no_import_goes_through_a_wall(path: str) -> None:
+    """Every file is in a room, and imports only what its room may."""
+    assert breaches(tree(path), module_name(path), is_package(path)) == []
+
+
+def test_every_room_is_there() -> None:
+    """The table names no room that does not exist: a wall around nothing guards nothing."""
+    modules = {module_name(path) for path in files()}
+    assert [room for room in ROOMS if room not in modules] == []
+    places = {place for name, allowed in OUTSIDE.items() if name != "numpy" for place in allowed}
+    assert sorted(places - modules) == []
+
+
+def test_rooms_are_in_building_order() -> None:
+    """Each room imports only rooms above it in the table; the door aside, which imports nothing when it runs."""
+    order = list(ROOMS)
+    for room in order:
+        places = [str(room_of(place)) for place in ROOMS[room] if place != "rote"]
+        assert [place for place in places if order.index(place) >= order.index(room)] == []
+
+
+def test_exactly_one_file_imports_mpi4py() -> None:
+    """MPI has one door."""
+    assert {module for module, found in all_imports() if within(found.target, "mpi4py")} == {"rote.runtime.mpi"}
+
+
+def test_the_costly_imports_wait() -> None:
+    """Matplotlib, and the two files that import lark and mpi4py, are imported inside functions only."""
+    late = ("matplotlib", "mpl_toolkits", "rote.grammar.build", "rote.runtime.mpi")
+    eager = [(m, f.target) for m, f in all_imports() if f.eager and any(within(f.target, name) for name in late)]
+    assert eager == []
+
+
+def test_verify_is_a_second_program() -> None:
+    """What proves a plan right shares no code with what found it and what priced it."""
+    shared = [found.target for module, found in all_imports() if module == "rote.compiler.verify"]
+    searching = ("rote.compiler.compile", "rote.compiler.cost", "rote.compiler.machine")
+    assert shared
+    assert [name for name in shared if any(within(name, place) for place in searching)] == []
+
+
+def test_the_door_imports_nothing_of_the_house() -> None:
+    """What `import rote` runs is the standard library's."""
+    eager = [found.target for module, found in all_imports() if module == "rote" and found.eager]
+    assert [name for name in eager if name.partition(".")[0] not in sys.stdlib_module_names] == []
+
+
+@pytest.mark.parametrize("path", files())
+def test_files_are_short(path: str) -> None:
+    """A file that wants more lines wants to be two."""
+    assert len(files()[path].splitlines()) <= LONGEST
+
+
+@pytest.mark.parametrize("path", files())
+def test_public_things_have_docstrings(path: str) -> None:
+    """A module that holds something, and each public function and class at its top level, says what it is."""
+    nodes = tree(path).body
+    things = [n for n in nodes if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)]
+    silent = [n.name for n in things if not n.name.startswith("_") and not ast.get_docstring(n)]
+    if nodes and not ast.get_docstring(tree(path)):
+        silent.append("the module")
+    assert silent == []
+
+
+# --- and each wall can fail ---------------------------------------------------------------------------------------
+
+BREAKS = [
+    ("rote.grammar.parser", "import numpy"),
+    ("rote.grammar.text", "def f():\n    import lark"),
+    ("rote.grammar.nodes", "from ..errors import LayoutError"),
+    ("rote.grammar.nodes", "from rote import layout"),
+    ("rote.grammar.nodes", "from mpi4py import MPI"),
+    ("rote.errors", "import numpy as np"),
+    ("rote.layout.grid", "from ..compiler.plan import Plan"),
+    ("rote.layout.grid", "from ..compiler import plan"),
+    ("rote.layout.grid", "from .. import compiler"),
+    ("rote.layout.grid", "import rote"),
+    ("rote.layout.grid", "from rote import Plan"),
+    ("rote.layout.grid", "def f():\n    from rote.compiler import plan"),
+    ("rote.layout.grid", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from ..tensor import DistTensor"),
+    ("rote.layout.grid", "import importlib\nimportlib.import_module('rote.tensor')"),
+    ("rote.layout.grid", "from importlib import import_module\nimport_module('..tensor', __package__)"),
+    ("rote.layout.grid", "__import__('mpi4py')"),
+    ("rote.layout.grid", "import importlib\nimportlib.import_module(name)"),
+    ("rote.compiler.plan", "from ..runtime.comm import Comm"),
+    ("rote.compiler.plan", "import mpi4py.MPI"),
+    ("rote.runtime.local", "from mpi4py import MPI"),
+    ("rote.runtime.execute", "from ..tensor import DistTensor"),
+    ("rote.runtime.execute", "from ..fft import fftn"),
+    ("rote.simulate", "from .runtime.execute import bind"),
+    ("rote.tensor", "from .fft import fftn"),
+    ("rote.tensor", "class T:\n    def f(self):\n        from rote import fft"),
+    ("rote.io", "from . import fft"),
+    ("rote.plot", "import rote.fft.walk"),
+    ("rote.tensor", "import matplotlib.pyplot as plt"),
+    ("rote.tensor", "import rich"),
+    ("rote.plot", "import click"),
+    ("rote.fft.kernels", "import mpi4py"),
+    ("rote.fft.walk", "import pyfftw"),
+    ("rote.fft.walk", "from rote.cli import main"),
+    ("rote.cli", "import mpi4py"),
+    ("rote.cli", "import scipy"),
+    ("rote.newcomer", "import os"),
+    ("rote", "import numpy"),
+]
+
+
+@pytest.mark.parametrize(("module", "source"), BREAKS)
+def test_each_wall_can_be_hit(module: str, source: str) -> None:
+    """Every way to write a forbidden import is seen, exactly once."""
+    assert len(breaches(ast.parse(source), module)) == 1
+
+
+ALLOWED = [
+    ("rote.grammar.build", "from lark import Lark"),
+    ("rote.layout.grid", "import numpy as np\nfrom ..errors import LayoutError\nfrom .indexset import IndexSet"),
+    ("rote.runtime.mpi", "from mpi4py import MPI\nfrom .comm import Comm"),
+    ("rote.fft.walk", "from rote.tensor import DistTensor\nfrom .kernels import plan\nimport functools"),
+    ("rote.fft.kernels", "import pyfftw"),
+    ("rote.cli", "import click, rich.table\nimport rote\nfrom rote import fft, Grid"),
+]
+
+
+@pytest.mark.parametrize(("module", "source"), ALLOWED)
+def test_walls_have_doors(module: str, source: str) -> None:
+    """What the design allows is allowed, so that the test above does not pass by refusing everything."""
+    assert breaches(ast.parse(source), module) == []
+
+
+def test_eagerness_is_seen() -> None:
+    """An import in a function or under TYPE_CHECKING waits; at the top, in a class or in a try it does not."""
+    text = (
+        "import a\n"
+        "def f():\n    import b\n"
+        "if TYPE_CHECKING:\n    import c\nelse:\n    import d\n"
+        "class K:\n    import e\n"
+        "try:\n    import f\nexcept ImportError:\n    pass\n"
+        "g = lambda: __import__('g')\n"
+    )
+    found = {item.target: item.eager for item in imports(ast.parse(text), "rote.layout.x", False)}
+    assert found == {"a": True, "b": False, "c": False, "d": True, "e": True, "f": True, "g": False}
+
+
+def test_relative_imports_are_resolved() -> None:
+    """Relative to the module's package: a folder's front counts as its own package."""
+    source = ast.parse("from . import x\nfrom .y import z\nfrom .. import w")
+    inside = [item.target for item in imports(source, "rote.layout.grid", False)]
+    front = [item.target for item in imports(source, "rote.layout", True)]
+    assert inside == ["rote.layout.x", "rote.layout.y.z", "rote.w"]
+    assert front == inside
