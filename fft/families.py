@@ -1,11 +1,12 @@
 """Families of algorithms: short functions that emit walks.
 
-The transpose family transforms whole modes and moves entries between modes: slab (paper 000, eq. 12-14), pencil
-(eq. 21-25), and any tensor of order d on grids up to order d-1 (eq. 26-32) are one rule.
+The transpose family transforms whole modes and moves entries between modes: slab (Dalcin et al. 2019, eq. 12-14),
+pencil (eq. 21-25), and any tensor of order d on grids up to order d-1 (eq. 26-32) are one rule.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -53,17 +54,17 @@ def transpose(source: Distribution, axes: tuple[int, ...], kind: str, dtype: np.
     stages: list[Stage] = []
     here = source
     while True:
-        now = _ready(here.layout, todo, real, forward)
+        now = _ready(here, todo, real, forward)
         after, name = here, "fft" if forward else "ifft"
         if real is not None and real in now:
             n = here.shape[real] // 2 + 1 if forward else length
             shape = (*here.shape[:real], n, *here.shape[real + 1 :])
-            after, name = here.layout.on(shape, here.grid), kind
+            after, name = _refitted(here.layout, real).on(shape, here.grid), kind
         stages.append(Stage(here, after, name, tuple(a for a in axes if a in now)))
         todo = [a for a in todo if a not in now]
         if not todo:
             return Walk(tuple(stages), dtype)
-        here = _freed(after.layout, todo[0], todo, forward).on(after.shape, after.grid)
+        here = _freed(after, todo[0], todo, forward).on(after.shape, after.grid)
 
 
 def check_algorithm(algorithm: str, layout: Layout) -> None:
@@ -79,9 +80,9 @@ def check_algorithm(algorithm: str, layout: Layout) -> None:
         raise LayoutError(f"a {algorithm} splits over {SPLITS[algorithm]} grid mode(s), but {layout} names {named}")
 
 
-def _ready(layout: Layout, todo: list[int], real: int | None, forward: bool) -> list[int]:
+def _ready(here: Distribution, todo: list[int], real: int | None, forward: bool) -> list[int]:
     """The axes that can be transformed now: they are whole; the real one is the first forward, the last inverse."""
-    whole = [a for a in todo if not layout.modes[a]]
+    whole = [a for a in todo if not here.splits[a]]
     if forward and real in todo and real not in whole:
         return []
     if not forward and len(todo) > 1 and whole != todo:
@@ -89,23 +90,29 @@ def _ready(layout: Layout, todo: list[int], real: int | None, forward: bool) -> 
     return whole
 
 
-def _freed(layout: Layout, axis: int, todo: list[int], forward: bool) -> Layout:
+def _freed(here: Distribution, axis: int, todo: list[int], forward: bool) -> Layout:
     """The layout in which `axis` is whole: its entries move to the best other mode, or are dropped if there is none.
 
     Best is a whole mode that is not to be transformed any more; then one that is split already; then one that must be
     freed later anyway. Among equals the nearest one, to the right in a forward walk and to the left in an inverse one.
     """
-    places = [m for m in range(layout.order) if m != axis]
+    places = [m for m in range(here.order) if m != axis]
     if not places:
-        return layout.whole(axis)
+        return here.layout.whole(axis)
     to = min(
         places,
-        key=lambda m: (m in todo, bool(layout.modes[m]), (m < axis) == forward, abs(m - axis)),
+        key=lambda m: (m in todo, bool(here.splits[m]), (m < axis) == forward, abs(m - axis)),
     )
-    moved = layout
-    for entry in layout.modes[axis]:
+    moved = here.layout
+    for entry in moved.modes[axis]:
         moved = moved.drop(entry.grid_mode).split(to, _fitting(entry))
     return moved
+
+
+def _refitted(layout: Layout, axis: int) -> Layout:
+    """The layout for another extent of `axis`, which only grid modes of one coordinate split, if any."""
+    entries = tuple(_fitting(entry) for entry in layout.modes[axis])
+    return replace(layout, modes=(*layout.modes[:axis], entries, *layout.modes[axis + 1 :]))
 
 
 def _fitting(entry: Entry) -> Entry:

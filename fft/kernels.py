@@ -13,11 +13,23 @@ import pyfftw
 
 from rote.errors import LayoutError
 
-__all__ = ["BoundKernel", "Kernel", "check_extents", "complex_dtype", "library", "real_dtype", "scratch_bytes", "view"]
+__all__ = [
+    "BoundKernel",
+    "Kernel",
+    "check_extents",
+    "complex_dtype",
+    "is_plain",
+    "library",
+    "plain",
+    "real_dtype",
+    "scratch_bytes",
+    "view",
+]
 
 Array = npt.NDArray[Any]
 
 _PLANNING = threading.Lock()  # FFTW's planner is one for the process, and in-process ranks plan at the same time
+_ALIGNMENT = 16  # bytes: FFTW's vector instructions ask for no more, and memory that NumPy allocates has it
 _COMPLEX = {"f": "F", "d": "D", "g": "G"}
 
 
@@ -64,18 +76,17 @@ class BoundKernel:
         self.kernel = kernel
         source = view(scratch[0], kernel.shape, kernel.dtype)
         self._parked = (source, view(scratch[1], kernel.out_shape, kernel.out_dtype))
-        self._plans: dict[tuple[bool, bool], Any] = {}
+        self._plans: dict[bool, Any] = {}
 
     def __call__(self, source: Array, target: Array) -> None:
-        """Transform `source` into `target`, both C-contiguous; they may be the same array if `kernel.in_place`."""
+        """Transform `source` into `target`, both plain; they may share their memory if `kernel.in_place`."""
         if not target.size:
             return
         in_place = self.kernel.in_place and np.may_share_memory(source, target)
-        key = (in_place, _is_aligned(source) and _is_aligned(target))
         parked = (self._parked[0], self._parked[0] if in_place else self._parked[1])
-        plan = self._plans.get(key)
+        plan = self._plans.get(in_place)
         if plan is None:
-            plan = self._plans[key] = _plan(self.kernel, *parked, aligned=key[1])
+            plan = self._plans[in_place] = _plan(self.kernel, *parked)
         plan.update_arrays(source, target)
         plan.execute()
         plan.update_arrays(*parked)
@@ -125,16 +136,33 @@ def library() -> tuple[str, str, tuple[str, ...]]:
     return str(pyfftw.__version__), str(pyfftw.fftw_version), precisions
 
 
-def _is_aligned(array: Array) -> bool:
-    return bool(pyfftw.is_byte_aligned(array, n=pyfftw.simd_alignment))
+def is_plain(array: Array) -> bool:
+    """Whether an array is contiguous, and aligned as FFTW wants it.
+
+    Other memory is copied instead of planned for: another plan would be slower and round otherwise, so that the last
+    bits of a result would depend on where a block happens to lie, and differ between replicas.
+    """
+    return array.flags.c_contiguous and bool(pyfftw.is_byte_aligned(array, n=_ALIGNMENT))
 
 
-def _plan(kernel: Kernel, source: Array, target: Array, aligned: bool) -> Any:
+def plain(array: Array) -> Array:
+    """The same memory as an array with the strides that its shape says; a copy if it is not plain.
+
+    NumPy calls an array contiguous whatever the strides of its modes of extent 1 are, but FFTW's plans look at them.
+    """
+    if not is_plain(array):
+        copy = pyfftw.empty_aligned(array.shape, array.dtype)
+        copy[...] = array
+        array = copy
+    return np.ndarray(array.shape, array.dtype, array)
+
+
+def _plan(kernel: Kernel, source: Array, target: Array) -> Any:
     with _PLANNING:  # estimated plans leave the arrays alone
         return pyfftw.FFTW(
             source,
             target,
             axes=kernel.axes,
             direction="FFTW_FORWARD" if kernel.kind in ("fft", "rfft") else "FFTW_BACKWARD",
-            flags=("FFTW_ESTIMATE",) if aligned else ("FFTW_ESTIMATE", "FFTW_UNALIGNED"),
+            flags=("FFTW_ESTIMATE",),
         )

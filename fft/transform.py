@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from rote.compiler.explain import in_bytes
-from rote.compiler.plan import Plan, as_dtype
+from rote.compiler.plan import Plan
+from rote.compiler.step import as_dtype
 from rote.errors import LayoutError
 from rote.layout.distribution import Distribution, distribute
 from rote.layout.grid import Grid
@@ -22,7 +23,7 @@ from rote.runtime.execute import Program, bind, check_grid
 from rote.tensor import DistTensor
 
 from .families import SPLITS, check_algorithm, transpose
-from .kernels import BoundKernel, Kernel, check_extents, real_dtype, scratch_bytes, view
+from .kernels import BoundKernel, Kernel, check_extents, is_plain, plain, real_dtype, scratch_bytes, view
 from .walk import Walk
 
 __all__ = ["FFT", "NORMS", "BoundWalk", "check_norm", "describe", "normal_axes", "scale"]
@@ -176,8 +177,8 @@ class BoundWalk:
 
     def __call__(self, block: Array, out: Array, factor: np.floating[Any]) -> None:
         """Walk a block from the walk's source to its target, into `out`, times a factor; the input is preserved."""
-        fits = _is_plain(out) and out.flags.writeable
-        target = plain(out) if fits else np.empty(out.shape, out.dtype)
+        fits = is_plain(out) and out.flags.writeable
+        target = plain(out) if fits else plain(np.empty(out.shape, out.dtype))
         here, taken = plain(block), -1  # the scratch block that `here` lies in
         if not self._operations:
             target[...] = here
@@ -219,22 +220,12 @@ def scale(norm: str, extents: Sequence[int], forward: bool) -> np.longdouble:
     >>> float(scale("backward", [4, 5], forward=False)), float(scale("ortho", [4], forward=True))
     (0.05, 0.5)
     """
-    one, points = np.longdouble(1), np.longdouble(prod(extents))
+    points = np.longdouble(prod(extents))
     if norm == "ortho":
-        return one / np.sqrt(points)
-    return one / points if (norm == "forward") == forward else one
-
-
-def plain(array: Array) -> Array:
-    """The same memory as an array with the strides that its shape says; a copy if it is not contiguous and aligned.
-
-    NumPy calls an array contiguous whatever the strides of its modes of extent 1 are, but FFTW's plans look at them.
-    """
-    return np.ndarray(array.shape, array.dtype, array if _is_plain(array) else array.copy("C"))
-
-
-def _is_plain(array: Array) -> bool:
-    return array.flags.c_contiguous and array.flags.aligned
+        points = np.sqrt(points)
+    elif (norm == "forward") != forward:
+        points = np.longdouble(1)
+    return np.longdouble(1 / points)
 
 
 def normal_axes(axes: Sequence[int] | int | None, order: int) -> tuple[int, ...]:

@@ -87,7 +87,7 @@ def _run_step(step: Step, blocks: list[Array]) -> list[Array]:
         for rank in ranks
         for region in send_regions(source, target, rank)
     }
-    found = [np.full(target.local_shape(rank), identity(target.layout.op, dtype)) for rank in ranks]
+    found = [np.full(target.local_shape(rank), identity(target.layout.op, dtype), dtype) for rank in ranks]
     for rank, block in enumerate(found):
         for region in receive_regions(source, target, rank):
             region.put(block, mail.pop((region.peer, rank)), source.layout.op)

@@ -133,17 +133,16 @@ class MpiComm:
         with agreed(self):
             check(path, offset, shape, index, block, writing)
         with agreed(self), _plainly(path):
-            # Writing needs reading too: MPI fills the gaps between a rank's elements from the file.
-            file = MPI.File.Open(self.handle, os.fspath(path), MPI.MODE_RDWR if writing else MPI.MODE_RDONLY)
+            file = MPI.File.Open(self.handle, os.fspath(path), MPI.MODE_RDWR if writing else MPI.MODE_RDONLY, _info())
         try:
             with agreed(self), _plainly(path), _Picked(shape, index, block) as picked:
                 file.Set_view(offset + picked.start, MPI.BYTE, picked.filetype)
                 data = [block, picked.count, picked.element]
                 done = MPI.Status()
                 if writing:
-                    file.Write_all(data, done)
+                    file.Write(data, done)
                 else:
-                    file.Read_all(data, done)
+                    file.Read(data, done)
                 moved = done.Get_elements(MPI.BYTE)
                 if moved != block.nbytes:
                     raise CommError(f"{os.fspath(path)}: only {moved} of {block.nbytes} bytes moved\nis the disk full?")
@@ -291,3 +290,14 @@ def _datatype(dtype: np.dtype[Any]) -> MPI.Datatype:
 
 def _op(op: str, dtype: np.dtype[Any]) -> MPI.Op:
     return (_LOGICAL if dtype.kind == "b" else _OPS)[op]
+
+
+@cache
+def _info() -> MPI.Info:
+    """How files are opened. A disk that fails in a collective or a sieved write hangs MPICH, and Open MPI may not tell.
+
+    So every rank reads and writes on its own, and ROMIO does not lock and rewrite what lies between its elements.
+    """
+    info = MPI.Info.Create()
+    info.Set("romio_ds_write", "disable")
+    return info

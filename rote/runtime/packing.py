@@ -85,7 +85,7 @@ def cut(array: Array, dist: Distribution, rank: int) -> Array:
     if not dist.holds(rank):
         return np.empty(dist.local_shape(rank), array.dtype)
     if not dist.contributes(rank):
-        return np.full(dist.local_shape(rank), identity(dist.layout.op, array.dtype))
+        return np.full(dist.local_shape(rank), identity(dist.layout.op, array.dtype), array.dtype)
     viewed = as_view(array, dist)
     return np.array(viewed[np.ix_(*dist.indices(rank))], order="C") if dist.order else np.array(viewed)
 

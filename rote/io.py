@@ -1,0 +1,264 @@
+"""`.npy` files that all ranks read and write at once, each rank its own part: any layout, any number of ranks.
+
+Each rank moves its own elements between block and file, where they lie (`runtime.filing`): no rank holds more than its
+block and one copy of it, and none passes on what is another's.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import stat
+from contextlib import suppress
+from dataclasses import dataclass
+from math import prod
+from shutil import copymode
+from typing import Any
+
+import numpy as np
+from numpy.lib import format as npy
+
+from .errors import CommError, LayoutError, RoteError
+from .layout.distribution import Distribution
+from .runtime.agree import agreed
+from .runtime.comm import Array, Comm, Path
+from .runtime.execute import check_grid
+from .runtime.filing import parts
+from .runtime.packing import identity
+
+__all__ = ["Header", "read_block", "read_header", "write_npy"]
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What a `.npy` file says about itself.
+
+    Attributes:
+        shape: of the array.
+        dtype: of the elements as they are stored, in either byte order.
+        fortran_order: whether mode 0 runs fastest, not the last one.
+        offset: the byte at which the elements begin.
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    fortran_order: bool
+    offset: int
+
+
+def read_header(path: Path, comm: Comm) -> Header:
+    """The header of a `.npy` file (versions 1 to 3), the same on all ranks. Collective; only rank 0 reads.
+
+    A file that is longer than its header says is fine, as for NumPy.
+
+    Raises (the same on all ranks):
+        OSError: the file is missing or cannot be opened.
+        RoteError: it is not a `.npy` file, is damaged or truncated, or holds elements of no dtype that Rote carries.
+    """
+    with agreed(comm):
+        found = _parse(path) if comm.rank == 0 else None
+    header: Header = comm.allgather_object(found)[0]
+    return header
+
+
+def read_block(path: Path, header: Header, dist: Distribution, comm: Comm) -> Array:
+    """This rank's block of the array in a `.npy` file, in native byte order. Collective; each rank reads its own part.
+
+    Every replica reads. Of a partial distribution, coordinate 0 reads and the others hold what the reduction ignores.
+    Beyond the block it takes at most one more, and none where the file has the block's order.
+
+    Raises (the same on all ranks):
+        LayoutError: the distribution is for another shape than the file's.
+        CommError: the grid does not match the ranks, or the file has shrunk since its header was read.
+        OSError: the file cannot be opened.
+
+    >>> import tempfile, os
+    >>> from rote.layout.layout import parse
+    >>> from rote.runtime import world
+    >>> dist = parse("block[(0),()]").on((2, 3), 1)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "a.npy")
+    ...     write_npy(path, np.arange(6.0).reshape(2, 3), dist, world())
+    ...     header = read_header(path, world())
+    ...     header.shape, np.load(path).tolist(), read_block(path, header, dist, world()).tolist()
+    ((2, 3), [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]], [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]])
+    """
+    check_grid(dist.grid, comm)
+    if dist.shape != header.shape:
+        raise LayoutError(
+            f"{os.fspath(path)} holds an array of shape {header.shape}, but the distribution is for {dist.shape}\n"
+            f"write {dist.layout} on the file's shape"
+        )
+    at = dist.grid.coordinates(comm.rank)
+    reads = dist.holds(comm.rank) and not any(at[g] for g in dist.partial)
+    with agreed(comm):
+        block = np.empty(dist.local_shape(comm.rank), header.dtype)
+    for part in parts(block, dist, header.fortran_order, reads, comm):
+        comm.read(path, header.offset, part.shape, part.index, part.buffer)
+        part.put()
+    if not header.dtype.isnative:
+        block = block.byteswap(inplace=True).view(header.dtype.newbyteorder("="))
+    if dist.holds(comm.rank) and not reads:
+        block[...] = identity(dist.layout.op, block.dtype)
+    return block
+
+
+def write_npy(path: Path, block: Array, dist: Distribution, comm: Comm) -> None:
+    """Write all ranks' blocks as one `.npy` file, byte for byte as `numpy.save` would. Collective.
+
+    Each rank writes its own part; of replicas, those at coordinate 0. The file takes its name, exactly `path` (no
+    suffix is added), when it is whole: an existing one is replaced in one step, and on any failure it stays as it was
+    and nothing else is left in the folder. A link stays, what it points to is replaced.
+
+    Raises (the same on all ranks):
+        LayoutError: the layout is partial, or a block has another shape than its rank's.
+        RoteError: elements of no dtype that Rote carries.
+        CommError: the grid does not match the ranks, or these hold several dtypes.
+        OSError: the file cannot be made: no such folder, no permission, no space, a directory of that name.
+    """
+    check_grid(dist.grid, comm)
+    _refuse_partial(dist)
+    with agreed(comm):
+        _check_block(block, dist, comm.rank)
+    dtypes = [np.dtype(name) for name in comm.allgather_object(block.dtype.str)]
+    if len(set(dtypes)) > 1:
+        raise CommError(f"the ranks hold blocks of several dtypes: {', '.join(map(str, dtypes))}; convert to one")
+    draft = _Draft("", "", 0)
+    try:
+        with agreed(comm):
+            if comm.rank == 0:
+                draft = _Draft.make(path, dist.shape, block.dtype)
+        made: _Draft = comm.allgather_object(draft)[0]
+        at = dist.grid.coordinates(comm.rank)
+        replica = any(c and dist.role(g).name == "replicated" for g, c in enumerate(at))
+        with agreed(comm):
+            block = np.asarray(block, order="C")
+        for part in parts(block, dist, False, dist.holds(comm.rank) and not replica, comm):
+            with agreed(comm):
+                part.take()
+            comm.write(made.path, made.offset, part.shape, part.index, part.buffer)
+        with agreed(comm):
+            draft.publish()
+    except BaseException:
+        draft.remove()
+        raise
+
+
+def _parse(path: Path) -> Header:
+    """The header of a file, checked against the file's size."""
+    name = os.fspath(path)
+    if stat.S_ISFIFO(os.stat(path).st_mode):  # opening one would wait for a writer
+        raise RoteError(f"{name} is a pipe, of which ranks cannot read parts\ngive a file")
+    with open(path, "rb") as file:
+        magic = file.read(npy.MAGIC_LEN)
+        if magic[:6] != npy.MAGIC_PREFIX[: len(magic)] or not magic:
+            begins = f"it begins with {magic!r}" if magic else "it is empty"
+            cure = "numpy.load it and save one of its arrays" if magic[:2] == b"PK" else "write one with numpy.save"
+            raise RoteError(f"{name} is not a .npy file: {begins}\n{cure}")
+        file.seek(0)
+        try:
+            version = npy.read_magic(file)
+            if version not in ((1, 0), (2, 0), (3, 0)):
+                raise ValueError(f"version {version[0]}.{version[1]} of the format is not known")
+            # Versions 2 and 3 differ in the encoding of field names only, and no array of ours has fields.
+            read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+            shape, fortran_order, dtype = read(file)
+            if any(isinstance(n, bool) or not 0 <= n < 2**63 for n in shape):
+                raise ValueError(f"shape is not valid: {shape}")
+        except OSError:
+            raise
+        except Exception as error:  # a damaged header can make NumPy's parser raise nearly anything
+            raise RoteError(f"{name} has a damaged .npy header: {error}\ngive a whole copy of the file") from None
+        header = Header(shape, dtype, fortran_order, file.tell())
+        has = os.fstat(file.fileno()).st_size
+    _check_dtype(dtype, name)
+    needs = header.offset + prod(shape) * dtype.itemsize
+    if has < needs:
+        raise RoteError(
+            f"{name} is truncated: shape {shape} and dtype {dtype} need {needs} bytes, but it has {has}\n"
+            "give a whole copy of the file"
+        )
+    return header
+
+
+def _check_dtype(dtype: np.dtype[Any], name: str) -> None:
+    if dtype.kind not in "biufc" or dtype.char == "e":
+        raise RoteError(
+            f"{name} holds elements of dtype {dtype}\n"
+            "convert to bool, an integer, or a float or complex of single, double or long double precision"
+        )
+
+
+def _refuse_partial(dist: Distribution) -> None:
+    if dist.partial:
+        plain = dist.layout
+        for g in plain.partial:
+            plain = plain.drop(g)
+        raise LayoutError(f"{dist.layout} is partial: no rank holds the values yet\nredistribute to {plain} first")
+
+
+def _check_block(block: Array, dist: Distribution, rank: int) -> None:
+    if block.shape != dist.local_shape(rank):
+        raise LayoutError(f"rank {rank} holds a block of {dist.local_shape(rank)} in {dist}, not {block.shape}")
+    _check_dtype(block.dtype, "the tensor")
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """A file on its way to its name. Only rank 0 has one that is not empty; `path` and `offset` are for all."""
+
+    path: str
+    target: str
+    offset: int
+
+    @classmethod
+    def make(cls, path: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> _Draft:
+        """A new file beside the target with its header and its full size, for which the disk has room."""
+        target = os.path.realpath(path)
+        if os.path.isdir(target):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+        if os.path.exists(target) and not os.path.isfile(target):
+            raise RoteError(f"{os.fspath(path)} is a device or a pipe, and saving would replace it\ngive another name")
+        if os.path.exists(target) and not os.access(target, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), os.fspath(path))
+        draft = os.path.join(os.path.dirname(target), f".rote-{secrets.token_hex(8)}.part")
+        try:
+            with open(os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666), "r+b") as file:
+                descr = npy.dtype_to_descr(dtype)
+                npy.write_array_header_1_0(file, {"shape": shape, "fortran_order": False, "descr": descr})
+                offset = file.tell()
+                file.truncate(offset + prod(shape) * dtype.itemsize)
+                _reserve(file.fileno(), offset + prod(shape) * dtype.itemsize)
+        except BaseException as error:
+            with suppress(OSError):
+                os.unlink(draft)
+            if isinstance(error, OSError) and error.errno:  # say the user's name for it, not ours
+                raise OSError(error.errno, os.strerror(error.errno), os.fspath(path)) from None
+            raise
+        return cls(draft, target, offset)
+
+    def publish(self) -> None:
+        """Give the file its name, in one step."""
+        if self.path:
+            with open(self.path, "rb") as file:
+                os.fsync(file.fileno())
+            if os.path.exists(self.target):
+                copymode(self.target, self.path)
+            os.replace(self.path, self.target)
+
+    def remove(self) -> None:
+        """Leave nothing in the folder."""
+        if self.path:
+            with suppress(OSError):
+                os.unlink(self.path)
+
+
+def _reserve(file: int, size: int) -> None:
+    """Take a file's space now, where the system can: a disk that is full later ends a process that maps the file."""
+    if hasattr(os, "posix_fallocate"):
+        try:
+            os.posix_fallocate(file, 0, size)
+        except OSError as error:
+            if error.errno not in (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL):
+                raise

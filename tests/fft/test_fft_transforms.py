@@ -1,0 +1,54 @@
+"""Parallel transforms against numpy.fft, on in-process ranks and on MPI ranks, and their bits on both."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import transforms
+from launch import RANKS
+
+import rote
+
+PROGRAM = Path(__file__).with_name("transforms.py")
+
+
+@pytest.mark.parametrize("ranks", (1, 2, 3, 4, 6, 8))
+@pytest.mark.parametrize("check", transforms.CHECKS, ids=lambda check: check.__name__.removeprefix("check_"))
+def test_on_ranks_of_this_process(ranks, check):
+    """Transforms on in-process ranks do what they must."""
+    rote.run(check, ranks)
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("ranks", RANKS)
+def test_on_mpi_ranks(mpirun, ranks):
+    """Transforms on MPI ranks do too, and give the same bits as in-process ranks: as many ranks, the same kernels."""
+    done = mpirun(ranks, PROGRAM, timeout=120)
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    said = json.loads(done.stdout)
+    assert (said["checks"], said["ranks"]) == (len(transforms.CHECKS), ranks)
+    assert said["digests"] == rote.run(transforms.digests, ranks)[0]
+
+
+@pytest.mark.parametrize("ranks", (2, 3))
+def test_bits_are_those_of_the_last_time(ranks):
+    """A transform gives the same bits every time, wherever in memory its blocks lie."""
+    kept = [bytearray(size) for size in range(1, 4000, 37)]  # so that blocks come to lie elsewhere
+    first = rote.run(transforms.digests, ranks)
+    del kept[::2]
+    assert rote.run(transforms.digests, ranks) == first
+
+
+def test_a_wrong_block_is_found():
+    """The comparison can fail: one element on one rank that is off by 1e-10 is an error."""
+
+    def program(comm):
+        x = rote.DistTensor.from_global(transforms.values((6, 5), "D"), "block[(0),()]", comm)
+        X = rote.fft.fftn(x)
+        X.local[-1, -1] *= 1 + 1e-10 * (comm.rank == 1)
+        transforms.same(X, transforms.reference("fftn", (6, 5), "D", None, None))
+
+    with pytest.raises(AssertionError, match="DistTensor"):
+        rote.run(program, 2)

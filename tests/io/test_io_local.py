@@ -1,0 +1,186 @@
+"""Reading and writing `.npy` files on in-process ranks: the laws, failures of one rank, memory."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+import textwrap
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import io_laws
+import numpy as np
+import pytest
+from io_cases import DTYPES, LAYOUTS, cases, numbered
+from io_laws import raised, same, saved
+from launch import RANKS
+
+from rote.io import read_block, read_header, write_npy
+from rote.layout.layout import parse
+from rote.runtime import Comm, local, run
+from rote.runtime.comm import inside
+from rote.runtime.packing import cut
+
+DIST = "block[(0),()]"
+
+
+@pytest.mark.parametrize("check", io_laws.CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("ranks", RANKS)
+def test_laws(tmp_path: Path, ranks: int, check: Callable[[Comm, Path, int], None]) -> None:
+    """In-process ranks read and write files as the laws say."""
+    run(check, ranks, (tmp_path, 150))
+
+
+def test_cases_cover() -> None:
+    """The seeded cases hold every dtype, order, kind, view and role that the laws speak of."""
+    found = [case for ranks in RANKS for case in cases(ranks, 150)]
+    texts = " ".join(str(case.dist.layout) for case in found)
+    assert all(word in texts for word in ("block", "block(7)", "cyclic(2)", "+", "+max", "|(", "@1", "r0", "(b a)"))
+    assert {case.dtype for case in found} == set(DTYPES)
+    assert {len(case.dist.shape) for case in found} == {0, 1, 2, 3, 4}
+    assert {0, 1, 7} <= {n for case in found for n in case.dist.shape}
+
+
+@pytest.mark.parametrize("writers", RANKS)
+def test_any_ranks_in_any_ranks_out(tmp_path: Path, writers: int) -> None:
+    """What some ranks wrote in one layout, any other number of ranks reads in another."""
+    array = numbered((7, 5, 6), np.dtype("c16"))
+    path = tmp_path / "passed.npy"
+
+    def write(comm: Comm, layout: str) -> None:
+        dist = parse(layout).on(array.shape, comm.size)
+        write_npy(path, cut(array, dist, comm.rank), dist, comm)
+
+    def read(comm: Comm, layout: str) -> None:
+        dist = parse(layout).on(array.shape, comm.size)
+        same(read_block(path, read_header(path, comm), dist, comm), cut(array, dist, comm.rank), dist)
+
+    for given in LAYOUTS:
+        run(write, writers, (given,))
+        for readers in RANKS:
+            for wanted in LAYOUTS:
+                run(read, readers, (wanted,))
+
+
+def failing(comm: Comm, folder: Path, part: str) -> None:
+    """A write over an existing file fails with the same text on all ranks, and leaves the folder as it was."""
+    dist = parse(DIST).on((13, 5), comm.size)
+    path = folder / "old.npy"
+    block = cut(numbered(dist.shape, np.dtype("f8")), dist, comm.rank)
+    raised(comm, lambda: write_npy(path, block, dist, comm), OSError, part)
+    assert os.listdir(folder) == ["old.npy"]
+    assert path.read_bytes() == b"old"
+
+
+@pytest.mark.parametrize("ranks", RANKS)
+def test_one_rank_cannot_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ranks: int) -> None:
+    """The disk fails one rank: all ranks raise its error, no part of a file is left, the old file stands."""
+    (tmp_path / "old.npy").write_bytes(b"old")
+    mapped = local._mapped
+    for bad in range(ranks):
+
+        def fails(*args: Any) -> Any:
+            here = inside.get()
+            if here is not None and here.rank == bad:  # noqa: B023
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+            return mapped(*args)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(local, "_mapped", fails)
+            run(failing, ranks, (tmp_path, "Input/output error"))
+
+
+@pytest.mark.parametrize("call", ("posix_fallocate", "fsync", "replace"))
+def test_a_system_call_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str) -> None:
+    """No space, or a file that cannot be synchronised or renamed: as any other failure."""
+    (tmp_path / "old.npy").write_bytes(b"old")
+
+    def fails(*args: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, call, fails)
+    run(failing, 3, (tmp_path, "No space left"))
+
+
+def test_a_rank_raises_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rank that raises what is not agreed on, and so never comes to the transfer, leaves nothing in the folder."""
+    dist = parse(DIST).on((13, 5), 3)
+    write = local.LocalComm.write
+
+    def breaks(comm: local.LocalComm, *args: Any) -> None:
+        if comm.rank == 2:
+            raise KeyError("elsewhere")
+        write(comm, *args)
+
+    monkeypatch.setattr(local.LocalComm, "write", breaks)
+    with pytest.raises(KeyError, match="elsewhere"):
+        run(lambda comm: write_npy(tmp_path / "a.npy", np.zeros(dist.local_shape(comm.rank)), dist, comm), 3)
+    assert os.listdir(tmp_path) == []
+
+
+def test_without_fallocate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A system or a file system that cannot reserve space is written to all the same."""
+    array = np.arange(6.0)
+
+    def write(comm: Comm) -> None:
+        write_npy(tmp_path / "a.npy", array, parse("[()]").on(6, 1), comm)
+
+    def unsupported(*args: object) -> None:
+        raise OSError(errno.EOPNOTSUPP, "not here")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "posix_fallocate", unsupported)
+        run(write, 1)
+    monkeypatch.delattr(os, "posix_fallocate")
+    run(write, 1)
+    assert (tmp_path / "a.npy").read_bytes() == saved(array)
+
+
+LIMITED = """
+    import resource, sys
+    from pathlib import Path
+    sys.path[:0] = {paths!r}
+    from rote.runtime import run
+    from test_io_local import failing
+    resource.setrlimit(resource.RLIMIT_FSIZE, (300, 300))
+    run(failing, 3, (Path(sys.argv[1]), "File too large"))
+"""
+
+
+def test_the_disk_refuses(tmp_path: Path) -> None:
+    """A true limit of the system on the size of files is an error on all ranks before anything is written."""
+    (tmp_path / "old.npy").write_bytes(b"old")
+    here = Path(__file__).resolve().parent
+    code = textwrap.dedent(LIMITED.format(paths=[str(here), str(here.parent)]))
+    command = [sys.executable, "-B", "-c", code, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("layout", "blocks"),
+    [("block[(0),(),()]", 1), ("[(),(),(0)]", 1), ("(a b) c: block[(0),()]", 1), ("a (r s=8) c: [(0),(),(),()]", 1)]
+    + [("c a b: block[(0),(),()]", 2), ("(c a) b: block[(0),()]", 2), ("c b a: [(),(0),()]", 2)],
+)
+def test_memory(tmp_path: Path, layout: str, blocks: int) -> None:
+    """A block is read with one block of memory where the file has its order, and with two where not."""
+    array = numbered((40, 48, 56), np.dtype("c16"))
+    path = tmp_path / "a.npy"
+    np.save(path, array)
+    dist = parse(layout).on(array.shape, 2)
+
+    def read(comm: Comm) -> None:
+        read_block(path, read_header(path, comm), dist, comm)
+
+    run(read, 2)  # what is made once and kept is made now
+    tracemalloc.start()
+    try:
+        run(read, 2)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (blocks - 0.1) * array.nbytes < peak < (blocks + 0.15) * array.nbytes

@@ -1,0 +1,97 @@
+"""DistTensor on in-process ranks and on MPI ranks, and its laws on layouts of any kind."""
+
+from __future__ import annotations
+
+from math import prod
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensors
+from hypothesis import given
+from launch import RANKS
+from strategies import distributions, pairs
+
+import rote
+from rote import DistTensor
+
+PROGRAM = Path(__file__).with_name("tensors.py")
+
+
+@pytest.mark.parametrize("ranks", (1, 2, 3, 4, 6, 8))
+@pytest.mark.parametrize("check", tensors.CHECKS, ids=lambda check: check.__name__.removeprefix("check_"))
+def test_on_ranks_of_this_process(ranks, check):
+    """Tensors on in-process ranks do what they must."""
+    rote.run(check, ranks)
+
+
+@pytest.mark.parametrize("ranks", (1, 2))
+def test_lives_on_ranks_of_this_process(ranks):
+    """20,000 tensors on in-process ranks leave nothing behind."""
+    rote.run(tensors.check_lives, ranks)
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("ranks", RANKS)
+def test_on_mpi_ranks(mpirun, ranks):
+    """Tensors on MPI ranks do too; on two of them, 20,000 tensors and 300 communicators of the user's leave nothing."""
+    done = mpirun(ranks, PROGRAM, timeout=150)
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    assert done.stdout == f"{len(tensors.CHECKS)} checks on {ranks} ranks\n"
+
+
+def numbers(shape):
+    return np.arange(prod(shape), dtype="i8").reshape(shape) + 1
+
+
+@given(distributions())
+def test_global_local_global(dist):
+    """from_global, from_function, from_local and to_global agree, whatever the view, the roots and what is partial."""
+    array = numbers(dist.shape)
+
+    def program(comm):
+        x = DistTensor.from_global(array, dist.layout, comm, dist.grid)
+        np.testing.assert_array_equal(x.to_global(), array)
+        y = DistTensor.from_local(x.local, dist.layout, dist.shape, comm, dist.grid)
+        np.testing.assert_array_equal(y.to_global(), array)
+        weights = [prod(dist.shape[m + 1 :]) for m in range(len(dist.shape))]
+
+        def function(*index):
+            return sum((i * w for i, w in zip(index, weights, strict=True)), start=np.int64(1))
+
+        f = DistTensor.from_function(function, dist.shape, dist.layout, comm, dist.grid)
+        assert f.distribution == x.distribution == dist
+        np.testing.assert_array_equal(f.local, x.local)
+
+    rote.run(program, dist.grid.size)
+
+
+@given(pairs())
+def test_redistribution_is_the_definition(pair):
+    """A redistributed tensor is the tensor laid out anew: block for block, or as a reduction if it is partial."""
+    source, target = pair
+    array = numbers(source.shape)
+
+    def program(comm):
+        x = DistTensor.from_global(array, source.layout, comm, source.grid)
+        y = x.redistribute(target.layout)
+        assert y.distribution == target
+        np.testing.assert_array_equal(y.to_global(), array)
+        if not target.partial:
+            np.testing.assert_array_equal(
+                y.local, DistTensor.from_global(array, target.layout, comm, target.grid).local
+            )
+
+    rote.run(program, source.grid.size)
+
+
+def test_a_wrong_element_is_found():
+    """The comparisons can fail: one element on one rank that is off by one is an error."""
+
+    def program(comm):
+        x = DistTensor.from_global(tensors.index_array(), "block[(0),()]", comm)
+        x.local[-1, -1] += comm.rank == 1
+        tensors.same(x.to_global(), tensors.index_array())
+
+    with pytest.raises(AssertionError, match="1 / 30"):
+        rote.run(program, 2)
