@@ -30,9 +30,8 @@ def transpose(source: Distribution, axes: tuple[int, ...], kind: str, dtype: np.
     """The walk of the transpose family from a distribution.
 
     Whatever is whole is transformed; then the entries of the next axis move to the nearest mode that is done; and so on
-    until no axis is left.
-    Forward walks take the axes from last to first and inverse walks from first to last, so that an inverse walk from
-    where a forward walk ends leads back to where it began.
+    until no axis is left. Forward walks take the axes from last to first and inverse walks from first to last, so that
+    an inverse walk from where a forward walk ends leads back to where it began.
 
     Args:
         source: where the tensor lies; a layout without view and not partial.

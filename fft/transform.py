@@ -29,6 +29,7 @@ from .walk import Walk
 __all__ = ["FFT", "NORMS", "BoundWalk", "check_norm", "describe", "normal_axes", "scale"]
 
 Array = npt.NDArray[Any]
+Scratch = tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]
 NORMS = ("backward", "ortho", "forward")
 
 
@@ -80,7 +81,7 @@ class FFT:
             raise LayoutError("a real transform needs at least one axis")
         self.walk = transpose(source, self._axes, kind, found)
         self._forward = BoundWalk(self.walk, ranks)
-        self._backward = BoundWalk(self.walk.inverse(), ranks)
+        self._backward = BoundWalk(self.walk.inverse(), ranks, self._forward.scratch)
 
     @property
     def input_layout(self) -> Layout:
@@ -99,8 +100,8 @@ class FFT:
 
     @property
     def workspace_bytes(self) -> int:
-        """Bytes of scratch and message buffers on this rank, beyond input and output."""
-        return self._forward.workspace_bytes
+        """Bytes of scratch and message buffers of both directions on this rank, beyond input and output."""
+        return sum(s.nbytes for s in self._forward.scratch) + self._forward.buffer_bytes + self._backward.buffer_bytes
 
     def forward(self, x: DistTensor, out: DistTensor | None = None) -> DistTensor:
         """The spectrum of x, in `output_layout`; x keeps its values.
@@ -121,6 +122,8 @@ class FFT:
         return self._run(self._backward, X, out, factor)
 
     def _run(self, bound: BoundWalk, x: DistTensor, out: DistTensor | None, factor: np.floating[Any]) -> DistTensor:
+        if x.comm is not self._comm:
+            raise LayoutError("the transform and the tensor are on different communicators; give both the same comm")
         dtypes = bound.walk.dtypes()
         _check(x, bound.walk.source, dtypes[0], "the input")
         if out is None:
@@ -149,13 +152,19 @@ class _Operation:
 
 
 class BoundWalk:
-    """A walk bound to a communicator: kernels, programs, and two scratch blocks, each as large as the largest block."""
+    """A walk bound to a communicator: kernels, programs, and two scratch blocks, each as large as the largest block.
 
-    def __init__(self, walk: Walk, comm: Comm) -> None:
+    A walk and its inverse may share their scratch.
+    """
+
+    def __init__(self, walk: Walk, comm: Comm, scratch: Scratch | None = None) -> None:
         self.walk = walk
         rank, moves, dtypes = comm.rank, walk.moves, walk.dtypes()
-        sizes = [prod(d.local_shape(rank)) for s in walk.stages for d in (s.before, s.after)]
-        self._scratch = tuple(scratch_bytes(max(sizes) * max(d.itemsize for d in dtypes)) for _ in range(2))
+        if scratch is None:
+            blocks = [prod(d.local_shape(rank)) for s in walk.stages for d in (s.before, s.after)]
+            largest = max(blocks) * max(d.itemsize for d in dtypes)
+            scratch = scratch_bytes(largest), scratch_bytes(largest)
+        self.scratch = scratch
         self._operations: list[_Operation] = []
         for number, stage in enumerate(walk.stages):
             if number and moves[number - 1].steps:
@@ -164,16 +173,15 @@ class BoundWalk:
             if stage.axes:
                 before, after = stage.before.local_shape(rank), stage.after.local_shape(rank)
                 kernel = Kernel(stage.kind, stage.axes, before, after, dtypes[number])
-                bound = BoundKernel(kernel, (self._scratch[0], self._scratch[1]))
+                bound = BoundKernel(kernel, scratch)
                 self._operations.append(_Operation(bound, after, dtypes[number + 1]))
         fresh = [i for i, operation in enumerate(self._operations) if not operation.in_place]
         self._last = max(fresh, default=0)  # from here on the block lies in `out`
 
     @property
-    def workspace_bytes(self) -> int:
-        """Bytes of scratch and of the programs' message buffers."""
-        programs = [op.run for op in self._operations if isinstance(op.run, Program)]
-        return sum(s.nbytes for s in self._scratch) + sum(p.buffer_bytes for p in programs)
+    def buffer_bytes(self) -> int:
+        """Bytes of the programs' message buffers."""
+        return sum(op.run.buffer_bytes for op in self._operations if isinstance(op.run, Program))
 
     def __call__(self, block: Array, out: Array, factor: np.floating[Any]) -> None:
         """Walk a block from the walk's source to its target, into `out`, times a factor; the input is preserved."""
@@ -186,7 +194,7 @@ class BoundWalk:
             run = operation.run
             if isinstance(run, BoundKernel) and run.kernel.kind == "irfft" and taken < 0 and here.size:
                 taken = 0  # a complex-to-real kernel destroys its input
-                copy = view(self._scratch[0], here.shape, here.dtype)
+                copy = view(self.scratch[0], here.shape, here.dtype)
                 copy[...] = here
                 here = copy
             if number >= self._last:
@@ -195,7 +203,7 @@ class BoundWalk:
                 there = here
             else:
                 taken = 1 if taken == 0 else 0
-                there = view(self._scratch[taken], operation.shape, operation.dtype)
+                there = view(self.scratch[taken], operation.shape, operation.dtype)
             run(here, there)
             here = there
         if factor != 1:

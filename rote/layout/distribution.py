@@ -73,7 +73,10 @@ class Distribution:
     def __post_init__(self) -> None:
         layout, shape, grid = self.layout, self.shape, self.grid
         if len(shape) != layout.tensor_order:
-            raise LayoutError(f"{layout} is for tensors of order {layout.tensor_order}, but the shape is {shape}")
+            raise LayoutError(
+                f"{layout} is for tensors of order {layout.tensor_order}, but the shape is {shape}; "
+                "write one pair of parentheses per mode"
+            )
         unknown = [g for g in layout.grid_modes if g >= grid.order]
         if unknown:
             raise LayoutError(f"{layout} names grid mode {unknown[0]}, but the grid {grid} has order {grid.order}")
