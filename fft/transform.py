@@ -18,7 +18,8 @@ from rote.errors import LayoutError
 from rote.layout.distribution import Distribution, distribute
 from rote.layout.grid import Grid
 from rote.layout.layout import L, Layout, as_layout, block
-from rote.runtime.comm import Comm, as_comm
+from rote.runtime.comm import Comm
+from rote.runtime.doors import as_comm
 from rote.runtime.execute import Program, bind, check_grid
 from rote.tensor import DistTensor
 

@@ -20,7 +20,8 @@ from .layout.distribution import Distribution, distribute
 from .layout.grid import Grid
 from .layout.layout import Layout, as_layout
 from .runtime.agree import agreed
-from .runtime.comm import Comm, Path, as_comm
+from .runtime.comm import Comm, Path
+from .runtime.doors import as_comm
 from .runtime.execute import bind
 from .runtime.packing import cut, identity
 from .runtime.place import GridLike, place, same_everywhere

@@ -6,7 +6,8 @@ The only room with processes, and `mpi.py` the only file that imports mpi4py. Im
 from __future__ import annotations
 
 from .agree import agreed
-from .comm import Comm, as_comm, world
+from .comm import Comm
+from .doors import as_comm, world
 from .local import run
 
 __all__ = ["Comm", "agreed", "as_comm", "run", "world"]

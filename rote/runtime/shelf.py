@@ -18,7 +18,7 @@ def keep(comm: Comm, shelf: str, key: Hashable, make: Callable[[], T], most: int
 
     All ranks use their shelves alike, so that making and giving up may be collective.
 
-    >>> from rote.runtime.comm import world
+    >>> from rote.runtime import world
     >>> [keep(world(), "doc", n, lambda: object(), 2) is keep(world(), "doc", n, object, 2) for n in range(3)]
     [True, True, True]
     """
