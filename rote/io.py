@@ -90,8 +90,7 @@ def read_block(path: Path, header: Header, dist: Distribution, comm: Comm) -> Ar
             f"{os.fspath(path)} holds an array of shape {header.shape}, but the distribution is for {dist.shape}\n"
             f"write {dist.layout} on the file's shape"
         )
-    at = dist.grid.coordinates(comm.rank)
-    reads = dist.holds(comm.rank) and not any(at[g] for g in dist.partial)
+    reads = dist.holds(comm.rank) and dist.contributes(comm.rank)
     with agreed(comm):
         block = np.empty(dist.local_shape(comm.rank), header.dtype)
     for part in parts(block, dist, header.fortran_order, reads, comm):

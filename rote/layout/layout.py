@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from operator import index as as_int
 from typing import TYPE_CHECKING, Literal, cast
 
 from ..errors import LayoutError
-from ..grammar.nodes import OPS, Entry, Kind, LayoutSyntax, Op, TransitionSyntax
+from ..grammar.nodes import MAX_GRID_MODES, MAX_MODES, MAX_NUMBER, OPS, Entry, Kind, LayoutSyntax, Op, TransitionSyntax
 from ..grammar.parser import parse_syntax
 from ..grammar.text import unparse
 from .view import View
@@ -87,16 +88,23 @@ class Layout:
         object.__setattr__(self, "op", canonical.op)
         object.__setattr__(self, "partial", canonical.partial)
         object.__setattr__(self, "rooted", canonical.rooted)
+        self._check()
+
+    def _check(self) -> None:
+        """Refuse what no text says, so that every layout prints as one that parses back to it."""
         used = self.grid_modes
         for g in used:
-            if not 0 <= g < 64:
-                raise LayoutError(f"a grid mode is a number from 0 to 63, not {g}")
+            if not 0 <= g < MAX_GRID_MODES:
+                raise LayoutError(f"a grid mode is a number from 0 to {MAX_GRID_MODES - 1}, not {g}")
             if used.count(g) > 1:
                 raise LayoutError(f"grid mode {g} is used twice in {unparse(self.syntax)}; use each at most once")
-        if any(at < 0 for _, at in self.rooted):
-            raise LayoutError("the coordinate of a root is 0 or more")
-        if self.view is not None and self.view.order != len(self.modes):
-            raise LayoutError(f"the view has {self.view.order} modes, but the layout has {len(self.modes)}")
+        for _, at in self.rooted:
+            if not 0 <= at < MAX_NUMBER:
+                raise LayoutError(f"the coordinate of a root is 0 or more, and below 2**63, not {at}")
+        if self.order > MAX_MODES:
+            raise LayoutError(f"a layout has at most {MAX_MODES} modes, not {self.order}")
+        if self.view is not None and self.view.order != self.order:
+            raise LayoutError(f"the view has {self.view.order} modes, but the layout has {self.order}")
 
     @property
     def order(self) -> int:
@@ -261,12 +269,12 @@ def partial(*grid_modes: int, op: Op = "sum") -> Partial:
     """`layout + partial(3)`: the value is the sum (or "max", "min", "prod") over grid mode 3."""
     if op not in OPS:
         raise LayoutError(f"a partial layout reduces by sum, max, min or prod, not {op!r}")
-    return Partial(grid_modes, op)
+    return Partial(tuple(as_int(g) for g in grid_modes), op)
 
 
 def root(grid_mode: int, at: int = 0) -> Rooted:
     """`layout | root(2, at=1)`: only coordinate 1 of grid mode 2 holds data."""
-    return Rooted(grid_mode, at)
+    return Rooted(as_int(grid_mode), as_int(at))
 
 
 @lru_cache(maxsize=4096)
@@ -302,8 +310,8 @@ def _from_syntax(node: LayoutSyntax) -> Layout:
 
 def _sized(name: Literal["block", "cyclic"], grid_mode: int, sizes: tuple[int, ...]) -> Entry:
     least = 1 if len(sizes) == 1 else 0
-    if any(isinstance(b, bool) or not isinstance(b, int) or b < least for b in sizes):
-        raise LayoutError(f"the sizes of {name} are integers of at least {least}, not {sizes}")
+    if any(isinstance(b, bool) or not isinstance(b, int) or not least <= b < MAX_NUMBER for b in sizes):
+        raise LayoutError(f"the sizes of {name} are integers of at least {least}, below 2**63, not {sizes}")
     return Entry(grid_mode, Kind(name, sizes))
 
 

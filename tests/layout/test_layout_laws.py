@@ -335,9 +335,9 @@ ERRORS = {
     "negative root": (lambda: L(()) | root(0, -1), "the coordinate of a root is 0 or more"),
     "view": (lambda: L((), (), view="(a b)"), "view"),
     "no number": (lambda: L("0"), "a mode is split over grid modes, which are numbers; not '0'"),
-    "zero tile": (lambda: cyclic(0, 0), "the sizes of cyclic are integers of at least 1, not (0,)"),
-    "zero block": (lambda: block(0, 0), "the sizes of block are integers of at least 1, not (0,)"),
-    "negative part": (lambda: block(0, 3, -1), "the sizes of block are integers of at least 0, not (3, -1)"),
+    "zero tile": (lambda: cyclic(0, 0), "the sizes of cyclic are integers of at least 1, below 2**63, not (0,)"),
+    "zero block": (lambda: block(0, 0), "the sizes of block are integers of at least 1, below 2**63, not (0,)"),
+    "negative part": (lambda: block(0, 3, -1), "the sizes of block are integers of at least 0, below 2**63, not (3, -1)"),
     "move": (lambda: L(0).move(1, to=0), "[(0)] splits no mode over grid mode 1; use .split to add it"),
     "drop": (lambda: L(0).drop(1), "[(0)] does not name grid mode 1"),
     "split": (lambda: L(0).split(1, 1), "[(0)] has modes 0 to 0, not 1"),
@@ -373,3 +373,21 @@ def test_operators_refuse_strangers():
     for wrong in (lambda: L(0) + 1, lambda: L(0) | 1, lambda: L(0) + root(1), lambda: L(0) | partial(1)):
         with pytest.raises(TypeError):
             wrong()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: rote.L(64),
+        lambda: rote.L(-1),
+        lambda: rote.L(*((),) * 65),
+        lambda: rote.L(()) | rote.root(0, at=2**63),
+        lambda: rote.L(()) | rote.root(0, at=-1),
+        lambda: rote.L(rote.cyclic(0, 2**63)),
+        lambda: rote.L(rote.block(0, 2**63)),
+    ],
+)
+def test_a_layout_says_only_what_a_text_can_say(make) -> None:
+    """Every layout prints as a text that parses back: what no text may say is refused in Python as well."""
+    with pytest.raises(rote.LayoutError):
+        make()
