@@ -16,15 +16,21 @@ from .options import integers
 __all__ = ["explain", "show"]
 
 
-@click.command()
-@click.argument("layout")
-@click.option(
+_shape = click.option(
     "--shape",
     metavar="8x9x10",
     callback=integers(),
     help="The tensor's extents; a small shape that fits, if not given.",
 )
-@click.option("--grid", metavar="2x2", callback=integers(), help="The ranks; two along each grid mode, if not given.")
+_grid = click.option(
+    "--grid", metavar="2x2", callback=integers(), help="The ranks; two along each grid mode, if not given."
+)
+
+
+@click.command()
+@click.argument("layout")
+@_shape
+@_grid
 @click.option("--plot", metavar="FILE.png", help="Draw it into a picture as well.")
 def show(layout: str, shape: tuple[int, ...] | None, grid: tuple[int, ...] | None, plot: str | None) -> None:
     """Draw who owns what.
@@ -47,22 +53,26 @@ def show(layout: str, shape: tuple[int, ...] | None, grid: tuple[int, ...] | Non
 
 @click.command()
 @click.argument("transition")
-@click.option("--shape", metavar="8x9x10", callback=integers(), required=True, help="The tensor's extents.")
-@click.option("--grid", metavar="2x2", callback=integers(), required=True, help="The ranks.")
+@_shape
+@_grid
 @click.option("--dtype", default="f8", show_default=True, help="Of the elements, as NumPy writes it.")
 @click.option("--verify", is_flag=True, help="Prove, element by element, that the plan is right.")
-def explain(transition: str, shape: tuple[int, ...], grid: tuple[int, ...], dtype: str, verify: bool) -> None:
+def explain(
+    transition: str, shape: tuple[int, ...] | None, grid: tuple[int, ...] | None, dtype: str, verify: bool
+) -> None:
     """Show how a tensor goes from one layout to another, and what that costs.
 
     \b
-        rote explain "block[(0),()] -> block[(),(0)]" --shape 64x64 --grid 4
+        rote explain "block[(0),()] -> block[(),(0)]"
+        rote explain "[(0),()] -> block[(),(0)]" --shape 64x64 --grid 4
     """
     from ..compiler.compile import compile
 
     found = parse(transition)
     if not isinstance(found, Transition):
         raise PlanError(f'{found} is one layout, and a plan goes from one to another\nwrite "{found} -> …"')
-    plan = compile(found, shape=shape, grid=grid, dtype=dtype)
+    on = _small_grid(found.source, found.target) if grid is None else grid
+    plan = compile(found, shape=_small_shape(found.source, on) if shape is None else shape, grid=on, dtype=dtype)
     click.echo(plan.explain())
     if verify:
         plan.verify()
@@ -79,11 +89,12 @@ def _distribution(text: str, shape: tuple[int, ...] | None, grid: tuple[int, ...
     return distribute(layout, _small_shape(layout, on) if shape is None else shape, on)
 
 
-def _small_grid(layout: Layout) -> tuple[int, ...]:
+def _small_grid(*layouts: Layout) -> tuple[int, ...]:
     """Two ranks along each grid mode, more where sizes or a root ask for them."""
-    named = {e.grid_mode: max(len(e.kind.sizes), 2) for mode in layout.modes for e in mode}
-    named |= {g: max(at + 1, 2) for g, at in layout.rooted}
-    return tuple(named.get(g, 2) for g in range(max(layout.grid_modes, default=0) + 1))
+    wanted = [(e.grid_mode, len(e.kind.sizes)) for layout in layouts for mode in layout.modes for e in mode]
+    wanted += [(g, at + 1) for layout in layouts for g, at in layout.rooted]
+    order = max((g for layout in layouts for g in layout.grid_modes), default=0) + 1
+    return tuple(max([2, *(least for named, least in wanted if named == g)]) for g in range(order))
 
 
 def _small_shape(layout: Layout, grid: tuple[int, ...]) -> tuple[int, ...]:

@@ -98,6 +98,13 @@ def test_explain_prints_the_plan() -> None:
     )
 
 
+def test_explain_finds_a_small_example() -> None:
+    """Without shape and grid, `rote explain` takes small ones that fit both layouts."""
+    done = run("explain", "[(0),()] -> [(),(1)]|(0@2)")
+    assert done.exit_code == 0
+    assert "(8, 8) float64 on grid 3x2" in done.output
+
+
 def test_explain_wants_a_transition() -> None:
     """A single layout is refused, with what to write."""
     done = run("explain", "block[(0),()]", "--shape", "6x4", "--grid", "2")
@@ -129,7 +136,7 @@ def test_a_typo_is_under_its_caret() -> None:
         (("show", "[(0),()]", "--shape", "٣x3"), 2, "write it as 8x9x10"),
         (("show", "[(0),()]", "--grid", "9" * 5000), 2, "write it as 2x2"),
         (("show",), 2, "Missing argument"),
-        (("explain", "[(0)] -> [()]"), 2, "Missing option"),
+        (("explain",), 2, "Missing argument"),
         (("explain", "[(0)] -> [()]", "--shape", "4", "--grid", "2", "--dtype", "S3"), 1, "not |S3"),
         (("sho",), 2, "No such command"),
         (("show", "[(0)]", "--plot", os.path.join("no", "where.png")), 1, "No such file or directory"),
