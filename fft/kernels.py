@@ -14,10 +14,10 @@ import pyfftw
 from rote.errors import LayoutError
 
 __all__ = [
-    "BoundKernel",
     "Kernel",
     "check_extents",
     "complex_dtype",
+    "fftw_plan",
     "is_plain",
     "library",
     "plain",
@@ -61,35 +61,6 @@ class Kernel:
     def in_place(self) -> bool:
         """Whether input and output may be the same array."""
         return self.kind in ("fft", "ifft")
-
-
-class BoundKernel:
-    """A kernel with its FFTW plans, ready for any arrays.
-
-    An FFTW object keeps hold of the arrays that it worked on last, so between calls it is parked on scratch: nobody's
-    block stays alive for it. One thread (one rank) uses it.
-    """
-
-    __slots__ = ("_parked", "_plans", "kernel")
-
-    def __init__(self, kernel: Kernel, scratch: tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]) -> None:
-        self.kernel = kernel
-        source = view(scratch[0], kernel.shape, kernel.dtype)
-        self._parked = (source, view(scratch[1], kernel.out_shape, kernel.out_dtype))
-        self._plans: dict[bool, Any] = {}
-
-    def __call__(self, source: Array, target: Array) -> None:
-        """Transform `source` into `target`, both plain; they may share their memory if `kernel.in_place`."""
-        if not target.size:
-            return
-        in_place = self.kernel.in_place and np.may_share_memory(source, target)
-        parked = (self._parked[0], self._parked[0] if in_place else self._parked[1])
-        plan = self._plans.get(in_place)
-        if plan is None:
-            plan = self._plans[in_place] = _plan(self.kernel, *parked)
-        plan.update_arrays(source, target)
-        plan.execute()
-        plan.update_arrays(*parked)
 
 
 def complex_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
@@ -157,12 +128,11 @@ def plain(array: Array) -> Array:
     return np.ndarray(array.shape, array.dtype, array)
 
 
-def _plan(kernel: Kernel, source: Array, target: Array) -> Any:
+def fftw_plan(kind: str, axes: tuple[int, ...], source: Array, target: Array) -> Any:
+    """FFTW's plan of a transform, by its own estimate: the same on every rank and in every run, and made at once.
+
+    Timed plans differ from run to run in their last bits, and so between replicas.
+    """
+    direction = "FFTW_FORWARD" if kind in ("fft", "rfft") else "FFTW_BACKWARD"
     with _PLANNING:  # estimated plans leave the arrays alone
-        return pyfftw.FFTW(
-            source,
-            target,
-            axes=kernel.axes,
-            direction="FFTW_FORWARD" if kernel.kind in ("fft", "rfft") else "FFTW_BACKWARD",
-            flags=("FFTW_ESTIMATE",),
-        )
+        return pyfftw.FFTW(source, target, axes=axes, direction=direction, flags=("FFTW_ESTIMATE",))

@@ -24,7 +24,8 @@ from rote.runtime.execute import Program, bind, check_grid
 from rote.tensor import DistTensor
 
 from .families import SPLITS, check_algorithm, transpose
-from .kernels import BoundKernel, Kernel, check_extents, is_plain, plain, real_dtype, scratch_bytes, view
+from .kernels import Kernel, check_extents, is_plain, plain, real_dtype, scratch_bytes, view
+from .passes import BoundKernel
 from .walk import Walk
 
 __all__ = ["FFT", "NORMS", "BoundWalk", "check_norm", "describe", "normal_axes", "scale"]

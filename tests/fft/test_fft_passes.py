@@ -1,0 +1,71 @@
+"""Passes: a block that does not fit the cache is transformed axis by axis and tile by tile, as numpy.fft has it."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from rote.fft import passes
+from rote.fft.kernels import Kernel, complex_dtype, plain, real_dtype, scratch_bytes
+
+SHAPES = [(7,), (5, 6), (6, 1), (3, 4, 5), (2, 9, 1, 11), (1, 17, 3)]
+
+
+def transformed(kind: str, block: np.ndarray, axes: tuple[int, ...], length: int, in_place: bool) -> np.ndarray:
+    """A block transformed by a bound kernel; what the kernel must not touch is checked."""
+    out_shape = list(block.shape)
+    if kind in ("rfft", "irfft"):
+        out_shape[axes[-1]] = length // 2 + 1 if kind == "rfft" else length
+    kernel = Kernel(kind, axes, block.shape, tuple(out_shape), block.dtype)
+    size = max(block.nbytes, int(np.prod(out_shape)) * kernel.out_dtype.itemsize)
+    bound = passes.BoundKernel(kernel, (scratch_bytes(size), scratch_bytes(size)))
+    source = plain(block.copy())
+    target = source if in_place else plain(np.empty(out_shape, kernel.out_dtype))
+    for _ in range(2):  # the second time over tiles that hold what the first has left
+        source[...] = block
+        bound(source, target)
+    assert in_place or kind == "irfft" or np.array_equal(source, block)
+    return target
+
+
+@pytest.mark.parametrize("cached", [1, 700, 1 << 18])
+@pytest.mark.parametrize("char", "FDG")
+def test_passes_are_numpy_fft(cached: int, char: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Law: whatever the size of a tile, every kind along every set of axes equals numpy.fft, in place or not."""
+    monkeypatch.setattr(passes, "_CACHED", cached)
+    random = np.random.default_rng(0)
+    tolerance = 40 * float(np.finfo(real_dtype(char)).eps)
+    for shape in SHAPES:
+        real = random.standard_normal(shape).astype(real_dtype(char))
+        block = (real + 1j * random.standard_normal(shape)).astype(char)
+        for count in range(1, len(shape) + 1):
+            for axes in combinations(range(len(shape)), count):
+                s = [shape[a] for a in axes]
+                half = np.fft.rfftn(real, axes=axes).astype(complex_dtype(char))
+                for in_place in (False, True):
+                    found = transformed("fft", block, axes, 0, in_place)
+                    wanted = np.fft.fftn(block, axes=axes)
+                    assert np.abs(found - wanted).max() <= tolerance * np.abs(wanted).max()
+                    back = transformed("ifft", block, axes, 0, in_place)
+                    wanted = np.fft.ifftn(block, axes=axes, norm="forward")
+                    assert np.abs(back - wanted).max() <= tolerance * np.abs(wanted).max()
+                found = transformed("rfft", real, axes, s[-1], False)
+                assert np.abs(found - half).max() <= tolerance * np.abs(half).max()
+                found = transformed("irfft", half, axes, s[-1], False)
+                wanted = np.fft.irfftn(half, s=s, axes=axes, norm="forward")
+                assert np.abs(found - wanted).max() <= tolerance * np.abs(wanted).max()
+
+
+def test_tiles_are_small_and_padded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tile fits the cache, and its rows do not lie a power of two of bytes apart."""
+    made = []
+    tile = passes._tile
+    monkeypatch.setattr(passes, "_tile", lambda *args: made.append(tile(*args)) or made[-1])
+    shape = (64, 256, 512)
+    kernel = Kernel("fft", (0, 1, 2), shape, shape, np.dtype("c16"))
+    passes.BoundKernel(kernel, (scratch_bytes(1 << 27), scratch_bytes(1 << 27)))
+    assert [t.shape[1] for t in made] == [64, 256]
+    for t in made:
+        assert t.nbytes <= passes._CACHED
+        assert t.strides[1] & (t.strides[1] - 1)
