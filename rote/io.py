@@ -1,7 +1,6 @@
 """`.npy` files that all ranks read and write at once, each rank its own part: any layout, any number of ranks.
 
-Each rank moves its own elements between block and file, where they lie (`runtime.filing`): no rank holds more than its
-block and one copy of it, and none passes on what is another's.
+Each rank moves its own elements between block and file, where they lie (`runtime.filing`).
 """
 
 from __future__ import annotations
@@ -19,12 +18,13 @@ from typing import Any
 import numpy as np
 from numpy.lib import format as npy
 
+from .compiler.compile import compile
 from .errors import CommError, LayoutError, RoteError
 from .layout.distribution import Distribution
 from .runtime.agree import agreed
 from .runtime.comm import Array, Comm, Path
-from .runtime.execute import check_grid
-from .runtime.filing import parts
+from .runtime.execute import Program, check_grid
+from .runtime.filing import in_long_runs, parts
 from .runtime.packing import identity
 
 __all__ = ["Header", "read_block", "read_header", "write_npy"]
@@ -106,9 +106,10 @@ def read_block(path: Path, header: Header, dist: Distribution, comm: Comm) -> Ar
 def write_npy(path: Path, block: Array, dist: Distribution, comm: Comm) -> None:
     """Write all ranks' blocks as one `.npy` file, byte for byte as `numpy.save` would. Collective.
 
-    Each rank writes its own part; of replicas, those at coordinate 0. The file takes its name, exactly `path` (no
-    suffix is added), when it is whole: an existing one is replaced in one step, and on any failure it stays as it was
-    and nothing else is left in the folder. A link stays, what it points to is replaced.
+    Each rank writes its own part; of replicas, those at coordinate 0. A large tensor whose ranks hold only short runs
+    of the file is redistributed into rows first, which takes the memory of three more blocks. The file takes its name,
+    exactly `path` (no suffix is added), when it is whole: an existing one is replaced in one step, and on any failure
+    it stays as it was and nothing else is left in the folder. A link stays, what it points to is replaced.
 
     Raises (the same on all ranks):
         LayoutError: the layout is partial, or a block has another shape than its rank's.
@@ -123,6 +124,9 @@ def write_npy(path: Path, block: Array, dist: Distribution, comm: Comm) -> None:
     dtypes = [np.dtype(name) for name in comm.allgather_object(block.dtype.str)]
     if len(set(dtypes)) > 1:
         raise CommError(f"the ranks hold blocks of several dtypes: {', '.join(map(str, dtypes))}; convert to one")
+    lies = in_long_runs(dist, dtypes[0].itemsize)
+    if lies != dist:
+        block, dist = Program(compile(dist, lies, dtypes[0]), comm)(block), lies
     draft = _Draft("", "", 0)
     try:
         with agreed(comm):

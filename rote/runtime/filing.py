@@ -8,7 +8,7 @@ straight between file and block. Otherwise a block is a few products of sets of 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
 from typing import Any
@@ -17,13 +17,18 @@ import numpy as np
 import numpy.typing as npt
 
 from ..layout.distribution import Distribution
+from ..layout.layout import Entry
+from ..layout.layout import block as in_blocks
 from .agree import agreed
 from .comm import Array, Comm
 from .rawfile import picks
 
-__all__ = ["Part", "parts"]
+__all__ = ["Part", "in_long_runs", "parts"]
 
 Ints = npt.NDArray[np.int64]
+
+_LARGE = 1 << 20  # bytes of a block from which on short runs are worth an exchange
+_RUN = 1 << 12  # bytes that a file system takes at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,3 +155,39 @@ def _products(indices: Ints, sizes: Sequence[int]) -> list[tuple[Ints, tuple[Int
         for same in alike.values()
         for places, digits in _products(rows[same[0]], sizes[1:])
     ]
+
+
+def in_long_runs(dist: Distribution, itemsize: int) -> Distribution:
+    """The distribution in which a large tensor is written: its own, or blocks of the first modes if its runs are short.
+
+    A file system takes single elements, as a cyclic last mode has them, ten times slower than it takes rows, and one
+    exchange among the ranks makes rows of them.
+    """
+    if (
+        dist.layout.view is not None
+        or prod(dist.max_local_shape()) * itemsize < _LARGE
+        or _run(dist) * itemsize >= _RUN
+    ):
+        return dist
+    left = [s for mode in dist.splits for s in mode]
+    modes: list[tuple[Entry, ...]] = []
+    for extent in dist.shape:
+        taken: list[Entry] = []
+        while left and left[0].parts <= extent:
+            extent //= left[0].parts
+            taken.append(in_blocks(left.pop(0).grid_mode))
+        modes.append(tuple(taken))
+    rows = replace(dist.layout, modes=tuple(modes)).on(dist.shape, dist.grid)
+    return dist if left or _run(rows) <= _run(dist) else rows
+
+
+def _run(dist: Distribution) -> int:
+    """About the number of elements of a rank that lie side by side in the file."""
+    run = 1
+    for mode, extent in zip(reversed(dist.splits), reversed(dist.shape), strict=True):
+        for s in mode:
+            extent = s.kind.sizes[0] if s.kind.name == "cyclic" else extent // s.parts
+        run *= extent
+        if mode:
+            break
+    return run

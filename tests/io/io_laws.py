@@ -22,6 +22,7 @@ from rote.errors import CommError, LayoutError, RoteError
 from rote.io import read_block, read_header, write_npy
 from rote.layout.layout import parse
 from rote.runtime import Comm, agreed, world
+from rote.runtime.filing import in_long_runs
 from rote.runtime.packing import cut
 
 
@@ -209,7 +210,37 @@ def check_replacing(comm: Comm, folder: Path, count: int) -> None:
     alone(comm, link.unlink)
 
 
-CHECKS = [check_reading, check_writing, check_foreign_files, check_misfits, check_bad_targets, check_replacing]
+def check_long_runs(comm: Comm, folder: Path, count: int) -> None:
+    """A large tensor in short runs is written as rows, whatever its layout; the file is the same."""
+    array = numbered((480, 5, 64 * comm.size), np.dtype("c16"))  # more than 1 MiB on each rank
+    grid = (comm.size, 1)
+    for layout, rows in (
+        ("[(),(),(0)]", "block[(0),(),()]"),
+        ("cyclic(4)[(),(1),(0)]", "block[(0),(),()]"),
+        ("block[(),(),(0)]", "block[(0),(),()]"),
+        ("[(0),(),()]", "[(0),(),()]"),
+        ("a b c: [(),(),(0)]|(1)", "block[(0),(),()]|(1)"),
+        ("(a b) c: [(),(0)]", "(a b) c: [(),(0)]"),
+    ):
+        dist = parse(layout).on(array.shape, grid)
+        if comm.size > 1:
+            assert in_long_runs(dist, 16) == parse(rows).on(array.shape, grid), layout
+        write_npy(folder / "long.npy", cut(array, dist, comm.rank), dist, comm)
+        assert (folder / "long.npy").read_bytes() == saved(array), layout
+        comm.barrier()
+    small = parse("[(),(),(0)]").on((60, 5, comm.size), grid)
+    assert in_long_runs(small, 16) == small
+
+
+CHECKS = [
+    check_reading,
+    check_writing,
+    check_long_runs,
+    check_foreign_files,
+    check_misfits,
+    check_bad_targets,
+    check_replacing,
+]
 
 
 def main() -> None:
