@@ -19,12 +19,12 @@ from ..layout.distribution import Distribution
 from ..layout.grid import Grid, ravel
 from .comm import Comm
 from .packing import Region, identity, receive_regions, send_regions
-from .shelf import keep
+from .shelf import keep, lend
 
 __all__ = ["Program", "bind", "check_grid"]
 
 Array = npt.NDArray[Any]
-_KEPT = 64  # programs that one communicator keeps; each holds buffers of about two blocks
+_KEPT = 64  # programs that one communicator keeps; those through a view hold as many indices as a block elements
 
 
 def bind(plan: Plan, comm: Comm) -> Program:
@@ -48,7 +48,7 @@ def check_grid(grid: Grid, comm: Comm) -> None:
 class Program:
     """A plan bound to a communicator: call it with this rank's block before, and get its block after.
 
-    Buffers belong to the program and are used again at every call; results are always new arrays, or `out`.
+    Messages are packed in buffers that all programs of the communicator share; results are new arrays, or `out`.
     """
 
     __slots__ = ("_plan", "_rank", "_shapes", "_steps")
@@ -92,14 +92,15 @@ class Program:
 
 
 class _Bound:
-    """One step, bound to this rank's sub-communicator, its messages and their buffers."""
+    """One step, bound to this rank's sub-communicator and its messages."""
 
-    __slots__ = ("_comm", "_dtype", "_incoming", "_kept", "_outgoing", "_recv", "_root", "_send", "step")
+    __slots__ = ("_comm", "_dtype", "_home", "_incoming", "_kept", "_outgoing", "_root", "step")
 
     def __init__(self, step: Step, dtype: np.dtype[Any], comm: Comm) -> None:
         source, target, grid = step.before, step.after, step.before.grid
         self.step = step
         self._dtype = dtype
+        self._home = comm
         self._comm = comm if step.kind in LOCAL else _sub(comm, grid, step.grid_modes)
         self._root = _place(grid, step.grid_modes, _root(step))
         kept = step.kind not in ("allgather", "reduce_scatter")  # these two collectives also carry a rank's own part
@@ -111,8 +112,6 @@ class _Bound:
         self._kept = next((region for region in outgoing if kept and region.peer == comm.rank), None)
         self._outgoing = _Buffer(step, grid, outgoing, self._comm.size, comm.rank if kept else None)
         self._incoming = _Buffer(step, grid, incoming, self._comm.size, comm.rank if kept else None)
-        self._send: Array | None = None
-        self._recv: Array | None = None
 
     @property
     def buffer_size(self) -> int:
@@ -126,26 +125,26 @@ class _Bound:
         if self.step.kind in ("allreduce", "reduce", "broadcast"):
             self._run_whole(block, out)
             return
+        arrived = lend(self._home, "receive", self._incoming.size, self._dtype)
         if self.step.kind not in LOCAL:
-            self._communicate(block)
+            self._communicate(block, arrived)
         op = self.step.before.layout.op
         for region, part in self._incoming.parts:
-            region.put(out, self._arrived(block, part), op)
+            region.put(out, self._kept.take(block) if self._kept and part is None else arrived[part], op)
 
-    def _communicate(self, block: Array) -> None:
+    def _communicate(self, block: Array, arrived: Array) -> None:
         """Pack, and call the collective that the step is named after."""
         kind, outgoing, incoming = self.step.kind, self._outgoing, self._incoming
-        if self._send is None or self._recv is None:
-            self._send, self._recv = np.empty(outgoing.size, self._dtype), np.empty(incoming.size, self._dtype)
+        packed = lend(self._home, "send", outgoing.size, self._dtype)
         for region, part in outgoing.parts:
             if part is not None:
-                self._send[part].reshape(region.shape)[...] = region.take(block)
+                packed[part].reshape(region.shape)[...] = region.take(block)
         if kind == "allgather":
-            self._comm.allgatherv(self._send, self._recv, incoming.counts)
+            self._comm.allgatherv(packed, arrived, incoming.counts)
         elif kind == "reduce_scatter":
-            self._comm.reduce_scatter(self._send, self._recv, outgoing.counts, self.step.before.layout.op)
+            self._comm.reduce_scatter(packed, arrived, outgoing.counts, self.step.before.layout.op)
         else:
-            self._comm.alltoallv(self._send, outgoing.counts, self._recv, incoming.counts)
+            self._comm.alltoallv(packed, outgoing.counts, arrived, incoming.counts)
 
     def _run_whole(self, block: Array, out: Array) -> None:
         """The collectives that leave blocks as they are: the whole block is the message."""
@@ -167,13 +166,6 @@ class _Bound:
             self._comm.bcast(work.reshape(-1), self._root)
         if receives and work is not out:
             out[...] = work
-
-    def _arrived(self, block: Array, part: slice | None) -> Array:
-        """One message of this step, or what the rank keeps."""
-        if part is not None and self._recv is not None:
-            return self._recv[part]
-        assert self._kept is not None
-        return self._kept.take(block)
 
 
 class _Buffer:

@@ -1,4 +1,4 @@
-"""What is bound to a communicator is kept there: made once, the least recently used given up."""
+"""What is bound to a communicator is kept there: things that are made once, and buffers that all of them share."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Any, TypeVar, cast
 
-from .comm import Comm
+import numpy as np
 
-__all__ = ["keep"]
+from .comm import Array, Comm
+
+__all__ = ["keep", "lend"]
 
 T = TypeVar("T")
 
@@ -29,3 +31,18 @@ def keep(comm: Comm, shelf: str, key: Hashable, make: Callable[[], T], most: int
             kept.popitem(last=False)
     kept.move_to_end(key)
     return cast(T, kept[key])
+
+
+def lend(comm: Comm, name: str, size: int, dtype: np.dtype[Any]) -> Array:
+    """A buffer of the communicator's, of `size` elements: whoever asks next for the same name gets the same memory.
+
+    >>> from rote.runtime import world
+    >>> a, b = (lend(world(), "doc", size, np.dtype("f8")) for size in (4, 3))
+    >>> a.shape, b.shape, np.shares_memory(a, b)
+    ((4,), (3,), True)
+    """
+    nbytes = size * dtype.itemsize
+    memory = comm.cache.get(("buffer", name))
+    if memory is None or memory.nbytes < nbytes:
+        memory = comm.cache["buffer", name] = np.empty(nbytes, np.uint8)
+    return cast(Array, memory[:nbytes].view(dtype))
