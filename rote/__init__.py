@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from . import runtime as runtime
     from . import simulate as simulate
     from .compiler.compile import compile as compile
+    from .compiler.expect import expect as expect
     from .compiler.machine import Machine as Machine
     from .compiler.plan import Plan as Plan
     from .errors import CommError as CommError
@@ -68,6 +69,7 @@ _HOME = {
     "Grid": "layout.grid",
     "Distribution": "layout.distribution",
     "compile": "compiler.compile",
+    "expect": "compiler.expect",
     "Plan": "compiler.plan",
     "Machine": "compiler.machine",
     "run": "runtime.local",

@@ -56,7 +56,7 @@ def show(layout: str, shape: tuple[int, ...] | None, grid: tuple[int, ...] | Non
 @_shape
 @_grid
 @click.option("--dtype", default="f8", show_default=True, help="Of the elements, as NumPy writes it.")
-@click.option("--verify", is_flag=True, help="Prove, element by element, that the plan is right.")
+@click.option("--verify", is_flag=True, help="Prove that every element arrives exactly once.")
 def explain(
     transition: str, shape: tuple[int, ...] | None, grid: tuple[int, ...] | None, dtype: str, verify: bool
 ) -> None:

@@ -19,6 +19,7 @@ from .cost import Cost, lower_bound, steps_cost
 from .explain import explain
 from .machine import Machine
 from .step import Step, as_dtype
+from .text import read, write
 from .verify import verify
 
 __all__ = ["Plan"]
@@ -35,7 +36,7 @@ class Plan:
       1. alltoall over 0: block[(0),()] -> block[(),(0)]
     >>> plan.cost.bytes, plan.cost.messages, plan.lower_bound
     (48, 1, 48)
-    >>> Plan.from_json(plan.to_json()) == plan
+    >>> Plan.from_text(str(plan)) == Plan.from_json(plan.to_json()) == plan
     True
     """
 
@@ -77,7 +78,7 @@ class Plan:
         Raises:
             PlanError: it does not; the text names the step, the rank and the element.
         """
-        verify(self.source, self.target, self.steps)
+        verify(self.source, self.target, self.steps, self.dtype)
 
     def to_json(self) -> str:
         """The plan as JSON text."""
@@ -115,13 +116,27 @@ class Plan:
                 f"this text is no plan ({type(error).__name__}: {error}); plan.to_json() writes one"
             ) from None
 
+    @staticmethod
+    def from_text(text: str, machine: Machine | None = None) -> Plan:
+        """The plan that a text says, as `str(plan)` prints it. It is read, not proved: `verify` does that.
+
+        Args:
+            text: of a plan; a newline may end it.
+            machine: the one that the plan is for, which no text tells; the default machine if it is None.
+
+        Raises:
+            PlanError: the text is not one that a plan prints, or its steps do not lead from the source to the target.
+            NotationError: a layout in it is not in the language.
+            LayoutError: a layout in it does not fit the shape or the grid.
+
+        >>> lines = ("[(0)] -> [()] of (5,) float64 on grid 2", "  1. allgather over 0: [(0)] -> [()]")
+        >>> Plan.from_text("\\n".join(lines)).cost.bytes
+        24
+        """
+        return Plan(*read(text), machine or Machine())
+
     def __str__(self) -> str:
-        lines = [
-            f"{self.source.layout} -> {self.target.layout} "
-            f"of {self.source.shape} {self.dtype} on grid {self.source.grid}"
-        ]
-        lines += [f"  {number}. {step}" for number, step in enumerate(self.steps, 1)]
-        return "\n".join(lines if self.steps else [*lines, "  nothing to do: every rank holds its block already"])
+        return write(self.source, self.target, self.dtype, self.steps)
 
 
 def _plan(tree: Mapping[str, Any]) -> Plan:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,17 @@ import numpy.typing as npt
 from ..errors import PlanError
 from ..layout.distribution import Distribution
 
-__all__ = ["LOCAL", "Step", "as_dtype"]
+__all__ = ["KINDS", "LOCAL", "Step", "as_dtype", "as_kind"]
 
 LOCAL = ("slice", "zero_fill", "relayout")
 """The kinds of steps in which no rank talks to another."""
+
+KINDS = (
+    *LOCAL,
+    *("allgather", "alltoall", "permute", "reduce_scatter", "allreduce", "reduce"),
+    *("broadcast", "scatter", "gather", "exchange"),
+)
+"""All kinds of steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +34,8 @@ class Step:
             "permute", "reduce_scatter", "allreduce", "reduce", "broadcast", "scatter", "gather"; "exchange" is the
             general all-to-all.
         before, after: the distributions on both sides.
-        grid_modes: the grid modes over which ranks talk; ranks with other coordinates elsewhere do not meet.
+        grid_modes: the grid modes over which ranks talk, or, in a local step, which change what they do; ranks with
+            other coordinates elsewhere do not meet.
     """
 
     kind: str
@@ -35,7 +44,7 @@ class Step:
     grid_modes: tuple[int, ...]
 
     def __str__(self) -> str:
-        over = "" if self.kind in LOCAL else f" over {','.join(map(str, self.grid_modes))}"
+        over = f" over {','.join(map(str, self.grid_modes))}" if self.grid_modes else ""
         return f"{self.kind}{over}: {self.before.layout} -> {self.after.layout}"
 
 
@@ -52,3 +61,16 @@ def as_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
     if found.kind not in "biufc" or found == np.float16:
         raise PlanError(f"Rote moves bool, integers, f4, f8, longdouble and their complex kin, not {found}")
     return found.newbyteorder("=")
+
+
+def as_kind(kind: str) -> str:
+    """The name of a kind of steps, as it is.
+
+    Raises:
+        PlanError: there is no such kind.
+    """
+    if kind not in KINDS:
+        near = get_close_matches(str(kind), KINDS, n=1)
+        cure = f"did you mean {near[0]}?" if near else f"write one of {', '.join(KINDS)}"
+        raise PlanError(f"{kind!r} is no kind of step\n{cure}")
+    return kind

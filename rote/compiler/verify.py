@@ -1,126 +1,250 @@
-"""The certificate of a plan: a second program, from the index sets alone.
+"""The certificate of a plan: a second program, that proves from the index sets alone that every element arrives.
 
-It asks each distribution which elements a rank holds, and follows the elements that the messages name. It shares no
-code with the compiler, and it looks at every element, so its time grows with the tensor.
+A message is a product of one group of elements per component, and goes wherever two ranks meet along every grid mode.
+So factors are proved, not elements, and a proof hardly takes longer on more ranks:
+1. per component, what a rank needs falls into groups, and they are those that its senders cut out of what they hold;
+2. per grid mode, coordinates meet as the roles on both sides ask: values arrive once, contributions enter once;
+3. the lists of messages are these products, ascending by rank; of contributions the first assigns, the others combine
+   (that is read off the lists of as many ranks as have `LISTED` messages, and of one rank at least);
+4. ranks that meet differ along the step's grid modes alone, and the step's kind can do the movement.
 """
 
 from __future__ import annotations
 
+from itertools import product, zip_longest
 from math import prod
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import PlanError
-from ..layout.distribution import Distribution
+from ..layout.distribution import Distribution, mode_set
 from ..layout.view import to_tensor
-from .movement import Message, components, receives, sends
+from .movement import Component, Group, components, groups, meets, receives, sends
 from .step import LOCAL, Step
 
-__all__ = ["verify"]
+__all__ = ["LISTED", "verify"]
 
-Ints = npt.NDArray[np.int64]
+Array = npt.NDArray[Any]
+At = tuple[int, ...]
+Ends = tuple[Distribution, Distribution]
+Cuts = dict[At, dict[At, tuple[Group, Array]]]  # by own coordinates, by those on the other side: a group, its elements
+Part = tuple[tuple[At, At], tuple[Cuts, Cuts]]  # a component: per side, the grid modes that split it, and its groups
+
+LISTED = 256  # messages per side of a step: so many lists are read one by one
+SENDS, RECEIVES, DOES = 0, 1, ("sends", "receives")  # the two sides of a step: places in pairs such as `Ends`
+ROLES = {  # what a collective makes of the grid modes over which ranks meet, or that change their role
+    "alltoall": "split to split",
+    "allgather": "split to replicated",
+    "reduce_scatter": "partial to split",
+    "allreduce": "partial to replicated",
+    "reduce": "partial to rooted",
+    "broadcast": "rooted to replicated",
+    "scatter": "rooted to split",
+    "gather": "split to rooted",
+}
+AS_THEY_ARE = ("allreduce", "reduce", "broadcast")
+TOGETHER = ("allgather", "reduce_scatter", *AS_THEY_ARE)  # no rank of the sub-grid may take part idly
 
 
-def verify(source: Distribution, target: Distribution, steps: tuple[Step, ...]) -> None:
-    """Raise PlanError unless the steps join up and every step delivers every element exactly once."""
+def verify(source: Distribution, target: Distribution, steps: tuple[Step, ...], dtype: np.dtype[Any]) -> None:
+    """Raise PlanError unless the steps join up and each, done as its kind says, delivers every element once."""
     at = source
     for number, step in enumerate(steps, 1):
-        if step.before != at:
-            raise PlanError(f"step {number} starts from {step.before.layout}, but the tensor lies as {at.layout}")
-        _verify_step(f"step {number} ({step})", step)
+        if _named(step.before) != _named(at):
+            raise PlanError(f"step {number} starts from {step.before}, but the tensor lies as {at}")
+        try:
+            _verify_step(step, dtype)
+        except PlanError as error:
+            raise PlanError(f"step {number} ({step}): {error}") from None
         at = step.after
-    if at != target and _named(at) != _named(target):
-        raise PlanError(f"the plan ends in {at.layout}, not in {target.layout}")
+    if _named(at) != _named(target):
+        raise PlanError(f"the plan ends in {at}, not in {target}")
 
 
-def _verify_step(name: str, step: Step) -> None:
+def _verify_step(step: Step, dtype: np.dtype[Any]) -> None:
     source, target, grid = step.before, step.after, step.before.grid
-    sent = {rank: {m.peer: m for m in sends(source, target, rank)} for rank in range(grid.size)}
-    arrived = 0
-    delivered = np.zeros(prod(source.shape), np.int64)
-    contributions = prod(grid.shape[g] for g in source.partial if g not in target.partial)
-    for rank in range(grid.size):
-        needed = _elements(target, rank)
-        times = np.zeros(needed.size, np.int64)
-        first = np.zeros(needed.size, np.int64)
-        for message in receives(source, target, rank):
-            twin = sent[message.peer].get(rank)
-            if twin is None or len(twin) != len(message):
-                raise PlanError(f"{name}: rank {rank} waits for a message that rank {message.peer} does not send")
-            if (step.kind in LOCAL or not _meet(step, rank, message.peer)) and message.peer != rank:
-                raise PlanError(f"{name}: rank {rank} receives from rank {message.peer}, outside its sub-grid")
-            here = _positions(source, target, message, rank, sending=False)
-            there = _positions(source, target, twin, message.peer, sending=True)
-            if not np.array_equal(needed[here], _elements(source, message.peer)[there]):
-                raise PlanError(f"{name}: rank {message.peer} sends rank {rank} other elements than it waits for")
-            if not message.combine:
-                first[here] += 1
-            elif (first[here] == 0).any():
-                raise PlanError(f"{name}: rank {rank} reduces into elements that have not come yet")
-            times[here] += 1
-            arrived += 1
-        delivered[needed] += times
-        if not target.partial and (times != contributions).any():
-            wrong = int(needed[np.flatnonzero(times != contributions)[0]])
-            index = tuple(map(int, np.unravel_index(wrong, source.shape)))
-            raise PlanError(f"{name}: element {index} does not arrive {contributions} time(s) at rank {rank}")
-        if (first != (times > 0)).any():
-            raise PlanError(f"{name}: rank {rank} is given an element twice")
-    if target.partial:
-        _once_per_reduction(name, step, delivered)
-    if arrived != sum(map(len, sent.values())):
-        raise PlanError(f"{name}: some message is sent that nobody receives")
+    if step.kind not in {*ROLES, *LOCAL, "permute", "exchange"}:
+        raise PlanError(f"there is no kind of step {step.kind!r}")
+    if (source.shape, grid) != (target.shape, target.grid):
+        raise PlanError(f"it leads from {source} to {target}; a plan stays on one shape and grid")
+    if list(step.grid_modes) != sorted({*step.grid_modes} & {*range(grid.order)}):
+        raise PlanError(f"its grid modes {step.grid_modes} are not ascending grid modes of {grid}")
+    found = components(source, target)
+    for dist, modes in ((source, [part.before for part in found]), (target, [part.after for part in found])):
+        if dist.partial and dist.layout.op in ("max", "min") and dtype.kind == "c":
+            raise PlanError(f"complex numbers have no {dist.layout.op}: {dist.layout} of {dtype}")
+        if sorted(m for part in modes for m in part) != list(range(dist.order)):
+            raise PlanError(f"the components {modes} are not the modes of {dist.layout}, each once")
+    parts = [_part((source, target), part) for part in found]
+    met = [_grid_mode(source, target, g) for g in range(grid.order)]
+    for side in (RECEIVES, SENDS):
+        _lists((source, target), parts, met, side)
+    _check_kind(step, parts, met)
 
 
-def _once_per_reduction(name: str, step: Step, delivered: Ints) -> None:
-    """Over all contributors to a partial target, each element is contributed as often as it has owners elsewhere."""
-    source, target = step.before, step.after
-    kept = [g for g in target.partial if g in source.partial and source.layout.op == target.layout.op]
-    reduced = [g for g in source.partial if g not in kept]
-    copies = prod(p for g, p in enumerate(target.grid.shape) if target.role(g).name == "replicated")
-    times = copies * prod(target.grid.shape[g] for g in (*kept, *reduced))
-    if (delivered != times).any():
-        wrong = int(np.flatnonzero(delivered != times)[0])
-        index = tuple(map(int, np.unravel_index(wrong, source.shape)))
-        raise PlanError(f"{name}: element {index} is contributed {int(delivered[wrong])} times, not {times}")
+def _part(ends: Ends, part: Component) -> Part:
+    """A component, if the groups of both sides partition what their ranks hold, and are the same elements."""
+    before, after = _grid_modes(ends[SENDS], part.before), _grid_modes(ends[RECEIVES], part.after)
+    given, taken = _cuts(ends, part, SENDS), _cuts(ends, part, RECEIVES)
+    pairs = {(y, x) for y, cut in given.items() for x in cut}
+    for y, x in sorted(pairs | {(y, x) for x, cut in taken.items() for y in cut}):
+        sent, wanted = given.get(y, {}).get(x), taken.get(x, {}).get(y)
+        if not (sent and wanted and np.array_equal(sent[1], wanted[1])):
+            ranks = f"rank {_rank(ends[SENDS], before, y)} to rank {_rank(ends[RECEIVES], after, x)}"
+            first = _index(ends[SENDS], int([*(sent or wanted or ())][1][0]))
+            raise PlanError(f"from {ranks} go elements, {first} first, not the same in the same order on both sides")
+    return (before, after), (given, taken)
 
 
-def _meet(step: Step, a: int, b: int) -> bool:
-    ours, theirs = step.before.grid.coordinates(a), step.before.grid.coordinates(b)
-    return all(x == y for g, (x, y) in enumerate(zip(ours, theirs, strict=True)) if g not in step.grid_modes)
+def _cuts(ends: Ends, part: Component, side: int) -> Cuts:
+    """The groups of one side, which must partition what each of its coordinates holds."""
+    mine, other, modes = ends[side], ends[1 - side], (part.before, part.after)
+    own, theirs, found = _grid_modes(mine, modes[side]), _grid_modes(other, modes[1 - side]), {}
+    for at in product(*(range(mine.grid.shape[g]) for g in own)):
+        where = dict(zip(own, at, strict=True))
+        held, extents = _elements(mine, modes[side], where)
+        cut: dict[At, tuple[Group, Array]] = {}
+        times = np.zeros(len(held), np.int64)
+        rank = f"rank {_rank(mine, own, at)} {DOES[side]}"
+        for group in groups(mine, other, part, tuple(where.get(g, 0) for g in range(mine.grid.order)), side == SENDS):
+            there, over = tuple(c for _, c in group.coordinates), tuple(g for g, _ in group.coordinates)
+            limits = zip(extents, group.positions, strict=True)
+            inside = all(0 < len(p) == len(group) and p.min() >= 0 and p.max() < n for n, p in limits)
+            if over != theirs or there in cut or not inside:
+                raise PlanError(f"{rank} a group for {group.coordinates} twice, or outside its {extents} indices")
+            flat = np.ravel_multi_index(group.positions, extents)
+            times += np.bincount(flat, minlength=len(held))
+            cut[there] = group, held[flat]
+        for k in np.flatnonzero(times != 1):
+            raise PlanError(f"{rank} element {_index(mine, int(held[k]))} in {times[k]} groups; each element is in one")
+        found[at] = cut
+    return found
 
 
-def _elements(dist: Distribution, rank: int) -> Ints:
-    """The flat tensor index of every element of a rank's block, in the order of the block."""
-    shape = dist.local_shape(rank)
-    if not dist.holds(rank) or 0 in shape:
-        return np.empty(0, np.int64)
-    tensor = [np.zeros((), np.int64) for _ in dist.shape]
-    for mode, index in enumerate(dist.indices(rank)):
-        along = index.reshape([-1 if k == mode else 1 for k in range(dist.order)])
-        for m, added in to_tensor(dist.digits[mode], along).items():
-            tensor[m] = tensor[m] + added
-    flat: Ints = np.zeros((), np.int64)
-    for n, index in zip(dist.shape, tensor, strict=True):
-        flat = flat * n + index
-    return np.broadcast_to(flat, shape).reshape(-1)
+def _grid_mode(source: Distribution, target: Distribution, g: int) -> Array:
+    """Who meets whom along a grid mode: true at [a, b] if data goes from coordinate a to b. Proved from the roles."""
+    before, after, changes = source.role(g), target.role(g), source.layout.op != target.layout.op
+    every = range(source.grid.shape[g])
+    met = np.array([[meets(before, after, changes, a, b) for b in every] for a in every], bool)
+    holds = [a for a in every if before.name != "rooted" or a == before.at]
+    wants = [b for b in every if after.name != "rooted" or b == after.at]
+    inside = met[np.ix_(holds, wants)]
+    own = before.name in ("split", "partial")  # each coordinate has what no other has
+    one = before.name == "partial" and changes  # a new reduction starts when the old one is over
+    if after.name != "partial":
+        right = (inside.sum(axis=0) == (len(holds) if own else 1)).all()
+        rule = f"each of {wants} hears from {'all' if own else 'one'} of {holds}"
+    elif own:
+        right = (inside.sum(axis=1) == 1).all() and (not one or inside.any(axis=0).sum() == 1)
+        rule = f"each contribution enters one accumulator{', the same for all' * one}"
+    else:
+        right, rule = inside.sum() == 1, f"the value is contributed once, by one of {holds}"
+    if not right or met.sum() != inside.sum():
+        raise PlanError(
+            f"grid mode {g}, {before.name} to {after.name}: {np.argwhere(met).tolist()[:9]} meet, but {rule}"
+        )
+    return met
 
 
-def _positions(source: Distribution, target: Distribution, message: Message, rank: int, sending: bool) -> Ints:
-    """The flat positions of a message in a rank's block, in the order of the message."""
-    dist = source if sending else target
-    parts = components(source, target)
-    local: list[Ints] = [np.zeros((), np.int64)] * dist.order
-    for axis, (part, group) in enumerate(zip(parts, message.groups, strict=True)):
-        modes = part.before if sending else part.after
-        for mode, positions in zip(modes, group.positions, strict=True):
-            local[mode] = positions.reshape([-1 if k == axis else 1 for k in range(len(parts))])
-    flat: Ints = np.zeros((), np.int64)
-    for n, index in zip(dist.local_shape(rank), local, strict=True):
-        flat = flat * n + index
-    return np.broadcast_to(flat, [len(group) for group in message.groups]).reshape(-1)
+def _lists(ends: Ends, parts: list[Part], met: list[Array], side: int) -> None:
+    """Compare the messages of the first ranks, one by one, with the products of what was proved."""
+    mine, listed, to = ends[side], (sends, receives)[side], ("to", "from")[side]
+    free = {*range(mine.grid.order)}.difference(*(over[1 - side] for over, _ in parts))
+    first, seen = _rank(mine, (), ()), 0  # of a rooted tensor, the root
+    for rank in (first, *(r for r in range(mine.grid.size) if r != first)):
+        me = mine.grid.coordinates(rank)
+        mates = [(m, m.T)[side][c] for m, c in zip(met, me, strict=True)]
+        cuts = [(over[1 - side], cut[side][tuple(me[g] for g in over[side])]) for over, cut in parts]
+        left = mine.holds(rank) * prod(int(mates[g].sum()) for g in free)
+        for over, cut in cuts:
+            left *= sum(all(mates[g][c] for g, c in zip(over, at, strict=True)) for at in cut)
+        if seen and seen + left > LISTED:
+            return
+        seen += max(left, 1)
+        last, come = -1, set()
+        for message in listed(*ends, rank):
+            text = f"rank {rank} {DOES[side]} a message {to} rank {message.peer}"
+            if not last < message.peer < mine.grid.size:
+                raise PlanError(f"{text} after that {to} rank {last}; there is one for each rank, in ascending order")
+            last, left, at = message.peer, left - 1, mine.grid.coordinates(message.peer)
+            keys = tuple(tuple(at[g] for g in over) for over, _ in cuts)
+            proved = [cut[key][0] if key in cut else None for (_, cut), key in zip(cuts, keys, strict=True)]
+            meet = mine.holds(rank) and all(mate[c] for mate, c in zip(mates, at, strict=True))
+            pairs = [] if [*message.groups] == proved else zip_longest(message.groups, proved)  # nearly always the same
+            if not meet or not all(a and b and np.array_equal(a.positions, b.positions) for a, b in pairs):
+                raise PlanError(f"{text}, but they {'have other elements, or other order' if meet else 'do not meet'}")
+            if side == RECEIVES and message.combine != (keys in come):
+                raise PlanError(f"{text} with combine={message.combine}; the first assigns, the others combine")
+            come.add(keys)
+        if left:
+            raise PlanError(f"rank {rank} {DOES[side]} {abs(left)} message(s) too {'few' if left > 0 else 'many'}")
+
+
+def _check_kind(step: Step, parts: list[Part], met: list[Array]) -> None:
+    """Refuse a kind that does another movement; of one role alone, an allgather or reduce_scatter cuts no block."""
+    kind, roles = step.kind, [(step.before.role(g), step.after.role(g)) for g in range(len(met))]
+    names = [f"{before.name} to {after.name}" for before, after in roles]
+    talk = {g for g, table in enumerate(met) if _talk(parts, table, g)}
+    changed = {g for g, (before, after) in enumerate(roles) if before != after}
+    idle = {g for g in step.grid_modes if len(met[g]) > 1} if kind in TOGETHER else set()
+    outside = talk if kind in LOCAL else talk - {*step.grid_modes}
+    other = [f"{g} ({names[g]})" for g in sorted(talk | changed | idle) if kind in ROLES and names[g] != ROLES[kind]]
+    filled = any(before.name != "partial" == after.name for before, after in roles)
+    cut = [any(len(there) > 1 for _, cuts in parts for there in cuts[side].values()) for side in (SENDS, RECEIVES)]
+    unlike = any(before.name != after.name for before, after in roles)
+    shared = [m.sum(axis=k).max() > 1 for m, r in zip(met, roles, strict=True) for k in (0, 1) if r[0].name != "split"]
+    for wrong, text in (
+        (outside, f"ranks meet over grid modes {sorted(outside)}, which are not in the step's sub-grid"),
+        (other, f"grid mode {', '.join(other)} is not {ROLES.get(kind)}, as in this kind"),
+        (kind in ROLES and kind != "alltoall" and not changed, f"no grid mode is {ROLES.get(kind)}, as in this kind"),
+        ((kind, filled) in (("slice", True), ("zero_fill", False)), "a zero_fill, and no slice, makes tensors partial"),
+        (kind == "permute" and any((*cut, *shared, unlike)), "blocks must go whole to one rank, not cut or copied"),
+        (kind in AS_THEY_ARE and _named(step.before)[:4] != _named(step.after)[:4], "blocks are not to be rearranged"),
+    ):
+        if wrong:
+            raise PlanError(text)
+
+
+def _talk(parts: list[Part], met: Array, g: int) -> bool:
+    """Whether some message goes from one coordinate of a grid mode to another."""
+    pairs = met & ~np.eye(len(met), dtype=bool)
+    for over, (given, _) in parts:
+        meant = np.zeros_like(met)
+        before, after = (modes.index(g) if g in modes else None for modes in over)
+        for y, x in ((y, x) for y, cut in given.items() for x in cut):
+            meant[slice(None) if before is None else y[before], slice(None) if after is None else x[after]] = True
+        pairs &= meant
+    return bool(pairs.any())
 
 
 def _named(dist: Distribution) -> tuple[object, ...]:
-    return dist.splits, dist.digits, tuple(dist.role(g) for g in range(dist.grid.order))
+    """What a distribution means: equal values mean that every rank has the same elements in the same order."""
+    roles = tuple(dist.role(g) for g in range(dist.grid.order))
+    return dist.shape, dist.grid, dist.digits, dist.splits, roles, dist.partial and dist.layout.op
+
+
+def _elements(dist: Distribution, modes: At, where: dict[int, int]) -> tuple[Array, list[int]]:
+    """What lies at some coordinates along some modes: row-major tensor indices in local order, and the extents."""
+    found: Array = np.zeros((1,) * len(modes), np.int64)
+    for axis, mode in enumerate(modes):
+        at = tuple(where[s.grid_mode] for s in dist.splits[mode])
+        index = mode_set(dist.splits[mode], dist.view_shape[mode], at).to_array()
+        for m, added in to_tensor(dist.digits[mode], index).items():
+            along = added * prod(max(n, 1) for n in dist.shape[m + 1 :])
+            found = found + along.reshape([-1 if k == axis else 1 for k in range(len(modes))])
+    return found.reshape(-1), list(found.shape)
+
+
+def _grid_modes(dist: Distribution, modes: At) -> At:
+    return tuple(sorted(s.grid_mode for m in modes for s in dist.splits[m]))
+
+
+def _rank(dist: Distribution, grid_modes: At, at: At) -> int:
+    where = dict(dist.layout.rooted) | dict(zip(grid_modes, at, strict=True))  # 0 along the other grid modes
+    return dist.grid.rank([where.get(g, 0) for g in range(dist.grid.order)])
+
+
+def _index(dist: Distribution, element: int) -> At:
+    return tuple(element // prod(max(k, 1) for k in dist.shape[m + 1 :]) % max(n, 1) for m, n in enumerate(dist.shape))

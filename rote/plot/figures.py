@@ -1,4 +1,4 @@
-"""The figures: one layout, or the layouts along a plan."""
+"""The figures: one layout, the layouts along a plan, the messages of a plan."""
 
 from __future__ import annotations
 
@@ -8,19 +8,24 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
+from ..compiler.matrix import message_matrix
 from ..compiler.plan import Plan
 from ..compiler.step import LOCAL
-from ..errors import LayoutError, RoteError
+from ..errors import LayoutError, PlanError, RoteError
 from ..layout.distribution import Distribution
 from ..owners import Owners, owners_at
 from .drawing import INK, draw, style
+from .matrix import MOST_RANKS, Scale, draw_matrix, draw_scale
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["layout", "plan"]
+__all__ = ["layout", "messages", "plan"]
+
+Ints = npt.NDArray[np.int64]
 
 _MOST_ENTRIES = 16  # of the legend
 
@@ -61,10 +66,11 @@ def layout(
     return ax.figure.figure
 
 
-def plan(plan: Plan, *, modes: Sequence[int] | None = None) -> Figure:
+def plan(plan: Plan, *, modes: Sequence[int] | None = None, messages: bool = False) -> Figure:
     """The layouts before and after each step of a plan side by side, an arrow with the step's name between them.
 
-    A rank has the same colour in all of them. `modes`, errors and the figure are as for `layout`.
+    A rank has the same colour in all of them. `modes`, errors and the figure are as for `layout`. With `messages=True`
+    the message matrix of each step stands below its arrow, as `messages` draws it.
 
     >>> from rote.compiler.compile import compile
     >>> figure = plan(compile("block[(0),(),()] -> block[(),(0),()]", shape=(8, 8, 8), grid=4))
@@ -76,15 +82,86 @@ def plan(plan: Plan, *, modes: Sequence[int] | None = None) -> Figure:
         (step.kind, "" if step.kind in LOCAL else f"over {','.join(map(str, step.grid_modes))}") for step in plan.steps
     ] or [("nothing", "to do")]
     chosen = [_choose(dist, modes) for dist in dists]
+    matrices = _matrices(plan) if messages else []
     height = 3.6 if max(map(len, chosen)) > 1 else 2.2
-    figure = _new_figure(3.1 * len(dists) + 1.0 * len(names), height)
-    grid = figure.add_gridspec(1, 2 * len(dists) - 1, width_ratios=[1, *(0.3, 1) * len(names)])
+    figure = _new_figure(3.1 * len(dists) + 1.0 * len(names), height + (3.4 if messages else 0.0))
+    rows = figure.add_gridspec(2 if messages else 1, 1, height_ratios=[height, 3.4] if messages else None)
+    grid = rows[0].subgridspec(1, 2 * len(dists) - 1, width_ratios=[1, *(0.3, 1) * len(names)])
     for number, (dist, those) in enumerate(zip(dists, chosen, strict=True)):
         draw(figure.add_subplot(grid[2 * number]), dist, those)
     for number, (kind, over) in enumerate(names):
         _arrow(figure.add_subplot(grid[2 * number + 1]), kind, over)
+    if messages:
+        below = rows[1].subgridspec(1, len(matrices))
+        _draw_matrices([figure.add_subplot(below[number]) for number in range(len(matrices))], matrices)
     _legend(figure, dists)
     return figure
+
+
+def messages(plan: Plan, ax: Axes | None = None, *, step: int | None = None, legend: bool = True) -> Figure:
+    """Who sends how many bytes to whom: a matrix per step, senders downwards, receivers across, bytes as colour.
+
+    What a rank keeps is no message; it stands on the diagonal, grey and hatched. Up to 64 ranks have cells, with
+    numbers where they can be read; more are points of an image, and above 256 a point stands for several ranks and
+    shows the largest of their messages.
+
+    Args:
+        ax: where to draw one matrix; a new figure if it is None.
+        step: which step to show, counted from 1 as in the printed plan; all if it is None.
+        legend: whether to say what colours mean.
+
+    Returns:
+        The figure drawn on.
+
+    Raises:
+        PlanError: there is no such step, `ax` is for one of several, or there are more than 1024 ranks.
+        RoteError: matplotlib is not installed.
+
+    >>> from rote.compiler.compile import compile
+    >>> figure = messages(compile("block[(0),(),()] -> block[(),(0),()]", shape=(8, 8, 8), grid=4))
+    >>> figure.axes[0].get_title()
+    'alltoall over 0'
+    """
+    matrices = _matrices(plan, step)
+    if ax is None:
+        figure = _new_figure(3.4 * len(matrices) + (0.9 if legend else 0.0), 3.7)
+        axes = [figure.add_subplot(1, len(matrices), number) for number in range(1, len(matrices) + 1)]
+    elif len(matrices) > 1:
+        raise PlanError(f"one matrix is drawn on ax, but the plan has {len(matrices)} steps\nchoose one, as in step=1")
+    else:
+        axes = [ax]
+    _draw_matrices(axes, matrices, legend)
+    return axes[0].figure.figure
+
+
+def _matrices(plan: Plan, step: int | None = None) -> list[tuple[str, Ints]]:
+    """Per step to show, its title and the bytes from each rank to each rank."""
+    size = plan.source.grid.size
+    if size > MOST_RANKS:
+        raise PlanError(
+            f"a message matrix is drawn for up to {MOST_RANKS} ranks, but grid {plan.source.grid} has {size}\n"
+            "compile the transition for a smaller grid to see its pattern; plan.explain() says what the large one costs"
+        )
+    moves = [(str(one).partition(":")[0], one.before, one.after) for one in plan.steps]
+    if step is not None:
+        if not 1 <= step <= len(moves):
+            raise PlanError(
+                f"the plan has {len(moves)} steps, but step={step} is to be drawn\ncount from 1, as print(plan)"
+            )
+        moves = moves[step - 1 : step]
+    moves = moves or [("nothing to do", plan.source, plan.target)]
+    return [(name, message_matrix(before, after) * plan.dtype.itemsize) for name, before, after in moves]
+
+
+def _draw_matrices(axes: Sequence[Axes], matrices: list[tuple[str, Ints]], legend: bool = True) -> None:
+    """Matrices side by side, all in one scale, which is explained beside the last."""
+    kept = max(int(sent.diagonal().max()) for _, sent in matrices)
+    most = max(int((sent - np.diag(sent.diagonal())).max()) for _, sent in matrices)
+    scale = Scale.of(most, kept)
+    for ax, (title, sent) in zip(axes, matrices, strict=True):
+        draw_matrix(ax, sent, title, scale)
+    if legend:
+        draw_scale(axes[-1], scale, kept > 0)
 
 
 def _choose(dist: Distribution, modes: Sequence[int] | None) -> tuple[int, ...]:

@@ -337,7 +337,7 @@ ERRORS = {
     "no number": (lambda: L("0"), "a mode is split over grid modes, which are numbers; not '0'"),
     "zero tile": (lambda: cyclic(0, 0), "the sizes of cyclic are integers of at least 1, below 2**63, not (0,)"),
     "zero block": (lambda: block(0, 0), "the sizes of block are integers of at least 1, below 2**63, not (0,)"),
-    "negative part": (lambda: block(0, 3, -1), "the sizes of block are integers of at least 0, below 2**63, not (3, -1)"),
+    "negative part": (lambda: block(0, 3, -1), "integers of at least 0, below 2**63, not (3, -1)"),
     "move": (lambda: L(0).move(1, to=0), "[(0)] splits no mode over grid mode 1; use .split to add it"),
     "drop": (lambda: L(0).drop(1), "[(0)] does not name grid mode 1"),
     "split": (lambda: L(0).split(1, 1), "[(0)] has modes 0 to 0, not 1"),

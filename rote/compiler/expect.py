@@ -1,0 +1,77 @@
+"""What users' own tests expect of a plan, so that a change that makes it dearer does not go unseen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..errors import PlanError
+from .plan import Plan
+from .step import as_kind
+
+__all__ = ["expect"]
+
+
+def expect(
+    plan: Plan,
+    *,
+    steps: Sequence[str] | None = None,
+    max_bytes: int | None = None,
+    max_messages: int | None = None,
+    max_peak_bytes: int | None = None,
+) -> None:
+    """Assert that a plan is as a test expects it; what is not given is not asked.
+
+    Args:
+        steps: the kinds of its steps, in order; () for a plan with nothing to do.
+        max_bytes, max_messages: the most that any one rank may receive.
+        max_peak_bytes: the most that any one rank may hold at once.
+
+    Raises:
+        AssertionError: the plan is otherwise; the text says in what, and explains the plan.
+        PlanError: `steps` names a kind that there is not.
+
+    >>> from rote.compiler.compile import compile
+    >>> plan = compile("block[(0),()] -> block[(),(0)]", shape=(6, 4), grid=2)
+    >>> expect(plan, steps=("alltoall",), max_bytes=plan.lower_bound)
+    >>> expect(plan, steps=("allgather", "slice"), max_messages=1, max_bytes=40)
+    Traceback (most recent call last):
+    AssertionError: the plan is not as expected
+      steps: allgather, slice expected, but it has alltoall
+      bytes: at most 40 expected, but it has 48
+    <BLANKLINE>
+    block[(0),()] -> block[(),(0)]   (6, 4) float64 on grid 2
+      step  kind      over  layout         received  messages
+                            block[(0),()]
+      1     alltoall  0     block[(),(0)]      48 B         1
+    each rank receives at most 48 B in 1 message, lower bound 48 B (ratio 1.00)
+    peak 288 B on a rank, about 2.0 us
+    """
+    __tracebackhide__ = True  # pytest then shows the caller's line, not this file's
+    wrong = []
+    if steps is not None:
+        wanted, found = _kinds(steps), tuple(step.kind for step in plan.steps)
+        if wanted != found:
+            wrong.append(f"  steps: {_listed(wanted)} expected, but it has {_listed(found)}")
+    cost = plan.cost
+    limits = [
+        ("bytes", max_bytes, cost.bytes),
+        ("messages", max_messages, cost.messages),
+        ("peak bytes", max_peak_bytes, cost.peak_bytes),
+    ]
+    wrong += [
+        f"  {name}: at most {most} expected, but it has {has}"
+        for name, most, has in limits
+        if most is not None and has > most
+    ]
+    if wrong:
+        raise AssertionError("\n".join(["the plan is not as expected", *wrong, "", plan.explain()]))
+
+
+def _kinds(steps: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(steps, str):
+        raise PlanError(f"the kinds of a plan's steps must be a sequence, not {steps!r}\nwrite steps=({steps!r},)")
+    return tuple(as_kind(kind) for kind in steps)
+
+
+def _listed(kinds: tuple[str, ...]) -> str:
+    return ", ".join(kinds) or "none"

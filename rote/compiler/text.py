@@ -1,0 +1,141 @@
+"""A plan as text and back: one line for the transition, one for each step.
+
+    block[(0),()] -> block[(),(0)] of (6, 4) float64 on grid 2
+      1. alltoall over 0: block[(0),()] -> block[(),(0)]
+
+Layouts may be written in any way that the language allows; everything else stands as it is printed.
+"""
+
+from __future__ import annotations
+
+import re
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+
+from ..errors import NotationError, PlanError
+from ..layout.distribution import Distribution, distribute
+from ..layout.grid import Grid
+from ..layout.layout import Transition, parse
+from .step import Step, as_kind
+
+__all__ = ["read", "write"]
+
+Parts = tuple[Distribution, Distribution, np.dtype[Any], tuple[Step, ...]]
+
+_NOTHING = "  nothing to do: every rank holds its block already"
+_NUMBER = "(?:0|[1-9][0-9]{0,18})"
+_SHAPE = re.compile(rf"\((?:{_NUMBER},|{_NUMBER}(?:, {_NUMBER})+)?\)")
+_GRID = re.compile(rf"{_NUMBER}(?:x{_NUMBER})*|\(\)")
+_OVER = re.compile(rf"{_NUMBER}(?:,{_NUMBER})*")
+# Of types that are one on this machine, such as long and long long, the last here is the one that is read.
+_DTYPES = {str(np.dtype(code)): np.dtype(code) for code in "qQgG?bhilBHILfdFD"}
+
+
+def write(source: Distribution, target: Distribution, dtype: np.dtype[Any], steps: tuple[Step, ...]) -> str:
+    """The text of a plan; it says all but the machine."""
+    grid = "x".join(map(str, source.grid.shape)) or "()"  # a grid of order 0 is not one of a single coordinate
+    lines = [f"{source.layout} -> {target.layout} of {source.shape} {dtype} on grid {grid}"]
+    lines += [f"  {number}. {step}" for number, step in enumerate(steps, 1)]
+    return "\n".join(lines if steps else [*lines, _NOTHING])
+
+
+def read(text: str) -> Parts:
+    """Source, target, dtype and steps of the plan that a text says; the other half of `write`.
+
+    Raises:
+        PlanError: the text is not one that `write` writes, or its steps do not lead from the source to the target.
+        NotationError: a layout in it is not in the language.
+        LayoutError: a layout in it does not fit the shape or the grid.
+    """
+    first, *rest = text.removesuffix("\n").split("\n")
+    source, target, dtype = _head(first)
+    if rest == [_NOTHING]:
+        return source, target, dtype, ()
+    if not rest:
+        cure = f"write the steps, or {_NOTHING!r}"
+        raise _damage(first, len(first), "a plan must say its steps below its first line", cure)
+    steps: list[Step] = []
+    at = source
+    for number, line in enumerate(rest, 1):
+        step = _step(number, line, source)
+        if _lies(step.before) != _lies(at):
+            raise PlanError(
+                f"step {number} starts from {step.before.layout}, but the tensor lies as {at.layout} by then\n"
+                f"write the step from {at.layout}, or the step that is missing before it"
+            )
+        steps.append(step)
+        at = step.after
+    if _lies(at) != _lies(target):
+        raise PlanError(
+            f"the steps end in {at.layout}, but the plan is to {target.layout}\nwrite the steps that are missing"
+        )
+    return source, target, dtype, tuple(steps)
+
+
+def _head(line: str) -> tuple[Distribution, Distribution, np.dtype[Any]]:
+    """The first line, read from its end: names of a view may be any words, what stands behind the layouts may not."""
+    rest, found, grid = line.rpartition(" on grid ")
+    if not found:
+        raise _damage(line, len(line), "the first line of a plan must name a grid", "write 'on grid 2x2' at its end")
+    if not _GRID.fullmatch(grid):
+        raise _damage(line, len(line) - len(grid), f"{grid!r} is no grid", "write 2x2, 4, or () for order 0")
+    rest, _, dtype = rest.rpartition(" ")
+    if dtype not in _DTYPES:
+        cure = _nearest(dtype, tuple(_DTYPES), "write float64, complex128, …")
+        raise _damage(line, len(rest) + 1, f"{dtype!r} is no dtype that Rote moves on this machine", cure)
+    transition, found, shape = rest.rpartition(" of ")
+    if not found or not _SHAPE.fullmatch(shape):
+        at = len(rest) - len(shape) if found else len(rest)
+        raise _damage(line, at, "the first line of a plan must name a shape", "write 'of (6, 4)', 'of (5,)' or 'of ()'")
+    extents = tuple(map(int, re.findall(_NUMBER, shape)))
+    on = Grid(tuple(map(int, re.findall(_NUMBER, grid))))
+    source, target = _sides(transition, extents, on)
+    return source, target, _DTYPES[dtype]
+
+
+def _step(number: int, line: str, source: Distribution) -> Step:
+    prefix = f"  {number}. "
+    if not line.startswith(prefix):
+        raise _damage(line, 0, f"line {number + 1} of a plan must begin with {prefix!r}", f"number it as {number}")
+    head, found, transition = line.removeprefix(prefix).partition(": ")
+    if not found:
+        raise _damage(line, len(line), "a step must say from where to where", f"write ': {source.layout} -> …'")
+    kind, over, modes = head.partition(" over ")
+    place = len(prefix)
+    try:
+        as_kind(kind)
+    except PlanError as error:
+        rule, cure = str(error).split("\n")
+        raise _damage(line, place, rule, cure) from None
+    place += len(kind) + len(over)
+    if over and not _OVER.fullmatch(modes):
+        raise _damage(line, place, f"{modes!r} are no grid modes", "write 'over 0' or 'over 0,1'")
+    grid_modes = tuple(map(int, modes.split(","))) if over else ()
+    grid = source.grid
+    if any(g >= grid.order for g in grid_modes):
+        raise _damage(line, place, f"grid {grid} has order {grid.order}", "name grid modes below that")
+    return Step(kind, *_sides(transition, source.shape, grid), grid_modes)
+
+
+def _lies(dist: Distribution) -> tuple[object, ...]:
+    """Where the elements are: equal for layouts that say the same on this grid."""
+    return dist.splits, dist.digits, [dist.role(g) for g in range(dist.grid.order)], dist.partial and dist.layout.op
+
+
+def _sides(text: str, shape: tuple[int, ...], grid: Grid) -> tuple[Distribution, Distribution]:
+    found: object = parse(text)
+    if not isinstance(found, Transition):
+        raise _damage(text, len(text), "a plan and its steps go from one layout to another", "write 'A -> B'")
+    return distribute(found.source, shape, grid), distribute(found.target, shape, grid)
+
+
+def _damage(line: str, position: int, rule: str, cure: str) -> PlanError:
+    """A line that is not as `write` writes it, shown with a caret as mistakes in layouts are."""
+    return PlanError(str(NotationError("plan-text", line, position, rule, cure)))
+
+
+def _nearest(found: str, words: tuple[str, ...], otherwise: str) -> str:
+    near = get_close_matches(found, words, n=1)
+    return f"did you mean {near[0]}?" if near else otherwise
