@@ -42,9 +42,7 @@ def mpirun() -> Mpirun:
     if os.environ.get("ROTE_TESTS_NO_MPI") == "1":
         pytest.skip("expected: ROTE_TESTS_NO_MPI=1")
     if launch.find_mpiexec() is None or find_spec("mpi4py") is None:
-        pytest.fail(
-            'these tests need MPI: pip install "rote[mpi]", or set ROTE_TESTS_NO_MPI=1 to do without', pytrace=False
-        )
+        pytest.fail("these tests need MPI: pip install mpich, or set ROTE_TESTS_NO_MPI=1 to do without", pytrace=False)
     return launch.mpirun
 
 

