@@ -1,13 +1,13 @@
-"""How a kernel runs over a block: in one call while the block fits a core's cache, else axis by axis, tile by tile.
+"""How a kernel runs over a block: in one call where FFTW's estimated plans are good, else axis by axis, tile by tile.
 
-FFTW's estimated plans are good where the points of a transform lie close together, and several times too slow where
-they lie a power of two of bytes apart. So a large block is transformed one axis at a time. The axis whose points are
-neighbours takes one call; along any other a tile of columns is copied to scratch with padded strides, transformed in
-cache, and copied out. That is as fast as the plans that FFTW finds in seconds of timing.
+They are several times too slow where the points of a transform lie a multiple of a large power of two of bytes apart,
+for all of these share a few sets of the cache. Along such an axis a tile of columns is copied to scratch with padded
+strides, transformed in cache, and copied out. That is as fast as the plans that FFTW finds in seconds of timing.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 from typing import Any, Protocol
 
@@ -22,6 +22,7 @@ Array = npt.NDArray[Any]
 Scratch = tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]
 
 _CACHED = 1 << 18  # bytes that stay in a core's second-level cache: of a tile, and of a block that needs none
+_ALIASED = 1 << 11  # bytes: points so far apart, or a multiple of it, share one or two sets of the first-level cache
 _PADDING = 64  # bytes between the rows of a tile, so that their distance is no power of two
 
 
@@ -51,20 +52,36 @@ class _Pass(Protocol):
 
 
 def _passes(kernel: Kernel, scratch: Scratch) -> list[_Pass]:
-    """The passes of a kernel: a real transform's real axis, the last, goes first forward and last backward."""
-    largest = max(prod(kernel.shape) * kernel.dtype.itemsize, prod(kernel.out_shape) * kernel.out_dtype.itemsize)
-    if largest <= _CACHED:
-        return [_Together(kernel, scratch)]
-    real = kernel.axes[-1] if kernel.kind in ("rfft", "irfft") else None
-    others = [axis for axis in kernel.axes if axis != real]
-    forward = kernel.kind in ("fft", "rfft")
-    between = kernel.out_shape if kernel.kind == "rfft" else kernel.shape
+    """The passes of a kernel: a real transform's real axis, the last, is in the first forward and the last backward."""
+    if kernel.kind == "irfft":
+        return _passes_of(kernel, kernel.shape, scratch)[::-1]
+    return _passes_of(kernel, kernel.out_shape, scratch)
+
+
+def _passes_of(kernel: Kernel, spectrum: tuple[int, ...], scratch: Scratch) -> list[_Pass]:
+    """All good axes in one pass, then a pass for every bad one; `spectrum` is the shape of the complex side."""
     dtype = complex_dtype(kernel.dtype)
-    found = [Kernel("fft" if forward else "ifft", (axis,), between, between, dtype) for axis in others]
-    if real is not None:
-        one = Kernel(kernel.kind, (real,), kernel.shape, kernel.out_shape, kernel.dtype)
-        found = [one, *found] if forward else [*found, one]
-    return [_Columns(one) if prod(one.shape[one.axes[0] + 1 :]) > 1 else _Together(one, scratch) for one in found]
+    bad = [axis for axis in kernel.axes if _is_bad(spectrum, axis, dtype.itemsize)]
+    good = tuple(axis for axis in kernel.axes if axis not in bad)
+    kind = {"rfft": "fft", "irfft": "ifft"}.get(kernel.kind, kernel.kind)
+    found: list[_Pass] = []
+    if kernel.kind != kind:
+        real = kernel.axes[-1]
+        if real in bad:
+            found.append(_Columns(replace(kernel, axes=(real,))))
+            bad.remove(real)
+        else:
+            found.append(_Together(replace(kernel, axes=good), scratch))
+            good = ()
+    if good:
+        found.append(_Together(Kernel(kind, good, spectrum, spectrum, dtype), scratch))
+    return found + [_Columns(Kernel(kind, (axis,), spectrum, spectrum, dtype)) for axis in bad]
+
+
+def _is_bad(shape: tuple[int, ...], axis: int, itemsize: int) -> bool:
+    """Whether the points along an axis share a few sets of the cache, in a block that does not fit it anyway."""
+    apart = prod(shape[axis + 1 :]) * itemsize
+    return apart % _ALIASED == 0 and prod(shape) * itemsize > _CACHED
 
 
 class _Together:

@@ -29,11 +29,12 @@ def transformed(kind: str, block: np.ndarray, axes: tuple[int, ...], length: int
     return target
 
 
-@pytest.mark.parametrize("cached", [1, 700, 1 << 18])
+@pytest.mark.parametrize(("cached", "aliased"), [(1, 1), (700, 1), (1, 32), (700, 48), (1, 1 << 11)])
 @pytest.mark.parametrize("char", "FDG")
-def test_passes_are_numpy_fft(cached: int, char: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_passes_are_numpy_fft(cached: int, aliased: int, char: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Law: whatever the size of a tile, every kind along every set of axes equals numpy.fft, in place or not."""
     monkeypatch.setattr(passes, "_CACHED", cached)
+    monkeypatch.setattr(passes, "_ALIASED", aliased)
     random = np.random.default_rng(0)
     tolerance = 40 * float(np.finfo(real_dtype(char)).eps)
     for shape in SHAPES:
