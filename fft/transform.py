@@ -102,8 +102,10 @@ class FFT:
 
     @property
     def workspace_bytes(self) -> int:
-        """Bytes of scratch and message buffers of both directions on this rank, beyond input and output."""
-        return sum(s.nbytes for s in self._forward.scratch) + self._forward.buffer_bytes + self._backward.buffer_bytes
+        """Bytes of scratch and message buffers on this rank, beyond input and output; both directions share them."""
+        buffers = [program.buffer_bytes for program in (*self._forward.programs, *self._backward.programs)]
+        messages: int = sum(max(sizes) for sizes in zip(*buffers, strict=True))
+        return sum(s.nbytes for s in self._forward.scratch) + messages
 
     def forward(self, x: DistTensor, out: DistTensor | None = None) -> DistTensor:
         """The spectrum of x, in `output_layout`; x keeps its values.
@@ -181,9 +183,9 @@ class BoundWalk:
         self._last = max(fresh, default=0)  # from here on the block lies in `out`
 
     @property
-    def buffer_bytes(self) -> int:
-        """Bytes of the programs' message buffers."""
-        return sum(op.run.buffer_bytes for op in self._operations if isinstance(op.run, Program))
+    def programs(self) -> list[Program]:
+        """The bound moves, in order."""
+        return [op.run for op in self._operations if isinstance(op.run, Program)]
 
     def __call__(self, block: Array, out: Array, factor: np.floating[Any]) -> None:
         """Walk a block from the walk's source to its target, into `out`, times a factor; the input is preserved."""

@@ -24,6 +24,7 @@ from .shelf import keep, lend
 __all__ = ["Program", "bind", "check_grid"]
 
 Array = npt.NDArray[Any]
+_WHOLE = ("allreduce", "reduce", "broadcast")  # the collectives that leave blocks as they are
 _KEPT = 64  # programs that one communicator keeps; those through a view hold as many indices as a block elements
 
 
@@ -62,9 +63,11 @@ class Program:
         self._shapes += [step.after.local_shape(comm.rank) for step in plan.steps]
 
     @property
-    def buffer_bytes(self) -> int:
-        """Bytes of message buffers that this rank's steps need."""
-        return sum(bound.buffer_size for bound in self._steps) * self._plan.dtype.itemsize
+    def buffer_bytes(self) -> tuple[int, int]:
+        """Bytes of the send and of the receive buffer that this rank's steps need, one step after the other."""
+        sizes = [bound.buffer_sizes for bound in self._steps] or [(0, 0)]
+        item = self._plan.dtype.itemsize
+        return max(send for send, _ in sizes) * item, max(receive for _, receive in sizes) * item
 
     def __call__(self, block: Array, out: Array | None = None) -> Array:
         """The block after the plan; written into `out` if that is given.
@@ -114,15 +117,17 @@ class _Bound:
         self._incoming = _Buffer(step, grid, incoming, self._comm.size, comm.rank if kept else None)
 
     @property
-    def buffer_size(self) -> int:
-        """Elements of its send and receive buffers."""
-        return 0 if self.step.kind in LOCAL else self._outgoing.size + self._incoming.size
+    def buffer_sizes(self) -> tuple[int, int]:
+        """Elements of its send and of its receive buffer."""
+        if self.step.kind in (*LOCAL, *_WHOLE):
+            return 0, 0
+        return self._outgoing.size, self._incoming.size
 
     def run(self, block: Array, out: Array) -> None:
         """Take this rank's block through the step, into `out`."""
         if self.step.after.partial:
             out[...] = identity(self.step.after.layout.op, self._dtype)
-        if self.step.kind in ("allreduce", "reduce", "broadcast"):
+        if self.step.kind in _WHOLE:
             self._run_whole(block, out)
             return
         arrived = lend(self._home, "receive", self._incoming.size, self._dtype)
@@ -147,7 +152,7 @@ class _Bound:
             self._comm.alltoallv(packed, outgoing.counts, arrived, incoming.counts)
 
     def _run_whole(self, block: Array, out: Array) -> None:
-        """The collectives that leave blocks as they are: the whole block is the message."""
+        """The whole block is the message."""
         kind, op = self.step.kind, self.step.before.layout.op
         receives = kind == "allreduce" or kind == "broadcast" or self._comm.rank == self._root
         sends = kind != "broadcast" or self._comm.rank == self._root

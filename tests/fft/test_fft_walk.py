@@ -211,11 +211,11 @@ def check_legal(found, axes, kind):
 
 
 def test_workspace_is_counted() -> None:
-    """Two scratch blocks, and per direction what is sent and what is received: half a block each, on two ranks."""
+    """Two scratch blocks, what is sent and what is received (half a block each, on two ranks), for both directions."""
 
     def workspace(comm: rote.runtime.Comm) -> int:
         return rote.fft.FFT((8, 8), "block[(0),()]", comm=comm).workspace_bytes
 
     block = 8 * 8 * 16
     assert rote.run(workspace, ranks=1) == [2 * block]
-    assert rote.run(workspace, ranks=2) == [2 * block // 2 + 2 * 2 * block // 4] * 2
+    assert rote.run(workspace, ranks=2) == [2 * block // 2 + 2 * block // 4] * 2
