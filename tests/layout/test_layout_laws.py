@@ -60,19 +60,12 @@ def check_owners(dist):
         assert len(owners) == replicas
 
 
-def shapes_for(order, grid):
-    """Every shape with extents <= 5; for order 2 on a grid of order 2 every extent in each mode: modes do not meet."""
-    if order == len(grid) == 2:
-        return [(n, (2 * n + 1) % 7) for n in range(6)]
-    return list(product(range(6), repeat=order))
-
-
 @pytest.mark.parametrize("grid", [(), (1,), (2,), (3,), (1, 2), (2, 2), (2, 3)], ids=str)
 def test_every_small_layout(grid):
     """All layouts of order <= 2 on all grids <= 2x3, all kinds, extents <= 5: text, holdings, owners."""
     seen, checked = set(), 0
     for order in (0, 1, 2):
-        for shape in shapes_for(order, grid):
+        for shape in product(range(6), repeat=order):
             for layout in all_layouts(shape, grid):
                 dist = layout.on(shape, grid)
                 assert dist.shape == dist.view_shape == shape
@@ -83,7 +76,7 @@ def test_every_small_layout(grid):
                 seen.add(layout)
                 checked += 1
     assert len({str(layout) for layout in seen}) == len(seen)
-    assert checked > {0: 3, 1: 60, 2: 1000}[len(grid)]
+    assert checked > {0: 40, 1: 600, 2: 15000}[len(grid)]
 
 
 @settings(max_examples=150)
