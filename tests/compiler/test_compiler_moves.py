@@ -81,6 +81,21 @@ CASES = [
 ]
 
 
+@pytest.mark.parametrize("grid", [(), (1,), (2,), (3,)], ids=str)
+def test_every_pair_on_a_line(grid):
+    """Every pair of layouts of order <= 2 on grids of order <= 1, all kinds, extents <= 5, does as defined."""
+    checked = 0
+    for order in (0, 1, 2):
+        for shape in product(range(6), repeat=order):
+            dists = [layout.on(shape, grid) for layout in all_layouts(shape, grid)]
+            for source, target in product(dists, repeat=2):
+                array, blocks = definition.numbered(source.layout, shape, grid)
+                found = rote.simulate.run(rote.compile(source, target, dtype="i8"), blocks)
+                assert definition.wrong(target.layout, grid, found, array) == "", (source, target)
+                checked += 1
+    assert checked == {(): 43, (1,): 9443, (2,): 14905, (3,): 15915}[grid]
+
+
 @pytest.mark.parametrize("shape, grid, kinds", CASES, ids=lambda x: getattr(x, "__name__", str(x)))
 def test_every_small_pair(shape, grid, kinds):
     """Every pair of small layouts, rooted and partial ones included."""
