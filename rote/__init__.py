@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from . import runtime as runtime
     from . import simulate as simulate
     from .compiler.compile import compile as compile
+    from .compiler.compile import tradeoff as tradeoff
     from .compiler.expect import expect as expect
     from .compiler.machine import Machine as Machine
     from .compiler.plan import Plan as Plan
@@ -69,6 +70,7 @@ _HOME = {
     "Grid": "layout.grid",
     "Distribution": "layout.distribution",
     "compile": "compiler.compile",
+    "tradeoff": "compiler.compile",
     "expect": "compiler.expect",
     "Plan": "compiler.plan",
     "Machine": "compiler.machine",

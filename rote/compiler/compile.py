@@ -1,12 +1,8 @@
-"""compile: the plan from any distribution to any other of the same tensor on the same grid.
-
-Every transition is one movement of digits; its kind is the name of the collective that does it. What each grid mode did
-before and does after decides the name (`RULES`); a mixture is a general exchange, so that compiling is total.
-"""
+"""compile: a cheapest plan from any distribution to any other of the same tensor on the same grid, proved."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
@@ -14,33 +10,18 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import PlanError
-from ..layout.distribution import Distribution, Role, Split, distribute
+from ..layout.distribution import Distribution, distribute
 from ..layout.grid import Grid
 from ..layout.layout import Transition, parse
 from .machine import Machine
-from .movement import components
 from .plan import Plan
-from .step import LOCAL, Step, as_dtype
+from .search import Search, Walk
+from .step import as_dtype
 
-__all__ = ["RULES", "compile"]
+__all__ = ["compile", "tradeoff"]
 
-RULES: dict[tuple[str, str], str] = {
-    ("split", "replicated"): "allgather",
-    ("split", "split"): "alltoall",
-    ("split", "partial"): "zero_fill",
-    ("split", "rooted"): "gather",
-    ("replicated", "split"): "slice",
-    ("replicated", "partial"): "zero_fill",
-    ("replicated", "rooted"): "slice",
-    ("partial", "replicated"): "allreduce",
-    ("partial", "split"): "reduce_scatter",
-    ("partial", "rooted"): "reduce",
-    ("rooted", "replicated"): "broadcast",
-    ("rooted", "split"): "scatter",
-    ("rooted", "partial"): "zero_fill",
-    ("rooted", "rooted"): "permute",
-}
-"""What the step is called when every changed grid mode goes from the one role to the other."""
+Shape = Iterable[int] | int | None
+Ranks = Grid | Iterable[int] | int | None
 
 
 def compile(
@@ -48,45 +29,99 @@ def compile(
     target: Distribution | None = None,
     dtype: npt.DTypeLike = "f8",
     *,
-    shape: Iterable[int] | int | None = None,
-    grid: Grid | Iterable[int] | int | None = None,
+    shape: Shape = None,
+    grid: Ranks = None,
     machine: Machine | None = None,
     max_bytes: int | None = None,
 ) -> Plan:
-    """The plan from one distribution to another.
+    """A cheapest plan from one distribution to another, verified.
 
     Args:
         source, target: two distributions; or `source` alone, a transition `"A -> B"`, with `shape` and `grid`.
         dtype: of the elements; a plan counts bytes.
-        machine: whose times `plan.cost.seconds` uses.
-        max_bytes: refuse a plan whose peak (input, output and buffers of the fullest rank) is above.
+        machine: by whose times "cheapest" is meant.
+        max_bytes: the most that any rank may hold at once: input, output and buffers (`plan.cost.peak_bytes`).
 
     Raises:
-        PlanError: the distributions are of different tensors or grids, or the peak is above `max_bytes`.
+        PlanError: the distributions are of different tensors or grids; or every plan needs more than `max_bytes`, and
+            the text says how much the least does.
 
     >>> compile("[(0),(1)] -> [(),(0,1)]", shape=(4, 6), grid=(2, 2)).steps[0].kind
     'alltoall'
     >>> [compile(f"[(0),()] -> {b}", shape=(4, 6), grid=2).steps[0].kind for b in ("[(),()]", "[(),()]|(0)")]
     ['allgather', 'gather']
     """
+    ends = _ends(source, target, shape, grid)
+    return _compile(*ends, as_dtype(dtype), machine or Machine(), max_bytes)
+
+
+def tradeoff(
+    source: Distribution | Transition | str,
+    target: Distribution | None = None,
+    dtype: npt.DTypeLike = "f8",
+    *,
+    shape: Shape = None,
+    grid: Ranks = None,
+    machine: Machine | None = None,
+) -> tuple[Plan, ...]:
+    """All plans that no other beats in both seconds and peak memory, the fastest first.
+
+    Arguments and errors are those of `compile`.
+
+    >>> plans = tradeoff("[(0)]+(1) -> [()]", shape=4096, grid=(2, 2))
+    >>> [[step.kind for step in plan.steps] for plan in plans]
+    [['allreduce', 'allgather'], ['reduce_scatter', 'allgather']]
+    """
+    source, target = _ends(source, target, shape, grid)
+    kind, machine = as_dtype(dtype), machine or Machine()
+    _check(source, target, kind)
+    search = Search(source, target, kind.itemsize, machine)
+    return tuple(_proved(search, walk, kind) for walk in search.front() or [search.direct()])
+
+
+def _ends(
+    source: Distribution | Transition | str, target: Distribution | None, shape: Shape, grid: Ranks
+) -> tuple[Distribution, Distribution]:
     if isinstance(source, Distribution):
         if target is None or shape is not None or grid is not None:
             raise PlanError("give two distributions, or one transition 'A -> B' with shape= and grid=")
-    else:
-        if target is not None or shape is None or grid is None:
-            raise PlanError("a transition is compiled for a shape and a grid: compile('A -> B', shape=…, grid=…)")
-        transition: object = parse(source) if isinstance(source, str) else source
-        if not isinstance(transition, Transition):
-            raise PlanError(f"{source!r} is no transition; write 'A -> B'")
-        source, target = distribute(transition.source, shape, grid), distribute(transition.target, shape, grid)
-    plan = _compile(source, target, as_dtype(dtype), machine or Machine())
-    if max_bytes is not None and plan.cost.peak_bytes > max_bytes:
-        raise PlanError(f"the plan needs {plan.cost.peak_bytes} bytes on some rank, more than max_bytes={max_bytes}")
-    return plan
+        return source, target
+    if target is not None or shape is None or grid is None:
+        raise PlanError("a transition is compiled for a shape and a grid: compile('A -> B', shape=…, grid=…)")
+    transition: object = parse(source) if isinstance(source, str) else source
+    if not isinstance(transition, Transition):
+        raise PlanError(f"{source!r} is no transition; write 'A -> B'")
+    return distribute(transition.source, shape, grid), distribute(transition.target, shape, grid)
 
 
 @lru_cache(maxsize=4096)
-def _compile(source: Distribution, target: Distribution, dtype: np.dtype[Any], machine: Machine) -> Plan:
+def _compile(
+    source: Distribution, target: Distribution, dtype: np.dtype[Any], machine: Machine, max_bytes: int | None
+) -> Plan:
+    _check(source, target, dtype)
+    search = Search(source, target, dtype.itemsize, machine)
+    plan = _proved(search, search.cheapest(), dtype)
+    if max_bytes is None or plan.cost.peak_bytes <= max_bytes:
+        return plan
+    walk = search.within(max_bytes // dtype.itemsize) if plan.steps else None
+    if walk is None:
+        least = search.least_peak() * dtype.itemsize if plan.steps else plan.cost.peak_bytes
+        known = "" if search.exact else " of those that were looked at"
+        raise PlanError(
+            f"no plan keeps within max_bytes={max_bytes}: the fastest needs {plan.cost.peak_bytes} bytes on some rank, "
+            f"the least that any needs{known} is {least}\nwrite max_bytes={least} or more, or take more ranks"
+        )
+    return _proved(search, walk, dtype)
+
+
+def _proved(search: Search, walk: Walk, dtype: np.dtype[Any]) -> Plan:
+    found = "optimal" if search.exact else "best found"
+    plan = Plan(search.source, search.target, dtype, walk.steps, search.machine, found)
+    plan.verify()
+    return plan
+
+
+def _check(source: Distribution, target: Distribution, dtype: np.dtype[Any]) -> None:
     if source.shape != target.shape:
         raise PlanError(f"a tensor keeps its shape: the source has {source.shape}, the target {target.shape}")
     if source.grid != target.grid:
@@ -94,56 +129,3 @@ def _compile(source: Distribution, target: Distribution, dtype: np.dtype[Any], m
     for dist in (source, target):
         if dist.partial and dist.layout.op in ("max", "min") and dtype.kind == "c":
             raise PlanError(f"complex numbers have no {dist.layout.op}: {dist.layout} of {dtype}")
-    changed = tuple(g for g in range(source.grid.order) if _function(source, g) != _function(target, g))
-    arranged = source.digits != target.digits
-    if not changed and not arranged:
-        return Plan(source, target, dtype, (), machine)
-    return Plan(source, target, dtype, (Step(_kind(source, target, changed), source, target, changed),), machine)
-
-
-def _kind(source: Distribution, target: Distribution, changed: tuple[int, ...]) -> str:
-    """The name of the step in which these grid modes change what they do."""
-    names = {_rule(source, target, g) for g in changed}
-    if len(names) != 1:
-        return "relayout" if names <= set(LOCAL) else "exchange"
-    (name,) = names
-    if name == "alltoall":
-        if any(len(c.before) > 1 or len(c.after) > 1 for c in components(source, target)):
-            return "exchange"
-        return "permute" if _same_tiles(source, target) else "alltoall"
-    if name in ("allreduce", "reduce", "broadcast") and source.digits != target.digits:
-        return "exchange"  # these move whole blocks as they are, and the blocks are arranged anew
-    return name
-
-
-def _rule(source: Distribution, target: Distribution, g: int) -> str:
-    before, after = source.role(g), target.role(g)
-    return RULES.get((before.name, after.name), "exchange")
-
-
-def _same_tiles(source: Distribution, target: Distribution) -> bool:
-    """Whether every target tile is a source tile: the modes are split alike, only by other grid modes.
-
-    Compared by the splits themselves, never by sizes: nested blocks of the same size need not be the same tiles.
-    """
-
-    def tiles(dist: Distribution) -> dict[object, object]:
-        return {name: tuple((s.kind, s.parts) for s in mode) for name, mode in _modes(dist)}
-
-    return tiles(source) == tiles(target)
-
-
-def _function(dist: Distribution, g: int) -> tuple[object, ...]:
-    """The coordinate function of a grid mode: equal values mean that the same elements have the same coordinate."""
-    role: Role = dist.role(g)
-    for name, mode in _modes(dist):
-        for depth, split in enumerate(mode):
-            if split.grid_mode == g:
-                return (role, name, mode[: depth + 1])
-    return (role, dist.layout.op if role.name == "partial" else "")
-
-
-def _modes(dist: Distribution) -> Iterator[tuple[object, tuple[Split, ...]]]:
-    """Per view mode, what names it and its splits: the digits that it reads, numbered, for tiles of 1 read the same."""
-    for m, (digits, mode) in enumerate(zip(dist.digits, dist.splits, strict=True)):
-        yield (digits, dist.digits[:m].count(digits)), mode

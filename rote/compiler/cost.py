@@ -1,7 +1,8 @@
-"""What a plan costs: bytes, messages and peak memory, counted exactly from the index sets, for all ranks at once.
+"""What a plan costs: bytes, messages and peak memory, counted exactly, and the model's seconds.
 
-Counts factor over components and over free grid modes, so a table per component is enough; NumPy broadcasting over the
-grid puts them together.
+Elements and messages are counted as the caller of a collective sees them, whatever happens inside: an allreduce hands
+every rank its result once, and it has heard from all others. The seconds are those of the cheaper algorithm where
+algorithms of a collective trade (Popovici et al. 2019, eq. 18 to 21, with one port): fewer rounds, or fewer bytes.
 """
 
 from __future__ import annotations
@@ -9,18 +10,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
 
-from ..layout.distribution import Distribution, mode_set
-from .machine import Machine
-from .movement import Component, components, groups, meets
-from .step import Step
+from ..layout.distribution import Distribution
+from .machine import Machine, Times
+from .step import LOCAL, Step
+from .traffic import block_sizes, traffic
 
-__all__ = ["Cost", "Traffic", "lower_bound", "steps_cost", "traffic"]
+__all__ = ["Cost", "Flow", "Pace", "at_least", "flow", "lower_bound", "pace", "peak", "steps_cost"]
 
 Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,92 +43,172 @@ class Cost:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Traffic:
-    """Per rank (arrays of the grid's shape): elements and messages to or from others, and all elements, its own too."""
+class Flow:
+    """What a step moves: elements and messages that each rank receives, and the sizes of its two buffers.
+
+    The arrays broadcast over the grid.
+    """
 
     elements: Ints
     messages: Ints
-    total: Ints
+    send_buffer: Ints
+    receive_buffer: Ints
 
 
-def block_sizes(dist: Distribution) -> Ints:
-    """Per rank, the number of elements of its block."""
-    sizes = np.ones(dist.grid.shape, np.int64)
-    for mode, extent in zip(dist.splits, dist.view_shape, strict=True):
-        grid_modes = [s.grid_mode for s in mode]
-        table = np.empty([s.parts for s in mode], np.int64)
-        for coordinates in np.ndindex(*table.shape):
-            table[coordinates] = len(mode_set(mode, extent, coordinates))
-        sizes = sizes * _over_grid(table, grid_modes, dist.grid.order)
-    for g, at in dist.layout.rooted:
-        sizes = sizes * _over_grid((np.arange(dist.grid.shape[g]) == at).astype(np.int64), [g], dist.grid.order)
-    return sizes
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How long a step takes: the model's seconds, the rounds of messages among them, and the algorithm that is."""
+
+    seconds: float
+    rounds: int
+    algorithm: str
 
 
-@lru_cache(maxsize=1024)
-def traffic(source: Distribution, target: Distribution, sending: bool = False) -> Traffic:
-    """What each rank receives (or sends) in one movement."""
-    mine, other = (source, target) if sending else (target, source)
-    grid = source.grid
-    roles = [(source.role(g), target.role(g)) for g in range(grid.order)]
-    op_changes = source.layout.op != target.layout.op
-
-    def meet(g: int, me: int, peer: int) -> bool:
-        a, b = (me, peer) if sending else (peer, me)
-        return meets(*roles[g], op_changes, a, b)
-
-    tables = [_component_table(source, target, part, meet, sending) for part in components(source, target)]
-    split = {s.grid_mode for mode in other.splits for s in mode}
-    for g in range(grid.order):
-        if g not in split:
-            p = grid.shape[g]
-            peers = np.array([sum(meet(g, me, peer) for peer in range(p)) for me in range(p)], np.int64)
-            itself = np.array([meet(g, me, me) for me in range(p)], np.int64)
-            over, kept = _over_grid(peers, [g], grid.order), _over_grid(itself, [g], grid.order)
-            tables.append((over, over, kept))
-    holds = np.ones(grid.shape, np.int64)
-    for g, at in mine.layout.rooted:
-        holds = holds * _over_grid((np.arange(grid.shape[g]) == at).astype(np.int64), [g], grid.order)
-    total, messages, kept = holds, holds, holds
-    for all_elements, all_messages, own in tables:
-        total, messages, kept = total * all_elements, messages * all_messages, kept * own
-    return Traffic(total - kept, messages - (kept > 0), total)
+@lru_cache(maxsize=16384)
+def flow(step: Step) -> Flow:
+    """What every rank receives in a step, and the buffers that it needs."""
+    source, target = step.before, step.after
+    zero = np.zeros((1,) * source.grid.order, np.int64)
+    if step.kind in LOCAL:
+        return Flow(zero, zero, zero, zero)
+    others = prod(source.grid.shape[g] for g in step.grid_modes) - 1
+    before, after = block_sizes(source), block_sizes(target)
+    if step.kind == "allreduce":
+        return Flow(after, others * (after > 0), zero, zero)
+    if step.kind == "reduce":
+        return Flow(after, others * (after > 0), before * (after == 0), zero)
+    if step.kind == "broadcast":
+        needed = after * (before == 0)
+        return Flow(needed, (needed > 0).astype(np.int64), zero, zero)
+    elements, messages = _from_others(source, target)
+    if step.kind == "reduce_scatter":
+        return Flow(after * (messages > 0), messages, before, after)
+    if step.kind == "allgather":
+        return Flow(elements, messages, before, after)
+    return Flow(elements, messages, _from_others(source, target, sending=True)[0], elements)
 
 
-def _component_table(
-    source: Distribution, target: Distribution, part: Component, meet: Callable[[int, int, int], bool], sending: bool
-) -> tuple[Ints, Ints, Ints]:
-    """Per coordinates of the component's grid modes: elements and groups of all peers, and elements a rank keeps."""
-    mine, other = (source, target) if sending else (target, source)
-    grid = source.grid
-    grid_modes = sorted(
-        {s.grid_mode for m in part.before for s in source.splits[m]}
-        | {s.grid_mode for m in part.after for s in target.splits[m]}
-    )
-    elements, peers, own = (np.zeros([grid.shape[g] for g in grid_modes], np.int64) for _ in range(3))
-    for at in np.ndindex(*elements.shape):
-        me = [0] * grid.order
-        for g, c in zip(grid_modes, at, strict=True):
-            me[g] = c
-        for group in groups(mine, other, part, tuple(me), sending):
-            if all(meet(g, me[g], c) for g, c in group.coordinates):
-                elements[at] += len(group)
-                peers[at] += 1
-                own[at] += len(group) * all(me[g] == c for g, c in group.coordinates)
-    over = [_over_grid(table, grid_modes, grid.order) for table in (elements, peers, own)]
-    return over[0], over[1], over[2]
+def _from_others(
+    source: Distribution, target: Distribution, sending: bool = False, equal: tuple[int, ...] = ()
+) -> tuple[Ints, Ints]:
+    """Elements and messages from other ranks that have the same coordinates along the grid modes `equal`."""
+    found = traffic(source, target, sending, equal)
+    own = traffic(source, target, sending, tuple(range(source.grid.order)))
+    return found.elements - own.elements, found.messages - own.messages
+
+
+def peak(step: Step, source: Distribution, target: Distribution, first: bool, last: bool) -> int:
+    """The most elements that a rank holds during a step of a plan, which holds its input and its output throughout."""
+    moved = flow(step)
+    held = block_sizes(source) + block_sizes(target) + moved.send_buffer + moved.receive_buffer
+    if not first:
+        held = held + block_sizes(step.before)
+    if not last:
+        held = held + block_sizes(step.after)
+    return int(held.max())
 
 
 def lower_bound(source: Distribution, target: Distribution) -> int:
-    """Elements that some rank must receive, whatever the plan.
+    """Elements that some rank must receive, whatever the plan: max over ranks of |need minus have|.
 
-    A rank must be sent what it needs and lacks; of a reduction it must be sent at least one value per element.
+    Of a reduction a rank must be sent at least one value per element.
     """
-    received = traffic(source, target).elements
-    return int(np.minimum(received, block_sizes(target)).max(initial=0))
+    return int(_needed(source, target).max(initial=0))
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=16384)
+def _needed(source: Distribution, target: Distribution) -> Ints:
+    """What each rank must be sent. Contributions to a partial tensor may enter anywhere: then that is no rank's need."""
+    most = block_sizes(target) * (not target.partial)
+    return np.minimum(_from_others(source, target)[0], most)
+
+
+def at_least(source: Distribution, target: Distribution, item: int, machine: Machine) -> float:
+    """Seconds that every plan takes: one step, and for the slowest rank a message, what it lacks, and its new block.
+
+    Never above the cost of a plan, and consistent: at_least(a, c) <= pace(a -> b) + at_least(b, c).
+    """
+    if source.meaning == target.meaning:
+        return 0.0
+    times = machine.along(source.grid.order)
+    needed = _needed(source, target)
+    seconds = min(times.latency) * (needed > 0) + item * (
+        min(times.byte_time) * needed + min(times.copy_time) * block_sizes(target)
+    )
+    return machine.step_time + float(seconds.max())
+
+
+@lru_cache(maxsize=65536)
+def pace(step: Step, item: int, machine: Machine) -> Pace:
+    """The model's time for a step whose elements have `item` bytes: of its slowest rank, by its fastest algorithm."""
+    times = machine.along(step.before.grid.order)
+    seconds, rounds, algorithm = min(_algorithms(step, item, times))
+    return Pace(machine.step_time + seconds, rounds, algorithm)
+
+
+def _algorithms(step: Step, item: int, times: Times) -> list[tuple[float, int, str]]:
+    """Per algorithm that can do a step: seconds, rounds, name."""
+    source, target, kind = step.before, step.after, step.kind
+    modes = [g for g in step.grid_modes if source.grid.shape[g] > 1] or [*range(len(times.latency))]
+    latency, byte, copy, reduce = (
+        max(along[g] for g in modes) for along in (times.latency, times.byte_time, times.copy_time, times.reduce_time)
+    )
+    copied = (flow(step).send_buffer + block_sizes(target)) * (item * copy)
+    if kind in LOCAL:
+        return [(float(copied.max()), 0, "")]
+    ranks = prod(source.grid.shape[g] for g in step.grid_modes)
+    rounds = (ranks - 1).bit_length()
+    if kind in ("allreduce", "reduce", "broadcast"):
+        whole = item * int(block_sizes(source).max())
+        once, combine = copy * whole, 0.0 if kind == "broadcast" else reduce * whole
+        share = (ranks - 1) / ranks
+        return [
+            (once + rounds * (latency + byte * whole + combine), rounds, "tree"),
+            (once + 2 * rounds * latency + 2 * share * byte * whole + share * combine, 2 * rounds, "in parts"),
+        ]
+    received = _weighted(step, item, times.byte_time, modes, lambda found: found[0])
+    if kind in ("allgather", "reduce_scatter"):
+        combined = _from_others(source, target)[0] * (item * reduce) if kind == "reduce_scatter" else 0.0
+        return [(rounds * latency + float((received + combined + copied).max()), rounds, "tree")]
+    if any(source.role(g).name == "rooted" for g in modes):  # the root has to send it all
+        received = np.maximum(received, _weighted(step, item, times.byte_time, modes, lambda found: found[0], True))
+    combined = _from_others(source, target)[0] * (item * reduce) if source.partial else 0.0 * received
+    bytes_time = received + combined + copied
+    both = [_from_others(source, target, sending)[1] for sending in (False, True)]
+    waits = np.maximum(
+        *(_weighted(step, 1, times.latency, modes, lambda found: found[1], sending) for sending in (False, True))
+    )
+    most = int(np.maximum(*both).max())
+    found = [(float((waits + bytes_time).max()), most, "pairwise")]
+    if kind in ("scatter", "gather"):
+        found.append((rounds * latency + float(bytes_time.max()), rounds, "tree"))
+    if kind in ("alltoall", "exchange") and ranks > 2 and not source.partial:
+        block = item * max(int(traffic(source, target, sending).elements.max()) for sending in (False, True))
+        half = rounds * block / 2  # of what a rank holds, in every round (eq. 18)
+        found.append((rounds * latency + half * (byte + 2 * copy) + float(copied.max()), rounds, "Bruck"))
+    return found
+
+
+def _weighted(
+    step: Step,
+    item: int,
+    times: tuple[float, ...],
+    modes: list[int],
+    what: Callable[[tuple[Ints, Ints]], Ints],
+    sending: bool = False,
+) -> Floats:
+    """Elements or messages from others, each times that of the slowest grid mode between the two ranks."""
+    total: Floats = np.zeros((1,) * step.before.grid.order)
+    below: Ints = np.zeros(total.shape, np.int64)
+    for time in sorted({times[g] for g in modes}):
+        slower = tuple(g for g in modes if times[g] > time)
+        upto = what(_from_others(step.before, step.after, sending, slower))
+        total = total + (upto - below) * (item * time)
+        below = upto
+    return total
+
+
+@lru_cache(maxsize=4096)
 def steps_cost(
     source: Distribution, target: Distribution, steps: tuple[Step, ...], item: int, machine: Machine
 ) -> Cost:
@@ -133,36 +216,11 @@ def steps_cost(
 
     `item` is the size of an element in bytes.
     """
-    zero = np.zeros(source.grid.shape, np.int64)
-    received, messages, peak, seconds = zero, zero, block_sizes(source) + block_sizes(target), 0.0
+    received = messages = np.zeros((1,) * source.grid.order, np.int64)
+    highest = int((block_sizes(source) + block_sizes(target)).max())
     for number, step in enumerate(steps):
-        step_in, step_out = traffic(step.before, step.after), traffic(step.before, step.after, sending=True)
-        received, messages = received + step_in.elements, messages + step_in.messages
-        seconds += _seconds(step, item, machine)
-        held = block_sizes(step.before) + block_sizes(step.after)
-        kept = block_sizes(source) if number else zero
-        peak = np.maximum(peak, held + kept + step_in.elements + step_out.elements)
-    return Cost(seconds, int(received.max()) * item, int(messages.max()), int(peak.max()) * item)
-
-
-def _seconds(step: Step, item: int, machine: Machine) -> float:
-    moved, sent = traffic(step.before, step.after), traffic(step.before, step.after, sending=True)
-    reduces = step.kind in ("allreduce", "reduce", "reduce_scatter", "exchange") and bool(step.before.partial)
-    times = [
-        machine.seconds(messages=m, received=r * item, copied=c * item, reduced=r * item if reduces else 0)
-        for m, r, c in {
-            (int(m), int(r), int(c))
-            for m, r, c in zip(moved.messages.flat, moved.elements.flat, (moved.total + sent.total).flat, strict=True)
-        }
-    ]
-    return max(times)
-
-
-def _over_grid(table: Ints, grid_modes: list[int], order: int) -> Ints:
-    """A table over some grid modes as an array that broadcasts over the whole grid."""
-    ascending = np.argsort(grid_modes)
-    table = table.transpose(ascending)
-    shape = [1] * order
-    for g, p in zip(sorted(grid_modes), table.shape, strict=True):
-        shape[g] = p
-    return table.reshape(shape)
+        moved = flow(step)
+        received, messages = received + moved.elements, messages + moved.messages
+        highest = max(highest, peak(step, source, target, number == 0, number == len(steps) - 1))
+    seconds = sum((pace(step, item, machine).seconds for step in steps), 0.0)
+    return Cost(seconds, int(received.max()) * item, int(messages.max()), highest * item)

@@ -2,50 +2,77 @@
 
 from __future__ import annotations
 
-from .cost import Cost, traffic
+from ..layout.distribution import Distribution
+from .cost import Cost, flow, pace, peak
+from .machine import Machine
+from .rules import rule_of
 from .step import Step
 
-__all__ = ["explain", "in_bytes"]
+__all__ = ["explain", "in_bytes", "in_seconds", "kinds", "versus"]
 
 
-def explain(head: str, steps: tuple[Step, ...], item: int, cost: Cost, bound: int) -> str:
-    """The steps of a plan as a table, then what it moves and how far that is from the lower bound.
+def explain(
+    head: str, ends: tuple[Distribution, Distribution], steps: tuple[Step, ...], item: int, machine: Machine
+) -> list[str]:
+    """The steps of a plan as a table: layout after layout, what each moves and takes, and the rule by which it goes.
 
     Args:
         head: the line above the table.
+        ends: the plan's source and target, which are held throughout.
         item: the size of an element in bytes.
-        bound: the lower bound in bytes.
+        machine: whose times decide on the rounds.
     """
     if not steps:
-        return f"{head}\nnothing to do: every rank holds its block already"
+        return [head, "nothing to do: every rank holds its block already"]
     rows = [
-        ("step", "kind", "over", "layout", "received", "messages"),
-        ("", "", "", str(steps[0].before.layout), "", ""),
+        ("step", "kind", "over", "layout", "received", "rounds", "peak", "rule"),
+        ("", "", "", str(steps[0].before.layout), "", "", "", ""),
     ]
     for number, step in enumerate(steps, 1):
-        moved = traffic(step.before, step.after)
-        received, messages = in_bytes(int(moved.elements.max()) * item), str(int(moved.messages.max()))
-        over = ",".join(map(str, step.grid_modes)) or "-"
-        rows.append((str(number), step.kind, over, str(step.after.layout), received, messages))
-    widths = [max(len(row[column]) for row in rows) for column in range(6)]
-    ratio = f"ratio {cost.bytes / bound:.2f}" if bound else "nothing need move"
-    plural = "s" * (cost.messages != 1)
-    return "\n".join(
-        [
-            head,
-            *(_line(row, widths) for row in rows),
-            f"each rank receives at most {in_bytes(cost.bytes)} in {cost.messages} message{plural}, "
-            f"lower bound {in_bytes(bound)} ({ratio})",
-            f"peak {in_bytes(cost.peak_bytes)} on a rank, about {_seconds(cost.seconds)}",
-        ]
-    )
+        quick = pace(step, item, machine)
+        held = peak(step, *ends, number == 1, number == len(steps)) * item
+        rows.append(
+            (
+                *(str(number), step.kind, ",".join(map(str, step.grid_modes)) or "-", str(step.after.layout)),
+                *(in_bytes(int(flow(step).elements.max()) * item), str(quick.rounds), in_bytes(held)),
+                rule_of(step).name + f", {quick.algorithm}" * bool(quick.rounds > 1),
+            )
+        )
+    widths = [max(len(row[column]) for row in rows) for column in range(8)]
+    return [head, *(_line(row, widths) for row in rows)]
+
+
+def kinds(steps: tuple[Step, ...]) -> str:
+    """The kinds of some steps, in a row."""
+    return ", ".join(f"{step.kind} over {','.join(map(str, step.grid_modes)) or '-'}" for step in steps) or "no step"
+
+
+def versus(cost: Cost, best: Cost) -> str:
+    """Why a plan of some cost is not the one that was taken."""
+    why = [
+        f"{what} {in_bytes(theirs)} (not {in_bytes(ours)})"
+        for what, theirs, ours in (
+            ("receives", cost.bytes, best.bytes),
+            ("holds", cost.peak_bytes, best.peak_bytes),
+        )
+        if theirs > ours
+    ]
+    if cost.messages > best.messages:
+        why.append(f"hears from {cost.messages} (not {best.messages}) ranks")
+    times = f"about {in_seconds(cost.seconds)}"
+    if best.seconds:
+        ratio = cost.seconds / best.seconds
+        times += f", {ratio:.2f} times as long" if ratio >= 1.005 else ", as long"
+    return f"{times}: a rank {', '.join(why)}" if why else f"{times}: more steps or rounds of messages"
 
 
 def _line(row: tuple[str, ...], widths: list[int]) -> str:
-    """A row of the table: texts to the left, figures (the last two columns) to the right."""
-    left = [cell.ljust(width) for cell, width in zip(row[:4], widths[:4], strict=True)]
-    right = [cell.rjust(width) for cell, width in zip(row[4:], widths[4:], strict=True)]
-    return "  ".join(["", *left, *right]).rstrip()
+    """A row of the table: texts to the left, figures (columns 4 to 6) to the right."""
+    cells = [
+        cell.rjust(width) if 4 <= column <= 6 else cell.ljust(width)
+        for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+    ]
+    return "  ".join(["", *cells]).rstrip()
 
 
 def in_bytes(count: int) -> str:
@@ -64,7 +91,8 @@ def in_bytes(count: int) -> str:
     return f"{size / 1024:.1f} TiB"
 
 
-def _seconds(time: float) -> str:
+def in_seconds(time: float) -> str:
+    """A time in the unit that suits it."""
     for unit, scale in (("s", 1.0), ("ms", 1e3)):
         if time * scale >= 1:
             return f"{time * scale:.1f} {unit}"

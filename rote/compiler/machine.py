@@ -2,32 +2,89 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, fields
+from typing import Any
 
-__all__ = ["Machine"]
+from ..errors import PlanError
+
+__all__ = ["Machine", "Times"]
+
+Time = float | tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """The times of a machine along every mode of one grid, in seconds."""
+
+    latency: tuple[float, ...]
+    byte_time: tuple[float, ...]
+    copy_time: tuple[float, ...]
+    reduce_time: tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What a message, a byte, a copied byte and a reduced byte cost, in seconds.
+    """What a message, a byte, a copied byte, a reduced byte and a step cost, in seconds.
 
-    The defaults are of the order of ranks that share the memory of one node.
+    Each of the first four is one number, or one per mode of the grid: ranks that share memory are nearer than others.
+    A message between ranks that differ along several grid modes goes at the pace of the slowest. The defaults are of
+    the order of ranks that share the memory of one node.
 
-    >>> Machine(latency=1e-6).seconds(messages=3, received=0, copied=0, reduced=0)
-    3e-06
+    Attributes:
+        latency: of one message.
+        byte_time: to receive a byte.
+        copy_time: to pack or unpack a byte.
+        reduce_time: to reduce a byte into another.
+        step_time: what a step costs before its first message.
+
+    Raises:
+        PlanError: a time is negative, or no number.
+
+    >>> Machine(latency=(1e-6, 5e-6)).along(2).latency
+    (1e-06, 5e-06)
     """
 
-    latency: float = 2e-6
-    byte_time: float = 1e-10
-    copy_time: float = 1e-10
-    reduce_time: float = 2e-10
+    latency: Time = 2e-6
+    byte_time: Time = 1e-10
+    copy_time: Time = 1e-10
+    reduce_time: Time = 2e-10
+    step_time: float = 1e-5
 
-    def seconds(self, *, messages: int, received: int, copied: int, reduced: int) -> float:
-        """The time of one rank that receives some messages and bytes, and copies and reduces some bytes."""
-        return (
-            self.latency * messages + self.byte_time * received + self.copy_time * copied + self.reduce_time * reduced
-        )
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            object.__setattr__(self, field.name, _checked(field.name, getattr(self, field.name)))
 
-    def as_dict(self) -> dict[str, float]:
+    def along(self, order: int) -> Times:
+        """The times per mode of a grid of some order (of one mode if the order is 0).
+
+        Raises:
+            PlanError: the machine has times for a grid of another order.
+        """
+        found = []
+        for name in ("latency", "byte_time", "copy_time", "reduce_time"):
+            time: Time = getattr(self, name)
+            if isinstance(time, tuple) and len(time) != order:
+                raise PlanError(
+                    f"the machine has {len(time)} times for {name}, but the grid has order {order}\n"
+                    "write one number, or one per grid mode"
+                )
+            found.append(time if isinstance(time, tuple) and time else (time or 0.0,) * max(order, 1))
+        return Times(*found)  # type: ignore[arg-type]
+
+    def as_dict(self) -> dict[str, Any]:
         """The times by name."""
         return asdict(self)
+
+
+def _checked(name: str, value: object) -> Time:
+    """A time, or a tuple of them."""
+    if isinstance(value, Iterable) and not isinstance(value, str) and name != "step_time":
+        return tuple(_number(name, each) for each in value)
+    return _number(name, value)
+
+
+def _number(name: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
+        raise PlanError(f"the {name} of a machine is a number of seconds of at least 0, not {value!r}")
+    return float(value)

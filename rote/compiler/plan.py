@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,9 +16,10 @@ from ..errors import PlanError
 from ..layout.distribution import Distribution, distribute
 from ..layout.layout import as_layout
 from .cost import Cost, lower_bound, steps_cost
-from .explain import explain
+from .explain import explain, in_bytes, in_seconds, kinds, versus
 from .machine import Machine
-from .step import Step, as_dtype
+from .search import Search, Walk
+from .step import Step, as_dtype, as_kind
 from .text import read, write
 from .verify import verify
 
@@ -45,6 +46,7 @@ class Plan:
     dtype: np.dtype[Any]
     steps: tuple[Step, ...]
     machine: Machine = Machine()
+    found: str = field(default="as given", compare=False)
 
     @property
     def cost(self) -> Cost:
@@ -57,28 +59,74 @@ class Plan:
         return lower_bound(self.source, self.target) * self.dtype.itemsize
 
     def explain(self) -> str:
-        """A table of the steps and what they cost, and how far the plan is from the lower bound.
+        """A table of the steps, what they cost, how far that is from the lower bound, and the runner-up.
 
         >>> from rote.compiler.compile import compile
         >>> print(compile("block[(0),()] -> block[(),(0)]", shape=(64, 64), grid=4, dtype="c16").explain())
         block[(0),()] -> block[(),(0)]   (64, 64) complex128 on grid 4
-          step  kind      over  layout         received  messages
+          step  kind      over  layout         received  rounds      peak  rule
                                 block[(0),()]
-          1     alltoall  0     block[(),(0)]  12.0 KiB         3
+          1     alltoall  0     block[(),(0)]  12.0 KiB       3  56.0 KiB  move entries, pairwise
         each rank receives at most 12.0 KiB in 3 messages, lower bound 12.0 KiB (ratio 1.00)
-        peak 56.0 KiB on a rank, about 10.5 us
+        peak 56.0 KiB on a rank, about 20.1 us; optimal
+        runner-up: allgather over 0, slice over 0
+          about 38.7 us, 1.93 times as long: a rank receives 48.0 KiB (not 12.0 KiB), holds 176.0 KiB (not 56.0 KiB)
         """
-        source, target = self.source, self.target
+        source, target, cost, bound = self.source, self.target, self.cost, self.lower_bound
         head = f"{source.layout} -> {target.layout}   {source.shape} {self.dtype} on grid {source.grid}"
-        return explain(head, self.steps, self.dtype.itemsize, self.cost, self.lower_bound)
+        lines = explain(head, (source, target), self.steps, self.dtype.itemsize, self.machine)
+        if not self.steps:
+            return "\n".join(lines)
+        ratio = f"ratio {cost.bytes / bound:.2f}" if bound else "nothing need move"
+        lines.append(
+            f"each rank receives at most {in_bytes(cost.bytes)} in {cost.messages} message"
+            f"{'s' * (cost.messages != 1)}, lower bound {in_bytes(bound)} ({ratio})"
+        )
+        lines.append(f"peak {in_bytes(cost.peak_bytes)} on a rank, about {in_seconds(cost.seconds)}; {self.found}")
+        second = self._search().next_to(Walk(cost.seconds, 0, self.steps))
+        if second is not None:
+            lines.append(f"runner-up: {self._told(second)}")
+        return "\n".join(lines)
+
+    def why_not(self, kind: str) -> str:
+        """Why no step of some kind is in the plan: the cheapest plan that has one, and what it costs more.
+
+        Raises:
+            PlanError: there is no such kind of step.
+
+        >>> from rote.compiler.compile import compile
+        >>> print(compile("block[(0),()] -> block[(),(0)]", shape=(64, 64), grid=4).why_not("allgather"))
+        allgather over 0, slice over 0
+          about 31.4 us, 1.75 times as long: a rank receives 24.0 KiB (not 6.0 KiB), holds 88.0 KiB (not 28.0 KiB)
+        """
+        if any(step.kind == as_kind(kind) for step in self.steps):
+            return f"the plan has this step: {kinds(self.steps)}"
+        walk = self._search().with_kind(kind)
+        if walk is None:
+            return f"no plan from {self.source.layout} to {self.target.layout} has a step {kind}"
+        return self._told(walk)
+
+    def _search(self) -> Search:
+        return Search(self.source, self.target, self.dtype.itemsize, self.machine)
+
+    def _told(self, walk: Walk) -> str:
+        """Another way, and why it is not this plan."""
+        cost = replace(self, steps=walk.steps).cost
+        return f"{kinds(walk.steps)}\n  {versus(cost, self.cost)}"
+
+    def plot(self) -> Any:
+        """A figure of the layouts before and after each step, and of who sends how much to whom (`rote.plot.plan`)."""
+        from ..plot import plan
+
+        return plan(self, messages=True)
 
     def verify(self) -> None:
-        """Prove from the index sets alone that every needed element arrives exactly once.
+        """Prove from the index sets alone that every needed element arrives exactly once, and that `cost` is right.
 
         Raises:
             PlanError: it does not; the text names the step, the rank and the element.
         """
-        verify(self.source, self.target, self.steps, self.dtype)
+        verify(self.source, self.target, self.steps, self.dtype, lambda: self.cost)
 
     def to_json(self) -> str:
         """The plan as JSON text."""
@@ -88,6 +136,7 @@ class Plan:
                 "grid": self.source.grid.shape,
                 "dtype": self.dtype.str,
                 "machine": self.machine.as_dict(),
+                "found": self.found,
                 "source": str(self.source.layout),
                 "target": str(self.target.layout),
                 "steps": [
@@ -148,4 +197,5 @@ def _plan(tree: Mapping[str, Any]) -> Plan:
         for step in tree["steps"]
     )
     machine = Machine(**tree["machine"])
-    return Plan(on(tree["source"]), on(tree["target"]), as_dtype(tree["dtype"]), steps, machine)
+    ends = on(tree["source"]), on(tree["target"])
+    return Plan(*ends, as_dtype(tree["dtype"]), steps, machine, str(tree["found"]))

@@ -6,34 +6,39 @@ So factors are proved, not elements, and a proof hardly takes longer on more ran
 2. per grid mode, coordinates meet as the roles on both sides ask: values arrive once, contributions enter once;
 3. the lists of messages are these products, ascending by rank; of contributions the first assigns, the others combine
    (that is read off the lists of as many ranks as have `LISTED` messages, and of one rank at least);
-4. ranks that meet differ along the step's grid modes alone, and the step's kind can do the movement.
+4. ranks that meet differ along the step's grid modes alone, and the step's kind can do the movement;
+5. bytes, messages and peak memory are as claimed: they are counted anew from what 1 and 2 have proved (`recount`).
+
+No rank waits for another one in vain: a plan knows no rank, so all ranks take the same steps in the same order, and the
+sub-grids of a step, the ranks that differ along its grid modes alone, part the ranks. So each rank joins the collective
+of one sub-grid per step, together with all its members. By 4 nobody outside takes part, and where a collective needs
+all members each of its grid modes is one over which they work; by 3 both sides list the same messages.
 """
 
 from __future__ import annotations
 
-from itertools import product, zip_longest
+from collections.abc import Callable
+from itertools import zip_longest
 from math import prod
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import PlanError
-from ..layout.distribution import Distribution, mode_set
-from ..layout.view import to_tensor
-from .movement import Component, Group, components, groups, meets, receives, sends
+from ..layout.distribution import Distribution
+from .movement import Group, components, meets, receives, sends
+from .partition import DOES, RECEIVES, SENDS, Ends, Part, prove, rank_at
+from .recount import Claimed, Flow, figures, flow
 from .step import LOCAL, Step
 
 __all__ = ["LISTED", "verify"]
 
 Array = npt.NDArray[Any]
 At = tuple[int, ...]
-Ends = tuple[Distribution, Distribution]
-Cuts = dict[At, dict[At, tuple[Group, Array]]]  # by own coordinates, by those on the other side: a group, its elements
-Part = tuple[tuple[At, At], tuple[Cuts, Cuts]]  # a component: per side, the grid modes that split it, and its groups
 
 LISTED = 256  # messages per side of a step: so many lists are read one by one
-SENDS, RECEIVES, DOES = 0, 1, ("sends", "receives")  # the two sides of a step: places in pairs such as `Ends`
 ROLES = {  # what a collective makes of the grid modes over which ranks meet, or that change their role
     "alltoall": "split to split",
     "allgather": "split to replicated",
@@ -48,22 +53,38 @@ AS_THEY_ARE = ("allreduce", "reduce", "broadcast")
 TOGETHER = ("allgather", "reduce_scatter", *AS_THEY_ARE)  # no rank of the sub-grid may take part idly
 
 
-def verify(source: Distribution, target: Distribution, steps: tuple[Step, ...], dtype: np.dtype[Any]) -> None:
-    """Raise PlanError unless the steps join up and each, done as its kind says, delivers every element once."""
-    at = source
+def verify(
+    source: Distribution,
+    target: Distribution,
+    steps: tuple[Step, ...],
+    dtype: np.dtype[Any],
+    claimed: Claimed | Callable[[], Claimed] | None = None,
+) -> None:
+    """Raise PlanError unless the steps join up, each delivers every element once, and the figures are as claimed.
+
+    The claim may be a function, which is called once the steps are proved; without a claim no figure is compared.
+    """
+    at, flows = source, []
     for number, step in enumerate(steps, 1):
-        if _named(step.before) != _named(at):
+        if step.before != at and _named(step.before) != _named(at):
             raise PlanError(f"step {number} starts from {step.before}, but the tensor lies as {at}")
         try:
-            _verify_step(step, dtype)
+            flows.append((step.after, _verify_step(step, dtype)))
         except PlanError as error:
             raise PlanError(f"step {number} ({step}): {error}") from None
         at = step.after
-    if _named(at) != _named(target):
+    if at != target and _named(at) != _named(target):
         raise PlanError(f"the plan ends in {at}, not in {target}")
+    if claimed is None:
+        return
+    claim = claimed() if callable(claimed) else claimed
+    for name, count in figures(source, target, flows).items():
+        says, found = getattr(claim, name), count if name == "messages" else count * dtype.itemsize
+        if says != found:
+            raise PlanError(f"the plan claims {name}={says}, but its steps make it {found}")
 
 
-def _verify_step(step: Step, dtype: np.dtype[Any]) -> None:
+def _verify_step(step: Step, dtype: np.dtype[Any]) -> Flow:
     source, target, grid = step.before, step.after, step.before.grid
     if step.kind not in {*ROLES, *LOCAL, "permute", "exchange"}:
         raise PlanError(f"there is no kind of step {step.kind!r}")
@@ -77,50 +98,12 @@ def _verify_step(step: Step, dtype: np.dtype[Any]) -> None:
             raise PlanError(f"complex numbers have no {dist.layout.op}: {dist.layout} of {dtype}")
         if sorted(m for part in modes for m in part) != list(range(dist.order)):
             raise PlanError(f"the components {modes} are not the modes of {dist.layout}, each once")
-    parts = [_part((source, target), part) for part in found]
+    parts = [prove((source, target), part) for part in found]
     met = [_grid_mode(source, target, g) for g in range(grid.order)]
     for side in (RECEIVES, SENDS):
         _lists((source, target), parts, met, side)
     _check_kind(step, parts, met)
-
-
-def _part(ends: Ends, part: Component) -> Part:
-    """A component, if the groups of both sides partition what their ranks hold, and are the same elements."""
-    before, after = _grid_modes(ends[SENDS], part.before), _grid_modes(ends[RECEIVES], part.after)
-    given, taken = _cuts(ends, part, SENDS), _cuts(ends, part, RECEIVES)
-    pairs = {(y, x) for y, cut in given.items() for x in cut}
-    for y, x in sorted(pairs | {(y, x) for x, cut in taken.items() for y in cut}):
-        sent, wanted = given.get(y, {}).get(x), taken.get(x, {}).get(y)
-        if not (sent and wanted and np.array_equal(sent[1], wanted[1])):
-            ranks = f"rank {_rank(ends[SENDS], before, y)} to rank {_rank(ends[RECEIVES], after, x)}"
-            first = _index(ends[SENDS], int([*(sent or wanted or ())][1][0]))
-            raise PlanError(f"from {ranks} go elements, {first} first, not the same in the same order on both sides")
-    return (before, after), (given, taken)
-
-
-def _cuts(ends: Ends, part: Component, side: int) -> Cuts:
-    """The groups of one side, which must partition what each of its coordinates holds."""
-    mine, other, modes = ends[side], ends[1 - side], (part.before, part.after)
-    own, theirs, found = _grid_modes(mine, modes[side]), _grid_modes(other, modes[1 - side]), {}
-    for at in product(*(range(mine.grid.shape[g]) for g in own)):
-        where = dict(zip(own, at, strict=True))
-        held, extents = _elements(mine, modes[side], where)
-        cut: dict[At, tuple[Group, Array]] = {}
-        times = np.zeros(len(held), np.int64)
-        rank = f"rank {_rank(mine, own, at)} {DOES[side]}"
-        for group in groups(mine, other, part, tuple(where.get(g, 0) for g in range(mine.grid.order)), side == SENDS):
-            there, over = tuple(c for _, c in group.coordinates), tuple(g for g, _ in group.coordinates)
-            limits = zip(extents, group.positions, strict=True)
-            inside = all(0 < len(p) == len(group) and p.min() >= 0 and p.max() < n for n, p in limits)
-            if over != theirs or there in cut or not inside:
-                raise PlanError(f"{rank} a group for {group.coordinates} twice, or outside its {extents} indices")
-            flat = np.ravel_multi_index(group.positions, extents)
-            times += np.bincount(flat, minlength=len(held))
-            cut[there] = group, held[flat]
-        for k in np.flatnonzero(times != 1):
-            raise PlanError(f"{rank} element {_index(mine, int(held[k]))} in {times[k]} groups; each element is in one")
-        found[at] = cut
-    return found
+    return flow(step.kind, grid.shape, parts, met)
 
 
 def _grid_mode(source: Distribution, target: Distribution, g: int) -> Array:
@@ -150,36 +133,45 @@ def _grid_mode(source: Distribution, target: Distribution, g: int) -> Array:
 
 def _lists(ends: Ends, parts: list[Part], met: list[Array], side: int) -> None:
     """Compare the messages of the first ranks, one by one, with the products of what was proved."""
-    mine, listed, to = ends[side], (sends, receives)[side], ("to", "from")[side]
-    free = {*range(mine.grid.order)}.difference(*(over[1 - side] for over, _ in parts))
-    first, seen = _rank(mine, (), ()), 0  # of a rooted tensor, the root
-    for rank in (first, *(r for r in range(mine.grid.size) if r != first)):
-        me = mine.grid.coordinates(rank)
-        mates = [(m, m.T)[side][c] for m, c in zip(met, me, strict=True)]
-        cuts = [(over[1 - side], cut[side][tuple(me[g] for g in over[side])]) for over, cut in parts]
-        left = mine.holds(rank) * prod(int(mates[g].sum()) for g in free)
-        for over, cut in cuts:
-            left *= sum(all(mates[g][c] for g, c in zip(over, at, strict=True)) for at in cut)
-        if seen and seen + left > LISTED:
+    grid, listed = ends[side].grid, (sends, receives)[side]
+    strides = [prod(grid.shape[g + 1 :]) for g in range(grid.order)]
+    free = [g for g in range(grid.order) if not any(g in part.at[1 - side] for part in parts)]
+    cuts = [(sorted(part.at[side]), part.rows[side]) for part in parts]
+    first, seen = rank_at(ends[side], (), 0), 0  # of a rooted tensor, the root
+    for rank in (first, *(r for r in range(grid.size) if r != first)):
+        me = grid.coordinates(rank)
+        mates = [(m[c] if side == SENDS else m[:, c]).tolist() for m, c in zip(met, me, strict=True)]
+        places = [0]  # what the coordinates along grid modes that split nothing there add to the number of the peer
+        for g in free:
+            places = [place + strides[g] * c for place in places for c, meet in enumerate(mates[g]) if meet]
+        options = [
+            [
+                (sum(strides[g] * c for g, c in group.coordinates), group)
+                for group in rows[tuple(me[g] for g in over)]
+                if all(mates[g][c] for g, c in group.coordinates)
+            ]
+            for over, rows in cuts
+        ]
+        number = len(places) * prod(map(len, options))
+        if seen and seen + number > LISTED:
             return
-        seen += max(left, 1)
-        last, come = -1, set()
-        for message in listed(*ends, rank):
-            text = f"rank {rank} {DOES[side]} a message {to} rank {message.peer}"
-            if not last < message.peer < mine.grid.size:
-                raise PlanError(f"{text} after that {to} rank {last}; there is one for each rank, in ascending order")
-            last, left, at = message.peer, left - 1, mine.grid.coordinates(message.peer)
-            keys = tuple(tuple(at[g] for g in over) for over, _ in cuts)
-            proved = [cut[key][0] if key in cut else None for (_, cut), key in zip(cuts, keys, strict=True)]
-            meet = mine.holds(rank) and all(mate[c] for mate, c in zip(mates, at, strict=True))
-            pairs = [] if [*message.groups] == proved else zip_longest(message.groups, proved)  # nearly always the same
-            if not meet or not all(a and b and np.array_equal(a.positions, b.positions) for a, b in pairs):
-                raise PlanError(f"{text}, but they {'have other elements, or other order' if meet else 'do not meet'}")
-            if side == RECEIVES and message.combine != (keys in come):
-                raise PlanError(f"{text} with combine={message.combine}; the first assigns, the others combine")
-            come.add(keys)
-        if left:
-            raise PlanError(f"rank {rank} {DOES[side]} {abs(left)} message(s) too {'few' if left > 0 else 'many'}")
+        seen += max(number, 1)
+        proved: list[tuple[int, tuple[Group, ...], bool]] = [(place, (), place != places[0]) for place in places]
+        for option in options:
+            proved = [(at + more, (*some, group), last) for at, some, last in proved for more, group in option]
+        proved.sort(key=itemgetter(0))
+        found, does = [*listed(*ends, rank)], f"rank {rank} {DOES[side]}"
+        peers, right = [message.peer for message in found], [peer for peer, _, _ in proved]
+        if peers != right:
+            text = f"{does} {len(peers)} messages, with ranks {str(peers)[:60]}"
+            raise PlanError(f"{text}, but it meets {len(right)}, {str(right)[:60]}, each once and in ascending order")
+        for message, (peer, some, last) in zip(found, proved, strict=True):
+            pairs = [] if message.groups == some else zip_longest(message.groups, some)  # nearly always the same
+            if not all(a and b and _same(a, b) for a, b in pairs):
+                raise PlanError(f"{does} a message with rank {peer} that has other elements, or other order")
+            if side == RECEIVES and message.combine != last:
+                text = f"{does} a message from rank {peer} with combine={message.combine}"
+                raise PlanError(f"{text}; the first assigns, the others combine")
 
 
 def _check_kind(step: Step, parts: list[Part], met: list[Array]) -> None:
@@ -192,7 +184,7 @@ def _check_kind(step: Step, parts: list[Part], met: list[Array]) -> None:
     outside = talk if kind in LOCAL else talk - {*step.grid_modes}
     other = [f"{g} ({names[g]})" for g in sorted(talk | changed | idle) if kind in ROLES and names[g] != ROLES[kind]]
     filled = any(before.name != "partial" == after.name for before, after in roles)
-    cut = [any(len(there) > 1 for _, cuts in parts for there in cuts[side].values()) for side in (SENDS, RECEIVES)]
+    cut = [any(len(row) > 1 for part in parts for row in part.rows[side].values()) for side in (SENDS, RECEIVES)]
     unlike = any(before.name != after.name for before, after in roles)
     shared = [m.sum(axis=k).max() > 1 for m, r in zip(met, roles, strict=True) for k in (0, 1) if r[0].name != "split"]
     for wrong, text in (
@@ -210,11 +202,9 @@ def _check_kind(step: Step, parts: list[Part], met: list[Array]) -> None:
 def _talk(parts: list[Part], met: Array, g: int) -> bool:
     """Whether some message goes from one coordinate of a grid mode to another."""
     pairs = met & ~np.eye(len(met), dtype=bool)
-    for over, (given, _) in parts:
+    for part in parts if pairs.any() else ():
         meant = np.zeros_like(met)
-        before, after = (modes.index(g) if g in modes else None for modes in over)
-        for y, x in ((y, x) for y, cut in given.items() for x in cut):
-            meant[slice(None) if before is None else y[before], slice(None) if after is None else x[after]] = True
+        meant[part.at[SENDS].get(g, slice(None)), part.at[RECEIVES].get(g, slice(None))] = len(part.sizes) > 0
         pairs &= meant
     return bool(pairs.any())
 
@@ -225,26 +215,6 @@ def _named(dist: Distribution) -> tuple[object, ...]:
     return dist.shape, dist.grid, dist.digits, dist.splits, roles, dist.partial and dist.layout.op
 
 
-def _elements(dist: Distribution, modes: At, where: dict[int, int]) -> tuple[Array, list[int]]:
-    """What lies at some coordinates along some modes: row-major tensor indices in local order, and the extents."""
-    found: Array = np.zeros((1,) * len(modes), np.int64)
-    for axis, mode in enumerate(modes):
-        at = tuple(where[s.grid_mode] for s in dist.splits[mode])
-        index = mode_set(dist.splits[mode], dist.view_shape[mode], at).to_array()
-        for m, added in to_tensor(dist.digits[mode], index).items():
-            along = added * prod(max(n, 1) for n in dist.shape[m + 1 :])
-            found = found + along.reshape([-1 if k == axis else 1 for k in range(len(modes))])
-    return found.reshape(-1), list(found.shape)
-
-
-def _grid_modes(dist: Distribution, modes: At) -> At:
-    return tuple(sorted(s.grid_mode for m in modes for s in dist.splits[m]))
-
-
-def _rank(dist: Distribution, grid_modes: At, at: At) -> int:
-    where = dict(dist.layout.rooted) | dict(zip(grid_modes, at, strict=True))  # 0 along the other grid modes
-    return dist.grid.rank([where.get(g, 0) for g in range(dist.grid.order)])
-
-
-def _index(dist: Distribution, element: int) -> At:
-    return tuple(element // prod(max(k, 1) for k in dist.shape[m + 1 :]) % max(n, 1) for m, n in enumerate(dist.shape))
+def _same(group: Group, other: Group) -> bool:
+    pairs = zip_longest(group.positions, other.positions, fillvalue=())
+    return all(np.array_equal(here, there) for here, there in pairs)

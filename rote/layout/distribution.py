@@ -22,7 +22,7 @@ from .indexset import EMPTY, IndexSet
 from .layout import Layout
 from .view import Digit, View, to_tensor
 
-__all__ = ["Distribution", "Role", "Split", "distribute"]
+__all__ = ["Distribution", "Role", "Split", "distribute", "locate", "mode_set"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -69,6 +69,7 @@ class Distribution:
     view_shape: tuple[int, ...] = field(init=False, compare=False, repr=False)
     splits: tuple[tuple[Split, ...], ...] = field(init=False, compare=False, repr=False)
     digits: tuple[tuple[Digit, ...], ...] = field(init=False, compare=False, repr=False)
+    _hash: int = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         layout, shape, grid = self.layout, self.shape, self.grid
@@ -93,6 +94,13 @@ class Distribution:
         object.__setattr__(self, "digits", digits)
         object.__setattr__(self, "view_shape", view.shape(shape))
         object.__setattr__(self, "splits", tuple(tuple(s for s in mode if s.parts > 1) for mode in splits))
+        object.__setattr__(self, "_hash", hash((layout, shape, grid)))
+
+    def __hash__(self) -> int:
+        return self._hash  # kept, for distributions are the keys of all that a compiler remembers
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Distribution, (self.layout, self.shape, self.grid)  # another process hashes text otherwise
 
     @property
     def order(self) -> int:
@@ -168,12 +176,13 @@ class Distribution:
 
     def locate(self, mode: int, index: Ints) -> tuple[dict[int, Ints], Ints]:
         """Along one view mode: the coordinate per grid mode that holds each global index, and its local index there."""
-        coordinates: dict[int, Ints] = {}
-        extent: int | Ints = self.view_shape[mode]
-        for s in self.splits[mode]:
-            coordinates[s.grid_mode], index = kinds.split(s.kind, s.parts, extent, index)
-            extent = kinds.extent(s.kind, s.parts, extent, coordinates[s.grid_mode])
-        return coordinates, index
+        return locate(self.splits[mode], self.view_shape[mode], index)
+
+    @property
+    def meaning(self) -> tuple[object, ...]:
+        """Equal for distributions under which every rank has the same elements in the same order."""
+        roles = tuple(self.role(g) for g in range(self.grid.order))
+        return self.shape, self.grid, self.digits, self.splits, roles, self.partial and self.layout.op
 
     def owners(self, index: Sequence[int] | int) -> tuple[int, ...]:
         """The ranks that hold the element at a global index (of the view), ascending; all contributors if partial.
@@ -214,6 +223,16 @@ def distribute(layout: Layout, shape: Iterable[int] | int, grid: Grid | Iterable
 @lru_cache(maxsize=4096)
 def _distribute(layout: Layout, shape: tuple[int, ...], grid: Grid) -> Distribution:
     return Distribution(layout, shape, grid)
+
+
+def locate(splits: tuple[Split, ...], extent: int, index: Ints) -> tuple[dict[int, Ints], Ints]:
+    """Along a mode with these splits: the coordinate per grid mode that holds each index, and its place there."""
+    coordinates: dict[int, Ints] = {}
+    left: int | Ints = extent
+    for s in splits:
+        coordinates[s.grid_mode], index = kinds.split(s.kind, s.parts, left, index)
+        left = kinds.extent(s.kind, s.parts, left, coordinates[s.grid_mode])
+    return coordinates, index
 
 
 @lru_cache(maxsize=65536)

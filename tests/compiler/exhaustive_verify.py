@@ -1,10 +1,12 @@
 """A certificate that looks at every element: slow, plain, and independent of the algebra of `rote.compiler.verify`.
 
-It asks each distribution which elements a rank holds, and follows the elements that the messages name.
+It asks each distribution which elements a rank holds, and follows the elements that the messages name. Its figures
+are counted rank by rank and message by message.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import prod
 
 import numpy as np
@@ -16,9 +18,18 @@ from rote.errors import PlanError
 from rote.layout.distribution import Distribution
 from rote.layout.view import to_tensor
 
-__all__ = ["verify"]
+__all__ = ["Figures", "figures", "meaning", "verify"]
 
 Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What a plan makes the busiest rank receive, and the fullest one hold."""
+
+    bytes: int
+    messages: int
+    peak_bytes: int
 
 
 def verify(source: Distribution, target: Distribution, steps: tuple[Step, ...]) -> None:
@@ -124,3 +135,46 @@ def _positions(source: Distribution, target: Distribution, message: Message, ran
 
 def meaning(dist: Distribution) -> tuple[object, ...]:
     return dist.splits, dist.digits, tuple(dist.role(g) for g in range(dist.grid.order))
+
+
+def figures(source: Distribution, target: Distribution, steps: tuple[Step, ...], item: int) -> Figures:
+    """What a plan claims, counted as the caller of its steps sees it; an element has `item` bytes."""
+    received, messages, peaks = [], [], []
+    for rank in range(source.grid.size):
+        counts = [_count(step, rank) for step in steps]
+        received.append(sum(elements for elements, _, _, _ in counts))
+        messages.append(sum(heard for _, heard, _, _ in counts))
+        during = [0]
+        for number, (step, (_, _, sending, receiving)) in enumerate(zip(steps, counts, strict=True)):
+            before = 0 if number == 0 else _size(step.before, rank)
+            after = 0 if number == len(steps) - 1 else _size(step.after, rank)
+            during.append(before + after + sending + receiving)
+        peaks.append(_size(source, rank) + _size(target, rank) + max(during))
+    return Figures(max(received) * item, max(messages), max(peaks) * item)
+
+
+def _count(step: Step, rank: int) -> tuple[int, int, int, int]:
+    """Of one rank: elements received, ranks heard from, elements in its send buffer and in its receive buffer."""
+    kind, before, after = step.kind, _size(step.before, rank), _size(step.after, rank)
+    come = {m.peer: len(m) for m in receives(step.before, step.after, rank) if m.peer != rank and len(m)}
+    gone = {m.peer: len(m) for m in sends(step.before, step.after, rank) if m.peer != rank and len(m)}
+    others = sum(_meet(step, rank, peer) for peer in range(step.before.grid.size)) - 1
+    if kind in LOCAL:
+        return 0, 0, 0, 0
+    if kind == "allreduce":
+        return after, others if after else 0, 0, 0
+    if kind == "reduce":
+        root = step.after.holds(rank)
+        return after, others if after else 0, 0 if root else before, 0
+    if kind == "broadcast":
+        root = step.before.holds(rank)
+        return (0, 0, 0, 0) if root else (after, 1 if after else 0, 0, 0)
+    if kind == "allgather":
+        return sum(come.values()), len(come), before, after
+    if kind == "reduce_scatter":
+        return after if come else 0, len(come), before, after
+    return sum(come.values()), len(come), sum(gone.values()), sum(come.values())
+
+
+def _size(dist: Distribution, rank: int) -> int:
+    return prod(dist.local_shape(rank)) if dist.holds(rank) else 0

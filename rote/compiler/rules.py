@@ -1,0 +1,137 @@
+"""The rules: what a step may do to the roles of grid modes, the collective that does it, and the law that it obeys.
+
+A movement takes its name from the roles that the changed grid modes had and have. When all change in one of the ways
+below, the step is that collective over these grid modes; a mixture is a general exchange, so that every movement has
+a name. Nothing asks for divisibility: "D is a prefix of D'" means that what a rank holds under D' is part of what it
+holds under D, for every kind and every extent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from ..layout.distribution import Distribution, Split
+from .movement import components
+from .step import LOCAL, Step
+
+__all__ = ["ANY", "RULES", "Rule", "one_step", "rule_of", "table"]
+
+ANY = "any"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What a step does to the grid modes that change.
+
+    Attributes:
+        name: what becomes of the layout.
+        kind: the collective, or the local step, that does it.
+        before, after: the role of every changed grid mode on both sides.
+        law: what holds for the blocks, and is tested.
+    """
+
+    name: str
+    kind: str
+    before: str
+    after: str
+    law: str
+
+
+RULES: tuple[Rule, ...] = (
+    Rule("add entries", "slice", "replicated", "split", "a new block is part of the old one"),
+    Rule("keep at a root", "slice", "replicated", "rooted", "the root keeps its block, the others nothing"),
+    Rule("fill up", "zero_fill", "split", "partial", "contributions are disjoint, and reduce to the tensor"),
+    Rule("fill up", "zero_fill", "replicated", "partial", "coordinate 0 contributes the value, the others what adds 0"),
+    Rule("fill up", "zero_fill", "rooted", "partial", "the root contributes the value, the others what adds nothing"),
+    Rule("rearrange", "relayout", ANY, ANY, "each rank already holds what it needs, in another order or role"),
+    Rule("drop entries", "allgather", "split", "replicated", "an old block is part of each new one of its sub-grid"),
+    Rule("move entries", "alltoall", "split", "split", "each element has one owner before and one after"),
+    Rule("swap tiles", "permute", "split", "split", "every new block is an old one, whole: equal tiles, not sizes"),
+    Rule("change root", "permute", "rooted", "rooted", "the new root's block is the old root's, whole"),
+    Rule("collect", "gather", "split", "rooted", "the root's block is the union of all, the others hold nothing"),
+    Rule("deal out", "scatter", "rooted", "split", "the blocks partition the root's"),
+    Rule("copy", "broadcast", "rooted", "replicated", "every block is the root's"),
+    Rule("reduce", "reduce", "partial", "rooted", "the root's block is the reduction of all, element by element"),
+    Rule("reduce", "allreduce", "partial", "replicated", "every block is the reduction of all, element by element"),
+    Rule("reduce", "reduce_scatter", "partial", "split", "a block is its part of the reduction of all"),
+    Rule("move anything", "exchange", ANY, ANY, "each needed element arrives once, each contribution enters once"),
+)
+"""Every kind of step, in the order in which they are tried; ANY stands for a mixture."""
+
+_BY_ROLES = {(r.before, r.after): r.kind for r in reversed(RULES) if r.kind != "permute" or r.before == "rooted"}
+
+
+@lru_cache(maxsize=65536)
+def one_step(source: Distribution, target: Distribution) -> Step | None:
+    """The one step from one distribution to another of the same tensor and grid; None if nothing is to be done.
+
+    >>> from rote.layout.layout import parse
+    >>> print(one_step(parse("[(0,1),()]").on((4, 6), (2, 2)), parse("[(0),()]").on((4, 6), (2, 2))))
+    allgather over 1: [(0,1),()] -> [(0),()]
+    """
+    changed = tuple(g for g in range(source.grid.order) if _function(source, g) != _function(target, g))
+    if not changed and source.digits == target.digits:
+        return None
+    return Step(_kind(source, target, changed), source, target, changed)
+
+
+def rule_of(step: Step) -> Rule:
+    """The rule by which a step goes."""
+    ways = {(step.before.role(g).name, step.after.role(g).name) for g in step.grid_modes}
+    mine = [rule for rule in RULES if rule.kind == step.kind]
+    return next((rule for rule in mine if (rule.before, rule.after) in ways), mine[0])
+
+
+def table() -> str:
+    """The rules as a table in Markdown."""
+    rows = [
+        f"| {r.before} → {r.after} | {r.name} | `{r.kind}`{' (local)' * (r.kind in LOCAL)} | {r.law} |" for r in RULES
+    ]
+    return "\n".join(["| every changed grid mode goes | rule | step | law |", "|---|---|---|---|", *rows])
+
+
+def _kind(source: Distribution, target: Distribution, changed: tuple[int, ...]) -> str:
+    """The name of the step in which these grid modes change what they do."""
+    ways = [(source.role(g).name, target.role(g).name) for g in changed]
+    names = {_BY_ROLES.get(way, "exchange") for way in ways}
+    if len(names) != 1:
+        return "relayout" if names <= set(LOCAL) else "exchange"
+    (name,) = names
+    if name == "alltoall":
+        if any(len(c.before) > 1 or len(c.after) > 1 for c in components(source, target)):
+            return "exchange"
+        return "permute" if _same_tiles(source, target) else "alltoall"
+    if name in ("allreduce", "reduce", "broadcast") and source.digits != target.digits:
+        return "exchange"  # these move whole blocks as they are, and the blocks are arranged anew
+    return name
+
+
+def _same_tiles(source: Distribution, target: Distribution) -> bool:
+    """Whether every target tile is a source tile: the modes are split alike, only by other grid modes.
+
+    Compared by the splits themselves, never by sizes: nested blocks of the same size need not be the same tiles.
+    """
+
+    def tiles(dist: Distribution) -> dict[object, object]:
+        return {name: tuple((s.kind, s.parts) for s in mode) for name, mode in _modes(dist)}
+
+    return tiles(source) == tiles(target)
+
+
+def _function(dist: Distribution, g: int) -> tuple[object, ...]:
+    """The coordinate function of a grid mode: equal values mean that the same elements have the same coordinate."""
+    role = dist.role(g)
+    if role.name == "split":
+        for name, mode in _modes(dist):
+            for depth, split in enumerate(mode):
+                if split.grid_mode == g:
+                    return (role, name, mode[: depth + 1])
+    return (role, dist.layout.op if role.name == "partial" else "")
+
+
+def _modes(dist: Distribution) -> Iterator[tuple[object, tuple[Split, ...]]]:
+    """Per view mode, what names it and its splits: the digits that it reads, numbered, for tiles of 1 read the same."""
+    for m, (digits, mode) in enumerate(zip(dist.digits, dist.splits, strict=True)):
+        yield (digits, dist.digits[:m].count(digits)), mode

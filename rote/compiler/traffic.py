@@ -1,0 +1,179 @@
+"""How many elements and messages every rank sends and receives in one movement, for all ranks at once.
+
+A message is a product of one group per component (see movement.py), and goes wherever two ranks meet along every grid
+mode. So counts factor: a table per component, summed over the peers that meet, is all there is to work out, and tables
+are shared by all movements that do the same to a mode. NumPy broadcasting over the grid puts them together: arrays have
+one axis per grid mode, of extent 1 where all coordinates count alike, so that even splits cost the same on any grid.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..layout.distribution import Distribution, Role, Split, locate, mode_set
+from .movement import Component, components, groups, meets
+
+__all__ = ["Traffic", "block_sizes", "traffic"]
+
+Ints = npt.NDArray[np.int64]
+Meeting = tuple[Role, Role, bool, int, bool, bool]  # roles, whether the operation changes, extent, sending, equal
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Traffic:
+    """The elements and the messages from (or to) the peers that were asked for: arrays that broadcast over the grid."""
+
+    elements: Ints
+    messages: Ints
+
+
+@lru_cache(maxsize=8192)
+def block_sizes(dist: Distribution) -> Ints:
+    """The number of elements of each rank's block, in an array that broadcasts over the grid."""
+    sizes = np.ones((1,) * dist.grid.order, np.int64)
+    for mode, extent in zip(dist.splits, dist.view_shape, strict=True):
+        sizes = sizes * _over_grid(_extents(mode, extent), [s.grid_mode for s in mode], dist.grid.order)
+    for g, at in dist.layout.rooted:
+        sizes = sizes * _over_grid((np.arange(dist.grid.shape[g]) == at).astype(np.int64), [g], dist.grid.order)
+    return sizes
+
+
+@lru_cache(maxsize=16384)
+def traffic(source: Distribution, target: Distribution, sending: bool = False, equal: tuple[int, ...] = ()) -> Traffic:
+    """What each rank receives (or sends) in one movement, what it keeps among it.
+
+    Only peers with the same coordinates along the grid modes `equal` count: with all grid modes, the rank itself.
+    """
+    mine, other = (source, target) if sending else (target, source)
+    grid = source.grid
+    op_changes = source.layout.op != target.layout.op
+    meeting: list[Meeting] = [
+        (source.role(g), target.role(g), op_changes, p, sending, g in equal) for g, p in enumerate(grid.shape)
+    ]
+    elements = messages = np.ones((1,) * grid.order, np.int64)
+    apart = set(range(grid.order))
+    for part in components(source, target):
+        here, there = (part.before, part.after) if sending else (part.after, part.before)
+        own = tuple(s.grid_mode for m in here for s in mine.splits[m])
+        theirs = tuple(s.grid_mode for m in there for s in other.splits[m])
+        apart -= {*theirs}
+        met = tuple(meeting[g] for g in theirs)
+        if len(here) == len(there) == 1 and mine.digits[here[0]] == other.digits[there[0]]:
+            args = mine.splits[here[0]], other.splits[there[0]], mine.view_shape[here[0]]
+            over, more_elements, more_messages = _along_mode(*args, met)
+        else:
+            over, more_elements, more_messages = _summed(_across(source, target, part, sending), own, theirs, met)
+        elements = elements * _over_grid(more_elements, over, grid.order)
+        messages = messages * _over_grid(more_messages, over, grid.order)
+    for g in apart:
+        peers = _peers(meeting[g])
+        if peers is not None:
+            elements, messages = (a * _over_grid(peers, [g], grid.order) for a in (elements, messages))
+    return Traffic(elements, messages)
+
+
+@lru_cache(maxsize=16384)
+def _along_mode(
+    own: tuple[Split, ...], theirs: tuple[Split, ...], extent: int, met: tuple[Meeting, ...]
+) -> tuple[list[int], Ints, Ints]:
+    """The sums of a component whose sides read one mode alike."""
+    modes = tuple(s.grid_mode for s in own), tuple(s.grid_mode for s in theirs)
+    return _summed(_sizes(own, theirs, extent), *modes, met)
+
+
+@lru_cache(maxsize=1024)
+def _sizes(own: tuple[Split, ...], theirs: tuple[Split, ...], extent: int) -> Ints:
+    """Per coordinates on both sides, how many indices along one mode lie there and there."""
+    shape, peers = [s.parts for s in own], [s.parts for s in theirs]
+    table = np.zeros((*shape, *peers), np.int64)
+    for at in np.ndindex(*shape):
+        found, _ = locate(theirs, extent, mode_set(own, extent, at).to_array())
+        peer = np.zeros((), np.int64)
+        for s in theirs:
+            peer = peer * s.parts + found[s.grid_mode]
+        count = np.bincount(peer, minlength=prod(peers)) if theirs else len(mode_set(own, extent, at))
+        table[at] = np.reshape(count, peers)
+    return table
+
+
+@lru_cache(maxsize=64)
+def _across(source: Distribution, target: Distribution, part: Component, sending: bool) -> Ints:
+    """The same table for sides that read the digits differently, from the groups of every rank."""
+    mine, other = (source, target) if sending else (target, source)
+    here, there = (part.before, part.after) if sending else (part.after, part.before)
+    own = [s for m in here for s in mine.splits[m]]
+    theirs = [s for m in there for s in other.splits[m]]
+    table = np.zeros([s.parts for s in (*own, *theirs)], np.int64)
+    for at in np.ndindex(*(s.parts for s in own)):
+        me = [0] * mine.grid.order
+        for s, c in zip(own, at, strict=True):
+            me[s.grid_mode] = c
+        for group in groups(mine, other, part, tuple(me), sending):
+            peer = dict(group.coordinates)
+            table[(*at, *(peer[s.grid_mode] for s in theirs))] = len(group)
+    return table
+
+
+def _summed(
+    table: Ints, own: tuple[int, ...], theirs: tuple[int, ...], met: tuple[Meeting, ...]
+) -> tuple[list[int], Ints, Ints]:
+    """A table of sizes summed over the peers that meet: over which grid modes, elements and messages."""
+    meeting = [(g, matrix) for g, matrix in zip(theirs, map(_meeting, met), strict=True) if matrix is not None]
+    over = sorted({*own, *(g for g, _ in meeting)})
+    label = {g: k for k, g in enumerate(sorted({*own, *theirs}))}
+    peers = [len(label) + label[g] for g in theirs]
+    more: list[Any] = []
+    for g, matrix in meeting:
+        more += [matrix, [label[g], len(label) + label[g]]]
+    axes: list[Any]
+    axes, out = [*(label[g] for g in own), *peers], [label[g] for g in over]
+    elements, messages = (
+        np.asarray(np.einsum(counts, axes, *more, out)) for counts in (table, (table > 0).astype(np.int64))
+    )
+    return over, elements, messages
+
+
+@lru_cache(maxsize=4096)
+def _meeting(meeting: Meeting) -> Ints | None:
+    """Along one grid mode, per own coordinate and peer's, 1 where they meet; None if all do."""
+    source, target, op_changes, p, sending, equal = meeting
+    ends = [[(me, peer) if sending else (peer, me) for peer in range(p)] for me in range(p)]
+    found = np.array([[meets(source, target, op_changes, *pair) for pair in row] for row in ends], np.int64)
+    if equal:
+        found *= np.eye(p, dtype=np.int64)
+    return None if found.all() else found
+
+
+@lru_cache(maxsize=4096)
+def _peers(meeting: Meeting) -> Ints | None:
+    """Along one grid mode that splits nothing on the other side: how many peers meet each coordinate; None if one."""
+    matrix = _meeting(meeting)
+    p = meeting[3]
+    found = np.full(p, p, np.int64) if matrix is None else matrix.sum(axis=1)
+    return None if (found == 1).all() else found
+
+
+@lru_cache(maxsize=4096)
+def _extents(splits: tuple[Split, ...], extent: int) -> Ints:
+    table = np.empty([s.parts for s in splits], np.int64)
+    for at in np.ndindex(*table.shape):
+        table[at] = len(mode_set(splits, extent, at))
+    return table
+
+
+def _over_grid(table: Ints, grid_modes: list[int], order: int) -> Ints:
+    """A table over some grid modes as an array that broadcasts over the whole grid."""
+    for axis in range(table.ndim):
+        first = table.take([0], axis)
+        if (table == first).all():
+            table = first
+    shape = [1] * order
+    for g, p in zip(grid_modes, table.shape, strict=True):
+        shape[g] = p
+    return table.transpose(np.argsort(grid_modes) if grid_modes else None).reshape(shape)

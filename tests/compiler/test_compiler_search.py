@@ -1,0 +1,157 @@
+"""Plans are cheapest: against an exhaustive search with its own layouts, steps and prices; and laws of the cost."""
+
+from __future__ import annotations
+
+import random
+from itertools import pairwise, permutations, product
+
+import numpy as np
+import pytest
+from compiler.exhaustive_search import World, notation
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import pairs
+
+import rote
+from rote.compiler.cost import at_least, pace
+from rote.compiler.rules import one_step
+from rote.compiler.search import Search
+from rote.errors import PlanError
+
+ITEM = 16
+MACHINES = {
+    "default": rote.Machine(),
+    "latency": rote.Machine(latency=1.0, byte_time=0, copy_time=0, reduce_time=0, step_time=0),
+    "bytes": rote.Machine(latency=0, byte_time=1.0, copy_time=0, reduce_time=0, step_time=0),
+    "mixed": rote.Machine(latency=2e-6, byte_time=3e-9, copy_time=1e-9, step_time=1e-7),
+}
+ONE_BY_ONE = [((5, 7), (2, 2)), ((5, 7), (2, 3)), ((4, 6, 5), (2, 2)), ((4, 6, 5), (2, 3))]
+SAMPLED = [((9, 12), (2, 2, 2)), ((9, 12), (2, 3, 2)), ((3, 4, 6), (2, 2, 2)), ((3, 4, 6), (2, 3, 2))]
+
+
+def compare(shape, grid, machine, number=None):
+    """Compile pairs of layouts and compare each with the exhaustive search; how many plans had several steps."""
+    world = World(shape, grid)
+    least = world.least(ITEM, machine)
+    dists = [rote.parse(notation(each)).on(shape, grid) for each in world.lists]
+    wanted = list(product(range(len(dists)), repeat=2))
+    if number is not None:
+        wanted = random.Random(0).sample(wanted, number)
+    several = 0
+    for a, b in wanted:
+        walk = Search(dists[a], dists[b], ITEM, machine).cheapest()
+        assert walk.seconds == pytest.approx(least[a, b], rel=1e-9), (dists[a], dists[b], walk.steps)
+        several += len(walk.steps) > 1
+    return several
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("shape, grid", ONE_BY_ONE, ids=str)
+def test_every_plan_is_a_cheapest(shape, grid, machine):
+    """Every pair of layouts: the same seconds as the exhaustive search."""
+    compare(shape, grid, MACHINES[machine])
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("shape, grid", SAMPLED, ids=str)
+def test_plans_on_larger_grids_are_cheapest(shape, grid, machine):
+    """All pairs of order 2 by the default times; a seeded sample of the pairs elsewhere."""
+    every = len(shape) == 2 and machine in ("default", "bytes")
+    several = compare(shape, grid, MACHINES[machine], None if every else 150)
+    if machine == "mixed":
+        assert several, "where no plan has several steps, the search proves nothing"
+
+
+def test_the_comparison_can_fail(monkeypatch):
+    """A search that knows the direct step alone is found out."""
+    monkeypatch.setattr(Search, "cheapest", Search.direct)
+    with pytest.raises(AssertionError):
+        compare((9, 12), (2, 2, 2), MACHINES["mixed"])
+
+
+@pytest.mark.parametrize("shape, grid", [((5, 7), (2, 2)), ((4, 6, 5), (2, 3)), ((6, 5), (2, 3, 2))], ids=str)
+def test_the_cost_is_a_distance(shape, grid):
+    """cost(a, a) = 0, cost(a, c) <= cost(a, b) + cost(b, c) on all triples, and the bound never says too much."""
+    machine = MACHINES["mixed"]
+    dists = [rote.parse(notation(each)).on(shape, grid) for each in World(shape, grid).lists]
+    number = range(len(dists))
+    cost = np.array([[Search(a, b, ITEM, machine).cheapest().seconds for b in dists] for a in dists])
+    steps = np.array([[pace(one_step(a, b), ITEM, machine).seconds if a != b else 0 for b in dists] for a in dists])
+    bound = np.array([[at_least(a, b, ITEM, machine) for b in dists] for a in dists])
+    assert (np.diag(cost) == 0).all()
+    assert (bound <= cost * (1 + 1e-12)).all(), "the bound is admissible"
+    for b in number:
+        assert (cost <= (cost[:, b, None] + cost[None, b, :]) * (1 + 1e-12)).all()
+        assert (bound <= (steps[:, b, None] + bound[None, b, :]) * (1 + 1e-12)).all(), "the bound is consistent"
+
+
+def renamed(dist, names):
+    """The same layout on the grid whose mode names[g] is mode g of this one."""
+    text = notation([[names[e.grid_mode] for e in mode] for mode in dist.layout.modes])
+    grid = [0] * len(names)
+    for g, name in enumerate(names):
+        grid[name] = dist.grid.shape[g]
+    return rote.parse(text).on(dist.shape, grid)
+
+
+def test_grid_modes_have_no_names():
+    """Renaming the grid modes, with their times, changes no cost."""
+    shape, grid, rng = (6, 5), (2, 3, 2), random.Random(1)
+    dists = [rote.parse(notation(each)).on(shape, grid) for each in World(shape, grid).lists]
+    times = (1e-6, 3e-6, 9e-6), (1e-9, 5e-9, 2e-9)
+    for names in permutations(range(3)):
+        there = [tuple(each[names.index(g)] for g in range(3)) for each in times]
+        for a, b in [rng.sample(dists, 2) for _ in range(25)]:
+            plans = [
+                rote.compile(*ends, "c16", machine=rote.Machine(latency, byte_time))
+                for ends, (latency, byte_time) in (((a, b), times), ((renamed(a, names), renamed(b, names)), there))
+            ]
+            assert plans[0].cost.seconds == pytest.approx(plans[1].cost.seconds, rel=1e-9), (a, b, names)
+
+
+def test_slow_directions_are_crossed_with_little():
+    """Where one grid mode is slow, an all-gather goes over it first, while blocks are small."""
+    machine = rote.Machine(latency=1e-9, byte_time=(1e-10, 1e-8), step_time=0)
+    plan = rote.compile("[(0,1),()] -> [(),()]", shape=(64, 64), grid=(4, 4), machine=machine)
+    slow_last = rote.compile("[(1,0),()] -> [(),()]", shape=(64, 64), grid=(4, 4), machine=machine)
+    assert plan.steps[0].grid_modes == (1,) and slow_last.cost.seconds >= plan.cost.seconds
+
+
+@settings(max_examples=150)
+@given(pairs(), st.sampled_from(sorted(MACHINES)))
+def test_memory_is_honoured(ends, name):
+    """Every point of the trade-off is the cheapest plan within its peak; below the last, an error says the least."""
+    source, target = ends
+    machine = MACHINES[name]
+    if Search(source, target, 8, machine).exact and source.grid.size <= 8 and len(source.shape) <= 2:
+        plans = rote.tradeoff(source, target, machine=machine)
+        cheapest = rote.compile(source, target, machine=machine)
+        assert plans[0].cost.seconds == pytest.approx(cheapest.cost.seconds, rel=1e-9)
+        for fast, lean in pairwise(plans):
+            assert fast.cost.seconds <= lean.cost.seconds and fast.cost.peak_bytes > lean.cost.peak_bytes
+            within = rote.compile(source, target, machine=machine, max_bytes=fast.cost.peak_bytes - 1)
+            assert within.cost.seconds == pytest.approx(lean.cost.seconds, rel=1e-9)
+        least = plans[-1].cost.peak_bytes
+        if least:
+            with pytest.raises(PlanError, match=f"is {least}\n"):
+                rote.compile(source, target, machine=machine, max_bytes=least - 1)
+
+
+def test_large_grids_take_the_normal_form():
+    """Beyond the exact budget the plan says that it is the best found, and is never dearer than one step."""
+    grid, shape = (2,) * 7, (16, 16, 16)
+    plan = rote.compile("[(0,1),(2,3),(4,5,6)] -> block[(4,5,6),(0,1),(2,3)]", shape=shape, grid=grid)
+    assert plan.found == "best found" and "best found" in plan.explain()
+    assert rote.compile("[(0),()] -> [(),(0)]", shape=(4, 4), grid=2).found == "optimal"
+    direct = pace(one_step(plan.source, plan.target), 8, plan.machine).seconds
+    assert plan.cost.seconds <= direct
+
+
+def test_why_not():
+    """A plan says what the cheapest plan with another step costs more; it knows its own steps, and real names."""
+    plan = rote.compile("block[(0),()] -> block[(),(0)]", shape=(64, 64), grid=4)
+    assert plan.why_not("allgather").startswith("allgather over 0, slice over 0\n  about ")
+    assert "(not " in plan.why_not("allgather") and "the plan has this step" in plan.why_not("alltoall")
+    assert "no plan from" in plan.why_not("allreduce")
+    with pytest.raises(PlanError, match="did you mean allgather"):
+        plan.why_not("allgathr")
