@@ -118,7 +118,7 @@ def lower_bound(source: Distribution, target: Distribution) -> int:
 
 @lru_cache(maxsize=16384)
 def _needed(source: Distribution, target: Distribution) -> Ints:
-    """What each rank must be sent. Contributions to a partial tensor may enter anywhere: then that is no rank's need."""
+    """What each rank must be sent. Contributions to a partial tensor may enter anywhere: no rank need be sent them."""
     most = block_sizes(target) * (not target.partial)
     return np.minimum(_from_others(source, target)[0], most)
 
