@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -76,7 +76,7 @@ def tradeoff(
     kind, machine = as_dtype(dtype), machine or Machine()
     _check(source, target, kind)
     search = Search(source, target, kind.itemsize, machine)
-    return tuple(_proved(search, walk, kind) for walk in search.front() or [search.direct()])
+    return tuple(_proved(search, walk, kind) for walk in search.front())
 
 
 def _ends(
@@ -100,18 +100,19 @@ def _compile(
 ) -> Plan:
     _check(source, target, dtype)
     search = Search(source, target, dtype.itemsize, machine)
-    plan = _proved(search, search.cheapest(), dtype)
-    if max_bytes is None or plan.cost.peak_bytes <= max_bytes:
-        return plan
-    walk = search.within(max_bytes // dtype.itemsize) if plan.steps else None
-    if walk is None:
-        least = search.least_peak() * dtype.itemsize if plan.steps else plan.cost.peak_bytes
-        known = "" if search.exact else " of those that were looked at"
-        raise PlanError(
-            f"no plan keeps within max_bytes={max_bytes}: the fastest needs {plan.cost.peak_bytes} bytes on some rank, "
-            f"the least that any needs{known} is {least}\nwrite max_bytes={least} or more, or take more ranks"
-        )
+    walk = search.cheapest()
+    if max_bytes is not None and walk.peak * dtype.itemsize > max_bytes:
+        walk = search.within(max_bytes // dtype.itemsize) or _refuse(search, walk, max_bytes)
     return _proved(search, walk, dtype)
+
+
+def _refuse(search: Search, fastest: Walk, max_bytes: int) -> NoReturn:
+    least = search.least_peak() * search.item
+    known = "" if search.exact else " of those that were looked at"
+    raise PlanError(
+        f"no plan keeps within max_bytes={max_bytes}: the fastest needs {fastest.peak * search.item} bytes on some "
+        f"rank, the least that any needs{known} is {least}\nwrite max_bytes={least} or more, or take more ranks"
+    )
 
 
 def _proved(search: Search, walk: Walk, dtype: np.dtype[Any]) -> Plan:

@@ -61,20 +61,23 @@ class Machine:
         Raises:
             PlanError: the machine has times for a grid of another order.
         """
-        found = []
-        for name in ("latency", "byte_time", "copy_time", "reduce_time"):
-            time: Time = getattr(self, name)
-            if isinstance(time, tuple) and len(time) != order:
-                raise PlanError(
-                    f"the machine has {len(time)} times for {name}, but the grid has order {order}\n"
-                    "write one number, or one per grid mode"
-                )
-            found.append(time if isinstance(time, tuple) and time else (time or 0.0,) * max(order, 1))
-        return Times(*found)  # type: ignore[arg-type]
+        return Times(**{each.name: _spread(each.name, getattr(self, each.name), order) for each in fields(Times)})
 
     def as_dict(self) -> dict[str, Any]:
         """The times by name."""
         return asdict(self)
+
+
+def _spread(name: str, time: Time, order: int) -> tuple[float, ...]:
+    """One time per grid mode."""
+    if not isinstance(time, tuple):
+        return (time,) * max(order, 1)
+    if len(time) != order:
+        raise PlanError(
+            f"the machine has {len(time)} times for {name}, but the grid has order {order}\n"
+            "write one number, or one per grid mode"
+        )
+    return time or (0.0,)
 
 
 def _checked(name: str, value: object) -> Time:

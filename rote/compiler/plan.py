@@ -30,6 +30,13 @@ __all__ = ["Plan"]
 class Plan:
     """How a tensor goes from one distribution to another. Made by `compile`.
 
+    Attributes:
+        source, target: the two ends.
+        dtype: of the elements.
+        steps: from the source to the target; none if there is nothing to do.
+        machine: the one that it is for.
+        found: "optimal", the "best found" of a space too large to search, or "as given" by a text.
+
     >>> from rote.compiler.compile import compile
     >>> plan = compile("block[(0),()] -> block[(),(0)]", shape=(6, 4), grid=2, dtype="f8")
     >>> print(plan)
@@ -77,7 +84,13 @@ class Plan:
         lines = explain(head, (source, target), self.steps, self.dtype.itemsize, self.machine)
         if not self.steps:
             return "\n".join(lines)
-        ratio = f"ratio {cost.bytes / bound:.2f}" if bound else "nothing need move"
+        ratio = (
+            f"ratio {cost.bytes / bound:.2f}"
+            if bound
+            else "nothing need move"
+            if not cost.bytes
+            else "contributions may lie anywhere"
+        )
         lines.append(
             f"each rank receives at most {in_bytes(cost.bytes)} in {cost.messages} message"
             f"{'s' * (cost.messages != 1)}, lower bound {in_bytes(bound)} ({ratio})"
@@ -198,4 +211,4 @@ def _plan(tree: Mapping[str, Any]) -> Plan:
     )
     machine = Machine(**tree["machine"])
     ends = on(tree["source"]), on(tree["target"])
-    return Plan(*ends, as_dtype(tree["dtype"]), steps, machine, str(tree["found"]))
+    return Plan(*ends, as_dtype(tree["dtype"]), steps, machine, str(tree.get("found", "as given")))

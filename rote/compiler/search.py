@@ -18,6 +18,7 @@ from .machine import Machine
 from .rules import one_step
 from .space import layouts
 from .step import Step
+from .traffic import block_sizes
 
 __all__ = ["Search", "Walk"]
 
@@ -50,7 +51,7 @@ class Search:
     target: Distribution
     item: int
     machine: Machine
-    most: int = 20_000
+    most: int = 10_000
     exact: bool = True
     _layouts: tuple[Distribution, ...] = ()
     _bounds: dict[int, float] = field(default_factory=dict)
@@ -113,11 +114,10 @@ class Search:
             before, after = (ends[n] if n <= _TARGET else self._all()[n] for n in (a, b))
             step = one_step(before, after)
             if step is None:
-                self._edges[a, b] = Walk(0.0, 0, ())
+                self._edges[a, b] = Walk(0.0, int((block_sizes(before) + block_sizes(after)).max()), ())
             else:
-                self._edges[a, b] = Walk(
-                    pace(step, self.item, self.machine).seconds, peak(step, *ends, a == _SOURCE, b == _TARGET), (step,)
-                )
+                held = peak(step, *ends, a == _SOURCE, b == _TARGET)
+                self._edges[a, b] = Walk(pace(step, self.item, self.machine).seconds, held, (step,))
         return self._edges[a, b]
 
     def _left(self, number: int) -> float:
@@ -143,7 +143,9 @@ class Search:
             kind: of a step that they must have.
             without: a step that they must not have.
         """
-        if self.source.meaning == self.target.meaning:
+        if not self.direct().steps:
+            if kind is None and without is None and self.direct().peak <= most:
+                yield self.direct()
             return
         number = len(self._all())
         limit = below * (1 - _SAME) if below < inf else inf
@@ -162,13 +164,12 @@ class Search:
                 if done:
                     yield walk
                 continue
-            for there in range(1, number):
+            spent = len(self._edges) >= self.most  # then straight to the target
+            self.exact = self.exact and not spent
+            for there in (_TARGET,) if spent else range(_TARGET, number):
                 if there == here or (here, there) == without:
                     continue
                 if walk.seconds + self.machine.step_time + self._left(there) >= limit:
-                    continue
-                if (here, there) not in self._edges and len(self._edges) >= self.most:
-                    self.exact = False
                     continue
                 edge = self._edge(here, there)
                 seconds, held = walk.seconds + edge.seconds, max(walk.peak, edge.peak)

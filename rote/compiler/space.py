@@ -17,7 +17,8 @@ from ..layout.layout import Layout
 
 __all__ = ["MOST", "layouts"]
 
-MOST = 200_000  # layouts times ranks: 5,056 layouts lie on five grid modes of 2, for three modes and one kind
+MOST = 2_500  # layouts: five grid modes, two modes and one kind make 1,631
+_MOST_RANKS = 200_000  # layouts times ranks
 _MOST_CUT = 1 << 22  # elements times layouts, where views differ and elements are counted one by one
 _MOST_MOVED = 5  # grid modes whose subsets are all tried in a normal form
 
@@ -28,17 +29,22 @@ Role = tuple[str, int]
 def layouts(source: Distribution, target: Distribution) -> tuple[tuple[Distribution, ...], bool]:
     """The two ends, then all others in a fixed order; and whether these are all (else, those of the normal form)."""
     same = source.digits == target.digits
-    grid_modes = [g for g, p in enumerate(source.grid.shape) if p > 1]
+    grid_modes = _grid_modes(source)
     kinds = {g: _kinds(source, target, g) for g in grid_modes}
     number = _count(
         [len(kinds[g]) for g in grid_modes], [len(_roles(source, target, g)) for g in grid_modes], source.order
     )
-    exact = number * source.grid.size <= MOST and (same or 2 * number * prod(source.shape) <= _MOST_CUT)
+    exact = (
+        number <= MOST
+        and number * source.grid.size <= _MOST_RANKS
+        and (same or 2 * number * prod(source.shape) <= _MOST_CUT)
+    )
     ends = (source,) if same else (source, target)
     found = [d for end in ends for d in (_all(source, target, end, kinds) if exact else _normal(source, target, end))]
-    first = {source.meaning: source, target.meaning: target}
-    others = {dist.meaning: dist for dist in reversed(found)}
-    return (*first.values(), *(dist for key, dist in reversed(others.items()) if key not in first)), exact
+    unique: dict[object, Distribution] = {}
+    for dist in (source, target, *found):
+        unique.setdefault(dist.meaning, dist)
+    return tuple(unique.values()), exact
 
 
 def _all(
@@ -73,7 +79,7 @@ def _normal(source: Distribution, target: Distribution, like: Distribution) -> I
     From a partial source, also what a reduction leaves split.
     """
     if source.digits == target.digits:
-        changed = [g for g, p in enumerate(source.grid.shape) if p > 1 and _place(source, g) != _place(target, g)]
+        changed = [g for g in _grid_modes(source) if _place(source, g) != _place(target, g)]
         few = len(changed) <= _MOST_MOVED
         moved = (
             [set(some) for n in range(len(changed) + 1) for some in combinations(changed, n)]
@@ -82,11 +88,10 @@ def _normal(source: Distribution, target: Distribution, like: Distribution) -> I
         )
         for done in moved:
             modes = tuple(
-                tuple(e for e in a if e.grid_mode not in changed or e.grid_mode not in done)
-                + tuple(e for e in b if e.grid_mode in done)
+                tuple(e for e in a if e.grid_mode not in done) + tuple(e for e in b if e.grid_mode in done)
                 for a, b in zip(source.layout.modes, target.layout.modes, strict=True)
             )
-            roles = {g: _role(target if g in done else source, g) for g, p in enumerate(source.grid.shape) if p > 1}
+            roles = {g: _role(target if g in done else source, g) for g in _grid_modes(source)}
             for made in _made(source, target, like, modes, roles):
                 parts = (prod(s.parts for s in mode) for mode in made.splits)
                 if all(p <= max(n, 1) for p, n in zip(parts, made.view_shape, strict=True)):
@@ -95,11 +100,7 @@ def _normal(source: Distribution, target: Distribution, like: Distribution) -> I
         longest = max(range(source.order), key=lambda m: (source.view_shape[m], -m))
         more = tuple(Entry(g, Kind("block")) for g in source.partial)
         modes = tuple((*mode, *more) if m == longest else mode for m, mode in enumerate(source.layout.modes))
-        roles = {
-            g: ("split", 0) if g in source.partial else _role(source, g)
-            for g, p in enumerate(source.grid.shape)
-            if p > 1
-        }
+        roles = {g: ("split", 0) if g in source.partial else _role(source, g) for g in _grid_modes(source)}
         yield from _made(source, target, like, modes, roles)
 
 
@@ -118,6 +119,11 @@ def _made(
         yield distribute(Layout(modes, like.layout.view, op, partial, rooted), source.shape, source.grid)
     except LayoutError:
         return  # sizes of a block split that fit at one end only
+
+
+def _grid_modes(dist: Distribution) -> list[int]:
+    """The grid modes of more than one coordinate: the others do nothing."""
+    return [g for g, p in enumerate(dist.grid.shape) if p > 1]
 
 
 def _role(dist: Distribution, g: int) -> Role:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from ..layout.distribution import Distribution, Role, Split, locate, mode_set
 from .movement import Component, components, groups, meets
 
-__all__ = ["Traffic", "block_sizes", "traffic"]
+__all__ = ["Traffic", "block_sizes", "sent_sizes", "traffic"]
 
 Ints = npt.NDArray[np.int64]
 Meeting = tuple[Role, Role, bool, int, bool, bool]  # roles, whether the operation changes, extent, sending, equal
@@ -64,7 +64,7 @@ def traffic(source: Distribution, target: Distribution, sending: bool = False, e
         theirs = tuple(s.grid_mode for m in there for s in other.splits[m])
         apart -= {*theirs}
         met = tuple(meeting[g] for g in theirs)
-        if len(here) == len(there) == 1 and mine.digits[here[0]] == other.digits[there[0]]:
+        if _alike(mine, other, here, there):
             args = mine.splits[here[0]], other.splits[there[0]], mine.view_shape[here[0]]
             over, more_elements, more_messages = _along_mode(*args, met)
         else:
@@ -76,6 +76,19 @@ def traffic(source: Distribution, target: Distribution, sending: bool = False, e
         if peers is not None:
             elements, messages = (a * _over_grid(peers, [g], grid.order) for a in (elements, messages))
     return Traffic(elements, messages)
+
+
+def sent_sizes(source: Distribution, target: Distribution, part: Component) -> Ints:
+    """How many local indices of one component lie where: an axis per split of the source, then of the target."""
+    if _alike(source, target, part.before, part.after):
+        (m,), (n,) = part.before, part.after
+        return _sizes(source.splits[m], target.splits[n], source.view_shape[m])
+    return _across(source, target, part, sending=True)
+
+
+def _alike(mine: Distribution, other: Distribution, here: tuple[int, ...], there: tuple[int, ...]) -> bool:
+    """Whether both sides of a component read one mode, and the same digits of the tensor."""
+    return len(here) == len(there) == 1 and mine.digits[here[0]] == other.digits[there[0]]
 
 
 @lru_cache(maxsize=16384)
