@@ -134,7 +134,7 @@ def write_npy(path: Path, block: Array, dist: Distribution, comm: Comm) -> None:
                 draft = _Draft.make(path, dist.shape, block.dtype)
         made: _Draft = comm.allgather_object(draft)[0]
         at = dist.grid.coordinates(comm.rank)
-        replica = any(c and dist.role(g).name == "replicated" for g, c in enumerate(at))
+        replica = any(c and dist.roles[g].name == "replicated" for g, c in enumerate(at))
         with agreed(comm):
             block = np.asarray(block, order="C")
         for part in parts(block, dist, False, dist.holds(comm.rank) and not replica, comm):

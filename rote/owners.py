@@ -158,7 +158,7 @@ def _free(dist: Distribution) -> tuple[tuple[int, ...], tuple[int, ...], tuple[i
     def added(role: str) -> tuple[int, ...]:
         found = np.zeros(1, np.int64)
         for g, p in enumerate(shape):
-            if dist.role(g).name == role:
+            if dist.roles[g].name == role:
                 found = (found[:, None] + strides[g] * np.arange(p)).reshape(-1)
         return tuple(found.tolist())
 

@@ -61,7 +61,7 @@ def draw(dist: Distribution, color: bool = False) -> str:
 
 def _notes(dist: Distribution) -> Iterator[str]:
     """What the picture cannot say by itself."""
-    roles = [(g, dist.role(g)) for g, p in enumerate(dist.grid.shape) if p > 1]
+    roles = [(g, dist.roles[g]) for g, p in enumerate(dist.grid.shape) if p > 1]
     for g, role in roles:
         if role.name == "replicated":
             yield f"grid mode {g} replicates: the ranks along it hold the same"
@@ -70,7 +70,7 @@ def _notes(dist: Distribution) -> Iterator[str]:
         elif role.name == "rooted":
             yield f"grid mode {g} is rooted: only the ranks at its coordinate {role.at} hold anything"
     counts = [_parts_count(dist, mode) for mode in range(dist.order)]
-    free = [p for g, p in enumerate(dist.grid.shape) if dist.role(g).name in ("replicated", "partial")]
+    free = [p for g, p in enumerate(dist.grid.shape) if dist.roles[g].name in ("replicated", "partial")]
     empty = dist.grid.size - prod(counts) * prod(free)
     if empty:
         yield f"{empty:,} of {dist.grid.size:,} ranks hold{'s' * (empty == 1)} nothing"

@@ -67,7 +67,7 @@ def gather(blocks: Sequence[Array], dist: Distribution) -> Array:
     whole = np.empty(dist.view_shape, blocks[0].dtype)
     grid = dist.grid
     roots = dict(dist.layout.rooted)
-    fixed = [range(p) if dist.role(g).name == "split" else (roots.get(g, 0),) for g, p in enumerate(grid.shape)]
+    fixed = [range(p) if dist.roles[g].name == "split" else (roots.get(g, 0),) for g, p in enumerate(grid.shape)]
     for at in product(*fixed):
         summed = [range(grid.shape[g]) if g in dist.partial else (c,) for g, c in enumerate(at)]
         parts = [blocks[grid.rank(coordinates)] for coordinates in product(*summed)]

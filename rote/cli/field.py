@@ -79,7 +79,7 @@ def shell_energy(spectrum: DistTensor, shape: tuple[int, ...]) -> Floats:
     twice = np.where((at[-1] == 0) | (2 * at[-1] == shape[-1]), 1.0, 2.0)
     power: Floats = twice * np.abs(spectrum.local) ** 2 / (2.0 * prod(shape) ** 2)
     coordinates = dist.grid.coordinates(comm.rank)
-    first = all(not c or dist.role(g).name != "replicated" for g, c in enumerate(coordinates))
+    first = all(not c or dist.roles[g].name != "replicated" for g, c in enumerate(coordinates))
     count = min(shape) // 2 + 1
     energy = np.bincount(shell.ravel(), power.ravel() * first, minlength=count)[:count].astype(np.float64)
     comm.allreduce(energy, "sum")

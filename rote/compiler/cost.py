@@ -170,7 +170,7 @@ def _algorithms(step: Step, item: int, times: Times) -> list[tuple[float, int, s
     if kind in ("allgather", "reduce_scatter"):
         combined = _from_others(source, target)[0] * (item * reduce) if kind == "reduce_scatter" else 0.0
         return [(rounds * latency + float((received + combined + copied).max()), rounds, "tree")]
-    if any(source.role(g).name == "rooted" for g in modes):  # the root has to send it all
+    if any(source.roles[g].name == "rooted" for g in modes):  # the root has to send it all
         received = np.maximum(received, _weighted(step, item, times.byte_time, modes, lambda found: found[0], True))
     combined = _from_others(source, target)[0] * (item * reduce) if source.partial else 0.0 * received
     bytes_time = received + combined + copied

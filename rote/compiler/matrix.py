@@ -33,7 +33,7 @@ def message_matrix(source: Distribution, target: Distribution) -> Ints:
     op_changes = source.layout.op != target.layout.op
     found = np.ones((grid.size, grid.size), np.int64)
     for g, p in enumerate(grid.shape):
-        roles = source.role(g), target.role(g)
+        roles = source.roles[g], target.roles[g]
         meet = np.array([[meets(*roles, op_changes, a, b) for b in range(p)] for a in range(p)])
         found *= meet[at[:, None, g], at[None, :, g]]
     for part in components(source, target):

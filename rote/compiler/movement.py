@@ -124,7 +124,7 @@ def _messages(source: Distribution, target: Distribution, rank: int, sending: bo
         return
     me = source.grid.coordinates(rank)
     order = range(source.grid.order)
-    roles = [(source.role(g), target.role(g)) for g in order]
+    roles = [*zip(source.roles, target.roles, strict=True)]
     op_changes = source.layout.op != target.layout.op
 
     def meet(g: int, peer: int) -> bool:

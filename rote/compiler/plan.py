@@ -25,6 +25,8 @@ from .verify import verify
 
 __all__ = ["Plan"]
 
+_LOOKED_AT = 2_000  # steps, for a runner-up or another way: explaining takes no longer than compiling
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -96,7 +98,7 @@ class Plan:
             f"{'s' * (cost.messages != 1)}, lower bound {in_bytes(bound)} ({ratio})"
         )
         lines.append(f"peak {in_bytes(cost.peak_bytes)} on a rank, about {in_seconds(cost.seconds)}; {self.found}")
-        second = self._search().next_to(Walk(cost.seconds, 0, self.steps))
+        second = self._search().next_to(self.steps)
         if second is not None:
             lines.append(f"runner-up: {self._told(second)}")
         return "\n".join(lines)
@@ -120,7 +122,7 @@ class Plan:
         return self._told(walk)
 
     def _search(self) -> Search:
-        return Search(self.source, self.target, self.dtype.itemsize, self.machine)
+        return Search(self.source, self.target, self.dtype.itemsize, self.machine, most=_LOOKED_AT)
 
     def _told(self, walk: Walk) -> str:
         """Another way, and why it is not this plan."""

@@ -79,7 +79,7 @@ def one_step(source: Distribution, target: Distribution) -> Step | None:
 
 def rule_of(step: Step) -> Rule:
     """The rule by which a step goes."""
-    ways = {(step.before.role(g).name, step.after.role(g).name) for g in step.grid_modes}
+    ways = {(step.before.roles[g].name, step.after.roles[g].name) for g in step.grid_modes}
     mine = [rule for rule in RULES if rule.kind == step.kind]
     return next((rule for rule in mine if (rule.before, rule.after) in ways), mine[0])
 
@@ -94,7 +94,7 @@ def table() -> str:
 
 def _kind(source: Distribution, target: Distribution, changed: tuple[int, ...]) -> str:
     """The name of the step in which these grid modes change what they do."""
-    ways = [(source.role(g).name, target.role(g).name) for g in changed]
+    ways = [(source.roles[g].name, target.roles[g].name) for g in changed]
     names = {_BY_ROLES.get(way, "exchange") for way in ways}
     if len(names) != 1:
         return "relayout" if names <= set(LOCAL) else "exchange"
@@ -122,7 +122,7 @@ def _same_tiles(source: Distribution, target: Distribution) -> bool:
 
 def _function(dist: Distribution, g: int) -> tuple[object, ...]:
     """The coordinate function of a grid mode: equal values mean that the same elements have the same coordinate."""
-    role = dist.role(g)
+    role = dist.roles[g]
     if role.name == "split":
         for name, mode in _modes(dist):
             for depth, split in enumerate(mode):

@@ -7,8 +7,9 @@ ordered by the numbers of the layouts: all ranks find the same plan.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
 from heapq import heappop, heappush
 from math import inf
 
@@ -39,11 +40,11 @@ class Walk:
 
 @dataclass(slots=True, eq=False)
 class Search:
-    """The layouts between two distributions, and the steps between them as far as they were looked at.
+    """The layouts between two distributions, and the walks through them.
 
     Attributes:
         item: bytes of an element.
-        most: so many steps are priced; then what was found is the best found.
+        most: so many steps are looked at for a walk; then what was found is the best found.
         exact: whether all layouts and steps that could matter were looked at.
     """
 
@@ -54,8 +55,6 @@ class Search:
     most: int = 10_000
     exact: bool = True
     _layouts: tuple[Distribution, ...] = ()
-    _bounds: dict[int, float] = field(default_factory=dict)
-    _edges: dict[Edge, Walk] = field(default_factory=dict)
 
     def cheapest(self) -> Walk:
         """A cheapest walk; of several the one with the fewest steps."""
@@ -86,17 +85,18 @@ class Search:
         """A cheapest walk that has a step of some kind."""
         return next(self._walks(kind=kind), None)
 
-    def next_to(self, walk: Walk) -> Walk | None:
-        """A cheapest walk other than the one given."""
+    def next_to(self, steps: tuple[Step, ...]) -> Walk | None:
+        """A cheapest walk other than the one with these steps."""
         found: list[Walk] = []
-        for step in walk.steps:
+        for step in steps:
             left_out = self._number(step.before), self._number(step.after)
             found += [other for other in (next(self._walks(without=left_out), None),) if other]
         return min(found, key=lambda other: (other.seconds, len(other.steps), other.peak), default=None)
 
     def direct(self) -> Walk:
         """The walk of one step (of none if there is nothing to do)."""
-        return self._edge(_SOURCE, _TARGET)
+        seconds, step = _prices(self.item, self.machine)(self.source, self.target)
+        return self._walk(seconds, () if step is None else (step,))
 
     def _number(self, dist: Distribution) -> int:
         return next(n for n, other in enumerate(self._all()) if other.meaning == dist.meaning)
@@ -107,24 +107,10 @@ class Search:
             self.exact = self.exact and exact
         return self._layouts
 
-    def _edge(self, a: int, b: int) -> Walk:
-        """One step, with what it takes and what ranks hold during it."""
-        if (a, b) not in self._edges:
-            ends = (self.source, self.target)
-            before, after = (ends[n] if n <= _TARGET else self._all()[n] for n in (a, b))
-            step = one_step(before, after)
-            if step is None:
-                self._edges[a, b] = Walk(0.0, int((block_sizes(before) + block_sizes(after)).max()), ())
-            else:
-                held = peak(step, *ends, a == _SOURCE, b == _TARGET)
-                self._edges[a, b] = Walk(pace(step, self.item, self.machine).seconds, held, (step,))
-        return self._edges[a, b]
-
-    def _left(self, number: int) -> float:
-        """Seconds that it takes at least from a layout to the target."""
-        if number not in self._bounds:
-            self._bounds[number] = at_least(self._all()[number], self.target, self.item, self.machine)
-        return self._bounds[number]
+    def _walk(self, seconds: float, steps: tuple[Step, ...]) -> Walk:
+        ends, last = (self.source, self.target), len(steps) - 1
+        held = [peak(step, *ends, number == 0, number == last) for number, step in enumerate(steps)]
+        return Walk(seconds, max(held, default=int((block_sizes(ends[0]) + block_sizes(ends[1])).max())), steps)
 
     def _walks(
         self,
@@ -139,44 +125,67 @@ class Search:
 
         Args:
             below: seconds that they must stay below.
+            both: whether peaks count, or seconds alone.
             most: elements that no rank may hold more of.
             kind: of a step that they must have.
             without: a step that they must not have.
         """
-        if not self.direct().steps:
-            if kind is None and without is None and self.direct().peak <= most:
-                yield self.direct()
+        direct = self.direct()
+        if not direct.steps:
+            if kind is None and without is None and direct.peak <= most:
+                yield direct
             return
-        number = len(self._all())
+        every, price, bound = self._all(), _prices(self.item, self.machine), _bounds(self.item, self.machine)
+        left = [bound(dist, self.target) for dist in every]
+        aside = [self.machine.step_time + seconds for seconds in left]  # what a step to there, and on, takes at least
         limit = below * (1 - _SAME) if below < inf else inf
-        heap: list[tuple[float, int, int, int, bool, int, Walk]] = [
-            (self._left(_SOURCE), 0, 0, _SOURCE, kind is None, 0, Walk(0.0, 0, ()))
+        heap: list[tuple[float, int, int, int, bool, int, float, tuple[Step, ...]]] = [
+            (left[_SOURCE], 0, 0, _SOURCE, kind is None, 0, 0.0, ())
         ]
         best: dict[tuple[int, bool], list[int]] = {}  # the peaks with which a layout was reached, falling
-        pushed = 0
+        pushed = looked = 0
         while heap:
-            _, length, _, here, done, _, walk = heappop(heap)
+            _, length, held, here, done, _, seconds, steps = heappop(heap)
             reached = best.setdefault((here, done), [])
-            if reached and (not both or reached[-1] <= walk.peak):
+            if reached and (not both or reached[-1] <= held):
                 continue
-            reached.append(walk.peak)
+            reached.append(held)
             if here == _TARGET:
                 if done:
-                    yield walk
+                    yield self._walk(seconds, steps)
                 continue
-            spent = len(self._edges) >= self.most  # then straight to the target
+            spent = looked >= self.most  # then straight to the target
             self.exact = self.exact and not spent
-            for there in (_TARGET,) if spent else range(_TARGET, number):
-                if there == here or (here, there) == without:
+            for there in (_TARGET,) if spent else range(_TARGET, len(every)):
+                if seconds + aside[there] >= limit or there == here or (here, there) == without:
                     continue
-                if walk.seconds + self.machine.step_time + self._left(there) >= limit:
+                looked += 1
+                taken, step = price(every[here], every[there])
+                total = seconds + taken + left[there]
+                if total >= limit or step is None:
                     continue
-                edge = self._edge(here, there)
-                seconds, held = walk.seconds + edge.seconds, max(walk.peak, edge.peak)
-                total = seconds + self._left(there)
-                if total >= limit or held > most:
-                    continue
-                pushed += 1
-                now = done or edge.steps[0].kind == kind
-                longer = Walk(seconds, held, walk.steps + edge.steps)
-                heappush(heap, (total, length + 1, held, there, now, pushed, longer))
+                now = held
+                if both:
+                    now = max(held, peak(step, self.source, self.target, here == _SOURCE, there == _TARGET))
+                if now <= most:
+                    pushed += 1
+                    kinds = done or step.kind == kind
+                    heappush(heap, (total, length + 1, now, there, kinds, pushed, seconds + taken, (*steps, step)))
+
+
+@lru_cache(maxsize=8)
+def _prices(item: int, machine: Machine) -> Callable[[Distribution, Distribution], tuple[float, Step | None]]:
+    """The price list of a machine: the one step between two layouts, and the seconds that it takes."""
+
+    @lru_cache(maxsize=65536)
+    def price(before: Distribution, after: Distribution) -> tuple[float, Step | None]:
+        step = one_step(before, after)
+        return (pace(step, item, machine).seconds, step) if step else (0.0, None)
+
+    return price
+
+
+@lru_cache(maxsize=8)
+def _bounds(item: int, machine: Machine) -> Callable[[Distribution, Distribution], float]:
+    """The seconds that it takes at least from one layout to another."""
+    return lru_cache(maxsize=65536)(lambda before, after: at_least(before, after, item, machine))

@@ -7,13 +7,16 @@ the two ends use; or stay partial or rooted as it is at one of the ends.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import combinations, product
 from math import prod
 
 from ..errors import LayoutError
-from ..grammar.nodes import Entry, Kind
+from ..grammar.nodes import OPS, Entry, Kind
 from ..layout.distribution import Distribution, distribute
+from ..layout.grid import Grid
 from ..layout.layout import Layout
+from ..layout.view import View
 
 __all__ = ["MOST", "layouts"]
 
@@ -24,53 +27,58 @@ _MOST_MOVED = 5  # grid modes whose subsets are all tried in a normal form
 
 Row = tuple[tuple[Entry, ...], ...]
 Role = tuple[str, int]
+Choice = tuple[int, tuple[Kind, ...], tuple[Role, ...]]  # of a grid mode: kinds to split in, and what else it may do
 
 
 def layouts(source: Distribution, target: Distribution) -> tuple[tuple[Distribution, ...], bool]:
     """The two ends, then all others in a fixed order; and whether these are all (else, those of the normal form)."""
-    same = source.digits == target.digits
-    grid_modes = _grid_modes(source)
-    kinds = {g: _kinds(source, target, g) for g in grid_modes}
-    number = _count(
-        [len(kinds[g]) for g in grid_modes], [len(_roles(source, target, g)) for g in grid_modes], source.order
-    )
-    exact = (
-        number <= MOST
-        and number * source.grid.size <= _MOST_RANKS
-        and (same or 2 * number * prod(source.shape) <= _MOST_CUT)
-    )
-    ends = (source,) if same else (source, target)
-    found = [d for end in ends for d in (_all(source, target, end, kinds) if exact else _normal(source, target, end))]
+    if source.grid != target.grid:
+        found, exact = [*_between(source, source.partial), *_between(target, _idle(target))], False
+    else:
+        same = source.digits == target.digits
+        choices = tuple((g, _kinds(source, target, g), _roles(source, target, g)) for g in _grid_modes(source))
+        number = _count(choices, source.order)
+        exact = (
+            number <= MOST
+            and number * source.grid.size <= _MOST_RANKS
+            and (same or 2 * number * prod(source.shape) <= _MOST_CUT)
+        )
+        found = []
+        for end in (source,) if same else (source, target):
+            every = _all(end.shape, end.grid, end.layout.view, end.order, choices) if exact else ()
+            found += every or [*_normal(source, target, end)]
     unique: dict[object, Distribution] = {}
     for dist in (source, target, *found):
         unique.setdefault(dist.meaning, dist)
     return tuple(unique.values()), exact
 
 
+@lru_cache(maxsize=16)
 def _all(
-    source: Distribution, target: Distribution, like: Distribution, kinds: dict[int, tuple[Kind, ...]]
-) -> Iterator[Distribution]:
-    """Every layout in the view of `like`."""
-    rest = [_roles(source, target, g) for g in kinds]
-    for chosen in product(*(((("split", 0),) + roles) for roles in rest)):
-        roles = dict(zip(kinds, chosen, strict=True))
-        split = [g for g in kinds if roles[g][0] == "split"]
-        for modes in _rows(like.order, split, kinds):
-            yield from _made(source, target, like, modes, roles)
+    shape: tuple[int, ...], grid: Grid, view: View | None, order: int, choices: tuple[Choice, ...]
+) -> tuple[Distribution, ...]:
+    """Every layout in one view."""
+    found: list[Distribution] = []
+    for chosen in product(*((("split", 0), *roles) for _, _, roles in choices)):
+        roles = {g: role for (g, _, _), role in zip(choices, chosen, strict=True)}
+        split = [(g, kinds) for g, kinds, _ in choices if roles[g][0] == "split"]
+        for modes in _rows(order, split):
+            found += _made(shape, grid, view, modes, roles)
+    return tuple(found)
 
 
-def _rows(order: int, split: list[int], kinds: dict[int, tuple[Kind, ...]]) -> Iterator[Row]:
+def _rows(order: int, split: list[tuple[int, tuple[Kind, ...]]]) -> list[Row]:
     """Every way to place entries of these grid modes in the lists of the modes: each once."""
     rows: list[Row] = [((),) * order]
-    for g in split:
+    for g, kinds in split:
         rows = [
             (*row[:m], (*row[m][:at], Entry(g, kind), *row[m][at:]), *row[m + 1 :])
             for row in rows
             for m in range(order)
             for at in range(len(row[m]) + 1)
-            for kind in kinds[g]
+            for kind in kinds
         ]
-    yield from rows
+    return rows
 
 
 def _normal(source: Distribution, target: Distribution, like: Distribution) -> Iterator[Distribution]:
@@ -92,31 +100,37 @@ def _normal(source: Distribution, target: Distribution, like: Distribution) -> I
                 for a, b in zip(source.layout.modes, target.layout.modes, strict=True)
             )
             roles = {g: _role(target if g in done else source, g) for g in _grid_modes(source)}
-            for made in _made(source, target, like, modes, roles):
+            for made in _made(source.shape, source.grid, like.layout.view, modes, roles):
                 parts = (prod(s.parts for s in mode) for mode in made.splits)
                 if all(p <= max(n, 1) for p, n in zip(parts, made.view_shape, strict=True)):
                     yield made  # else most ranks hold nothing
-    if source.partial and like is source and source.order:
-        longest = max(range(source.order), key=lambda m: (source.view_shape[m], -m))
-        more = tuple(Entry(g, Kind("block")) for g in source.partial)
-        modes = tuple((*mode, *more) if m == longest else mode for m, mode in enumerate(source.layout.modes))
-        roles = {g: ("split", 0) if g in source.partial else _role(source, g) for g in _grid_modes(source)}
-        yield from _made(source, target, like, modes, roles)
+    if like is source:
+        yield from _between(source, source.partial)
+
+
+def _between(dist: Distribution, spread: tuple[int, ...]) -> Iterator[Distribution]:
+    """The layout in which these grid modes split the longest mode instead of what they do."""
+    if spread and dist.order:
+        longest = max(range(dist.order), key=lambda m: (dist.view_shape[m], -m))
+        more = tuple(Entry(g, Kind("block")) for g in spread)
+        modes = tuple((*mode, *more) if m == longest else mode for m, mode in enumerate(dist.layout.modes))
+        roles = {g: ("split", 0) if g in spread else _role(dist, g) for g in _grid_modes(dist)}
+        yield from _made(dist.shape, dist.grid, dist.layout.view, modes, roles)
 
 
 def _made(
-    source: Distribution, target: Distribution, like: Distribution, modes: Row, roles: dict[int, Role]
+    shape: tuple[int, ...], grid: Grid, view: View | None, modes: Row, roles: dict[int, Role]
 ) -> Iterator[Distribution]:
     """The layout with these entries and roles, if the tensor can lie so."""
     named = {e.grid_mode for mode in modes for e in mode}
-    partial = tuple(g for g, (name, _) in roles.items() if name in ("sum", "max", "min", "prod") and g not in named)
-    ops = {roles[g][0] for g in partial}
+    partial = tuple(g for g, (name, _) in roles.items() if name in OPS and g not in named)
+    ops = {roles[g][0] for g in partial} or {"sum"}
     if len(ops) > 1:
         return
-    op = target.layout.op if target.layout.op in ops else source.layout.op
+    (op,) = (op for op in OPS if op in ops)
     rooted = tuple((g, at) for g, (name, at) in roles.items() if name == "rooted" and g not in named)
     try:
-        yield distribute(Layout(modes, like.layout.view, op, partial, rooted), source.shape, source.grid)
+        yield distribute(Layout(modes, view, op, partial, rooted), shape, grid)
     except LayoutError:
         return  # sizes of a block split that fit at one end only
 
@@ -126,9 +140,14 @@ def _grid_modes(dist: Distribution) -> list[int]:
     return [g for g, p in enumerate(dist.grid.shape) if p > 1]
 
 
+def _idle(dist: Distribution) -> tuple[int, ...]:
+    """The grid modes that do nothing, though they could."""
+    return tuple(g for g in _grid_modes(dist) if dist.roles[g].name == "replicated")
+
+
 def _role(dist: Distribution, g: int) -> Role:
     """What a grid mode does, other than where it splits; the operation, if it is partial."""
-    role = dist.role(g)
+    role = dist.roles[g]
     return (dist.layout.op if role.name == "partial" else role.name, role.at)
 
 
@@ -150,10 +169,11 @@ def _kinds(source: Distribution, target: Distribution, g: int) -> tuple[Kind, ..
     return tuple(dict.fromkeys(own or free or [Kind("block")]))
 
 
-def _count(kinds: list[int], roles: list[int], order: int) -> int:
+def _count(choices: tuple[Choice, ...], order: int) -> int:
     """The number of layouts: k entries stand in the lists of `order` modes in order (order+1) ... (order+k-1) ways."""
     ways = [1]
-    for split, other in zip(kinds, roles, strict=True):
+    for _, kinds, roles in choices:
+        split, other = len(kinds), len(roles)
         ways = [
             (ways[k] * other if k < len(ways) else 0) + (ways[k - 1] * split if k else 0) for k in range(len(ways) + 1)
         ]

@@ -121,7 +121,7 @@ def _step(number: int, line: str, source: Distribution) -> Step:
 
 def _lies(dist: Distribution) -> tuple[object, ...]:
     """Where the elements are: equal for layouts that say the same on this grid."""
-    return dist.splits, dist.digits, [dist.role(g) for g in range(dist.grid.order)], dist.partial and dist.layout.op
+    return dist.splits, dist.digits, dist.roles, dist.partial and dist.layout.op
 
 
 def _sides(text: str, shape: tuple[int, ...], grid: Grid) -> tuple[Distribution, Distribution]:

@@ -54,7 +54,7 @@ def traffic(source: Distribution, target: Distribution, sending: bool = False, e
     grid = source.grid
     op_changes = source.layout.op != target.layout.op
     meeting: list[Meeting] = [
-        (source.role(g), target.role(g), op_changes, p, sending, g in equal) for g, p in enumerate(grid.shape)
+        (source.roles[g], target.roles[g], op_changes, p, sending, g in equal) for g, p in enumerate(grid.shape)
     ]
     elements = messages = np.ones((1,) * grid.order, np.int64)
     apart = set(range(grid.order))
@@ -66,15 +66,14 @@ def traffic(source: Distribution, target: Distribution, sending: bool = False, e
         met = tuple(meeting[g] for g in theirs)
         if _alike(mine, other, here, there):
             args = mine.splits[here[0]], other.splits[there[0]], mine.view_shape[here[0]]
-            over, more_elements, more_messages = _along_mode(*args, met)
+            more_elements, more_messages = _along_mode(*args, met, grid.order)
         else:
-            over, more_elements, more_messages = _summed(_across(source, target, part, sending), own, theirs, met)
-        elements = elements * _over_grid(more_elements, over, grid.order)
-        messages = messages * _over_grid(more_messages, over, grid.order)
+            more_elements, more_messages = _summed(_across(source, target, part, sending), own, theirs, met, grid.order)
+        elements, messages = elements * more_elements, messages * more_messages
     for g in apart:
-        peers = _peers(meeting[g])
+        peers = _peers(meeting[g], g, grid.order)
         if peers is not None:
-            elements, messages = (a * _over_grid(peers, [g], grid.order) for a in (elements, messages))
+            elements, messages = elements * peers, messages * peers
     return Traffic(elements, messages)
 
 
@@ -93,11 +92,11 @@ def _alike(mine: Distribution, other: Distribution, here: tuple[int, ...], there
 
 @lru_cache(maxsize=16384)
 def _along_mode(
-    own: tuple[Split, ...], theirs: tuple[Split, ...], extent: int, met: tuple[Meeting, ...]
-) -> tuple[list[int], Ints, Ints]:
+    own: tuple[Split, ...], theirs: tuple[Split, ...], extent: int, met: tuple[Meeting, ...], order: int
+) -> tuple[Ints, Ints]:
     """The sums of a component whose sides read one mode alike."""
     modes = tuple(s.grid_mode for s in own), tuple(s.grid_mode for s in theirs)
-    return _summed(_sizes(own, theirs, extent), *modes, met)
+    return _summed(_sizes(own, theirs, extent), *modes, met, order)
 
 
 @lru_cache(maxsize=1024)
@@ -134,9 +133,9 @@ def _across(source: Distribution, target: Distribution, part: Component, sending
 
 
 def _summed(
-    table: Ints, own: tuple[int, ...], theirs: tuple[int, ...], met: tuple[Meeting, ...]
-) -> tuple[list[int], Ints, Ints]:
-    """A table of sizes summed over the peers that meet: over which grid modes, elements and messages."""
+    table: Ints, own: tuple[int, ...], theirs: tuple[int, ...], met: tuple[Meeting, ...], order: int
+) -> tuple[Ints, Ints]:
+    """A table of sizes summed over the peers that meet: elements and messages, over a grid of this order."""
     meeting = [(g, matrix) for g, matrix in zip(theirs, map(_meeting, met), strict=True) if matrix is not None]
     over = sorted({*own, *(g for g, _ in meeting)})
     label = {g: k for k, g in enumerate(sorted({*own, *theirs}))}
@@ -149,7 +148,7 @@ def _summed(
     elements, messages = (
         np.asarray(np.einsum(counts, axes, *more, out)) for counts in (table, (table > 0).astype(np.int64))
     )
-    return over, elements, messages
+    return _over_grid(elements, over, order), _over_grid(messages, over, order)
 
 
 @lru_cache(maxsize=4096)
@@ -164,12 +163,12 @@ def _meeting(meeting: Meeting) -> Ints | None:
 
 
 @lru_cache(maxsize=4096)
-def _peers(meeting: Meeting) -> Ints | None:
-    """Along one grid mode that splits nothing on the other side: how many peers meet each coordinate; None if one."""
+def _peers(meeting: Meeting, g: int, order: int) -> Ints | None:
+    """Along grid mode g, which splits nothing on the other side: how many peers meet each coordinate; None if one."""
     matrix = _meeting(meeting)
     p = meeting[3]
     found = np.full(p, p, np.int64) if matrix is None else matrix.sum(axis=1)
-    return None if (found == 1).all() else found
+    return None if (found == 1).all() else _over_grid(found, [g], order)
 
 
 @lru_cache(maxsize=4096)

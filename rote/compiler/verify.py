@@ -108,7 +108,7 @@ def _verify_step(step: Step, dtype: np.dtype[Any]) -> Flow:
 
 def _grid_mode(source: Distribution, target: Distribution, g: int) -> Array:
     """Who meets whom along a grid mode: true at [a, b] if data goes from coordinate a to b. Proved from the roles."""
-    before, after, changes = source.role(g), target.role(g), source.layout.op != target.layout.op
+    before, after, changes = source.roles[g], target.roles[g], source.layout.op != target.layout.op
     every = range(source.grid.shape[g])
     met = np.array([[meets(before, after, changes, a, b) for b in every] for a in every], bool)
     holds = [a for a in every if before.name != "rooted" or a == before.at]
@@ -176,7 +176,7 @@ def _lists(ends: Ends, parts: list[Part], met: list[Array], side: int) -> None:
 
 def _check_kind(step: Step, parts: list[Part], met: list[Array]) -> None:
     """Refuse a kind that does another movement; of one role alone, an allgather or reduce_scatter cuts no block."""
-    kind, roles = step.kind, [(step.before.role(g), step.after.role(g)) for g in range(len(met))]
+    kind, roles = step.kind, [*zip(step.before.roles, step.after.roles, strict=True)]
     names = [f"{before.name} to {after.name}" for before, after in roles]
     talk = {g for g, table in enumerate(met) if _talk(parts, table, g)}
     changed = {g for g, (before, after) in enumerate(roles) if before != after}
@@ -211,8 +211,7 @@ def _talk(parts: list[Part], met: Array, g: int) -> bool:
 
 def _named(dist: Distribution) -> tuple[object, ...]:
     """What a distribution means: equal values mean that every rank has the same elements in the same order."""
-    roles = tuple(dist.role(g) for g in range(dist.grid.order))
-    return dist.shape, dist.grid, dist.digits, dist.splits, roles, dist.partial and dist.layout.op
+    return dist.shape, dist.grid, dist.digits, dist.splits, dist.roles, dist.partial and dist.layout.op
 
 
 def _same(group: Group, other: Group) -> bool:

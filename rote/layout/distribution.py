@@ -44,15 +44,21 @@ class Role:
     at: int = 0
 
 
+_REPLICATED = Role("replicated")
+
+
 @dataclass(frozen=True, slots=True)
 class Distribution:
     """A layout on a tensor's shape and a grid. Made by `layout.on(shape, grid)`.
 
-    Grid modes of a single coordinate split nothing: `splits` and `role` leave them out.
+    Grid modes of a single coordinate do nothing: `splits` leaves them out, and in `roles` they are "replicated".
 
     Attributes:
         shape: the tensor's own shape.
         view_shape: the extents of the view's modes (the same without a view); blocks and indices are those of the view.
+        splits: per view mode, its entries on this grid, the outermost first.
+        digits: per view mode, the digits of the tensor's own modes that it reads.
+        roles: per grid mode, what it does.
 
     Raises:
         LayoutError: the order, the grid, a view, a block size or a root does not fit.
@@ -69,6 +75,7 @@ class Distribution:
     view_shape: tuple[int, ...] = field(init=False, compare=False, repr=False)
     splits: tuple[tuple[Split, ...], ...] = field(init=False, compare=False, repr=False)
     digits: tuple[tuple[Digit, ...], ...] = field(init=False, compare=False, repr=False)
+    roles: tuple[Role, ...] = field(init=False, compare=False, repr=False)
     _hash: int = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -94,6 +101,9 @@ class Distribution:
         object.__setattr__(self, "digits", digits)
         object.__setattr__(self, "view_shape", view.shape(shape))
         object.__setattr__(self, "splits", tuple(tuple(s for s in mode if s.parts > 1) for mode in splits))
+        object.__setattr__(
+            self, "roles", tuple(_role(layout, g) if p > 1 else _REPLICATED for g, p in enumerate(grid.shape))
+        )
         object.__setattr__(self, "_hash", hash((layout, shape, grid)))
 
     def __hash__(self) -> int:
@@ -110,18 +120,7 @@ class Distribution:
     @property
     def partial(self) -> tuple[int, ...]:
         """The grid modes over which the value is a reduction of several contributions."""
-        return tuple(g for g in self.layout.partial if self.grid.shape[g] > 1)
-
-    def role(self, grid_mode: int) -> Role:
-        """What a grid mode does here."""
-        if grid_mode in self.partial:
-            return Role("partial")
-        if any(s.grid_mode == grid_mode for mode in self.splits for s in mode):
-            return Role("split")
-        for g, at in self.layout.rooted:
-            if g == grid_mode and self.grid.shape[g] > 1:
-                return Role("rooted", at)
-        return Role("replicated")
+        return tuple(g for g, role in enumerate(self.roles) if role.name == "partial")
 
     def holds(self, rank: int) -> bool:
         """Whether a rank may hold data: false outside the root of a rooted layout."""
@@ -181,8 +180,7 @@ class Distribution:
     @property
     def meaning(self) -> tuple[object, ...]:
         """Equal for distributions under which every rank has the same elements in the same order."""
-        roles = tuple(self.role(g) for g in range(self.grid.order))
-        return self.shape, self.grid, self.digits, self.splits, roles, self.partial and self.layout.op
+        return self.shape, self.grid, self.digits, self.splits, self.roles, self.partial and self.layout.op
 
     def owners(self, index: Sequence[int] | int) -> tuple[int, ...]:
         """The ranks that hold the element at a global index (of the view), ascending; all contributors if partial.
@@ -251,6 +249,16 @@ def _extents(splits: tuple[Split, ...], extent: int) -> tuple[int, ...]:
     for s in splits:
         found = np.unique([kinds.extent(s.kind, s.parts, n, np.arange(s.parts)) for n in found]).tolist()
     return tuple(found)
+
+
+def _role(layout: Layout, grid_mode: int) -> Role:
+    """What a layout says of a grid mode."""
+    if grid_mode in layout.partial:
+        return Role("partial")
+    at = dict(layout.rooted).get(grid_mode)
+    if at is not None:
+        return Role("rooted", at)
+    return Role("split") if grid_mode in layout.grid_modes else _REPLICATED
 
 
 def _check_mode(splits: tuple[Split, ...], extent: int) -> None:

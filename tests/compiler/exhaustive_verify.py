@@ -89,7 +89,7 @@ def _once_per_reduction(name: str, step: Step, delivered: Ints) -> None:
     source, target = step.before, step.after
     kept = [g for g in target.partial if g in source.partial and source.layout.op == target.layout.op]
     reduced = [g for g in source.partial if g not in kept]
-    copies = prod(p for g, p in enumerate(target.grid.shape) if target.role(g).name == "replicated")
+    copies = prod(p for g, p in enumerate(target.grid.shape) if target.roles[g].name == "replicated")
     times = copies * prod(target.grid.shape[g] for g in (*kept, *reduced))
     if (delivered != times).any():
         wrong = int(np.flatnonzero(delivered != times)[0])
@@ -134,7 +134,7 @@ def _positions(source: Distribution, target: Distribution, message: Message, ran
 
 
 def meaning(dist: Distribution) -> tuple[object, ...]:
-    return dist.splits, dist.digits, tuple(dist.role(g) for g in range(dist.grid.order))
+    return dist.splits, dist.digits, tuple(dist.roles[g] for g in range(dist.grid.order))
 
 
 def figures(source: Distribution, target: Distribution, steps: tuple[Step, ...], item: int) -> Figures:

@@ -50,7 +50,7 @@ def check_cost(plan):
     if len(plan.steps) != 1:
         return
     assert cost.bytes == plan.lower_bound, plan
-    if any(source.role(g).name == "replicated" for g in range(len(grid))):
+    if any(source.roles[g].name == "replicated" for g in range(len(grid))):
         return
     owner = {element: rank for rank, elements in enumerate(had) for element in elements}
     messages = [{owner[element] for element in elements} for elements in lacking]

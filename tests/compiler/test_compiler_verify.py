@@ -192,7 +192,7 @@ def meets_flipped(rng, plan, monkeypatch):
     g = rng.randrange(plan.source.grid.order) if plan.source.grid.order else None
     if g is None:
         return False
-    p, roles = plan.source.grid.shape[g], (step.before.role(g), step.after.role(g))
+    p, roles = plan.source.grid.shape[g], (step.before.roles[g], step.after.roles[g])
     pair, right = (rng.randrange(p), rng.randrange(p)), movement.meets
 
     def mutated(source, target, changes, a, b):
