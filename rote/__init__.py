@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from .compiler.expect import expect as expect
     from .compiler.machine import Machine as Machine
     from .compiler.plan import Plan as Plan
+    from .compiler.relabel import relabel as relabel
     from .errors import CommError as CommError
     from .errors import LayoutError as LayoutError
     from .errors import NotationError as NotationError
@@ -74,6 +75,7 @@ _HOME = {
     "expect": "compiler.expect",
     "Plan": "compiler.plan",
     "Machine": "compiler.machine",
+    "relabel": "compiler.relabel",
     "run": "runtime.local",
     "DistTensor": "tensor",
     "RoteError": "errors",

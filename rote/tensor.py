@@ -248,28 +248,28 @@ class DistTensor(np.lib.mixins.NDArrayOperatorsMixin):
         """The tensor in another dtype; always a copy."""
         return self._map("astype", lambda block: block.astype(as_dtype(dtype)))
 
-    def redistribute(self, layout: Layout | str, out: DistTensor | None = None) -> DistTensor:
-        """The same tensor in another layout, on the same grid, by the compiled plan.
+    def redistribute(self, layout: Layout | str, out: DistTensor | None = None, grid: GridLike = None) -> DistTensor:
+        """The same tensor in another layout, by the compiled plan.
 
         Args:
             layout: the new one.
             out: a tensor of that layout, shape and dtype to write into; a new one if None.
+            grid: the grid of the new layout, over the same ranks; the old one if None.
 
         Raises:
             LayoutError: the layout does not fit, or `out` is laid out otherwise.
+            PlanError: the grid has another number of ranks.
 
         >>> x = DistTensor.zeros((4, 6), "block[(0),()]")
         >>> print(x.redistribute("block[(),(0)]").layout)
         block[(),(0)]
         """
-        target = distribute(as_layout(layout), self.shape, self.grid)
+        target = distribute(as_layout(layout), self.shape, self.grid if grid is None else grid)
         if out is not None and (out.distribution, out.dtype) != (target, self.dtype):
             raise LayoutError(f"out is {out.distribution} {out.dtype}, but {target} {self.dtype} is asked for")
         program = bind(compile(self.distribution, target, self.dtype), self._comm)
-        if out is None:
-            return DistTensor(program(self.local), target, self._comm)
-        program(self.local, out.local)
-        return out
+        local = program(self.local, None if out is None else out.local)
+        return DistTensor(local, target, self._comm) if out is None else out
 
     def to_global(self) -> Array:
         """The whole array, on every rank."""

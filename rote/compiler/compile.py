@@ -1,4 +1,4 @@
-"""compile: a cheapest plan from any distribution to any other of the same tensor on the same grid, proved."""
+"""compile: a cheapest plan from any distribution to any other of the same tensor on the same ranks, proved."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ..errors import PlanError
 from ..layout.distribution import Distribution, distribute
 from ..layout.grid import Grid
 from ..layout.layout import Transition, parse
-from .machine import Machine
+from .machine import DEFAULT, Machine
 from .plan import Plan
 from .search import Search, Walk
 from .step import as_dtype
 
-__all__ = ["compile", "tradeoff"]
+__all__ = ["check", "compile", "ends", "tradeoff"]
 
 Shape = Iterable[int] | int | None
 Ranks = Grid | Iterable[int] | int | None
@@ -43,16 +43,16 @@ def compile(
         max_bytes: the most that any rank may hold at once: input, output and buffers (`plan.cost.peak_bytes`).
 
     Raises:
-        PlanError: the distributions are of different tensors or grids; or every plan needs more than `max_bytes`, and
-            the text says how much the least does.
+        PlanError: the distributions are of different tensors or numbers of ranks; or every plan needs more than
+            `max_bytes`, and the text says how much the least does.
 
     >>> compile("[(0),(1)] -> [(),(0,1)]", shape=(4, 6), grid=(2, 2)).steps[0].kind
     'alltoall'
     >>> [compile(f"[(0),()] -> {b}", shape=(4, 6), grid=2).steps[0].kind for b in ("[(),()]", "[(),()]|(0)")]
     ['allgather', 'gather']
     """
-    ends = _ends(source, target, shape, grid)
-    return _compile(*ends, as_dtype(dtype), machine or Machine(), max_bytes)
+    pair = ends(source, target, shape, grid)
+    return _compile(*pair, as_dtype(dtype), machine or DEFAULT, max_bytes)
 
 
 def tradeoff(
@@ -72,33 +72,39 @@ def tradeoff(
     >>> [[step.kind for step in plan.steps] for plan in plans]
     [['allreduce', 'allgather'], ['reduce_scatter', 'allgather']]
     """
-    source, target = _ends(source, target, shape, grid)
-    kind, machine = as_dtype(dtype), machine or Machine()
-    _check(source, target, kind)
+    source, target = ends(source, target, shape, grid)
+    kind, machine = as_dtype(dtype), machine or DEFAULT
+    check(source, target, kind)
     search = Search(source, target, kind.itemsize, machine)
     return tuple(_proved(search, walk, kind) for walk in search.front())
 
 
-def _ends(
+def ends(
     source: Distribution | Transition | str, target: Distribution | None, shape: Shape, grid: Ranks
 ) -> tuple[Distribution, Distribution]:
+    """The two ends of a transition, which is given as two distributions or as one transition on a shape and a grid.
+
+    Raises:
+        PlanError: it is given otherwise.
+    """
     if isinstance(source, Distribution):
         if target is None or shape is not None or grid is not None:
             raise PlanError("give two distributions, or one transition 'A -> B' with shape= and grid=")
         return source, target
     if target is not None or shape is None or grid is None:
-        raise PlanError("a transition is compiled for a shape and a grid: compile('A -> B', shape=…, grid=…)")
+        raise PlanError("a transition is compiled for a shape and a grid; give 'A -> B' with shape=… and grid=…")
     transition: object = parse(source) if isinstance(source, str) else source
     if not isinstance(transition, Transition):
         raise PlanError(f"{source!r} is no transition; write 'A -> B'")
-    return distribute(transition.source, shape, grid), distribute(transition.target, shape, grid)
+    first = distribute(transition.source, shape, grid)
+    return first, distribute(transition.target, first.shape, first.grid)
 
 
 @lru_cache(maxsize=4096)
 def _compile(
     source: Distribution, target: Distribution, dtype: np.dtype[Any], machine: Machine, max_bytes: int | None
 ) -> Plan:
-    _check(source, target, dtype)
+    check(source, target, dtype)
     search = Search(source, target, dtype.itemsize, machine)
     walk = search.cheapest()
     if max_bytes is not None and walk.peak * dtype.itemsize > max_bytes:
@@ -122,11 +128,19 @@ def _proved(search: Search, walk: Walk, dtype: np.dtype[Any]) -> Plan:
     return plan
 
 
-def _check(source: Distribution, target: Distribution, dtype: np.dtype[Any]) -> None:
+def check(source: Distribution, target: Distribution, dtype: np.dtype[Any]) -> None:
+    """Refuse what no plan can do.
+
+    Raises:
+        PlanError: they are of different tensors or numbers of ranks, or complex numbers would need a max or min.
+    """
     if source.shape != target.shape:
         raise PlanError(f"a tensor keeps its shape: the source has {source.shape}, the target {target.shape}")
-    if source.grid != target.grid:
-        raise PlanError(f"a plan stays on one grid: the source is on {source.grid}, the target on {target.grid}")
+    if source.grid.size != target.grid.size:
+        raise PlanError(
+            f"a plan stays on its ranks: the source is on grid {source.grid} of {source.grid.size}, "
+            f"the target on grid {target.grid} of {target.grid.size}"
+        )
     for dist in (source, target):
         if dist.partial and dist.layout.op in ("max", "min") and dtype.kind == "c":
             raise PlanError(f"complex numbers have no {dist.layout.op}: {dist.layout} of {dtype}")

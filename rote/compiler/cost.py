@@ -3,27 +3,31 @@
 Elements and messages are counted as the caller of a collective sees them, whatever happens inside: an allreduce hands
 every rank its result once, and it has heard from all others. The seconds are those of the cheaper algorithm where
 algorithms of a collective trade (Popovici et al. 2019, eq. 18 to 21, with one port): fewer rounds, or fewer bytes.
+The model takes an MPI library to choose well among them; it does not choose for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..layout.distribution import Distribution
+from ..layout.grid import Grid
 from .machine import Machine, Times
+from .matrix import sums
 from .step import LOCAL, Step
 from .traffic import block_sizes, traffic
 
 __all__ = ["Cost", "Flow", "Pace", "at_least", "flow", "lower_bound", "pace", "peak", "steps_cost"]
 
 Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
+Floats = npt.NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +50,7 @@ class Cost:
 class Flow:
     """What a step moves: elements and messages that each rank receives, and the sizes of its two buffers.
 
-    The arrays broadcast over the grid.
+    The arrays broadcast over the grid of `step.ranks`.
     """
 
     elements: Ints
@@ -64,11 +68,21 @@ class Pace:
     algorithm: str
 
 
+@dataclass(frozen=True, slots=True)
+class Slowest:
+    """The times of a machine along the slowest of some grid modes."""
+
+    latency: float
+    byte: float
+    copy: float
+    reduce: float
+
+
 @lru_cache(maxsize=16384)
 def flow(step: Step) -> Flow:
     """What every rank receives in a step, and the buffers that it needs."""
     source, target = step.before, step.after
-    zero = np.zeros((1,) * source.grid.order, np.int64)
+    zero = np.zeros((1,) * step.ranks.order, np.int64)
     if step.kind in LOCAL:
         return Flow(zero, zero, zero, zero)
     others = prod(source.grid.shape[g] for g in step.grid_modes) - 1
@@ -92,6 +106,8 @@ def _from_others(
     source: Distribution, target: Distribution, sending: bool = False, equal: tuple[int, ...] = ()
 ) -> tuple[Ints, Ints]:
     """Elements and messages from other ranks that have the same coordinates along the grid modes `equal`."""
+    if source.grid != target.grid:
+        return sums(source, target, sending)
     found = traffic(source, target, sending, equal)
     own = traffic(source, target, sending, tuple(range(source.grid.order)))
     return found.elements - own.elements, found.messages - own.messages
@@ -99,13 +115,22 @@ def _from_others(
 
 def peak(step: Step, source: Distribution, target: Distribution, first: bool, last: bool) -> int:
     """The most elements that a rank holds during a step of a plan, which holds its input and its output throughout."""
+    blocks = [source, target, *(() if first else (step.before,)), *(() if last else (step.after,))]
     moved = flow(step)
-    held = block_sizes(source) + block_sizes(target) + moved.send_buffer + moved.receive_buffer
-    if not first:
-        held = held + block_sizes(step.before)
-    if not last:
-        held = held + block_sizes(step.after)
-    return int(held.max())
+    buffers = moved.send_buffer + moved.receive_buffer
+    return int(_total([*((dist.grid, block_sizes(dist)) for dist in blocks), (step.ranks, buffers)]).max())
+
+
+def _total(counts: Iterable[tuple[Grid, Ints]]) -> Ints:
+    """The sum of arrays that broadcast over grids: over their grid, or, if there are several, over all ranks in a row.
+
+    >>> _total([(Grid((2, 2)), np.array([[1, 2], [3, 4]])), (Grid((4,)), np.array([10]))])
+    array([11, 12, 13, 14])
+    """
+    found = [*counts]
+    if len({grid for grid, _ in found}) > 1:
+        found = [(grid, np.broadcast_to(count, grid.shape).reshape(-1)) for grid, count in found]
+    return np.asarray(sum(count for _, count in found))
 
 
 def lower_bound(source: Distribution, target: Distribution) -> int:
@@ -119,8 +144,14 @@ def lower_bound(source: Distribution, target: Distribution) -> int:
 @lru_cache(maxsize=16384)
 def _needed(source: Distribution, target: Distribution) -> Ints:
     """What each rank must be sent. Contributions to a partial tensor may enter anywhere: no rank need be sent them."""
-    most = block_sizes(target) * (not target.partial)
-    return np.minimum(_from_others(source, target)[0], most)
+    received = _from_others(source, target)[0]
+    return np.minimum(received, _sizes_beside(source, target) * (not target.partial))
+
+
+def _sizes_beside(source: Distribution, target: Distribution) -> Ints:
+    """The sizes of the target's blocks, over all ranks in a row if it lies on another grid than the source."""
+    sizes = block_sizes(target)
+    return sizes if source.grid == target.grid else np.broadcast_to(sizes, target.grid.shape).reshape(-1)
 
 
 def at_least(source: Distribution, target: Distribution, item: int, machine: Machine) -> float:
@@ -133,7 +164,7 @@ def at_least(source: Distribution, target: Distribution, item: int, machine: Mac
     times = machine.along(source.grid.order)
     needed = _needed(source, target)
     seconds = min(times.latency) * (needed > 0) + item * (
-        min(times.byte_time) * needed + min(times.copy_time) * block_sizes(target)
+        min(times.byte_time) * needed + min(times.copy_time) * _sizes_beside(source, target)
     )
     return machine.step_time + float(seconds.max())
 
@@ -148,45 +179,54 @@ def pace(step: Step, item: int, machine: Machine) -> Pace:
 
 def _algorithms(step: Step, item: int, times: Times) -> list[tuple[float, int, str]]:
     """Per algorithm that can do a step: seconds, rounds, name."""
-    source, target, kind = step.before, step.after, step.kind
+    source, target = step.before, step.after
     modes = [g for g in step.grid_modes if source.grid.shape[g] > 1] or [*range(len(times.latency))]
-    latency, byte, copy, reduce = (
-        max(along[g] for g in modes) for along in (times.latency, times.byte_time, times.copy_time, times.reduce_time)
-    )
-    copied = (flow(step).send_buffer + block_sizes(target)) * (item * copy)
-    if kind in LOCAL:
-        return [(float(copied.max()), 0, "")]
+    every = times.latency, times.byte_time, times.copy_time, times.reduce_time
+    slowest = Slowest(*(max(along[g] for g in modes) for along in every))
+    copied = (flow(step).send_buffer + _sizes_beside(source, target)) * (item * slowest.copy)
     ranks = prod(source.grid.shape[g] for g in step.grid_modes)
     rounds = (ranks - 1).bit_length()
-    if kind in ("allreduce", "reduce", "broadcast"):
-        whole = item * int(block_sizes(source).max())
-        once, combine = copy * whole, 0.0 if kind == "broadcast" else reduce * whole
-        share = (ranks - 1) / ranks
-        return [
-            (once + rounds * (latency + byte * whole + combine), rounds, "tree"),
-            (once + 2 * rounds * latency + 2 * share * byte * whole + share * combine, 2 * rounds, "in parts"),
-        ]
+    if step.kind in LOCAL:
+        return [(float(copied.max()), 0, "")]
+    if step.kind in ("allreduce", "reduce", "broadcast"):
+        return _of_whole_blocks(step.kind, item * int(block_sizes(source).max()), ranks, rounds, slowest)
     received = _weighted(step, item, times.byte_time, modes, lambda found: found[0])
-    if kind in ("allgather", "reduce_scatter"):
-        combined = _from_others(source, target)[0] * (item * reduce) if kind == "reduce_scatter" else 0.0
-        return [(rounds * latency + float((received + combined + copied).max()), rounds, "tree")]
+    combined = 0.0 * received
+    if source.partial and step.kind != "allgather":
+        combined = _from_others(source, target)[0] * (item * slowest.reduce)
+    if step.kind in ("allgather", "reduce_scatter"):
+        return [(rounds * slowest.latency + float((received + combined + copied).max()), rounds, "tree")]
     if any(source.roles[g].name == "rooted" for g in modes):  # the root has to send it all
         received = np.maximum(received, _weighted(step, item, times.byte_time, modes, lambda found: found[0], True))
-    combined = _from_others(source, target)[0] * (item * reduce) if source.partial else 0.0 * received
     bytes_time = received + combined + copied
-    both = [_from_others(source, target, sending)[1] for sending in (False, True)]
     waits = np.maximum(
         *(_weighted(step, 1, times.latency, modes, lambda found: found[1], sending) for sending in (False, True))
     )
-    most = int(np.maximum(*both).max())
+    most = max(int(_from_others(source, target, sending)[1].max()) for sending in (False, True))
     found = [(float((waits + bytes_time).max()), most, "pairwise")]
-    if kind in ("scatter", "gather"):
-        found.append((rounds * latency + float(bytes_time.max()), rounds, "tree"))
-    if kind in ("alltoall", "exchange") and ranks > 2 and not source.partial:
+    if step.kind in ("scatter", "gather"):
+        found.append((rounds * slowest.latency + float(bytes_time.max()), rounds, "tree"))
+    if step.kind in ("alltoall", "exchange") and ranks > 2 and not source.partial and not step.across:
         block = item * max(int(traffic(source, target, sending).elements.max()) for sending in (False, True))
         half = rounds * block / 2  # of what a rank holds, in every round (eq. 18)
-        found.append((rounds * latency + half * (byte + 2 * copy) + float(copied.max()), rounds, "Bruck"))
+        forwarded = half * (slowest.byte + 2 * slowest.copy)
+        found.append((rounds * slowest.latency + forwarded + float(copied.max()), rounds, "Bruck"))
     return found
+
+
+def _of_whole_blocks(kind: str, block: int, ranks: int, rounds: int, slowest: Slowest) -> list[tuple[float, int, str]]:
+    """The same for collectives that move whole blocks, of `block` bytes: in one piece along a tree, or in parts."""
+    once = slowest.copy * block
+    combine = 0.0 if kind == "broadcast" else slowest.reduce * block
+    share = (ranks - 1) / ranks
+    return [
+        (once + rounds * (slowest.latency + slowest.byte * block + combine), rounds, "tree"),
+        (
+            once + 2 * rounds * slowest.latency + 2 * share * slowest.byte * block + share * combine,
+            2 * rounds,
+            "in parts",
+        ),
+    ]
 
 
 def _weighted(
@@ -198,6 +238,8 @@ def _weighted(
     sending: bool = False,
 ) -> Floats:
     """Elements or messages from others, each times that of the slowest grid mode between the two ranks."""
+    if step.across:  # no direction of either grid tells which ranks are far from each other
+        return np.asarray(what(_from_others(step.before, step.after, sending)) * (item * max(times)), np.float64)
     total: Floats = np.zeros((1,) * step.before.grid.order)
     below: Ints = np.zeros(total.shape, np.int64)
     for time in sorted({times[g] for g in modes}):
@@ -216,11 +258,11 @@ def steps_cost(
 
     `item` is the size of an element in bytes.
     """
-    received = messages = np.zeros((1,) * source.grid.order, np.int64)
-    highest = int((block_sizes(source) + block_sizes(target)).max())
+    start = (source.grid, np.zeros((1,) * source.grid.order, np.int64))
+    received = _total([start, *((step.ranks, flow(step).elements) for step in steps)])
+    messages = _total([start, *((step.ranks, flow(step).messages) for step in steps)])
+    highest = int(_total((dist.grid, block_sizes(dist)) for dist in (source, target)).max())
     for number, step in enumerate(steps):
-        moved = flow(step)
-        received, messages = received + moved.elements, messages + moved.messages
         highest = max(highest, peak(step, source, target, number == 0, number == len(steps) - 1))
     seconds = sum((pace(step, item, machine).seconds for step in steps), 0.0)
     return Cost(seconds, int(received.max()) * item, int(messages.max()), highest * item)

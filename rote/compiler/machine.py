@@ -8,7 +8,7 @@ from typing import Any
 
 from ..errors import PlanError
 
-__all__ = ["Machine", "Times"]
+__all__ = ["DEFAULT", "Machine", "Times"]
 
 Time = float | tuple[float, ...]
 
@@ -91,3 +91,7 @@ def _number(name: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
         raise PlanError(f"the {name} of a machine is a number of seconds of at least 0, not {value!r}")
     return float(value)
+
+
+DEFAULT = Machine()
+"""The machine of plans that name none."""

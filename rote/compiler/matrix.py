@@ -6,39 +6,83 @@ the coordinates of its sender and of its receiver; no message is made.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
 from ..layout.distribution import Distribution
+from ..layout.grid import Grid
 from .movement import components, meets
 from .traffic import sent_sizes
 
-__all__ = ["message_matrix"]
+__all__ = ["message_matrix", "sums"]
 
 Ints = npt.NDArray[np.int64]
+
+
+_AT_ONCE = 1 << 22  # pairs of ranks
 
 
 @lru_cache(maxsize=64)
 def message_matrix(source: Distribution, target: Distribution) -> Ints:
     """Elements that each rank (row) sends to each rank (column); on the diagonal, those that it keeps. Read-only.
 
+    The two may lie on two grids over the same ranks.
+
     >>> from rote.layout.layout import parse
     >>> message_matrix(parse("block[(0)]").on(5, 2), parse("[(0)]").on(5, 2)).tolist()
     [[2, 1], [1, 1]]
     """
-    grid = source.grid
-    at = np.array([grid.coordinates(rank) for rank in range(grid.size)], np.int64).reshape(grid.size, grid.order)
-    op_changes = source.layout.op != target.layout.op
-    found = np.ones((grid.size, grid.size), np.int64)
-    for g, p in enumerate(grid.shape):
-        roles = source.roles[g], target.roles[g]
-        meet = np.array([[meets(*roles, op_changes, a, b) for b in range(p)] for a in range(p)])
-        found *= meet[at[:, None, g], at[None, :, g]]
-    for part in components(source, target):
-        senders = [at[:, None, s.grid_mode] for m in part.before for s in source.splits[m]]
-        receivers = [at[None, :, s.grid_mode] for m in part.after for s in target.splits[m]]
-        found *= sent_sizes(source, target, part)[(*senders, *receivers)]
+    found = _rows(source, target, np.arange(source.grid.size))
     found.flags.writeable = False
     return found
+
+
+@lru_cache(maxsize=1024)
+def sums(source: Distribution, target: Distribution, sending: bool) -> tuple[Ints, Ints]:
+    """Elements and messages that each rank receives from others (or sends), counted pair by pair."""
+    number = source.grid.size
+    totals = np.zeros((2, number), np.int64)
+    for start in range(0, number, max(1, _AT_ONCE // number)):
+        senders = np.arange(start, min(number, start + max(1, _AT_ONCE // number)))
+        found = _rows(source, target, senders)
+        found[senders - start, senders] = 0
+        for total, counts in zip(totals, (found, found > 0), strict=True):
+            if sending:
+                total[senders] = counts.sum(axis=1)
+            else:
+                total += counts.sum(axis=0)
+    return totals[0], totals[1]
+
+
+def _rows(source: Distribution, target: Distribution, senders: Ints) -> Ints:
+    """The rows of the matrix for some senders."""
+    ranks = np.arange(source.grid.size)
+    here, there = _coordinates(senders, source.grid), _coordinates(ranks, target.grid)
+    found = np.ones((len(senders), len(ranks)), np.int64)
+    if source.grid == target.grid:
+        op_changes = source.layout.op != target.layout.op
+        for g, p in enumerate(source.grid.shape):
+            found *= meets(source.roles[g], target.roles[g], op_changes, p)[here[g][:, None], there[g]]
+    else:
+        own = _coordinates(ranks, source.grid)
+        for g, role in enumerate(source.roles):
+            if role.name == "replicated":
+                found *= here[g][:, None] == own[g]
+            elif role.name == "rooted":
+                found *= here[g][:, None] == role.at
+        for h, role in enumerate(target.roles):
+            if role.name in ("rooted", "partial"):
+                found *= there[h] == role.at
+    for part in components(source, target):
+        giving = [here[s.grid_mode][:, None] for m in part.before for s in source.splits[m]]
+        taking = [there[s.grid_mode] for m in part.after for s in target.splits[m]]
+        found *= sent_sizes(source, target, part)[(*giving, *taking)]
+    return found
+
+
+def _coordinates(ranks: Ints, grid: Grid) -> Sequence[Ints]:
+    """Per grid mode, the coordinates of ranks."""
+    return np.unravel_index(ranks, grid.shape) if grid.order else ()

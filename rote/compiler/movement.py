@@ -3,6 +3,7 @@
 A transition falls into components: the smallest groups of view modes on both sides that read the same digits of the
 tensor. In each component a rank's local indices are grouped by the coordinates that hold them on the other side; a
 message is the product of one group per component. Grid modes that split nothing on the other side follow `meets`.
+Between two grids over the same ranks the coordinates of either side are those of its own grid.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import product
 from math import prod
+from operator import itemgetter
 
 import numpy as np
 import numpy.typing as npt
@@ -66,20 +67,26 @@ class Message:
         return prod(len(group) for group in self.groups)
 
 
-def meets(source: Role, target: Role, op_changes: bool, a: int, b: int) -> bool:
-    """Whether data goes from coordinate `a` to coordinate `b` of a grid mode that has these roles.
+@lru_cache(maxsize=256)
+def meets(source: Role, target: Role, op_changes: bool, number: int) -> npt.NDArray[np.bool_]:
+    """Whether data goes from coordinate a to coordinate b, at [a, b], of a grid mode of `number` with these roles.
 
     A rooted side holds data at its root alone. Each of several replicas serves its own coordinate. Into a partial
     target every element is contributed once: where it lies, or at coordinate 0 if it lies everywhere. From a partial
-    source every coordinate contributes, unless the target stays partial.
+    source every coordinate contributes, unless the target stays partial. Read-only.
     """
-    if (source.name == "rooted" and a != source.at) or (target.name == "rooted" and b != target.at):
-        return False
+    a, b = np.ogrid[:number, :number]
+    met = np.ones((number, number), bool)
+    if source.name == "rooted":
+        met &= a == source.at
+    if target.name == "rooted":
+        met &= b == target.at
+    if source.name == "replicated":
+        met &= a == b
     if target.name == "partial":
-        if source.name == "partial" and op_changes:
-            return b == 0
-        return a == b and (source.name != "replicated" or b == 0)
-    return source.name != "replicated" or a == b
+        met &= b == 0 if source.name == "replicated" or (source.name == "partial" and op_changes) else a == b
+    met.flags.writeable = False
+    return met
 
 
 @lru_cache(maxsize=4096)
@@ -120,36 +127,62 @@ def receives(source: Distribution, target: Distribution, rank: int) -> Iterator[
 
 def _messages(source: Distribution, target: Distribution, rank: int, sending: bool) -> Iterator[Message]:
     mine, other = (source, target) if sending else (target, source)
-    if not mine.holds(rank):
+    across = source.grid != target.grid
+    if not mine.holds(rank) or (across and not sending and not target.contributes(rank)):
         return
-    me = source.grid.coordinates(rank)
-    order = range(source.grid.order)
-    roles = [*zip(source.roles, target.roles, strict=True)]
-    op_changes = source.layout.op != target.layout.op
-
-    def meet(g: int, peer: int) -> bool:
-        a, b = (me[g], peer) if sending else (peer, me[g])
-        return meets(*roles[g], op_changes, a, b)
-
-    per_component = [
-        [group for group in groups(mine, other, part, me, sending) if all(meet(g, c) for g, c in group.coordinates)]
-        for part in components(source, target)
-    ]
+    me = mine.grid.coordinates(rank)
+    mates = (_mates_across if across else _mates)(source, target, rank, sending)
+    stays = () if across or source.layout.op != target.layout.op else target.partial
+    reduced = [g for g in source.partial if g not in stays]
+    strides = [prod(other.grid.shape[g + 1 :]) for g in range(other.grid.order)]
     split = {s.grid_mode for mode in other.splits for s in mode}
-    free = [g for g in order if g not in split]
-    choices = [[c for c in range(source.grid.shape[g]) if meet(g, c)] for g in free]
-    found = []
-    for chosen_groups in product(*per_component):
-        fixed = {g: c for group in chosen_groups for g, c in group.coordinates}
-        for chosen in product(*choices):
-            at = fixed | dict(zip(free, chosen, strict=True))
-            sender = me if sending else tuple(at[g] for g in order)
-            combine = any(
-                source_role.name == "partial" and (target_role.name != "partial" or op_changes) and sender[g] != 0
-                for g, (source_role, target_role) in enumerate(roles)
-            )
-            found.append(Message(source.grid.rank(tuple(at[g] for g in order)), chosen_groups, combine))
-    yield from sorted(found, key=lambda message: message.peer)
+    # Products are put together as sums: a peer's number is the sum of what its coordinates add to it.
+    found: list[tuple[int, tuple[Group, ...], bool]] = [(0, (), sending and any(me[g] for g in reduced))]
+    for g in range(other.grid.order):
+        if g not in split:
+            later = not sending and g in reduced
+            met = [(strides[g] * c, later and c != 0) for c, meet in enumerate(mates[g]) if meet]
+            found = [(peer + more, some, combine or late) for peer, some, combine in found for more, late in met]
+    for part in components(source, target):
+        options = [
+            (sum(strides[g] * c for g, c in group.coordinates), group)
+            for group in groups(mine, other, part, me, sending)
+            if all(mates[g][c] for g, c in group.coordinates)
+        ]
+        found = [(peer + more, (*some, group), combine) for peer, some, combine in found for more, group in options]
+    if across and sending:
+        serves = [g for g, role in enumerate(source.roles) if role.name == "replicated"]
+        found = [each for each in found if all(source.grid.coordinates(each[0])[g] == me[g] for g in serves)]
+    yield from (Message(*each) for each in sorted(found, key=itemgetter(0)))
+
+
+def _mates(source: Distribution, target: Distribution, rank: int, sending: bool) -> list[list[bool]]:
+    """Per grid mode and coordinate of a peer, whether a rank meets it."""
+    op_changes = source.layout.op != target.layout.op
+    found: list[list[bool]] = []
+    for g, (me, p) in enumerate(zip(source.grid.coordinates(rank), source.grid.shape, strict=True)):
+        met = meets(source.roles[g], target.roles[g], op_changes, p)
+        found.append((met[me] if sending else met[:, me]).tolist())
+    return found
+
+
+def _mates_across(source: Distribution, target: Distribution, rank: int, sending: bool) -> list[list[bool]]:
+    """The same for peers at a coordinate of the other side's grid, where that is another grid.
+
+    Of replicas, that one serves a rank which has its coordinates along the replicated grid modes of the source. All
+    contributions to a partial target enter at its coordinate 0.
+    """
+    here = source.grid.coordinates(rank)
+
+    def only(g: int, role: Role) -> int | None:
+        if role.name == "rooted" or (role.name == "partial" and sending):
+            return role.at
+        return here[g] if role.name == "replicated" and not sending else None
+
+    other = target if sending else source
+    return [
+        [only(g, role) in (None, peer) for peer in range(other.grid.shape[g])] for g, role in enumerate(other.roles)
+    ]
 
 
 def groups(
@@ -170,7 +203,7 @@ def _along_mode(
     """Both sides read the mode alike: local order is tensor order."""
     indices = _held(mine, here, coordinates)
     lies, _ = other.locate(there, indices)
-    return _grouped(mine.grid.shape, lies, None, (len(indices),))
+    return _grouped(other.grid.shape, lies, None, (len(indices),))
 
 
 def _across_modes(
@@ -191,7 +224,7 @@ def _across_modes(
     flat: Ints = np.zeros((), np.int64)
     for m in sorted(tensor):
         flat = flat * mine.shape[m] + tensor[m]
-    return _grouped(mine.grid.shape, lies, np.broadcast_to(flat, local_shape).reshape(-1), local_shape)
+    return _grouped(other.grid.shape, lies, np.broadcast_to(flat, local_shape).reshape(-1), local_shape)
 
 
 def _grouped(
@@ -204,13 +237,15 @@ def _grouped(
     for g in grid_modes:
         peer = peer * grid[g] + lies[g]
     order = np.argsort(peer, kind="stable") if flat is None else np.lexsort((flat, peer))
-    bounds = np.flatnonzero(np.diff(peer[order])) + 1
+    bounds = [0, *(np.flatnonzero(np.diff(peer[order])) + 1).tolist(), len(order)]
+    first = order[bounds[:-1]]
+    along = [[(g, c) for c in lies[g][first].tolist()] for g in grid_modes]
+    positions = np.unravel_index(order, local_shape) if len(local_shape) > 1 else (order,)
     return tuple(
-        Group(
-            tuple((g, int(lies[g][chosen[0]])) for g in grid_modes),
-            tuple(np.unravel_index(chosen, local_shape)) if len(local_shape) > 1 else (chosen,),
+        Group(coordinates, tuple(p[start:end] for p in positions))
+        for coordinates, start, end in zip(
+            zip(*along, strict=True) if along else [()], bounds[:-1], bounds[1:], strict=True
         )
-        for chosen in np.split(order, bounds)
     )
 
 

@@ -86,8 +86,8 @@ def prove(ends: Ends, part: Component) -> Part:
         ranks = f"rank {rank_at(ends[SENDS], given.over, y)} to rank {rank_at(ends[RECEIVES], taken.over, x)}"
         first = _index(ends[SENDS], (one.get(key) or other[key])[0])
         raise PlanError(f"from {ranks} go elements, {first} first, not the same in the same order on both sides")
-    shape = ends[SENDS].grid.shape
-    at = _coordinates(given.own, given.over, shape), _coordinates(given.peer, taken.over, shape)
+    shapes = [end.grid.shape for end in ends]
+    at = _coordinates(given.own, given.over, shapes[SENDS]), _coordinates(given.peer, taken.over, shapes[RECEIVES])
     return Part((given.rows, taken.rows), at, sizes)
 
 
@@ -101,7 +101,7 @@ def _cuts(ends: Ends, part: Component, side: int) -> Cuts:
             me[g] = c
         rows[at] = groups(mine, other, part, tuple(me), side == SENDS)
     found = [group for row in rows.values() for group in row]
-    places = product(*([(g, c) for c in range(shape[g])] for g in theirs))
+    places = product(*([(g, c) for c in range(other.grid.shape[g])] for g in theirs))
     numbers = {place: number for number, place in enumerate(places)}
     own = np.repeat(np.arange(len(rows)), [len(row) for row in rows.values()])
     peer = np.array([numbers.get(group.coordinates, -1) for group in found], np.int64)

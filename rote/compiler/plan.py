@@ -6,7 +6,7 @@ A plan knows no rank: every rank makes the same one, and finds its own messages 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from ..layout.distribution import Distribution, distribute
 from ..layout.layout import as_layout
 from .cost import Cost, lower_bound, steps_cost
 from .explain import explain, in_bytes, in_seconds, kinds, versus
-from .machine import Machine
+from .machine import DEFAULT, Machine
 from .search import Search, Walk
 from .step import Step, as_dtype, as_kind
 from .text import read, write
@@ -54,7 +54,7 @@ class Plan:
     target: Distribution
     dtype: np.dtype[Any]
     steps: tuple[Step, ...]
-    machine: Machine = Machine()
+    machine: Machine = DEFAULT
     found: str = field(default="as given", compare=False)
 
     @property
@@ -82,7 +82,8 @@ class Plan:
           about 38.7 us, 1.93 times as long: a rank receives 48.0 KiB (not 12.0 KiB), holds 176.0 KiB (not 56.0 KiB)
         """
         source, target, cost, bound = self.source, self.target, self.cost, self.lower_bound
-        head = f"{source.layout} -> {target.layout}   {source.shape} {self.dtype} on grid {source.grid}"
+        grids = " to ".join(dict.fromkeys(str(end.grid) for end in (source, target)))
+        head = f"{source.layout} -> {target.layout}   {source.shape} {self.dtype} on grid {grids}"
         lines = explain(head, (source, target), self.steps, self.dtype.itemsize, self.machine)
         if not self.steps:
             return "\n".join(lines)
@@ -149,6 +150,7 @@ class Plan:
             {
                 "shape": self.source.shape,
                 "grid": self.source.grid.shape,
+                "target_grid": self.target.grid.shape,
                 "dtype": self.dtype.str,
                 "machine": self.machine.as_dict(),
                 "found": self.found,
@@ -160,6 +162,7 @@ class Plan:
                         "before": str(step.before.layout),
                         "after": str(step.after.layout),
                         "grid_modes": step.grid_modes,
+                        "grid": step.after.grid.shape,
                     }
                     for step in self.steps
                 ],
@@ -197,20 +200,23 @@ class Plan:
         >>> Plan.from_text("\\n".join(lines)).cost.bytes
         24
         """
-        return Plan(*read(text), machine or Machine())
+        return Plan(*read(text), machine or DEFAULT)
 
     def __str__(self) -> str:
         return write(self.source, self.target, self.dtype, self.steps)
 
 
 def _plan(tree: Mapping[str, Any]) -> Plan:
-    def on(layout: str) -> Distribution:
-        return distribute(as_layout(layout), tree["shape"], tuple(tree["grid"]))
+    def on(layout: str, grid: Iterable[int]) -> Distribution:
+        return distribute(as_layout(layout), tree["shape"], tuple(grid))
 
-    steps = tuple(
-        Step(str(step["kind"]), on(step["before"]), on(step["after"]), tuple(step["grid_modes"]))
-        for step in tree["steps"]
-    )
+    # A plan written before plans could lead to another grid names one grid alone.
+    source, target = on(tree["source"], tree["grid"]), on(tree["target"], tree.get("target_grid", tree["grid"]))
+    steps: list[Step] = []
+    at = tree["grid"]
+    for step in tree["steps"]:
+        before, at = on(step["before"], at), step.get("grid", at)
+        steps.append(Step(str(step["kind"]), before, on(step["after"], at), tuple(step["grid_modes"])))
     machine = Machine(**tree["machine"])
-    ends = on(tree["source"]), on(tree["target"])
-    return Plan(*ends, as_dtype(tree["dtype"]), steps, machine, str(tree.get("found", "as given")))
+    found = str(tree.get("found", "as given"))
+    return Plan(source, target, as_dtype(tree["dtype"]), tuple(steps), machine, found)

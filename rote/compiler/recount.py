@@ -38,7 +38,7 @@ class Claimed(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Flow:
-    """Per rank (arrays of the grid's shape): elements and messages received in a step, and elements in its buffers."""
+    """Per rank, in row-major order: elements and messages received in a step, and elements in its buffers."""
 
     received: Array
     messages: Array
@@ -80,11 +80,11 @@ def figures(source: Distribution, target: Distribution, steps: Sequence[tuple[Di
         steps: per step, the distribution after it, and what flows.
     """
     ends = _block(source) + _block(target)
-    received = messages = highest = before = np.zeros(source.grid.shape, np.int64)
+    received = messages = highest = before = np.zeros_like(ends)
     for number, (dist, moved) in enumerate(steps, 1):
         after = _block(dist) if number < len(steps) else np.zeros_like(ends)
-        received, messages = received + moved.received, messages + moved.messages
-        highest, before = np.maximum(highest, before + after + moved.buffers), after
+        received, messages = received + moved.received.reshape(-1), messages + moved.messages.reshape(-1)
+        highest, before = np.maximum(highest, before + after + moved.buffers.reshape(-1)), after
     most = {"bytes": received, "messages": messages, "peak_bytes": ends + highest}
     return {name: int(per_rank.max()) for name, per_rank in most.items()}
 
@@ -100,7 +100,7 @@ def _block(dist: Distribution) -> Array:
         block *= _over(lengths, [s.grid_mode for s in over], shape)[0]
     for g, at in dist.layout.rooted:
         block *= _over(np.arange(shape[g]) == at, [g], shape)[0]
-    return block
+    return block.reshape(-1)
 
 
 def _totals(shape: At, parts: Sequence[Part], met: Sequence[Array], sides: tuple[int, int]) -> Array:

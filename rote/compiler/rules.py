@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ..layout.distribution import Distribution, Split
+from .matrix import sums
 from .movement import components
 from .step import LOCAL, Step
 
@@ -43,11 +44,17 @@ RULES: tuple[Rule, ...] = (
     Rule("add entries", "slice", "replicated", "split", "a new block is part of the old one"),
     Rule("keep at a root", "slice", "replicated", "rooted", "the root keeps its block, the others nothing"),
     Rule("fill up", "zero_fill", "split", "partial", "contributions are disjoint, and reduce to the tensor"),
-    Rule("fill up", "zero_fill", "replicated", "partial", "coordinate 0 contributes the value, the others what adds 0"),
+    Rule(
+        "fill up",
+        "zero_fill",
+        "replicated",
+        "partial",
+        "coordinate 0 contributes the value, the others nothing",
+    ),
     Rule("fill up", "zero_fill", "rooted", "partial", "the root contributes the value, the others what adds nothing"),
     Rule("rearrange", "relayout", ANY, ANY, "each rank already holds what it needs, in another order or role"),
     Rule("drop entries", "allgather", "split", "replicated", "an old block is part of each new one of its sub-grid"),
-    Rule("move entries", "alltoall", "split", "split", "each element has one owner before and one after"),
+    Rule("move entries", "alltoall", "split", "split", "in each sub-grid an element has one owner before, one after"),
     Rule("swap tiles", "permute", "split", "split", "every new block is an old one, whole: equal tiles, not sizes"),
     Rule("change root", "permute", "rooted", "rooted", "the new root's block is the old root's, whole"),
     Rule("collect", "gather", "split", "rooted", "the root's block is the union of all, the others hold nothing"),
@@ -65,12 +72,15 @@ _BY_ROLES = {(r.before, r.after): r.kind for r in reversed(RULES) if r.kind != "
 
 @lru_cache(maxsize=65536)
 def one_step(source: Distribution, target: Distribution) -> Step | None:
-    """The one step from one distribution to another of the same tensor and grid; None if nothing is to be done.
+    """The one step from one distribution to another of the same tensor and ranks; None if nothing is to be done.
 
     >>> from rote.layout.layout import parse
     >>> print(one_step(parse("[(0,1),()]").on((4, 6), (2, 2)), parse("[(0),()]").on((4, 6), (2, 2))))
     allgather over 1: [(0,1),()] -> [(0),()]
     """
+    if source.grid != target.grid:
+        moved, _ = sums(source, target, sending=False)
+        return Step("exchange" if moved.any() else "relayout", source, target, tuple(range(source.grid.order)))
     changed = tuple(g for g in range(source.grid.order) if _function(source, g) != _function(target, g))
     if not changed and source.digits == target.digits:
         return None
@@ -79,7 +89,7 @@ def one_step(source: Distribution, target: Distribution) -> Step | None:
 
 def rule_of(step: Step) -> Rule:
     """The rule by which a step goes."""
-    ways = {(step.before.roles[g].name, step.after.roles[g].name) for g in step.grid_modes}
+    ways = {(step.before.roles[g].name, step.after.roles[g].name) for g in step.grid_modes if not step.across}
     mine = [rule for rule in RULES if rule.kind == step.kind]
     return next((rule for rule in mine if (rule.before, rule.after) in ways), mine[0])
 

@@ -110,7 +110,7 @@ class Search:
     def _walk(self, seconds: float, steps: tuple[Step, ...]) -> Walk:
         ends, last = (self.source, self.target), len(steps) - 1
         held = [peak(step, *ends, number == 0, number == last) for number, step in enumerate(steps)]
-        return Walk(seconds, max(held, default=int((block_sizes(ends[0]) + block_sizes(ends[1])).max())), steps)
+        return Walk(seconds, max(held, default=2 * int(block_sizes(self.source).max())), steps)
 
     def _walks(
         self,

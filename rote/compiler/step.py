@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from ..errors import PlanError
 from ..layout.distribution import Distribution
+from ..layout.grid import Grid
 
 __all__ = ["KINDS", "LOCAL", "Step", "as_dtype", "as_kind"]
 
@@ -35,7 +36,7 @@ class Step:
             general all-to-all.
         before, after: the distributions on both sides.
         grid_modes: the grid modes over which ranks talk, or, in a local step, which change what they do; ranks with
-            other coordinates elsewhere do not meet.
+            other coordinates elsewhere do not meet. All of the old grid where the new one is another.
     """
 
     kind: str
@@ -43,9 +44,20 @@ class Step:
     after: Distribution
     grid_modes: tuple[int, ...]
 
+    @property
+    def across(self) -> bool:
+        """Whether it leads from one grid to another over the same ranks."""
+        return self.before.grid != self.after.grid
+
+    @property
+    def ranks(self) -> Grid:
+        """The grid over which its ranks are counted; all in a row where it leads from one grid to another."""
+        return Grid((self.before.grid.size,)) if self.across else self.before.grid
+
     def __str__(self) -> str:
         over = f" over {','.join(map(str, self.grid_modes))}" if self.grid_modes else ""
-        return f"{self.kind}{over}: {self.before.layout} -> {self.after.layout}"
+        to = f" to grid {self.after.grid}" if self.across else ""
+        return f"{self.kind}{over}{to}: {self.before.layout} -> {self.after.layout}"
 
 
 def as_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:

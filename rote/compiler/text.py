@@ -3,7 +3,9 @@
     block[(0),()] -> block[(),(0)] of (6, 4) float64 on grid 2
       1. alltoall over 0: block[(0),()] -> block[(),(0)]
 
-Layouts may be written in any way that the language allows; everything else stands as it is printed.
+A plan from one grid to another ends its first line in `on grid 4 to 2x2`, and the step that leads there says so, as in
+`1. exchange over 0 to grid 2x2: A -> B`. Layouts may be written in any way that the language allows; everything else
+stands as it is printed.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ _NOTHING = "  nothing to do: every rank holds its block already"
 _NUMBER = "(?:0|[1-9][0-9]{0,18})"
 _SHAPE = re.compile(rf"\((?:{_NUMBER},|{_NUMBER}(?:, {_NUMBER})+)?\)")
 _GRID = re.compile(rf"{_NUMBER}(?:x{_NUMBER})*|\(\)")
+_TO = re.compile(r"(.*) to grid ([^ ]*)")
 _OVER = re.compile(rf"{_NUMBER}(?:,{_NUMBER})*")
 # Of types that are one on this machine, such as long and long long, the last here is the one that is read.
 _DTYPES = {str(np.dtype(code)): np.dtype(code) for code in "qQgG?bhilBHILfdFD"}
@@ -35,8 +38,8 @@ _DTYPES = {str(np.dtype(code)): np.dtype(code) for code in "qQgG?bhilBHILfdFD"}
 
 def write(source: Distribution, target: Distribution, dtype: np.dtype[Any], steps: tuple[Step, ...]) -> str:
     """The text of a plan; it says all but the machine."""
-    grid = "x".join(map(str, source.grid.shape)) or "()"  # a grid of order 0 is not one of a single coordinate
-    lines = [f"{source.layout} -> {target.layout} of {source.shape} {dtype} on grid {grid}"]
+    grids = " to ".join(dict.fromkeys(str(dist.grid) for dist in (source, target)))
+    lines = [f"{source.layout} -> {target.layout} of {source.shape} {dtype} on grid {grids}"]
     lines += [f"  {number}. {step}" for number, step in enumerate(steps, 1)]
     return "\n".join(lines if steps else [*lines, _NOTHING])
 
@@ -59,7 +62,7 @@ def read(text: str) -> Parts:
     steps: list[Step] = []
     at = source
     for number, line in enumerate(rest, 1):
-        step = _step(number, line, source)
+        step = _step(number, line, at)
         if _lies(step.before) != _lies(at):
             raise PlanError(
                 f"step {number} starts from {step.before.layout}, but the tensor lies as {at.layout} by then\n"
@@ -74,13 +77,21 @@ def read(text: str) -> Parts:
     return source, target, dtype, tuple(steps)
 
 
+def _read_grid(text: str, line: str, end: int) -> Grid:
+    """A grid whose text ends at a place in a line."""
+    if not _GRID.fullmatch(text):
+        raise _damage(line, end - len(text), f"{text!r} is no grid", "write 2x2, 4, or () for order 0")
+    return Grid(tuple(map(int, re.findall(_NUMBER, text))))
+
+
 def _head(line: str) -> tuple[Distribution, Distribution, np.dtype[Any]]:
     """The first line, read from its end: names of a view may be any words, what stands behind the layouts may not."""
-    rest, found, grid = line.rpartition(" on grid ")
+    rest, found, written = line.rpartition(" on grid ")
     if not found:
         raise _damage(line, len(line), "the first line of a plan must name a grid", "write 'on grid 2x2' at its end")
-    if not _GRID.fullmatch(grid):
-        raise _damage(line, len(line) - len(grid), f"{grid!r} is no grid", "write 2x2, 4, or () for order 0")
+    first, to, second = written.partition(" to ")
+    grid = _read_grid(first, line, len(line) - len(to + second))
+    other = _read_grid(second, line, len(line)) if to else grid
     rest, _, dtype = rest.rpartition(" ")
     if dtype not in _DTYPES:
         cure = _nearest(dtype, tuple(_DTYPES), "write float64, complex128, …")
@@ -90,20 +101,22 @@ def _head(line: str) -> tuple[Distribution, Distribution, np.dtype[Any]]:
         at = len(rest) - len(shape) if found else len(rest)
         raise _damage(line, at, "the first line of a plan must name a shape", "write 'of (6, 4)', 'of (5,)' or 'of ()'")
     extents = tuple(map(int, re.findall(_NUMBER, shape)))
-    on = Grid(tuple(map(int, re.findall(_NUMBER, grid))))
-    source, target = _sides(transition, extents, on)
+    source, target = _sides(transition, extents, grid, other)
     return source, target, _DTYPES[dtype]
 
 
-def _step(number: int, line: str, source: Distribution) -> Step:
+def _step(number: int, line: str, at: Distribution) -> Step:
+    """A line that leads on from where the tensor lies."""
     prefix = f"  {number}. "
     if not line.startswith(prefix):
         raise _damage(line, 0, f"line {number + 1} of a plan must begin with {prefix!r}", f"number it as {number}")
     head, found, transition = line.removeprefix(prefix).partition(": ")
     if not found:
-        raise _damage(line, len(line), "a step must say from where to where", f"write ': {source.layout} -> …'")
+        raise _damage(line, len(line), "a step must say from where to where", f"write ': {at.layout} -> …'")
+    place, grid, to = len(prefix), at.grid, _TO.fullmatch(head)
+    if to:
+        head, grid = to[1], _read_grid(to[2], line, place + len(head))
     kind, over, modes = head.partition(" over ")
-    place = len(prefix)
     try:
         as_kind(kind)
     except PlanError as error:
@@ -113,22 +126,21 @@ def _step(number: int, line: str, source: Distribution) -> Step:
     if over and not _OVER.fullmatch(modes):
         raise _damage(line, place, f"{modes!r} are no grid modes", "write 'over 0' or 'over 0,1'")
     grid_modes = tuple(map(int, modes.split(","))) if over else ()
-    grid = source.grid
-    if any(g >= grid.order for g in grid_modes):
-        raise _damage(line, place, f"grid {grid} has order {grid.order}", "name grid modes below that")
-    return Step(kind, *_sides(transition, source.shape, grid), grid_modes)
+    if any(g >= at.grid.order for g in grid_modes):
+        raise _damage(line, place, f"grid {at.grid} has order {at.grid.order}", "name grid modes below that")
+    return Step(kind, *_sides(transition, at.shape, at.grid, grid), grid_modes)
 
 
 def _lies(dist: Distribution) -> tuple[object, ...]:
     """Where the elements are: equal for layouts that say the same on this grid."""
-    return dist.splits, dist.digits, dist.roles, dist.partial and dist.layout.op
+    return dist.grid, dist.splits, dist.digits, dist.roles, dist.partial and dist.layout.op
 
 
-def _sides(text: str, shape: tuple[int, ...], grid: Grid) -> tuple[Distribution, Distribution]:
+def _sides(text: str, shape: tuple[int, ...], before: Grid, after: Grid) -> tuple[Distribution, Distribution]:
     found: object = parse(text)
     if not isinstance(found, Transition):
         raise _damage(text, len(text), "a plan and its steps go from one layout to another", "write 'A -> B'")
-    return distribute(found.source, shape, grid), distribute(found.target, shape, grid)
+    return distribute(found.source, shape, before), distribute(found.target, shape, after)
 
 
 def _damage(line: str, position: int, rule: str, cure: str) -> PlanError:

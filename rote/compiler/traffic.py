@@ -102,16 +102,13 @@ def _along_mode(
 @lru_cache(maxsize=1024)
 def _sizes(own: tuple[Split, ...], theirs: tuple[Split, ...], extent: int) -> Ints:
     """Per coordinates on both sides, how many indices along one mode lie there and there."""
-    shape, peers = [s.parts for s in own], [s.parts for s in theirs]
-    table = np.zeros((*shape, *peers), np.int64)
-    for at in np.ndindex(*shape):
-        found, _ = locate(theirs, extent, mode_set(own, extent, at).to_array())
-        peer = np.zeros((), np.int64)
-        for s in theirs:
-            peer = peer * s.parts + found[s.grid_mode]
-        count = np.bincount(peer, minlength=prod(peers)) if theirs else len(mode_set(own, extent, at))
-        table[at] = np.reshape(count, peers)
-    return table
+    number: Ints = np.zeros(extent, np.int64)
+    for splits in (own, theirs):
+        found, _ = locate(splits, extent, np.arange(extent))
+        for s in splits:
+            number = number * s.parts + found[s.grid_mode]
+    shape = [s.parts for s in (*own, *theirs)]
+    return np.bincount(number, minlength=prod(shape)).reshape(shape)
 
 
 @lru_cache(maxsize=64)
@@ -155,8 +152,8 @@ def _summed(
 def _meeting(meeting: Meeting) -> Ints | None:
     """Along one grid mode, per own coordinate and peer's, 1 where they meet; None if all do."""
     source, target, op_changes, p, sending, equal = meeting
-    ends = [[(me, peer) if sending else (peer, me) for peer in range(p)] for me in range(p)]
-    found = np.array([[meets(source, target, op_changes, *pair) for pair in row] for row in ends], np.int64)
+    met = meets(source, target, op_changes, p)
+    found = (met if sending else met.T).astype(np.int64)
     if equal:
         found *= np.eye(p, dtype=np.int64)
     return None if found.all() else found

@@ -6,7 +6,8 @@ So factors are proved, not elements, and a proof hardly takes longer on more ran
 2. per grid mode, coordinates meet as the roles on both sides ask: values arrive once, contributions enter once;
 3. the lists of messages are these products, ascending by rank; of contributions the first assigns, the others combine
    (that is read off the lists of as many ranks as have `LISTED` messages, and of one rank at least);
-4. ranks that meet differ along the step's grid modes alone, and the step's kind can do the movement;
+4. ranks that meet differ along the step's grid modes alone, and the step's kind can do the movement (in place of 2 to
+   4, a step from one grid to another is proved message by message: `pairwise`);
 5. bytes, messages and peak memory are as claimed: they are counted anew from what 1 and 2 have proved (`recount`).
 
 No rank waits for another one in vain: a plan knows no rank, so all ranks take the same steps in the same order, and the
@@ -29,6 +30,7 @@ import numpy.typing as npt
 from ..errors import PlanError
 from ..layout.distribution import Distribution
 from .movement import Group, components, meets, receives, sends
+from .pairwise import prove_pairs
 from .partition import DOES, RECEIVES, SENDS, Ends, Part, prove, rank_at
 from .recount import Claimed, Flow, figures, flow
 from .step import LOCAL, Step
@@ -88,8 +90,8 @@ def _verify_step(step: Step, dtype: np.dtype[Any]) -> Flow:
     source, target, grid = step.before, step.after, step.before.grid
     if step.kind not in {*ROLES, *LOCAL, "permute", "exchange"}:
         raise PlanError(f"there is no kind of step {step.kind!r}")
-    if (source.shape, grid) != (target.shape, target.grid):
-        raise PlanError(f"it leads from {source} to {target}; a plan stays on one shape and grid")
+    if (source.shape, grid.size) != (target.shape, target.grid.size):
+        raise PlanError(f"it leads from {source} to {target}; a plan stays on one shape and its ranks")
     if list(step.grid_modes) != sorted({*step.grid_modes} & {*range(grid.order)}):
         raise PlanError(f"its grid modes {step.grid_modes} are not ascending grid modes of {grid}")
     found = components(source, target)
@@ -99,6 +101,10 @@ def _verify_step(step: Step, dtype: np.dtype[Any]) -> Flow:
         if sorted(m for part in modes for m in part) != list(range(dist.order)):
             raise PlanError(f"the components {modes} are not the modes of {dist.layout}, each once")
     parts = [prove((source, target), part) for part in found]
+    if step.across:
+        if step.grid_modes != tuple(range(grid.order)):
+            raise PlanError(f"its grid modes {step.grid_modes} are not all of grid {grid}, though it leads to another")
+        return prove_pairs(step.kind, (source, target), parts)
     met = [_grid_mode(source, target, g) for g in range(grid.order)]
     for side in (RECEIVES, SENDS):
         _lists((source, target), parts, met, side)
@@ -110,7 +116,7 @@ def _grid_mode(source: Distribution, target: Distribution, g: int) -> Array:
     """Who meets whom along a grid mode: true at [a, b] if data goes from coordinate a to b. Proved from the roles."""
     before, after, changes = source.roles[g], target.roles[g], source.layout.op != target.layout.op
     every = range(source.grid.shape[g])
-    met = np.array([[meets(before, after, changes, a, b) for b in every] for a in every], bool)
+    met = meets(before, after, changes, len(every))
     holds = [a for a in every if before.name != "rooted" or a == before.at]
     wants = [b for b in every if after.name != "rooted" or b == after.at]
     inside = met[np.ix_(holds, wants)]

@@ -208,10 +208,10 @@ class Distribution:
 def distribute(layout: Layout, shape: Iterable[int] | int, grid: Grid | Iterable[int] | int) -> Distribution:
     """A layout on a shape and a grid, both given freely: `distribute(layout, (8, 9), (2, 2))`."""
     try:
-        extents = (as_int(shape),) if not isinstance(shape, Iterable) else tuple(as_int(n) for n in shape)
+        extents = tuple(map(as_int, shape)) if isinstance(shape, Iterable) else (as_int(shape),)
     except TypeError:
         raise LayoutError(f"a shape is made of integers, not {shape!r}") from None
-    if any(n < 0 for n in extents):
+    if min(extents, default=0) < 0:
         raise LayoutError(f"the extents of a shape are 0 or more, not {extents}")
     if not isinstance(grid, Grid):
         grid = Grid((as_int(grid),) if not isinstance(grid, Iterable) else tuple(grid))

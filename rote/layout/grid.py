@@ -67,7 +67,7 @@ class Grid:
         return ravel(coordinates, self.shape)
 
     def __str__(self) -> str:
-        return "x".join(map(str, self.shape)) or "1"
+        return "x".join(map(str, self.shape)) or "()"  # a grid of order 0 is not one of a single coordinate
 
     def __repr__(self) -> str:
         return f"Grid({self.shape})"

@@ -7,7 +7,7 @@ both give equal values that print alike.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from operator import index as as_int
 from typing import TYPE_CHECKING, Literal, cast
@@ -80,6 +80,7 @@ class Layout:
     op: Op = "sum"
     partial: tuple[int, ...] = ()
     rooted: tuple[tuple[int, int], ...] = ()
+    _hash: int = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         canonical = self.syntax
@@ -89,6 +90,13 @@ class Layout:
         object.__setattr__(self, "partial", canonical.partial)
         object.__setattr__(self, "rooted", canonical.rooted)
         self._check()
+        object.__setattr__(self, "_hash", hash((self.modes, self.view, self.op, self.partial, self.rooted)))
+
+    def __hash__(self) -> int:
+        return self._hash  # kept, for layouts are looked up wherever a tensor is laid out
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Layout, (self.modes, self.view, self.op, self.partial, self.rooted)  # another process hashes otherwise
 
     def _check(self) -> None:
         """Refuse what no text says, so that every layout prints as one that parses back to it."""

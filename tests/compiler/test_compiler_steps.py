@@ -156,7 +156,7 @@ def broken(**changes):
 
 ERRORS = {
     "shapes": (lambda: compiled(shapes=((4,), (5,))), "its shape: the source has (4,), the target (5,)"),
-    "grids": (lambda: compiled(grids=(2, 3)), "a plan stays on one grid: the source is on 2, the target on 3"),
+    "grids": (lambda: compiled(grids=(2, 3)), "a plan stays on its ranks: the source is on grid 2 of 2, the target on grid 3 of 3"),
     "complex max": (
         lambda: compiled("[()]+max(0)", dtype="c16"),
         "have no max: [()]+max(0) of complex128",
@@ -177,7 +177,7 @@ ERRORS = {
     "other JSON": (lambda: rote.Plan.from_json("[1]"), "this text is no plan"),
     "missing": (
         lambda: rote.Plan.from_json("{}"),
-        "(KeyError: 'steps'); plan.to_json() writes one",
+        "(KeyError: 'source'); plan.to_json() writes one",
     ),
     "bad layout": (lambda: rote.Plan.from_json(broken(source="[(0)")), "this text is no plan (NotationError"),
     "bad grid": (lambda: rote.Plan.from_json(broken(grid=[0])), "this text is no plan (LayoutError"),

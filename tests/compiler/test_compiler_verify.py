@@ -195,8 +195,11 @@ def meets_flipped(rng, plan, monkeypatch):
     p, roles = plan.source.grid.shape[g], (step.before.roles[g], step.after.roles[g])
     pair, right = (rng.randrange(p), rng.randrange(p)), movement.meets
 
-    def mutated(source, target, changes, a, b):
-        return right(source, target, changes, a, b) != ((source, target) == roles and (a, b) == pair)
+    def mutated(source, target, changes, number):
+        met = right(source, target, changes, number).copy()
+        if (source, target, number) == (*roles, p):
+            met[pair] = not met[pair]
+        return met
 
     for module in (movement, verify):
         monkeypatch.setattr(module, "meets", mutated)

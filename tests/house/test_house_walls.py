@@ -46,6 +46,7 @@ OUTSIDE: dict[str, tuple[str, ...]] = {
     "lark": ("rote.grammar.build",),
     "mpi4py": ("rote.runtime.mpi",),
     "pyfftw": ("rote.fft.kernels",),
+    "scipy": ("rote.compiler.relabel",),
     "matplotlib": ("rote.plot", "rote.cli.picture"),
     "mpl_toolkits": ("rote.plot",),
     "click": ("rote.cli",),
@@ -206,8 +207,8 @@ def test_exactly_one_file_imports_mpi4py() -> None:
 
 
 def test_the_costly_imports_wait() -> None:
-    """Matplotlib, and the two files that import lark and mpi4py, are imported inside functions only."""
-    late = ("matplotlib", "mpl_toolkits", "rote.grammar.build", "rote.runtime.mpi")
+    """Matplotlib and scipy, and the two files that import lark and mpi4py, are imported inside functions only."""
+    late = ("matplotlib", "mpl_toolkits", "scipy", "rote.grammar.build", "rote.runtime.mpi")
     eager = [(m, f.target) for m, f in all_imports() if f.eager and any(within(f.target, name) for name in late)]
     assert eager == []
 
@@ -285,6 +286,7 @@ BREAKS = [
     ("rote.fft.walk", "from rote.cli import main"),
     ("rote.cli", "import mpi4py"),
     ("rote.cli", "import scipy"),
+    ("rote.compiler.search", "def f():\n    from scipy import optimize"),
     ("rote.newcomer", "import os"),
     ("rote", "import numpy"),
 ]
@@ -302,6 +304,7 @@ ALLOWED = [
     ("rote.runtime.mpi", "from mpi4py import MPI\nfrom .comm import Comm"),
     ("rote.fft.walk", "from rote.tensor import DistTensor\nfrom .kernels import plan\nimport functools"),
     ("rote.fft.kernels", "import pyfftw"),
+    ("rote.compiler.relabel", "def f():\n    from scipy.optimize import linear_sum_assignment"),
     ("rote.cli", "import click, rich.table\nimport rote\nfrom rote import fft, Grid"),
 ]
 

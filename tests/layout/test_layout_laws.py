@@ -291,7 +291,7 @@ def test_grids_number_ranks_row_major():
             if n <= 12
             else True
         )
-    assert Grid.of(1, 0).shape == () and str(Grid((2, 3))) == "2x3" and str(Grid(())) == "1"
+    assert Grid.of(1, 0).shape == () and str(Grid((2, 3))) == "2x3" and str(Grid(())) == "()"
 
 
 ERRORS = {

@@ -1,0 +1,266 @@
+"""Which rank plays which of the target's ranks, so that the fewest bytes travel: an assignment problem.
+
+If a tensor may come to lie in the target layout on the same ranks under other numbers, each rank should play a part
+of which it already holds as much as possible. COSTA (Kabić et al. 2021) does so by exchanging pairs of ranks, the most
+gainful first, and so misses what a cycle of three would gain; here the assignment is exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import PlanError
+from ..layout.distribution import Distribution
+from ..layout.layout import Transition
+from .compile import Ranks, Shape, check, ends
+from .explain import in_bytes
+from .movement import components, groups
+from .step import as_dtype
+from .traffic import block_sizes, sent_sizes
+
+__all__ = ["Relabelling", "assign", "common_elements", "relabel"]
+
+Ints = npt.NDArray[np.int64]
+Index = tuple[Ints, ...]
+
+_EXACT = 2**53  # integers below it are exact in the floating-point numbers in which scipy solves
+_SHOWN = 16  # ranks in a text
+
+
+@dataclass(frozen=True, slots=True)
+class Relabelling:
+    """Which rank plays which of the target's ranks. Made by `relabel`.
+
+    All ranks are given by their present numbers, those of the source; only `ranks` is indexed by the new ones.
+
+    Attributes:
+        source, target: the two ends.
+        dtype: of the elements.
+        ranks: `ranks[r]` is the rank that plays the target's rank r.
+        bytes: what travels between different ranks, summed over all of them, when each element that a rank lacks comes
+            to it once. (`plan.cost.bytes`, in contrast, is the most that any one rank receives.)
+        bytes_before: the same if all ranks keep their numbers.
+
+    To use it, number the ranks anew, send what `sends` tells and store it where `receives` tells. (Here all hear all;
+    large mail goes by `alltoallv`.)
+
+    >>> import numpy as np, rote
+    >>> r = relabel("block[(0),(1)] -> block[(1),(0)]", shape=(4, 6), grid=(2, 3))
+    >>> array = np.arange(24.0).reshape(4, 6)
+    >>> def program(comm):
+    ...     x = rote.DistTensor.from_global(array, r.source.layout, comm, r.source.grid)
+    ...     new = comm.split(0, r.key(comm.rank))
+    ...     y = rote.DistTensor.empty(array.shape, r.target.layout, new, r.target.grid)
+    ...     mail = comm.allgather_object({peer: x.local[index] for peer, index in r.sends(comm.rank).items()})
+    ...     for peer, index in r.receives(comm.rank).items():
+    ...         y.local[index] = mail[peer][comm.rank]
+    ...     return comm.rank, new.rank, np.array_equal(y.to_global(), array)
+    >>> rote.run(program, ranks=6)
+    [(0, 0, True), (1, 1, True), (2, 3, True), (3, 2, True), (4, 4, True), (5, 5, True)]
+    """
+
+    source: Distribution
+    target: Distribution
+    dtype: np.dtype[Any]
+    ranks: tuple[int, ...]
+    bytes: int
+    bytes_before: int
+
+    @property
+    def saved(self) -> int:
+        """How many bytes fewer travel than if all ranks keep their numbers; never below 0."""
+        return self.bytes_before - self.bytes
+
+    def key(self, rank: int) -> int:
+        """The target's rank that a rank plays, which is its key for a communicator with the new numbers.
+
+        `comm.split(0, relabelling.key(comm.rank))`, or mpi4py's `comm.Split(0, …)`, is that communicator.
+
+        Raises:
+            LayoutError: the grid has no such rank.
+        """
+        self.source.grid.coordinates(rank)
+        return self.ranks.index(rank)
+
+    def sends(self, rank: int) -> dict[int, Index]:
+        """What a rank sends: `block[index]` of its source block to each peer; what it keeps goes to itself.
+
+        `index` is an open mesh of positions in the block. A source that is replicated serves each rank from the
+        replica at the rank's own coordinates, which is the rank itself wherever it has what it needs.
+
+        Raises:
+            LayoutError: the grid has no such rank.
+        """
+        source, target = self.source, self.target
+        me = source.grid.coordinates(rank)
+        serves = [g for g, role in enumerate(source.roles) if role.name == "replicated"]
+        every = [
+            (role.at,) if role.name == "rooted" else range(p)
+            for role, p in zip(target.roles, target.grid.shape, strict=True)
+        ]
+        found = {}
+        for where, index in _meshes(source, target, rank, sending=True):
+            for at in product(*((where[g],) if g in where else choices for g, choices in enumerate(every))):
+                peer = self.ranks[target.grid.rank(at)]
+                if all(source.grid.coordinates(peer)[g] == me[g] for g in serves):
+                    found[peer] = index
+        return dict(sorted(found.items()))
+
+    def receives(self, rank: int) -> dict[int, Index]:
+        """What a rank receives: the values from each peer are stored in `block[index]` of its target block.
+
+        They come in the shape of `block[index]`, as `sends` takes them.
+
+        Raises:
+            LayoutError: the grid has no such rank.
+        """
+        source = self.source
+        me = source.grid.coordinates(rank)
+        default = [role.at if role.name == "rooted" else me[g] for g, role in enumerate(source.roles)]
+        found = {
+            source.grid.rank([where.get(g, c) for g, c in enumerate(default)]): index
+            for where, index in _meshes(self.target, source, self.key(rank), sending=False)
+        }
+        return dict(sorted(found.items()))
+
+    def __str__(self) -> str:
+        source, target = self.source, self.target
+        grid = source.grid if source.grid == target.grid else f"{source.grid} -> {target.grid}"
+        head = f"{source.layout} -> {target.layout} of {source.shape} {self.dtype} on grid {grid}"
+        if self.ranks == tuple(range(len(self.ranks))):
+            return f"{head}: {in_bytes(self.bytes)} travel, and no other numbers of the ranks save any"
+        played = ", ".join(map(str, self.ranks[:_SHOWN])) + ", …" * (len(self.ranks) > _SHOWN)
+        return (
+            f"{head}: {in_bytes(self.bytes)} travel, not {in_bytes(self.bytes_before)}\n"
+            f"  ranks that play the target's ranks 0, 1, 2, …: {played}"
+        )
+
+
+def relabel(
+    source: Distribution | Transition | str,
+    target: Distribution | None = None,
+    dtype: npt.DTypeLike = "f8",
+    *,
+    shape: Shape = None,
+    grid: Ranks = None,
+) -> Relabelling:
+    """The numbering of the ranks under which the fewest bytes travel from one distribution to another.
+
+    For a tensor that may come to lie in the target layout on the same ranks under other numbers. No numbering is
+    better; where several are as good, as many ranks as possible keep their numbers, and all ranks find the same one.
+    It takes memory for P² numbers and time for up to P³ of them on P ranks: for a few thousand ranks at most.
+
+    Args:
+        source, target: two distributions; or `source` alone, a transition `"A -> B"`, with `shape` and `grid`.
+        dtype: of the elements; bytes are counted.
+
+    Raises:
+        PlanError: the distributions are of different tensors or numbers of ranks; one of them is partial; blocks are
+            too large to be compared exactly (more than some 2**53 / 4P elements in common); or scipy is missing.
+
+    Source: Kabić, Pintarelli, Kozhevnikov, VandeVondele, "COSTA: Communication-Optimal Shuffle and Transpose Algorithm
+    with Process Relabeling", ISC 2021 (arXiv 2106.06601): the assignment problem; their program exchanges pairs.
+
+    >>> print(relabel("block[(0,1)] -> block[(1,0)]", shape=8, grid=(2, 4)))
+    block[(0,1)] -> block[(1,0)] of (8,) float64 on grid 2x4: 0 B travel, not 48 B
+      ranks that play the target's ranks 0, 1, 2, …: 0, 2, 4, 6, 1, 3, 5, 7
+    >>> relabel("[(0),()] -> [(),(0)]", shape=(6, 6), grid=3).saved
+    0
+    """
+    source, target = ends(source, target, shape, grid)
+    kind = as_dtype(dtype)
+    check(source, target, kind)
+    for dist, name, cure in ((source, "source", "reduce it first, to"), (target, "target", "relabel instead into")):
+        if dist.partial:
+            whole = replace(dist.layout, partial=(), op="sum")
+            raise PlanError(
+                f"the {name} {dist.layout} is partial: its contributions may be reduced on any rank, so that what a "
+                f"rank keeps depends on the plan\n{cure} {whole}"
+            )
+    common = common_elements(source, target)
+    ranks = assign(common)
+    needed = int(np.broadcast_to(block_sizes(target), target.grid.shape).sum())
+    travel = [(needed - _kept(common, numbers)) * kind.itemsize for numbers in (ranks, range(len(ranks)))]
+    return Relabelling(source, target, kind, ranks, *travel)
+
+
+def common_elements(source: Distribution, target: Distribution) -> Ints:
+    """How many elements each rank's block (row) has in common with each rank's block in the target (column).
+
+    Unlike in a message matrix, all replicas count. Neither may be partial.
+
+    >>> from rote.layout.layout import parse
+    >>> common_elements(parse("[()]").on(5, 2), parse("block[(0)]").on(5, 2)).tolist()
+    [[3, 2], [3, 2]]
+    """
+    ranks = range(source.grid.size)
+    at, to = (
+        np.array([dist.grid.coordinates(rank) for rank in ranks], np.int64).reshape(len(ranks), dist.grid.order)
+        for dist in (source, target)
+    )
+    found = np.outer([source.holds(rank) for rank in ranks], [target.holds(rank) for rank in ranks]).astype(np.int64)
+    for part in components(source, target):
+        senders = [at[:, None, s.grid_mode] for m in part.before for s in source.splits[m]]
+        receivers = [to[None, :, s.grid_mode] for m in part.after for s in target.splits[m]]
+        found *= sent_sizes(source, target, part)[(*senders, *receivers)]
+    return found
+
+
+def assign(common: Ints) -> tuple[int, ...]:
+    """The permutation that gives each column a row so that the entries there add up to the most.
+
+    Where several do, the one that leaves the most in their places (the solver's choice if the entries, over their
+    common divisor, exceed some 2**53 / 4P², for exact sums of more digits would be needed).
+
+    Raises:
+        PlanError: the entries are too large to be added exactly, or scipy is missing.
+
+    >>> assign(np.array([[0, 5, 0], [0, 0, 5], [5, 0, 0]]))
+    (2, 0, 1)
+    """
+    try:
+        from scipy.optimize import linear_sum_assignment
+    except ImportError:
+        raise PlanError("ranks are relabelled by scipy, which is not installed; pip install scipy") from None
+    size = len(common)
+    gain = common // max(1, int(np.gcd.reduce(common, axis=None)))
+    most = int(gain.max())
+    # The solver adds up to `size` of the entries along a path, and compares sums of up to four such paths.
+    if 4 * (size + 1) * most >= _EXACT:
+        raise PlanError(
+            f"blocks that have {int(common.max())} elements in common are too large to be compared exactly among "
+            f"{size} ranks\nrelabel for a smaller tensor of the same layouts"
+        )
+    # A bonus for each rank that stays, too small in sum to change what is best.
+    if 4 * (size + 1) * ((size + 1) * most + 1) < _EXACT:
+        gain = gain * (size + 1) + np.eye(size, dtype=np.int64)
+    found = tuple(linear_sum_assignment(gain.T, maximize=True)[1].tolist())
+    return max(tuple(range(size)), found, key=lambda numbers: _kept(common, numbers))
+
+
+def _kept(common: Ints, numbers: Sequence[int]) -> int:
+    """How many elements ranks under these numbers need not be sent."""
+    return int(common[numbers, np.arange(len(numbers))].sum())
+
+
+def _meshes(
+    mine: Distribution, other: Distribution, rank: int, sending: bool
+) -> Iterator[tuple[dict[int, int], Index]]:
+    """The parts of a rank's block in `mine` that lie together in `other`: at which coordinates there, and which."""
+    if not mine.holds(rank):
+        return
+    me, parts = mine.grid.coordinates(rank), components(*((mine, other) if sending else (other, mine)))
+    for chosen in product(*(groups(mine, other, part, me, sending) for part in parts)):
+        where = dict(pair for group in chosen for pair in group.coordinates)
+        along = {
+            mode: positions.reshape([-1 if k == axis else 1 for k in range(len(parts))])
+            for axis, (part, group) in enumerate(zip(parts, chosen, strict=True))
+            for mode, positions in zip(part.before if sending else part.after, group.positions, strict=True)
+        }
+        yield where, tuple(along[mode] for mode in range(mine.order))
