@@ -103,8 +103,8 @@ class FFT:
     @property
     def workspace_bytes(self) -> int:
         """Bytes of scratch and message buffers on this rank, beyond input and output; both directions share them."""
-        buffers = [program.buffer_bytes for program in (*self._forward.programs, *self._backward.programs)]
-        messages: int = sum(max(sizes) for sizes in zip(*buffers, strict=True))
+        programs = (*self._forward.programs, *self._backward.programs)
+        messages = max((program.workspace_bytes for program in programs), default=0)
         return sum(s.nbytes for s in self._forward.scratch) + messages
 
     def forward(self, x: DistTensor, out: DistTensor | None = None) -> DistTensor:

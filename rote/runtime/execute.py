@@ -2,11 +2,17 @@
 
 Binding finds this rank's messages, makes the sub-communicators and keeps the buffers; executing is pack, one
 collective per step, unpack. What a rank keeps goes straight from block to block.
+
+All that a program needs beside the blocks at its two ends lies in one piece of memory, its workspace: the blocks
+between two steps take turns at both ends of it, the packed messages of a step lie between them. So a program never
+holds more than the most that one of its steps needs, which is what the cost of a plan counts as its peak.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
+from math import prod
 from typing import Any, cast
 
 import numpy as np
@@ -49,25 +55,26 @@ def check_grid(grid: Grid, comm: Comm) -> None:
 class Program:
     """A plan bound to a communicator: call it with this rank's block before, and get its block after.
 
-    Messages are packed in buffers that all programs of the communicator share; results are new arrays, or `out`.
+    Its workspace is shared by all programs of the communicator; results are new arrays, or `out`.
     """
 
-    __slots__ = ("_plan", "_rank", "_shapes", "_steps")
+    __slots__ = ("_comm", "_plan", "_shapes", "_sizes", "_steps", "_workspace")
 
     def __init__(self, plan: Plan, comm: Comm) -> None:
         check_grid(plan.source.grid, comm)
         self._plan = plan
-        self._rank = comm.rank
+        self._comm = comm
         self._steps = [_Bound(step, plan.dtype, comm) for step in plan.steps]
         self._shapes = [plan.source.local_shape(comm.rank)]  # of the blocks before, between and after the steps
         self._shapes += [step.after.local_shape(comm.rank) for step in plan.steps]
+        self._sizes = [0, *(prod(shape) for shape in self._shapes[1:-1]), 0]  # of those in the workspace
+        needed = zip(self._steps, pairwise(self._sizes), strict=False)  # without steps there is nothing between
+        self._workspace = max((sum(bound.buffer_sizes) + sum(ends) for bound, ends in needed), default=0)
 
     @property
-    def buffer_bytes(self) -> tuple[int, int]:
-        """Bytes of the send and of the receive buffer that this rank's steps need, one step after the other."""
-        sizes = [bound.buffer_sizes for bound in self._steps] or [(0, 0)]
-        item = self._plan.dtype.itemsize
-        return max(send for send, _ in sizes) * item, max(receive for _, receive in sizes) * item
+    def workspace_bytes(self) -> int:
+        """Bytes that this rank needs beside the blocks before and after the plan; all three make up its peak."""
+        return self._workspace * self._plan.dtype.itemsize
 
     def __call__(self, block: Array, out: Array | None = None) -> Array:
         """The block after the plan; written into `out` if that is given.
@@ -82,28 +89,34 @@ class Program:
             self._check(out, self._shapes[-1], self._plan.target, "out")
         if not self._steps:
             out[...] = block
-        for bound, shape in zip(self._steps, self._shapes[1:], strict=True):
-            result = out if bound is self._steps[-1] else np.empty(shape, self._plan.dtype)
-            bound.run(block, result)
+        workspace = lend(self._comm, "workspace", self._workspace, self._plan.dtype)
+        for number, bound in enumerate(self._steps, 1):
+            result = out if number == len(self._steps) else self._between(workspace, number)
+            bound.run(block, result, workspace[self._sizes[number - number % 2] :])
             block = result
         return out
 
+    def _between(self, workspace: Array, number: int) -> Array:
+        """The block after the step of some number: at the left end of the workspace if even, at the right if odd."""
+        size = self._sizes[number]
+        part = workspace[len(workspace) - size :] if number % 2 else workspace[:size]
+        return part.reshape(self._shapes[number])
+
     def _check(self, block: Array, shape: tuple[int, ...], dist: Distribution, name: str) -> None:
         if block.shape != shape or block.dtype != self._plan.dtype:
-            wanted = f"{shape} {self._plan.dtype}"
-            raise LayoutError(f"{name} of rank {self._rank} is {block.shape} {block.dtype}, but {dist} wants {wanted}")
+            rank, wanted = self._comm.rank, f"{shape} {self._plan.dtype}"
+            raise LayoutError(f"{name} of rank {rank} is {block.shape} {block.dtype}, but {dist} wants {wanted}")
 
 
 class _Bound:
     """One step, bound to this rank's sub-communicator and its messages."""
 
-    __slots__ = ("_comm", "_dtype", "_home", "_incoming", "_kept", "_outgoing", "_root", "step")
+    __slots__ = ("_comm", "_dtype", "_incoming", "_kept", "_outgoing", "_root", "buffer_sizes", "step")
 
     def __init__(self, step: Step, dtype: np.dtype[Any], comm: Comm) -> None:
         source, target, grid = step.before, step.after, step.before.grid
         self.step = step
         self._dtype = dtype
-        self._home = comm
         self._comm = comm if step.kind in LOCAL else _sub(comm, grid, step.grid_modes)
         self._root = _place(grid, step.grid_modes, _root(step))
         kept = step.kind not in ("allgather", "reduce_scatter")  # these two collectives also carry a rank's own part
@@ -115,32 +128,29 @@ class _Bound:
         self._kept = next((region for region in outgoing if kept and region.peer == comm.rank), None)
         self._outgoing = _Buffer(step, grid, outgoing, self._comm.size, comm.rank if kept else None)
         self._incoming = _Buffer(step, grid, incoming, self._comm.size, comm.rank if kept else None)
+        self.buffer_sizes = self._outgoing.size, self._incoming.size  # elements
+        if step.kind in _WHOLE:  # a block is its own buffer; but one that is reduced elsewhere must stay as it is
+            lost = step.kind == "reduce" and self._comm.rank != self._root
+            self.buffer_sizes = prod(source.local_shape(comm.rank)) * lost, 0
 
-    @property
-    def buffer_sizes(self) -> tuple[int, int]:
-        """Elements of its send and of its receive buffer."""
-        if self.step.kind in (*LOCAL, *_WHOLE):
-            return 0, 0
-        return self._outgoing.size, self._incoming.size
-
-    def run(self, block: Array, out: Array) -> None:
-        """Take this rank's block through the step, into `out`."""
+    def run(self, block: Array, out: Array, buffer: Array) -> None:
+        """Take this rank's block through the step, into `out`; messages are packed in `buffer`."""
         if self.step.after.partial:
             out[...] = identity(self.step.after.layout.op, self._dtype)
         if self.step.kind in _WHOLE:
-            self._run_whole(block, out)
+            self._run_whole(block, out, buffer)
             return
-        arrived = lend(self._home, "receive", self._incoming.size, self._dtype)
+        send, receive = self.buffer_sizes
+        packed, arrived = _cut(buffer, 0, send), _cut(buffer, send, receive)
         if self.step.kind not in LOCAL:
-            self._communicate(block, arrived)
+            self._communicate(block, packed, arrived)
         op = self.step.before.layout.op
         for region, part in self._incoming.parts:
             region.put(out, self._kept.take(block) if self._kept and part is None else arrived[part], op)
 
-    def _communicate(self, block: Array, arrived: Array) -> None:
+    def _communicate(self, block: Array, packed: Array, arrived: Array) -> None:
         """Pack, and call the collective that the step is named after."""
         kind, outgoing, incoming = self.step.kind, self._outgoing, self._incoming
-        packed = lend(self._home, "send", outgoing.size, self._dtype)
         for region, part in outgoing.parts:
             if part is not None:
                 packed[part].reshape(region.shape)[...] = region.take(block)
@@ -151,16 +161,15 @@ class _Bound:
         else:
             self._comm.alltoallv(packed, outgoing.counts, arrived, incoming.counts)
 
-    def _run_whole(self, block: Array, out: Array) -> None:
+    def _run_whole(self, block: Array, out: Array, buffer: Array) -> None:
         """The whole block is the message."""
         kind, op = self.step.kind, self.step.before.layout.op
         receives = kind == "allreduce" or kind == "broadcast" or self._comm.rank == self._root
         sends = kind != "broadcast" or self._comm.rank == self._root
-        work = (
-            out
-            if receives and out.flags.c_contiguous
-            else np.empty(out.shape if receives else block.shape, self._dtype)
-        )
+        if not receives:
+            work = buffer[: block.size].reshape(block.shape)
+        else:
+            work = out if out.flags.c_contiguous else np.empty(out.shape, self._dtype)
         if sends:
             work[...] = block
         if kind == "allreduce":
@@ -189,6 +198,11 @@ class _Buffer:
             self.counts[_place(grid, step.grid_modes, grid.coordinates(region.peer))] = region.size
             self.parts.append((region, slice(self.size, self.size + region.size)))
             self.size += region.size
+
+
+def _cut(buffer: Array, start: int, size: int) -> Array:
+    """A part of a buffer. MPI refuses two at one address, and in NumPy the empty ones begin where the buffer does."""
+    return buffer[start : start + size] if size else np.empty(0, buffer.dtype)
 
 
 def _sub(comm: Comm, grid: Grid, grid_modes: tuple[int, ...]) -> Comm:

@@ -62,7 +62,11 @@ class Region:
         """Store values into the region of a block, or reduce them into what is there."""
         target = block.transpose(self.axes)
         values = values.reshape(self.shape)
-        target[self.index] = REDUCE[op](target[self.index], values) if self.combine else values
+        if not self.combine:
+            target[self.index] = values
+            return
+        part = target[self.index]  # a view where the index is of slices, else a copy
+        target[self.index] = REDUCE[op](part, values, out=part if isinstance(part, np.ndarray) else None)
 
 
 def send_regions(source: Distribution, target: Distribution, rank: int) -> tuple[Region, ...]:

@@ -44,5 +44,6 @@ def lend(comm: Comm, name: str, size: int, dtype: np.dtype[Any]) -> Array:
     nbytes = size * dtype.itemsize
     memory = comm.cache.get(("buffer", name))
     if memory is None or memory.nbytes < nbytes:
+        memory = comm.cache["buffer", name] = None  # the old memory goes before the new comes
         memory = comm.cache["buffer", name] = np.empty(nbytes, np.uint8)
     return cast(Array, memory[:nbytes].view(dtype))

@@ -1,0 +1,201 @@
+"""A program for any ranks: plans run over a recording communicator, and held to what they claim.
+
+Under mpiexec: `python claims.py`. In one process: `rote.run(check, ranks)`.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import tracemalloc
+from itertools import pairwise
+from math import prod
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from cases import pick_grid, pick_layout, pick_shape
+from execute import moves
+from execute.recording import Recording
+
+import rote
+from rote.compiler.cost import flow
+from rote.compiler.movement import receives
+from rote.compiler.rules import one_step
+from rote.compiler.step import LOCAL
+from rote.runtime.execute import bind
+from rote.runtime.packing import receive_regions, send_regions
+
+CALLS = {
+    "allgather": "allgatherv",
+    "reduce_scatter": "reduce_scatter",
+    "allreduce": "allreduce",
+    "reduce": "reduce",
+    "broadcast": "bcast",
+    **dict.fromkeys(("alltoall", "permute", "scatter", "gather", "exchange"), "alltoallv"),
+}
+IN_PLACE = ("allreduce", "reduce", "broadcast")  # of these, a block is the buffer
+MACHINES = (
+    rote.Machine(),
+    rote.Machine(latency=0, byte_time=1.0, copy_time=0, reduce_time=0, step_time=0),
+    rote.Machine(latency=2e-6, byte_time=3e-9, copy_time=1e-9, step_time=1e-7),
+)
+LARGE = ((96, 84, 10), (211, 307), (60001,), (48, 36, 6, 8), (240, 240))
+NOISE = 12_000  # bytes of Python's own objects during a call
+ITERATORS = 1_000_000  # bytes of buffers in NumPy's iterators over lists of indices
+
+
+def plans(ranks, number, seed=0, shapes=None):
+    """Seeded plans over so many ranks: a third compiled, for several machines, a third of one step, the others of more.
+
+    Those that are not compiled lead through layouts of any kind.
+    """
+    pick = random.Random(f"claims {seed} {ranks}").choice
+    for _ in range(number):
+        grid = pick_grid(pick, ranks)
+        shape = pick(shapes) if shapes else pick_shape(pick)
+        way = [pick_layout(pick, shape, grid).on(shape, grid) for _ in range(pick([2, 2, 3, 4]))]
+        reduced = any(dist.partial for dist in way)
+        dtype = np.dtype(pick(moves.DTYPES if reduced else moves.DTYPES + moves.MOVED))
+        if pick([True, False, False]):
+            yield rote.compile(way[0], way[-1], dtype, machine=pick(MACHINES))
+        else:
+            steps = tuple(step for ends in pairwise(way) if (step := one_step(*ends)))
+            yield rote.Plan(way[0], way[-1], dtype, steps)
+
+
+def of_rank(array, grid, rank):
+    """What an array that broadcasts over a grid says of one rank."""
+    return int(np.broadcast_to(array, grid.shape)[grid.coordinates(rank)])
+
+
+def amiss(plan, rank, calls):
+    """What is wrong with one rank's calls during a plan, step by step: "" if they are as the compiler counts them."""
+    steps = [step for step in plan.steps if step.kind not in LOCAL]
+    names = [call.name for call in calls]
+    if names != [CALLS[step.kind] for step in steps]:
+        return f"the steps {[step.kind for step in plan.steps]} called {names}"
+    for step, call in zip(steps, calls, strict=True):
+        claim, at = flow(step), (step.before.grid, rank)
+        got = call.elements, call.messages
+        if got != (of_rank(claim.elements, *at), of_rank(claim.messages, *at)):
+            return f"{step}: {got} elements and messages, but {claim}"
+        listed = {m.peer: prod(map(len, m.groups)) for m in receives(step.before, step.after, rank)}
+        listed.pop(rank, None)
+        if call.heard != {peer: size for peer, size in listed.items() if size}:
+            return f"{step}: hears {call.heard}, but the plan lists {listed}"
+        buffers = of_rank(claim.send_buffer, *at), of_rank(claim.receive_buffer, *at)
+        if step.kind not in IN_PLACE and call.buffers != buffers:
+            return f"{step}: buffers of {call.buffers} elements, but {buffers} are claimed"
+    return ""
+
+
+def mismatched(everyone):
+    """Per call, pairs of ranks of which one sends what the other does not hear; given the calls of every rank."""
+    return [
+        (number, a, b)
+        for number, calls in enumerate(zip(*everyone, strict=True))
+        for a, mine in enumerate(calls)
+        for b, theirs in enumerate(calls)
+        if mine.sent.get(b) != theirs.heard.get(a)
+    ]
+
+
+def run(recording, plan, seed=0, cost=None):
+    """Run a plan on this rank; what is wrong with it, if anything, the same on all ranks. `cost` is what it claims."""
+    comm, cost = recording.comm, cost or plan.cost
+    blocks = moves.blocks_of(plan.source, plan.dtype, seed)[1]
+    mine = blocks[comm.rank]
+    program = bind(plan, recording)
+    recording.take()  # binding may split
+    found = program(mine)
+    calls = recording.take()
+    wrong = amiss(plan, comm.rank, calls)
+    if not wrong and not moves.same(found, rote.simulate.run(plan, blocks)[comm.rank]):
+        wrong = "the block is not as simulated"
+    held = mine.nbytes + found.nbytes + program.workspace_bytes
+    everyone = comm.allgather_object((wrong, calls, held))
+    if wrong := [f"rank {rank}, {wrong}" for rank, (wrong, _, _) in enumerate(everyone) if wrong]:
+        return "\n".join([str(plan), *wrong])
+    per_rank = [calls for _, calls, _ in everyone]
+    if pairs := mismatched(per_rank):
+        return f"{plan}\nnot heard as sent, in calls from rank to rank: {pairs}"
+    figures = {
+        "bytes": plan.dtype.itemsize * max(sum(call.elements for call in calls) for calls in per_rank),
+        "messages": max(sum(call.messages for call in calls) for calls in per_rank),
+        "peak_bytes": max(held for _, _, held in everyone),
+    }
+    claimed = {name: getattr(cost, name) for name in figures}
+    return "" if figures == claimed else f"{plan}\nis {figures}, claims {claimed}"
+
+
+def check(comm, number=150):
+    """Seeded plans, each as claimed; a failure on any rank is one on all. Returns the kinds and numbers of steps."""
+    recording, seen = Recording(comm), set()
+    for seed, plan in enumerate(plans(comm.size, number)):
+        seen.update((*(step.kind for step in plan.steps), len(plan.steps)))
+        if wrong := run(recording, plan, seed):
+            raise AssertionError(wrong)
+    return seen
+
+
+def cold(comm, plan):
+    """A plan bound to a communicator that lends no memory yet, and this rank's block, to run it on."""
+    program, block = bind(plan, comm), np.ones(plan.source.local_shape(comm.rank), plan.dtype)
+    program(block)  # what is made at the first call of all is not the plan's
+    for key in [key for key in comm.cache if key[0] == "buffer"]:
+        del comm.cache[key]
+    comm.barrier()
+    return program, block
+
+
+def taken(comm, plan):
+    """Bytes that this process takes to run a plan, its input among them, and those that it is said to need."""
+    program, block = cold(comm, plan)
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    found = program(block)
+    most = tracemalloc.get_traced_memory()[1] - before
+    tracemalloc.stop()
+    return block.nbytes + most, block.nbytes + found.nbytes + program.workspace_bytes
+
+
+def copied(plan, rank):
+    """Bytes that NumPy copies at once on the way: what is picked by lists of indices, and what is combined."""
+
+    def most(regions, step):
+        listed = ((r, not all(isinstance(pick, slice) for pick in r.index)) for r in regions(*step, rank))
+        return max((r.size * (r.combine + by_list) for r, by_list in listed), default=0)
+
+    ends = [(step.before, step.after) for step in plan.steps if step.kind not in IN_PLACE]
+    return plan.dtype.itemsize * max((most(send_regions, end) + most(receive_regions, end) for end in ends), default=0)
+
+
+def measure(comm, number=60):
+    """Seeded plans of larger blocks: a process takes the memory that it is said to need. Not for several threads.
+
+    And nothing else, where NumPy makes no copies on the way. Returns how many plans that was found of, on this rank.
+    """
+    exact = 0
+    for plan in plans(comm.size, number, shapes=LARGE):
+        (took, needs), copies = taken(comm, plan), copied(plan, comm.rank)
+        exact += not copies
+        right = needs <= took <= needs + copies + (ITERATORS if copies else NOISE)
+        everyone = comm.allgather_object((right, took, needs, copies))
+        if (
+            not all(right for right, *_ in everyone)
+            or max(needs for _, _, needs, _ in everyone) != plan.cost.peak_bytes
+        ):
+            raise AssertionError(f"{plan}\ntook, needs, copies: {everyone}, claims {plan.cost}")
+    return exact
+
+
+if __name__ == "__main__":
+    from rote.runtime import world
+
+    here = world()
+    check(here)
+    assert measure(here) >= 10
+    print("as claimed")
