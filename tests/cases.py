@@ -33,6 +33,14 @@ def pick_grid(pick, ranks=None):
     return shape
 
 
+def pick_grids(pick, ranks=None):
+    """The shapes of two different grids over the same ranks: over `ranks`, or over at most 12."""
+    size = ranks or pick([4, 6, 1, 8, 12])
+    shapes = [shape for order in range(4) for shape in factorings(size, order)]
+    one = pick(shapes)
+    return one, pick([shape for shape in shapes if shape != one])
+
+
 def pick_shape(pick):
     """The shape of a tensor of order 0 to 4: odd, prime, 1, 0, and extents that tiles divide."""
     shape = ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cases import pick_grid, pick_layout, pick_shape
+from cases import pick_grid, pick_grids, pick_layout, pick_shape
 from hypothesis import strategies as st
 
 
@@ -24,6 +24,14 @@ def pairs(draw):
     pick = _pick(draw)
     grid, shape = pick_grid(pick), pick_shape(pick)
     return tuple(pick_layout(pick, shape, grid).on(shape, grid) for _ in range(2))
+
+
+@st.composite
+def pairs_across(draw):
+    """Two distributions of one tensor on two different grids over the same ranks."""
+    pick = _pick(draw)
+    grids, shape = pick_grids(pick), pick_shape(pick)
+    return tuple(pick_layout(pick, shape, grid).on(shape, grid) for grid in grids)
 
 
 def layouts():

@@ -56,15 +56,24 @@ def show(layout: str, shape: tuple[int, ...] | None, grid: tuple[int, ...] | Non
 @_shape
 @_grid
 @click.option("--dtype", default="f8", show_default=True, help="Of the elements, as NumPy writes it.")
+@click.option("--max-bytes", type=int, metavar="BYTES", help="The most that any rank may hold at once.")
+@click.option("--why-not", metavar="KIND", help="Say what a plan with such a step would cost: allgather, exchange, ...")
 @click.option("--verify", is_flag=True, help="Prove that every element arrives exactly once.")
 def explain(
-    transition: str, shape: tuple[int, ...] | None, grid: tuple[int, ...] | None, dtype: str, verify: bool
+    transition: str,
+    shape: tuple[int, ...] | None,
+    grid: tuple[int, ...] | None,
+    dtype: str,
+    max_bytes: int | None,
+    why_not: str | None,
+    verify: bool,
 ) -> None:
     """Show how a tensor goes from one layout to another, and what that costs.
 
     \b
         rote explain "block[(0),()] -> block[(),(0)]"
         rote explain "[(0),()] -> block[(),(0)]" --shape 64x64 --grid 4
+        rote explain "[(0)]+(1) -> [()]" --shape 4096 --max-bytes 100000 --why-not allreduce
     """
     from ..compiler.compile import compile
 
@@ -72,8 +81,11 @@ def explain(
     if not isinstance(found, Transition):
         raise PlanError(f'{found} is one layout, and a plan goes from one to another\nwrite "{found} -> …"')
     on = _small_grid(found.source, found.target) if grid is None else grid
-    plan = compile(found, shape=_small_shape(found.source, on) if shape is None else shape, grid=on, dtype=dtype)
+    extents = _small_shape(found.source, on) if shape is None else shape
+    plan = compile(found, shape=extents, grid=on, dtype=dtype, max_bytes=max_bytes)
     click.echo(plan.explain())
+    if why_not is not None:
+        click.echo(f"why not {why_not}: {plan.why_not(why_not)}")
     if verify:
         plan.verify()
         click.echo("verified: every element arrives exactly once")

@@ -13,6 +13,7 @@ from ..errors import PlanError
 from ..layout.distribution import Distribution, distribute
 from ..layout.grid import Grid
 from ..layout.layout import Transition, parse
+from .explain import in_bytes
 from .machine import DEFAULT, Machine
 from .plan import Plan
 from .search import Search, Walk
@@ -109,6 +110,7 @@ def _compile(
     walk = search.cheapest()
     if max_bytes is not None and walk.peak * dtype.itemsize > max_bytes:
         walk = search.within(max_bytes // dtype.itemsize) or _refuse(search, walk, max_bytes)
+        return _proved(search, walk, dtype, f" within {in_bytes(max_bytes)}")
     return _proved(search, walk, dtype)
 
 
@@ -121,8 +123,8 @@ def _refuse(search: Search, fastest: Walk, max_bytes: int) -> NoReturn:
     )
 
 
-def _proved(search: Search, walk: Walk, dtype: np.dtype[Any]) -> Plan:
-    found = "optimal" if search.exact else "best found"
+def _proved(search: Search, walk: Walk, dtype: np.dtype[Any], within: str = "") -> Plan:
+    found = ("optimal" if search.exact else "best found") + within
     plan = Plan(search.source, search.target, dtype, walk.steps, search.machine, found)
     plan.verify()
     return plan

@@ -62,7 +62,7 @@ def versus(cost: Cost, best: Cost) -> str:
     times = f"about {in_seconds(cost.seconds)}"
     if best.seconds:
         ratio = cost.seconds / best.seconds
-        times += f", {ratio:.2f} times as long" if ratio >= 1.005 else ", as long"
+        times += f", {ratio:.2f} times as long" if abs(ratio - 1) >= 0.005 else ", as long"
     return f"{times}: a rank {', '.join(why)}" if why else f"{times}: more steps or rounds of messages"
 
 

@@ -73,9 +73,10 @@ def _spread(name: str, time: Time, order: int) -> tuple[float, ...]:
     if not isinstance(time, tuple):
         return (time,) * max(order, 1)
     if len(time) != order:
+        times = f"{len(time)} time{'s' * (len(time) != 1)}"
         raise PlanError(
-            f"the machine has {len(time)} times for {name}, but the grid has order {order}\n"
-            "write one number, or one per grid mode"
+            f"the machine has {times} for {name}, but a grid of the plan has order {order}\n"
+            "write one number, or one per grid mode; for grids of different orders, one number"
         )
     return time or (0.0,)
 

@@ -37,7 +37,8 @@ class Plan:
         dtype: of the elements.
         steps: from the source to the target; none if there is nothing to do.
         machine: the one that it is for.
-        found: "optimal", the "best found" of a space too large to search, or "as given" by a text.
+        found: "optimal", the "best found" of a space too large to search (either may be "within" a bound on memory), or
+            "as given" by a text.
 
     >>> from rote.compiler.compile import compile
     >>> plan = compile("block[(0),()] -> block[(),(0)]", shape=(6, 4), grid=2, dtype="f8")
@@ -217,6 +218,9 @@ def _plan(tree: Mapping[str, Any]) -> Plan:
     for step in tree["steps"]:
         before, at = on(step["before"], at), step.get("grid", at)
         steps.append(Step(str(step["kind"]), before, on(step["after"], at), tuple(step["grid_modes"])))
+    sizes = {dist.grid.size for dist in (source, target, *(step.after for step in steps))}
+    if len(sizes) > 1:
+        raise PlanError(f"this text is no plan: its grids are of {sorted(sizes)} ranks; a plan stays on its ranks")
     machine = Machine(**tree["machine"])
     found = str(tree.get("found", "as given"))
     return Plan(source, target, as_dtype(tree["dtype"]), tuple(steps), machine, found)

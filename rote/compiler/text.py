@@ -71,9 +71,8 @@ def read(text: str) -> Parts:
         steps.append(step)
         at = step.after
     if _lies(at) != _lies(target):
-        raise PlanError(
-            f"the steps end in {at.layout}, but the plan is to {target.layout}\nwrite the steps that are missing"
-        )
+        end, wanted = (f"{d.layout}{f' on grid {d.grid}' * (at.grid != target.grid)}" for d in (at, target))
+        raise PlanError(f"the steps end in {end}, but the plan is to {wanted}\nwrite the steps that are missing")
     return source, target, dtype, tuple(steps)
 
 
@@ -84,6 +83,18 @@ def _read_grid(text: str, line: str, end: int) -> Grid:
     return Grid(tuple(map(int, re.findall(_NUMBER, text))))
 
 
+def _other_grid(text: str, line: str, end: int, grid: Grid) -> Grid:
+    """Another grid over as many ranks, whose text ends at a place in a line."""
+    found = _read_grid(text, line, end)
+    if found == grid:
+        cure = "name a grid once, and again where the tensor goes to another one"
+        raise _damage(line, end - len(text), f"the tensor lies on grid {grid} already", cure)
+    if found.size != grid.size:
+        rule = f"grid {found} is of {found.size} ranks, but grid {grid} is of {grid.size}"
+        raise _damage(line, end - len(text), rule, f"write a grid of {grid.size} ranks, which a plan stays on")
+    return found
+
+
 def _head(line: str) -> tuple[Distribution, Distribution, np.dtype[Any]]:
     """The first line, read from its end: names of a view may be any words, what stands behind the layouts may not."""
     rest, found, written = line.rpartition(" on grid ")
@@ -91,7 +102,7 @@ def _head(line: str) -> tuple[Distribution, Distribution, np.dtype[Any]]:
         raise _damage(line, len(line), "the first line of a plan must name a grid", "write 'on grid 2x2' at its end")
     first, to, second = written.partition(" to ")
     grid = _read_grid(first, line, len(line) - len(to + second))
-    other = _read_grid(second, line, len(line)) if to else grid
+    other = _other_grid(second, line, len(line), grid) if to else grid
     rest, _, dtype = rest.rpartition(" ")
     if dtype not in _DTYPES:
         cure = _nearest(dtype, tuple(_DTYPES), "write float64, complex128, …")
@@ -115,7 +126,7 @@ def _step(number: int, line: str, at: Distribution) -> Step:
         raise _damage(line, len(line), "a step must say from where to where", f"write ': {at.layout} -> …'")
     place, grid, to = len(prefix), at.grid, _TO.fullmatch(head)
     if to:
-        head, grid = to[1], _read_grid(to[2], line, place + len(head))
+        head, grid = to[1], _other_grid(to[2], line, place + len(head), at.grid)
     kind, over, modes = head.partition(" over ")
     try:
         as_kind(kind)

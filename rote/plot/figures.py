@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from ..compiler.matrix import message_matrix
 from ..compiler.plan import Plan
-from ..compiler.step import LOCAL
+from ..compiler.step import LOCAL, Step
 from ..errors import LayoutError, PlanError, RoteError
 from ..layout.distribution import Distribution
 from ..owners import Owners, owners_at
@@ -78,9 +78,7 @@ def plan(plan: Plan, *, modes: Sequence[int] | None = None, messages: bool = Fal
     ['block[(0),(),()]', 'block[(),(0),()]']
     """
     dists = [plan.source, *(step.after for step in plan.steps)] if plan.steps else [plan.source, plan.target]
-    names = [
-        (step.kind, "" if step.kind in LOCAL else f"over {','.join(map(str, step.grid_modes))}") for step in plan.steps
-    ] or [("nothing", "to do")]
+    names = [(step.kind, _over(step)) for step in plan.steps] or [("nothing", "to do")]
     chosen = [_choose(dist, modes) for dist in dists]
     matrices = _matrices(plan) if messages else []
     height = 3.6 if max(map(len, chosen)) > 1 else 2.2
@@ -202,6 +200,13 @@ def _legend(target: Axes | Figure, dists: list[Distribution]) -> None:
         target.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.02, 1.0), **options)
     else:
         target.legend(handles=handles, loc="outside right center", **options)
+
+
+def _over(step: Step) -> str:
+    """Which ranks talk in a step, or to which grid it leads: there all may."""
+    if step.across:
+        return f"to grid {step.after.grid}"
+    return "" if step.kind in LOCAL else f"over {','.join(map(str, step.grid_modes))}"
 
 
 def _arrow(ax: Axes, kind: str, over: str) -> None:

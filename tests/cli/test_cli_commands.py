@@ -105,6 +105,17 @@ def test_explain_finds_a_small_example() -> None:
     assert "(8, 8) float64 on grid 3x2" in done.output
 
 
+def test_explain_keeps_within_memory_and_says_why_not() -> None:
+    """`--max-bytes` and `--why-not` are those of `compile` and of the plan."""
+    text, options = "[(0)]+(1) -> [()]", ("--shape", "4096", "--grid", "2x2")
+    fast, lean = rote.tradeoff(text, shape=4096, grid=(2, 2))
+    most = ("--max-bytes", str(fast.cost.peak_bytes - 1))
+    assert run("explain", text, *options).output == fast.explain() + "\n"
+    assert run("explain", text, *options, *most).output == lean.explain() + "\n"
+    done = run("explain", text, *options, *most, "--why-not", "allreduce")
+    assert done.output == f"{lean.explain()}\nwhy not allreduce: {lean.why_not('allreduce')}\n"
+
+
 def test_explain_wants_a_transition() -> None:
     """A single layout is refused, with what to write."""
     done = run("explain", "block[(0),()]", "--shape", "6x4", "--grid", "2")
@@ -138,6 +149,8 @@ def test_a_typo_is_under_its_caret() -> None:
         (("show",), 2, "Missing argument"),
         (("explain",), 2, "Missing argument"),
         (("explain", "[(0)] -> [()]", "--shape", "4", "--grid", "2", "--dtype", "S3"), 1, "not |S3"),
+        (("explain", "[(0)] -> [()]", "--shape", "4", "--grid", "2", "--max-bytes", "9"), 1, "write max_bytes=96"),
+        (("explain", "[(0)] -> [()]", "--max-bytes", "few"), 2, "'few' is not a valid integer"),
         (("sho",), 2, "No such command"),
         (("show", "[(0)]", "--plot", os.path.join("no", "where.png")), 1, "No such file or directory"),
     ],

@@ -164,7 +164,7 @@ def test_every_pair(pair):
     source, target = pair
     check_move(source, target, np.random.default_rng(0))
     plan = rote.compile(source, target)
-    assert rote.Plan.from_json(plan.to_json()) == plan
+    assert rote.Plan.from_json(plan.to_json()) == rote.Plan.from_text(str(plan)) == plan
     assert len(plan.steps) <= 3
     if source.digits == target.digits and source.layout == target.layout:
         assert not plan.steps

@@ -5,13 +5,14 @@ from __future__ import annotations
 import doctest
 from functools import cache
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pipelines
 import pytest
 import ratios
 from pipelines import gather_walk, layouts, rote_walk
-from ratios import BYTES_ONLY, CASES, Case
+from ratios import BYTES_ONLY, CASES, Case, planned
 
 import rote
 from rote.compiler.rules import one_step
@@ -49,7 +50,7 @@ def test_where_only_bytes_count_a_plan_moves_the_lower_bound(case):
     """bytes == lower_bound == max over ranks of |need minus have|, and no pipeline moves less."""
     assert np.array_equal(case.lacks.max(axis=2), case.lacks.max(axis=2).flat[case.classes])
     for a, b in first_pairs(case):
-        plan = rote.compile(case.distributions[a], case.distributions[b], "f8", machine=BYTES_ONLY)
+        plan = planned(case, a, b)
         assert plan.cost.bytes == plan.lower_bound == ITEM * case.least(a, b), (a, b)
     for a, b in case.pairs():
         assert case.received(rote_walk(a, b)) >= case.least(a, b), (a, b)
@@ -142,3 +143,9 @@ def test_the_table_has_a_row_per_case_of_legal_numbers():
             assert 0 <= share.more <= 1 <= share.mean <= share.worst
             assert share.steps <= (1 if way is ratios.by_gather else 6)
         assert ratios.shares(case, ratios.ours).more == 0
+
+
+def test_the_readme_shows_the_table():
+    """README's table of ratios is the script's, row by row."""
+    readme = Path(__file__).parents[2] / "README.md"
+    assert ratios.table() in readme.read_text(encoding="utf-8")

@@ -26,12 +26,17 @@ from nbclient import NotebookClient
 path, kernels = sys.argv[1:]
 specs = KernelSpecManager(kernel_dirs=[kernels])
 manager = AsyncKernelManager(kernel_name="python3", kernel_spec_manager=specs)
-NotebookClient(nbformat.read(path, as_version=4), km=manager, timeout=120).execute()
+notebook = nbformat.read(path, as_version=4)
+NotebookClient(notebook, km=manager, timeout=120).execute()
+nbformat.write(notebook, "run.ipynb")
 """
 
 
 def execute(path: Path, folder: Path) -> str:
-    """Run every cell of a notebook in `folder`, with this very Python; the last error, empty when all is well."""
+    """Run every cell of a notebook in `folder`, with this very Python; the last error, empty when all is well.
+
+    What it printed is then in run.ipynb, in the same folder.
+    """
     # The kernel that belongs to this Python, not one that the user's account has under the same name.
     kernels = str(Path(sys.prefix) / "share" / "jupyter" / "kernels")
     settings = {name: str(folder / "home") for name in ("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_RUNTIME_DIR")}
@@ -54,6 +59,12 @@ def stored(path: Path) -> dict[str, Any]:
     return content
 
 
+def printed(path: Path) -> list[str]:
+    """What each cell of a notebook's file has printed."""
+    outputs = [cell.get("outputs", ()) for cell in stored(path)["cells"]]
+    return ["".join("".join(output.get("text", ())) for output in those) for those in outputs]
+
+
 def test_the_first_notebooks_are_there() -> None:
     """Layouts first, then their redistribution."""
     assert {"1-layouts.ipynb", "2-redistribution.ipynb"} <= {path.name for path in NOTEBOOKS}
@@ -61,9 +72,10 @@ def test_the_first_notebooks_are_there() -> None:
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
 def test_a_notebook_runs(path: Path, tmp_path: Path) -> None:
-    """No cell raises."""
+    """No cell raises, and each prints what the file says."""
     error = execute(path, tmp_path)
     assert not error, error
+    assert printed(tmp_path / "run.ipynb") == printed(path)
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
@@ -89,3 +101,14 @@ def test_a_failing_cell_fails(tmp_path: Path) -> None:
         (tmp_path / f"{name}.ipynb").write_text(json.dumps(content))
     assert "ZeroDivisionError" in execute(tmp_path / "wrong.ipynb", tmp_path)
     assert execute(tmp_path / "right.ipynb", tmp_path) == ""
+
+
+def test_what_cells_print_is_read(tmp_path: Path) -> None:
+    """Cell by cell, so that an output that is no longer true is seen."""
+    code = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None}
+    cells = [code | {"id": "a", "source": "print(1)\nprint(2)"}, code | {"id": "b", "source": "3"}]
+    (tmp_path / "some.ipynb").write_text(
+        json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells})
+    )
+    assert execute(tmp_path / "some.ipynb", tmp_path) == ""
+    assert printed(tmp_path / "run.ipynb") == ["1\n2\n", ""] != printed(tmp_path / "some.ipynb")

@@ -192,6 +192,37 @@ def test_axes_of_the_caller_are_drawn_on() -> None:
     assert left.get_title() == "alltoall over 1"
 
 
+def test_a_plan_from_one_grid_to_another() -> None:
+    """The arrow says to which grid the step leads, whether ranks talk in it or not; the matrix is the messages'."""
+    line, square = rote.parse("block[(0),()]").on((6, 4), (4,)), rote.parse("block[(0),(1)]").on((6, 4), (2, 2))
+    for target, kind, grid in (
+        (square, "exchange", "2x2"),
+        (rote.parse("block[(0),()]").on((6, 4), (4, 1)), "relayout", "4x1"),
+    ):
+        plan = rote.compile(line, target)
+        before, after, arrow, matrix = plan.plot().axes
+        assert [ax.get_title() for ax in (before, after)] == [str(line.layout), str(target.layout)]
+        assert [text.get_text() for text in arrow.texts if text.get_text()] == [kind, f"to grid {grid}"]
+        assert matrix.get_title() == f"{kind} over 0 to grid {grid}"
+        sent = 8 * counted(line, target)
+        wanted = {(a, b): str(sent[a, b]) for a, b in np.argwhere(sent).tolist()}
+        assert numbers(matrix) == numbers(plot.messages(plan, step=1).axes[0]) == wanted
+        assert kept(matrix) == np.count_nonzero(sent.diagonal())
+
+
+def test_several_steps_on_two_grids() -> None:
+    """Each step is titled as the plan prints it; the ranks of all layouts are in one legend."""
+    machine = rote.Machine(latency=1e-6, byte_time=1e-9, copy_time=0, reduce_time=1.0, step_time=0)
+    source, target = rote.parse("[(0),()]+(1)").on((12, 12), (2, 2)), rote.parse("block[(),(0)]").on((12, 12), (4,))
+    figure = rote.compile(source, target, machine=machine).plot()
+    assert [ax.get_title() for ax in figure.axes[5:]] == ["reduce_scatter over 1", "exchange over 0,1 to grid 4"]
+    assert [[text.get_text() for text in ax.texts if text.get_text()] for ax in figure.axes[3:5]] == [
+        ["reduce_scatter", "over 1"],
+        ["exchange", "to grid 4"],
+    ]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["0", "1", "2", "3", "0+1", "2+3"]
+
+
 def test_a_plan_is_drawn_with_its_messages() -> None:
     """The layouts as ever, then a matrix per step; without asking, none."""
     axes = plot.plan(two_steps(), messages=True).axes
