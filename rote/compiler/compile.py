@@ -75,7 +75,7 @@ def tradeoff(
     """
     source, target = ends(source, target, shape, grid)
     kind, machine = as_dtype(dtype), machine or DEFAULT
-    check(source, target, kind)
+    check(source, target, kind, machine)
     search = Search(source, target, kind.itemsize, machine)
     return tuple(_proved(search, walk, kind) for walk in search.front())
 
@@ -105,7 +105,7 @@ def ends(
 def _compile(
     source: Distribution, target: Distribution, dtype: np.dtype[Any], machine: Machine, max_bytes: int | None
 ) -> Plan:
-    check(source, target, dtype)
+    check(source, target, dtype, machine)
     search = Search(source, target, dtype.itemsize, machine)
     walk = search.cheapest()
     if max_bytes is not None and walk.peak * dtype.itemsize > max_bytes:
@@ -130,7 +130,7 @@ def _proved(search: Search, walk: Walk, dtype: np.dtype[Any], within: str = "") 
     return plan
 
 
-def check(source: Distribution, target: Distribution, dtype: np.dtype[Any]) -> None:
+def check(source: Distribution, target: Distribution, dtype: np.dtype[Any], machine: Machine = DEFAULT) -> None:
     """Refuse what no plan can do.
 
     Raises:
@@ -144,5 +144,6 @@ def check(source: Distribution, target: Distribution, dtype: np.dtype[Any]) -> N
             f"the target on grid {target.grid} of {target.grid.size}"
         )
     for dist in (source, target):
+        machine.along(dist.grid.order)
         if dist.partial and dist.layout.op in ("max", "min") and dtype.kind == "c":
             raise PlanError(f"complex numbers have no {dist.layout.op}: {dist.layout} of {dtype}")

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from ..layout.distribution import Distribution
 from ..layout.grid import Grid
 from .machine import Machine, Times
-from .matrix import sums
+from .matrix import from_others
 from .step import LOCAL, Step
 from .traffic import block_sizes, traffic
 
@@ -94,23 +94,12 @@ def flow(step: Step) -> Flow:
     if step.kind == "broadcast":
         needed = after * (before == 0)
         return Flow(needed, (needed > 0).astype(np.int64), zero, zero)
-    elements, messages = _from_others(source, target)
+    elements, messages = from_others(source, target)
     if step.kind == "reduce_scatter":
         return Flow(after * (messages > 0), messages, before, after)
     if step.kind == "allgather":
         return Flow(elements, messages, before, after)
-    return Flow(elements, messages, _from_others(source, target, sending=True)[0], elements)
-
-
-def _from_others(
-    source: Distribution, target: Distribution, sending: bool = False, equal: tuple[int, ...] = ()
-) -> tuple[Ints, Ints]:
-    """Elements and messages from other ranks that have the same coordinates along the grid modes `equal`."""
-    if source.grid != target.grid:
-        return sums(source, target, sending)
-    found = traffic(source, target, sending, equal)
-    own = traffic(source, target, sending, tuple(range(source.grid.order)))
-    return found.elements - own.elements, found.messages - own.messages
+    return Flow(elements, messages, from_others(source, target, sending=True)[0], elements)
 
 
 def peak(step: Step, source: Distribution, target: Distribution, first: bool, last: bool) -> int:
@@ -144,7 +133,7 @@ def lower_bound(source: Distribution, target: Distribution) -> int:
 @lru_cache(maxsize=16384)
 def _needed(source: Distribution, target: Distribution) -> Ints:
     """What each rank must be sent. Contributions to a partial tensor may enter anywhere: no rank need be sent them."""
-    received = _from_others(source, target)[0]
+    received = from_others(source, target)[0]
     return np.minimum(received, _sizes_beside(source, target) * (not target.partial))
 
 
@@ -193,7 +182,7 @@ def _algorithms(step: Step, item: int, times: Times) -> list[tuple[float, int, s
     received = _weighted(step, item, times.byte_time, modes, lambda found: found[0])
     combined = 0.0 * received
     if source.partial and step.kind != "allgather":
-        combined = _from_others(source, target)[0] * (item * slowest.reduce)
+        combined = from_others(source, target)[0] * (item * slowest.reduce)
     if step.kind in ("allgather", "reduce_scatter"):
         return [(rounds * slowest.latency + float((received + combined + copied).max()), rounds, "tree")]
     if any(source.roles[g].name == "rooted" for g in modes):  # the root has to send it all
@@ -202,7 +191,7 @@ def _algorithms(step: Step, item: int, times: Times) -> list[tuple[float, int, s
     waits = np.maximum(
         *(_weighted(step, 1, times.latency, modes, lambda found: found[1], sending) for sending in (False, True))
     )
-    most = max(int(_from_others(source, target, sending)[1].max()) for sending in (False, True))
+    most = max(int(from_others(source, target, sending)[1].max()) for sending in (False, True))
     found = [(float((waits + bytes_time).max()), most, "pairwise")]
     if step.kind in ("scatter", "gather"):
         found.append((rounds * slowest.latency + float(bytes_time.max()), rounds, "tree"))
@@ -239,12 +228,12 @@ def _weighted(
 ) -> Floats:
     """Elements or messages from others, each times that of the slowest grid mode between the two ranks."""
     if step.across:  # no direction of either grid tells which ranks are far from each other
-        return np.asarray(what(_from_others(step.before, step.after, sending)) * (item * max(times)), np.float64)
+        return np.asarray(what(from_others(step.before, step.after, sending)) * (item * max(times)), np.float64)
     total: Floats = np.zeros((1,) * step.before.grid.order)
     below: Ints = np.zeros(total.shape, np.int64)
     for time in sorted({times[g] for g in modes}):
         slower = tuple(g for g in modes if times[g] > time)
-        upto = what(_from_others(step.before, step.after, sending, slower))
+        upto = what(from_others(step.before, step.after, sending, slower))
         total = total + (upto - below) * (item * time)
         below = upto
     return total

@@ -33,7 +33,7 @@ def explain(
         held = peak(step, *ends, number == 1, number == len(steps)) * item
         rows.append(
             (
-                *(str(number), step.kind, ",".join(map(str, step.grid_modes)) or "-", str(step.after.layout)),
+                *(str(number), step.kind, _over(step), str(step.after.layout)),
                 *(in_bytes(int(flow(step).elements.max()) * item), str(quick.rounds), in_bytes(held)),
                 rule_of(step).name + f", {quick.algorithm}" * bool(quick.rounds > 1),
             )
@@ -44,7 +44,12 @@ def explain(
 
 def kinds(steps: tuple[Step, ...]) -> str:
     """The kinds of some steps, in a row."""
-    return ", ".join(f"{step.kind} over {','.join(map(str, step.grid_modes)) or '-'}" for step in steps) or "no step"
+    return ", ".join(f"{step.kind} over {_over(step)}" for step in steps) or "no step"
+
+
+def _over(step: Step) -> str:
+    """The grid modes of a step, and the grid that it leads to if that is another."""
+    return (",".join(map(str, step.grid_modes)) or "-") + f" to {step.after.grid}" * step.across
 
 
 def versus(cost: Cost, best: Cost) -> str:

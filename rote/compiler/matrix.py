@@ -15,9 +15,9 @@ import numpy.typing as npt
 from ..layout.distribution import Distribution
 from ..layout.grid import Grid
 from .movement import components, meets
-from .traffic import sent_sizes
+from .traffic import sent_sizes, traffic
 
-__all__ = ["message_matrix", "sums"]
+__all__ = ["from_others", "message_matrix"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -40,8 +40,19 @@ def message_matrix(source: Distribution, target: Distribution) -> Ints:
     return found
 
 
+def from_others(
+    source: Distribution, target: Distribution, sending: bool = False, equal: tuple[int, ...] = ()
+) -> tuple[Ints, Ints]:
+    """Elements and messages from other ranks that have the same coordinates along the grid modes `equal`."""
+    if source.grid != target.grid:
+        return _sums(source, target, sending)
+    found = traffic(source, target, sending, equal)
+    own = traffic(source, target, sending, tuple(range(source.grid.order)))
+    return found.elements - own.elements, found.messages - own.messages
+
+
 @lru_cache(maxsize=1024)
-def sums(source: Distribution, target: Distribution, sending: bool) -> tuple[Ints, Ints]:
+def _sums(source: Distribution, target: Distribution, sending: bool) -> tuple[Ints, Ints]:
     """Elements and messages that each rank receives from others (or sends), counted pair by pair."""
     number = source.grid.size
     totals = np.zeros((2, number), np.int64)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ..layout.distribution import Distribution, Split
-from .matrix import sums
+from .matrix import from_others
 from .movement import components
 from .step import LOCAL, Step
 
@@ -79,8 +79,8 @@ def one_step(source: Distribution, target: Distribution) -> Step | None:
     allgather over 1: [(0,1),()] -> [(0),()]
     """
     if source.grid != target.grid:
-        moved, _ = sums(source, target, sending=False)
-        return Step("exchange" if moved.any() else "relayout", source, target, tuple(range(source.grid.order)))
+        kind = "exchange" if from_others(source, target)[0].any() else "relayout"
+        return Step(kind, source, target, tuple(range(source.grid.order)))
     changed = tuple(g for g in range(source.grid.order) if _function(source, g) != _function(target, g))
     if not changed and source.digits == target.digits:
         return None
@@ -111,7 +111,7 @@ def _kind(source: Distribution, target: Distribution, changed: tuple[int, ...]) 
     (name,) = names
     if name == "alltoall":
         if any(len(c.before) > 1 or len(c.after) > 1 for c in components(source, target)):
-            return "exchange"
+            return "exchange" if from_others(source, target)[0].any() else "relayout"  # read otherwise, it may stay
         return "permute" if _same_tiles(source, target) else "alltoall"
     if name in ("allreduce", "reduce", "broadcast") and source.digits != target.digits:
         return "exchange"  # these move whole blocks as they are, and the blocks are arranged anew

@@ -225,6 +225,7 @@ def _place(grid: Grid, grid_modes: tuple[int, ...], coordinates: Sequence[int]) 
 def _root(step: Step) -> list[int]:
     """The coordinates of the root of a broadcast or a reduce (0 along grid modes that are not rooted)."""
     found = [0] * step.before.grid.order
-    for g, at in (step.before if step.kind == "broadcast" else step.after).layout.rooted:
+    end = {"broadcast": step.before, "reduce": step.after}.get(step.kind)
+    for g, at in end.layout.rooted if end else ():
         found[g] = at
     return found

@@ -8,13 +8,14 @@ from __future__ import annotations
 import random
 import sys
 import tracemalloc
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from cases import pick_grid, pick_layout, pick_shape
+from cases import pick_grid, pick_grids, pick_layout, pick_shape
 from layout import definition
 
 import rote
@@ -31,6 +32,15 @@ def transitions(ranks, number, seed=0):
     for _ in range(number):
         grid, shape = pick_grid(pick, ranks), pick_shape(pick)
         source, target = (pick_layout(pick, shape, grid).on(shape, grid) for _ in range(2))
+        yield source, target, np.dtype(pick(DTYPES if source.partial or target.partial else DTYPES + MOVED))
+
+
+def transitions_across(ranks, number, seed=0):
+    """The same from one grid over so many ranks to another."""
+    pick = random.Random(f"across {seed} {ranks}").choice
+    for _ in range(number):
+        grids, shape = pick_grids(pick, ranks), pick_shape(pick)
+        source, target = (pick_layout(pick, shape, grid).on(shape, grid) for grid in grids)
         yield source, target, np.dtype(pick(DTYPES if source.partial or target.partial else DTYPES + MOVED))
 
 
@@ -68,7 +78,8 @@ def move(comm, source, target, dtype, seed):
     out = np.full((*first.shape, 2), 1, dtype)[..., 0]  # not contiguous
     given = program(mine, out=out)
     right = rote.simulate.run(plan, blocks)[comm.rank]
-    what = f"{source.layout} -> {target.layout} of {source.shape} {dtype} on {source.grid}, rank {comm.rank}"
+    grids = " to ".join(dict.fromkeys(str(dist.grid) for dist in (source, target)))
+    what = f"{source.layout} -> {target.layout} of {source.shape} {dtype} on {grids}, rank {comm.rank}"
     if given is not out:
         return f"{what}: out is not what is returned"
     if not np.array_equal(mine, before):
@@ -90,9 +101,13 @@ def move(comm, source, target, dtype, seed):
 
 
 def check(comm, number=300):
-    """A seeded set of transitions; a failure on any rank is one on all. Returns the kinds of the steps taken."""
+    """A seeded set of transitions, and some from one grid to another; a failure on any rank is one on all.
+
+    Returns the kinds of the steps taken.
+    """
     kinds = set()
-    for seed, (source, target, dtype) in enumerate(transitions(comm.size, number)):
+    moves = chain(transitions(comm.size, number), transitions_across(comm.size, number // 5))
+    for seed, (source, target, dtype) in enumerate(moves):
         kinds.update(step.kind for step in rote.compile(source, target, dtype).steps)
         wrong = move(comm, source, target, dtype, seed)
         if wrong:

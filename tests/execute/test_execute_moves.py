@@ -7,9 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from execute import moves
+from execute.recording import Recording
 from launch import RANKS
 
 import rote
+from rote.compiler.matrix import message_matrix
 from rote.errors import CommError, LayoutError
 from rote.runtime.execute import bind
 
@@ -43,6 +45,42 @@ def test_transitions_show_every_kind_of_step():
     from rote.compiler.rules import RULES
 
     assert seen == {rule.kind for rule in RULES}
+
+
+REDUCING = rote.Machine(latency=1e-6, byte_time=1e-9, copy_time=0, reduce_time=1.0, step_time=0)
+
+
+@pytest.mark.parametrize("ranks", (1, 2, 3, 4, 6, 8))
+def test_in_process_ranks_go_to_other_grids(ranks):
+    """From one grid to another, in one or several steps: the block of `simulate`, in the memory that is claimed.
+
+    Where it is one step, that is one exchange of all ranks, of what the matrix says, or no call at all.
+    """
+
+    def program(comm):
+        seen = set()
+        for seed, (source, target, dtype) in enumerate(moves.transitions_across(comm.size, 120, seed=1)):
+            plan, recording = rote.compile(source, target, dtype, machine=REDUCING), Recording(comm)
+            seen.add(len(plan.steps))
+            blocks = moves.blocks_of(source, dtype, seed)[1]
+            mine, bound = blocks[comm.rank], bind(plan, recording)
+            recording.take()  # binding may split
+            found = bound(mine)
+            assert moves.same(found, rote.simulate.run(plan, blocks)[comm.rank]), plan
+            held = comm.allgather_object(mine.nbytes + found.nbytes + bound.workspace_bytes)
+            assert max(held) == plan.cost.peak_bytes, plan
+            if len(plan.steps) == 1:
+                matrix = message_matrix(source, target)
+                sent, heard = (
+                    {rank: size for rank, size in enumerate(sizes.tolist()) if size and rank != comm.rank}
+                    for sizes in (matrix[comm.rank], matrix[:, comm.rank])
+                )
+                called = [(call.name, call.sent, call.heard) for call in recording.take()]
+                assert called == ([] if plan.steps[0].kind == "relayout" else [("alltoallv", sent, heard)]), plan
+        return seen
+
+    found = rote.run(program, ranks)
+    assert all(seen == found[0] for seen in found) and found[0] >= ({1, 2} if ranks > 1 else {1})
 
 
 def test_the_check_can_fail(monkeypatch):

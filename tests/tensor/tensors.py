@@ -167,6 +167,44 @@ def check_redistribute(comm: Comm) -> None:
         same(y.local, DistTensor.from_global(index_array(dtype), "[(1),(0)]", comm, grid).local)
 
 
+def check_other_grids(comm: Comm) -> None:
+    """Any layout to any other on another grid over the same ranks, given in any form; another number is refused."""
+    size, last = comm.size, comm.size - 1
+    grid, line = GRIDS[size], (size,)
+    texts = ["[(0),()]", "block[(),(0)]", "[(),()]", "[(),(0:cyclic(2))]", "(a b): block[(0)]", "b a: [(0),()]"]
+    texts += [f"[(),()]|(0@{last})", "[(),()]+(0)", "[(),()]+max(0)", "(a c=3) b: [(),(0),()]"]
+    array = index_array("i4")
+    for a, b in product(layouts(grid), texts):
+        x = DistTensor.from_global(array, a, comm, grid)
+        before = x.local.copy()
+        y = x.redistribute(b, grid=line)
+        assert (y.grid.shape, y.layout, y.comm) == (line, rote.parse(b), x.comm)
+        same(y.to_global(), array)
+        want = DistTensor.from_global(array, b, comm, line)
+        if "+" not in b:
+            same(y.local, want.local)
+        same(x.local, before)
+        assert not np.shares_memory(x.local, y.local) and x.grid.shape == grid
+        out = DistTensor.zeros(SHAPE, b, comm, line, "i4")
+        assert x.redistribute(b, out, line) is out
+        same(out.local, y.local)
+        z = y.redistribute(a, grid=rote.Grid(grid))
+        assert z.distribution == x.distribution
+        same(z.to_global(), array)
+    x = DistTensor.from_global(array, "block[(0),()]", comm, line)
+    assert x.redistribute("[(),(0)]", grid=size).distribution == x.redistribute("[(),(0)]").distribution
+    blocks = [index_array() * (rank + 1) for rank in range(size)]
+    p = DistTensor.from_local(blocks[comm.rank], "[(),()]+(0)", SHAPE, comm, line)
+    same(p.redistribute("block[(0),(1)]", grid=grid).to_global(), sum(blocks, np.zeros(SHAPE, "i8")))
+    for wrong in ((size + 1,), (2, size), (size, size + 1)):
+        agreed_error(comm, f"PlanError: a plan stays on its ranks: the source is on grid {size} of {size}, the target",
+                     x.redistribute, "[(),(0)]", grid=wrong)  # fmt: skip
+    refused("names grid mode 1", x.redistribute, "[(0),(1)]")
+    refused("names grid mode 1", x.redistribute, "[(0),(1)]", grid=line)
+    refused("out is", x.redistribute, "block[(0),()]", x, grid)
+    same(x.redistribute("block[(0),(1)]", grid=grid).to_global(), array)  # and the next one works
+
+
 def check_ownership(comm: Comm) -> None:
     """Constructors that copy, copy; from_local wraps; what a method returns shares memory with nothing."""
     array = index_array("f8")

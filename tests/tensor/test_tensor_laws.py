@@ -10,7 +10,7 @@ import pytest
 import tensors
 from hypothesis import given
 from launch import RANKS
-from strategies import distributions, pairs
+from strategies import distributions, pairs, pairs_across
 
 import rote
 from rote import DistTensor
@@ -81,6 +81,24 @@ def test_redistribution_is_the_definition(pair):
             np.testing.assert_array_equal(
                 y.local, DistTensor.from_global(array, target.layout, comm, target.grid).local
             )
+
+    rote.run(program, source.grid.size)
+
+
+@given(pairs_across())
+def test_redistribution_to_another_grid_is_the_definition(pair):
+    """The same from one grid to another over the same ranks: the tensor lies on the new grid."""
+    source, target = pair
+    array = numbers(source.shape)
+
+    def program(comm):
+        x = DistTensor.from_global(array, source.layout, comm, source.grid)
+        y = x.redistribute(target.layout, grid=target.grid)
+        assert y.distribution == target and y.grid == target.grid
+        np.testing.assert_array_equal(y.to_global(), array)
+        if not target.partial:
+            want = DistTensor.from_global(array, target.layout, comm, target.grid)
+            np.testing.assert_array_equal(y.local, want.local)
 
     rote.run(program, source.grid.size)
 
