@@ -156,7 +156,10 @@ def broken(**changes):
 
 ERRORS = {
     "shapes": (lambda: compiled(shapes=((4,), (5,))), "its shape: the source has (4,), the target (5,)"),
-    "grids": (lambda: compiled(grids=(2, 3)), "stays on its ranks: the source is on grid 2 of 2, the target on grid 3 of 3"),
+    "grids": (
+        lambda: compiled(grids=(2, 3)),
+        "stays on its ranks: the source is on grid 2 of 2, the target on grid 3 of 3",
+    ),
     "complex max": (
         lambda: compiled("[()]+max(0)", dtype="c16"),
         "have no max: [()]+max(0) of complex128",
