@@ -23,7 +23,7 @@ from strategies import pairs_across
 
 import rote
 from rote.compiler.cost import at_least, flow, pace
-from rote.compiler.matrix import message_matrix, sums
+from rote.compiler.matrix import from_others, message_matrix
 from rote.compiler.movement import receives, sends
 from rote.compiler.plan import Plan
 from rote.compiler.rules import one_step
@@ -148,7 +148,7 @@ def test_the_matrix_is_the_messages(pair):
     assert np.array_equal(lists, [matrix, matrix]) and np.array_equal(message_matrix(source, target), matrix)
     np.fill_diagonal(matrix, 0)
     for sending, axis in ((True, 1), (False, 0)):
-        elements, messages = sums(source, target, sending)
+        elements, messages = from_others(source, target, sending)
         assert np.array_equal(elements, matrix.sum(axis=axis))
         assert np.array_equal(messages, (matrix > 0).sum(axis=axis))
 
