@@ -77,7 +77,7 @@ def tradeoff(
     kind, machine = as_dtype(dtype), machine or DEFAULT
     check(source, target, kind, machine)
     search = Search(source, target, kind.itemsize, machine)
-    return tuple(_proved(search, walk, kind) for walk in search.front())
+    return tuple(_proved(search, walk, kind, within=number > 0) for number, walk in enumerate(search.front()))
 
 
 def ends(
@@ -110,7 +110,7 @@ def _compile(
     walk = search.cheapest()
     if max_bytes is not None and walk.peak * dtype.itemsize > max_bytes:
         walk = search.within(max_bytes // dtype.itemsize) or _refuse(search, walk, max_bytes)
-        return _proved(search, walk, dtype, f" within {in_bytes(max_bytes)}")
+        return _proved(search, walk, dtype, within=True)
     return _proved(search, walk, dtype)
 
 
@@ -123,8 +123,10 @@ def _refuse(search: Search, fastest: Walk, max_bytes: int) -> NoReturn:
     )
 
 
-def _proved(search: Search, walk: Walk, dtype: np.dtype[Any], within: str = "") -> Plan:
-    found = ("optimal" if search.exact else "best found") + within
+def _proved(search: Search, walk: Walk, dtype: np.dtype[Any], within: bool = False) -> Plan:
+    found = "optimal" if search.exact else "best found"
+    if within:
+        found += f" within {in_bytes(walk.peak * search.item)}"
     plan = Plan(search.source, search.target, dtype, walk.steps, search.machine, found)
     plan.verify()
     return plan
