@@ -1,9 +1,11 @@
-"""Text <-> syntax for Rote's layout language.
+"""Text <-> syntax for Rote's languages: of layouts, and of walks through them.
 
 ``parse_syntax`` turns a text into frozen, hashable syntax nodes; ``unparse`` turns a node into its canonical,
-shortest text. What a layout means is no business of this package: it knows no shapes, no grids and no ranks.
+shortest text; ``parse_walk`` and ``unparse_walk`` do the same for walks. What they mean is no business of this package:
+it knows no shapes and no ranks.
 
-The language is `layout.lark`, which opens with examples. lark is imported at the first parse, not before.
+The languages are `layout.lark` and `walk.lark`, which open with examples. lark is imported at the first parse,
+not before.
 
 >>> from rote.grammar import parse_syntax, unparse
 >>> unparse(parse_syntax("block [ (0) () (1) ]"))
@@ -19,13 +21,32 @@ if __name__ != "rote.grammar":
     )
 
 from .errors import NotationError, RoteError
-from .nodes import BLOCK, CYCLIC, Entry, Fuse, Kind, LayoutSyntax, Name, Tile, TransitionSyntax, ViewItem
-from .parser import parse_syntax
-from .text import unparse
+from .nodes import (
+    BLOCK,
+    CYCLIC,
+    TRANSFORMS,
+    TWIDDLE,
+    ActionSyntax,
+    Entry,
+    Fuse,
+    Kind,
+    LayoutSyntax,
+    Name,
+    StageSyntax,
+    Tile,
+    TransitionSyntax,
+    ViewItem,
+    WalkSyntax,
+)
+from .parser import parse_syntax, parse_walk
+from .text import unparse, unparse_walk
 
 __all__ = [
     "BLOCK",
     "CYCLIC",
+    "TRANSFORMS",
+    "TWIDDLE",
+    "ActionSyntax",
     "Entry",
     "Fuse",
     "Kind",
@@ -33,9 +54,13 @@ __all__ = [
     "Name",
     "NotationError",
     "RoteError",
+    "StageSyntax",
     "Tile",
     "TransitionSyntax",
     "ViewItem",
+    "WalkSyntax",
     "parse_syntax",
+    "parse_walk",
     "unparse",
+    "unparse_walk",
 ]

@@ -11,14 +11,28 @@ from typing import Any, cast
 
 from lark import Lark, Transformer
 
-from .nodes import BLOCK, CYCLIC, Entry, Fuse, Kind, LayoutSyntax, Name, Op, Tile, TransitionSyntax, ViewItem
+from .nodes import (
+    BLOCK,
+    CYCLIC,
+    ActionSyntax,
+    Entry,
+    Fuse,
+    Kind,
+    LayoutSyntax,
+    Name,
+    Op,
+    StageSyntax,
+    Tile,
+    TransitionSyntax,
+    ViewItem,
+)
 
 # A rule's children, in order; a bracketed part of a rule that is not in the text is None.
 _Items = list[Any]
 
 
 class _Build(Transformer[Any, Any]):
-    """One method per rule of layout.lark, one line each: tokens in, nodes out."""
+    """One method per rule of layout.lark and of walk.lark, one line each: tokens in, nodes out."""
 
     def transition(self, items: _Items) -> TransitionSyntax:
         return TransitionSyntax(*items)
@@ -69,6 +83,21 @@ class _Build(Transformer[Any, Any]):
     def part(self, items: _Items) -> tuple[str, int | None]:
         return items[0], items[1]
 
+    def stage(self, items: _Items) -> tuple[LayoutSyntax, tuple[int, ...] | None, _Items]:
+        return items[1], items[0], items[2] or []
+
+    def actions(self, items: _Items) -> _Items:
+        return items
+
+    def along(self, items: _Items) -> tuple[str, _Items]:
+        return str(items[0]), items[1:]
+
+    def twiddle(self, items: _Items) -> tuple[str, _Items]:
+        return str(items[0]), []
+
+    def GRID(self, token: str) -> tuple[int, ...]:
+        return tuple(map(int, token.split("x")))
+
     def NUMBER(self, token: str) -> int:
         return int(token)
 
@@ -79,8 +108,10 @@ class _Build(Transformer[Any, Any]):
         return cast(Op, str(token))
 
 
+_FILES = [resources.files(__package__).joinpath(name) for name in ("layout.lark", "walk.lark")]
 LARK = Lark(
-    resources.files(__package__).joinpath("layout.lark").read_text("utf-8"),
+    "\n".join(file.read_text("utf-8") for file in _FILES),
+    start=["start", "stage"],
     parser="lalr",
     transformer=_Build(),
 )
@@ -88,4 +119,12 @@ LARK = Lark(
 
 def build(text: str) -> LayoutSyntax | TransitionSyntax:
     """The nodes of a text that check.py has let pass."""
-    return cast(LayoutSyntax | TransitionSyntax, LARK.parse(text))
+    return cast(LayoutSyntax | TransitionSyntax, LARK.parse(text, start="start"))
+
+
+def build_stage(text: str, modes: tuple[str | None, ...]) -> StageSyntax:
+    """The node of a line of a walk that walks.py has let pass, given the names of the layout's modes."""
+    layout, grid, actions = cast(Any, LARK.parse(text, start="stage"))
+    numbers = {name: number for number, name in enumerate(modes)}
+    resolved = (ActionSyntax(name, tuple(numbers.get(at, at) for at in along)) for name, along in actions)
+    return StageSyntax(layout, grid, tuple(resolved))

@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from .errors import NotationError
 from .mistakes import mistake
 from .nodes import MAX_GRID_MODES, MAX_MODES, MAX_NUMBER, MAX_TEXT, OPS
-from .places import BEFORE_BRACKETS, GRID_MODE_PLACES, NEVER, PLACES, TILE_PLACES
+from .places import BEFORE_BRACKETS, GRID_MODE_PLACES, NEVER, PLACES, TILE_PLACES, Place
 from .tokens import SPACE, Token, scan
 
 _KINDS = ("block", "cyclic")
@@ -24,8 +24,12 @@ def check(text: str) -> None:
         raise mistake("text-too-long", text, MAX_TEXT)
     if not text.strip(SPACE):
         raise mistake("empty-text", text, 0)
-    tokens = scan(text)
-    place, side, order = "start", _Side(text), None
+    check_tokens(text, scan(text))
+
+
+def check_tokens(text: str, tokens: list[Token]) -> Side:
+    """The check of a text in tokens, the last of which is its end: what the layout, or the target, has used."""
+    place, side, order = "start", Side(text), None
     for i, token in enumerate(tokens):
         after = PLACES[place].then.get(token.type)
         if after is None:
@@ -35,14 +39,15 @@ def check(text: str) -> None:
                 "order-mismatch", text, side.start, hint=f"order {order} on the left, {side.order} on the right"
             )
         if token.type == "->":
-            order, side = side.order, _Side(text, tokens[i + 1].position)
+            order, side = side.order, Side(text, tokens[i + 1].position)
         else:
             side.take(place, token, tokens[i + 1] if after != "end" else token)
         place = after
+    return side
 
 
 @dataclass(slots=True)
-class _Side:
+class Side:
     """What one layout of the text has used so far."""
 
     text: str
@@ -52,9 +57,9 @@ class _Side:
     suffixes: set[str] = field(default_factory=set)
     viewed: bool = False
     modes: int = 0  # in the brackets
-    view_modes: int = 0
+    view: list[tuple[str, ...]] = field(default_factory=list)  # its modes: the names that each one reads
     tensor_modes: int = 0  # in the view
-    names_in_group: int = 0
+    group: list[str] = field(default_factory=list)  # the names in it
     free: list[Token] = field(default_factory=list)  # the parts of the group that have no size
 
     @property
@@ -74,12 +79,12 @@ class _Side:
             self.modes += 1
             if self.modes > MAX_MODES:
                 raise self._error("too-many-modes", token)
-        elif token.type == "]" and self.viewed and self.modes != self.view_modes:
-            raise self._error("view-mismatch", token, f"{self.view_modes} modes, the brackets have {self.modes}")
+        elif token.type == "]" and self.viewed and self.modes != len(self.view):
+            raise self._error("view-mismatch", token, f"{len(self.view)} modes, the brackets have {self.modes}")
         elif place == "after":
             self._suffix(token)
         elif token.type == "word" and token.text not in OPS:
-            raise self._error("unknown-operation", token, _nearest(token.text, OPS, "write sum, max, min or prod"))
+            raise self._error("unknown-operation", token, nearest(token.text, OPS, "write sum, max, min or prod"))
 
     def _error(self, name: str, token: Token, hint: str = "") -> NotationError:
         return mistake(name, self.text, token.position, token.text, hint)
@@ -106,22 +111,22 @@ class _Side:
         if len(self.names) > MAX_MODES:
             raise self._error("too-many-modes", token)
         if place in ("start", "view"):
-            self.view_modes += 1
+            self.view.append((token.text,))
             self.tensor_modes += 1
         else:
-            self.names_in_group += 1
+            self.group.append(token.text)
             if following.type != "=":
                 self.free.append(token)
 
     def _view_mark(self, place: str, token: Token) -> None:
         if token.type == "(" and place in ("start", "view"):
-            self.names_in_group, self.free = 0, []
+            self.group, self.free = [], []
         elif token.type == ")" and place.startswith("part"):
-            split = len(self.free) < self.names_in_group
+            split = len(self.free) < len(self.group)
             if split and len(self.free) > 1:
                 raise self._error("two-free-parts", self.free[1])
-            self.view_modes += self.names_in_group if split else 1
-            self.tensor_modes += 1 if split else self.names_in_group
+            self.view += [(name,) for name in self.group] if split else [tuple(self.group)]
+            self.tensor_modes += 1 if split else len(self.group)
         elif token.type == ":":
             self.viewed = True
 
@@ -191,19 +196,27 @@ def _balanced(tokens: list[Token], i: int) -> bool:
 
 def _hint(name: str, token: Token, place: str) -> str:
     if name == "unknown-kind":
-        return _nearest(token.text, _KINDS, "write cyclic, cyclic(4), block, block(4) or block(3,5,2)")
+        return nearest(token.text, _KINDS, "write cyclic, cyclic(4), block, block(4) or block(3,5,2)")
     if name == "unknown-operation":
-        return _nearest(token.text, OPS, "write sum, max, min or prod")
+        return nearest(token.text, OPS, "write sum, max, min or prod")
+    if name == "doubled-comma" and place == "comma":
+        return ", or write () for a whole mode"
+    return usual_hint(name, token, PLACES[place])
+
+
+def usual_hint(name: str, token: Token, place: Place) -> str:
+    """What the error of a mistake says beyond its name, when it is the same in layouts and in walks."""
     if name == "leading-zero":
         return token.text.lstrip("0")[:20] or "0"
     if name == "missing-closing-parenthesis":
         return token.text if token.text else "the end"
-    return " or ".join(_SAID.get(type_, type_) for type_ in PLACES[place].then)
+    return " or ".join(_SAID.get(type_, type_) for type_ in place.then) if name == "unexpected-mark" else ""
 
 
 _SAID = {"number": "a number", "word": "a name", "end": "nothing more"}
 
 
-def _nearest(found: str, words: tuple[str, ...], otherwise: str) -> str:
+def nearest(found: str, words: tuple[str, ...], otherwise: str) -> str:
+    """The word that was meant, as a question; `otherwise`, if none is near."""
     near = get_close_matches(found, words, n=1)
     return f"did you mean {near[0]}?" if near else otherwise

@@ -1,7 +1,7 @@
 """The root of Rote's errors, and the one that points into a text.
 
 RoteError
-└── NotationError (ValueError)   a text is not a layout: the mistake, a caret under it, the cure
+└── NotationError (ValueError)   a text is no layout and no walk: the mistake, a caret under it, the cure
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ class RoteError(Exception):
 
 
 class NotationError(RoteError, ValueError):
-    """A text that is not a layout or a transition.
+    """A text that is not a layout, a transition or a walk.
 
     `mistake` is its short name, `text` the whole text, `position` the index in `text` of the character under the
-    caret (``len(text)`` for its end), `rule` what was broken, `cure` what to write instead.
+    caret (``len(text)`` for its end), `rule` what was broken, `cure` what to write instead. Of a walk, `text` is the
+    line that is wrong, and `line` its number, from 1; otherwise `line` is None.
 
     >>> print(NotationError("bare-grid-mode", "[(0),1]", 5, "grid modes must be in parentheses", "write (0)"))
     grid modes must be in parentheses
@@ -26,17 +27,23 @@ class NotationError(RoteError, ValueError):
     write (0)
     """
 
-    def __init__(self, mistake: str, text: str, position: int, rule: str, cure: str) -> None:
-        super().__init__(mistake, text, position, rule, cure)  # the arguments as they are: errors travel by pickle
+    def __init__(self, mistake: str, text: str, position: int, rule: str, cure: str, line: int | None = None) -> None:
+        super().__init__(mistake, text, position, rule, cure, line)  # as they are: errors travel by pickle
         self.mistake = mistake
         self.text = text
         self.position = position
         self.rule = rule
         self.cure = cure
+        self.line = line
+
+    def in_line(self, line: int) -> NotationError:
+        """The same error, said to be in this line of a walk."""
+        return NotationError(self.mistake, self.text, self.position, self.rule, self.cure, line)
 
     def __str__(self) -> str:
         before, after = _window(self.text, self.position)
-        return f"{self.rule}\n    {before}{after}\n    {' ' * len(before)}^\n{self.cure}"
+        where = "" if self.line is None else f"line {self.line}: "
+        return f"{where}{self.rule}\n    {before}{after}\n    {' ' * len(before)}^\n{self.cure}"
 
 
 def shown(text: str) -> str:

@@ -1,12 +1,12 @@
 """Every mistake by name: the rule that it breaks, and the cure.
 
-`{found}` is what stands under the caret; `{hint}` is what check.py knows beyond that.
+`{found}` is what stands under the caret; `{hint}` is what check.py and walks.py know beyond that.
 """
 
 from __future__ import annotations
 
 from .errors import NotationError, shown
-from .nodes import MAX_GRID_MODES, MAX_MODES, MAX_TEXT
+from .nodes import MAX_GRID_MODES, MAX_MODES, MAX_TEXT, MAX_WALK
 
 MISTAKES: dict[str, tuple[str, str]] = {
     # the text as a whole
@@ -37,7 +37,7 @@ MISTAKES: dict[str, tuple[str, str]] = {
     "nested-brackets": ("brackets do not nest", "write each mode in parentheses, as in [(0),(1)]"),
     # commas
     "leading-comma": ("a comma must stand between two things, not before the first", "remove the comma"),
-    "doubled-comma": ("two commas without anything between them", "remove one comma, or write () for a whole mode"),
+    "doubled-comma": ("two commas without anything between them", "remove one comma{hint}"),
     "trailing-comma": ("a comma must stand between two things, not after the last", "remove the comma"),
     "missing-comma": ("a comma is missing before {found}", "write a comma between the two"),
     # numbers
@@ -97,9 +97,57 @@ MISTAKES: dict[str, tuple[str, str]] = {
     "view-mismatch": ("the view has {hint}", "write one mode for each name, group of names and part of a split mode"),
 }
 
+# In a walk; those in the layout of a stage are the ones above.
+WALK_MISTAKES: dict[str, tuple[str, str]] = {
+    "empty-walk": ("a walk needs a stage: the text is empty", "write for example [(0),()]: fft(1)"),
+    "walk-too-long": (f"a walk has at most {MAX_WALK} characters", "write a shorter walk, or fewer comments"),
+    "transition-in-walk": (
+        "a stage is one layout: the moves of a walk are those between its lines",
+        "write the layout after the arrow on the next line, without the arrow",
+    ),
+    "text-after-stage": (
+        "the stage is complete before {found}",
+        "write a colon before the first action, a comma before each other one, the next layout on a new line",
+    ),
+    # grids
+    "missing-grid": ("a grid is missing after on", "write for example on 4x256"),
+    "wrong-grid": ("a grid is written as numbers with x between them, without spaces", "write for example on 4x256"),
+    "zero-grid": ("each mode of a grid has at least one rank", "write 1 or more"),
+    "too-many-grid-modes": (f"a grid has at most {MAX_GRID_MODES} modes", "write fewer numbers"),
+    "misplaced-grid": (
+        "a grid stands before the layout of its stage",
+        "write on and the grid at the start of the line",
+    ),
+    # actions
+    "missing-colon-before-action": (
+        "a colon must stand between the layout and its actions",
+        "write : before {found}",
+    ),
+    "missing-action": (
+        "an action is missing here",
+        "write for example fft(0) or twiddle, or no colon and no comma if there is nothing more to do",
+    ),
+    "unknown-action": ("{found} is not an action", "{hint}"),
+    "bare-mode": ("the modes of an action must be in parentheses", "write ({found})"),
+    "missing-modes": (
+        "{hint} needs the modes that it transforms",
+        "write them in parentheses, as in {hint}(0) or {hint}(0, 1)",
+    ),
+    "twiddle-modes": (
+        "twiddle names no modes: it applies all factors that are due",
+        "write twiddle without parentheses and modes",
+    ),
+    "unknown-mode": ("{found} is not a mode of this stage", "{hint}"),
+    "mode-out-of-range": ("the layout has no mode {found}", "{hint}"),
+    "repeated-mode": (
+        "mode {found} is already transformed in this stage",
+        "write each mode once, and what is to be done after that on a new line",
+    ),
+}
+
 
 def mistake(name: str, text: str, position: int, found: str = "", hint: str = "") -> NotationError:
     """The error for a mistake at a position of a text."""
-    rule, cure = MISTAKES[name]
+    rule, cure = MISTAKES[name] if name in MISTAKES else WALK_MISTAKES[name]
     found = shown(found if len(found) <= 24 else found[:20] + "…")
     return NotationError(name, text, position, rule.format(found=found, hint=hint), cure.format(found=found, hint=hint))

@@ -1,14 +1,19 @@
-"""The syntax of a layout: frozen, hashable values, canonical at birth, so that equal meaning is an equal node."""
+"""The syntax of layouts and walks: frozen, hashable values, canonical at birth: equal meaning is an equal node."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 Op: TypeAlias = Literal["sum", "max", "min", "prod"]
 OPS: tuple[Op, ...] = ("sum", "max", "min", "prod")
 
-MAX_TEXT = 10_000  # characters
+# The transforms along modes that a stage of a walk can name; besides them there is ``twiddle``, which names no modes.
+TRANSFORMS = ("fft", "ifft", "rfft", "irfft", "dct1", "dct2", "dct3", "dct4", "dst1", "dst2", "dst3", "dst4")
+TWIDDLE = "twiddle"
+
+MAX_TEXT = 10_000  # characters of a layout, a transition, a stage
+MAX_WALK = 50_000  # characters of a walk with all its comments
 MAX_MODES = 64  # modes of a layout, names of a view
 MAX_GRID_MODES = 64  # grid modes are 0 … 63
 MAX_NUMBER = 2**63  # sizes and roots are below
@@ -102,6 +107,57 @@ class TransitionSyntax:
 
     source: LayoutSyntax
     target: LayoutSyntax
+
+
+@dataclass(frozen=True, slots=True)
+class ActionSyntax:
+    """What is done in a stage of a walk: one of TRANSFORMS along `modes`, in that order, or TWIDDLE without modes.
+
+    `modes` are the numbers of modes of the stage's layout, hence of its view if it has one.
+    """
+
+    name: str
+    modes: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StageSyntax:
+    """A line of a walk: the layout, the grid if it is another one from here on, and what is done there, in order.
+
+    >>> StageSyntax(LayoutSyntax(()), grid=()) == StageSyntax(LayoutSyntax(()), grid=(1,))
+    True
+    """
+
+    layout: LayoutSyntax
+    grid: tuple[int, ...] | None = None
+    actions: tuple[ActionSyntax, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.grid == ():  # one rank
+            object.__setattr__(self, "grid", (1,))
+
+
+@dataclass(frozen=True, slots=True)
+class WalkSyntax:
+    """The stages of a walk, at least one; between them the tensor moves.
+
+    A grid that a stage stays on is not said again:
+
+    >>> stages = [StageSyntax(LayoutSyntax(()), grid) for grid in ((4,), (4,), (2, 2), (4,))]
+    >>> [stage.grid for stage in WalkSyntax(tuple(stages)).stages]
+    [(4,), None, (2, 2), (4,)]
+    """
+
+    stages: tuple[StageSyntax, ...]
+
+    def __post_init__(self) -> None:
+        if not self.stages:
+            raise ValueError("a walk has at least one stage: write for example WalkSyntax((StageSyntax(layout),))")
+        grid, stages = None, []
+        for stage in self.stages:
+            stages.append(replace(stage, grid=None) if stage.grid == grid else stage)
+            grid = stage.grid or grid
+        object.__setattr__(self, "stages", tuple(stages))
 
 
 def _says_nothing(view: tuple[ViewItem, ...]) -> bool:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+ARROWS = ("->", "secondarrow", "wrongarrow")
+
 
 class Place(NamedTuple):
     """`then`: what may stand here, and the place after it. Anything else is a mistake: `wrong`, or else `default`."""
@@ -159,6 +161,31 @@ AFTER_BRACKETS: dict[str, Place] = {
 }
 
 PLACES: dict[str, Place] = {**BEFORE_BRACKETS, **IN_BRACKETS, **AFTER_BRACKETS}
+
+# In a walk: the actions of a stage, after its layout and a colon. The end is that of the line.
+_ACTION = {"transform": "transform", "twiddle": "twiddle"}
+_NO_ACTION = {"number": "unknown-action", **_words("unknown-action"), **dict.fromkeys(")]", "unmatched-closing")}
+_ACTION_ENDS = {",": "next action", "end": "end"}
+_ACTION_AFTER = {
+    **dict.fromkeys(_ACTION, "missing-comma"),
+    **dict.fromkeys(")]", "unmatched-closing"),
+    **dict.fromkeys(ARROWS, "transition-in-walk"),
+}
+_MODE = {"number": "mode of action", "word": "mode of action"}
+_NO_MODE = {**_words("unknown-mode"), **dict.fromkeys(_ACTION, "unknown-mode")}
+
+ACTION_PLACES: dict[str, Place] = {
+    "actions": Place(_ACTION, {**_NO_ACTION, ",": "leading-comma"}, "missing-action"),
+    "next action": Place(_ACTION, {**_NO_ACTION, ",": "doubled-comma", "end": "trailing-comma"}, "missing-action"),
+    "transform": Place({"(": "modes of action"}, {"number": "bare-mode", **_words("bare-mode")}, "missing-modes"),
+    "modes of action": _inside(_MODE, {",": "leading-comma", ")": "missing-modes", **_NO_MODE}),
+    "mode of action": _done({",": "next mode of action", ")": "action"}),
+    "next mode of action": _more(_MODE, "unknown-mode"),
+    "action": Place(_ACTION_ENDS, _ACTION_AFTER, "text-after-stage"),
+    "twiddle": Place(
+        _ACTION_ENDS, {**_ACTION_AFTER, "(": "twiddle-modes", "number": "twiddle-modes"}, "text-after-stage"
+    ),
+}
 
 # Where a number is a grid mode; where it is a tile, hence at least 1.
 GRID_MODE_PLACES = frozenset({"mode", "next entry", "partial", "next partial", "rooted", "next rooted"})

@@ -2,7 +2,21 @@
 
 from __future__ import annotations
 
-from .nodes import BLOCK, CYCLIC, Entry, Fuse, Kind, LayoutSyntax, Name, TransitionSyntax, ViewItem
+from .nodes import (
+    BLOCK,
+    CYCLIC,
+    ActionSyntax,
+    Entry,
+    Fuse,
+    Kind,
+    LayoutSyntax,
+    Name,
+    StageSyntax,
+    Tile,
+    TransitionSyntax,
+    ViewItem,
+    WalkSyntax,
+)
 
 
 def unparse(node: LayoutSyntax | TransitionSyntax) -> str:
@@ -15,6 +29,40 @@ def unparse(node: LayoutSyntax | TransitionSyntax) -> str:
         return f"{unparse(node.source)} -> {unparse(node.target)}"
     view = "" if node.view is None else " ".join(map(_item, node.view)) + ": "
     return view + _brackets(node.modes) + _partial(node) + _rooted(node.rooted)
+
+
+def unparse_walk(walk: WalkSyntax) -> str:
+    """The canonical text of a walk, a line for each stage: ``parse_walk(unparse_walk(walk)) == walk``.
+
+    Modes go by their names in the view where they have one, else by their numbers.
+
+    >>> actions = (ActionSyntax("fft", (1, 2)), ActionSyntax("twiddle"))
+    >>> unparse_walk(WalkSyntax((StageSyntax(LayoutSyntax(((Entry(0),), (), ())), (4,), actions),)))
+    'on 4 [(0),(),()]: fft(1, 2), twiddle'
+    """
+    return "\n".join(map(_stage, walk.stages))
+
+
+def _stage(stage: StageSyntax) -> str:
+    grid = "" if stage.grid is None else f"on {'x'.join(map(str, stage.grid))} "
+    names = _mode_names(stage.layout)
+    actions = ", ".join(_action(action, names) for action in stage.actions)
+    return grid + unparse(stage.layout) + (f": {actions}" if actions else "")
+
+
+def _action(action: ActionSyntax, names: list[str]) -> str:
+    return action.name + (f"({', '.join(names[mode] for mode in action.modes)})" if action.modes else "")
+
+
+def _mode_names(layout: LayoutSyntax) -> list[str]:
+    """How an action names each mode of a layout."""
+    names: list[str | None] = [None] * len(layout.modes) if layout.view is None else []
+    for item in layout.view or ():
+        if isinstance(item, Tile):
+            names += [name for name, _ in item.parts]
+        else:
+            names.append(item.name if isinstance(item, Name) else None)
+    return [str(number) if name is None else name for number, name in enumerate(names)]
 
 
 def _brackets(modes: tuple[tuple[Entry, ...], ...]) -> str:

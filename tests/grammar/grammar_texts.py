@@ -117,12 +117,13 @@ def join(pieces: list[Piece], random: Random) -> tuple[str, list[int]]:
 def random_pieces(random: Random) -> list[Piece]:
     """A valid layout or transition in pieces."""
     if random.random() < 0.6:
-        return _side(random, random.randint(0, 4), 0)
+        return layout_pieces(random, random.randint(0, 4))
     order = random.randint(0, 4)
-    return [*_side(random, order, 0), Piece("->", "->"), *_side(random, order, 1)]
+    return [*layout_pieces(random, order), Piece("->", "->"), *layout_pieces(random, order, 1)]
 
 
-def _side(random: Random, order: int, side: int) -> list[Piece]:
+def layout_pieces(random: Random, order: int, side: int = 0) -> list[Piece]:
+    """A valid layout of a tensor of this order, in pieces."""
     fresh = random.sample(range(60), 20)
     view, modes = _view(random, order) if order and random.random() < 0.5 else ([], order)
     prefix = _kind(random, "d") if random.random() < 0.4 else []

@@ -15,15 +15,10 @@ from typing import Any
 import pytest
 from grammar_texts import join, random_pieces
 from lark import Lark, Tree, UnexpectedInput
+from recount import COUNTS, counts_are_right
 from rote.grammar import NotationError, parse_syntax
 
 # --- check.py and layout.lark are two descriptions of one language --------------------------------------------------
-
-# Mistakes that layout.lark does not know: they are a matter of counts and sizes.
-COUNTS = {
-    *("repeated-grid-mode", "repeated-name", "two-free-parts", "view-mismatch", "order-mismatch", "too-many-modes"),
-    *("grid-mode-too-large", "number-too-large", "zero-tile", "text-too-long"),
-}
 
 
 @cache
@@ -38,44 +33,6 @@ def tree(text: str) -> Tree[Any] | None:
         return grammar().parse(text)
     except UnexpectedInput:
         return None
-
-
-def counts_are_right(found: Tree[Any]) -> bool:
-    """The rules on counts, each counted on the tree after the fact."""
-    sides = list(found.find_data("layout"))
-    orders = [order(side) for side in sides]
-    return len(set(orders)) == 1 and None not in orders and all(map(sizes_are_right, sides))
-
-
-def order(layout: Any) -> int | None:
-    """The order of the tensor of a layout; None if its view is wrong."""
-    modes = len(list(layout.find_data("mode")))
-    view = layout.children[0]
-    if view is None:
-        return modes if modes <= 64 else None
-    names = [str(tree.children[0]) for tree in view.find_pred(lambda t: t.data in ("name", "part"))]
-    width = height = 0
-    for item in view.children:
-        parts = [part.children[1] for part in item.children] if item.data == "group" else [None]
-        tile = any(size is not None for size in parts)
-        if tile and parts.count(None) > 1:
-            return None
-        width, height = width + (len(parts) if tile else 1), height + (1 if tile else len(parts))
-    return height if modes == width and len(set(names)) == len(names) <= 64 and modes <= 64 else None
-
-
-def sizes_are_right(layout: Any) -> bool:
-    """Grid modes are below 64 and used once, numbers below 2**63, tiles at least 1."""
-    numbers = [int(token) for token in layout.scan_values(lambda token: token is not None and token.type == "NUMBER")]
-    used = [int(found.children[0]) for found in layout.find_pred(lambda t: t.data in ("entry", "root"))]
-    used += [int(g) for found in layout.find_data("partial") for g in found.children[1:]]
-    tiles = [int(part.children[1]) for part in layout.find_data("part") if part.children[1] is not None]
-    for kind in layout.find_pred(lambda t: t.data in ("cyclic", "block")):
-        sizes = [int(size) for size in kind.children if size is not None]
-        tiles += sizes if len(sizes) == 1 else []
-    return (
-        max(numbers, default=0) < 2**63 and max(used, default=0) < 64 and len(set(used)) == len(used) and 0 not in tiles
-    )
 
 
 def agree(text: str) -> bool:
