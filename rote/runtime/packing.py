@@ -1,23 +1,23 @@
-"""Blocks and buffers: which part of a block goes into which message, as NumPy indexing.
-
-A region is a product of index lists, one per component of the transition; where the lists are evenly spaced it is a
-strided slice, and packing it is one copy.
-"""
+"""Blocks and buffers: which part of a block goes into which message, or straight into the next block."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache, lru_cache
 from math import prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..compiler.movement import Message, components, receives, sends
+from ..compiler.movement import Component, Group, Message, components, receives, sends
 from ..layout.distribution import Distribution
 from ..layout.view import View
+from .nests import Along, Places, Shape, places
+from .pieces import Factor, Piece, everything, pieces
 
-__all__ = ["REDUCE", "Region", "cut", "identity", "receive_regions", "send_regions"]
+__all__ = ["REDUCE", "Region", "cut", "direct_regions", "identity", "receive_regions", "send_regions", "whole"]
 
 Array = npt.NDArray[Any]
 
@@ -32,53 +32,115 @@ REDUCE: dict[str, np.ufunc] = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Region:
-    """The part of a block that goes to, or comes from, one rank.
+    """The part of a block that goes to, or comes from, one rank: from one array to another.
+
+    A message has one mode per component of the transition, its elements in ascending tensor order.
 
     Attributes:
         peer: the rank on the other side, within the whole grid.
-        axes: the block's modes in the order of the components, which is the order of the message.
-        index: a NumPy index into the block so transposed.
-        shape: of the region, one extent per component.
+        shape: of the message; it may be given flat.
         combine: whether it is reduced into what has come before it.
+        pieces: what it is made of.
     """
 
     peer: int
-    axes: tuple[int, ...]
-    index: tuple[Any, ...]
     shape: tuple[int, ...]
     combine: bool
+    pieces: tuple[Piece, ...]
 
     @property
     def size(self) -> int:
         """The number of elements."""
         return prod(self.shape)
 
-    def take(self, block: Array) -> Array:
-        """The region of a block, of shape `shape`; a view where the index allows it."""
-        found: Array = block.transpose(self.axes)[self.index]
-        return found
+    def copy(
+        self,
+        source: Array,
+        target: Array,
+        op: str = "sum",
+        before: Sequence[Factor] = (),
+        after: Sequence[Factor] = (),
+    ) -> None:
+        """Copy it from a block or message to another, or reduce it into what is there. Both are C-contiguous.
 
-    def put(self, block: Array, values: Array, op: str) -> None:
-        """Store values into the region of a block, or reduce them into what is there."""
-        target = block.transpose(self.axes)
-        values = values.reshape(self.shape)
-        if not self.combine:
-            target[self.index] = values
-            return
-        part = target[self.index]  # a view where the index is of slices, else a copy
-        target[self.index] = REDUCE[op](part, values, out=part if isinstance(part, np.ndarray) else None)
+        It is multiplied on the way by the factors that are broadcast to the source (`before`) or the target (`after`).
+        """
+        for piece in self.pieces:
+            piece.copy(source, target, REDUCE[op] if self.combine else None, before, after)
+
+    def take(self, block: Array) -> Array:
+        """The message that a block gives."""
+        message = np.empty(self.shape, block.dtype)
+        self.copy(np.asarray(block, order="C"), message)
+        return message
+
+    def put(self, block: Array, message: Array, op: str) -> None:
+        """Store a message into a C-contiguous block, or reduce it into what is there."""
+        self.copy(np.asarray(message, block.dtype), block, op)
 
 
 def send_regions(source: Distribution, target: Distribution, rank: int) -> tuple[Region, ...]:
-    """The regions of a rank's block that leave it, by receiver; the one for itself among them."""
-    parts = components(source, target)
-    return tuple(_region(message, [part.before for part in parts]) for message in sends(source, target, rank))
+    """From a rank's block to the messages that leave it, by receiver; the one for itself among them."""
+    leaves, here = _leaving(components(source, target)), source.local_shape(rank)
+    return tuple(_region(message, leaves, here, None) for message in sends(source, target, rank))
 
 
 def receive_regions(source: Distribution, target: Distribution, rank: int) -> tuple[Region, ...]:
-    """The regions of a rank's new block, by sender; the one from itself among them."""
-    parts = components(source, target)
-    return tuple(_region(message, [part.after for part in parts]) for message in receives(source, target, rank))
+    """From messages to a rank's new block, by sender; the one from itself among them."""
+    comes, there = _coming(components(source, target)), target.local_shape(rank)
+    return tuple(_region(message, comes, None, there) for message in receives(source, target, rank))
+
+
+def direct_regions(
+    source: Distribution, target: Distribution, rank: int
+) -> tuple[tuple[Region, ...], tuple[Region, ...]]:
+    """The same two, but what a rank keeps is not sent, and what it has from itself leads from block to block."""
+    parts, here, there = components(source, target), source.local_shape(rank), target.local_shape(rank)
+    leaves, comes = _leaving(parts), _coming(parts)
+    sent = {message.peer: message for message in sends(source, target, rank)}
+    kept = sent.pop(rank).groups if rank in sent else ()
+
+    def stays(k: int, group: Group) -> Places:
+        return places(_along(parts[k].before, kept[k]), _along(parts[k].after, group))
+
+    incoming = (
+        _region(message, stays, here, there) if message.peer == rank else _region(message, comes, None, there)
+        for message in receives(source, target, rank)
+    )
+    return tuple(_region(message, leaves, here, None) for message in sent.values()), tuple(incoming)
+
+
+def _leaving(parts: Sequence[Component]) -> Callable[[int, Group], Places]:
+    """The places of a group of component k, in a block and in a message."""
+    return cache(lambda k, group: places(_along(parts[k].before, group), _in_order(k, group)))  # it is in many messages
+
+
+def _coming(parts: Sequence[Component]) -> Callable[[int, Group], Places]:
+    """The same in a message and in a block."""
+    return cache(lambda k, group: places(_in_order(k, group), _along(parts[k].after, group)))
+
+
+def _along(modes: tuple[int, ...], group: Group) -> Along:
+    return tuple(zip(modes, group.positions, strict=True))
+
+
+def _in_order(k: int, group: Group) -> Along:
+    return ((k, np.arange(len(group))),)
+
+
+def _region(message: Message, part: Callable[[int, Group], Places], here: Shape | None, there: Shape | None) -> Region:
+    """A region between a message and a block, or two blocks, of these shapes (None is the message)."""
+    shape = tuple(map(len, message.groups))
+    parts = [part(k, group) for k, group in enumerate(message.groups)]
+    combine = message.combine and there is not None  # what is packed is not reduced
+    found = pieces(parts, shape if here is None else here, shape if there is None else there)
+    return Region(message.peer, shape, combine, found)
+
+
+@lru_cache(maxsize=256)
+def whole(shape: tuple[int, ...]) -> Region:
+    """All of a block, to another of its shape."""
+    return Region(0, shape, False, everything(shape))
 
 
 def cut(array: Array, dist: Distribution, rank: int) -> Array:
@@ -109,29 +171,3 @@ def identity(op: str, dtype: np.dtype[Any]) -> Any:
     if dtype.kind in "iu":
         return dtype.type(np.iinfo(dtype).min if op == "max" else np.iinfo(dtype).max)
     return dtype.type(-np.inf if op == "max" else np.inf)
-
-
-def _region(message: Message, modes: list[tuple[int, ...]]) -> Region:
-    axes = tuple(mode for part in modes for mode in part)
-    shape = tuple(len(group) for group in message.groups)
-    lists = [(k, positions) for k, group in enumerate(message.groups) for positions in group.positions]
-    slices = [_as_slice(positions) for _, positions in lists]
-    irregular = sum(found is None for found in slices)
-    if len(axes) == len(modes) and irregular <= 1:
-        index = tuple(
-            found if found is not None else positions for found, (_, positions) in zip(slices, lists, strict=True)
-        )
-    else:
-        index = tuple(
-            positions.reshape([-1 if k == axis else 1 for axis in range(len(modes))]) for k, positions in lists
-        )
-    return Region(message.peer, axes, index, shape, message.combine)
-
-
-def _as_slice(positions: npt.NDArray[np.int64]) -> slice | None:
-    if len(positions) == 1:
-        return slice(int(positions[0]), int(positions[0]) + 1)
-    step = int(positions[1] - positions[0])
-    if step > 0 and (np.diff(positions) == step).all():
-        return slice(int(positions[0]), int(positions[-1]) + 1, step)
-    return None

@@ -77,6 +77,9 @@ def move(comm, source, target, dtype, seed):
     second = program(mine)
     out = np.full((*first.shape, 2), 1, dtype)[..., 0]  # not contiguous
     given = program(mine, out=out)
+    apart = np.full((*mine.shape, 2), 1, dtype)[..., 0]
+    apart[...] = mine
+    from_apart = program(apart)
     right = rote.simulate.run(plan, blocks)[comm.rank]
     grids = " to ".join(dict.fromkeys(str(dist.grid) for dist in (source, target)))
     what = f"{source.layout} -> {target.layout} of {source.shape} {dtype} on {grids}, rank {comm.rank}"
@@ -86,7 +89,7 @@ def move(comm, source, target, dtype, seed):
         return f"{what}: the input was changed"
     if bind(plan, comm) is not program:
         return f"{what}: bound twice"
-    for found in (first, second, out):
+    for found in (first, second, out, from_apart):
         if not same(found, right):
             return f"{what}:\n{found}\nis not\n{right}"
         if np.shares_memory(found, mine):
@@ -192,6 +195,9 @@ if __name__ == "__main__":
         check_no_leak(here)
         print("no leak")
     else:
+        from execute import factors
+
         found = check(here)
         check_refusals(here)
+        factors.check(here, 60)
         print(f"right: {len(found)} kinds")

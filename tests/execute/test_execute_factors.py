@@ -1,0 +1,112 @@
+"""Factors: what is multiplied while it is packed or unpacked is what would be multiplied before or after the plan."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+import numpy as np
+import pytest
+from execute import factors, moves
+
+import rote
+from rote.compiler.rules import RULES
+from rote.errors import LayoutError
+from rote.runtime import execute, packing
+from rote.runtime.execute import bind
+from rote.runtime.nests import Places
+
+
+def test_plans_multiply_as_they_move():
+    """Each kind of step, and plans of no step and of several, with no factor, one or two at either end.
+
+    The result is the plan's, times the tensor of the factors as the target lays it out; the input stays as it is. What
+    is partial, and no sum, is not multiplied.
+    """
+    seen = [rote.run(factors.check, ranks, (150 if ranks < 6 else 60,))[0] for ranks in (1, 2, 3, 4, 6, 8)]
+    kinds = ("none", *(rule.kind for rule in RULES))
+    assert reduce(set.union, seen) >= {(kind, name) for kind in kinds for name in ("before", "after")}
+
+
+def test_elements_that_are_picked_one_by_one_are_multiplied(monkeypatch):
+    """The same where each message is picked by lists of indices, as where layouts do not fit."""
+    monkeypatch.setattr(packing, "places", lambda here, there: Places(here, there, ()))
+    rote.run(factors.check, 4, (60,))
+
+
+@pytest.mark.parametrize("before, after", [(False, True), (True, False)])
+def test_a_factor_that_is_forgotten_is_found_out(before, after, monkeypatch):
+    """A step that does not multiply at one of its ends."""
+    right = execute._Bound.run
+
+    def run(self, block, out, buffer, first, last):
+        right(self, block, out, buffer, first if before else (), last if after else ())
+
+    monkeypatch.setattr(execute._Bound, "run", run)
+    with pytest.raises(AssertionError, match="is not"):
+        rote.run(factors.check, 2, (50,))
+
+
+def test_random_complex_factors():
+    """Twiddles of two modes, a vector and a scale: the array, times all of them, up to rounding."""
+    plan = rote.compile("[(0),(),()] -> block[(),(0),()]", shape=(12, 8, 10), grid=4, dtype="c16")
+    rng = np.random.default_rng(0)
+    array, twiddles, vector = (
+        rng.standard_normal(n) + 1j * rng.standard_normal(n) for n in ((12, 8, 10), (12, 8, 1), 10)
+    )
+    blocks = rote.simulate.scatter(array, plan.source)
+
+    def program(comm):
+        rows, columns = plan.source.indices(comm.rank)[0], plan.target.indices(comm.rank)[1]
+        before, after = twiddles[rows], (vector, np.exp(columns * 1j)[:, None], 0.25)
+        return bind(plan, comm)(blocks[comm.rank], before=[before], after=after)
+
+    found = rote.simulate.gather(rote.run(program, 4), plan.target)
+    right = array * twiddles * vector * np.exp(1j * np.arange(8))[:, None] / 4
+    assert np.allclose(found, right, rtol=1e-14)
+
+
+WRONG = {
+    "shape": (np.ones((2, 1)), "is (2, 1) float64, which does not broadcast to the block of (4, 3) in"),
+    "order": (np.ones((1, 2, 3)), "does not broadcast"),
+    "dtype": (np.ones(3, "c16"), "is (3,) complex128, which is no factor of float64; convert it first"),
+    "text": (np.array("one"), "is no factor of float64"),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_a_factor_that_does_not_fit_is_refused(wrong):
+    """A factor that does not broadcast to the block, or that its dtype would not keep; the text names it."""
+    plan = rote.compile("[(0),()] -> [(),(0)]", shape=(4, 6), grid=2)
+    factor, text = WRONG[wrong]
+
+    def program(comm):
+        bound, block = bind(plan, comm), np.ones((2, 6))
+        found = moves.raised(LayoutError, lambda: bound(block, after=[2.0, factor]))
+        return found, bound(block, after=[2.0])
+
+    for rank, (found, right) in enumerate(rote.run(program, 2)):
+        assert found.startswith(f"after[1] of rank {rank} is") and text in found
+        assert (right == 2).all()
+
+
+def test_an_array_is_no_sequence_of_factors():
+    """One array in place of a sequence would be taken apart."""
+    plan = rote.compile("[(0)] -> [()]", shape=4, grid=1)
+
+    def program(comm):
+        return moves.raised(LayoutError, lambda: bind(plan, comm)(np.ones(4), before=np.ones(4)))
+
+    assert rote.run(program, 1) == ["`before` is a sequence of factors, not an array; write before=(array,)"]
+
+
+def test_a_factor_is_not_changed_and_may_be_read_only():
+    """Factors are read; so is a block that may not be written."""
+    plan = rote.compile("[(0),()] -> [(),(0)]", shape=(4, 6), grid=2)
+
+    def program(comm):
+        block, factor = np.full((2, 6), 3.0), np.arange(6.0)
+        block.flags.writeable = factor.flags.writeable = False
+        return bind(plan, comm)(block, before=[factor, factor])
+
+    blocks = rote.run(program, 2)
+    assert np.array_equal(rote.simulate.gather(blocks, plan.target), np.broadcast_to(3 * np.arange(6.0) ** 2, (4, 6)))
