@@ -11,8 +11,27 @@ from __future__ import annotations
 if __name__ != "rote.fft":
     raise ImportError(f"this package is rote.fft, found as {__name__!r} in the checkout's root; write: import rote.fft")
 
-from .families import algorithms
-from .functions import fftn, ifftn, irfftn, rfftn
+from .choose import algorithms
+from .convolution import convolve, correlate
+from .functions import dctn, dstn, fftn, idctn, idstn, ifftn, irfftn, rfftn
+from .shift import fftshift, ifftshift
+from .spectral import fftfreq
 from .transform import FFT
 
-__all__ = ["FFT", "algorithms", "fftn", "ifftn", "irfftn", "rfftn"]
+__all__ = [
+    "FFT",
+    "algorithms",
+    "convolve",
+    "correlate",
+    "dctn",
+    "dstn",
+    "fftfreq",
+    "fftn",
+    "fftshift",
+    "idctn",
+    "idstn",
+    "ifftn",
+    "ifftshift",
+    "irfftn",
+    "rfftn",
+]

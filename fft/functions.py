@@ -1,4 +1,4 @@
-"""NumPy's transforms on distributed tensors: same names, same conventions, the layout said."""
+"""NumPy's and SciPy's transforms on distributed tensors: same names, same conventions, the layout said."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ from collections.abc import Sequence
 import numpy as np
 
 from rote.errors import LayoutError
-from rote.layout.layout import Layout
+from rote.layout.layout import Layout, as_layout
 from rote.runtime.shelf import keep
 from rote.tensor import DistTensor
 
-from .families import check_algorithm, transpose
+from .bound import BoundWalk
+from .choose import walk_of
 from .kernels import check_extents, complex_dtype, real_dtype
-from .transform import BoundWalk, check_norm, normal_axes, scale
+from .kinds import is_forward
+from .transform import check_norm, normal_axes, scale
 
-__all__ = ["fftn", "ifftn", "irfftn", "rfftn"]
+__all__ = ["dctn", "dstn", "fftn", "idctn", "idstn", "ifftn", "irfftn", "rfftn"]
 
 _KEPT = 16  # walks that a communicator keeps bound; each holds about two blocks of scratch
 
@@ -36,7 +38,7 @@ def fftn(
         axes: all if None.
         norm: "backward" (the default), "ortho" or "forward".
         output: the layout of the spectrum; the cheapest one, where the walk ends, if None.
-        algorithm: "slab" or "pencil" to insist that x lies so; "auto" to walk from where it lies.
+        algorithm: one of `rote.fft.algorithms`; "auto" takes the cheapest walk from where x lies.
 
     Raises:
         LayoutError: an axis has no points, the layout has a view or is partial, or `output` does not fit.
@@ -108,6 +110,82 @@ def irfftn(
     return _transform("irfft", X, named, norm, output, algorithm, length)
 
 
+def dctn(
+    x: DistTensor,
+    type: int = 2,
+    axes: Axes = None,
+    norm: str | None = None,
+    output: Layout | str | None = None,
+    algorithm: str = "auto",
+) -> DistTensor:
+    """The discrete cosine transform along some axes, as `scipy.fft.dctn`.
+
+    Args:
+        x: in any plain layout; of a complex tensor the real and the imaginary part are transformed, each by itself.
+        type: 1, 2, 3 or 4. Type 1 takes two points or more along each axis.
+        norm: "backward" (the default), "ortho", which makes the transform orthogonal, or "forward".
+
+    The other arguments and errors as `fftn`; a type that is none of these is refused as well.
+
+    >>> x = DistTensor.from_global(np.ones((2, 3)), "block[(0),()]")
+    >>> dctn(x).to_global().round(12).tolist()
+    [[24.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
+    """
+    return _transform(f"dct{_checked(type)}", x, axes, norm, output, algorithm)
+
+
+def idctn(
+    X: DistTensor,
+    type: int = 2,
+    axes: Axes = None,
+    norm: str | None = None,
+    output: Layout | str | None = None,
+    algorithm: str = "auto",
+) -> DistTensor:
+    """The inverse of `dctn` of the same type and norm, as `scipy.fft.idctn`; it leads back to the layout there.
+
+    Arguments and errors as `dctn`.
+    """
+    return _transform(f"idct{_checked(type)}", X, axes, norm, output, algorithm)
+
+
+def dstn(
+    x: DistTensor,
+    type: int = 2,
+    axes: Axes = None,
+    norm: str | None = None,
+    output: Layout | str | None = None,
+    algorithm: str = "auto",
+) -> DistTensor:
+    """The discrete sine transform along some axes, as `scipy.fft.dstn`.
+
+    Arguments and errors as `dctn`; type 1 takes one point as well.
+    """
+    return _transform(f"dst{_checked(type)}", x, axes, norm, output, algorithm)
+
+
+def idstn(
+    X: DistTensor,
+    type: int = 2,
+    axes: Axes = None,
+    norm: str | None = None,
+    output: Layout | str | None = None,
+    algorithm: str = "auto",
+) -> DistTensor:
+    """The inverse of `dstn` of the same type and norm, as `scipy.fft.idstn`; it leads back to the layout there.
+
+    Arguments and errors as `dstn`.
+    """
+    return _transform(f"idst{_checked(type)}", X, axes, norm, output, algorithm)
+
+
+def _checked(type: int) -> int:
+    """A type of cosine or sine transform."""
+    if type not in (1, 2, 3, 4):
+        raise LayoutError(f"type is 1, 2, 3 or 4; not {type!r}")
+    return int(type)
+
+
 def _transform(
     kind: str,
     x: DistTensor,
@@ -119,17 +197,15 @@ def _transform(
 ) -> DistTensor:
     named = normal_axes(axes, len(x.shape))
     norm = check_norm(norm)
-    check_algorithm(algorithm, x.layout)
     check_extents(x.shape, named)
     if kind == "rfft" and not named:
         raise LayoutError("rfftn needs at least one axis")
-    dtype = real_dtype(x.dtype) if kind == "rfft" else complex_dtype(x.dtype)
-    key = (x.distribution, named, kind, dtype, length)
-    bound = keep(x.comm, "walks", key, lambda: BoundWalk(transpose(*key), x.comm), _KEPT)
+    stays_real = kind == "rfft" or ("fft" not in kind and x.dtype.kind != "c")
+    dtype = real_dtype(x.dtype) if stays_real else complex_dtype(x.dtype)
+    key = (x.distribution, named, kind, dtype, length, algorithm, None if output is None else as_layout(output))
+    bound = keep(x.comm, "walks", key, lambda: BoundWalk(walk_of(*key), x.comm), _KEPT)
     target = bound.walk.target
-    real_extents = bound.walk.source.shape if kind in ("fft", "rfft") else target.shape
     block = np.empty(target.local_shape(x.comm.rank), bound.walk.dtypes()[-1])
-    factor = scale(norm, [real_extents[a] for a in named], forward=kind in ("fft", "rfft"))
-    bound(x.local.astype(dtype, copy=False), block, factor)
-    found = DistTensor(block, target, x.comm)
-    return found if output is None else found.redistribute(output)
+    factor = scale(norm, bound.walk.sizes, is_forward(kind))
+    bound(x.local.astype(dtype, copy=False), block, factor, norm == "ortho")
+    return DistTensor(block, target, x.comm)

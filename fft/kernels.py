@@ -13,6 +13,8 @@ import pyfftw
 
 from rote.errors import LayoutError
 
+from .kinds import TRIGONOMETRIC
+
 __all__ = [
     "Kernel",
     "check_extents",
@@ -31,6 +33,10 @@ Array = npt.NDArray[Any]
 _PLANNING = threading.Lock()  # FFTW's planner is one for the process, and in-process ranks plan at the same time
 _ALIGNMENT = 16  # bytes: FFTW's vector instructions ask for no more, and memory that NumPy allocates has it
 _COMPLEX = {"f": "F", "d": "D", "g": "G"}
+_HALVES = ("00", "10", "01", "11")  # FFTW's names of the types I to IV: which ends lie half a point further
+_TRIGONOMETRIC = {
+    kind: f"FFTW_R{'E' if kind.startswith('dct') else 'O'}DFT{_HALVES[int(kind[-1]) - 1]}" for kind in TRIGONOMETRIC
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +44,8 @@ class Kernel:
     """A transform of a block along some axes, without any scaling.
 
     Attributes:
-        kind: "fft", "ifft", "rfft" (real to half spectrum along the last of `axes`) or "irfft" (the reverse, which
-            destroys its input).
+        kind: "fft", "ifft", "rfft" (real to half spectrum along the last of `axes`), "irfft" (the reverse, which
+            destroys its input), or one of `TRIGONOMETRIC` (of real numbers: see `of_parts`).
         axes: the axes of the block, in NumPy's order.
         shape, dtype: of the input; `out_shape` of the output.
     """
@@ -60,7 +66,19 @@ class Kernel:
     @property
     def in_place(self) -> bool:
         """Whether input and output may be the same array."""
-        return self.kind in ("fft", "ifft")
+        return self.kind not in ("rfft", "irfft")
+
+    @property
+    def wide_dtype(self) -> np.dtype[Any]:
+        """The larger one of the input's dtype and the output's."""
+        return max(self.dtype, self.out_dtype, key=lambda dtype: dtype.itemsize)
+
+    def of_parts(self) -> Kernel:
+        """The same of real numbers: of a complex block, an axis of real and imaginary part is behind the others."""
+        if self.kind not in TRIGONOMETRIC or self.dtype.kind != "c":
+            return self
+        shape = (*self.shape, 2)
+        return Kernel(self.kind, self.axes, shape, shape, real_dtype(self.dtype))
 
 
 def complex_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
@@ -133,6 +151,8 @@ def fftw_plan(kind: str, axes: tuple[int, ...], source: Array, target: Array) ->
 
     Timed plans differ from run to run in their last bits, and so between replicas.
     """
-    direction = "FFTW_FORWARD" if kind in ("fft", "rfft") else "FFTW_BACKWARD"
+    direction: str | tuple[str, ...] = "FFTW_FORWARD" if kind in ("fft", "rfft") else "FFTW_BACKWARD"
+    if kind in TRIGONOMETRIC:
+        direction = (_TRIGONOMETRIC[kind],) * len(axes)
     with _PLANNING:  # estimated plans leave the arrays alone
         return pyfftw.FFTW(source, target, axes=axes, direction=direction, flags=("FFTW_ESTIMATE",))

@@ -14,7 +14,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from .kernels import Kernel, complex_dtype, fftw_plan, scratch_bytes, view
+from .kernels import Kernel, fftw_plan, scratch_bytes, view
+from .kinds import FACES
 
 __all__ = ["BoundKernel"]
 
@@ -29,20 +30,45 @@ _PADDING = 64  # bytes between the rows of a tile, so that their distance is no 
 class BoundKernel:
     """A kernel with its FFTW plans and tiles, ready for any arrays. One thread (one rank) uses it."""
 
-    __slots__ = ("_passes", "kernel")
+    __slots__ = ("_parts", "_passes", "kernel")
 
     def __init__(self, kernel: Kernel, scratch: Scratch) -> None:
         self.kernel = kernel
-        self._passes = _passes(kernel, scratch) if prod(kernel.out_shape) else []
+        self._parts = kernel.of_parts()
+        self._passes = _passes(self._parts, scratch) if prod(kernel.out_shape) else []
 
-    def __call__(self, source: Array, target: Array) -> None:
-        """Transform `source` into `target`, both plain; they may share their memory if `kernel.in_place`."""
+    def spoils(self, ortho: bool) -> bool:
+        """Whether it writes into its input."""
+        return self.kernel.kind == "irfft" or (ortho and bool(FACES.get(self.kernel.kind, ((), ()))[0]))
+
+    def __call__(self, source: Array, target: Array, ortho: bool = False) -> None:
+        """Transform `source` into `target`, both plain; they may share their memory if `kernel.in_place`.
+
+        With `ortho` the faces of cosine and sine transforms are weighted, so that they are orthogonal but for a scale.
+        """
+        if not self._passes:
+            return
+        if self._parts is not self.kernel:
+            source, target = (x.view(self._parts.dtype).reshape(self._parts.shape) for x in (source, target))
+        weights = FACES.get(self.kernel.kind) if ortho else None
+        if weights:
+            _weigh(source, self.kernel.axes, weights[0], np.sqrt(np.longdouble(2)))
         here = source
         for number, one in enumerate(self._passes):
             stays = self.kernel.kind == "irfft" and number < len(self._passes) - 1  # complex until the last pass
             there = source if stays else target
             one(here, there)
             here = there
+        if weights:
+            _weigh(target, self.kernel.axes, weights[1], np.sqrt(np.longdouble(0.5)))
+
+
+def _weigh(block: Array, axes: tuple[int, ...], places: tuple[int, ...], weight: np.floating[Any]) -> None:
+    """Multiply the faces of a block that lie at some places along its axes."""
+    for axis in axes:
+        for place in places:
+            face = np.moveaxis(block, axis, 0)[place, ...]
+            face *= block.dtype.type(weight)
 
 
 class _Pass(Protocol):
@@ -60,7 +86,7 @@ def _passes(kernel: Kernel, scratch: Scratch) -> list[_Pass]:
 
 def _passes_of(kernel: Kernel, spectrum: tuple[int, ...], scratch: Scratch) -> list[_Pass]:
     """All good axes in one pass, then a pass for every bad one; `spectrum` is the shape of the complex side."""
-    dtype = complex_dtype(kernel.dtype)
+    dtype = kernel.wide_dtype
     bad = [axis for axis in kernel.axes if _is_bad(spectrum, axis, dtype.itemsize)]
     good = tuple(axis for axis in kernel.axes if axis not in bad)
     kind = {"rfft": "fft", "irfft": "ifft"}.get(kernel.kind, kernel.kind)
@@ -119,7 +145,7 @@ class _Columns:
         (axis,) = kernel.axes
         outer, inner = prod(kernel.shape[:axis]), prod(kernel.shape[axis + 1 :])
         points, out_points = kernel.shape[axis], kernel.out_shape[axis]
-        columns = max(8, _CACHED // (max(points, out_points) * complex_dtype(kernel.dtype).itemsize))
+        columns = max(8, _CACHED // (max(points, out_points) * kernel.wide_dtype.itemsize))
         wide = min(inner, columns)
         wide = -(-inner // -(-inner // wide))  # tiles of one width, as far as it goes
         deep = min(outer, max(1, columns // inner))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from math import prod
+from collections.abc import Iterable, Mapping, Sequence
+from math import pi, prod
 from operator import index as as_int
 from typing import Any
 
@@ -20,18 +19,20 @@ from rote.layout.grid import Grid
 from rote.layout.layout import L, Layout, as_layout, block
 from rote.runtime.comm import Comm
 from rote.runtime.doors import as_comm
-from rote.runtime.execute import Program, bind, check_grid
+from rote.runtime.execute import check_grid
 from rote.tensor import DistTensor
 
-from .families import SPLITS, check_algorithm, transpose
-from .kernels import Kernel, check_extents, is_plain, plain, real_dtype, scratch_bytes, view
-from .passes import BoundKernel
+from .bound import BoundWalk
+from .choose import SPLITS, Choice, best, compared, ranking, read_lines, walk_of
+from .kernels import check_extents
+from .kinds import Kinds, by_axis, in_order
+from .rows import row_layout
+from .spectral import wavenumbers
 from .walk import Walk
 
-__all__ = ["FFT", "NORMS", "BoundWalk", "check_norm", "describe", "normal_axes", "scale"]
+__all__ = ["FFT", "NORMS", "check_norm", "describe", "normal_axes", "scale"]
 
 Array = npt.NDArray[Any]
-Scratch = tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]
 NORMS = ("backward", "ortho", "forward")
 
 
@@ -40,22 +41,31 @@ class FFT:
 
     Args:
         shape: of the whole tensor.
-        layout: of the input; blocks over the first modes if None. `output_layout` is where the walk ends, the cheapest.
-        grid: of the ranks; balanced if None.
+        layout: of the input; the one in which the algorithm begins if None, of all if that is "auto".
+        grid: of the ranks; balanced if None, or the cheapest if the algorithm is "auto" and no layout is given.
         comm: an mpi4py or Rote communicator; the ranks of `rote.run`, MPI's world or this process if None.
         dtype: of the input; a real one makes a real-to-half-spectrum transform, as `numpy.fft.rfftn`.
         axes: as NumPy; all if None. A real transform halves the last of them.
-        algorithm: "slab" (a grid of order 1), "pencil" (order 2), or "auto": whatever the layout asks for.
+        algorithm: one of `rote.fft.algorithms`: "slab" (a grid of order 1), "pencil" (order 2), "rows" (order 1),
+            "volumetric" or "cyclic" (as many grid modes as axes), or "auto": the cheapest by the cost model; or the
+            text of a walk, a line per layout, as `f.walk` prints.
         norm: "backward", "ortho" or "forward", as NumPy.
+        output: the layout of the spectrum; where the walk ends, the cheapest, if None.
+        kinds: what `forward` does: "fft", "rfft", or one of "dct1" to "dct4" and "dst1" to "dst4" as `scipy.fft.dct`
+            and `dst` (a complex dtype has its real and imaginary part each transformed), for all axes; or a mapping
+            from axis to kind, `{0: "dct2", 1: "fft", 2: "rfft"}`, which names the axes itself. A real dtype has "fft"
+            only beside one "rfft". If None: "rfft" if the dtype is real, else "fft"; or what the text of a walk does.
 
     Raises:
-        LayoutError: shape, layout, axes and algorithm do not fit each other.
+        LayoutError: shape, layout, axes, kinds and algorithm do not fit each other.
         CommError: the grid does not match the ranks.
 
     >>> f = FFT((8, 9, 10), dtype="f8")
     >>> x = DistTensor.zeros((8, 9, 10), f.input_layout)
     >>> f.forward(x).shape, f.backward(f.forward(x)).shape
     ((8, 9, 6), (8, 9, 10))
+    >>> print(FFT((8, 9, 10), "block[(0),(),()]", dtype="f8", kinds={0: "dct2", 1: "fft", 2: "rfft"}).walk)
+      block[(0),(),()]: dct2(0), rfft(1, 2)
     """
 
     def __init__(
@@ -68,22 +78,44 @@ class FFT:
         axes: Sequence[int] | int | None = None,
         algorithm: str = "auto",
         norm: str | None = None,
+        output: Layout | str | None = None,
+        kinds: Mapping[int, str] | str | None = None,
     ) -> None:
         ranks = as_comm(comm)
-        source = _source(shape, layout, grid, ranks.size, algorithm)
-        check_grid(source.grid, ranks)
+        extents = (shape,) if isinstance(shape, int) else tuple(shape)
         found = as_dtype(dtype)
         found = found if found.kind in "fc" else np.dtype("f8")
-        self._axes = normal_axes(axes, len(source.shape))
+        self._axes, kind = _asked(kinds, axes, len(extents), found.kind == "f")
         self._norm = check_norm(norm)
         self._comm = ranks
-        kind = "fft" if found.kind == "c" else "rfft"
-        check_extents(source.shape, self._axes)
-        if kind == "rfft" and not self._axes:
-            raise LayoutError("a real transform needs at least one axis")
-        self.walk = transpose(source, self._axes, kind, found)
+        check_extents(extents, self._axes)
+        self._choices: tuple[Choice, ...] = ()
+        if algorithm == "auto" and layout is None:
+            on = None if grid is None else as_grid(grid)
+            self._choices = ranking(extents, ranks.size, self._axes, kind, found, on, output)
+            self.walk = best(self._choices)
+        else:
+            source = _source(extents, layout, grid, ranks.size, algorithm)
+            said = "" if kinds is None and "[" in algorithm else kind  # the text of a walk says its kinds itself
+            self.walk = walk_of(source, self._axes, said, found, algorithm=algorithm, output=output)
+        check_grid(self.walk.source.grid, ranks)
         self._forward = BoundWalk(self.walk, ranks)
         self._backward = BoundWalk(self.walk.inverse(), ranks, self._forward.scratch)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of what `forward` takes."""
+        return self.walk.source.shape
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """The axes that are transformed, numbered from 0, in NumPy's order: the one that is halved is the last."""
+        return self._axes
+
+    @property
+    def comm(self) -> Comm:
+        """The communicator of the ranks."""
+        return self._comm
 
     @property
     def input_layout(self) -> Layout:
@@ -96,8 +128,13 @@ class FFT:
         return self.walk.target.layout
 
     @property
+    def grid(self) -> Grid:
+        """The grid of `input_layout`."""
+        return self.walk.source.grid
+
+    @property
     def moves(self) -> tuple[Plan, ...]:
-        """The plans of the forward walk's transitions, in order."""
+        """The plans of the forward walk's moves, in order."""
         return self.walk.moves
 
     @property
@@ -113,8 +150,7 @@ class FFT:
         Raises:
             LayoutError: x or `out` is not of the shape, layout and dtype that the transform was made for.
         """
-        factor = scale(self._norm, [self.walk.source.shape[a] for a in self._axes], forward=True)
-        return self._run(self._forward, x, out, factor)
+        return self._run(self._forward, x, out, scale(self._norm, self.walk.sizes, forward=True))
 
     def backward(self, X: DistTensor, out: DistTensor | None = None) -> DistTensor:
         """The tensor of a spectrum, in `input_layout`; X keeps its values.
@@ -122,8 +158,37 @@ class FFT:
         Raises:
             LayoutError: X or `out` is not of the shape, layout and dtype that the transform was made for.
         """
-        factor = scale(self._norm, [self.walk.source.shape[a] for a in self._axes], forward=False)
-        return self._run(self._backward, X, out, factor)
+        return self._run(self._backward, X, out, scale(self._norm, self.walk.sizes, forward=False))
+
+    def wavenumbers(self, L: float | Sequence[float] = 2 * pi, nyquist: str = "keep") -> tuple[Array, ...]:
+        """The angular wavenumbers 2 pi k / L of this rank's block of the spectrum that `forward` gives.
+
+        A derivative along an axis is a product with `1j` times its wavenumbers. Of an even extent n the mode of the
+        highest one stands for both signs, k = n/2 and -n/2 (Nyquist's mode). Even derivatives want it, as in
+        `-(kx**2 + ky**2)`; odd ones want zero in its place, or that of a real tensor would not be real. Those of cosine
+        and sine transforms are pi k / L, with k + 1 or k + 1/2 for k as the kind says, and have no such mode.
+
+        Args:
+            L: the length of the box, in any unit: one for all axes, or one per axis of `axes`. A periodic box is n
+                spacings long, and so is one that is mirrored, but of "dct1" n - 1 and of "dst1" n + 1.
+            nyquist: "keep" that wavenumber, for even derivatives, or put "zero" there, for odd ones.
+
+        Returns:
+            One array per axis of `axes`, in radians per unit of L and in the transform's real dtype. Together they
+            broadcast to the block, as an open mesh does (`numpy.ogrid`), whatever layout the spectrum has.
+
+        Raises:
+            LayoutError: there are not as many lengths as axes, one is not positive, or `nyquist` is another word.
+
+        >>> f = FFT(8, "block[(0)]", dtype="f8")
+        >>> [k.tolist() for nyquist in ("keep", "zero") for k in f.wavenumbers(nyquist=nyquist)]
+        [[0.0, 1.0, 2.0, 3.0, 4.0], [0.0, 1.0, 2.0, 3.0, 0.0]]
+        >>> X = f.forward(DistTensor.from_function(lambda j: np.sin(2 * pi * j / 8), 8, f.input_layout))
+        >>> X.local[...] *= 1j * f.wavenumbers(nyquist="zero")[0]
+        >>> bool(np.allclose(f.backward(X).to_global(), np.cos(2 * pi * np.arange(8) / 8)))
+        True
+        """
+        return wavenumbers(self, L, nyquist)
 
     def _run(self, bound: BoundWalk, x: DistTensor, out: DistTensor | None, factor: np.floating[Any]) -> DistTensor:
         if x.comm is not self._comm:
@@ -135,85 +200,11 @@ class FFT:
             out = DistTensor(np.empty(target.local_shape(self._comm.rank), dtypes[-1]), target, self._comm)
         else:
             _check(out, bound.walk.target, dtypes[-1], "out")
-        bound(x.local, out.local, factor)
+        bound(x.local, out.local, factor, self._norm == "ortho")
         return out
 
     def __str__(self) -> str:
-        return describe(self.walk, self._axes)
-
-
-@dataclass(frozen=True, slots=True)
-class _Operation:
-    """One operation of a bound walk: a kernel or a move, and the block that comes out of it."""
-
-    run: BoundKernel | Program
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-
-    @property
-    def in_place(self) -> bool:
-        return isinstance(self.run, BoundKernel) and self.run.kernel.in_place
-
-
-class BoundWalk:
-    """A walk bound to a communicator: kernels, programs, and two scratch blocks, each as large as the largest block.
-
-    A walk and its inverse may share their scratch.
-    """
-
-    def __init__(self, walk: Walk, comm: Comm, scratch: Scratch | None = None) -> None:
-        self.walk = walk
-        rank, moves, dtypes = comm.rank, walk.moves, walk.dtypes()
-        if scratch is None:
-            blocks = [prod(d.local_shape(rank)) for s in walk.stages for d in (s.before, s.after)]
-            largest = max(blocks) * max(d.itemsize for d in dtypes)
-            scratch = scratch_bytes(largest), scratch_bytes(largest)
-        self.scratch = scratch
-        self._operations: list[_Operation] = []
-        for number, stage in enumerate(walk.stages):
-            if number and moves[number - 1].steps:
-                program = bind(moves[number - 1], comm)
-                self._operations.append(_Operation(program, stage.before.local_shape(rank), dtypes[number]))
-            if stage.axes:
-                before, after = stage.before.local_shape(rank), stage.after.local_shape(rank)
-                kernel = Kernel(stage.kind, stage.axes, before, after, dtypes[number])
-                bound = BoundKernel(kernel, scratch)
-                self._operations.append(_Operation(bound, after, dtypes[number + 1]))
-        fresh = [i for i, operation in enumerate(self._operations) if not operation.in_place]
-        self._last = max(fresh, default=0)  # from here on the block lies in `out`
-
-    @property
-    def programs(self) -> list[Program]:
-        """The bound moves, in order."""
-        return [op.run for op in self._operations if isinstance(op.run, Program)]
-
-    def __call__(self, block: Array, out: Array, factor: np.floating[Any]) -> None:
-        """Walk a block from the walk's source to its target, into `out`, times a factor; the input is preserved."""
-        fits = is_plain(out) and out.flags.writeable
-        target = plain(out) if fits else plain(np.empty(out.shape, out.dtype))
-        here, taken = plain(block), -1  # the scratch block that `here` lies in
-        if not self._operations:
-            target[...] = here
-        for number, operation in enumerate(self._operations):
-            run = operation.run
-            if isinstance(run, BoundKernel) and run.kernel.kind == "irfft" and taken < 0 and here.size:
-                taken = 0  # a complex-to-real kernel destroys its input
-                copy = view(self.scratch[0], here.shape, here.dtype)
-                copy[...] = here
-                here = copy
-            if number >= self._last:
-                there = target
-            elif operation.in_place and taken >= 0:
-                there = here
-            else:
-                taken = 1 if taken == 0 else 0
-                there = view(self.scratch[taken], operation.shape, operation.dtype)
-            run(here, there)
-            here = there
-        if factor != 1:
-            target *= real_dtype(target.dtype).type(factor)
-        if not fits:
-            out[...] = target
+        return "\n".join([describe(self.walk, self._axes), *compared(self._choices, self.walk)])
 
 
 def describe(walk: Walk, axes: tuple[int, ...]) -> str:
@@ -226,18 +217,35 @@ def describe(walk: Walk, axes: tuple[int, ...]) -> str:
     )
 
 
-def scale(norm: str, extents: Sequence[int], forward: bool) -> np.longdouble:
+def scale(norm: str, sizes: Sequence[int], forward: bool) -> np.longdouble:
     """The factor that NumPy's `norm` asks for, as exact as any dtype wants it; the kernels themselves never scale.
+
+    The sizes are the logical ones: the extents of the signal, about twice as many for cosine and sine transforms.
 
     >>> float(scale("backward", [4, 5], forward=False)), float(scale("ortho", [4], forward=True))
     (0.05, 0.5)
     """
-    points = np.longdouble(prod(extents))
+    points = np.longdouble(prod(sizes))
     if norm == "ortho":
         points = np.sqrt(points)
     elif (norm == "forward") != forward:
         points = np.longdouble(1)
     return np.longdouble(1 / points)
+
+
+def _asked(
+    kinds: Mapping[int, str] | str | None, axes: Sequence[int] | int | None, order: int, real: bool
+) -> tuple[tuple[int, ...], Kinds]:
+    """The axes of a transform in NumPy's order, and their kinds."""
+    if isinstance(kinds, Mapping):
+        if axes is not None:
+            raise LayoutError("kinds says the axes itself; leave out axes, or give one kind for all of them")
+        named = normal_axes(tuple(kinds), order)
+        return in_order(dict(sorted(zip(named, kinds.values(), strict=True))), real)
+    named, kind = normal_axes(axes, order), kinds or ("rfft" if real else "fft")
+    if kind == "rfft" and not named:
+        raise LayoutError("a real transform needs at least one axis")
+    return in_order(by_axis(kind, named), real)
 
 
 def normal_axes(axes: Sequence[int] | int | None, order: int) -> tuple[int, ...]:
@@ -268,20 +276,26 @@ def check_norm(norm: str | None) -> str:
 
 
 def _source(
-    shape: Sequence[int] | int,
+    extents: tuple[int, ...],
     layout: Layout | str | None,
     grid: Grid | Sequence[int] | int | None,
     ranks: int,
     algorithm: str,
 ) -> Distribution:
-    """Where the walk starts: the layout that is asked for, or blocks over the first modes."""
-    extents = (shape,) if isinstance(shape, int) else tuple(shape)
+    """Where the walk starts: the layout that is asked for, or that in which the algorithm begins."""
     wanted = SPLITS.get(algorithm)
     if wanted is not None and layout is None and grid is not None and _order(grid) != wanted:
         raise LayoutError(f"a {algorithm} takes a grid of order {wanted}, not {grid}")
+    if layout is None and "[" in algorithm:
+        layout = read_lines(algorithm)[0].layout
     if layout is not None:
         start = as_layout(layout)
         order = max((*start.grid_modes, 0)) + 1
+    elif algorithm == "rows":
+        start, order = row_layout(tuple(range(len(extents)))), 1
+    elif algorithm in ("volumetric", "cyclic"):
+        order = (len(extents) if grid is None else _order(grid)) or 1
+        start = L(*(m if m < order else () for m in range(len(extents))))
     else:
         order = wanted or (1 if grid is None else _order(grid))
         if order >= max(len(extents), 2):
@@ -290,12 +304,16 @@ def _source(
                 f"not {order}; give a layout to say otherwise"
             )
         start = L(*(block(m) if m < order else () for m in range(len(extents))))
-    check_algorithm(algorithm, start)
     return distribute(start, extents, Grid.of(ranks, order) if grid is None else grid)
 
 
+def as_grid(grid: Grid | Sequence[int] | int) -> Grid:
+    """A grid as it is, or from its extents."""
+    return grid if isinstance(grid, Grid) else Grid((grid,) if isinstance(grid, int) else tuple(grid))
+
+
 def _order(grid: Grid | Sequence[int] | int) -> int:
-    return grid.order if isinstance(grid, Grid) else 1 if isinstance(grid, int) else len(grid)
+    return as_grid(grid).order
 
 
 def _check(x: DistTensor, dist: Distribution, dtype: np.dtype[Any], name: str) -> None:

@@ -4,41 +4,99 @@ stages the tensor moves. A walk is a value: it prints, it can be turned round, a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from rote.grammar import TWIDDLE, ActionSyntax, StageSyntax, WalkSyntax, unparse_walk
 
 from rote.compiler.compile import compile
 from rote.compiler.plan import Plan
+from rote.compiler.step import LOCAL
 from rote.layout.distribution import Distribution
+from rote.layout.refine import unfused
 
 from .kernels import complex_dtype, real_dtype
+from .kinds import INVERSE
 
-__all__ = ["Stage", "Walk"]
+__all__ = ["Action", "Stage", "Transform", "Twiddle", "Walk", "dtype_after"]
 
-_INVERSE = {"fft": "ifft", "ifft": "fft", "rfft": "irfft", "irfft": "rfft"}
+
+@dataclass(frozen=True, slots=True)
+class Transform:
+    """A transform of modes that are whole on a rank.
+
+    Attributes:
+        kind: a key of `INVERSE`; "rfft" and "irfft" are real along the last of their modes.
+        modes: of the block, in NumPy's order.
+    """
+
+    kind: str
+    modes: tuple[int, ...]
+
+    def inverse(self) -> Transform:
+        """What undoes it, but for a factor."""
+        return replace(self, kind=INVERSE[self.kind])
+
+
+@dataclass(frozen=True, slots=True)
+class Twiddle:
+    """Each element times exp(-2 pi i step a b / points): what two digits of one axis owe to each other.
+
+    Attributes:
+        mode: that of a digit of the spectrum; a is the index along it.
+        other: that of a digit of the signal; b is `index // weight % size` along it.
+        step, points: step / points of a turn for a = b = 1.
+        back: whether it turns the other way.
+    """
+
+    mode: int
+    other: int
+    weight: int
+    size: int
+    step: int
+    points: int
+    back: bool = False
+
+    def inverse(self) -> Twiddle:
+        """The factor that undoes it."""
+        return replace(self, back=not self.back)
+
+
+Action = Transform | Twiddle
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A layout, and the transform of modes that are whole in it.
+    """A layout, and what is done there.
 
     Attributes:
-        before, after: the distributions on both sides of the transform; the shape differs if it is a real one.
-        kind: "fft", "ifft", "rfft" or "irfft"; a real transform is real along the last of `axes`.
-        axes: the modes that are transformed, in NumPy's order; () if the tensor only rests here.
+        before, after: the distributions on both sides: the same blocks, but for the extents that a real transform
+            changes. The tensor of `after` has the digits that `before` reads as modes of its own.
+        done: transforms and twiddles, in order; none if the tensor only rests here.
     """
 
     before: Distribution
     after: Distribution
-    kind: str
-    axes: tuple[int, ...]
+    done: tuple[Action, ...] = ()
+
+    @property
+    def actions(self) -> tuple[ActionSyntax, ...]:
+        """What is done, as a text says it: twiddles that follow each other are one action."""
+        found: list[ActionSyntax] = []
+        for action in self.done:
+            if isinstance(action, Transform):
+                found.append(ActionSyntax(action.kind, action.modes))
+            elif not found or found[-1].modes:
+                found.append(ActionSyntax(TWIDDLE))
+        return tuple(found)
+
+    def inverse(self) -> Stage:
+        """The stage turned round."""
+        return Stage(self.after, self.before, tuple(action.inverse() for action in reversed(self.done)))
 
     def __str__(self) -> str:
-        shape = f"  {self.before.shape} -> {self.after.shape}" if self.before.shape != self.after.shape else ""
-        done = f"{self.kind} {', '.join(map(str, self.axes))}" if self.axes else "rest"
-        return f"{self.before.layout}: {done}{shape}"
+        return unparse_walk(WalkSyntax((StageSyntax(self.before.layout.syntax, None, self.actions),)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,56 +104,83 @@ class Walk:
     """A sequence of stages, and the moves between them.
 
     Attributes:
+        source, target: where the tensor and its spectrum lie, as tensors of the axes; the same blocks as those of the
+            first stage before, and of the last one after.
         stages: in order; the tensor moves from each one's `after` to the next one's `before`.
         dtype: of the input.
+        kinds: per axis, what it is transformed by; "" if it is not.
+        sizes: per axis, the logical size of its transform, by which the way there and back multiplies; or 1.
     """
 
+    source: Distribution
+    target: Distribution
     stages: tuple[Stage, ...]
     dtype: np.dtype[Any]
-
-    @property
-    def source(self) -> Distribution:
-        """Where the walk starts."""
-        return self.stages[0].before
-
-    @property
-    def target(self) -> Distribution:
-        """Where it ends."""
-        return self.stages[-1].after
+    kinds: tuple[str, ...]
+    sizes: tuple[int, ...]
 
     @property
     def kind(self) -> str:
-        """What is transformed in all: "fft", "ifft", "rfft" or "irfft"."""
-        return max((stage.kind for stage in self.stages), key=lambda kind: "r" in kind)
+        """What is transformed in all: "fft", "ifft", "rfft", "irfft", "dct2", ...; of mixed kinds, all in turn."""
+        kinds = [kind for kind in self.kinds if kind]
+        if len({kind.replace("rfft", "fft") for kind in kinds}) > 1:
+            return " x ".join(kinds)
+        return max(kinds, key=lambda kind: "r" in kind, default="fft")
 
     def dtypes(self) -> tuple[np.dtype[Any], ...]:
         """The dtype at the start and after every stage."""
         found = [self.dtype]
         for stage in self.stages:
-            kind = stage.kind if stage.axes else "rest"
-            change = {"rfft": complex_dtype, "irfft": real_dtype}.get(kind)
-            found.append(change(found[-1]) if change else found[-1])
+            found.append(found[-1])
+            for action in stage.done:
+                if isinstance(action, Transform):
+                    found[-1] = dtype_after(action.kind, found[-1])
         return tuple(found)
 
     @property
-    def moves(self) -> tuple[Plan, ...]:
-        """The plans of the transitions between stages, in order."""
+    def ends(self) -> tuple[tuple[Distribution, Distribution, np.dtype[Any]], ...]:
+        """Per transition from a stage to the next, where it begins and ends, and the dtype."""
         return tuple(
-            compile(here.after, there.before, dtype)
+            (*_alike(here.after, there.before), dtype)
             for here, there, dtype in zip(self.stages, self.stages[1:], self.dtypes()[1:], strict=False)
         )
 
+    @property
+    def transitions(self) -> tuple[Plan, ...]:
+        """The plans from each stage to the next, those that move nothing among them."""
+        return tuple(compile(*ends) for ends in self.ends)
+
+    @property
+    def moves(self) -> tuple[Plan, ...]:
+        """The plans in which ranks talk, in order."""
+        return tuple(plan for plan in self.transitions if any(step.kind not in LOCAL for step in plan.steps))
+
     def inverse(self) -> Walk:
         """The walk back: every stage and every move turned round."""
-        back = tuple(Stage(s.after, s.before, _INVERSE[s.kind], s.axes) for s in reversed(self.stages))
-        return Walk(back, self.dtypes()[-1])
+        back = tuple(stage.inverse() for stage in reversed(self.stages))
+        kinds = tuple(INVERSE.get(kind, "") for kind in self.kinds)
+        return Walk(self.target, self.source, back, self.dtypes()[-1], kinds, self.sizes)
 
     def __str__(self) -> str:
-        lines = [f"  {self.stages[0]}"]
-        for stage, move in zip(self.stages[1:], self.moves, strict=True):
-            lines += [f"    {_arrow(move)}", f"  {stage}"]
+        lines: list[str] = []
+        grid = self.source.grid
+        for number, stage in enumerate(self.stages):
+            if number:
+                steps = [step for step in self.transitions[number - 1].steps if step.kind not in LOCAL]
+                lines += [f"    # {str(step).split(':', 1)[0]}" for step in steps]
+            on = f"on {stage.before.grid} " if stage.before.grid != grid else ""
+            grid = stage.before.grid
+            lines.append(f"  {on}{stage}")
         return "\n".join(lines)
 
 
-def _arrow(move: Plan) -> str:
-    return "; ".join(str(step).split(":", 1)[0] for step in move.steps) or "stay"
+def _alike(source: Distribution, target: Distribution) -> tuple[Distribution, Distribution]:
+    """The two ends with fused modes taken apart, if both lie on one grid then: the same blocks, counted by algebra."""
+    pair = unfused(source), unfused(target)
+    return pair if pair[0].grid == pair[1].grid else (source, target)
+
+
+def dtype_after(kind: str, dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype that a kind of transform makes of another."""
+    change = {"rfft": complex_dtype, "irfft": real_dtype}.get(kind)
+    return change(dtype) if change else dtype

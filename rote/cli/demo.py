@@ -17,6 +17,7 @@ from .transform import Request, refuse_wrong, transform
 
 if TYPE_CHECKING:
     from ..fft.walk import Walk
+    from ..grammar import ActionSyntax
 
 __all__ = ["demo"]
 
@@ -80,15 +81,18 @@ def _program(comm: Comm, size: int, folder: str) -> None:
                 say("no picture: Matplotlib is missing; install it with: pip install matplotlib")
 
 
+def _said(action: ActionSyntax) -> str:
+    """An action in words: "fft along modes 1, 2"."""
+    modes = f" along mode{'s' * (len(action.modes) > 1)} {', '.join(map(str, action.modes))}"
+    return action.name + modes * bool(action.modes)
+
+
 def _draw(path: str, volume: str, walk: Walk, energy: Floats, exact: Floats) -> bool:
     """Draw what the demo did; False if there is no Matplotlib."""
     from .picture import draw_demo
 
     plane = np.load(volume, mmap_mode="r")[:, :, 0]
-    stages = [
-        (stage.before, f"{stage.kind} along mode{'s' * (len(stage.axes) > 1)} {', '.join(map(str, stage.axes))}")
-        for stage in walk.stages
-    ]
+    stages = [(stage.before, ", ".join(map(_said, stage.actions)) or "rest") for stage in walk.stages]
     moves = ["; ".join(str(step).partition(":")[0] for step in move.steps) for move in walk.moves]
     try:
         draw_demo(path, plane, stages, moves, energy, exact)

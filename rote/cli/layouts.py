@@ -6,9 +6,12 @@ from math import prod
 
 import click
 
+from ..compiler.explain import in_bytes, in_seconds
+from ..compiler.step import as_dtype
 from ..errors import LayoutError, PlanError
 from ..grammar.nodes import Fuse, Tile
 from ..layout.distribution import Distribution, distribute
+from ..layout.grid import Grid
 from ..layout.layout import Layout, Transition, parse
 from .ending import on_terminal
 from .options import integers
@@ -52,31 +55,43 @@ def show(layout: str, shape: tuple[int, ...] | None, grid: tuple[int, ...] | Non
 
 
 @click.command()
-@click.argument("transition")
+@click.argument("transition", required=False)
 @_shape
 @_grid
 @click.option("--dtype", default="f8", show_default=True, help="Of the elements, as NumPy writes it.")
 @click.option("--max-bytes", type=int, metavar="BYTES", help="The most that any rank may hold at once.")
 @click.option("--why-not", metavar="KIND", help="Say what a plan with such a step would cost: allgather, exchange, ...")
 @click.option("--verify", is_flag=True, help="Prove that every element arrives exactly once.")
+@click.option("--fft", metavar="64x64x64", callback=integers(), help="Compare the FFTs of a tensor instead.")
+@click.option("--ranks", type=click.IntRange(1), help="With --fft: of how many ranks, on any grid.")
 def explain(
-    transition: str,
+    transition: str | None,
     shape: tuple[int, ...] | None,
     grid: tuple[int, ...] | None,
     dtype: str,
     max_bytes: int | None,
     why_not: str | None,
     verify: bool,
+    fft: tuple[int, ...] | None,
+    ranks: int | None,
 ) -> None:
-    """Show how a tensor goes from one layout to another, and what that costs.
+    """Show how a tensor goes from one layout to another, and what that costs; or which FFT costs least.
 
     \b
         rote explain "block[(0),()] -> block[(),(0)]"
         rote explain "[(0),()] -> block[(),(0)]" --shape 64x64 --grid 4
         rote explain "[(0)]+(1) -> [()]" --shape 4096 --max-bytes 100000 --why-not allreduce
+        rote explain --fft 64x64x64 --ranks 8 --dtype c16
     """
     from ..compiler.compile import compile
 
+    if fft is not None:
+        if transition is not None or ranks is None:
+            raise PlanError("FFTs are compared for a shape and a number of ranks: rote explain --fft 64x64 --ranks 4")
+        click.echo(_compared(fft, ranks, grid, dtype))
+        return
+    if transition is None or ranks is not None:
+        raise PlanError('write a transition, rote explain "[(0),()] -> [(),(0)]", or --fft with --ranks')
     found = parse(transition)
     if not isinstance(found, Transition):
         raise PlanError(f'{found} is one layout, and a plan goes from one to another\nwrite "{found} -> …"')
@@ -89,6 +104,28 @@ def explain(
     if verify:
         plan.verify()
         click.echo("verified: every element arrives exactly once")
+
+
+def _compared(shape: tuple[int, ...], ranks: int, grid: tuple[int, ...] | None, dtype: str) -> str:
+    """The walks of an FFT on all grids of so many ranks, the cheapest first, and why others are none."""
+    from ..fft.choose import ranking
+
+    found = as_dtype(dtype)
+    kind = "fft" if found.kind == "c" else "rfft"
+    ranked = ranking(shape, ranks, tuple(range(len(shape))), kind, found, None if grid is None else Grid(grid))
+    rows = [("family", "grid", "layout", "moves", "received", "about")]
+    for choice in ranked:
+        if choice.walk is not None:
+            where = str(choice.source.grid), str(choice.source.layout)
+            received = in_bytes(sum(plan.cost.bytes for plan in choice.walk.moves))
+            rows.append((choice.name, *where, str(len(choice.walk.moves)), received, in_seconds(choice.seconds)))
+    widths = [max(len(row[column]) for row in rows) for column in range(6)]
+    lines = [f"{kind} of {shape} {found} on {ranks} ranks"]
+    for row in rows:
+        cells = [cell.rjust(w) if k > 2 else cell.ljust(w) for k, (cell, w) in enumerate(zip(row, widths, strict=True))]
+        lines.append("  ".join(["", *cells]).rstrip())
+    lines += [f"  no {choice.name} on {choice.source.grid}: {choice.why}" for choice in ranked if choice.walk is None]
+    return "\n".join(lines)
 
 
 def _distribution(text: str, shape: tuple[int, ...] | None, grid: tuple[int, ...] | None) -> Distribution:

@@ -208,11 +208,11 @@ def _prepare(request: Request, shape: tuple[int, ...], dtype: np.dtype[Any], com
 def _inverse(
     request: Request, source: Distribution, axes: tuple[int, ...], dtype: np.dtype[Any], real: bool
 ) -> tuple[Walk, _Run]:
-    from ..fft.families import transpose
+    from ..fft.choose import walk_of
     from ..fft.functions import ifftn, irfftn
 
     if not real:
-        return transpose(source, axes, "ifft", dtype), partial(ifftn, axes=axes, norm=request.norm)
+        return walk_of(source, axes, "ifft", dtype), partial(ifftn, axes=axes, norm=request.norm)
     if not axes:
         raise LayoutError(f"a real transform needs at least one axis, and {source.shape} has none")
     points = source.shape[axes[-1]]
@@ -222,7 +222,7 @@ def _inverse(
         raise LayoutError(
             f"{points} points of half a spectrum come from an extent of {either}{said}; say which with --length"
         )
-    walk = transpose(source, axes, "irfft", dtype, request.length)
+    walk = walk_of(source, axes, "irfft", dtype, request.length)
     extents = [*(source.shape[a] for a in axes[:-1]), request.length]
     return walk, partial(irfftn, s=extents, axes=axes, norm=request.norm)
 

@@ -7,8 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from rote.fft.choose import ranking
 
 import rote
 from rote.cli import main
@@ -116,6 +118,18 @@ def test_explain_keeps_within_memory_and_says_why_not() -> None:
     assert done.output == f"{lean.explain()}\nwhy not allreduce: {lean.why_not('allreduce')}\n"
 
 
+def test_explain_compares_ffts() -> None:
+    """`--fft` lists the families on all grids, the cheapest first, and says why another is none; it wants `--ranks`."""
+    lines = run("explain", "--fft", "64x60x64", "--ranks", "8", "--dtype", "c16").output.splitlines()
+    assert lines[0] == "fft of (64, 60, 64) complex128 on 8 ranks"
+    assert lines[1].split() == ["family", "grid", "layout", "moves", "received", "about"]
+    found = ranking((64, 60, 64), 8, (0, 1, 2), "fft", np.dtype("c16"))
+    assert [line.split()[0] for line in lines[2:]] == [c.name if c.walk else "no" for c in found]
+    assert any(line.startswith("  no cyclic on 2x4: axis 1 of [(0),(1),()]: 4 ranks leave 15 of 60") for line in lines)
+    assert run("explain", "--fft", "64").exit_code == run("explain").exit_code == 1
+    assert run("explain", "[(0)] -> [()]", "--ranks", "4").exit_code == 1
+
+
 def test_explain_wants_a_transition() -> None:
     """A single layout is refused, with what to write."""
     done = run("explain", "block[(0),()]", "--shape", "6x4", "--grid", "2")
@@ -147,7 +161,7 @@ def test_a_typo_is_under_its_caret() -> None:
         (("show", "[(0),()]", "--shape", "٣x3"), 2, "write it as 8x9x10"),
         (("show", "[(0),()]", "--grid", "9" * 5000), 2, "write it as 2x2"),
         (("show",), 2, "Missing argument"),
-        (("explain",), 2, "Missing argument"),
+        (("explain",), 1, "write a transition"),
         (("explain", "[(0)] -> [()]", "--shape", "4", "--grid", "2", "--dtype", "S3"), 1, "not |S3"),
         (("explain", "[(0)] -> [()]", "--shape", "4", "--grid", "2", "--max-bytes", "9"), 1, "write max_bytes=96"),
         (("explain", "[(0)] -> [()]", "--max-bytes", "few"), 2, "'few' is not a valid integer"),

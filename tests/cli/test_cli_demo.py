@@ -72,7 +72,7 @@ def test_demo_end_to_end(tmp_path: Path) -> None:
     np.testing.assert_allclose(spectrum, np.fft.rfftn(volume), atol=1e-9)
     assert (folder / "demo.png").read_bytes().startswith(b"\x89PNG")
     assert sorted(path.name for path in folder.iterdir()) == ["demo.png", "spectrum.npy", "volume.npy"]
-    assert "  block[(0),(1),()]: rfft 2  (64, 64, 64) -> (64, 64, 33)\n" in done.output
+    assert "  block[(0),(1),()]: rfft(2)\n" in done.output
     assert re.search(
         r"^error      \S+e-1[5-9] of the largest value of numpy.fft.rfftn, below 1e-10$", done.output, re.M
     )

@@ -1,13 +1,15 @@
-"""Passes: a block that does not fit the cache is transformed axis by axis and tile by tile, as numpy.fft has it."""
+"""Passes: a block that does not fit the cache is transformed axis by axis and tile by tile, as by numpy and scipy."""
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 import pytest
+import scipy.fft
 from rote.fft import passes
 from rote.fft.kernels import Kernel, complex_dtype, plain, real_dtype, scratch_bytes
+from rote.fft.kinds import TRIGONOMETRIC
 
 SHAPES = [(7,), (5, 6), (6, 1), (3, 4, 5), (2, 9, 1, 11), (1, 17, 3)]
 
@@ -56,6 +58,26 @@ def test_passes_are_numpy_fft(cached: int, aliased: int, char: str, monkeypatch:
                 found = transformed("irfft", half, axes, s[-1], False)
                 wanted = np.fft.irfftn(half, s=s, axes=axes, norm="forward")
                 assert np.abs(found - wanted).max() <= tolerance * np.abs(wanted).max()
+
+
+@pytest.mark.parametrize(("cached", "aliased"), [(1, 1), (700, 1), (1, 32), (700, 48), (1, 1 << 11)])
+@pytest.mark.parametrize("char", "fdgFDG")
+def test_passes_are_scipy_fft(cached: int, aliased: int, char: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Law: whatever the size of a tile, every cosine and sine transform equals scipy.fft, in place or not."""
+    monkeypatch.setattr(passes, "_CACHED", cached)
+    monkeypatch.setattr(passes, "_ALIASED", aliased)
+    random = np.random.default_rng(0)
+    tolerance = 40 * float(np.finfo(real_dtype(char)).eps)
+    for shape, kind in product([(7,), (5, 6), (3, 4, 5), (2, 9, 3, 11)], TRIGONOMETRIC):
+        block = random.standard_normal(shape).astype(char)
+        block = block + block.dtype.type(1j) * block[::-1] if block.dtype.kind == "c" else block
+        for count in range(1, len(shape) + 1):
+            for axes in combinations(range(len(shape)), count):
+                exact = block.astype("G" if block.dtype.kind == "c" else "g")
+                wanted = getattr(scipy.fft, f"{kind[:3]}n")(exact, int(kind[3]), axes=axes)
+                for in_place in (False, True):
+                    found = transformed(kind, block, axes, 0, in_place)
+                    assert np.abs(found - wanted).max() <= tolerance * np.abs(wanted).max()
 
 
 def test_tiles_are_small_and_padded(monkeypatch: pytest.MonkeyPatch) -> None:

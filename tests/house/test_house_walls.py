@@ -27,7 +27,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "rote.owners": ("rote.grammar", "rote.layout"),
     "rote.show": ("rote.layout", "rote.owners"),
     "rote.plot": ("rote.owners", "rote.errors", "rote.layout", "rote.compiler", "rote.simulate", "rote.tensor"),
-    "rote.fft": ("rote", "rote.errors", "rote.layout", "rote.compiler", "rote.runtime", "rote.tensor"),
+    "rote.fft": ("rote", "rote.errors", "rote.grammar", "rote.layout", "rote.compiler", "rote.runtime", "rote.tensor"),
     "rote.cli": (
         *("rote", "rote.grammar", "rote.errors", "rote.layout", "rote.compiler", "rote.simulate"),
         *("rote.runtime", "rote.io", "rote.tensor", "rote.show", "rote.plot", "rote.fft"),

@@ -1,0 +1,147 @@
+"""Digits of axes: what the modes of a tensor stand for while a walk takes it from the signal to the spectrum.
+
+An axis of n points is read in digits. A digit of weight w and size m is `index // w % m`. Where it is whole on a rank
+it is transformed, and becomes the digit of weight n / (w m) of the spectrum's index: the most significant digit of the
+signal becomes the least significant one of the spectrum (Popovici et al. 2019, eq. 5 and 13).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import prod
+
+from rote.grammar.nodes import Fuse, Name, Tile
+
+from rote.errors import LayoutError
+from rote.layout.view import View
+
+__all__ = ["Digit", "Mode", "extent", "fused", "name_modes", "read", "untiled", "whole"]
+
+
+@dataclass(frozen=True, slots=True)
+class Digit:
+    """A digit of an axis: `index // weight % size` of its signal, or, once it is done, of its spectrum."""
+
+    axis: int
+    weight: int
+    size: int
+    done: bool = False
+
+    def turned(self, points: int) -> Digit:
+        """The same digit once it is transformed, in an axis of so many points."""
+        return replace(self, weight=points // (self.weight * self.size), done=True)
+
+
+Mode = tuple[Digit, ...]
+"""The digits that a mode of a tensor stands for, the slowest first."""
+
+
+def extent(mode: Mode) -> int:
+    """The extent of a mode."""
+    return prod(digit.size for digit in mode)
+
+
+def whole(axis: int, points: int) -> Mode:
+    """The mode that is one axis of the signal."""
+    return (Digit(axis, 1, points),)
+
+
+def fused(modes: list[Mode]) -> Mode:
+    """Modes read as one, the first slowest: neighbouring digits of an axis that follow each other become one.
+
+    >>> fused([(Digit(0, 4, 2),), (Digit(0, 1, 4),)])
+    (Digit(axis=0, weight=1, size=8, done=False),)
+    """
+    found: list[Digit] = []
+    for digit in (digit for mode in modes for digit in mode):
+        last = found[-1] if found else None
+        if last and (last.axis, last.done, last.weight) == (digit.axis, digit.done, digit.weight * digit.size):
+            found[-1] = replace(digit, size=last.size * digit.size)
+        else:
+            found.append(digit)
+    return tuple(found)
+
+
+def read(view: View | None, modes: tuple[Mode, ...]) -> tuple[Mode, ...]:
+    """The modes of a view of a tensor with these modes.
+
+    Raises:
+        LayoutError: a tile cuts through digits that it does not divide.
+    """
+    if view is None:
+        return modes
+    found: list[Mode] = []
+    for item, of in zip(view.items, view.tensor_modes(), strict=True):
+        if isinstance(item, Tile):
+            found += _tiled(modes[of[0]], [size for _, size in item.parts])
+        else:
+            found.append(fused([modes[m] for m in of]))
+    return tuple(found)
+
+
+def untiled(
+    view: View | None, modes: tuple[Mode, ...], viewed: tuple[Mode, ...]
+) -> tuple[View | None, tuple[Mode, ...]]:
+    """The tensor that a line leaves behind; its blocks are those of the view.
+
+    Parts of a tile are modes of their own, and so are modes that are fused to one digit; others come apart again.
+
+    Args:
+        view: of the tensor with these `modes`; `viewed` are what its own modes stand for by now.
+
+    Returns:
+        The view of the new tensor that reads the same blocks, and what the modes of the new tensor stand for.
+    """
+    if view is None:
+        return None, viewed
+    parts: dict[int, list[tuple[int, Mode]]] = {}  # per old mode, its new ones: the view's mode that reads it, digits
+    number = 0
+    for item, of in zip(view.items, view.tensor_modes(), strict=True):
+        if isinstance(item, Fuse) and len(viewed[number]) > 1:
+            parts |= {m: [(number, modes[m])] for m in of}
+        elif isinstance(item, Fuse):
+            parts |= {m: [(number, viewed[number])] if m == min(of) else [] for m in of}
+        else:
+            places = range(number, number + (len(item.parts) if isinstance(item, Tile) else 1))
+            parts[of[0]] = [(place, viewed[place]) for place in places]
+        number += len(item.parts) if isinstance(item, Tile) else 1
+    first = {m: sum(len(parts[other]) for other in range(m)) for m in parts}  # its number in the new tensor
+    rows: list[list[int]] = []
+    for item, of in zip(view.items, view.tensor_modes(), strict=True):
+        new = [first[m] + k for m in of for k in range(len(parts[m]))]
+        rows += [[m] for m in new] if isinstance(item, Tile) else [new]
+    return name_modes(rows), tuple(mode for m in sorted(parts) for _, mode in parts[m])
+
+
+def name_modes(rows: list[list[int]]) -> View:
+    """The view whose modes read these modes of the tensor, several as one.
+
+    >>> name_modes([[2, 0], [1]])
+    View(items=(Fuse(names=('c', 'a')), Name(name='b')))
+    """
+    many = sum(map(len, rows)) > 26
+    names = [tuple(f"m{m:02}" if many else chr(ord("a") + m) for m in row) for row in rows]
+    return View(tuple(Fuse(row) if len(row) > 1 else Name(row[0]) for row in names))
+
+
+def _tiled(mode: Mode, sizes: list[int | None]) -> list[Mode]:
+    """A mode cut into parts of some sizes, the slowest first; None takes what the others leave."""
+    known = prod(size for size in sizes if size is not None)
+    rest, found = list(mode), list[Mode]()
+    for size in reversed([extent(mode) // known if size is None else size for size in sizes]):
+        part: list[Digit] = []
+        left = size
+        while left > 1:
+            digit = rest.pop()
+            if left % digit.size == 0:
+                part.insert(0, digit)
+                left //= digit.size
+            elif digit.size % left == 0:
+                part.insert(0, replace(digit, size=left))
+                rest.append(replace(digit, weight=digit.weight * left, size=digit.size // left))
+                left = 1
+            else:
+                raise LayoutError(f"a part of {size} cuts through a digit of {digit.size} points of axis {digit.axis}")
+        found.insert(0, fused([tuple(part)]))
+    found[0] = fused([tuple(rest), found[0]])  # an axis of one point is a digit as well
+    return found

@@ -1,0 +1,114 @@
+"""The row-wise family (Duy and Ozaki 2014, section 2): all modes but the last are read as one, and split in blocks.
+
+On P ranks and a cube of n points per axis, blocks are of planes if P <= n, and of rows if n < P <= n². The published
+order, abc -> cab -> cba, leaves most of a block where it is; here the order that moves least is searched.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from itertools import permutations
+
+from rote.grammar.nodes import Entry, Fuse, Kind, Name
+
+from rote.compiler.cost import lower_bound
+from rote.errors import LayoutError
+from rote.layout.distribution import Distribution
+from rote.layout.grid import Grid
+from rote.layout.layout import Layout
+from rote.layout.refine import unfused
+from rote.layout.view import View
+
+from .build import Line
+from .kinds import Kinds, by_axis, is_forward
+from .walk import Transform
+
+__all__ = ["row_layout", "rows"]
+
+Order = tuple[int, ...]
+"""The axes in the order in which a layout reads them: all but the last are fused."""
+
+
+def row_layout(order: Order) -> Layout:
+    """The layout that reads all axes but the last of an order as one, in blocks over grid mode 0.
+
+    >>> print(row_layout((2, 0, 1)))
+    (c a) b: block[(0),()]
+
+    Raises:
+        LayoutError: there are less than three.
+    """
+    if len(order) < 3:
+        raise LayoutError(f"rows takes all axes of a tensor of order 3 or more; not of order {len(order)}")
+    names = tuple(chr(ord("a") + axis) for axis in order)
+    return Layout(((Entry(0, Kind("block")),), ()), View((Fuse(names[:-1]), Name(names[-1]))))
+
+
+def rows(source: Distribution, axes: tuple[int, ...], kinds: Kinds, length: int = 0) -> list[Line]:
+    """The lines of the row-wise family, in the order of axes that moves least.
+
+    Args:
+        source: on a grid of order 1, a tensor of order 3 or more, all of whose axes are transformed.
+        axes: all, in NumPy's order.
+        kinds: their kinds; at most one axis is real on one side and complex on the other.
+        length: the extent that "irfft" restores.
+
+    Raises:
+        LayoutError: the tensor is of another kind.
+    """
+    order = len(source.shape)
+    if order < 3 or sorted(axes) != list(range(order)) or source.grid.order != 1:
+        raise LayoutError(f"rows takes all axes of a tensor of order 3 or more, on a grid of order 1; not {source}")
+    kind = by_axis(kinds, axes)
+    real = next((a for a in axes if "r" in kind[a]), None)
+    shapes = {False: source.shape, True: source.shape}
+    if real is not None:
+        n = source.shape[real] // 2 + 1 if is_forward(kinds) else length
+        shapes[True] = tuple(n if a == real else extent for a, extent in enumerate(source.shape))
+    start = next((o for o in permutations(range(order)) if row_layout(o).on(source.shape, source.grid) == source), None)
+    if start is None or _waits(start[-1], frozenset(), kind):
+        last = next(a for a in (real, *reversed(axes)) if a is not None and not _waits(a, frozenset(), kind))
+        others = sorted((a for a in range(order) if a != last), key=lambda a: a != real)
+        begin, lines = (*others, last), [Line(source.layout)]
+    else:
+        begin, lines = start, []
+    orders = _cheapest(begin, frozenset(), kind, real, shapes, source.grid)[1]
+    return lines + [Line(row_layout(o), (Transform(kind[o[-1]], (1,)),)) for o in orders]
+
+
+def _waits(axis: int, done: frozenset[int], kind: dict[int, str]) -> bool:
+    """Whether an axis waits for another: complex ones for "rfft", and "irfft" for them."""
+    waited = {"fft": "rfft", "irfft": "ifft"}.get(kind[axis])
+    return any(kind[a] == waited for a in kind if a not in done)
+
+
+def _cheapest(
+    here: Order,
+    done: frozenset[int],
+    kind: dict[int, str],
+    real: int | None,
+    shapes: dict[bool, tuple[int, ...]],
+    grid: Grid,
+) -> tuple[int, tuple[Order, ...]]:
+    """The numbers that a rank receives at most on the best way on from an order, and the orders of that way."""
+    done = done | {here[-1]}
+    todo = [a for a in here if a not in done and not _waits(a, done, kind)]
+    if not todo:
+        return 0, (here,)
+    ways = []
+    for axis in todo:
+        rest = tuple(a for a in here[:-1] if a != axis)
+        for place in range(len(rest) + 1):  # the axis that is done goes anywhere among those that are fused
+            there = (*rest[:place], here[-1], *rest[place:], axis)
+            further, orders = _cheapest(there, done, kind, real, shapes, grid)
+            received = _received(here, there, shapes[real in done], grid) * (2 if real in done else 1)
+            ways.append((received + further, (here, *orders)))
+    return min(ways)
+
+
+@lru_cache(maxsize=8192)  # of five axes there are 1920 pairs of orders
+def _received(here: Order, there: Order, shape: tuple[int, ...], grid: Grid) -> int:
+    """The elements that a rank receives at most from one order to another."""
+    ends = [row_layout(o).on(shape, grid) for o in (here, there)]
+    plain = [unfused(end) for end in ends]
+    return lower_bound(*(plain if plain[0].grid == plain[1].grid else ends))

@@ -1,0 +1,58 @@
+"""Distributions in other words: the same blocks on the same ranks, on a finer grid and without fused modes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..grammar.nodes import Entry, Kind, Name
+from .distribution import Distribution
+from .grid import Grid
+from .layout import Layout
+from .view import View
+
+__all__ = ["unfused"]
+
+
+def unfused(dist: Distribution) -> Distribution:
+    """The distribution with every fused mode taken apart, if that can be said; else itself.
+
+    Rows in blocks are blocks of the slowest mode if the ranks divide it. If its extent divides the ranks, each rank has
+    one index of it, and a block of the next mode: then the grid mode is cut in two. Blocks have the same elements in
+    the same order, but more modes.
+
+    >>> from .layout import parse
+    >>> print(unfused(parse("(a b) c: block[(0),()]").on((4, 6, 5), 8)))
+    block[(0),(1),()] on (4, 6, 5), grid 4x2
+    """
+    if all(len(digits) == 1 for digits in dist.digits) or dist.layout.rooted or dist.layout.partial:
+        return dist
+    if any(digit.weight != 1 or digit.size != dist.shape[digit.mode] for digits in dist.digits for digit in digits):
+        return dist  # tiles
+    rows: list[tuple[int, tuple[Entry, ...]]] = []
+    cut: dict[int, int] = {}  # per grid mode, the parts of the first of the two that it is cut into
+    for digits, entries in zip(dist.digits, dist.layout.modes, strict=True):
+        found: list[tuple[Entry, ...]] = [entries, *((),) * (len(digits) - 1)]
+        if len(digits) > 1 and entries:
+            if len(entries) > 1 or entries[0].kind != Kind("block"):
+                return dist
+            (entry,) = entries
+            ranks, slow = dist.grid.shape[entry.grid_mode], digits[0].size
+            if slow % ranks:
+                if slow == 0 or ranks % slow or digits[1].size % (ranks // slow):
+                    return dist
+                cut[entry.grid_mode] = slow
+                found[1] = (Entry(-1 - entry.grid_mode, entry.kind),)
+        rows += [(digit.mode, mode) for digit, mode in zip(digits, found, strict=True)]
+    shape: list[int] = []
+    first: list[int] = []
+    for g, ranks in enumerate(dist.grid.shape):
+        first.append(len(shape))
+        shape += [cut[g], ranks // cut[g]] if g in cut else [ranks]
+
+    def renamed(entry: Entry) -> Entry:
+        g = entry.grid_mode
+        return replace(entry, grid_mode=first[g] if g >= 0 else first[-1 - g] + 1)
+
+    view = View(tuple(Name(f"m{m:02}") for m, _ in rows))
+    modes = tuple(tuple(map(renamed, mode)) for _, mode in rows)
+    return Layout(modes, view).on(dist.shape, Grid(tuple(shape)))

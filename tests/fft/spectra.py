@@ -1,0 +1,297 @@
+"""What frequencies, shifts and convolutions must do, as functions of a communicator: on in-process and on MPI ranks.
+
+Run as a program, it makes all checks on the world and prints one line of JSON.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from itertools import cycle
+from math import pi
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rote.fft import FFT, convolve, correlate, fftfreq, fftshift, ifftshift
+from scipy import signal
+from transforms import GRIDS, cases, close, refused, some_axes, values
+
+from rote import DistTensor
+from rote.runtime import Comm, world
+
+Array = NDArray[Any]
+MODES = ("full", "same", "valid", "wrap")
+
+
+def families(comm: Comm) -> Iterator[FFT]:
+    """Transforms of every family, complex and real: some axes, odd and even extents, layouts that are asked for."""
+    p, (g1, g2, g3) = comm.size, GRIDS[comm.size]
+
+    def fft(
+        shape: Any, layout: str | None, grid: tuple[int, ...], code: str, algorithm: str = "auto", **more: Any
+    ) -> FFT:
+        return FFT(shape, layout, grid, comm, code, algorithm=algorithm, **more)
+
+    for code in "Dd":
+        yield fft((6, 5, 4), "block[(0),(),()]", g1, code, "slab")
+        yield fft((5, 6, 7), "block[(0),(1),()]", g2, code, "pencil")
+        yield fft((4, 5, 3), "[(),(0:cyclic(2)),()]", g1, code, axes=(2, 1))
+        yield fft((4, 5, 3), "block[(0,1),(),()]", g2, code, axes=-1)
+        yield fft((3, 4, 3, 2), "block[(0),(1),(2),()]", g3, code, axes=(3, 0, 1))
+        yield fft((6, 5), "[(),()]", g1, code, output="[(),(0)]")
+        yield fft((6, 5, 4), "block[(0),(),()]", g2, code, output="block[(),(1),()]|(0)")
+        if p > 1:
+            yield fft((2 * p * p, 5), "[(0),()]", g1, code, "cyclic")
+            yield fft((2 * g2[0] ** 2, 3 * g2[1] ** 2, 4), "[(0),(1),()]", g2, code, "volumetric")
+        yield fft((5, 4, 6), None, g1, code, "rows")
+        yield fft((3, 5, 4, 3), None, g1, code, "rows")
+        yield fft(7, "block[(0)]", g1, code)
+        yield fft((1, 2), "block[(0),()]", g1, code)
+
+
+def gathered(f: FFT, parts: Array) -> Array:
+    """The array of which every rank has its part, broadcast to its block of the spectrum."""
+    target = f.walk.target
+    block = np.array(np.broadcast_to(parts, target.local_shape(f.comm.rank)))
+    return DistTensor(block, target, f.comm).to_global()
+
+
+def meshes(f: FFT, spacing: tuple[float, ...]) -> list[Array]:
+    """numpy.fft's frequencies along the axes of a transform, as arrays of the spectrum's shape."""
+    found = []
+    for axis, d in zip(f.axes, spacing, strict=True):
+        half = f.walk.dtype.kind == "f" and axis == f.axes[-1]
+        along = (np.fft.rfftfreq if half else np.fft.fftfreq)(f.shape[axis], d)
+        shape = [-1 if a == axis else 1 for a in range(len(f.shape))]
+        found.append(np.broadcast_to(along.reshape(shape), f.walk.target.shape))
+    return found
+
+
+def check_frequencies(comm: Comm) -> None:
+    """Gathered, the frequencies are those of numpy.fft, to the bit, in the order of the axes."""
+    for f in families(comm):
+        spacing = tuple(0.3 + 0.7 * a for a in range(len(f.axes)))
+        for d in (1.0, spacing):
+            wanted = meshes(f, spacing if d is spacing else (1.0,) * len(f.axes))
+            for got, want in zip(fftfreq(f, d), wanted, strict=True):
+                assert got.dtype == np.float64
+                assert np.array_equal(gathered(f, got), want), (str(f), got)
+
+
+def check_wavenumbers(comm: Comm) -> None:
+    """They are 2 pi times the frequencies of a box of length L, whole numbers on 2 pi; without Nyquist's if asked."""
+    for f in families(comm):
+        lengths = tuple(1.5 + a for a in range(len(f.axes)))
+        spacing = tuple(length / f.shape[a] for length, a in zip(lengths, f.axes, strict=True))
+        for got, want in zip(f.wavenumbers(lengths), meshes(f, spacing), strict=True):
+            assert np.allclose(gathered(f, got), 2 * pi * want, rtol=1e-15, atol=0)
+        unit = tuple(1 / f.shape[a] for a in f.axes)
+        pairs = zip(f.axes, f.wavenumbers(), f.wavenumbers(nyquist="zero"), meshes(f, unit), strict=True)
+        for axis, keep, zero, want in pairs:
+            rounded = np.round(want)
+            assert np.array_equal(gathered(f, keep), rounded)
+            highest = 2 * abs(rounded) == f.shape[axis]
+            assert np.array_equal(gathered(f, zero), np.where(highest, 0, rounded))
+            assert highest.any() == (f.shape[axis] % 2 == 0)
+
+
+def check_cosines_and_sines(comm: Comm) -> None:
+    """What has one coefficient of frequency w obeys x[j - 1] + x[j + 1] = 2 cos(2 pi w) x[j], whatever its kind."""
+    grid, n = GRIDS[comm.size][0], 7
+    for kind in ("fft", "dct1", "dct2", "dct3", "dct4", "dst1", "dst2", "dst3", "dst4"):
+        f = FFT((n, n), "block[(0),()]", grid, comm, "D" if kind == "fft" else "d", kinds={1: kind})
+        X = DistTensor.from_global(np.eye(n), f.output_layout, comm, f.walk.target.grid).astype(f.walk.dtypes()[-1])
+        (w,) = (gathered(f, w) for w in fftfreq(f))
+        x = f.backward(X).to_global()
+        turn = 2 * np.cos(2 * pi * w.diagonal())[:, None]
+        assert abs(x).max(axis=1).min() > 0.1 / n
+        assert np.allclose(x[:, :-2] + x[:, 2:], turn * x[:, 1:-1], rtol=0, atol=1e-14), kind
+        spacing, length = (0.5, 0.5 * {"dct1": n - 1, "dst1": n + 1}.get(kind, n))
+        ((k,), (w,)) = f.wavenumbers(length), fftfreq(f, spacing)
+        assert np.allclose(k, 2 * pi * w, rtol=1e-15, atol=0)
+        assert kind == "fft" or np.array_equal(f.wavenumbers(length, "zero"), f.wavenumbers(length))
+
+
+def check_precision(comm: Comm) -> None:
+    """Wavenumbers have the transform's precision, so that a product with them has the dtype of the spectrum."""
+    grid = GRIDS[comm.size][0]
+    for code in "FDGfdg":
+        f = FFT((6, 5), "block[(0),()]", grid, comm, code)
+        X = f.forward(DistTensor.zeros((6, 5), f.input_layout, comm, grid, code))
+        for k in (*f.wavenumbers(), *fftfreq(f)):
+            assert (1j * k * X.local).dtype == X.dtype
+    length = 2 * np.longdouble(22) / 7
+    (k,) = FFT(5, "[()]", grid, comm, "G").wavenumbers(length)
+    assert np.array_equal(k[:3], np.arange(3) * (8 * np.arctan(np.longdouble(1)) / length))
+
+
+def check_shift(comm: Comm) -> None:
+    """fftshift and ifftshift are numpy.fft's, and undo each other, in every layout, which they leave as it is."""
+    codes = cycle("Ddi?")
+    g1, g2, _ = GRIDS[comm.size]
+    more = [
+        ((5, 4, 3), "(c a) b: block[(0),()]", g1),
+        ((5, 4, 3), "(a b c): [(0)]", g1),
+        ((5, 4, 3), "b a c: block[(),(0),(1)]", g2),
+        ((5, 4), "block[(0),()]|(1)", g2),
+        ((5, 4), "[(1),()]+(0)", g2),
+        ((5, 4), "[(),()]", g1),
+        ((0, 4), "[(0),()]", g1),
+    ]
+    for shape, layout, grid in (*cases(comm.size), *more):
+        code = next(codes) if "+" not in layout else "d"
+        array = values(shape, code)
+        x = DistTensor.from_global(array, layout, comm, grid)
+        before = x.local.copy()
+        for axes in some_axes(shape):
+            there, back = fftshift(x, axes), ifftshift(x, axes)
+            assert there.distribution == back.distribution == x.distribution
+            assert np.array_equal(there.to_global(), np.fft.fftshift(array, axes))
+            assert np.array_equal(back.to_global(), np.fft.ifftshift(array, axes))
+            assert np.array_equal(ifftshift(there, axes).local, before)
+        still = fftshift(x, ())
+        assert np.array_equal(still.local, before) and np.array_equal(x.local, before)
+        assert not np.shares_memory(still.local, x.local)
+    tiled = DistTensor.zeros((4, 6), "a (b c=2): [(0),(),()]", comm, g1)
+    assert fftshift(tiled, 0).distribution == tiled.distribution
+    refused(("mode 1", "tiles", "redistribute"), fftshift, tiled)
+    refused(("(0, 0)", "twice"), fftshift, tiled, (0, 0))
+    refused(("(2,)", "order 2"), ifftshift, tiled, 2)
+
+
+def check_convolve(comm: Comm) -> None:
+    """convolve and correlate are scipy.signal's, for all layouts and for tensors of two different ones."""
+    options = cycle([(mode, codes) for mode in MODES for codes in ("dd", "Dd", "dD", "DD")])
+    for shape, layout, grid in cases(comm.size):
+        for axes in some_axes(shape)[:2]:
+            mode, (one, two) = next(options)
+            named = range(len(shape)) if axes is None else [a % len(shape) for a in axes]
+            other = tuple((n + 1) // 2 if a in named else n for a, n in enumerate(shape))
+            a, b = values(shape, one), values(other, two)
+            x = DistTensor.from_global(a, layout, comm, grid)
+            y = DistTensor.from_global(b, f"[{'(),' * (len(shape) - 1)}(0)]", comm, grid)
+            for got, want in (
+                (convolve(x, y, mode, axes), by_scipy(a, b, mode, tuple(named))),
+                (convolve(x, b, mode, axes), by_scipy(a, b, mode, tuple(named))),
+                (correlate(x, y, mode, axes), by_scipy(a, b, mode, tuple(named), True)),
+            ):
+                assert (got.shape, got.dtype.kind) == (want.shape, want.dtype.kind)
+                assert got.grid == x.grid and (got.shape != x.shape or got.layout == x.layout)
+                close(got, want, 1e-12)
+            assert np.array_equal(x.to_global(), a) and np.array_equal(y.to_global(), b)
+    a, b = values((8, 6), "d"), values((8, 6), "D")
+    x, y = (DistTensor.from_global(c, f"{k}[(0),()]", comm, comm.size) for c, k in ((a, "block"), (b, "cyclic(2)")))
+    close(convolve(x, y, "wrap"), by_scipy(a, b, "wrap", (0, 1)), 1e-12)
+
+
+def by_scipy(a: Array, b: Array, mode: str, axes: tuple[int, ...], correlated: bool = False) -> Array:
+    """What scipy.signal gives; around a circle, that of the first operand repeated."""
+    common = [(n, m) if i in axes else (max(n, m),) * 2 for i, (n, m) in enumerate(zip(a.shape, b.shape, strict=True))]
+    a, b = (np.broadcast_to(array, shape) for array, shape in zip((a, b), zip(*common, strict=True), strict=True))
+    if correlated and mode == "wrap":
+        return np.roll(by_scipy(a, np.flip(b, axes).conj(), mode, axes), [1 - b.shape[i] for i in axes], axes)
+    if correlated:
+        b = np.flip(b, axes).conj()
+    if mode != "wrap":
+        return np.asarray(signal.fftconvolve(a, b, mode, axes))
+    around = [(b.shape[i] - 1, 0) if i in axes else (0, 0) for i in range(a.ndim)]
+    return np.asarray(signal.fftconvolve(np.pad(a, around, "wrap"), b, "valid", axes))
+
+
+def check_convolve_is_scipys_correlate(comm: Comm) -> None:
+    """Integers too, either operand longer, and lags in the order that scipy has them."""
+    for n, m in ((7, 4), (4, 7), (1, 5), (6, 6)):
+        a, b = values((n,), "D"), values((m,), "B")
+        x = DistTensor.from_global(a, "block[(0)]", comm, comm.size)
+        for mode in ("full", "same", "valid"):
+            close(correlate(x, b, mode), signal.correlate(a, b, mode), 1e-13)
+            close(convolve(x, b, mode), signal.fftconvolve(a, b, mode), 1e-13)
+
+
+def check_one_kernel_serves_all(comm: Comm) -> None:
+    """Along an axis that is not convolved an extent of 1 stands for all, of either operand."""
+    grid = GRIDS[comm.size][1]
+    for layout in ("block[(0),(1),()]", "[(),(1),(0)]", "block[(0,1),(),()]"):
+        for one, two in (((5, 4, 6), (1, 3, 2)), ((1, 4, 6), (5, 3, 6)), ((5, 4, 1), (1, 3, 6))):
+            a, b = values(one, "d"), values(two, "d")
+            x, y = (DistTensor.from_global(array, layout, comm, grid) for array in (a, b))
+            axes = (1,) if two[2] == 6 else (2, 1)
+            for mode in MODES:
+                want = by_scipy(a, b, mode, axes)
+                close(convolve(x, y, mode, axes), want, 1e-12)
+                close(convolve(x, b, mode, axes), want, 1e-12)
+
+
+def check_poisson(comm: Comm) -> None:
+    """-laplace(u) = f on a periodic box is solved to machine precision, whatever the family, real and complex."""
+    box = (1.0, 2.0, 5.0)
+
+    def exact(i: Array, j: Array, k: Array, n: tuple[int, ...]) -> tuple[Array, Array]:
+        """A function of mean zero and minus its Laplacian, at the points of these indices."""
+        x, y, z = (2 * pi * index / extent for index, extent in zip((i, j, k), n, strict=True))
+        a, b, c = (2 * pi / length for length in box)
+        u = np.sin(x) * np.cos(2 * y) + np.cos(3 * z + 1) * np.sin(y) + np.cos(2 * x - z)
+        one, two = (a**2 + 4 * b**2) * np.sin(x) * np.cos(2 * y), (9 * c**2 + b**2) * np.cos(3 * z + 1) * np.sin(y)
+        return u, one + two + (4 * a**2 + c**2) * np.cos(2 * x - z)
+
+    for f in families(comm):
+        n = f.shape
+        if len(n) != 3 or len(f.axes) < 3 or min(n) < 5 or n[2] < 7:
+            continue
+        both = exact(*f.walk.source.tensor_indices(comm.rank), n)
+        u, right = (DistTensor(value.astype(f.walk.dtype), f.walk.source, comm) for value in both)
+        solved = poisson(f, right, box)
+        assert abs(solved.local - u.local).max(initial=0) < 1e-14 * max(box) ** 2
+
+
+def poisson(f: FFT, right: DistTensor, box: tuple[float, ...]) -> DistTensor:
+    """The u of mean zero with -laplace(u) = right on a periodic box."""
+    F = f.forward(right)
+    square = np.asarray(sum(k**2 for k in f.wavenumbers(box)))
+    np.divide(F.local, square, out=F.local, where=square > 0)
+    F.local[np.broadcast_to(square == 0, F.local.shape)] = 0
+    return f.backward(F)
+
+
+def check_refusals(comm: Comm) -> None:
+    """Bad requests are refused on every rank, with the rule and the values."""
+    grid = GRIDS[comm.size][0]
+    f = FFT((4, 6), "block[(0),()]", grid, comm)
+    for call, name in ((lambda value: fftfreq(f, value), "spacing d"), (f.wavenumbers, "length L")):
+        refused((name, "positive", "0"), call, 0)
+        refused((name, "positive", "-1"), call, (1, -1.0))
+        refused((name, "positive", "inf"), call, float("inf"))
+        refused((name, "positive", "nan"), call, float("nan"))
+        refused((name, "axes (0, 1)", "3"), call, (1, 2, 3))
+        refused((name, "number", "'1'"), call, "1")
+        refused((name, "number"), call, [[1, 2]])
+        refused((name, "number"), call, 1j)
+    refused(("keep, zero", "'drop'"), f.wavenumbers, nyquist="drop")
+
+    x = DistTensor.zeros((4, 6), "block[(0),()]", comm, grid)
+    for call in (convolve, correlate):
+        refused(("full, same, valid, wrap", "'ful'"), call, x, x, "ful")
+        refused(("same order", "(4, 6)", "(3,)"), call, x, np.zeros(3))
+        refused(("at least one axis",), call, x, x, "full", ())
+        refused(("(0, 0)", "twice"), call, x, x, "full", (0, 0))
+        refused(("axis 0", "4", "3", "neither equal nor 1"), call, x, np.zeros((3, 6)), "full", 1)
+        refused(("wrap", "axis 1", "longer"), call, x, np.zeros((4, 7)), "wrap")
+        refused(("valid", "axis 1", "longer"), call, x, np.zeros((3, 7)), "valid")
+        refused(("nothing", "(4, 0)"), call, x, np.zeros((4, 0)))
+        partial = DistTensor.zeros((4, 6), "[(),()]+(0)", comm, grid)
+        refused(("partial", "redistribute"), call, partial, x)
+        assert call(x, partial, "wrap").distribution == x.distribution
+        view = DistTensor.zeros((4, 6), "a (b c=2): [(0),(),()]", comm, grid)
+        refused("redistribute", call, view, x)
+
+
+CHECKS: list[Callable[[Comm], None]] = [check for name, check in globals().items() if name.startswith("check_")]
+
+
+if __name__ == "__main__":
+    comm = world()
+    for check in CHECKS:
+        check(comm)
+    if comm.rank == 0:
+        print(json.dumps({"checks": len(CHECKS), "ranks": comm.size}))

@@ -1,0 +1,154 @@
+"""What no family can do is refused before anything moves: which condition fails, and what would do."""
+
+from __future__ import annotations
+
+import re
+from math import prod
+
+import pytest
+from rote.fft import FFT, fftn
+
+import rote
+from rote import DistTensor
+
+REFUSED = [
+    # ranks that do not divide, or do not fit: the axis, the numbers, the nearest that do
+    (
+        "cyclic",
+        (10,),
+        "[(0)]",
+        (4,),
+        "D",
+        r"axis 0 of \[\(0\)\]: 4 ranks do not divide 10 points; 8 or 16 points",
+    ),
+    ("volumetric", (6,), "[(0)]", (4,), "D", "4 ranks do not divide 6 points; 8 points, or 1 ranks, would do"),
+    ("cyclic", (6, 5), "block[(0),()]", (4,), "D", "axis 0 of .*: 4 ranks do not divide 6 points; 8 points, or 1"),
+    ("cyclic", (16, 9), "[(0),(1)]", (2, 2), "D", "axis 1 of .*: 2 ranks do not divide 9 .* 8 or 12 points, or 1 or 3"),
+    ("cyclic", (12,), "[(0)]", (6,), "D", "6 ranks leave 2 of 12 points each: no multiple of 6, .*; 36 points, or 2"),
+    ("cyclic", (7, 8, 4), "[(0:cyclic(2)),(1:block),()]", (2, 2), "D", "axis 0 .* 7 points; 4 or 8 points, or 1"),
+    ("volumetric", (16, 8), None, (3, 2), "D", "axis 0 .*: 3 ranks do not divide 16 points; 9 or 18 points, or 2 or 4"),
+    (
+        "cyclic",
+        (8,),
+        "[(0,1)]",
+        (2, 2),
+        "D",
+        "axis 0 of 8 points is taken in 2 levels, .* 0, 1; lay it over one",
+    ),
+    # half a spectrum
+    (
+        "cyclic",
+        (16, 8),
+        "[(0),(1)]",
+        (2, 2),
+        "d",
+        r"axis 1 whole .* \[\(0\),\(1\)\] splits it: lay .* or take auto",
+    ),
+    (
+        "volumetric",
+        (16, 8),
+        "[(),(0)]",
+        (4,),
+        "d",
+        "axis 1 whole on every rank, for half a spectrum does not",
+    ),
+    # grids of another order
+    ("slab", (16, 8, 4), None, (2, 2), "D", r"a slab takes a grid of order 1, not \(2, 2\)"),
+    (
+        "slab",
+        (16, 8, 4),
+        "[(0),(1),()]",
+        (2, 2),
+        "D",
+        r"a slab splits over 1 grid mode.*, but .* names 2",
+    ),
+    ("pencil", (16, 8, 4), None, 4, "D", "a pencil takes a grid of order 2, not 4"),
+    ("pencil", (16, 8, 4), "block[(0),(),()]", 4, "D", "a pencil splits over 2 grid mode.*, but .* names 1"),
+    (
+        "pencil",
+        (8, 8),
+        None,
+        None,
+        "D",
+        "order 2 is transformed on a grid of order 1 or less, not 2; give a layout",
+    ),
+    (
+        "rows",
+        (16, 8, 4),
+        None,
+        (2, 2),
+        "D",
+        "all axes of a tensor .*, on a grid of order 1; not .* grid 2x2",
+    ),
+    ("rows", (16, 8), None, 4, "D", "all axes of a tensor of order 3 or more; not of order 2"),
+    (
+        "rows",
+        (16, 8),
+        "block[(0),()]",
+        4,
+        "D",
+        "all axes of a tensor of order 3 or more, .*; not block",
+    ),
+    # tensors that lie otherwise
+    ("cyclic", (8, 8, 4), "(a b) c: block[(0),()]", 4, "D", "start from plain layouts, not .*; redistribute first"),
+    (
+        "cyclic",
+        (8, 8),
+        "[(0),()]+(1)",
+        (2, 2),
+        "D",
+        r"plain layouts, not \[\(0\),\(\)\]\+\(1\); redistribute",
+    ),
+    ("volumetric", (8, 8), "[(0),()]|(1)", (2, 2), "D", "start from plain layouts, .*; redistribute first"),
+    ("slab", (8, 8), "a (b c=2): [(0),(),()]", 4, "D", "reads modes through a view; redistribute the tensor first"),
+    (
+        "sixstep",
+        (8, 8),
+        None,
+        None,
+        "D",
+        "one of auto, slab, pencil, rows, volumetric, cyclic; not 'sixstep'",
+    ),
+]
+
+
+@pytest.mark.parametrize(("algorithm", "shape", "layout", "grid", "dtype", "reason"), REFUSED)
+def test_what_cannot_be_is_refused(algorithm, shape, layout, grid, dtype, reason):
+    """Law: the text names the condition that fails and the nearest legal choices, on every rank alike."""
+    ranks = 4 if grid in (None, 4) else prod(grid)
+
+    def program(comm):
+        with pytest.raises(rote.LayoutError) as error:
+            FFT(shape, layout, grid, comm, dtype, algorithm=algorithm)
+        return str(error.value)
+
+    (said,) = set(rote.run(program, ranks))
+    assert re.search(reason, said, re.DOTALL), said
+
+
+@pytest.mark.parametrize("algorithm", ["slab", "pencil", "rows", "volumetric", "cyclic", "auto"])
+def test_one_rank_can_do_all(algorithm):
+    """Where nothing is split nothing moves: every family runs on one rank, and along axes that are whole."""
+
+    def program(comm):
+        f = FFT((5, 7, 3), comm=comm, algorithm=algorithm, dtype="d")
+        return len(f.moves), f.forward(DistTensor.zeros((5, 7, 3), f.input_layout, comm, f.walk.source.grid)).shape
+
+    assert rote.run(program, 1) == [(0, (5, 7, 2))]
+    if algorithm in ("volumetric", "cyclic", "auto"):
+
+        def along(comm):
+            x = DistTensor.zeros((5, 7, 3), "block[(0),(1),()]", comm, (2, 2))
+            return fftn(x, axes=2, algorithm=algorithm).layout == x.layout
+
+        assert rote.run(along, 4) == [True] * 4
+
+
+def test_auto_takes_what_can_be():
+    """Of ragged extents, "auto" takes a family that can, and says in its walk which that is."""
+
+    def program(comm):
+        return FFT((15, 9), "[(0),(1)]", (2, 2), comm).walk
+
+    walk = rote.run(program, 4)[0]
+    assert len(walk.moves) == 2 and "twiddle" not in str(walk)
