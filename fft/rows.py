@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import lru_cache
 from itertools import permutations
 
-from rote.grammar.nodes import Entry, Fuse, Kind, Name
+from rote.grammar.nodes import Entry, Fuse, Kind, Name, Tile
 
 from rote.compiler.cost import lower_bound
 from rote.errors import LayoutError
@@ -59,6 +59,8 @@ def rows(source: Distribution, axes: tuple[int, ...], kinds: Kinds, length: int 
     order = len(source.shape)
     if order < 3 or sorted(axes) != list(range(order)) or source.grid.order != 1:
         raise LayoutError(f"rows takes all axes of a tensor of order 3 or more, on a grid of order 1; not {source}")
+    if source.layout.view is not None and any(isinstance(item, Tile) for item in source.layout.view.items):
+        raise LayoutError(f"rows start from whole axes, not {source.layout}; redistribute first")
     kind = by_axis(kinds, axes)
     real = next((a for a in axes if "r" in kind[a]), None)
     shapes = {False: source.shape, True: source.shape}

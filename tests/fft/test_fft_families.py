@@ -9,10 +9,11 @@ import families
 import numpy as np
 import pytest
 from families import FAMILIES, moves_of, numbers, pick_case
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from launch import RANKS
 from rote.fft import FFT
+from strategies import distributions
 
 import rote
 from rote import DistTensor
@@ -70,6 +71,26 @@ def test_a_wrong_number_is_found():
 
     with pytest.raises(AssertionError, match="volumetric"):
         rote.run(program, 3)
+
+
+@given(distributions(), st.sampled_from(("auto", "volumetric", "cyclic", "rows")), st.data())
+@settings(max_examples=80)
+def test_any_layout_is_transformed_or_refused(dist, family, data):
+    """Law: from any layout, views, sums and roots among them, a family gives numpy.fft's numbers or a LayoutError."""
+    assume(dist.shape)
+    axes = data.draw(st.lists(st.sampled_from(range(len(dist.shape))), min_size=1, unique=True))
+
+    def program(comm):
+        x = DistTensor.from_global(numbers(dist.shape, "D"), dist.layout, comm, dist.grid)
+        try:
+            X = rote.fft.fftn(x, axes=axes, algorithm=family)
+        except rote.LayoutError:
+            return
+        want = np.fft.fftn(numbers(dist.shape, "D"), axes=axes)
+        most = np.abs(want).max(initial=1)
+        assert np.abs(X.to_global() - want).max(initial=0) <= families.tolerance("D", want.size) * most
+
+    rote.run(program, dist.grid.size)
 
 
 # --- long double ----------------------------------------------------------------------------------------------------
