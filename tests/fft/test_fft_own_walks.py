@@ -107,6 +107,14 @@ OWN = {
         "D",
         2,
     ),
+    "a digit that waits inside a fused mode": (
+        "[(0),()]",
+        (16, 3),
+        (4,),
+        "(a b=4) c: [(),(0),()]\na (b c): [(),(0)]: fft(a), twiddle\na b c: [(0),(),()]: fft(b, c)\n(b a) c: [(0),()]",
+        "D",
+        2,
+    ),
     "sizes of a user's own": (
         "[(0:block(1,4,2)),()]",
         (7, 6),

@@ -60,7 +60,7 @@ def as_decimal(number):
 def chosen(points):
     """Numerators in every octant: around all multiples of an eighth, and some between."""
     at = {(points * j // 8 + d) % points for j in range(8) for d in (-2, -1, 0, 1, 2)}
-    between = np.random.default_rng(points).integers(0, points, 60)
+    between = np.random.default_rng(points).integers(0, points, 400)
     return np.array(sorted(at | set(between.tolist())))
 
 

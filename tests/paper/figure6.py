@@ -109,7 +109,7 @@ def draw(path):
     axes.set_xlabel("processes")
     axes.set_ylabel("sent plus received by all processes, MB")
     axes.set_title(f"{POINTS}³ points, complex double: the volume of communication")
-    axes.set_ylim(0)
+    axes.set_ylim(0, 1150)
     axes.grid(alpha=0.3)
     axes.legend(loc="lower right", fontsize=8)
     figure.savefig(path, dpi=120)
