@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -68,15 +68,15 @@ class _Operation:
 class BoundWalk:
     """A walk bound to a communicator; its two scratch blocks are each as large as the largest block.
 
-    A walk and its inverse may share their scratch.
+    A walk and its inverse may share their scratch. `dtypes` are those at the start and after every stage.
     """
 
     def __init__(self, walk: Walk, comm: Comm, scratch: Scratch | None = None) -> None:
         self.walk = walk
-        self._dtypes = walk.dtypes()
+        self.dtypes = walk.dtypes()
         if scratch is None:
             blocks = [prod(d.local_shape(comm.rank)) for s in walk.stages for d in (s.before, s.after)]
-            largest = max(blocks) * max(d.itemsize for d in self._dtypes)
+            largest = max(blocks) * max(d.itemsize for d in self.dtypes)
             scratch = scratch_bytes(largest), scratch_bytes(largest)
         self.scratch = scratch
         self._operations = _operations(walk, comm, scratch)
@@ -131,25 +131,24 @@ class BoundWalk:
 def _operations(walk: Walk, comm: Comm, scratch: Scratch) -> list[_Operation]:
     found: list[_Operation] = []
     due: Factors = ()  # factors that the next move takes along
-    dtypes, rank = walk.dtypes(), comm.rank
+    dtypes, moves, rank = walk.dtypes(), walk.transitions, comm.rank
     shape: tuple[int, ...] = ()
     for number, stage in enumerate(walk.stages):
-        move = walk.transitions[number - 1] if number else None
         dtype, last = dtypes[number], _last_transform(stage)
         leading, trailing = _leading(stage, rank, dtype), stage.done[last + 1 :]
         here = stage.before.local_shape(rank)
-        if move is None or _stays(move, rank):
-            carried = [_refined(one, shape, here) for one in due]
-            if (leading or last >= 0 or any(one is None for one in carried)) and (due or leading):
-                found.append(_Operation(_Multiply(due), shape, shape, dtype))
-                carried = []
-            due = tuple(one for one in carried if one is not None)
-            if leading:
-                found.append(_Operation(_Multiply(leading), here, here, dtype))
-        else:
+        if number and not _stays(moves[number - 1], rank):
+            move = moves[number - 1]
             ends = move.source.local_shape(rank), move.target.local_shape(rank)
             found.append(_Operation(_Move(bind(move, comm), due, leading), *ends, dtype))
             due = ()
+        else:
+            carried = _refined(due, shape, here)
+            if due and (carried is None or leading or last >= 0):
+                found.append(_Operation(_Multiply(due), shape, shape, dtype))
+                carried = ()
+            due = carried or ()
+            _lead(found, leading, here, dtype)
         shape = here
         for action in stage.done[len(leading) : last + 1]:
             if isinstance(action, Twiddle):
@@ -167,22 +166,42 @@ def _operations(walk: Walk, comm: Comm, scratch: Scratch) -> list[_Operation]:
     return found
 
 
-def _refined(one: Array, shape: tuple[int, ...], finer: tuple[int, ...]) -> Array | None:
-    """A factor of blocks of some shape, for the same blocks with modes cut in several; None if they are not cut so.
+def _lead(found: list[_Operation], leading: Factors, here: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    """Factors before a stage's transforms, where the block has only been read otherwise: the last move takes them."""
+    if not leading:
+        return
+    before = found[-1] if found else None
+    if before is not None and isinstance(before.run, _Move):
+        carried = _refined(leading, here, before.out_shape)
+        if carried is not None:
+            found[-1] = replace(before, run=replace(before.run, after=(*before.run.after, *carried)))
+            return
+    found.append(_Operation(_Multiply(leading), here, here, dtype))
 
-    >>> _refined(np.ones((1, 6)), (5, 6), (5, 1, 2, 3)).shape
-    (1, 1, 2, 3)
+
+def _refined(factors: Factors, shape: tuple[int, ...], finer: tuple[int, ...]) -> Factors | None:
+    """Factors of blocks of some shape, for the same blocks with modes cut in several; None if they are not cut so.
+
+    >>> [one.shape for one in _refined((np.ones((1, 6)),), (5, 6), (5, 1, 2, 3))]
+    [(1, 1, 2, 3)]
     """
-    found: list[int] = []
+    rows: list[list[int]] = []  # the new extents, by the old ones
     left = list(finer)
-    for extent, its in zip(shape, one.shape, strict=True):
-        parts: list[int] = []
-        while prod(parts) != extent or (not parts and left):
-            if not left:
-                return None
-            parts.append(left.pop(0))
-        found += parts if its == extent else [1] * len(parts)
-    return one.reshape([*found, *left]) if prod(left) == 1 else None
+    for extent in shape:
+        row: list[int] = []
+        while left and (prod(row) != extent or not row):
+            row.append(left.pop(0))
+        if prod(row) != extent:
+            return None
+        rows.append(row)
+    if prod(left) != 1:
+        return None
+    return tuple(
+        one.reshape(
+            [m if kept == n else 1 for n, kept, row in zip(shape, one.shape, rows, strict=True) for m in row] + left
+        )
+        for one in factors
+    )
 
 
 def _last_transform(stage: Stage) -> int:

@@ -2,9 +2,9 @@
 
 A line says how the tensor lies, and what is done there. Its view reads the digits that the lines before have left: the
 parts of a tile stay modes of the tensor from then on, and so do digits that are fused to one; fused modes of several
-axes come apart again. Refused is a walk that transforms
-what is not whole on a rank, what is done already, or what waits for a more significant digit; that leaves out a
-twiddle or writes one that is not due; and one that forgets a digit, or leaves an axis in pieces.
+axes come apart again. Refused is a walk that transforms what is not whole on a rank, what is done already, or what
+waits for a more significant digit; that leaves out a twiddle or writes one that is not due; and one that forgets a
+digit, or leaves an axis in pieces.
 """
 
 from __future__ import annotations

@@ -205,7 +205,7 @@ def _transform(
     key = (x.distribution, named, kind, dtype, length, algorithm, None if output is None else as_layout(output))
     bound = keep(x.comm, "walks", key, lambda: BoundWalk(walk_of(*key), x.comm), _KEPT)
     target = bound.walk.target
-    block = np.empty(target.local_shape(x.comm.rank), bound.walk.dtypes()[-1])
+    block = np.empty(target.local_shape(x.comm.rank), bound.dtypes[-1])
     factor = scale(norm, bound.walk.sizes, is_forward(kind))
     bound(x.local.astype(dtype, copy=False), block, factor, norm == "ortho")
     return DistTensor(block, target, x.comm)

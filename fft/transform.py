@@ -193,7 +193,7 @@ class FFT:
     def _run(self, bound: BoundWalk, x: DistTensor, out: DistTensor | None, factor: np.floating[Any]) -> DistTensor:
         if x.comm is not self._comm:
             raise LayoutError("the transform and the tensor are on different communicators; give both the same comm")
-        dtypes = bound.walk.dtypes()
+        dtypes = bound.dtypes
         _check(x, bound.walk.source, dtypes[0], "the input")
         if out is None:
             target = bound.walk.target

@@ -163,10 +163,10 @@ class Walk:
 
     def __str__(self) -> str:
         lines: list[str] = []
-        grid = self.source.grid
+        grid, moves = self.source.grid, self.transitions
         for number, stage in enumerate(self.stages):
             if number:
-                steps = [step for step in self.transitions[number - 1].steps if step.kind not in LOCAL]
+                steps = [step for step in moves[number - 1].steps if step.kind not in LOCAL]
                 lines += [f"    # {str(step).split(':', 1)[0]}" for step in steps]
             on = f"on {stage.before.grid} " if stage.before.grid != grid else ""
             grid = stage.before.grid

@@ -6,7 +6,7 @@ from math import prod
 
 import click
 
-from ..compiler.explain import in_bytes, in_seconds
+from ..compiler.explain import in_bytes, in_seconds, table
 from ..compiler.step import as_dtype
 from ..errors import LayoutError, PlanError
 from ..grammar.nodes import Fuse, Tile
@@ -119,11 +119,7 @@ def _compared(shape: tuple[int, ...], ranks: int, grid: tuple[int, ...] | None, 
             where = str(choice.source.grid), str(choice.source.layout)
             received = in_bytes(sum(plan.cost.bytes for plan in choice.walk.moves))
             rows.append((choice.name, *where, str(len(choice.walk.moves)), received, in_seconds(choice.seconds)))
-    widths = [max(len(row[column]) for row in rows) for column in range(6)]
-    lines = [f"{kind} of {shape} {found} on {ranks} ranks"]
-    for row in rows:
-        cells = [cell.rjust(w) if k > 2 else cell.ljust(w) for k, (cell, w) in enumerate(zip(row, widths, strict=True))]
-        lines.append("  ".join(["", *cells]).rstrip())
+    lines = [f"{kind} of {shape} {found} on {ranks} ranks", *table(rows, range(3, 6))]
     lines += [f"  no {choice.name} on {choice.source.grid}: {choice.why}" for choice in ranked if choice.walk is None]
     return "\n".join(lines)
 

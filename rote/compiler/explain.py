@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Sequence
+
 from ..layout.distribution import Distribution
 from .cost import Cost, flow, pace, peak
 from .machine import Machine
 from .rules import rule_of
 from .step import Step
 
-__all__ = ["explain", "in_bytes", "in_seconds", "kinds", "versus"]
+__all__ = ["explain", "in_bytes", "in_seconds", "kinds", "table", "versus"]
 
 
 def explain(
@@ -38,8 +40,7 @@ def explain(
                 rule_of(step).name + f", {quick.algorithm}" * bool(quick.rounds > 1),
             )
         )
-    widths = [max(len(row[column]) for row in rows) for column in range(8)]
-    return [head, *(_line(row, widths) for row in rows)]
+    return [head, *table(rows, range(4, 7))]
 
 
 def kinds(steps: tuple[Step, ...]) -> str:
@@ -71,13 +72,25 @@ def versus(cost: Cost, best: Cost) -> str:
     return f"{times}: a rank {', '.join(why)}" if why else f"{times}: more steps or rounds of messages"
 
 
-def _line(row: tuple[str, ...], widths: list[int]) -> str:
-    """A row of the table: texts to the left, figures (columns 4 to 6) to the right."""
-    cells = [
-        cell.rjust(width) if 4 <= column <= 6 else cell.ljust(width)
-        for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+def table(rows: Sequence[tuple[str, ...]], figures: Container[int]) -> list[str]:
+    """Rows as lines of a table: texts to the left, the columns of `figures` to the right.
+
+    >>> table([("a", "1"), ("bc", "12")], {1})
+    ['  a    1', '  bc  12']
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            [
+                "",
+                *(
+                    cell.rjust(w) if k in figures else cell.ljust(w)
+                    for k, (cell, w) in enumerate(zip(row, widths, strict=True))
+                ),
+            ]
+        ).rstrip()
+        for row in rows
     ]
-    return "  ".join(["", *cells]).rstrip()
 
 
 def in_bytes(count: int) -> str:

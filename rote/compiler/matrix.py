@@ -17,10 +17,9 @@ from ..layout.grid import Grid
 from .movement import components, meets
 from .traffic import sent_sizes, traffic
 
-__all__ = ["from_others", "message_matrix"]
+__all__ = ["coordinates", "from_others", "message_matrix", "overlap"]
 
 Ints = npt.NDArray[np.int64]
-
 
 _AT_ONCE = 1 << 22  # pairs of ranks
 
@@ -71,14 +70,14 @@ def _sums(source: Distribution, target: Distribution, sending: bool) -> tuple[In
 def _rows(source: Distribution, target: Distribution, senders: Ints) -> Ints:
     """The rows of the matrix for some senders."""
     ranks = np.arange(source.grid.size)
-    here, there = _coordinates(senders, source.grid), _coordinates(ranks, target.grid)
+    here, there = coordinates(senders, source.grid), coordinates(ranks, target.grid)
     found = np.ones((len(senders), len(ranks)), np.int64)
     if source.grid == target.grid:
         op_changes = source.layout.op != target.layout.op
         for g, p in enumerate(source.grid.shape):
             found *= meets(source.roles[g], target.roles[g], op_changes, p)[here[g][:, None], there[g]]
     else:
-        own = _coordinates(ranks, source.grid)
+        own = coordinates(ranks, source.grid)
         for g, role in enumerate(source.roles):
             if role.name == "replicated":
                 found *= here[g][:, None] == own[g]
@@ -87,13 +86,22 @@ def _rows(source: Distribution, target: Distribution, senders: Ints) -> Ints:
         for h, role in enumerate(target.roles):
             if role.name in ("rooted", "partial"):
                 found *= there[h] == role.at
+    return found * overlap(source, target, here, there)
+
+
+def overlap(source: Distribution, target: Distribution, here: Sequence[Ints], there: Sequence[Ints]) -> Ints:
+    """How many elements lie at some coordinates of the source (rows) and at others of the target (columns) as well.
+
+    The coordinates are given per grid mode; it does not matter here who holds or wants data.
+    """
+    found = np.ones((1, 1), np.int64)
     for part in components(source, target):
         giving = [here[s.grid_mode][:, None] for m in part.before for s in source.splits[m]]
         taking = [there[s.grid_mode] for m in part.after for s in target.splits[m]]
-        found *= sent_sizes(source, target, part)[(*giving, *taking)]
+        found = found * sent_sizes(source, target, part)[(*giving, *taking)]
     return found
 
 
-def _coordinates(ranks: Ints, grid: Grid) -> Sequence[Ints]:
+def coordinates(ranks: Ints, grid: Grid) -> Sequence[Ints]:
     """Per grid mode, the coordinates of ranks."""
     return np.unravel_index(ranks, grid.shape) if grid.order else ()

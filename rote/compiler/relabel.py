@@ -20,9 +20,10 @@ from ..layout.distribution import Distribution
 from ..layout.layout import Transition
 from .compile import Ranks, Shape, check, ends
 from .explain import in_bytes
+from .matrix import coordinates, overlap
 from .movement import components, groups
 from .step import as_dtype
-from .traffic import block_sizes, sent_sizes
+from .traffic import block_sizes
 
 __all__ = ["Relabelling", "assign", "common_elements", "relabel"]
 
@@ -199,17 +200,10 @@ def common_elements(source: Distribution, target: Distribution) -> Ints:
     >>> common_elements(parse("[()]").on(5, 2), parse("block[(0)]").on(5, 2)).tolist()
     [[3, 2], [3, 2]]
     """
-    ranks = range(source.grid.size)
-    at, to = (
-        np.array([dist.grid.coordinates(rank) for rank in ranks], np.int64).reshape(len(ranks), dist.grid.order)
-        for dist in (source, target)
-    )
-    found = np.outer([source.holds(rank) for rank in ranks], [target.holds(rank) for rank in ranks]).astype(np.int64)
-    for part in components(source, target):
-        senders = [at[:, None, s.grid_mode] for m in part.before for s in source.splits[m]]
-        receivers = [to[None, :, s.grid_mode] for m in part.after for s in target.splits[m]]
-        found *= sent_sizes(source, target, part)[(*senders, *receivers)]
-    return found
+    ranks = np.arange(source.grid.size)
+    holds, wants = ([dist.holds(rank) for rank in range(len(ranks))] for dist in (source, target))
+    common = overlap(source, target, coordinates(ranks, source.grid), coordinates(ranks, target.grid))
+    return common * np.outer(holds, wants)
 
 
 def assign(common: Ints) -> tuple[int, ...]:
