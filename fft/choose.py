@@ -9,8 +9,6 @@ from math import inf, log2, prod
 from typing import Any
 
 import numpy as np
-from rote.grammar import parse_walk, unparse
-from rote.grammar.nodes import CYCLIC
 
 from rote.compiler.cost import pace
 from rote.compiler.explain import in_seconds
@@ -18,6 +16,8 @@ from rote.compiler.machine import DEFAULT
 from rote.compiler.rules import one_step
 from rote.compiler.step import LOCAL
 from rote.errors import LayoutError
+from rote.grammar import parse_walk, unparse
+from rote.grammar.nodes import CYCLIC
 from rote.layout.distribution import Distribution
 from rote.layout.grid import Grid
 from rote.layout.layout import Entry, L, Layout, as_layout, block

@@ -13,9 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import isqrt, prod
 
-from rote.grammar.nodes import Entry, Fuse, Name, Tile, ViewItem
-
 from rote.errors import LayoutError
+from rote.grammar.nodes import Entry, Fuse, Name, Tile, ViewItem
 from rote.layout.distribution import Distribution
 from rote.layout.grid import Grid
 from rote.layout.layout import Layout

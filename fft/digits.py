@@ -10,9 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import prod
 
-from rote.grammar.nodes import Fuse, Name, Tile
-
 from rote.errors import LayoutError
+from rote.grammar.nodes import Fuse, Name, Tile
 from rote.layout.view import View
 
 __all__ = ["Digit", "Mode", "extent", "fused", "name_modes", "read", "untiled", "whole"]

@@ -9,10 +9,9 @@ from __future__ import annotations
 from functools import lru_cache
 from itertools import permutations
 
-from rote.grammar.nodes import Entry, Fuse, Kind, Name, Tile
-
 from rote.compiler.cost import lower_bound
 from rote.errors import LayoutError
+from rote.grammar.nodes import Entry, Fuse, Kind, Name, Tile
 from rote.layout.distribution import Distribution
 from rote.layout.grid import Grid
 from rote.layout.layout import Layout

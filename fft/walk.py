@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from rote.grammar import TWIDDLE, ActionSyntax, StageSyntax, WalkSyntax, unparse_walk
 
 from rote.compiler.compile import compile
 from rote.compiler.plan import Plan
 from rote.compiler.step import LOCAL
+from rote.grammar import TWIDDLE, ActionSyntax, StageSyntax, WalkSyntax, unparse_walk
 from rote.layout.distribution import Distribution
 from rote.layout.refine import unfused
 

@@ -9,8 +9,8 @@ from itertools import permutations, product
 from math import prod
 
 from layout.definition import chain, hands, legal, view_shape
-from rote.grammar.nodes import Entry, Fuse, Kind, Name, Tile
 
+from rote.grammar.nodes import Entry, Fuse, Kind, Name, Tile
 from rote.layout.layout import Layout
 from rote.layout.view import View
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
-from rote.fft.choose import ranking
 
 import rote
 from rote.cli import main
 from rote.cli.ending import described
+from rote.fft.choose import ranking
 from rote.runtime.agree import agreed
 
 

@@ -18,7 +18,6 @@ from compiler import exhaustive_verify
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from layout import definition
-from rote.grammar.nodes import Kind
 from strategies import pairs_across
 
 import rote
@@ -28,6 +27,7 @@ from rote.compiler.movement import receives, sends
 from rote.compiler.plan import Plan
 from rote.compiler.rules import one_step
 from rote.errors import LayoutError, PlanError
+from rote.grammar.nodes import Kind
 
 ITEM = 8
 MACHINES = {

@@ -9,10 +9,10 @@ import pytest
 from cases import all_layouts
 from hypothesis import given, settings
 from layout import definition
-from rote.grammar.nodes import Kind
 from strategies import pairs
 
 import rote
+from rote.grammar.nodes import Kind
 
 ITEM = 8
 

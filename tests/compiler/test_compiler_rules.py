@@ -14,13 +14,13 @@ from cases import all_layouts
 from compiler.exhaustive_search import notation, texts
 from compiler.laws import I8, LAWS, key, see
 from hypothesis import given, settings
-from rote.grammar.nodes import Kind
 from strategies import pairs
 
 import rote
 from rote.compiler.movement import receives
 from rote.compiler.rules import ANY, RULES, one_step, rule_of
 from rote.compiler.step import LOCAL
+from rote.grammar.nodes import Kind
 
 
 def mixed(parts, extents):

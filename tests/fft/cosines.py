@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 import scipy.fft
 from numpy.typing import NDArray
-from rote.fft import FFT, dctn, dstn, idctn, idstn
-from rote.fft.kernels import complex_dtype, real_dtype
-from rote.fft.kinds import TRIGONOMETRIC
 from transforms import COMPLEX, GRIDS, NORMS, REAL, cases, refused, some_axes, values
 
 from rote import DistTensor
+from rote.fft import FFT, dctn, dstn, idctn, idstn
+from rote.fft.kernels import complex_dtype, real_dtype
+from rote.fft.kinds import TRIGONOMETRIC
 from rote.runtime import Comm, world
 
 Array = NDArray[Any]

@@ -19,11 +19,11 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from cases import factorings, kinds_for
-from rote.fft import FFT, ifftn, irfftn
-from rote.grammar.nodes import Entry, Fuse, Kind, Name
 from transforms import NORMS
 
 from rote import DistTensor
+from rote.fft import FFT, ifftn, irfftn
+from rote.grammar.nodes import Entry, Fuse, Kind, Name
 from rote.layout.layout import Layout, parse
 from rote.layout.view import View
 from rote.runtime import world

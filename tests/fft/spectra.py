@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from rote.fft import FFT, convolve, correlate, fftfreq, fftshift, ifftshift
 from scipy import signal
 from transforms import GRIDS, cases, close, refused, some_axes, values
 
 from rote import DistTensor
+from rote.fft import FFT, convolve, correlate, fftfreq, fftshift, ifftshift
 from rote.runtime import Comm, world
 
 Array = NDArray[Any]

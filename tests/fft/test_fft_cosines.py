@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 import scipy.fft
 from launch import RANKS
+from virtual import walked
+
+import rote
+from rote import DistTensor
 from rote.fft import FFT, dctn, dstn, idctn
 from rote.fft.build import build
 from rote.fft.kinds import INVERSE, TRIGONOMETRIC, by_axis, logical_size
 from rote.fft.rows import rows
 from rote.fft.transpose import transpose
-from virtual import walked
-
-import rote
-from rote import DistTensor
 
 PROGRAM = Path(__file__).with_name("cosines.py")
 

@@ -12,11 +12,11 @@ from families import FAMILIES, moves_of, numbers, pick_case
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from launch import RANKS
-from rote.fft import FFT
 from strategies import distributions
 
 import rote
 from rote import DistTensor
+from rote.fft import FFT
 
 PROGRAM = Path(__file__).with_name("families.py")
 CASES = {1: 36, 2: 36, 3: 36, 4: 36, 6: 24, 8: 18, 16: 12}

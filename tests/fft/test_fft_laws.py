@@ -7,10 +7,10 @@ from math import prod
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from rote.fft import fftn, ifftn, irfftn, rfftn
 
 import rote
 from rote import DistTensor
+from rote.fft import fftn, ifftn, irfftn, rfftn
 
 GRIDS = [(1,), (2,), (3,), (4,), (2, 2), (2, 1), (3, 2), (2, 1, 2), (1, 3, 1), (2, 2, 2)]
 

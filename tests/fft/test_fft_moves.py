@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from execute.recording import Recording
 from families import moves_of
-from rote.fft import FFT
-from rote.fft.choose import walk_of
-from rote.fft.cyclic import levels
 
 import rote
 from rote import DistTensor
 from rote.compiler.step import LOCAL
+from rote.fft import FFT
+from rote.fft.choose import walk_of
+from rote.fft.cyclic import levels
 
 D = np.dtype("D")
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from families import numbers
-from rote.fft import FFT, build
 
 import rote
 from rote import DistTensor
+from rote.fft import FFT, build
 
 SIX_STEP = "(t s=4): [(),(0)]: fft(t), twiddle\n(b r=4) s: [(0),(),()]: fft(s)\n(s b r): [()]"
 OWN = {

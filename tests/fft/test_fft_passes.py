@@ -7,6 +7,7 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 import scipy.fft
+
 from rote.fft import passes
 from rote.fft.kernels import Kernel, complex_dtype, plain, real_dtype, scratch_bytes
 from rote.fft.kinds import TRIGONOMETRIC

@@ -6,10 +6,10 @@ import re
 from math import prod
 
 import pytest
-from rote.fft import FFT, fftn
 
 import rote
 from rote import DistTensor
+from rote.fft import FFT, fftn
 
 REFUSED = [
     # ranks that do not divide, or do not fit: the axis, the numbers, the nearest that do

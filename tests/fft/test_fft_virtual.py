@@ -7,10 +7,10 @@ from math import prod
 import numpy as np
 import pytest
 from families import moves_of, numbers
-from rote.fft.choose import walk_of
 from virtual import walked
 
 import rote
+from rote.fft.choose import walk_of
 
 D = np.dtype("D")
 TABLE_1 = [  # of Popovici et al. 2019: grids of order 1, 2 and 3 over 2 to 512 processes

@@ -7,12 +7,12 @@ from math import prod
 
 import numpy as np
 import pytest
-from rote.fft import FFT, fftn, ifftn, irfftn, rfftn
-from rote.fft.build import build
-from rote.fft.transpose import transpose
 
 import rote
 from rote import DistTensor
+from rote.fft import FFT, fftn, ifftn, irfftn, rfftn
+from rote.fft.build import build
+from rote.fft.transpose import transpose
 
 D = np.dtype("D")
 SLAB = ["block[(0),(),()]", "block[(),(0),()]"]  # equations 12-14

@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from rote.fft import FFT, fftn, ifftn, irfftn, rfftn
 
 import rote
 from rote import DistTensor
 from rote.errors import LayoutError, RoteError
+from rote.fft import FFT, fftn, ifftn, irfftn, rfftn
 from rote.runtime import Comm, world
 
 Array = NDArray[Any]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.fft
-from rote.fft.twiddles import factor
-from rote.fft.walk import Transform
 
 from rote import simulate
+from rote.fft.twiddles import factor
+from rote.fft.walk import Transform
 
 
 def walked(walk, array):

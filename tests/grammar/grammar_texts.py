@@ -10,6 +10,7 @@ from itertools import chain
 from random import Random
 
 from hypothesis import strategies as st
+
 from rote.grammar import BLOCK, CYCLIC, Entry, Fuse, Kind, LayoutSyntax, Name, Tile, TransitionSyntax, ViewItem
 from rote.grammar.nodes import OPS
 

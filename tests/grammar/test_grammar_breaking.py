@@ -8,6 +8,7 @@ from random import Random
 import pytest
 from breakages import BREAKAGES, Broken, at_random
 from grammar_texts import join, random_pieces
+
 from rote.grammar import NotationError, parse_syntax
 
 TEXTS_EACH = 80  # broken texts for every breakage

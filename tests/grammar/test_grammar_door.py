@@ -16,6 +16,7 @@ import pytest
 from grammar_texts import join, random_pieces
 from lark import Lark, Tree, UnexpectedInput
 from recount import COUNTS, counts_are_right
+
 from rote.grammar import NotationError, parse_syntax
 
 # --- check.py and layout.lark are two descriptions of one language --------------------------------------------------

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
+
 from rote.grammar import NotationError, RoteError, parse_syntax
 from rote.grammar.mistakes import MISTAKES
 

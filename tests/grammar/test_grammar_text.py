@@ -10,6 +10,7 @@ from random import Random
 import pytest
 from grammar_texts import KINDS, join, layouts, random_pieces, transitions
 from hypothesis import given
+
 from rote.grammar import (
     BLOCK,
     CYCLIC,

@@ -16,6 +16,8 @@ from grammar_texts import layouts
 from hypothesis import given
 from lark import Lark, Tree, UnexpectedInput
 from recount import COUNTS, counts_are_right
+from walk_texts import join_line, nothing, stage_pieces, walks
+
 from rote.grammar import (
     TRANSFORMS,
     ActionSyntax,
@@ -28,7 +30,6 @@ from rote.grammar import (
     unparse,
     unparse_walk,
 )
-from walk_texts import join_line, nothing, stage_pieces, walks
 
 TWIDDLE = ActionSyntax("twiddle")
 

@@ -9,9 +9,10 @@ from random import Random
 import pytest
 from breakages import BREAKAGES, Broken, at_random
 from grammar_texts import Piece, layout_pieces
-from rote.grammar import NotationError, parse_walk
 from walk_breakages import WALK_BREAKAGES
 from walk_texts import join_line, nothing, stage_pieces
+
+from rote.grammar import NotationError, parse_walk
 
 TEXTS_EACH = 60  # broken texts for every breakage
 

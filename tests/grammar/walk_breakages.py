@@ -7,8 +7,9 @@ from random import Random
 
 from breakages import Breakages, Broken, breaks, changed, inserted, misspelt, role, without
 from grammar_texts import Piece
-from rote.grammar import TRANSFORMS
 from walk_texts import mode_names
+
+from rote.grammar import TRANSFORMS
 
 ACTIONS = (*TRANSFORMS, "twiddle")
 WALK_BREAKAGES: Breakages = {}

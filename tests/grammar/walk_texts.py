@@ -7,6 +7,7 @@ from random import Random
 
 from grammar_texts import Piece, join, layout_pieces, layouts
 from hypothesis import strategies as st
+
 from rote.grammar import TRANSFORMS, TWIDDLE, ActionSyntax, StageSyntax, WalkSyntax
 
 # --- nodes ------------------------------------------------------------------------------------------------------

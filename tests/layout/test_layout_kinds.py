@@ -7,9 +7,9 @@ import re
 import numpy as np
 import pytest
 from layout.definition import deal, hands, legal
-from rote.grammar.nodes import Kind
 
 from rote.errors import LayoutError
+from rote.grammar.nodes import Kind
 from rote.layout import kinds
 
 PARTS = range(1, 6)

@@ -265,7 +265,6 @@ def test_text_and_code_say_the_same(text, code):
 def test_values_are_canonical_at_birth():
     """A view that changes nothing and an operation over no grid mode are not kept; orders of sets do not matter."""
     from rote.grammar.nodes import Name
-
     from rote.layout.layout import Layout
     from rote.layout.view import View
 

@@ -14,13 +14,13 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+
+import rote
+from rote.compiler.cost import flow
 from rote.fft.build import Line, build
 from rote.fft.choose import walk_of
 from rote.fft.rows import row_layout
 from rote.fft.walk import Transform
-
-import rote
-from rote.compiler.cost import flow
 
 POINTS = 256
 SHAPE = (POINTS,) * 3

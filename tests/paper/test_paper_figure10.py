@@ -17,10 +17,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from rote.fft import FFT
 
 import rote
 from rote import DistTensor
+from rote.fft import FFT
 
 # i1 is the slower digit of i, and k0 that of k: (i1 i0) reads i, and what is transformed in a and b is read as (b a).
 BY_HAND = """
