@@ -10,7 +10,7 @@ digit, or leaves an axis in pieces.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -18,16 +18,15 @@ import numpy as np
 from rote.errors import LayoutError
 from rote.layout.distribution import Distribution
 from rote.layout.grid import Grid
-from rote.layout.layout import Entry, Layout, block
+from rote.layout.layout import Entry, Layout
 
 from .digits import Digit, Mode, extent, name_modes, read, untiled, whole
 from .kinds import TRIGONOMETRIC, logical_size
-from .walk import Action, Stage, Transform, Twiddle, Walk, dtype_after
+from .problem import Problem
+from .resize import fitting, recut
+from .walk import Action, Resize, Stage, Transform, Twiddle, Walk, dtype_after
 
-__all__ = ["TWIDDLE", "Line", "build", "fitting"]
-
-Taken = dict[int, tuple[str, int]]
-"""The axes that are transformed by now, each by what, and the logical size of that."""
+__all__ = ["TWIDDLE", "Line", "build"]
 
 TWIDDLE = Transform("twiddle", ())
 """The action that applies all twiddles that are due."""
@@ -38,51 +37,68 @@ class Line:
     """One line of a walk: a layout, what is done there, and the grid where it is another than before."""
 
     layout: Layout
-    done: tuple[Transform, ...] = ()
+    done: tuple[Transform | Resize, ...] = ()
     grid: Grid | None = None
 
 
-def build(
-    source: Distribution, lines: Sequence[Line], axes: tuple[int, ...], dtype: np.dtype[Any], length: int = 0
-) -> Walk:
+def build(source: Distribution, lines: Sequence[Line], problem: Problem) -> Walk:
     """The walk that some lines say, from a tensor that lies as `source` does.
 
     Args:
         source: where the tensor lies; a first line that says otherwise is moved to.
         lines: at least one.
-        axes: those that must be done at the end.
-        dtype: of the input.
-        length: the extent that "irfft" restores.
+        problem: its axes are those that must be done at the end.
 
     Raises:
         LayoutError: the lines make no transform of these axes; the text says which line, and why.
     """
-    points = dict(enumerate(source.shape))
-    modes = tuple(whole(axis, n) for axis, n in points.items())
-    taken: Taken = {}
-    now, grid, stages = dtype, source.grid, list[Stage]()
+    state = _State(problem, dict(enumerate(source.shape)), problem.dtype)
+    modes = tuple(whole(axis, n) for axis, n in state.extents.items())
+    grid, stages = source.grid, list[Stage]()
     for number, line in enumerate(lines, 1):
         grid = line.grid or grid
         try:
             before = line.layout.on(tuple(map(extent, modes)), grid)
             _check(before, source, line)
-            for action in line.done:
-                now = _changed(now, action)
-            done, viewed = _done(before, line, list(read(line.layout.view, modes)), points, length, taken)
+            done, entries, viewed = _done(before, line, list(read(line.layout.view, modes)), state)
         except LayoutError as error:
             raise LayoutError(f"line {number} of the walk, {line.layout}: {error}") from None
         view, modes = untiled(line.layout.view, modes, tuple(viewed))
-        changed = {m for m, (a, b) in enumerate(zip(before.view_shape, map(extent, viewed), strict=True)) if a != b}
-        entries = tuple(tuple(map(fitting, mode)) if m in changed else mode for m, mode in enumerate(line.layout.modes))
         after = replace(line.layout, modes=entries, view=view).on(tuple(map(extent, modes)), grid)
         stages.append(Stage(before, after, done))
     if stages[0].before != source:
         stages.insert(0, Stage(source, source))
     last = stages[-1].after
-    target = _natural(last, read(last.layout.view, modes), points, axes, taken)
-    found = [taken.get(axis, ("", 1)) for axis in points]
-    kinds, sizes = tuple(kind for kind, _ in found), tuple(size for _, size in found)
-    return Walk(source, target, tuple(stages), dtype, kinds, sizes)
+    target = _natural(last, read(last.layout.view, modes), state)
+    axes = tuple(state.extents)
+    return Walk(
+        source,
+        target,
+        tuple(stages),
+        problem.dtype,
+        tuple(state.kinds.get(axis, "") for axis in axes),
+        tuple(state.sizes.get(axis, 1) for axis in axes),
+        tuple(state.points.get(axis, 1) for axis in axes),
+    )
+
+
+@dataclass(slots=True)
+class _State:
+    """How far a walk is.
+
+    Attributes:
+        problem: what is asked for.
+        extents: of all axes by now.
+        dtype: by now.
+        kinds, sizes, points: of the axes that have begun, as a walk has them.
+    """
+
+    problem: Problem
+    extents: dict[int, int]
+    dtype: np.dtype[Any]
+    kinds: dict[int, str] = field(default_factory=dict)
+    sizes: dict[int, int] = field(default_factory=dict)
+    points: dict[int, int] = field(default_factory=dict)
 
 
 def _check(before: Distribution, source: Distribution, line: Line) -> None:
@@ -94,48 +110,85 @@ def _check(before: Distribution, source: Distribution, line: Line) -> None:
         raise LayoutError(f"the transform of a {op} is not the {op} of the transforms; reduce the tensor before")
 
 
-def _changed(dtype: np.dtype[Any], action: Transform) -> np.dtype[Any]:
-    """The dtype behind an action, which must take the one before it."""
-    if action.kind == "rfft" and dtype.kind == "c":
-        raise LayoutError(f"rfft takes real numbers, but they are {dtype} by then; write fft")
-    if action.kind in ("fft", "ifft", "irfft") and dtype.kind != "c":
-        raise LayoutError(
-            f"{action.kind} takes complex numbers, but they are {dtype} by then; begin with a complex dtype"
-            + (", or with rfft" if action.kind == "fft" else "")
-        )
-    return dtype_after(action.kind, dtype)
-
-
 def _done(
-    before: Distribution, line: Line, viewed: list[Mode], points: dict[int, int], length: int, taken: Taken
-) -> tuple[tuple[Action, ...], list[Mode]]:
-    """What a line does, with its twiddles, and what the modes of its view stand for afterwards."""
+    before: Distribution, line: Line, viewed: list[Mode], state: _State
+) -> tuple[tuple[Action, ...], tuple[tuple[Entry, ...], ...], list[Mode]]:
+    """What a line does, with its twiddles; the entries of its modes, and what these stand for, afterwards."""
     done: list[Action] = []
     due: list[Twiddle] = []
+    entries = list(line.layout.modes)
     for action in line.done:
-        if action == TWIDDLE:
+        if isinstance(action, Resize):
+            found = _resized(action, viewed, state)
+            if before.splits[action.mode] and any(isinstance(a, Resize) and a.mode == action.mode for a in done):
+                raise LayoutError(
+                    f"mode {action.mode} is split, and has another extent already; write {action.kind} below"
+                )
+            entries[action.mode] = recut(before, action.mode, entries[action.mode], found)
+            viewed[action.mode] = (replace(viewed[action.mode][0], size=found.extents[1]),)
+            done.append(found)
+        elif action == TWIDDLE:
             if not due:
                 raise LayoutError("no twiddle is due; it stands behind the transform of a digit that others wait for")
             done += due
             due = []
-            continue
-        for m in action.modes:
-            if before.splits[m]:
-                names = ", ".join(str(s.grid_mode) for s in before.splits[m])
-                raise LayoutError(f"mode {m} is not whole on a rank: grid mode {names} splits it")
-        real = action.modes[-1] if action.kind in ("rfft", "irfft") else None
-        for m in sorted(action.modes, key=lambda m: (m == real) != (action.kind == "rfft")):
-            kind = action.kind if m == real else {"rfft": "fft", "irfft": "ifft"}.get(action.kind, action.kind)
-            viewed[m], more = _transformed(kind, m, viewed, points, length, due, taken)
-            due += more
-        done.append(action)
+        else:
+            done.append(_transform(action, before, viewed, due, state))
+            for m in action.modes:
+                if len({extent(viewed[m]), before.view_shape[m]}) > 1:
+                    entries[m] = tuple(map(fitting, entries[m]))
     if due:
         raise LayoutError("a twiddle is due before the tensor moves on; write twiddle behind the transforms")
-    return tuple(done), viewed
+    return tuple(done), tuple(entries), viewed
+
+
+def _resized(action: Resize, viewed: list[Mode], state: _State) -> Resize:
+    """A change of extent, with what it changes; the axis has its new extent from here on."""
+    mode = viewed[action.mode]
+    if len(mode) != 1 or mode[0].size != state.extents[mode[0].axis]:
+        raise LayoutError(f"{action.kind} takes a whole axis, but mode {action.mode} is {_said(mode)}")
+    axis = mode[0].axis
+    here, half = state.extents[axis], False
+    if action.kind == "resample":
+        begun = state.kinds.get(axis, "")
+        if begun not in ("fft", "rfft") and (begun or state.problem.kind.get(axis, "") not in ("", "ifft")):
+            raise LayoutError(f"resample is of a spectrum along axis {axis}; write it behind fft or rfft")
+        half = begun == "rfft"
+        here = state.points.get(axis, here)
+        state.points[axis] = action.there
+    found = replace(action, here=here, half=half)
+    state.extents[axis] = found.extents[1]
+    return found
+
+
+def _transform(
+    action: Transform, before: Distribution, viewed: list[Mode], due: list[Twiddle], state: _State
+) -> Transform:
+    """A transform, with the extent that it restores; what is due afterwards is added."""
+    kind, dtype = action.kind, state.dtype
+    if kind == "rfft" and dtype.kind == "c":
+        raise LayoutError(f"rfft takes real numbers, but they are {dtype} by then; write fft")
+    if kind in ("fft", "ifft", "irfft") and dtype.kind != "c":
+        raise LayoutError(
+            f"{kind} takes complex numbers, but they are {dtype} by then; begin with a complex dtype"
+            + (", or with rfft" if kind == "fft" else "")
+        )
+    state.dtype = dtype_after(kind, dtype)
+    for m in action.modes:
+        if before.splits[m]:
+            names = ", ".join(str(s.grid_mode) for s in before.splits[m])
+            raise LayoutError(f"mode {m} is not whole on a rank: grid mode {names} splits it")
+    real = action.modes[-1] if kind in ("rfft", "irfft") else None
+    for m in sorted(action.modes, key=lambda m: (m == real) != (kind == "rfft")):
+        one = kind if m == real else {"rfft": "fft", "irfft": "ifft"}.get(kind, kind)
+        viewed[m], more = _transformed(one, m, viewed, due, state)
+        due += more
+    length = 0 if real is None else state.points[viewed[real][0].axis]
+    return replace(action, length=length)
 
 
 def _transformed(
-    kind: str, m: int, viewed: list[Mode], points: dict[int, int], length: int, due: list[Twiddle], taken: Taken
+    kind: str, m: int, viewed: list[Mode], due: list[Twiddle], state: _State
 ) -> tuple[Mode, list[Twiddle]]:
     """What a mode stands for once it is transformed, and the twiddles that are due then."""
     if len(viewed[m]) != 1:
@@ -143,19 +196,26 @@ def _transformed(
     (digit,) = viewed[m]
     if digit.done:
         raise LayoutError(f"mode {m} is done already: {_said(viewed[m])}")
-    axis, n = digit.axis, points[digit.axis]
-    if kind == "irfft" and length < 1:
-        raise LayoutError(f"irfft along axis {axis} restores an extent that nothing says; transform back with irfftn")
-    begun, _ = taken.setdefault(axis, (kind, logical_size(kind, length if kind == "irfft" else n)))
+    axis, n = digit.axis, state.extents[digit.axis]
+    begun = state.kinds.setdefault(axis, kind)
     if begun != kind:
         raise LayoutError(f"mode {m} is a digit of axis {axis}, which {begun} has begun; write {begun}")
     if kind == "dct1" and n < 2:
         raise LayoutError(f"dct1 takes two points or more, but axis {axis} has {n}; dct2, dct3 and dct4 take one")
+    if kind not in ("fft", "ifft") and digit.size != n:
+        raise LayoutError(f"{kind} takes a whole axis, but mode {m} is {_said(viewed[m])}")
+    length = n
+    if kind == "irfft":
+        if state.problem.kind.get(axis) != "irfft":
+            raise LayoutError(f"irfft along axis {axis} restores an extent that nothing says; go back with irfftn")
+        length = state.problem.points[state.problem.axes.index(axis)]
+        if length // 2 + 1 != n:
+            raise LayoutError(f"irfft along axis {axis} to {length} points takes {length // 2 + 1}, not {n}")
+    state.sizes[axis] = logical_size(kind, length)
+    state.points.setdefault(axis, length)
     if kind not in ("fft", "ifft"):
-        if digit.size != n:
-            raise LayoutError(f"{kind} takes a whole axis, but mode {m} is {_said(viewed[m])}")
-        points[axis] = n // 2 + 1 if kind == "rfft" else length if kind == "irfft" else n
-        return (Digit(axis, 1, points[axis], True),), []
+        state.extents[axis] = n // 2 + 1 if kind == "rfft" else length
+        return (Digit(axis, 1, state.extents[axis], True),), []
     waiting = [
         (other, inner, part)
         for other, mode in enumerate(viewed)
@@ -181,18 +241,17 @@ def _with_weights(mode: Mode) -> list[tuple[int, Digit]]:
     return [(extent(mode[k + 1 :]), digit) for k, digit in enumerate(mode)]
 
 
-def _natural(
-    last: Distribution, viewed: tuple[Mode, ...], points: dict[int, int], axes: tuple[int, ...], taken: Taken
-) -> Distribution:
+def _natural(last: Distribution, viewed: tuple[Mode, ...], state: _State) -> Distribution:
     """The same blocks as those of a tensor of whole axes, if they are."""
+    axes = state.problem.axes
     for mode in viewed:
         for digit in mode:
-            if digit.size != points[digit.axis]:
+            if digit.size != state.extents[digit.axis]:
                 raise LayoutError(
                     f"the walk ends with axis {digit.axis} in pieces, {_said(mode)}; "
                     "end it with a line that reads its digits as one mode, the last to be done first"
                 )
-            of_one = digit.size == 1 and taken.get(digit.axis, ("", 1))[0] not in TRIGONOMETRIC
+            of_one = digit.size == 1 and state.kinds.get(digit.axis) not in TRIGONOMETRIC
             if digit.done != (digit.axis in axes) and not of_one:
                 raise LayoutError(
                     f"the walk leaves out axis {digit.axis}"
@@ -200,13 +259,7 @@ def _natural(
                     else f"the walk transforms axis {digit.axis}, which is not among the axes {axes}"
                 )
     view = name_modes([[digit.axis for digit in mode] for mode in viewed])
-    shape = tuple(points[axis] for axis in range(len(points)))
-    return replace(last.layout, view=view).on(shape, last.grid)
-
-
-def fitting(entry: Entry) -> Entry:
-    """The entry on a mode of another extent: sizes that were made for one mode give way to balanced blocks."""
-    return block(entry.grid_mode) if entry.kind.name == "block" else entry
+    return replace(last.layout, view=view).on(tuple(state.extents.values()), last.grid)
 
 
 def _said(mode: Mode) -> str:

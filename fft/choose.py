@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import inf, log2, prod
-from typing import Any
-
-import numpy as np
 
 from rote.compiler.cost import pace
 from rote.compiler.explain import in_seconds
@@ -16,7 +13,7 @@ from rote.compiler.machine import DEFAULT
 from rote.compiler.rules import one_step
 from rote.compiler.step import LOCAL
 from rote.errors import LayoutError
-from rote.grammar import parse_walk, unparse
+from rote.grammar import RESIZES, ActionSyntax, parse_walk, unparse
 from rote.grammar.nodes import CYCLIC
 from rote.layout.distribution import Distribution
 from rote.layout.grid import Grid
@@ -24,10 +21,10 @@ from rote.layout.layout import Entry, L, Layout, as_layout, block
 
 from .build import Line, build
 from .cyclic import cyclic
-from .kinds import Kinds, by_axis
+from .problem import Problem
 from .rows import row_layout, rows
-from .transpose import transpose
-from .walk import Transform, Walk
+from .transpose import refitted, transpose
+from .walk import Resize, Transform, Walk
 
 __all__ = [
     "SPLITS",
@@ -39,6 +36,7 @@ __all__ = [
     "compared",
     "ranking",
     "read_lines",
+    "start",
     "walk_of",
 ]
 
@@ -68,23 +66,13 @@ class Choice:
 
 
 def walk_of(
-    source: Distribution,
-    axes: tuple[int, ...],
-    kind: Kinds,
-    dtype: np.dtype[Any],
-    length: int = 0,
-    algorithm: str = "auto",
-    output: Layout | str | None = None,
+    source: Distribution, problem: Problem, algorithm: str = "auto", output: Layout | str | None = None
 ) -> Walk:
     """The walk of an algorithm from where a tensor lies.
 
     Args:
         source: where the tensor lies.
-        axes: those to transform, in NumPy's order.
-        kind: "fft", "ifft", "rfft", "irfft", "dct1" to "dst4", "idct1" to "idst4", or a tuple of one for each axis; ""
-            takes what the text of a walk says.
-        dtype: of the input.
-        length: the extent that "irfft" restores.
+        problem: what is to be transformed; the text of a walk may say its kinds.
         algorithm: one of `algorithms`, or the text of a walk.
         output: the layout to end in; where the walk ends if None.
 
@@ -93,34 +81,37 @@ def walk_of(
     """
     if "[" in algorithm:
         lines = read_lines(algorithm)
-        walk = build(source, lines if output is None else [*lines, Line(as_layout(output))], axes, dtype, length)
-        for axis, wanted in by_axis(kind, axes).items() if kind else ():
-            if walk.kinds[axis] != wanted and (walk.kinds[axis] or wanted not in ("fft", "ifft")):
-                done = walk.kinds[axis] or "nothing"
-                raise LayoutError(f"the walk does {done} along axis {axis}, where {wanted} is asked for")
+        walk = build(source, lines if output is None else [*lines, Line(as_layout(output))], problem)
+        _check_said(walk, problem)
         return walk
     check_algorithm(algorithm, source.layout)
     if algorithm == "auto":
-        return best(choices(source, axes, kind, dtype, length, output))
+        return best(choices(source, problem, output))
     plain = source.layout.view is None
-    if algorithm in ("volumetric", "cyclic") and plain and not any(source.splits[a] for a in axes):
+    if algorithm in ("volumetric", "cyclic") and plain and not any(source.splits[a] for a in problem.axes):
         algorithm = "transpose"  # nothing is split, so nothing moves in any family
-    return build(source, _lines(algorithm, source, axes, kind, length, output), axes, dtype, length)
+    return build(source, _lines(algorithm, source, problem, output), problem)
 
 
-def choices(
-    source: Distribution,
-    axes: tuple[int, ...],
-    kind: Kinds,
-    dtype: np.dtype[Any],
-    length: int = 0,
-    output: Layout | str | None = None,
-) -> tuple[Choice, ...]:
+def _check_said(walk: Walk, problem: Problem) -> None:
+    """Refuse the text of a walk that does something else than it is asked for."""
+    for axis, wanted in problem.kind.items():
+        done = walk.kinds[axis]
+        if wanted and done != wanted and (done or wanted not in ("fft", "ifft")):
+            raise LayoutError(f"the walk does {done or 'nothing'} along axis {axis}, where {wanted} is asked for")
+        if wanted and done and walk.target.shape[axis] != problem.given(axis):
+            raise LayoutError(
+                f"the walk ends with {walk.target.shape[axis]} points along axis {axis}, where {problem.given(axis)} "
+                "are asked for; write resize in front of the transform, or leave out s"
+            )
+
+
+def choices(source: Distribution, problem: Problem, output: Layout | str | None = None) -> tuple[Choice, ...]:
     """The walks of all families from where a tensor lies, the cheapest first; then the families without, and why."""
     found = [
-        _choice(name, source, axes, kind, dtype, length, output)
+        _choice(name, source, problem, output)
         for name in ("transpose", "cyclic", "volumetric", "rows")
-        if name != "rows" or source.layout.view is not None
+        if {"volumetric": source.grid.order > 1, "rows": source.layout.view is not None}.get(name, True)
     ]
     return tuple(sorted(found, key=lambda choice: choice.seconds))
 
@@ -129,28 +120,66 @@ def choices(
 def ranking(
     shape: tuple[int, ...],
     ranks: int,
-    axes: tuple[int, ...],
-    kind: Kinds,
-    dtype: np.dtype[Any],
+    problem: Problem,
     grid: Grid | None = None,
     output: Layout | str | None = None,
 ) -> tuple[Choice, ...]:
     """The walks of all families on all grids of so many ranks (or on one grid), the cheapest first; then the rest.
 
-    >>> [c.name for c in ranking((64, 64, 64), 4, (0, 1, 2), "fft", np.dtype("c16"))][:2]
+    >>> import numpy as np
+    >>> from .problem import problem
+    >>> wanted = problem((64, 64, 64), (0, 1, 2), "fft", np.dtype("c16"))
+    >>> [choice.name for choice in ranking((64, 64, 64), 4, wanted)][:2]
     ['slab', 'cyclic']
     """
     found: list[Choice] = []
     for on in [grid] if grid is not None else _grids(ranks, len(shape)):
-        for name, layout in _starts(shape, on, axes, kind):
-            source = layout.on(shape, on)
-            found.append(_choice(name, source, axes, kind, dtype, 0, output))
-    if not found:
-        raise LayoutError(
-            f"a tensor of order {len(shape)} is transformed on a grid of order {max(len(shape), 1)} or less, "
-            f"not {grid}; give a layout to say otherwise"
-        )
+        usual = next((name for name, order in SPLITS.items() if order == on.order), "transpose")
+        for name in (usual, "cyclic", "volumetric", "rows") if on.order > 1 else (usual, "cyclic", "rows"):
+            try:
+                source = start(name, len(shape), on, problem).on(shape, on)
+            except LayoutError as error:
+                source = L(*((),) * len(shape)).on(shape, on)
+                found.append(Choice(name, source, inf, None, str(error)))
+            else:
+                found.append(_choice(name, source, problem, output))
     return tuple(sorted(found, key=lambda choice: choice.seconds))
+
+
+def start(algorithm: str, order: int, grid: Grid, problem: Problem) -> Layout:
+    """The layout in which an algorithm begins on a grid, where nothing is said.
+
+    Raises:
+        LayoutError: the grid is not one for it.
+
+    >>> import numpy as np
+    >>> from .problem import problem
+    >>> real = problem((8, 8, 8), (0, 1, 2), "rfft", np.dtype("f8"))
+    >>> print(start("volumetric", 3, Grid((2, 2)), real), start("pencil", 3, Grid((2, 2)), real))
+    [(0),(1),()] block[(0),(1),()]
+    """
+    if algorithm == "rows":
+        if grid.order != 1:
+            raise LayoutError(f"rows takes a grid of order 1, not {grid}")
+        return row_layout(tuple(range(order)))
+    if algorithm in ("volumetric", "cyclic"):
+        split = [a for a in range(order) if a in problem.axes and a != problem.real][: grid.order]
+        if len(split) < grid.order and grid.size > 1:
+            whole = "" if problem.real is None else f": axis {problem.real} is real, and stays whole"
+            raise LayoutError(
+                f"{algorithm} splits no more than {len(split)} of the axes {problem.axes}{whole}; "
+                f"the grid {grid} is of order {grid.order}"
+            )
+        return L(*(split.index(a) if a in split else () for a in range(order)))
+    wanted = SPLITS.get(algorithm, grid.order)
+    if grid.order != wanted:
+        raise LayoutError(f"a {algorithm} takes a grid of order {wanted}, not {grid}")
+    if wanted >= max(order, 2):
+        raise LayoutError(
+            f"a tensor of order {order} is transformed on a grid of order {order - 1} or less, not {wanted}; "
+            "give a layout to say otherwise"
+        )
+    return L(*(block(m) if m < wanted else () for m in range(order)))
 
 
 def best(found: Sequence[Choice]) -> Walk:
@@ -167,31 +196,24 @@ def best(found: Sequence[Choice]) -> Walk:
 
 
 def compared(found: Sequence[Choice], walk: Walk) -> list[str]:
-    """Why a walk was chosen: what the cheapest of each family would take, of those families that there are."""
+    """Why a walk was chosen: what the cheapest of each family would take, or why a family has none."""
     named: dict[str, Choice] = {}
     for choice in found:
-        if choice.walk is not None:
-            named.setdefault(choice.name, choice)
+        named.setdefault(choice.name, choice)
     taken = next((choice.seconds for choice in found if choice.walk is walk), 0.0)
-    return [
-        f"  {choice.name} on {choice.source.grid}: about {in_seconds(choice.seconds)}"
-        + ("" if choice.walk is walk else f", {choice.seconds / taken:.2f} times as long")
-        for choice in named.values()
-        if choice.walk is not None and taken
-    ]
+    lines = []
+    for name, choice in named.items():
+        if choice.walk is None:
+            lines.append(f"  {name} has no walk: {choice.why}")
+            continue
+        times = "" if choice.walk is walk or not taken else f", {choice.seconds / taken:.2f} times as long"
+        lines.append(f"  {name} on {choice.source.grid}: about {in_seconds(choice.seconds)}{times}")
+    return lines
 
 
-def _choice(
-    name: str,
-    source: Distribution,
-    axes: tuple[int, ...],
-    kind: Kinds,
-    dtype: np.dtype[Any],
-    length: int,
-    output: Layout | str | None,
-) -> Choice:
+def _choice(name: str, source: Distribution, problem: Problem, output: Layout | str | None) -> Choice:
     try:
-        walk = build(source, _lines(name, source, axes, kind, length, output), axes, dtype, length)
+        walk = build(source, _lines(name, source, problem, output), problem)
     except LayoutError as error:
         return Choice(name, source, inf, None, str(error))
     return Choice(name, source, _seconds(walk), walk)
@@ -209,22 +231,6 @@ def _grids(ranks: int, order: int) -> list[Grid]:
     return [Grid(shape) for shape in every]
 
 
-def _starts(shape: tuple[int, ...], grid: Grid, axes: tuple[int, ...], kind: Kinds) -> Iterator[tuple[str, Layout]]:
-    """The layouts in which the families begin on a grid, where nothing is said."""
-    order = len(shape)
-    if grid.order < max(order, 2):
-        name = {count: name for name, count in SPLITS.items()}.get(grid.order, "transpose")
-        yield name, L(*(block(m) if m < grid.order else () for m in range(order)))
-    split = [a for a in range(order) if a in axes and not (kind == "rfft" and a == axes[-1])][: grid.order]
-    if len(split) == grid.order:
-        layout = L(*((split.index(a),) if a in split else () for a in range(order)))
-        yield "cyclic", layout
-        if grid.order > 1:
-            yield "volumetric", layout
-    if grid.order == 1 and order > 2:
-        yield "rows", row_layout(tuple(range(order)))
-
-
 def read_lines(text: str) -> list[Line]:
     """The lines of a walk's text.
 
@@ -237,14 +243,21 @@ def read_lines(text: str) -> list[Line]:
     return [
         Line(
             as_layout(unparse(stage.layout)),
-            tuple(Transform(action.name, action.modes) for action in stage.actions),
+            tuple(one for action in stage.actions for one in _read(action)),
             None if stage.grid is None else Grid(stage.grid),
         )
         for stage in parse_walk(text).stages
     ]
 
 
-def check_algorithm(algorithm: str, layout: Layout) -> None:
+def _read(action: ActionSyntax) -> list[Transform | Resize]:
+    """What one action of a text stands for."""
+    if action.name in RESIZES:
+        return [Resize(action.name, m, 0, n) for m, n in zip(action.modes, action.extents, strict=True)]
+    return [Transform(action.name, action.modes)]
+
+
+def check_algorithm(algorithm: str, layout: Layout | None = None) -> None:
     """Refuse an algorithm that is unknown, or that does not start from a layout.
 
     Raises:
@@ -252,38 +265,38 @@ def check_algorithm(algorithm: str, layout: Layout) -> None:
     """
     if algorithm not in algorithms:
         raise LayoutError(f"algorithm is one of {', '.join(algorithms)}; not {algorithm!r}")
-    named = len(layout.grid_modes)
-    if algorithm in SPLITS and named != SPLITS[algorithm]:
-        raise LayoutError(f"a {algorithm} splits over {SPLITS[algorithm]} grid mode(s), but {layout} names {named}")
+    wanted = SPLITS.get(algorithm)
+    if layout is not None and wanted is not None and len(layout.grid_modes) != wanted:
+        modes = "one grid mode" if wanted == 1 else f"{wanted} grid modes"
+        raise LayoutError(f"a {algorithm} splits over {modes}, but {layout} names {len(layout.grid_modes)}")
 
 
-def _lines(
-    name: str, source: Distribution, axes: tuple[int, ...], kind: Kinds, length: int, output: Layout | str | None
-) -> list[Line]:
+def _lines(name: str, source: Distribution, problem: Problem, output: Layout | str | None) -> list[Line]:
     if name == "rows":
-        lines = rows(source, axes, kind, length)
+        lines = rows(source, problem)
     elif name in ("volumetric", "cyclic"):
-        if not isinstance(kind, str) or "fft" not in kind:
+        if not {*problem.kind.values()} <= {"fft", "ifft", "rfft", "irfft"}:
             raise LayoutError(
                 f"{name} takes fft and rfft, for no other transform is made of transforms of digits; write slab, "
                 "pencil or rows"
             )
-        lines = _mixed(source, axes, kind, length, together=name == "cyclic")
+        lines = _mixed(source, problem, together=name == "cyclic")
     else:
-        lines = transpose(source, axes, kind, length)
+        lines = transpose(source, problem)
     return lines if output is None else [*lines, Line(as_layout(output))]
 
 
-def _mixed(source: Distribution, axes: tuple[int, ...], kind: str, length: int, together: bool) -> list[Line]:
+def _mixed(source: Distribution, problem: Problem, together: bool) -> list[Line]:
     """Axes that lie cyclically by the volumetric family, those that lie otherwise by transposes.
 
     Where none lies cyclically, all that are split are laid so first.
     """
     if source.layout.view is not None or source.layout.partial or source.layout.rooted:
         raise LayoutError(f"volumetric walks start from plain layouts, not {source.layout}; redistribute first")
+    axes, real = problem.axes, problem.real
     split = [a for a in axes if source.splits[a]]
     if not split:
-        return transpose(source, axes, kind, length)
+        return transpose(source, problem)
     others = [a for a in split if any(s.kind != CYCLIC for s in source.splits[a])]
     if len(others) == len(split):
         modes = tuple(
@@ -291,17 +304,15 @@ def _mixed(source: Distribution, axes: tuple[int, ...], kind: str, length: int, 
             for a, mode in enumerate(source.layout.modes)
         )
         start = Layout(modes).on(source.shape, source.grid)
-        return [Line(source.layout), *cyclic(start, axes, kind, together)]
-    first = cyclic(source, tuple(a for a in axes if a not in others), kind, together)
+        return [Line(source.layout), *cyclic(start, problem, together)]
+    if others and not problem.forward and real is not None and real not in others:
+        others.append(real)  # it is the last on the way back
+    first = problem.of(tuple(a for a in axes if a not in others))
+    lines = cyclic(source, first, together)
     if not others:
-        return first
-    if kind == "irfft":
-        raise LayoutError(f"irfft does not mix families; redistribute axes {others} to cyclic, or the others to blocks")
-    shape = tuple(n // 2 + 1 if kind == "rfft" and a == axes[-1] else n for a, n in enumerate(source.shape))
-    return [
-        *first,
-        *transpose(source.layout.on(shape, source.grid), tuple(others), kind.replace("rfft", "fft"), length),
-    ]
+        return lines
+    between = refitted(source, problem.after(source.shape, first.axes))
+    return [*lines, *transpose(between, problem.of(tuple(others)))]
 
 
 def _seconds(walk: Walk) -> float:

@@ -1,7 +1,8 @@
 """Convolution and correlation of distributed tensors: both are transformed, and multiplied where their spectra lie.
 
 The product goes back the way that the first tensor came, so that nothing is laid out as the input was in between. Axes
-are padded with zeros no further than the wanted part of the result asks for, to a length that is fast to transform.
+are padded with zeros no further than the wanted part of the result asks for, to a length that is fast to transform; the
+second tensor is shifted, so that the part begins where the transform does.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import count
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,19 +19,20 @@ import numpy.typing as npt
 from rote.errors import LayoutError
 from rote.layout.distribution import Distribution
 from rote.layout.layout import Layout
+from rote.runtime.comm import Comm
 from rote.runtime.shelf import keep
 from rote.tensor import DistTensor
 
 from .functions import fftn, rfftn
 from .kernels import complex_dtype, real_dtype
-from .shift import alike, placed, resized
+from .shift import alike, placed, refuse_tiles, resized
 from .transform import FFT, normal_axes
 
 __all__ = ["MODES", "convolve", "correlate", "fast_length", "part"]
 
 MODES = ("full", "same", "valid", "wrap")
 
-_KEPT = 4  # transforms that a communicator keeps for convolutions; each holds about two blocks of scratch
+_KEPT = 6  # transforms that a communicator keeps for convolutions; each holds about two blocks of scratch
 
 Axes = Sequence[int] | int | None
 
@@ -37,8 +40,8 @@ Axes = Sequence[int] | int | None
 def convolve(x: DistTensor, y: DistTensor | npt.ArrayLike, mode: str = "full", axes: Axes = None) -> DistTensor:
     """The convolution of two tensors along some axes, as `scipy.signal.fftconvolve`; or around a circle.
 
-    It costs the transforms of both tensors and one inverse. Beyond those, one all-to-all per tensor pads it if an axis
-    that must be padded is split over ranks, and one cuts the result out; with "wrap" there are none.
+    It costs the transforms of both tensors and one inverse, which pad and cut where no element has to travel for it.
+    Beyond those y alone travels, if it is split over ranks and the part of the result begins behind its start.
 
     Args:
         x: in any layout that `fftn` takes, real or complex.
@@ -85,23 +88,28 @@ def _convolved(x: DistTensor, y: DistTensor | npt.ArrayLike, mode: str, axes: Ax
         y = DistTensor.from_global(kernel, Layout(((),) * kernel.ndim), x.comm, x.grid)
     named = normal_axes(axes, x.ndim)
     _check(x, y, mode, named)
-    parts = [
-        part(n, m, mode, correlated) if a in named else (max(n, m), 0, max(n, m))
-        for a, (n, m) in enumerate(zip(x.shape, y.shape, strict=True))
-    ]
-    shape, by, wanted = (tuple(numbers) for numbers in zip(*parts, strict=True))
-    f = _transform(resized(x.distribution, shape), x, y, named)
-    X, Y = _spectrum(x, f), _spectrum(y, f)
+    points, by, wanted = list[int](), [0] * x.ndim, list[int]()
+    for a, (n, m) in enumerate(zip(x.shape, y.shape, strict=True)):
+        length, by[a], extent = part(n, m, mode, correlated) if a in named else (1, 0, max(n, m))
+        points.append(length)
+        wanted.append(extent)
+    lengths = tuple(points[a] for a in named)
+    refuse_tiles(x.distribution, [n != m for n, m in zip(x.shape, wanted, strict=True)])
+    dtype = np.result_type(x.dtype, y.dtype)
+    dtype = complex_dtype(dtype) if dtype.kind == "c" else real_dtype(dtype)
+    if any(by):  # the one that is shifted is the one that is shorter, as a rule, and lies on all ranks
+        padded = resized(y.distribution, tuple(points[a] if a in named else m for a, m in enumerate(y.shape)))
+        y = placed(placed(y, padded, (0,) * y.ndim), padded, tuple(-b if correlated else b for b in by))
+    f = _transform(resized(x.distribution, tuple(wanted)), x.comm, dtype, named, lengths)
+    X, Y = (_spectrum(tensor, f, lengths) for tensor in (x, y))
     if correlated:
         np.conjugate(Y.local, out=Y.local)
     product = np.multiply(X.local, Y.local, out=X.local if X.distribution == f.walk.target else None)
-    z = f.backward(DistTensor(product, f.walk.target, x.comm))
-    there = x.distribution if wanted == x.shape else resized(x.distribution, wanted)
-    return z if z.distribution == there and not any(by) else placed(z, there, by)
+    return f.backward(DistTensor(product, f.walk.target, x.comm))
 
 
 def part(n: int, m: int, mode: str, correlated: bool) -> tuple[int, int, int]:
-    """Along an axis: the extent to transform, how far the part that a mode asks for is to move, and how long it is.
+    """Along an axis: the points to transform, how far the part that a mode asks for is to move, and how long it is.
 
     A transform gives the result around a circle. That may be shorter than the full result of n + m - 1 points, as long
     as what runs around it does not run into the part that is asked for; what y has beyond it does not count there.
@@ -157,34 +165,35 @@ def fast_length(least: int) -> int:
     return n
 
 
-def _transform(source: Distribution, x: DistTensor, y: DistTensor, axes: tuple[int, ...]) -> FFT:
-    """The transform of a result that lies as `source` says, from the shelf of the communicator."""
-    dtype = np.result_type(x.dtype, y.dtype)
-    dtype = complex_dtype(dtype) if dtype.kind == "c" else real_dtype(dtype)
+def _transform(
+    source: Distribution, comm: Comm, dtype: np.dtype[Any], axes: tuple[int, ...], lengths: tuple[int, ...]
+) -> FFT:
+    """The transform of what lies as `source` says, of some lengths, from the shelf of the communicator."""
 
     def make() -> FFT:
-        return FFT(source.shape, source.layout, source.grid, x.comm, dtype, axes)
+        return FFT(source.shape, source.layout, source.grid, comm, dtype, axes, s=lengths)
 
-    return keep(x.comm, "convolutions", (source, dtype, axes), make, _KEPT)
+    return keep(comm, "convolutions", (source, dtype, axes, lengths), make, _KEPT)
 
 
-def _spectrum(x: DistTensor, f: FFT) -> DistTensor:
-    """The spectrum of a tensor, padded, where that of the result lies; what serves all indices is on all ranks."""
+def _spectrum(x: DistTensor, f: FFT, lengths: tuple[int, ...]) -> DistTensor:
+    """The spectrum of a tensor, where that of the result lies; what serves all indices is on all ranks."""
     start, end = f.walk.source, f.walk.target
     serving = [a for a, n in enumerate(x.shape) if a not in f.axes and n != start.shape[a]]
     if serving and start.layout.view is not None:
         raise LayoutError(f"{start.layout} reads modes through a view, which does not let axis {serving[0]} serve all")
-    padded = tuple(1 if a in serving else n for a, n in enumerate(start.shape))
-    there = _whole(start.layout, serving).on(padded, start.grid)
     x = x if x.dtype == f.walk.dtype else x.astype(f.walk.dtype)
-    if not alike(x.distribution, there):
-        x = x.redistribute(resized(there, x.shape).layout, grid=there.grid)
-    if x.distribution != there:
-        x = placed(x, there, (0,) * x.ndim)
-    if not serving:
-        return f.forward(x)
-    found = (rfftn if x.dtype.kind == "f" else fftn)(x, axes=f.axes)
-    return found.redistribute(_whole(end.layout, serving), grid=end.grid)
+    like = _whole(start.layout, serving).on(
+        tuple(1 if a in serving else n for a, n in enumerate(start.shape)), start.grid
+    )
+    if not alike(x.distribution, like):
+        there = resized(like, x.shape)
+        x = x.redistribute(there.layout, grid=there.grid)
+    if serving:
+        X = (rfftn if x.dtype.kind == "f" else fftn)(x, lengths, f.axes)
+        return X.redistribute(_whole(end.layout, serving), grid=end.grid)
+    X = _transform(x.distribution, x.comm, x.dtype, f.axes, lengths).forward(x)
+    return X if X.distribution == end else X.redistribute(end.layout, grid=end.grid)
 
 
 def _whole(layout: Layout, modes: list[int]) -> Layout:

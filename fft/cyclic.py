@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from math import isqrt, prod
 
 from rote.errors import LayoutError
@@ -21,51 +22,59 @@ from rote.layout.layout import Layout
 from rote.layout.view import View
 
 from .build import TWIDDLE, Line
-from .walk import Transform
+from .problem import Problem
+from .resize import begin, sized
+from .walk import Resize, Transform
 
 __all__ = ["cyclic", "levels"]
 
 _FIGURES = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
-def cyclic(source: Distribution, axes: tuple[int, ...], kind: str, together: bool) -> list[Line]:
+def cyclic(source: Distribution, problem: Problem, together: bool) -> list[Line]:
     """The lines that transform the axes which lie cyclically, and those that are whole on every rank.
 
     Args:
         source: where the tensor lies: every split axis that is to be transformed elementwise cyclic.
-        axes: those to transform, in NumPy's order; other modes stay as they are.
-        kind: "fft" or "ifft"; or "rfft" or "irfft", real along the last axis, which must be whole.
+        problem: of "fft" or "ifft"; or "rfft" or "irfft", real along the last axis, which must be whole. Modes that are
+            not among its axes stay as they are.
         together: all axes in one all-to-all per level; else one axis after the other.
 
     Raises:
         LayoutError: an axis lies otherwise, or its ranks do not fit its points; the text says which numbers do.
     """
-    real = axes[-1] if axes and kind in ("rfft", "irfft") else None
+    axes, real = problem.axes, problem.real
     if real is not None and source.splits[real]:
         raise LayoutError(
             f"a real transform in this family wants axis {real} whole on every rank, for half a spectrum does not lie "
             f"cyclically as the signal did; {source.layout} splits it: lay its ranks over other axes, or take auto"
         )
-    grids = _Grids(source, axes)
-    found = [_axis(source, axis, axis in axes, grids) for axis in range(source.order)]
+    here, resizes = begin(source, problem, [axis for axis in axes if source.splits[axis]])
+    lines = [Line(source.layout, resizes)] if resizes else []
+    grids = _Grids(here, axes)
+    found = [_axis(here, axis, axis in axes, grids) for axis in range(here.order)]
     split = [axis for axis in found if axis.moves]
     rounds = range(max((len(axis.levels) for axis in split), default=0))
     together_at = [[axis for axis in split if len(axis.levels) > level] for level in rounds]
-    complex_kind = {"rfft": "fft", "irfft": "ifft"}.get(kind, kind)
     first = [axis.first() for axis in found]
-    if kind == "irfft" and real is not None:
+    if not problem.forward and real is not None:
         first[real] = replace(first[real], turned=())
-    lines = [_line(first, Transform(kind if kind != "irfft" else "ifft", axes), bool(split), grids.start)]
+    lines.append(_line(first, _turned(found, first, here, problem), bool(split), grids.start))
     for moving in together_at if together else [[axis] for axis in split for _ in axis.levels]:
         if any(axis.at_last for axis in moving):
             lines.append(_line([axis.cut() if axis in moving and axis.at_last else axis.stay() for axis in found]))
         segments = [axis.move() if axis in moving else axis.stay() for axis in found]
         due = any(axis.waits for axis in moving)
-        lines.append(_line(segments, Transform(complex_kind, ()), due, grids.at(found)))
+        lines.append(_line(segments, _turned(found, segments, here, problem), due, grids.at(found)))
     if split:
         lines.append(_line([axis.close() for axis in found], grid=grids.end))
-    if kind == "irfft" and real is not None:
-        lines[-1] = replace(lines[-1], done=(*lines[-1].done, Transform("irfft", (real,))))
+    last: list[Transform | Resize] = []
+    for axis, kept in zip(axes, problem.kept, strict=True):
+        if found[axis].moves and problem.cut(axis):
+            last.append(Resize("resample", axis, here.shape[axis], kept))
+    if not problem.forward and real is not None:
+        last += sized(Transform("irfft", (real,)), {real: real}, here.shape, problem)
+    lines[-1] = replace(lines[-1], done=(*lines[-1].done, *last))
     return lines
 
 
@@ -92,7 +101,8 @@ def levels(points: int, ranks: int) -> tuple[int, ...]:
         fewer = next((n for n in range(points - 1, 0, -1) if _levels(n, ranks) is not None), None)
         more = next(n for n in range(points + 1, points + ranks**2 + 1) if _levels(n, ranks) is not None)
         near = " or ".join(str(n) for n in (fewer, more) if n), " or ".join(str(p) for p in (below, above) if p)
-        raise LayoutError(f"{rule}; {near[0]} points, or {near[1]} ranks, would do")
+        ranks_named = "rank" if near[1] == "1" else "ranks"
+        raise LayoutError(f"{rule}; {near[0]} points, or {near[1]} {ranks_named}, would do")
     return found
 
 
@@ -180,23 +190,37 @@ def _letter(axis: int) -> str:
     return chr(ord("a") + axis)
 
 
+def _turned(
+    found: Sequence[_Axis], segments: Sequence[_Segment], here: Distribution, problem: Problem
+) -> tuple[Transform | Resize, ...]:
+    """The transforms of the modes that the axes name, a real one last; digits stay as long as they are."""
+    starts = accumulate((len(segment.modes) for segment in segments), initial=0)
+    places = {
+        first + m: axis
+        for axis, (first, segment) in enumerate(zip(starts, segments, strict=False))
+        for m in segment.turned
+    }
+    modes = tuple(sorted(places, key=lambda m: places[m] == problem.real))
+    if not modes:
+        return ()
+    kind = problem.kind[places[modes[-1]]]
+    digits = tuple(m for m in modes if found[places[m]].moves)
+    whole = tuple(m for m in modes if m not in digits)
+    done = sized(Transform(kind, whole), places, here.shape, problem) if whole else ()
+    if len(done) <= 1:
+        return (Transform(kind, modes),)
+    return (*done, Transform(kind.replace("rfft", "fft"), digits)) if digits else done
+
+
 def _line(
-    segments: Sequence[_Segment], transform: Transform | None = None, twiddle: bool = False, grid: Grid | None = None
+    segments: Sequence[_Segment], done: tuple[Transform | Resize, ...] = (), due: bool = False, grid: Grid | None = None
 ) -> Line:
-    """The line that the axes make up; the modes of its transform are those that they name."""
-    first = [sum(len(segment.modes) for segment in segments[:k]) for k in range(len(segments))]
-    done: tuple[Transform, ...] = ()
-    if transform is not None:
-        modes = [first[k] + m for k, segment in enumerate(segments) for m in segment.turned]
-        last = [first[axis] for axis in transform.modes[-1:] if transform.kind == "rfft"]
-        modes = [m for m in modes if m not in last] + last
-        done = (replace(transform, modes=tuple(modes)),) if modes else ()
-        done += (TWIDDLE,) if twiddle else ()
+    """The line that the axes make up, with a twiddle behind its transforms if one is due."""
     layout = Layout(
         tuple(mode for segment in segments for mode in segment.modes),
         View(tuple(item for segment in segments for item in segment.items)),
     )
-    return Line(layout, done, grid)
+    return Line(layout, (*done, TWIDDLE) if due and done else done, grid)
 
 
 @dataclass(frozen=True, slots=True)

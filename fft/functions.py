@@ -11,10 +11,10 @@ from rote.layout.layout import Layout, as_layout
 from rote.runtime.shelf import keep
 from rote.tensor import DistTensor
 
-from .bound import BoundWalk
+from .bound import BoundWalk, bind_walks
 from .choose import walk_of
 from .kernels import check_extents, complex_dtype, real_dtype
-from .kinds import is_forward
+from .problem import problem
 from .transform import check_norm, normal_axes, scale
 
 __all__ = ["dctn", "dstn", "fftn", "idctn", "idstn", "ifftn", "irfftn", "rfftn"]
@@ -22,10 +22,12 @@ __all__ = ["dctn", "dstn", "fftn", "idctn", "idstn", "ifftn", "irfftn", "rfftn"]
 _KEPT = 16  # walks that a communicator keeps bound; each holds about two blocks of scratch
 
 Axes = Sequence[int] | int | None
+Lengths = Sequence[int] | int | None
 
 
 def fftn(
     x: DistTensor,
+    s: Lengths = None,
     axes: Axes = None,
     norm: str | None = None,
     output: Layout | str | None = None,
@@ -35,7 +37,9 @@ def fftn(
 
     Args:
         x: in any plain layout; a real tensor is taken as complex.
-        axes: all if None.
+        s: the lengths of the transforms along `axes`: x is cut to them or padded with zeros, at the end, before it
+            travels. -1 leaves an extent as it is, and so does None all.
+        axes: all if None, or the last ones if s has fewer lengths.
         norm: "backward" (the default), "ortho" or "forward".
         output: the layout of the spectrum; the cheapest one, where the walk ends, if None.
         algorithm: one of `rote.fft.algorithms`; "auto" takes the cheapest walk from where x lies.
@@ -48,11 +52,12 @@ def fftn(
     >>> bool(np.allclose(fftn(x).to_global(), np.fft.fftn(np.arange(6.0).reshape(2, 3))))
     True
     """
-    return _transform("fft", x, axes, norm, output, algorithm)
+    return _transform("fft", x, s, axes, norm, output, algorithm)
 
 
 def ifftn(
     X: DistTensor,
+    s: Lengths = None,
     axes: Axes = None,
     norm: str | None = None,
     output: Layout | str | None = None,
@@ -62,11 +67,12 @@ def ifftn(
 
     Arguments and errors as `fftn`.
     """
-    return _transform("ifft", X, axes, norm, output, algorithm)
+    return _transform("ifft", X, s, axes, norm, output, algorithm)
 
 
 def rfftn(
     x: DistTensor,
+    s: Lengths = None,
     axes: Axes = None,
     norm: str | None = None,
     output: Layout | str | None = None,
@@ -78,12 +84,12 @@ def rfftn(
     """
     if x.dtype.kind == "c":
         raise LayoutError(f"rfftn transforms real tensors, not {x.dtype}; use fftn")
-    return _transform("rfft", x, axes, norm, output, algorithm)
+    return _transform("rfft", x, s, axes, norm, output, algorithm)
 
 
 def irfftn(
     X: DistTensor,
-    s: Sequence[int] | None = None,
+    s: Lengths = None,
     axes: Axes = None,
     norm: str | None = None,
     output: Layout | str | None = None,
@@ -92,27 +98,18 @@ def irfftn(
     """The real tensor of half a spectrum, as `numpy.fft.irfftn`.
 
     Args:
-        s: the extents along `axes` of the result; only the last one can differ from the spectrum's. It is taken as
-            even, 2(m - 1), if None, so an odd extent must be said.
+        s: the extents along `axes` of the result. The last one is taken as even, 2(m - 1) of m points, if s is None, so
+            an odd extent must be said.
 
     The other arguments and errors as `fftn`.
     """
-    named = normal_axes(axes if axes is not None or s is None else range(-len(s), 0), len(X.shape))
-    if not named:
-        raise LayoutError("irfftn needs at least one axis")
-    length = 2 * (X.shape[named[-1]] - 1) if s is None else s[-1]
-    if s is not None:
-        fits = len(s) == len(named) and all(n == X.shape[a] for n, a in zip(s[:-1], named[:-1], strict=True))
-        if not fits or length < 1 or length // 2 + 1 != X.shape[named[-1]]:
-            raise LayoutError(f"s={tuple(s)} is not what a spectrum of {X.shape} comes from along axes {named}")
-    if length < 1:
-        raise LayoutError("a spectrum of one point comes from an extent of 1; say so with s=")
-    return _transform("irfft", X, named, norm, output, algorithm, length)
+    return _transform("irfft", X, s, axes, norm, output, algorithm)
 
 
 def dctn(
     x: DistTensor,
     type: int = 2,
+    s: Lengths = None,
     axes: Axes = None,
     norm: str | None = None,
     output: Layout | str | None = None,
@@ -131,12 +128,13 @@ def dctn(
     >>> dctn(x).to_global().round(12).tolist()
     [[24.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
     """
-    return _transform(f"dct{_checked(type)}", x, axes, norm, output, algorithm)
+    return _transform(f"dct{_checked(type)}", x, s, axes, norm, output, algorithm)
 
 
 def idctn(
     X: DistTensor,
     type: int = 2,
+    s: Lengths = None,
     axes: Axes = None,
     norm: str | None = None,
     output: Layout | str | None = None,
@@ -146,12 +144,13 @@ def idctn(
 
     Arguments and errors as `dctn`.
     """
-    return _transform(f"idct{_checked(type)}", X, axes, norm, output, algorithm)
+    return _transform(f"idct{_checked(type)}", X, s, axes, norm, output, algorithm)
 
 
 def dstn(
     x: DistTensor,
     type: int = 2,
+    s: Lengths = None,
     axes: Axes = None,
     norm: str | None = None,
     output: Layout | str | None = None,
@@ -161,12 +160,13 @@ def dstn(
 
     Arguments and errors as `dctn`; type 1 takes one point as well.
     """
-    return _transform(f"dst{_checked(type)}", x, axes, norm, output, algorithm)
+    return _transform(f"dst{_checked(type)}", x, s, axes, norm, output, algorithm)
 
 
 def idstn(
     X: DistTensor,
     type: int = 2,
+    s: Lengths = None,
     axes: Axes = None,
     norm: str | None = None,
     output: Layout | str | None = None,
@@ -176,7 +176,7 @@ def idstn(
 
     Arguments and errors as `dstn`.
     """
-    return _transform(f"idst{_checked(type)}", X, axes, norm, output, algorithm)
+    return _transform(f"idst{_checked(type)}", X, s, axes, norm, output, algorithm)
 
 
 def _checked(type: int) -> int:
@@ -187,25 +187,28 @@ def _checked(type: int) -> int:
 
 
 def _transform(
-    kind: str,
-    x: DistTensor,
-    axes: Axes,
-    norm: str | None,
-    output: Layout | str | None,
-    algorithm: str,
-    length: int = 0,
+    kind: str, x: DistTensor, s: Lengths, axes: Axes, norm: str | None, output: Layout | str | None, algorithm: str
 ) -> DistTensor:
+    if axes is None and isinstance(s, Sequence):
+        axes = range(-len(s), 0)
     named = normal_axes(axes, len(x.shape))
     norm = check_norm(norm)
     check_extents(x.shape, named)
-    if kind == "rfft" and not named:
-        raise LayoutError("rfftn needs at least one axis")
+    if "rfft" in kind and not named:
+        raise LayoutError(f"{kind}n needs at least one axis")
     stays_real = kind == "rfft" or ("fft" not in kind and x.dtype.kind != "c")
     dtype = real_dtype(x.dtype) if stays_real else complex_dtype(x.dtype)
-    key = (x.distribution, named, kind, dtype, length, algorithm, None if output is None else as_layout(output))
-    bound = keep(x.comm, "walks", key, lambda: BoundWalk(walk_of(*key), x.comm), _KEPT)
+    wanted = problem(x.shape, named, kind, dtype, s)
+    where = None if output is None else as_layout(output)
+
+    def make() -> BoundWalk:
+        walk = walk_of(x.distribution, wanted, algorithm, where)
+        bound = BoundWalk(walk, x.comm, scale(norm, walk.sizes, wanted.forward), norm == "ortho")
+        bind_walks(bound)
+        return bound
+
+    bound = keep(x.comm, "walks", (x.distribution, wanted, algorithm, where, norm), make, _KEPT)
     target = bound.walk.target
     block = np.empty(target.local_shape(x.comm.rank), bound.dtypes[-1])
-    factor = scale(norm, bound.walk.sizes, is_forward(kind))
-    bound(x.local.astype(dtype, copy=False), block, factor, norm == "ortho")
+    bound(x.local.astype(dtype, copy=False), block)
     return DistTensor(block, target, x.comm)

@@ -13,7 +13,7 @@ import pyfftw
 
 from rote.errors import LayoutError
 
-from .kinds import TRIGONOMETRIC
+from .kinds import FACES, TRIGONOMETRIC
 
 __all__ = [
     "Kernel",
@@ -67,6 +67,10 @@ class Kernel:
     def in_place(self) -> bool:
         """Whether input and output may be the same array."""
         return self.kind not in ("rfft", "irfft")
+
+    def spoils(self, ortho: bool) -> bool:
+        """Whether it writes into its input; `ortho` as `BoundKernel` has it."""
+        return self.kind == "irfft" or (ortho and bool(FACES.get(self.kind, ((), ()))[0]))
 
     @property
     def wide_dtype(self) -> np.dtype[Any]:

@@ -28,29 +28,26 @@ _PADDING = 64  # bytes between the rows of a tile, so that their distance is no 
 
 
 class BoundKernel:
-    """A kernel with its FFTW plans and tiles, ready for any arrays. One thread (one rank) uses it."""
+    """A kernel with its FFTW plans and tiles, ready for any arrays. One thread (one rank) uses it.
 
-    __slots__ = ("_parts", "_passes", "kernel")
+    With `ortho` the faces of cosine and sine transforms are weighted, so that they are orthogonal but for a scale.
+    """
 
-    def __init__(self, kernel: Kernel, scratch: Scratch) -> None:
+    __slots__ = ("_parts", "_passes", "_weights", "kernel")
+
+    def __init__(self, kernel: Kernel, scratch: Scratch, ortho: bool = False) -> None:
         self.kernel = kernel
+        self._weights = FACES.get(kernel.kind) if ortho else None
         self._parts = kernel.of_parts()
         self._passes = _passes(self._parts, scratch) if prod(kernel.out_shape) else []
 
-    def spoils(self, ortho: bool) -> bool:
-        """Whether it writes into its input."""
-        return self.kernel.kind == "irfft" or (ortho and bool(FACES.get(self.kernel.kind, ((), ()))[0]))
-
-    def __call__(self, source: Array, target: Array, ortho: bool = False) -> None:
-        """Transform `source` into `target`, both plain; they may share their memory if `kernel.in_place`.
-
-        With `ortho` the faces of cosine and sine transforms are weighted, so that they are orthogonal but for a scale.
-        """
+    def __call__(self, source: Array, target: Array) -> None:
+        """Transform `source` into `target`, both plain; they may share their memory if `kernel.in_place`."""
         if not self._passes:
             return
         if self._parts is not self.kernel:
             source, target = (x.view(self._parts.dtype).reshape(self._parts.shape) for x in (source, target))
-        weights = FACES.get(self.kernel.kind) if ortho else None
+        weights = self._weights
         if weights:
             _weigh(source, self.kernel.axes, weights[0], np.sqrt(np.longdouble(2)))
         here = source

@@ -19,7 +19,8 @@ from rote.layout.refine import unfused
 from rote.layout.view import View
 
 from .build import Line
-from .kinds import Kinds, by_axis, is_forward
+from .problem import Problem
+from .resize import begin, sized
 from .walk import Transform
 
 __all__ = ["row_layout", "rows"]
@@ -43,38 +44,33 @@ def row_layout(order: Order) -> Layout:
     return Layout(((Entry(0, Kind("block")),), ()), View((Fuse(names[:-1]), Name(names[-1]))))
 
 
-def rows(source: Distribution, axes: tuple[int, ...], kinds: Kinds, length: int = 0) -> list[Line]:
+def rows(source: Distribution, problem: Problem) -> list[Line]:
     """The lines of the row-wise family, in the order of axes that moves least.
 
     Args:
-        source: on a grid of order 1, a tensor of order 3 or more, all of whose axes are transformed.
-        axes: all, in NumPy's order.
-        kinds: their kinds; at most one axis is real on one side and complex on the other.
-        length: the extent that "irfft" restores.
+        source: on a grid of order 1, a tensor of order 3 or more.
+        problem: of all axes; at most one is real on one side and complex on the other.
 
     Raises:
         LayoutError: the tensor is of another kind.
     """
-    order = len(source.shape)
+    order, axes, kind, real = len(source.shape), problem.axes, problem.kind, problem.real
     if order < 3 or sorted(axes) != list(range(order)) or source.grid.order != 1:
         raise LayoutError(f"rows takes all axes of a tensor of order 3 or more, on a grid of order 1; not {source}")
     if source.layout.view is not None and any(isinstance(item, Tile) for item in source.layout.view.items):
         raise LayoutError(f"rows start from whole axes, not {source.layout}; redistribute first")
-    kind = by_axis(kinds, axes)
-    real = next((a for a in axes if "r" in kind[a]), None)
-    shapes = {False: source.shape, True: source.shape}
-    if real is not None:
-        n = source.shape[real] // 2 + 1 if is_forward(kinds) else length
-        shapes[True] = tuple(n if a == real else extent for a, extent in enumerate(source.shape))
-    start = next((o for o in permutations(range(order)) if row_layout(o).on(source.shape, source.grid) == source), None)
+    here, resizes = begin(source, problem)
+    start = next((o for o in permutations(range(order)) if row_layout(o).on(here.shape, here.grid) == here), None)
     if start is None or _waits(start[-1], frozenset(), kind):
         last = next(a for a in (real, *reversed(axes)) if a is not None and not _waits(a, frozenset(), kind))
         others = sorted((a for a in range(order) if a != last), key=lambda a: a != real)
-        begin, lines = (*others, last), [Line(source.layout)]
+        first, lines = (*others, last), [Line(source.layout, resizes)]
     else:
-        begin, lines = start, []
-    orders = _cheapest(begin, frozenset(), kind, real, shapes, source.grid)[1]
-    return lines + [Line(row_layout(o), (Transform(kind[o[-1]], (1,)),)) for o in orders]
+        first, lines = start, []
+    for way in _cheapest(first, frozenset(), here, problem)[1]:
+        done = sized(Transform(kind[way[-1]], (1,)), {1: way[-1]}, here.shape, problem)
+        lines.append(Line(row_layout(way), done))
+    return lines
 
 
 def _waits(axis: int, done: frozenset[int], kind: dict[int, str]) -> bool:
@@ -84,26 +80,22 @@ def _waits(axis: int, done: frozenset[int], kind: dict[int, str]) -> bool:
 
 
 def _cheapest(
-    here: Order,
-    done: frozenset[int],
-    kind: dict[int, str],
-    real: int | None,
-    shapes: dict[bool, tuple[int, ...]],
-    grid: Grid,
+    here: Order, done: frozenset[int], source: Distribution, problem: Problem
 ) -> tuple[int, tuple[Order, ...]]:
     """The numbers that a rank receives at most on the best way on from an order, and the orders of that way."""
     done = done | {here[-1]}
-    todo = [a for a in here if a not in done and not _waits(a, done, kind)]
+    todo = [a for a in here if a not in done and not _waits(a, done, problem.kind)]
     if not todo:
         return 0, (here,)
     ways = []
+    weight = 2 if problem.real in done else 1
+    shape = problem.after(source.shape, [*done])
     for axis in todo:
         rest = tuple(a for a in here[:-1] if a != axis)
         for place in range(len(rest) + 1):  # the axis that is done goes anywhere among those that are fused
             there = (*rest[:place], here[-1], *rest[place:], axis)
-            further, orders = _cheapest(there, done, kind, real, shapes, grid)
-            received = _received(here, there, shapes[real in done], grid) * (2 if real in done else 1)
-            ways.append((received + further, (here, *orders)))
+            further, orders = _cheapest(there, done, source, problem)
+            ways.append((_received(here, there, shape, source.grid) * weight + further, (here, *orders)))
     return min(ways)
 
 

@@ -20,10 +20,10 @@ from rote.layout.view import from_tensor, to_tensor
 from rote.runtime.comm import Comm
 from rote.tensor import DistTensor
 
-from .build import fitting
+from .resize import fitting
 from .transform import normal_axes
 
-__all__ = ["alike", "fftshift", "ifftshift", "placed", "resized"]
+__all__ = ["alike", "fftshift", "ifftshift", "placed", "refuse_tiles", "resized"]
 
 Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
@@ -82,11 +82,7 @@ def placed(x: DistTensor, there: Distribution, by: tuple[int, ...]) -> DistTenso
     if not alike(here, there):
         raise LayoutError(f"{here} and {there} give other grid modes to their modes; redistribute first")
     changed = [n != there.shape[t] or by[t] % max(n, 1) != 0 for t, n in enumerate(here.shape)]
-    for digit in (digit for digits in here.digits for digit in digits):
-        if changed[digit.mode] and digit.size != here.shape[digit.mode]:
-            raise LayoutError(
-                f"{here.layout} reads mode {digit.mode} in tiles, which do not shift; redistribute it first"
-            )
+    refuse_tiles(here, changed)
     outgoing = _messages(here, there, by, comm.rank, True)
     incoming = _messages(there, here, tuple(-b for b in by), comm.rank, False)
     y = DistTensor(np.zeros(there.local_shape(comm.rank), x.dtype), there, comm)
@@ -113,6 +109,19 @@ def resized(dist: Distribution, shape: tuple[int, ...]) -> Distribution:
         for digits, mode in zip(dist.digits, dist.layout.modes, strict=True)
     )
     return replace(dist.layout, modes=modes).on(shape, dist.grid)
+
+
+def refuse_tiles(dist: Distribution, changed: Sequence[bool]) -> None:
+    """Refuse to shift or resize modes that a layout reads in tiles.
+
+    Raises:
+        LayoutError: one that is to be changed is.
+    """
+    for digit in (digit for digits in dist.digits for digit in digits):
+        if changed[digit.mode] and digit.size != dist.shape[digit.mode]:
+            raise LayoutError(
+                f"{dist.layout} reads mode {digit.mode} in tiles, which do not shift; redistribute it first"
+            )
 
 
 def alike(one: Distribution, other: Distribution) -> bool:

@@ -54,7 +54,7 @@ def fftfreq(f: FFT, d: Lengths = 1.0) -> tuple[Array, ...]:
     """
     found = []
     for axis, index, spacing in zip(f.axes, _harmonics(f), _lengths(d, f, "spacing d"), strict=True):
-        turn = 1 / (f.walk.sizes[axis] * spacing)
+        turn = 1 / (f.walk.sizes[axis] * spacing)  # of the signal's points, though others may be kept
         found.append((index * turn).astype(real_dtype(f.walk.dtype), copy=False))
     return tuple(found)
 
@@ -65,7 +65,7 @@ def wavenumbers(f: FFT, L: Lengths = 2 * pi, nyquist: str = "keep") -> tuple[Arr
         raise LayoutError(f"nyquist is one of {', '.join(NYQUIST)}; not {nyquist!r}")
     found = []
     for axis, index, length in zip(f.axes, _harmonics(f), _lengths(L, f, "length L"), strict=True):
-        kind, n = f.walk.kinds[axis], f.walk.sizes[axis]
+        kind, n = f.walk.kinds[axis], f.walk.points[axis]
         if nyquist == "zero" and kind not in TRIGONOMETRIC:
             index = np.where(2 * abs(index) == n, 0, index)
         turn = 8 * np.arctan(type(length)(1)) / length  # 2 pi, as exact as the length
@@ -79,7 +79,7 @@ def _harmonics(f: FFT) -> list[Array]:
     held = f.walk.target.tensor_indices(f.comm.rank)
     found: list[Array] = []
     for axis in f.axes:
-        index, kind, n = held[axis], f.walk.kinds[axis], f.walk.sizes[axis]
+        index, kind, n = held[axis], f.walk.kinds[axis], f.walk.points[axis]
         if kind in TRIGONOMETRIC:
             found.append(index + _FIRST.get(kind, 0))
         else:

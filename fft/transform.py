@@ -16,17 +16,28 @@ from rote.compiler.step import as_dtype
 from rote.errors import LayoutError
 from rote.layout.distribution import Distribution, distribute
 from rote.layout.grid import Grid
-from rote.layout.layout import L, Layout, as_layout, block
+from rote.layout.layout import Layout, as_layout
 from rote.runtime.comm import Comm
 from rote.runtime.doors import as_comm
 from rote.runtime.execute import check_grid
 from rote.tensor import DistTensor
 
-from .bound import BoundWalk
-from .choose import SPLITS, Choice, best, compared, ranking, read_lines, walk_of
+from .bound import BoundWalk, bind_walks
+from .choose import (
+    SPLITS,
+    Choice,
+    best,
+    check_algorithm,
+    choices,
+    compared,
+    ranking,
+    read_lines,
+    start,
+    walk_of,
+)
 from .kernels import check_extents
 from .kinds import Kinds, by_axis, in_order
-from .rows import row_layout
+from .problem import Problem, problem
 from .spectral import wavenumbers
 from .walk import Walk
 
@@ -55,6 +66,11 @@ class FFT:
             and `dst` (a complex dtype has its real and imaginary part each transformed), for all axes; or a mapping
             from axis to kind, `{0: "dct2", 1: "fft", 2: "rfft"}`, which names the axes itself. A real dtype has "fft"
             only beside one "rfft". If None: "rfft" if the dtype is real, else "fft"; or what the text of a walk does.
+        s: the lengths of the transforms along `axes`, as NumPy: `forward` cuts the tensor to them or pads it with
+            zeros, at the end; `backward` goes back to its shape. -1 leaves an extent as it is, and so does None all.
+        resample: along `axes`, the number of points whose spectrum is kept, for products without aliasing (the 3/2
+            rule): `forward` cuts the spectrum to that of so many points, `backward` pads it. -1 keeps all of it. With
+            norm="forward" it is the same as that of a signal on these points. What is cut or padded never travels.
 
     Raises:
         LayoutError: shape, layout, axes, kinds and algorithm do not fit each other.
@@ -80,6 +96,8 @@ class FFT:
         norm: str | None = None,
         output: Layout | str | None = None,
         kinds: Mapping[int, str] | str | None = None,
+        s: Sequence[int] | int | None = None,
+        resample: Sequence[int] | int | None = None,
     ) -> None:
         ranks = as_comm(comm)
         extents = (shape,) if isinstance(shape, int) else tuple(shape)
@@ -89,18 +107,25 @@ class FFT:
         self._norm = check_norm(norm)
         self._comm = ranks
         check_extents(extents, self._axes)
+        said = "" if kinds is None and "[" in algorithm else kind  # the text of a walk says its kinds itself
+        wanted = problem(extents, self._axes, said, found, s, resample)
         self._choices: tuple[Choice, ...] = ()
         if algorithm == "auto" and layout is None:
-            on = None if grid is None else as_grid(grid)
-            self._choices = ranking(extents, ranks.size, self._axes, kind, found, on, output)
-            self.walk = best(self._choices)
+            self._choices = ranking(extents, ranks.size, wanted, None if grid is None else as_grid(grid), output)
         else:
-            source = _source(extents, layout, grid, ranks.size, algorithm)
-            said = "" if kinds is None and "[" in algorithm else kind  # the text of a walk says its kinds itself
-            self.walk = walk_of(source, self._axes, said, found, algorithm=algorithm, output=output)
+            source = _source(extents, layout, grid, ranks.size, algorithm, wanted)
+            if algorithm == "auto":
+                self._choices = choices(source, wanted, output)
+            else:
+                self.walk = walk_of(source, wanted, algorithm, output)
+        if self._choices:
+            self.walk = best(self._choices)
         check_grid(self.walk.source.grid, ranks)
-        self._forward = BoundWalk(self.walk, ranks)
-        self._backward = BoundWalk(self.walk.inverse(), ranks, self._forward.scratch)
+        ortho = self._norm == "ortho"
+        there, back = (scale(self._norm, self.walk.sizes, forward) for forward in (True, False))
+        self._forward = BoundWalk(self.walk, ranks, there, ortho)
+        self._backward = BoundWalk(self.walk.inverse(), ranks, back, ortho)
+        self._scratch = bind_walks(self._forward, self._backward)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -139,10 +164,11 @@ class FFT:
 
     @property
     def workspace_bytes(self) -> int:
-        """Bytes of scratch and message buffers on this rank, beyond input and output; both directions share them."""
-        programs = (*self._forward.programs, *self._backward.programs)
-        messages = max((program.workspace_bytes for program in programs), default=0)
-        return sum(s.nbytes for s in self._forward.scratch) + messages
+        """Bytes that this rank needs beyond input and output: two of the largest blocks or messages on the way.
+
+        Both directions share them. The ends of messages may lie in the output for a while.
+        """
+        return sum(memory.nbytes for memory in self._scratch)
 
     def forward(self, x: DistTensor, out: DistTensor | None = None) -> DistTensor:
         """The spectrum of x, in `output_layout`; x keeps its values.
@@ -150,7 +176,7 @@ class FFT:
         Raises:
             LayoutError: x or `out` is not of the shape, layout and dtype that the transform was made for.
         """
-        return self._run(self._forward, x, out, scale(self._norm, self.walk.sizes, forward=True))
+        return self._run(self._forward, x, out)
 
     def backward(self, X: DistTensor, out: DistTensor | None = None) -> DistTensor:
         """The tensor of a spectrum, in `input_layout`; X keeps its values.
@@ -158,7 +184,7 @@ class FFT:
         Raises:
             LayoutError: X or `out` is not of the shape, layout and dtype that the transform was made for.
         """
-        return self._run(self._backward, X, out, scale(self._norm, self.walk.sizes, forward=False))
+        return self._run(self._backward, X, out)
 
     def wavenumbers(self, L: float | Sequence[float] = 2 * pi, nyquist: str = "keep") -> tuple[Array, ...]:
         """The angular wavenumbers 2 pi k / L of this rank's block of the spectrum that `forward` gives.
@@ -190,7 +216,7 @@ class FFT:
         """
         return wavenumbers(self, L, nyquist)
 
-    def _run(self, bound: BoundWalk, x: DistTensor, out: DistTensor | None, factor: np.floating[Any]) -> DistTensor:
+    def _run(self, bound: BoundWalk, x: DistTensor, out: DistTensor | None) -> DistTensor:
         if x.comm is not self._comm:
             raise LayoutError("the transform and the tensor are on different communicators; give both the same comm")
         dtypes = bound.dtypes
@@ -200,7 +226,7 @@ class FFT:
             out = DistTensor(np.empty(target.local_shape(self._comm.rank), dtypes[-1]), target, self._comm)
         else:
             _check(out, bound.walk.target, dtypes[-1], "out")
-        bound(x.local, out.local, factor, self._norm == "ortho")
+        bound(x.local, out.local)
         return out
 
     def __str__(self) -> str:
@@ -281,39 +307,26 @@ def _source(
     grid: Grid | Sequence[int] | int | None,
     ranks: int,
     algorithm: str,
+    wanted: Problem,
 ) -> Distribution:
     """Where the walk starts: the layout that is asked for, or that in which the algorithm begins."""
-    wanted = SPLITS.get(algorithm)
-    if wanted is not None and layout is None and grid is not None and _order(grid) != wanted:
-        raise LayoutError(f"a {algorithm} takes a grid of order {wanted}, not {grid}")
     if layout is None and "[" in algorithm:
         layout = read_lines(algorithm)[0].layout
     if layout is not None:
-        start = as_layout(layout)
-        order = max((*start.grid_modes, 0)) + 1
-    elif algorithm == "rows":
-        start, order = row_layout(tuple(range(len(extents)))), 1
-    elif algorithm in ("volumetric", "cyclic"):
-        order = (len(extents) if grid is None else _order(grid)) or 1
-        start = L(*(m if m < order else () for m in range(len(extents))))
-    else:
-        order = wanted or (1 if grid is None else _order(grid))
-        if order >= max(len(extents), 2):
-            raise LayoutError(
-                f"a tensor of order {len(extents)} is transformed on a grid of order {len(extents) - 1} or less, "
-                f"not {order}; give a layout to say otherwise"
-            )
-        start = L(*(block(m) if m < order else () for m in range(len(extents))))
-    return distribute(start, extents, Grid.of(ranks, order) if grid is None else grid)
+        begins = as_layout(layout)
+        named = max((*begins.grid_modes, 0)) + 1
+        return distribute(begins, extents, Grid.of(ranks, named) if grid is None else grid)
+    check_algorithm(algorithm)
+    if grid is None:
+        split = [axis for axis in wanted.axes if axis != wanted.real]
+        order = {"rows": 1, **SPLITS}.get(algorithm, max(len(split), 1))
+    on = Grid.of(ranks, order) if grid is None else as_grid(grid)
+    return distribute(start(algorithm, len(extents), on, wanted), extents, on)
 
 
 def as_grid(grid: Grid | Sequence[int] | int) -> Grid:
     """A grid as it is, or from its extents."""
     return grid if isinstance(grid, Grid) else Grid((grid,) if isinstance(grid, int) else tuple(grid))
-
-
-def _order(grid: Grid | Sequence[int] | int) -> int:
-    return as_grid(grid).order
 
 
 def _check(x: DistTensor, dist: Distribution, dtype: np.dtype[Any], name: str) -> None:

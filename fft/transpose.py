@@ -12,14 +12,16 @@ from rote.errors import LayoutError
 from rote.layout.distribution import Distribution
 from rote.layout.layout import Layout
 
-from .build import Line, fitting
-from .kinds import TRIGONOMETRIC, Kinds, by_axis, is_forward
+from .build import Line
+from .kinds import TRIGONOMETRIC
+from .problem import Problem
+from .resize import begin, fitting, sized
 from .walk import Transform
 
-__all__ = ["transpose"]
+__all__ = ["refitted", "transpose"]
 
 
-def transpose(source: Distribution, axes: tuple[int, ...], kinds: Kinds, length: int = 0) -> list[Line]:
+def transpose(source: Distribution, problem: Problem) -> list[Line]:
     """The lines of the transpose family from a distribution.
 
     Whatever is whole is transformed; then the entries of the next axis move to the nearest mode that is done; and so on
@@ -28,33 +30,28 @@ def transpose(source: Distribution, axes: tuple[int, ...], kinds: Kinds, length:
 
     Args:
         source: where the tensor lies; a layout without view and not partial.
-        axes: the modes to transform, in NumPy's order.
-        kinds: their kinds; at most one axis is real on one side and complex on the other.
-        length: the real extent that "irfft" restores.
+        problem: its axes are modes; at most one is real on one side and complex on the other.
 
     Raises:
         LayoutError: the layout has a view, or is partial.
     """
     _check(source)
-    forward, kind = is_forward(kinds), by_axis(kinds, axes)
-    real = next((a for a in axes if "r" in kind[a]), None)
-    others = [a for a in axes if a != real]
+    forward, kind, real = problem.forward, problem.kind, problem.real
+    others = [a for a in problem.axes if a != real]
     todo = others[::-1] if forward else others
     if real is not None:
         todo = [real, *todo] if forward else [*todo, real]
-    lines: list[Line] = []
-    here = source
+    here, resizes = begin(source, problem)
+    lines = [Line(source.layout, resizes)] if resizes else []
     while True:
         now = _ready(here, todo, kind)
-        after = here
-        if real is not None and real in now:
-            n = here.shape[real] // 2 + 1 if forward else length
-            shape = (*here.shape[:real], n, *here.shape[real + 1 :])
-            after = _refitted(here.layout, real).on(shape, here.grid)
-        lines.append(Line(here.layout, _transforms([a for a in axes if a in now], kind, forward)))
+        done = _transforms([a for a in problem.axes if a in now], kind, forward)
+        places = {a: a for a in now}
+        lines.append(Line(here.layout, tuple(one for t in done for one in sized(t, places, here.shape, problem))))
         todo = [a for a in todo if a not in now]
         if not todo:
             return lines
+        after = refitted(here, problem.after(here.shape, now))
         here = _freed(after, todo[0], todo, forward).on(after.shape, after.grid)
 
 
@@ -93,10 +90,11 @@ def _freed(here: Distribution, axis: int, todo: list[int], forward: bool) -> Lay
     return moved
 
 
-def _refitted(layout: Layout, axis: int) -> Layout:
-    """The layout for another extent of `axis`, which only grid modes of one coordinate split, if any."""
-    entries = tuple(fitting(entry) for entry in layout.modes[axis])
-    return replace(layout, modes=(*layout.modes[:axis], entries, *layout.modes[axis + 1 :]))
+def refitted(here: Distribution, shape: tuple[int, ...]) -> Distribution:
+    """The distribution for other extents of some axes, which only grid modes of one coordinate split, if any."""
+    modes = zip(here.layout.modes, here.shape, shape, strict=True)
+    fitted = tuple(mode if n == m else tuple(map(fitting, mode)) for mode, n, m in modes)
+    return replace(here.layout, modes=fitted).on(shape, here.grid)
 
 
 def _check(source: Distribution) -> None:

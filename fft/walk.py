@@ -19,7 +19,7 @@ from rote.layout.refine import unfused
 from .kernels import complex_dtype, real_dtype
 from .kinds import INVERSE
 
-__all__ = ["Action", "Stage", "Transform", "Twiddle", "Walk", "dtype_after"]
+__all__ = ["Action", "Resize", "Stage", "Transform", "Twiddle", "Walk", "dtype_after"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +29,12 @@ class Transform:
     Attributes:
         kind: a key of `INVERSE`; "rfft" and "irfft" are real along the last of their modes.
         modes: of the block, in NumPy's order.
+        length: the real extent along the last mode of "rfft" and "irfft".
     """
 
     kind: str
     modes: tuple[int, ...]
+    length: int = 0
 
     def inverse(self) -> Transform:
         """What undoes it, but for a factor."""
@@ -63,7 +65,35 @@ class Twiddle:
         return replace(self, back=not self.back)
 
 
-Action = Transform | Twiddle
+@dataclass(frozen=True, slots=True)
+class Resize:
+    """A mode of another extent: cut, or padded with zeros.
+
+    Attributes:
+        kind: "resize", at the end of the mode; or "resample", a spectrum in its middle: it becomes that of the signal
+            on another number of points, with half of Nyquist's term at both ends of the longer one.
+        mode: of the block.
+        here, there: the number of points before and after; of half a spectrum, those of the signal.
+        half: whether it is half a spectrum, that of a real signal.
+    """
+
+    kind: str
+    mode: int
+    here: int
+    there: int
+    half: bool = False
+
+    def inverse(self) -> Resize:
+        """The way back to the extent before."""
+        return replace(self, here=self.there, there=self.here)
+
+    @property
+    def extents(self) -> tuple[int, int]:
+        """The extents of the mode before and after."""
+        return (self.here // 2 + 1, self.there // 2 + 1) if self.half else (self.here, self.there)
+
+
+Action = Transform | Twiddle | Resize
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +101,9 @@ class Stage:
     """A layout, and what is done there.
 
     Attributes:
-        before, after: the distributions on both sides: the same blocks, but for the extents that a real transform
-            changes. The tensor of `after` has the digits that `before` reads as modes of its own.
-        done: transforms and twiddles, in order; none if the tensor only rests here.
+        before, after: the distributions on both sides: the same blocks, but for extents that change on every rank. The
+            tensor of `after` has the digits that `before` reads as modes of its own.
+        done: in order; nothing if the tensor only rests here.
     """
 
     before: Distribution
@@ -82,12 +112,17 @@ class Stage:
 
     @property
     def actions(self) -> tuple[ActionSyntax, ...]:
-        """What is done, as a text says it: twiddles that follow each other are one action."""
+        """What is done, as a text says it: what is the same and follows each other is one action."""
         found: list[ActionSyntax] = []
         for action in self.done:
+            last = found[-1] if found else None
             if isinstance(action, Transform):
                 found.append(ActionSyntax(action.kind, action.modes))
-            elif not found or found[-1].modes:
+            elif isinstance(action, Resize) and last and last.name == action.kind and action.mode not in last.modes:
+                found[-1] = replace(last, modes=(*last.modes, action.mode), extents=(*last.extents, action.there))
+            elif isinstance(action, Resize):
+                found.append(ActionSyntax(action.kind, (action.mode,), (action.there,)))
+            elif last is None or last.name != TWIDDLE:
                 found.append(ActionSyntax(TWIDDLE))
         return tuple(found)
 
@@ -110,6 +145,7 @@ class Walk:
         dtype: of the input.
         kinds: per axis, what it is transformed by; "" if it is not.
         sizes: per axis, the logical size of its transform, by which the way there and back multiplies; or 1.
+        points: per axis, the number of points whose spectrum there is: of half a spectrum, those of the signal.
     """
 
     source: Distribution
@@ -118,6 +154,7 @@ class Walk:
     dtype: np.dtype[Any]
     kinds: tuple[str, ...]
     sizes: tuple[int, ...]
+    points: tuple[int, ...]
 
     @property
     def kind(self) -> str:
@@ -159,7 +196,7 @@ class Walk:
         """The walk back: every stage and every move turned round."""
         back = tuple(stage.inverse() for stage in reversed(self.stages))
         kinds = tuple(INVERSE.get(kind, "") for kind in self.kinds)
-        return Walk(self.target, self.source, back, self.dtypes()[-1], kinds, self.sizes)
+        return Walk(self.target, self.source, back, self.dtypes()[-1], kinds, self.sizes, self.points)
 
     def __str__(self) -> str:
         lines: list[str] = []

@@ -24,6 +24,7 @@ from .errors import NotationError, RoteError
 from .nodes import (
     BLOCK,
     CYCLIC,
+    RESIZES,
     TRANSFORMS,
     TWIDDLE,
     ActionSyntax,
@@ -44,6 +45,7 @@ from .text import unparse, unparse_walk
 __all__ = [
     "BLOCK",
     "CYCLIC",
+    "RESIZES",
     "TRANSFORMS",
     "TWIDDLE",
     "ActionSyntax",

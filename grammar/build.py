@@ -89,11 +89,14 @@ class _Build(Transformer[Any, Any]):
     def actions(self, items: _Items) -> _Items:
         return items
 
-    def along(self, items: _Items) -> tuple[str, _Items]:
-        return str(items[0]), items[1:]
+    def along(self, items: _Items) -> tuple[str, _Items, _Items]:
+        return str(items[0]), items[1:], []
 
-    def twiddle(self, items: _Items) -> tuple[str, _Items]:
-        return str(items[0]), []
+    def resize(self, items: _Items) -> tuple[str, _Items, _Items]:
+        return str(items[0]), items[1::2], items[2::2]
+
+    def twiddle(self, items: _Items) -> tuple[str, _Items, _Items]:
+        return str(items[0]), [], []
 
     def GRID(self, token: str) -> tuple[int, ...]:
         return tuple(map(int, token.split("x")))
@@ -126,5 +129,8 @@ def build_stage(text: str, modes: tuple[str | None, ...]) -> StageSyntax:
     """The node of a line of a walk that walks.py has let pass, given the names of the layout's modes."""
     layout, grid, actions = cast(Any, LARK.parse(text, start="stage"))
     numbers = {name: number for number, name in enumerate(modes)}
-    resolved = (ActionSyntax(name, tuple(numbers.get(at, at) for at in along)) for name, along in actions)
+    resolved = (
+        ActionSyntax(name, tuple(numbers.get(at, at) for at in along), tuple(extents))
+        for name, along, extents in actions
+    )
     return StageSyntax(layout, grid, tuple(resolved))

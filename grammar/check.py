@@ -13,7 +13,7 @@ from .errors import NotationError
 from .mistakes import mistake
 from .nodes import MAX_GRID_MODES, MAX_MODES, MAX_NUMBER, MAX_TEXT, OPS
 from .places import BEFORE_BRACKETS, GRID_MODE_PLACES, NEVER, PLACES, TILE_PLACES, Place
-from .tokens import SPACE, Token, scan
+from .tokens import SPACE, Token, reaches, scan
 
 _KINDS = ("block", "cyclic")
 
@@ -90,8 +90,7 @@ class Side:
         return mistake(name, self.text, token.position, token.text, hint)
 
     def _number(self, place: str, token: Token, following: Token) -> None:
-        # by length first: int() of a very long text is slow, and refused by Python
-        if len(token.text) > len(str(MAX_NUMBER)) or int(token.text) >= MAX_NUMBER:
+        if reaches(token.text, MAX_NUMBER):
             raise self._error("number-too-large", token)
         number = int(token.text)
         only = place.endswith("sizes") and following.type != ","  # block(0); in a list, a part may be empty

@@ -128,7 +128,10 @@ WALK_MISTAKES: dict[str, tuple[str, str]] = {
         "write for example fft(0) or twiddle, or no colon and no comma if there is nothing more to do",
     ),
     "unknown-action": ("{found} is not an action", "{hint}"),
-    "bare-mode": ("the modes of an action must be in parentheses", "write ({found})"),
+    "bare-mode": (
+        "the modes of an action must be in parentheses",
+        "write ( before {found}, and ) at the end of the action",
+    ),
     "missing-modes": (
         "{hint} needs the modes that it transforms",
         "write them in parentheses, as in {hint}(0) or {hint}(0, 1)",
@@ -137,10 +140,20 @@ WALK_MISTAKES: dict[str, tuple[str, str]] = {
         "twiddle names no modes: it applies all factors that are due",
         "write twiddle without parentheses and modes",
     ),
+    "missing-extent": (
+        "{hint} needs the new extent of each mode",
+        "write = and a number after the mode, as in {hint}(0=96) or {hint}(0=96, 1=64)",
+    ),
+    "extent-of-transform": (
+        "{hint} names modes only: resize and resample give them new extents",
+        "write the mode alone, and its extent in an action of its own, as in resize(0=96)",
+    ),
+    "colon-for-equals": ("a mode and its new extent are joined by =, not by a colon", "write = instead of the colon"),
+    "zero-extent": ("a mode must keep at least one point", "write 1 or more"),
     "unknown-mode": ("{found} is not a mode of this stage", "{hint}"),
     "mode-out-of-range": ("the layout has no mode {found}", "{hint}"),
     "repeated-mode": (
-        "mode {found} is already transformed in this stage",
+        "mode {found} is already {hint} in this stage",
         "write each mode once, and what is to be done after that on a new line",
     ),
 }

@@ -8,8 +8,10 @@ from typing import Literal, TypeAlias
 Op: TypeAlias = Literal["sum", "max", "min", "prod"]
 OPS: tuple[Op, ...] = ("sum", "max", "min", "prod")
 
-# The transforms along modes that a stage of a walk can name; besides them there is ``twiddle``, which names no modes.
+# What a stage of a walk can do: transforms along modes; what gives modes another extent, at the end of a mode or in the
+# middle of a spectrum; and ``twiddle``, which names no modes.
 TRANSFORMS = ("fft", "ifft", "rfft", "irfft", "dct1", "dct2", "dct3", "dct4", "dst1", "dst2", "dst3", "dst4")
+RESIZES = ("resize", "resample")
 TWIDDLE = "twiddle"
 
 MAX_TEXT = 10_000  # characters of a layout, a transition, a stage
@@ -113,11 +115,14 @@ class TransitionSyntax:
 class ActionSyntax:
     """What is done in a stage of a walk: one of TRANSFORMS along `modes`, in that order, or TWIDDLE without modes.
 
-    `modes` are the numbers of modes of the stage's layout, hence of its view if it has one.
+    One of RESIZES gives each of the `modes` its new extent: ``resize`` cuts or pads with zeros at the end of the mode,
+    ``resample`` in the middle of the spectrum along it. `modes` are the numbers of modes of the stage's layout, hence
+    of its view if it has one; `extents` has one number, at least 1, for each of them, and is empty for other actions.
     """
 
     name: str
     modes: tuple[int, ...] = ()
+    extents: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

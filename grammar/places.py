@@ -163,7 +163,7 @@ AFTER_BRACKETS: dict[str, Place] = {
 PLACES: dict[str, Place] = {**BEFORE_BRACKETS, **IN_BRACKETS, **AFTER_BRACKETS}
 
 # In a walk: the actions of a stage, after its layout and a colon. The end is that of the line.
-_ACTION = {"transform": "transform", "twiddle": "twiddle"}
+_ACTION = {"transform": "transform", "resize": "resize", "twiddle": "twiddle"}
 _NO_ACTION = {"number": "unknown-action", **_words("unknown-action"), **dict.fromkeys(")]", "unmatched-closing")}
 _ACTION_ENDS = {",": "next action", "end": "end"}
 _ACTION_AFTER = {
@@ -171,21 +171,39 @@ _ACTION_AFTER = {
     **dict.fromkeys(")]", "unmatched-closing"),
     **dict.fromkeys(ARROWS, "transition-in-walk"),
 }
-_MODE = {"number": "mode of action", "word": "mode of action"}
 _NO_MODE = {**_words("unknown-mode"), **dict.fromkeys(_ACTION, "unknown-mode")}
+_NO_EXTENT = dict.fromkeys(",)", "missing-extent")
+
+
+def _modes(of: str, missing: str) -> dict[str, Place]:
+    """After the name of an action, and where a mode is due; `missing`: what it is called that there is none."""
+    mode = dict.fromkeys(("number", "word"), f"mode of {of}")
+    return {
+        of: Place({"(": f"modes of {of}"}, {"number": "bare-mode", **_words("bare-mode")}, missing),
+        f"modes of {of}": _inside(mode, {",": "leading-comma", ")": missing, **_NO_MODE}),
+        f"next mode of {of}": _more(mode, "unknown-mode"),
+    }
+
 
 ACTION_PLACES: dict[str, Place] = {
     "actions": Place(_ACTION, {**_NO_ACTION, ",": "leading-comma"}, "missing-action"),
     "next action": Place(_ACTION, {**_NO_ACTION, ",": "doubled-comma", "end": "trailing-comma"}, "missing-action"),
-    "transform": Place({"(": "modes of action"}, {"number": "bare-mode", **_words("bare-mode")}, "missing-modes"),
-    "modes of action": _inside(_MODE, {",": "leading-comma", ")": "missing-modes", **_NO_MODE}),
-    "mode of action": _done({",": "next mode of action", ")": "action"}),
-    "next mode of action": _more(_MODE, "unknown-mode"),
+    **_modes("transform", missing="missing-modes"),
+    "mode of transform": _done({",": "next mode of transform", ")": "action"}, **{"=": "extent-of-transform"}),
+    **_modes("resize", missing="missing-extent"),
+    "mode of resize": _inside(
+        {"=": "extent"}, {"number": "missing-extent", **_words("missing-extent"), **_NO_EXTENT, ":": "colon-for-equals"}
+    ),
+    "extent": _inside({"number": "extent end"}, {**dict.fromkeys(_NO_MODE, "letter-for-size"), **_NO_EXTENT}),
+    "extent end": _done({",": "next mode of resize", ")": "action"}),
     "action": Place(_ACTION_ENDS, _ACTION_AFTER, "text-after-stage"),
     "twiddle": Place(
         _ACTION_ENDS, {**_ACTION_AFTER, "(": "twiddle-modes", "number": "twiddle-modes"}, "text-after-stage"
     ),
 }
+
+# Where a mode of the layout was named.
+MODE_PLACES = frozenset({"mode of transform", "mode of resize"})
 
 # Where a number is a grid mode; where it is a tile, hence at least 1.
 GRID_MODE_PLACES = frozenset({"mode", "next entry", "partial", "next partial", "rooted", "next rooted"})

@@ -51,7 +51,10 @@ def _stage(stage: StageSyntax) -> str:
 
 
 def _action(action: ActionSyntax, names: list[str]) -> str:
-    return action.name + (f"({', '.join(names[mode] for mode in action.modes)})" if action.modes else "")
+    modes = [names[mode] for mode in action.modes]
+    if action.extents:
+        modes = [f"{mode}={extent}" for mode, extent in zip(modes, action.extents, strict=True)]
+    return action.name + (f"({', '.join(modes)})" if modes else "")
 
 
 def _mode_names(layout: LayoutSyntax) -> list[str]:

@@ -53,6 +53,17 @@ def scan(text: str) -> list[Token]:
     return [*tokens, Token("end", "", len(text.rstrip(SPACE)))]
 
 
+def reaches(number: str, limit: int) -> bool:
+    """Whether a number without leading zeros is `limit` or more.
+
+    By length first: int() of a very long text is slow, and refused by Python.
+
+    >>> reaches("63", 64), reaches("9" * 9_000, 64)
+    (False, True)
+    """
+    return len(number) > len(str(limit)) or int(number) >= limit
+
+
 def _run(found: str) -> str:
     """The type of a run of ASCII letters, digits and underscores."""
     if found in ("block", "cyclic"):

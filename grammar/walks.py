@@ -11,11 +11,18 @@ from dataclasses import dataclass, field
 from .check import check_tokens, nearest, usual_hint
 from .errors import NotationError
 from .mistakes import mistake
-from .nodes import MAX_GRID_MODES, MAX_MODES, MAX_NUMBER, MAX_TEXT, MAX_WALK, TRANSFORMS, TWIDDLE
-from .places import ACTION_PLACES, ARROWS, NEVER
-from .tokens import SPACE, Token, scan
+from .nodes import MAX_GRID_MODES, MAX_NUMBER, MAX_TEXT, MAX_WALK, RESIZES, TRANSFORMS, TWIDDLE
+from .places import ACTION_PLACES, ARROWS, MODE_PLACES, NEVER
+from .tokens import SPACE, Token, reaches, scan
 
-_ACTIONS = (*TRANSFORMS, TWIDDLE)
+# Every action, and what it is among tokens; what a mode is then, once a stage at most.
+_ACTIONS = {**dict.fromkeys(TRANSFORMS, "transform"), **dict.fromkeys(RESIZES, "resize"), TWIDDLE: "twiddle"}
+_DONE = {**dict.fromkeys(TRANSFORMS, "transformed"), "resize": "resized", "resample": "resampled"}
+_MEANT = {
+    **dict.fromkeys(("pad", "crop"), "write resize, or resample for the middle of a spectrum"),
+    **dict.fromkeys(("truncate", "dealias"), "write resample, or resize for the end of a mode"),
+}
+_OF_AN_ACTION = ("missing-modes", "missing-extent", "extent-of-transform")  # mistakes that name it
 _NEVER = {type_: name for type_, name in NEVER.items() if type_ not in ARROWS}
 
 
@@ -102,7 +109,7 @@ def _check_sizes(line: str, grid: Token) -> None:
             raise mistake("zero-grid", line, position)
         if size[0] == "0":
             raise mistake("leading-zero", line, position, size, size.lstrip("0")[:20] or "0")
-        if len(size) > len(str(MAX_NUMBER)) or int(size) >= MAX_NUMBER:
+        if reaches(size, MAX_NUMBER):
             raise mistake("number-too-large", line, position)
         position += len(size) + 1
     if len(sizes) > MAX_GRID_MODES:
@@ -165,8 +172,8 @@ class _Actions:
     line: str
     tokens: list[Token]
     modes: list[tuple[str, ...]]
-    used: set[int] = field(default_factory=set)
-    transform: str = ""  # the last one
+    used: set[tuple[str, int]] = field(default_factory=set)
+    action: str = ""  # the last one
 
     def check(self) -> None:
         place = "actions"
@@ -175,30 +182,38 @@ class _Actions:
             after = ACTION_PLACES[place].then.get(type_)
             if after is None:
                 raise self._wrong(place, token, type_)
-            if type_ == "transform":
-                self.transform = token.text
-            elif after == "mode of action":
+            if place in ("actions", "next action"):
+                self.action = token.text
+            elif after in MODE_PLACES:
                 self._use(token)
+            elif place == "extent":
+                self._extent(token)
             place = after
 
     def _type(self, place: str, token: Token) -> str:
         """An action's name is one of its own, unless a mode of this name may stand here."""
-        inside = ACTION_PLACES[place].then.get("word") == "mode of action"
-        if token.text not in _ACTIONS or (inside and (token.text,) in self.modes):
+        inside = ACTION_PLACES[place].then.get("word") in MODE_PLACES
+        if inside and (token.text,) in self.modes:
             return token.type
-        return "twiddle" if token.text == TWIDDLE else "transform"
+        return _ACTIONS.get(token.text, token.type)
 
     def _use(self, token: Token) -> None:
         """Count a mode; raise if it is not there, or not any more."""
         if token.type == "word" and (token.text,) not in self.modes:
             raise self._error("unknown-mode", token, self._modes_to_write(token.text))
-        # by length first: int() of a very long text is slow, and refused by Python
-        if token.type == "number" and (len(token.text) > len(str(MAX_MODES)) or int(token.text) >= len(self.modes)):
+        if token.type == "number" and reaches(token.text, len(self.modes)):
             raise self._error("mode-out-of-range", token, self._modes_to_write(""))
         mode = int(token.text) if token.type == "number" else self.modes.index((token.text,))
-        if mode in self.used:
-            raise self._error("repeated-mode", token)
-        self.used.add(mode)
+        use = _DONE[self.action], mode
+        if use in self.used:
+            raise self._error("repeated-mode", token, use[0])
+        self.used.add(use)
+
+    def _extent(self, token: Token) -> None:
+        if token.text == "0":
+            raise self._error("zero-extent", token)
+        if reaches(token.text, MAX_NUMBER):
+            raise self._error("number-too-large", token)
 
     def _wrong(self, place: str, token: Token, type_: str) -> NotationError:
         """The mistake that a token is at a place where it may not stand."""
@@ -213,7 +228,7 @@ class _Actions:
             return self._error(name, token, _action_to_write(token.text))
         if name == "unknown-mode":
             return self._error(name, token, self._modes_to_write(token.text))
-        hint = self.transform if name == "missing-modes" else usual_hint(name, token, ACTION_PLACES[place])
+        hint = self.action if name in _OF_AN_ACTION else usual_hint(name, token, ACTION_PLACES[place])
         return self._error(name, token, hint)
 
     def _error(self, name: str, token: Token, hint: str = "") -> NotationError:
@@ -242,4 +257,4 @@ def _action_to_write(found: str) -> str:
     if name != word and name[:3] in ("dct", "dst") and name in TRANSFORMS:
         inverse = name[:3] + {"2": "3", "3": "2"}.get(name[3], name[3])
         return f"write {inverse}, the inverse of {name} but for its scale"
-    return nearest(word, _ACTIONS, f"write twiddle, or one of {', '.join(TRANSFORMS)}")
+    return _MEANT.get(word) or nearest(word, tuple(_ACTIONS), f"write one of {', '.join(_ACTIONS)}")

@@ -109,10 +109,12 @@ def explain(
 def _compared(shape: tuple[int, ...], ranks: int, grid: tuple[int, ...] | None, dtype: str) -> str:
     """The walks of an FFT on all grids of so many ranks, the cheapest first, and why others are none."""
     from ..fft.choose import ranking
+    from ..fft.problem import problem
 
     found = as_dtype(dtype)
     kind = "fft" if found.kind == "c" else "rfft"
-    ranked = ranking(shape, ranks, tuple(range(len(shape))), kind, found, None if grid is None else Grid(grid))
+    wanted = problem(shape, tuple(range(len(shape))), kind, found)
+    ranked = ranking(shape, ranks, wanted, None if grid is None else Grid(grid))
     rows = [("family", "grid", "layout", "moves", "received", "about")]
     for choice in ranked:
         if choice.walk is not None:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from ..fft.walk import Walk
     from ..tensor import DistTensor
 
+ALGORITHMS = ("auto", "slab", "pencil", "rows", "volumetric", "cyclic")  # rote.fft.algorithms, without loading it
+
 _Run: TypeAlias = "Callable[[DistTensor], DistTensor]"
 
 __all__ = ["Request", "Transformed", "fft", "refuse_wrong", "transform"]
@@ -76,7 +78,7 @@ class Transformed:
 @click.option(
     "--ranks", metavar="N", type=click.IntRange(min=1), help="Ranks inside this process, where no mpiexec starts them."
 )
-@click.option("--algorithm", type=click.Choice(["auto", "slab", "pencil"]), default="auto", show_default=True)
+@click.option("--algorithm", type=click.Choice(ALGORITHMS), default="auto", show_default=True)
 @click.option("--inverse", is_flag=True, help="The inverse transform.")
 @click.option("--real/--complex", default=None, help="Half a spectrum, or a whole one; by the input, if not given.")
 @click.option(
@@ -187,12 +189,13 @@ def _prepare(request: Request, shape: tuple[int, ...], dtype: np.dtype[Any], com
     found = real_dtype(dtype) if real and not request.inverse else complex_dtype(dtype)
     fft = FFT(shape, request.layout, request.grid, comm, found, request.axes, request.algorithm, request.norm)
     axes = normal_axes(request.axes, len(shape))
-    walk, run = fft.walk, cast(_Run, fft.forward)
+    walk, run, plan = fft.walk, cast(_Run, fft.forward), str(fft)
     if request.inverse:
         walk, run = _inverse(request, fft.walk.source, axes, found, real)
+        plan = describe(walk, axes)
     target = walk.target
     half = "real, so half a spectrum " if walk.kind == "rfft" else ""
-    lines = [f"{request.source}: {shape} {dtype}, {half}as by numpy.fft.{walk.kind}n", describe(walk, axes)]
+    lines = [f"{request.source}: {shape} {dtype}, {half}as by numpy.fft.{walk.kind}n", plan]
     if request.output is not None:
         target = distribute(as_layout(request.output), target.shape, target.grid)
         if target.layout.partial:
@@ -210,9 +213,11 @@ def _inverse(
 ) -> tuple[Walk, _Run]:
     from ..fft.choose import walk_of
     from ..fft.functions import ifftn, irfftn
+    from ..fft.problem import problem
 
     if not real:
-        return walk_of(source, axes, "ifft", dtype), partial(ifftn, axes=axes, norm=request.norm)
+        wanted = problem(source.shape, axes, "ifft", dtype)
+        return walk_of(source, wanted), partial(ifftn, axes=axes, norm=request.norm)
     if not axes:
         raise LayoutError(f"a real transform needs at least one axis, and {source.shape} has none")
     points = source.shape[axes[-1]]
@@ -222,9 +227,9 @@ def _inverse(
         raise LayoutError(
             f"{points} points of half a spectrum come from an extent of {either}{said}; say which with --length"
         )
-    walk = walk_of(source, axes, "irfft", dtype, request.length)
     extents = [*(source.shape[a] for a in axes[:-1]), request.length]
-    return walk, partial(irfftn, s=extents, axes=axes, norm=request.norm)
+    wanted = problem(source.shape, axes, "irfft", dtype, extents)
+    return walk_of(source, wanted), partial(irfftn, s=extents, axes=axes, norm=request.norm)
 
 
 def _refuse_target(request: Request) -> None:

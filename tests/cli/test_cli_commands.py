@@ -15,6 +15,7 @@ import rote
 from rote.cli import main
 from rote.cli.ending import described
 from rote.fft.choose import ranking
+from rote.fft.problem import problem
 from rote.runtime.agree import agreed
 
 
@@ -123,7 +124,7 @@ def test_explain_compares_ffts() -> None:
     lines = run("explain", "--fft", "64x60x64", "--ranks", "8", "--dtype", "c16").output.splitlines()
     assert lines[0] == "fft of (64, 60, 64) complex128 on 8 ranks"
     assert lines[1].split() == ["family", "grid", "layout", "moves", "received", "about"]
-    found = ranking((64, 60, 64), 8, (0, 1, 2), "fft", np.dtype("c16"))
+    found = ranking((64, 60, 64), 8, problem((64, 60, 64), (0, 1, 2), "fft", np.dtype("c16")))
     assert [line.split()[0] for line in lines[2:]] == [c.name if c.walk else "no" for c in found]
     assert any(line.startswith("  no cyclic on 2x4: axis 1 of [(0),(1),()]: 4 ranks leave 15 of 60") for line in lines)
     assert run("explain", "--fft", "64").exit_code == run("explain").exit_code == 1

@@ -167,13 +167,13 @@ MORE_CALLS = {
 @pytest.mark.parametrize("text", [BLOCKS, "[(),()] -> block[(0),()]"])
 def test_one_more_call_is_found_out(more, text, monkeypatch):
     """An executor that meets once more than the plan says, after a collective or in a local step."""
-    plan, right = rote.compile(text, shape=(5, 4), grid=3), execute._Bound.run
+    plan, right = rote.compile(text, shape=(5, 4), grid=3), execute.Exchange.run
 
     def run(self, *args):
         right(self, *args)
         MORE_CALLS[more](self._comm)
 
-    monkeypatch.setattr(execute._Bound, "run", run)
+    monkeypatch.setattr(execute.Exchange, "run", run)
     assert all("called" in text for text in rote.run(claim, 3, (plan,)))
 
 

@@ -36,12 +36,12 @@ def test_elements_that_are_picked_one_by_one_are_multiplied(monkeypatch):
 @pytest.mark.parametrize("before, after", [(False, True), (True, False)])
 def test_a_factor_that_is_forgotten_is_found_out(before, after, monkeypatch):
     """A step that does not multiply at one of its ends."""
-    right = execute._Bound.run
+    right = execute.Exchange.run
 
-    def run(self, block, out, buffer, first, last):
-        right(self, block, out, buffer, first if before else (), last if after else ())
+    def run(self, block, out, packed, arrived, first, last):
+        right(self, block, out, packed, arrived, first if before else (), last if after else ())
 
-    monkeypatch.setattr(execute._Bound, "run", run)
+    monkeypatch.setattr(execute.Exchange, "run", run)
     with pytest.raises(AssertionError, match="is not"):
         rote.run(factors.check, 2, (50,))
 

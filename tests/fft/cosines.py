@@ -188,7 +188,7 @@ def check_refusals(comm: Comm) -> None:
     grid = GRIDS[comm.size][0]
     x = DistTensor.zeros((4, 1), "block[(0),()]", comm, grid)
     refused(("dct1 takes two points or more", "axis 1 has 1", "dct2"), dctn, x, 1)
-    refused(("dct1 takes two points or more", "axis 1 has 1"), idctn, x, 1, -1)
+    refused(("dct1 takes two points or more", "axis 1 has 1"), idctn, x, 1, axes=-1)
     assert dctn(x, 1, axes=0).shape == dstn(x, 1).shape == (4, 1)
     for transform in FUNCTIONS.values():
         refused(("type is 1, 2, 3 or 4", "5"), transform, x, 5)

@@ -18,6 +18,7 @@ from rote import DistTensor
 from rote.fft import FFT, dctn, dstn, idctn
 from rote.fft.build import build
 from rote.fft.kinds import INVERSE, TRIGONOMETRIC, by_axis, logical_size
+from rote.fft.problem import problem
 from rote.fft.rows import rows
 from rote.fft.transpose import transpose
 
@@ -56,7 +57,7 @@ def test_a_wrong_face_is_found():
 def matrix(kind, n, norm=None):
     """What a kind does to the n unit vectors, as columns."""
     function = dctn if kind.startswith("dct") else dstn
-    return function(DistTensor.from_global(np.eye(n), "[(),()]"), int(kind[-1]), 0, norm).to_global()
+    return function(DistTensor.from_global(np.eye(n), "[(),()]"), int(kind[-1]), axes=0, norm=norm).to_global()
 
 
 def definition(kind, n):
@@ -105,7 +106,8 @@ def test_on_virtual_ranks(family, kinds):
     source = rote.parse(f"block[(0),{','.join('()' for _ in shape[1:])}]").on(shape, 15)
     array = np.random.default_rng(0).standard_normal(shape)
     array = array if real else array + 1j * array[::-1]
-    walk = build(source, family(source, axes, kinds), axes, np.dtype("d" if real else "D"))
+    wanted = problem(shape, axes, kinds, np.dtype("d" if real else "D"))
+    walk = build(source, family(source, wanted), wanted)
     per_axis = by_axis(kinds, axes)
     assert dict(enumerate(walk.kinds)) == per_axis
     want = array
@@ -149,7 +151,7 @@ def test_real_axes_are_transformed_while_they_are_real():
     for family, order in product((transpose, rows), ((0, 1, 2), (2, 1, 0), (1, 0, 2))):
         kinds = tuple(("dct2", "fft", "rfft")[i] for i in order)
         source = rote.parse("block[(0),(),()]").on((6, 7, 8), 3)
-        lines = family(source, (0, 1, 2), kinds)
+        lines = family(source, problem((6, 7, 8), (0, 1, 2), kinds, np.dtype("d")))
         done = [kinds[0] for kinds in [[a.kind] for line in lines for a in line.done]]
         assert set(done) >= {"dct2", "rfft"}
         assert "fft" not in done or done.index("rfft") < done.index("fft")
@@ -160,7 +162,8 @@ def test_moves_are_those_of_a_real_tensor():
     source = rote.parse("block[(0),(1),()]").on((8, 8, 8), (2, 2))
     bytes_of = {}
     for code in "dD":
-        walk = build(source, transpose(source, (0, 1, 2), "dct2"), (0, 1, 2), np.dtype(code))
+        wanted = problem((8, 8, 8), (0, 1, 2), "dct2", np.dtype(code))
+        walk = build(source, transpose(source, wanted), wanted)
         bytes_of[code] = [plan.cost.bytes for plan in walk.moves]
     assert len(bytes_of["d"]) == 2 and bytes_of["D"] == [2 * n for n in bytes_of["d"]]
 

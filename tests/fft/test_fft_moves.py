@@ -16,6 +16,7 @@ from rote.compiler.step import LOCAL
 from rote.fft import FFT
 from rote.fft.choose import walk_of
 from rote.fft.cyclic import levels
+from rote.fft.problem import problem
 
 D = np.dtype("D")
 
@@ -23,7 +24,8 @@ D = np.dtype("D")
 def walk(algorithm, layout, shape, grid, kind="fft", axes=None, output=None):
     source = rote.parse(layout).on(shape, grid)
     named = tuple(range(len(shape))) if axes is None else axes
-    return walk_of(source, named, kind, np.dtype("d") if kind == "rfft" else D, 0, algorithm, output)
+    wanted = problem(shape, named, kind, np.dtype("d") if kind == "rfft" else D)
+    return walk_of(source, wanted, algorithm, output)
 
 
 def kinds(found):

@@ -14,7 +14,7 @@ from families import numbers
 
 import rote
 from rote import DistTensor
-from rote.fft import FFT, build
+from rote.fft import FFT, build, irfftn
 
 SIX_STEP = "(t s=4): [(),(0)]: fft(t), twiddle\n(b r=4) s: [(0),(),()]: fft(s)\n(s b r): [()]"
 OWN = {
@@ -164,6 +164,7 @@ def test_a_walk_begins_where_its_text_says():
 
 # --- refusals -------------------------------------------------------------------------------------------------------
 
+BACK = "back"  # in place of a dtype: the walk of irfftn
 PIECES = "in pieces, .* end it with a line that reads its digits as one mode, the last to be done first"
 DUE = "line 1 .* a twiddle is due before the tensor moves on; write twiddle behind the transforms"
 NOT_DUE = "line 1 .* no twiddle is due; it stands behind the transform of a digit that others wait for"
@@ -205,6 +206,11 @@ REFUSED = [
     ((8, 6), (0, 1), "D", "[(),()]: rfft(0, 1)", "rfft takes real numbers, but they are complex128 by then; write fft"),
     ((8, 6), (0, 1), "d", "[(),()]: rfft(1), rfft(0)", "rfft takes real numbers, but they are complex128 by then"),
     ((8, 6), (0, 1), "D", "[(),()]: irfft(0, 1)", "irfft along axis 1 restores an extent that nothing says"),
+    ((8, 6), (0, 1), BACK, "[(),()]: resize(1=5), irfft(0, 1)", "irfft along axis 1 to 10 points takes 6, not 5"),
+    ((8, 6), (0, 1), "D", "[(0),()]: resize(0=10), resample(0=6)", "mode 0 is split, and has .*; write resample below"),
+    ((16,), (0,), "D", "(a b=4): [(),()]: resize(a=6)", "resize takes a whole axis, but mode 0 is signal // 4 % 4"),
+    ((8, 6), (0, 1), "D", "(a b): [()]: resize(0=6)", "resize takes a whole axis, but mode 0 is signal .* and signal"),
+    ((8, 6), (0, 1), "D", "[(),()]: dct2(0), resample(0=6)", "resample is of a spectrum along axis 0; write it behind"),
     ((8, 6), (0, 1), "D", "on 3x2 [(0),()]: fft(1)\n[(),(0)]: fft(0)", "grid 3x2 is of 6 ranks, but there are 2"),
     ((8, 6), (0, 1), "D", "[(),()]+prod(0): fft(0, 1)", "the transform of a prod is not the prod of the transforms"),
     ((8, 6), (0, 1), "D", "[(0),(),()]: fft(1)", r"for tensors of order 3, but the shape is \(8, 6\); write one pair"),
@@ -225,6 +231,8 @@ def refusal(shape, axes, dtype, text):
 
     def program(comm):
         layout = f"[{','.join(['()'] * len(shape))}]"
+        if dtype == BACK:
+            return irfftn(DistTensor.zeros(shape, layout, comm=comm), axes=axes, algorithm=text)
         return FFT(shape, layout, (2,), comm, dtype, axes, text)
 
     with pytest.raises(rote.LayoutError) as error:

@@ -366,9 +366,7 @@ def check_refusals(comm: Comm) -> None:
     same(fftn(DistTensor.zeros((0, 6), "[(0),()]", comm, g1), axes=1), np.zeros((0, 6), "D"))
     refused(("rfftn transforms real tensors", "fftn"), rfftn, z)
     refused("at least one axis", rfftn, x, axes=())
-    refused("(4, 9)", irfftn, z, s=(4, 9), axes=(0, 1))
-    refused("(5, 10)", irfftn, z, s=(5, 10), axes=(0, 1))
-    refused("(10,)", irfftn, z, s=(10,), axes=(0, 1))
+    refused(("(10,)", "2 axes"), irfftn, z, s=(10,), axes=(0, 1))
     refused("s=", irfftn, DistTensor.zeros((4, 1), "[(0),()]", comm, g1, "D"))
     refused("(4, 0)", irfftn, DistTensor.zeros((4, 2), "[(0),()]", comm, g1, "D"), s=(4, 0), axes=(0, 1))
 
@@ -381,9 +379,9 @@ def check_refusals(comm: Comm) -> None:
     out = DistTensor.empty((4, 6), f.output_layout, comm, g1, "F")
     refused(("out is", "complex64", "complex128"), f.forward, z, out=out)
 
-    refused(("slab", "order 1", str(g2)), FFT, (4, 5, 6), None, g2, comm, algorithm="slab")
+    refused(("slab", "order 1", str(rote.Grid(g2))), FFT, (4, 5, 6), None, g2, comm, algorithm="slab")
     refused(("pencil", "order 2"), FFT, (4, 5, 6), None, g1, comm, algorithm="pencil")
-    refused(("1 grid mode", "names 2"), FFT, (4, 5, 6), "block[(0),(1),()]", g2, comm, algorithm="slab")
+    refused(("one grid mode", "names 2"), FFT, (4, 5, 6), "block[(0),(1),()]", g2, comm, algorithm="slab")
     refused("order 1 or less", FFT, (4, 5), None, None, comm, algorithm="pencil")
     refused(("slab, pencil", "'pencl'"), FFT, (4, 5, 6), None, None, comm, algorithm="pencl")
     refused("'up'", FFT, (4, 5, 6), None, None, comm, norm="up")

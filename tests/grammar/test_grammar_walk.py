@@ -19,6 +19,7 @@ from recount import COUNTS, counts_are_right
 from walk_texts import join_line, nothing, stage_pieces, walks
 
 from rote.grammar import (
+    RESIZES,
     TRANSFORMS,
     ActionSyntax,
     LayoutSyntax,
@@ -60,6 +61,15 @@ MEANINGS: dict[str, tuple[str, tuple[int, ...] | None, tuple[ActionSyntax, ...]]
     "[()]|(1@2)+max(3): twiddle": ("[()]+max(3)|(1@2)", None, (TWIDDLE,)),
     "[()]: twiddle, twiddle": ("[()]", None, (TWIDDLE, TWIDDLE)),
     "[]: twiddle": ("[]", None, (TWIDDLE,)),
+    "block[(0),(),()]: resize(1=96, 2=96), fft(1, 2)": (
+        *("block[(0),(),()]", None),
+        (ActionSyntax("resize", (1, 2), (96, 96)), fft(1, 2)),
+    ),
+    "(t s=4): [(),(0)]: resize(t=32)": ("(t s=4): [(),(0)]", None, (ActionSyntax("resize", (0,), (32,)),)),
+    "a b: [(),()]: resize(b=1), resample(1=2), fft(b)": (
+        *("[(),()]", None),
+        (ActionSyntax("resize", (1,), (1,)), ActionSyntax("resample", (1,), (2,)), fft(1)),
+    ),
     # words that mean something else elsewhere
     "on b: [(),()]: fft(on)": ("on b: [(),()]", None, (fft(0),)),
     "on (r s=4): [(),(),()]": ("on (r s=4): [(),(),()]", None, ()),
@@ -71,6 +81,7 @@ MEANINGS: dict[str, tuple[str, tuple[int, ...] | None, tuple[ActionSyntax, ...]]
         *("twiddle fft: [(),()]", None),
         (fft(1), TWIDDLE, ActionSyntax("dct2", (0,))),
     ),
+    "resize a: [(),()]: resize(resize=3)": ("resize a: [(),()]", None, (ActionSyntax("resize", (0,), (3,)),)),
 }
 
 CANONICAL = {
@@ -79,6 +90,8 @@ CANONICAL = {
     "(t s=4):[()(0)]:fft(0)": "(t s=4): [(),(0)]: fft(t)",
     "(b a) c:[()(0)]:fft(c,0)": "(b a) c: [(),(0)]: fft(c, 0)",
     "a b: [()(0)]: fft(a)": "[(),(0)]: fft(0)",
+    "[()(0)]:resize( 1 =96,0\t= 4 )": "[(),(0)]: resize(1=96, 0=4)",
+    "(r s=4):[()(0)]: resample(1=8)": "(r s=4): [(),(0)]: resample(s=8)",
     "on\t2x2[(0)(1)]": "on 2x2 [(0),(1)]",
     "on 4 [(0)]\non 4 [()]\non 2x2 [(1)]\n[(0)]\non 2x2 [()]\non 4 []": (
         "on 4 [(0)]\n[()]\non 2x2 [(1)]\n[(0)]\n[()]\non 4 []"
@@ -101,6 +114,15 @@ def test_meaning(text: str) -> None:
 def test_every_transform(name: str) -> None:
     """Each transform is an action of one or more modes."""
     assert parse_walk(f"[(),()]: {name}(1,0)").stages[0].actions == (ActionSyntax(name, (1, 0)),)
+
+
+@pytest.mark.parametrize("name", RESIZES)
+def test_everything_that_resizes(name: str) -> None:
+    """Each is an action of one or more modes, each with its new extent, from 1 to the largest number."""
+    largest = 2**63 - 1
+    assert parse_walk(f"[(),()]: {name}(1=1,0={largest})").stages[0].actions == (
+        ActionSyntax(name, (1, 0), (1, largest)),
+    )
 
 
 @pytest.mark.parametrize("text", CANONICAL)
@@ -152,7 +174,7 @@ def test_nodes_are_canonical_at_birth() -> None:
 
 WALK_COUNTS = {
     *COUNTS,
-    *("unknown-mode", "mode-out-of-range", "repeated-mode", "too-many-grid-modes", "missing-grid"),
+    *("unknown-mode", "mode-out-of-range", "repeated-mode", "too-many-grid-modes", "missing-grid", "zero-extent"),
     "missing-closing-parenthesis",  # where an unknown mode has the name of an action
 }
 
@@ -173,7 +195,7 @@ def tree(text: str) -> Tree[Any] | None:
 
 
 def modes_are_right(stage: Tree[Any]) -> bool:
-    """The modes of the actions are there, and each is used once; the grid is not too large."""
+    """The modes of the actions are there, each transformed, resized, resampled once; no size is too large or 0."""
     modes: list[str | None] = []
     for item in stage.find_pred(lambda t: t.data == "view"):
         for found in item.children:
@@ -181,15 +203,19 @@ def modes_are_right(stage: Tree[Any]) -> bool:
             modes += [part.children[0] for part in found.children] if sized else []
             modes += [None if found.data == "group" else found.children[0]] if not sized else []
     order = len(list(stage.find_data("mode")))
-    used = []
-    for action in stage.find_data("along"):
-        for mode in action.children[1:]:
+    grid = str(stage.children[0] or "1").split("x")
+    used, sizes = [], list(grid)
+    for action in stage.find_pred(lambda t: t.data in ("along", "resize")):
+        name, *listed = action.children
+        resizes = action.data == "resize"  # then every other one is an extent
+        sizes += listed[1::2] if resizes else []
+        for mode in listed[:: 1 + resizes]:
             if mode.type == "NAME" and str(mode) not in modes:
                 return False
-            used.append(modes.index(str(mode)) if mode.type == "NAME" else int(mode))
-    sizes = str(stage.children[0] or "1").split("x")
-    small = len(sizes) <= 64 and all(int(size) < 2**63 for size in sizes)
-    return small and len(set(used)) == len(used) and all(mode < order for mode in used)
+            number = modes.index(str(mode)) if mode.type == "NAME" else int(mode)
+            used.append((str(name) if resizes else "transform", number))
+    small = len(grid) <= 64 and all(0 < int(size) < 2**63 for size in sizes)
+    return small and len(set(used)) == len(used) and all(mode < order for _, mode in used)
 
 
 def agree(text: str) -> bool:
@@ -228,6 +254,7 @@ TOKENS = (
     "2x3",
     "fft",
     "twiddle",
+    "resize",
     "dct5",
 )
 
@@ -238,7 +265,13 @@ def test_both_agree_on_all_short_texts() -> None:
     for length in range(4):
         for soup in map("".join, product(TOKENS, repeat=length)):
             accepted += agree(soup) if soup.strip(" ") else 0
-            for text in (f"{soup}[()]", f"x (a b): [(){soup}()]", f"[()]{soup}", f"[()]: fft(0{soup})"):
+            for text in (
+                f"{soup}[()]",
+                f"x (a b): [(){soup}()]",
+                f"[()]{soup}",
+                f"[()]: fft(0{soup})",
+                f"[()]: resize(0{soup}1)",
+            ):
                 accepted += agree(text)
     assert accepted > 50
 
@@ -266,6 +299,8 @@ HOSTILE = {
     "actions": "[()]: " + "twiddle, " * 1_100,
     "a long number": f"[()]: fft({'9' * 9_000})",
     "zeros": f"[()]: fft({'0' * 9_000})",
+    "a long extent": f"[()]: resize(0={'9' * 9_000})",
+    "extents": "[()]: resize(0" + "=1" * 4_900 + ")",
     "a long grid": f"on {'9' * 9_000} [()]",
     "a grid of many modes": "on 2" + "x2" * 4_000 + " []",
     "a long word": f"[()]: {'fft' * 3_000}",

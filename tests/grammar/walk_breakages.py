@@ -7,17 +7,22 @@ from random import Random
 
 from breakages import Breakages, Broken, breaks, changed, inserted, misspelt, role, without
 from grammar_texts import Piece
-from walk_texts import mode_names
+from walk_texts import ONCE, mode_names
 
-from rote.grammar import TRANSFORMS
+from rote.grammar import RESIZES, TRANSFORMS
 
-ACTIONS = (*TRANSFORMS, "twiddle")
+ACTIONS = (*TRANSFORMS, *RESIZES, "twiddle")
 WALK_BREAKAGES: Breakages = {}
 
 
 def first(pieces: list[Piece], *roles: str) -> int:
     """The first piece of these roles, or the end."""
     return next((i for i, piece in enumerate(pieces) if piece.role in roles), len(pieces))
+
+
+def action(pieces: list[Piece], i: int) -> Piece:
+    """The name of the action that piece i is in."""
+    return next(piece for piece in pieces[i::-1] if piece.role in ("transform", "resize"))
 
 
 def last_of_layout(pieces: list[Piece]) -> int:
@@ -126,7 +131,7 @@ def trailing_junk(pieces: list[Piece], i: int, random: Random) -> Broken | None:
     return Broken([*pieces, Piece(wrong, "new")], name, len(pieces))
 
 
-@breaks("a:", "aa,", "am,", "transform", "a(", "mode", "a)", "twiddle", into=WALK_BREAKAGES)
+@breaks("a:", "aa,", "am,", "transform", "resize", "a(", "mode", "a=", "extent", "a)", "twiddle", into=WALK_BREAKAGES)
 def junk_in_actions(pieces: list[Piece], i: int, random: Random) -> Broken:
     return Broken(inserted(pieces, i, random.choice("%*?!;\"'~\\/^{}<\0\x0b\u00a0é²٣π")), "unknown-character", i)
 
@@ -139,15 +144,15 @@ def delete_actions(pieces: list[Piece], i: int, random: Random) -> Broken:
     return Broken(pieces[: i + 1], "missing-action", i + 1)
 
 
-@breaks("transform", into=WALK_BREAKAGES)
-def delete_transform(pieces: list[Piece], i: int, random: Random) -> Broken:
+@breaks("transform", "resize", into=WALK_BREAKAGES)
+def delete_action(pieces: list[Piece], i: int, random: Random) -> Broken:
     return Broken(without(pieces, i), "missing-action", i)
 
 
-@breaks("transform", "twiddle", into=WALK_BREAKAGES)
+@breaks("transform", "resize", "twiddle", into=WALK_BREAKAGES)
 def misspell_action(pieces: list[Piece], i: int, random: Random) -> Broken | None:
     wrong = random.choice(
-        (misspelt(pieces[i].text, random), pieces[i].text.upper(), "i" + pieces[i].text, "7", "block")
+        (misspelt(pieces[i].text, random), pieces[i].text.upper(), "i" + pieces[i].text, "7", "block", "pad", "dealias")
     )
     return None if wrong in ACTIONS else Broken(changed(pieces, i, wrong), "unknown-action", i)
 
@@ -165,8 +170,9 @@ def delete_closing_of_action(pieces: list[Piece], i: int, random: Random) -> Bro
 @breaks("a(", into=WALK_BREAKAGES)
 def delete_modes(pieces: list[Piece], i: int, random: Random) -> Broken:
     end = next(j for j in range(i, len(pieces)) if pieces[j].role == "a)")
-    empty, bare = Broken(pieces[: i + 1] + pieces[end:], "missing-modes", i + 1), pieces[:i] + pieces[end + 1 :]
-    return random.choice((empty, Broken(bare, "missing-modes", i)))
+    name = "missing-modes" if pieces[i - 1].role == "transform" else "missing-extent"
+    empty, bare = Broken(pieces[: i + 1] + pieces[end:], name, i + 1), pieces[:i] + pieces[end + 1 :]
+    return random.choice((empty, Broken(bare, name, i)))
 
 
 @breaks("twiddle", into=WALK_BREAKAGES)
@@ -187,7 +193,8 @@ def nest_mode(pieces: list[Piece], i: int, random: Random) -> Broken:
 
 @breaks("mode", into=WALK_BREAKAGES)
 def kind_for_mode(pieces: list[Piece], i: int, random: Random) -> Broken:
-    return Broken(inserted(inserted(pieces, i + 1, "block"), i + 1, ":"), "unexpected-mark", i + 1)
+    name = "unexpected-mark" if action(pieces, i).role == "transform" else "colon-for-equals"
+    return Broken(inserted(inserted(pieces, i + 1, "block"), i + 1, ":"), name, i + 1)
 
 
 # --- commas --------------------------------------------------------------------------------------------------------
@@ -233,7 +240,9 @@ def mode_out_of_range(pieces: list[Piece], i: int, random: Random) -> Broken:
 @breaks("mode", into=WALK_BREAKAGES)
 def repeat_mode(pieces: list[Piece], i: int, random: Random) -> Broken | None:
     names = mode_names(pieces)
-    others = [j for j, piece in enumerate(pieces) if piece.role == "mode" and j != i]
+    once = next(names for names in ONCE if action(pieces, i).text in names)
+    modes = [j for j, piece in enumerate(pieces) if piece.role == "mode" and j != i]
+    others = [j for j in modes if action(pieces, j).text in once]
     if not others:
         return None
     j = random.choice(others)
@@ -245,3 +254,60 @@ def repeat_mode(pieces: list[Piece], i: int, random: Random) -> Broken | None:
 def wrong_number_for_mode(pieces: list[Piece], i: int, random: Random) -> Broken:
     wrong, name = random.choice((("-1", "negative-number"), ("1.0", "decimal-number"), ("00", "leading-zero")))
     return Broken(changed(pieces, i, wrong), name, i)
+
+
+# --- extents -------------------------------------------------------------------------------------------------------
+
+
+@breaks("a=", into=WALK_BREAKAGES)
+def delete_extent(pieces: list[Piece], i: int, random: Random) -> Broken:
+    rest, after = pieces[:i], pieces[i + 2 :]  # without both, without the number, without the =
+    return random.choice(
+        (
+            Broken(rest + after, "missing-extent", i),
+            Broken(rest + pieces[i : i + 1] + after, "missing-extent", i + 1),
+            Broken(rest + pieces[i + 1 :], "missing-extent", i),
+        )
+    )
+
+
+@breaks("a=", into=WALK_BREAKAGES)
+def colon_for_equals(pieces: list[Piece], i: int, random: Random) -> Broken:
+    return Broken(changed(pieces, i, ":"), "colon-for-equals", i)
+
+
+@breaks("a=", into=WALK_BREAKAGES)
+def double_equals(pieces: list[Piece], i: int, random: Random) -> Broken:
+    return Broken(inserted(pieces, i, "="), "unexpected-mark", i + 1)
+
+
+@breaks("mode", into=WALK_BREAKAGES)
+def extent_of_transform(pieces: list[Piece], i: int, random: Random) -> Broken | None:
+    if action(pieces, i).role != "transform":
+        return None
+    return Broken(inserted(inserted(pieces, i + 1, "4"), i + 1, "="), "extent-of-transform", i + 1)
+
+
+@breaks("extent", into=WALK_BREAKAGES)
+def wrong_extent(pieces: list[Piece], i: int, random: Random) -> Broken:
+    wrong, name = random.choice(
+        [
+            ("0", "zero-extent"),
+            ("064", "leading-zero"),
+            ("-64", "negative-number"),
+            ("6.4", "decimal-number"),
+            (str(2**63), "number-too-large"),
+            (random.choice(("nosuch", "6x", "block", *ACTIONS)), "letter-for-size"),
+        ]
+    )
+    return Broken(changed(pieces, i, wrong), name, i)
+
+
+@breaks("extent", into=WALK_BREAKAGES)
+def second_extent(pieces: list[Piece], i: int, random: Random) -> Broken:
+    return Broken(inserted(pieces, i + 1, random.choice(("7", "nosuch"))), "missing-comma", i + 1)
+
+
+@breaks("extent", into=WALK_BREAKAGES)
+def nest_extent(pieces: list[Piece], i: int, random: Random) -> Broken:
+    return Broken(inserted(inserted(pieces, i + 1, ")"), i, "("), "nested-parentheses", i)

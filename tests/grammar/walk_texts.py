@@ -8,24 +8,30 @@ from random import Random
 from grammar_texts import Piece, join, layout_pieces, layouts
 from hypothesis import strategies as st
 
-from rote.grammar import TRANSFORMS, TWIDDLE, ActionSyntax, StageSyntax, WalkSyntax
+from rote.grammar import RESIZES, TRANSFORMS, TWIDDLE, ActionSyntax, StageSyntax, WalkSyntax
+
+# Of the actions in each of these, a mode sees at most one in a stage.
+ONCE = (TRANSFORMS, *((name,) for name in RESIZES))
 
 # --- nodes ------------------------------------------------------------------------------------------------------
 
-grids = st.lists(st.integers(1, 2**63 - 1), max_size=4).map(tuple)
+sizes = st.integers(1, 2**63 - 1)
+grids = st.lists(sizes, max_size=4).map(tuple)
 
 
 @st.composite
 def stages(draw: st.DrawFn) -> StageSyntax:
-    """A stage that transforms some of its modes, each one once, in any order."""
+    """A stage that transforms, resizes and resamples some of its modes, each one once, in any order."""
     layout = draw(layouts())
-    modes = draw(st.permutations(range(len(layout.modes))))
+    left = {names: draw(st.permutations(range(len(layout.modes)))) for names in ONCE}
     actions = []
-    while modes and draw(st.booleans()):
-        count = draw(st.integers(1, len(modes)))
-        actions.append(ActionSyntax(draw(st.sampled_from(TRANSFORMS)), tuple(modes[:count])))
-        modes = modes[count:]
-        actions += [ActionSyntax(TWIDDLE)] * draw(st.integers(0, 2))
+    for names in draw(st.lists(st.sampled_from((*ONCE, (TWIDDLE,))), max_size=6)):
+        modes = left.get(names, [])
+        count = draw(st.integers(1, len(modes))) if modes else 0
+        if count or names not in ONCE:
+            extents = draw(st.tuples(*[sizes] * count)) if names != TRANSFORMS else ()
+            actions.append(ActionSyntax(draw(st.sampled_from(names)), tuple(modes[:count]), extents))
+            left[names] = modes[count:]
     return StageSyntax(layout, draw(st.none() | grids), tuple(actions))
 
 
@@ -51,7 +57,7 @@ def mode_names(pieces: list[Piece]) -> list[str]:
 def stage_pieces(random: Random) -> list[Piece]:
     """A valid stage in pieces, by their roles: on, grid; those of its layout; then
 
-    a: transform a( mode am, mode a) aa, twiddle
+    a: transform a( mode am, mode a) aa, resize a( mode a= extent a) aa, twiddle
     """
     layout = layout_pieces(random, random.randint(0, 4))
     sizes = [str(random.choice((1, 2, 3, 4, 16, 256))) for _ in range(random.randint(1, 3))]
@@ -60,18 +66,22 @@ def stage_pieces(random: Random) -> list[Piece]:
 
 
 def _actions(random: Random, names: list[str]) -> list[Piece]:
-    modes = random.sample(range(len(names)), len(names))
+    left = {once: random.sample(range(len(names)), len(names)) for once in ONCE}
     pieces: list[Piece] = []
-    for _ in range(random.randint(0, 3)):
+    for _ in range(random.randint(0, 4)):
         pieces.append(Piece(",", "aa,") if pieces else Piece(":", "a:"))
-        if not modes or random.random() < 0.3:
+        once = random.choice((TRANSFORMS, TRANSFORMS, *ONCE))
+        modes, resizes = left[once], once != TRANSFORMS
+        if not modes or random.random() < 0.2:
             pieces.append(Piece("twiddle", "twiddle"))
             continue
-        pieces += [Piece(random.choice(TRANSFORMS), "transform"), Piece("(", "a(")]
+        pieces += [Piece(random.choice(once), "resize" if resizes else "transform"), Piece("(", "a(")]
         for i in range(random.randint(1, len(modes))):
             mode = modes.pop()
             spelled = names[mode] if random.random() < 0.7 else str(mode)
             pieces += [*([Piece(",", "am,")] if i else []), Piece(spelled, "mode")]
+            if resizes:
+                pieces += [Piece("=", "a="), Piece(str(random.choice((1, 9, 96, 2**63 - 1))), "extent")]
         pieces.append(Piece(")", "a)"))
     return pieces
 

@@ -19,6 +19,7 @@ import rote
 from rote.compiler.cost import flow
 from rote.fft.build import Line, build
 from rote.fft.choose import walk_of
+from rote.fft.problem import problem
 from rote.fft.rows import row_layout
 from rote.fft.walk import Transform
 
@@ -36,26 +37,31 @@ def grids(processes):
     return [(p, processes // p) for p in sizes if processes // p in sizes and p <= processes // p]
 
 
+def wanted(shape):
+    """A complex transform of all axes."""
+    return problem(shape, AXES, "fft", DTYPE)
+
+
 def row_walk(shape, processes):
     """The walk of rows with the order of axes that is searched."""
     source = row_layout(AXES).on(shape, processes)
-    return walk_of(source, AXES, "fft", DTYPE, algorithm="rows")
+    return walk_of(source, wanted(shape), "rows")
 
 
 def published_walk(shape, processes):
     """The walk of rows in the published order."""
     lines = [Line(row_layout(order), (Transform("fft", (1,)),)) for order in PUBLISHED]
-    return build(row_layout(AXES).on(shape, processes), lines, AXES, DTYPE)
+    return build(row_layout(AXES).on(shape, processes), lines, wanted(shape))
 
 
 def pencil_walk(shape, grid):
     """The walk of pencils on a grid of order 2."""
-    return walk_of(rote.parse("block[(0),(1),()]").on(shape, grid), AXES, "fft", DTYPE, algorithm="pencil")
+    return walk_of(rote.parse("block[(0),(1),()]").on(shape, grid), wanted(shape), "pencil")
 
 
 def slab_walk(shape, processes):
     """The walk of slabs."""
-    return walk_of(rote.parse("block[(0),(),()]").on(shape, processes), AXES, "fft", DTYPE, algorithm="slab")
+    return walk_of(rote.parse("block[(0),(),()]").on(shape, processes), wanted(shape), "slab")
 
 
 def elements(plan):
