@@ -13,9 +13,8 @@ if __name__ != "rote.fft":
 
 from .choose import algorithms
 from .convolution import convolve, correlate
-from .functions import dctn, dstn, fftn, idctn, idstn, ifftn, irfftn, rfftn
+from .functions import dctn, dstn, fftfreq, fftn, idctn, idstn, ifftn, irfftn, rfftn
 from .shift import fftshift, ifftshift
-from .spectral import fftfreq
 from .transform import FFT
 
 __all__ = [

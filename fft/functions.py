@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from rote.errors import LayoutError
 from rote.layout.layout import Layout, as_layout
@@ -15,9 +17,10 @@ from .bound import BoundWalk, bind_walks
 from .choose import walk_of
 from .kernels import check_extents, complex_dtype, real_dtype
 from .problem import problem
-from .transform import check_norm, normal_axes, scale
+from .spectral import frequencies
+from .transform import FFT, check_norm, normal_axes, scale
 
-__all__ = ["dctn", "dstn", "fftn", "idctn", "idstn", "ifftn", "irfftn", "rfftn"]
+__all__ = ["dctn", "dstn", "fftfreq", "fftn", "idctn", "idstn", "ifftn", "irfftn", "rfftn"]
 
 _KEPT = 16  # walks that a communicator keeps bound; each holds about two blocks of scratch
 
@@ -177,6 +180,31 @@ def idstn(
     Arguments and errors as `dstn`.
     """
     return _transform(f"idst{_checked(type)}", X, s, axes, norm, output, algorithm)
+
+
+def fftfreq(f: FFT, d: float | Sequence[float] = 1.0) -> tuple[npt.NDArray[Any], ...]:
+    """The frequencies of this rank's block of the spectrum that `f.forward` gives, as `numpy.fft.fftfreq`.
+
+    Of a real transform the last axis is half a spectrum, with the frequencies of `numpy.fft.rfftfreq`. Those of cosine
+    and sine transforms are at most half a cycle per sample as well: k / (2 n) of a "dct2" of n points.
+
+    Args:
+        f: the transform.
+        d: the sample spacing, in any unit: one for all axes, or one per axis of `f.axes`.
+
+    Returns:
+        One array per axis of `f.axes`, in cycles per unit of d and in the transform's real dtype. Together they
+        broadcast to the block, as an open mesh does (`numpy.ogrid`), whatever layout the spectrum has.
+
+    Raises:
+        LayoutError: there are not as many spacings as axes, or one is not positive.
+
+    >>> f = FFT((4, 6), "block[(0),()]", dtype="f8")
+    >>> vertical, horizontal = fftfreq(f, d=(0.5, 1.0))
+    >>> vertical.ravel().tolist(), horizontal.shape
+    ([0.0, 0.5, -1.0, -0.5], (1, 4))
+    """
+    return frequencies(f.walk, f.axes, f.comm.rank, d)
 
 
 def _checked(type: int) -> int:

@@ -214,7 +214,7 @@ class FFT:
         >>> bool(np.allclose(f.backward(X).to_global(), np.cos(2 * pi * np.arange(8) / 8)))
         True
         """
-        return wavenumbers(self, L, nyquist)
+        return wavenumbers(self.walk, self._axes, self._comm.rank, L, nyquist)
 
     def _run(self, bound: BoundWalk, x: DistTensor, out: DistTensor | None) -> DistTensor:
         if x.comm is not self._comm:
