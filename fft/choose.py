@@ -12,7 +12,7 @@ from rote.compiler.explain import in_seconds
 from rote.compiler.machine import DEFAULT
 from rote.compiler.rules import one_step
 from rote.compiler.step import LOCAL
-from rote.errors import LayoutError
+from rote.errors import LayoutError, counted
 from rote.grammar import RESIZES, ActionSyntax, parse_walk, unparse
 from rote.grammar.nodes import CYCLIC
 from rote.layout.distribution import Distribution
@@ -267,7 +267,7 @@ def check_algorithm(algorithm: str, layout: Layout | None = None) -> None:
         raise LayoutError(f"algorithm is one of {', '.join(algorithms)}; not {algorithm!r}")
     wanted = SPLITS.get(algorithm)
     if layout is not None and wanted is not None and len(layout.grid_modes) != wanted:
-        modes = "one grid mode" if wanted == 1 else f"{wanted} grid modes"
+        modes = counted(wanted, "grid mode")
         raise LayoutError(f"a {algorithm} splits over {modes}, but {layout} names {len(layout.grid_modes)}")
 
 

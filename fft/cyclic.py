@@ -101,7 +101,7 @@ def levels(points: int, ranks: int) -> tuple[int, ...]:
         fewer = next((n for n in range(points - 1, 0, -1) if _levels(n, ranks) is not None), None)
         more = next(n for n in range(points + 1, points + ranks**2 + 1) if _levels(n, ranks) is not None)
         near = " or ".join(str(n) for n in (fewer, more) if n), " or ".join(str(p) for p in (below, above) if p)
-        ranks_named = "rank" if near[1] == "1" else "ranks"
+        ranks_named = "rank" if near[1] == "1" else "ranks"  # "2 or 4 ranks"
         raise LayoutError(f"{rule}; {near[0]} points, or {near[1]} {ranks_named}, would do")
     return found
 

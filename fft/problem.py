@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rote.errors import LayoutError
+from rote.errors import LayoutError, counted
 
 from .kinds import Kinds, by_axis, is_forward
 
@@ -136,7 +136,8 @@ def _lengths(
     except TypeError:
         raise LayoutError(f"{name} is one integer per axis, not {given!r}") from None
     if len(found) != len(axes):
-        raise LayoutError(f"{name}={given} has {len(found)} lengths, but there are {len(axes)} axes, {axes}")
+        lengths, named = counted(len(found), "length"), counted(len(axes), "axis", "axes")
+        raise LayoutError(f"{name}={given} is {lengths} for {named}, {axes}")
     found = [one if one != -1 else n for one, n in zip(found, usual, strict=True)]
     if any(n < 1 for n in found):
         raise LayoutError(f"a transform has one point or more; not {name}={given}")

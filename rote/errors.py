@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from .grammar.errors import NotationError, RoteError
 
-__all__ = ["CommError", "LayoutError", "NotationError", "PlanError", "RoteError"]
+__all__ = ["CommError", "LayoutError", "NotationError", "PlanError", "RoteError", "counted"]
 
 
 class LayoutError(RoteError, ValueError):
@@ -24,6 +24,15 @@ class PlanError(RoteError):
 
 class CommError(RoteError, RuntimeError):
     """Ranks cannot talk to each other, or do not agree."""
+
+
+def counted(number: int, one: str, more: str = "") -> str:
+    """A number and what it counts, as a text says it.
+
+    >>> counted(1, "rank"), counted(0, "rank"), counted(2, "index", "indices")
+    ('1 rank', '0 ranks', '2 indices')
+    """
+    return f"{number} {one if number == 1 else more or f'{one}s'}"
 
 
 # Users know them as rote.LayoutError and so on, and so shall tracebacks.

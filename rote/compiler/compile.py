@@ -9,10 +9,10 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import PlanError
-from ..layout.distribution import Distribution, distribute
-from ..layout.grid import Grid
-from ..layout.layout import Transition, parse
+from ..errors import PlanError, counted
+from ..layout.distribution import Distribution, distribute, tensor_shape
+from ..layout.grid import Grid, grid_shape
+from ..layout.layout import Layout, Transition, parse
 from .explain import in_bytes
 from .machine import DEFAULT, Machine
 from .plan import Plan
@@ -97,8 +97,15 @@ def ends(
     transition: object = parse(source) if isinstance(source, str) else source
     if not isinstance(transition, Transition):
         raise PlanError(f"{source!r} is no transition; write 'A -> B'")
-    first = distribute(transition.source, shape, grid)
-    return first, distribute(transition.target, first.shape, first.grid)
+    return _ends(transition.source, transition.target, tensor_shape(shape), grid_shape(grid))
+
+
+@lru_cache(maxsize=4096)
+def _ends(
+    source: Layout, target: Layout, shape: tuple[int, ...], grid: tuple[int, ...]
+) -> tuple[Distribution, Distribution]:
+    # Looked up by plain integers: by what the caller gave, 4.0 would be found where 4 was, and lists not at all.
+    return distribute(source, shape, grid), distribute(target, shape, grid)
 
 
 @lru_cache(maxsize=4096)
@@ -118,8 +125,9 @@ def _refuse(search: Search, fastest: Walk, max_bytes: int) -> NoReturn:
     least = search.least_peak() * search.item
     known = "" if search.exact else " of those that were looked at"
     raise PlanError(
-        f"no plan keeps within max_bytes={max_bytes}: the fastest needs {fastest.peak * search.item} bytes on some "
-        f"rank, the least that any needs{known} is {least}\nwrite max_bytes={least} or more, or take more ranks"
+        f"no plan keeps within max_bytes={max_bytes}: the fastest needs {counted(fastest.peak * search.item, 'byte')} "
+        f"on some rank, the least that any needs{known} is {least}\n"
+        f"write max_bytes={least} or more, or take more ranks"
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
@@ -52,7 +53,42 @@ def from_others(
 
 @lru_cache(maxsize=1024)
 def _sums(source: Distribution, target: Distribution, sending: bool) -> tuple[Ints, Ints]:
-    """Elements and messages that each rank receives from others (or sends), counted pair by pair."""
+    """Elements and messages that each rank receives from others (or sends), on two grids over the same ranks.
+
+    A grid mode splits one component alone, so that the sum over all peers is a product of sums, one per component. Only
+    where replicas send must pairs be counted, for each of them serves its own ranks of the other grid.
+    """
+    if sending and any(g.name == "replicated" and p > 1 for g, p in zip(source.roles, source.grid.shape, strict=True)):
+        return _pairs(source, target, sending)
+    ranks = np.arange(source.grid.size)
+    here, there = coordinates(ranks, source.grid), coordinates(ranks, target.grid)
+    gives, takes = _only(source, ("rooted",), here), _only(target, ("rooted", "partial"), there)
+    other, alike = (target, "replicated") if sending else (source, "partial")
+    alike_peers = prod(p for role, p in zip(other.roles, other.grid.shape, strict=True) if role.name == alike)
+    every = [(gives if sending else takes) * alike_peers] * 2
+    kept = [gives * takes] * 2
+    for part in components(source, target):
+        giving = [here[s.grid_mode] for m in part.before for s in source.splits[m]]
+        taking = [there[s.grid_mode] for m in part.after for s in target.splits[m]]
+        sizes = sent_sizes(source, target, part)
+        peers = range(len(giving), sizes.ndim) if sending else range(len(giving))
+        for k, table in enumerate((sizes, (sizes > 0).astype(np.int64))):
+            every[k] = every[k] * table.sum(axis=tuple(peers))[tuple(giving if sending else taking)]
+            kept[k] = kept[k] * table[(*giving, *taking)]
+    return every[0] - kept[0], every[1] - kept[1]
+
+
+def _only(dist: Distribution, names: tuple[str, ...], at: Sequence[Ints]) -> Ints:
+    """1 for the ranks at the one coordinate that counts of every grid mode with these roles, 0 for the others."""
+    found = np.ones(dist.grid.size, np.int64)
+    for g, role in enumerate(dist.roles):
+        if role.name in names:
+            found *= at[g] == role.at
+    return found
+
+
+def _pairs(source: Distribution, target: Distribution, sending: bool) -> tuple[Ints, Ints]:
+    """The same, counted pair by pair."""
     number = source.grid.size
     totals = np.zeros((2, number), np.int64)
     for start in range(0, number, max(1, _AT_ONCE // number)):

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import PlanError
+from ..errors import PlanError, counted
 from ..layout.distribution import Distribution, distribute
 from ..layout.layout import as_layout
 from .cost import Cost, lower_bound, steps_cost
@@ -96,8 +96,8 @@ class Plan:
             else "contributions may lie anywhere"
         )
         lines.append(
-            f"each rank receives at most {in_bytes(cost.bytes)} in {cost.messages} message"
-            f"{'s' * (cost.messages != 1)}, lower bound {in_bytes(bound)} ({ratio})"
+            f"each rank receives at most {in_bytes(cost.bytes)} in {counted(cost.messages, 'message')}, "
+            f"lower bound {in_bytes(bound)} ({ratio})"
         )
         lines.append(f"peak {in_bytes(cost.peak_bytes)} on a rank, about {in_seconds(cost.seconds)}; {self.found}")
         second = self._search().next_to(self.steps)

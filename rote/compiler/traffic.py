@@ -17,12 +17,16 @@ import numpy as np
 import numpy.typing as npt
 
 from ..layout.distribution import Distribution, Role, Split, locate, mode_set
-from .movement import Component, components, groups, meets
+from ..layout.view import Digit, from_tensor, to_tensor
+from .movement import Component, components, meets
 
 __all__ = ["Traffic", "block_sizes", "sent_sizes", "traffic"]
 
 Ints = npt.NDArray[np.int64]
 Meeting = tuple[Role, Role, bool, int, bool, bool]  # roles, whether the operation changes, extent, sending, equal
+Reading = tuple[tuple[tuple[Digit, ...], tuple[Split, ...], int], ...]  # per view mode: digits, splits, extent
+
+_AT_ONCE = 1 << 20  # elements
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,7 +72,8 @@ def traffic(source: Distribution, target: Distribution, sending: bool = False, e
             args = mine.splits[here[0]], other.splits[there[0]], mine.view_shape[here[0]]
             more_elements, more_messages = _along_mode(*args, met, grid.order)
         else:
-            more_elements, more_messages = _summed(_across(source, target, part, sending), own, theirs, met, grid.order)
+            table = _across(_read(mine, here), _read(other, there))
+            more_elements, more_messages = _summed(table, own, theirs, met, grid.order)
         elements, messages = elements * more_elements, messages * more_messages
     for g in apart:
         peers = _peers(meeting[g], g, grid.order)
@@ -82,7 +87,7 @@ def sent_sizes(source: Distribution, target: Distribution, part: Component) -> I
     if _alike(source, target, part.before, part.after):
         (m,), (n,) = part.before, part.after
         return _sizes(source.splits[m], target.splits[n], source.view_shape[m])
-    return _across(source, target, part, sending=True)
+    return _across(_read(source, part.before), _read(target, part.after))
 
 
 def _alike(mine: Distribution, other: Distribution, here: tuple[int, ...], there: tuple[int, ...]) -> bool:
@@ -111,22 +116,31 @@ def _sizes(own: tuple[Split, ...], theirs: tuple[Split, ...], extent: int) -> In
     return np.bincount(number, minlength=prod(shape)).reshape(shape)
 
 
-@lru_cache(maxsize=64)
-def _across(source: Distribution, target: Distribution, part: Component, sending: bool) -> Ints:
-    """The same table for sides that read the digits differently, from the groups of every rank."""
-    mine, other = (source, target) if sending else (target, source)
-    here, there = (part.before, part.after) if sending else (part.after, part.before)
-    own = [s for m in here for s in mine.splits[m]]
-    theirs = [s for m in there for s in other.splits[m]]
-    table = np.zeros([s.parts for s in (*own, *theirs)], np.int64)
-    for at in np.ndindex(*(s.parts for s in own)):
-        me = [0] * mine.grid.order
-        for s, c in zip(own, at, strict=True):
-            me[s.grid_mode] = c
-        for group in groups(mine, other, part, tuple(me), sending):
-            peer = dict(group.coordinates)
-            table[(*at, *(peer[s.grid_mode] for s in theirs))] = len(group)
-    return table
+def _read(dist: Distribution, modes: tuple[int, ...]) -> Reading:
+    """All that matters of one side of a component."""
+    return tuple((dist.digits[m], dist.splits[m], dist.view_shape[m]) for m in modes)
+
+
+@lru_cache(maxsize=256)
+def _across(here: Reading, there: Reading) -> Ints:
+    """The same table for sides that read the digits differently: every element is looked up on both sides."""
+    shape = [s.parts for side in (here, there) for _, splits, _ in side for s in splits]
+    extents = [extent for _, _, extent in here]
+    table: Ints = np.zeros(prod(shape), np.int64)
+    for start in range(0, prod(extents), _AT_ONCE):
+        index = np.unravel_index(np.arange(start, min(prod(extents), start + _AT_ONCE)), extents)
+        tensor: dict[int, Ints] = {}
+        for (digits, _, _), along in zip(here, index, strict=True):
+            for m, added in to_tensor(digits, along).items():
+                tensor[m] = tensor.get(m, 0) + added
+        number: Ints = np.zeros((), np.int64)
+        inside = (*index, *(from_tensor(digits, tensor) for digits, _, _ in there))
+        for (_, splits, extent), along in zip((*here, *there), inside, strict=True):
+            found, _ = locate(splits, extent, along)
+            for s in splits:
+                number = number * s.parts + found[s.grid_mode]
+        table += np.bincount(np.broadcast_to(number, index[0].shape), minlength=len(table))
+    return table.reshape(shape)
 
 
 def _summed(

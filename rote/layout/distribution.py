@@ -14,15 +14,15 @@ from operator import index as as_int
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import LayoutError
+from ..errors import LayoutError, counted
 from ..grammar.nodes import Kind
 from . import kinds
-from .grid import Grid
+from .grid import Grid, grid_shape, integers
 from .indexset import EMPTY, IndexSet
 from .layout import Layout
 from .view import Digit, View, to_tensor
 
-__all__ = ["Distribution", "Role", "Split", "distribute", "locate", "mode_set"]
+__all__ = ["Distribution", "Role", "Split", "distribute", "locate", "mode_set", "tensor_shape"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -90,7 +90,8 @@ class Distribution:
             raise LayoutError(f"{layout} names grid mode {unknown[0]}, but the grid {grid} has order {grid.order}")
         for g, at in layout.rooted:
             if at >= grid.shape[g]:
-                raise LayoutError(f"{layout} is rooted at coordinate {at}, but grid mode {g} has {grid.shape[g]}")
+                has = counted(grid.shape[g], "coordinate")
+                raise LayoutError(f"{layout} is rooted at coordinate {at}, but grid mode {g} has {has}, from 0 on")
         view = layout.view or View.plain(len(shape))
         digits = view.digits(shape)
         splits = tuple(
@@ -207,29 +208,36 @@ class Distribution:
 
 def distribute(layout: Layout, shape: Iterable[int] | int, grid: Grid | Iterable[int] | int) -> Distribution:
     """A layout on a shape and a grid, both given freely: `distribute(layout, (8, 9), (2, 2))`."""
-    try:
-        extents = tuple(map(as_int, shape)) if isinstance(shape, Iterable) else (as_int(shape),)
-    except TypeError:
-        raise LayoutError(f"a shape is made of integers, not {shape!r}") from None
-    if min(extents, default=0) < 0:
-        raise LayoutError(f"the extents of a shape are 0 or more, not {extents}")
-    if not isinstance(grid, Grid):
-        grid = Grid((as_int(grid),) if not isinstance(grid, Iterable) else tuple(grid))
-    return _distribute(layout, extents, grid)
+    return _distribute(layout, tensor_shape(shape), grid_shape(grid))
 
 
 @lru_cache(maxsize=4096)
-def _distribute(layout: Layout, shape: tuple[int, ...], grid: Grid) -> Distribution:
-    return Distribution(layout, shape, grid)
+def _distribute(layout: Layout, shape: tuple[int, ...], grid: tuple[int, ...]) -> Distribution:
+    return Distribution(layout, shape, Grid(grid))
+
+
+def tensor_shape(shape: Iterable[int] | int) -> tuple[int, ...]:
+    """The shape of a tensor, given freely.
+
+    Raises:
+        LayoutError: an extent is no integer, or negative.
+    """
+    try:
+        return integers(shape, least=0)
+    except TypeError:
+        raise LayoutError(f"a shape is made of integers, not {shape!r}") from None
+    except ValueError:
+        raise LayoutError(f"the extents of a shape are 0 or more, not {shape!r}") from None
 
 
 def locate(splits: tuple[Split, ...], extent: int, index: Ints) -> tuple[dict[int, Ints], Ints]:
     """Along a mode with these splits: the coordinate per grid mode that holds each index, and its place there."""
     coordinates: dict[int, Ints] = {}
     left: int | Ints = extent
-    for s in splits:
+    for depth, s in enumerate(splits, 1):
         coordinates[s.grid_mode], index = kinds.split(s.kind, s.parts, left, index)
-        left = kinds.extent(s.kind, s.parts, left, coordinates[s.grid_mode])
+        if depth < len(splits):
+            left = kinds.extent(s.kind, s.parts, left, coordinates[s.grid_mode])
     return coordinates, index
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
+from operator import index as as_int
 
-from ..errors import LayoutError
+from ..errors import LayoutError, counted
 
-__all__ = ["Grid"]
+__all__ = ["Grid", "grid_shape", "integers"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +29,7 @@ class Grid:
     shape: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        shape = (self.shape,) if isinstance(self.shape, int) else tuple(self.shape)
-        if any(isinstance(p, bool) or not hasattr(p, "__index__") or p < 1 for p in shape):
-            raise LayoutError(f"a grid has at least one process along each mode, not {shape}; write Grid((2, 3))")
-        object.__setattr__(self, "shape", tuple(p.__index__() for p in shape))
+        object.__setattr__(self, "shape", grid_shape(self.shape))
 
     @staticmethod
     def of(nprocs: int, order: int) -> Grid:
@@ -41,7 +39,7 @@ class Grid:
         (Grid((4, 3)), Grid((2, 2, 2)))
         """
         if nprocs < 1 or order < 0 or (order == 0 and nprocs > 1):
-            raise LayoutError(f"{nprocs} processes make no grid of order {order}")
+            raise LayoutError(f"{counted(nprocs, 'process makes', 'processes make')} no grid of order {order}")
         return Grid(min(_factorings(nprocs, order, nprocs)))
 
     @property
@@ -71,6 +69,42 @@ class Grid:
 
     def __repr__(self) -> str:
         return f"Grid({self.shape})"
+
+
+def grid_shape(grid: Grid | Iterable[int] | int) -> tuple[int, ...]:
+    """The shape of a grid, which is given as such or as its shape.
+
+    Raises:
+        LayoutError: an extent is not a positive integer.
+    """
+    if isinstance(grid, Grid):
+        return grid.shape
+    try:
+        return integers(grid, least=1)
+    except (TypeError, ValueError):
+        raise LayoutError(
+            f"a grid has at least one process along each mode, not {grid!r}; write Grid((2, 3))"
+        ) from None
+
+
+def integers(values: Iterable[int] | int, least: int) -> tuple[int, ...]:
+    """One integer, or several, as a tuple of plain ones.
+
+    Raises:
+        TypeError: one is no integer; a bool is none.
+        ValueError: one is less than `least`.
+
+    >>> integers(4, least=0), integers([2, 3], least=0)
+    ((4,), (2, 3))
+    """
+    given = tuple(values) if isinstance(values, Iterable) else (values,)
+    if bool in map(type, given):
+        raise TypeError(f"{values!r} has a bool")
+    found = tuple(map(as_int, given))
+    for n in found:  # a loop is fastest for a few, and every compile from text comes by here
+        if n < least:
+            raise ValueError(f"{n} is less than {least}")
+    return found
 
 
 def ravel(digits: Sequence[int], shape: Sequence[int]) -> int:

@@ -178,8 +178,8 @@ class IndexSet:
 
     def to_array(self) -> npt.NDArray[np.int64]:
         """The elements in ascending order."""
-        if not self:
-            return np.empty(0, np.int64)
+        if self.runs == ((0, 1),):
+            return np.arange(self.start, self.stop, self.period, dtype=np.int64)
         one = np.concatenate([np.arange(a, b, dtype=np.int64) for a, b in self.runs])
         cycles = -(-(self.stop - self.start) // self.period)
         bases = self.start + self.period * np.arange(cycles, dtype=np.int64)

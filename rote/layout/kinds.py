@@ -12,13 +12,15 @@ from itertools import accumulate
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import LayoutError
+from ..errors import LayoutError, counted
 from ..grammar.nodes import Kind
 from .indexset import IndexSet
 
 __all__ = ["check", "extent", "local_positions", "split"]
 
 Ints = npt.NDArray[np.int64]
+
+_INDICES = "index", "indices"
 
 
 def check(kind: Kind, p: int, n: int) -> None:
@@ -29,13 +31,15 @@ def check(kind: Kind, p: int, n: int) -> None:
         (b,) = kind.sizes
         if n > p * b:
             raise LayoutError(
-                f"block({b}) over {p} ranks holds {p * b} indices, but {n} must be placed; "
+                f"block({b}) over {counted(p, 'rank')} holds {counted(p * b, *_INDICES)}, but {n} must be placed; "
                 f"write block({-(-n // p)}) or more, or block for balanced parts"
             )
     elif len(kind.sizes) != p or sum(kind.sizes) != n:
+        sizes = f"{p} sizes that add up to {n}, or " * (p > 1)
         raise LayoutError(
-            f"{kind} names {len(kind.sizes)} parts of {sum(kind.sizes)} indices in all, "
-            f"but {n} indices must be placed on {p} ranks"
+            f"block({','.join(map(str, kind.sizes))}) names {len(kind.sizes)} parts of "
+            f"{counted(sum(kind.sizes), *_INDICES)} in all, but {counted(n, *_INDICES)} must be placed on "
+            f"{counted(p, 'rank')}; write {sizes}block for balanced parts"
         )
 
 

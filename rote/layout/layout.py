@@ -12,7 +12,7 @@ from functools import lru_cache
 from operator import index as as_int
 from typing import TYPE_CHECKING, Literal, cast
 
-from ..errors import LayoutError
+from ..errors import LayoutError, counted
 from ..grammar.nodes import MAX_GRID_MODES, MAX_MODES, MAX_NUMBER, OPS, Entry, Kind, LayoutSyntax, Op, TransitionSyntax
 from ..grammar.parser import parse_syntax
 from ..grammar.text import unparse
@@ -112,7 +112,7 @@ class Layout:
         if self.order > MAX_MODES:
             raise LayoutError(f"a layout has at most {MAX_MODES} modes, not {self.order}")
         if self.view is not None and self.view.order != self.order:
-            raise LayoutError(f"the view has {self.view.order} modes, but the layout has {self.order}")
+            raise LayoutError(f"the view has {counted(self.view.order, 'mode')}, but the layout has {self.order}")
 
     @property
     def order(self) -> int:
@@ -185,7 +185,8 @@ class Layout:
 
     def _check_mode(self, mode: int) -> None:
         if not 0 <= mode < self.order:
-            raise LayoutError(f"{self} has modes 0 to {self.order - 1}, not {mode}")
+            has = f"modes 0 to {self.order - 1}" if self.order else "no modes"
+            raise LayoutError(f"{self} has {has}, not {mode}")
 
     def _with_mode(self, mode: int, entries: tuple[Entry, ...]) -> Layout:
         return replace(self, modes=self.modes[:mode] + (entries,) + self.modes[mode + 1 :])

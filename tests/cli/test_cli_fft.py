@@ -117,7 +117,7 @@ WRONG = [
     ("real.npy out.npy --grid 3", 1, "grid 3 has 3 ranks"),
     ("real.npy out.npy --grid 2x2x2", 1, "grid of order"),
     ("real.npy out.npy --layout block[(0),(1),()] --grid 4", 1, "names grid mode 1"),
-    ("real.npy out.npy --layout block[(0),(1),()] --algorithm slab", 1, "slab splits over one"),
+    ("real.npy out.npy --layout block[(0),(1),()] --algorithm slab", 1, "slab splits over 1 grid mode,"),
     ("real.npy out.npy --output block[(0),()]", 1, "for tensors of order 2"),
     ("real.npy out.npy --output [(),(),()]+(0)", 1, "a file holds values"),
     ("real.npy out.npy --axes 3", 1, "not all axes"),

@@ -220,7 +220,7 @@ def check_refusals(comm):
 
     refused("one point or more", rote.fft.fftn, x, (0, 6))
     refused("one point or more", rote.fft.fftn, x, (-2, 6))
-    refused("3 lengths, but there are 2 axes", rote.fft.fftn, x, (4, 4, 4), (0, 1))
+    refused("3 lengths for 2 axes", rote.fft.fftn, x, (4, 4, 4), (0, 1))
     refused("axes", rote.fft.fftn, x, (4, 4, 4))
     refused("one integer per axis", rote.fft.fftn, x, (4.5, 6))
     refused(

@@ -60,7 +60,7 @@ REFUSED = [
         "[(0),(1),()]",
         (2, 2),
         "D",
-        r"a slab splits over one grid mode, but .* names 2",
+        r"a slab splits over 1 grid mode, but .* names 2",
     ),
     ("pencil", (16, 8, 4), None, 4, "D", "a pencil takes a grid of order 2, not 4"),
     ("pencil", (16, 8, 4), "block[(0),(),()]", 4, "D", "a pencil splits over 2 grid mode.*, but .* names 1"),

@@ -381,7 +381,7 @@ def check_refusals(comm: Comm) -> None:
 
     refused(("slab", "order 1", str(rote.Grid(g2))), FFT, (4, 5, 6), None, g2, comm, algorithm="slab")
     refused(("pencil", "order 2"), FFT, (4, 5, 6), None, g1, comm, algorithm="pencil")
-    refused(("one grid mode", "names 2"), FFT, (4, 5, 6), "block[(0),(1),()]", g2, comm, algorithm="slab")
+    refused(("1 grid mode", "names 2"), FFT, (4, 5, 6), "block[(0),(1),()]", g2, comm, algorithm="slab")
     refused("order 1 or less", FFT, (4, 5), None, None, comm, algorithm="pencil")
     refused(("slab, pencil", "'pencl'"), FFT, (4, 5, 6), None, None, comm, algorithm="pencl")
     refused("'up'", FFT, (4, 5, 6), None, None, comm, norm="up")

@@ -1,0 +1,88 @@
+"""Parts of no indices: `block(4,2,0,0)` is as good a layout as any, wherever its empty blocks lie."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from layout import definition
+
+import rote
+from rote import parse, simulate
+from rote.errors import LayoutError
+
+SHAPE, RANKS = (6, 5), 4
+EMPTY = tuple(
+    f"block({','.join(map(str, sizes))}){modes}"
+    for modes, cuts in (
+        ("[(0),()]", ((4, 2, 0, 0), (0, 0, 6, 0), (0, 4, 0, 2), (0, 0, 0, 6))),
+        ("[(),(0)]", ((3, 2, 0, 0), (0, 1, 0, 4), (0, 0, 0, 5))),
+    )
+    for sizes in cuts
+)
+OTHERS = (
+    *("[(0),()]", "block[(),(0)]", "block(5)[(0),()]", "cyclic(4)[(),(0)]", "[(),()]"),
+    *("[(),()]|(0@3)", "[(),()]+(0)", "[(),()]+max(0)"),
+    *("(a b): block(0,1,0,29)[(0)]", "(r=2 s=3) b: [(),(0:block(0,0,3,0)),()]"),
+)
+
+
+def arrive(plan):
+    """A plan is proved, and the tensor that it moves is the tensor that was there."""
+    plan.verify()
+    x = np.arange(1.0, 1 + np.prod(plan.source.shape)).reshape(plan.source.shape)
+    moved = simulate.gather(simulate.run(plan, simulate.scatter(x, plan.source)), plan.target)
+    assert moved.dtype == x.dtype and np.array_equal(moved, x), plan
+    assert plan.cost.bytes >= plan.lower_bound and rote.Plan.from_text(str(plan)) == plan
+
+
+@pytest.mark.parametrize("text", EMPTY)
+def test_a_part_of_no_indices_holds_none(text):
+    """Shapes, indices, index sets and owners are those dealt out one by one; the empty ranks own nothing."""
+    dist = parse(text).on(SHAPE, RANKS)
+    assert str(dist.layout) == text
+    held = definition.held(dist.layout, SHAPE, (RANKS,))
+    empty = [rank for rank, lists in enumerate(held) if not all(lists)]
+    assert empty and all(dist.holds(rank) for rank in empty)
+    for rank, lists in enumerate(held):
+        assert [index.tolist() for index in dist.indices(rank)] == lists
+        assert [list(found) for found in dist.index_sets(rank)] == lists
+        assert dist.local_shape(rank) == tuple(map(len, lists))
+    for index in np.ndindex(*SHAPE):
+        (owner,) = dist.owners(index)
+        assert all(i in of for i, of in zip(index, held[owner], strict=True)) and owner not in empty
+    assert dist.max_local_shape() == tuple(max(len(lists[m]) for lists in held) for m in range(2))
+
+
+@pytest.mark.parametrize("text", EMPTY)
+def test_tensors_move_from_and_to_empty_parts(text):
+    """Every plan between a layout with empty parts and any other is proved, and moves the tensor."""
+    for other in (*OTHERS, *EMPTY):
+        for pair in {(text, other), (other, text)}:
+            arrive(rote.compile(*(parse(side).on(SHAPE, RANKS) for side in pair)))
+
+
+def test_empty_parts_move_to_another_grid():
+    """The ranks of empty blocks take part in a step from one grid to another."""
+    across = ("[(0:block(0,6)),(1)]", "[(1:block(6,0)),(0:block(0,5))]", "[(0,1),()]")
+    for text, other in product(EMPTY, across):
+        ends = parse(text).on(SHAPE, RANKS), parse(other).on(SHAPE, (2, 2))
+        arrive(rote.compile(*ends))
+        arrive(rote.compile(*reversed(ends)))
+
+
+def test_what_refines_an_empty_part_is_empty():
+    """Entries within a part of no indices deal out nothing; sizes would have to fit all parts, and are refused."""
+    refined = parse("[(0:block(6,0),1),()]").on(SHAPE, (2, 2))
+    assert [refined.local_shape(rank) for rank in range(4)] == [(3, 5), (3, 5), (0, 5), (0, 5)]
+    arrive(rote.compile(refined, parse("[(1,0),()]").on(SHAPE, (2, 2))))
+    with pytest.raises(LayoutError, match="but 0 indices must be placed on 2 ranks"):
+        parse("[(0:block(6,0),1:block(4,2)),()]").on(SHAPE, (2, 2))
+
+
+def test_a_tensor_of_no_elements_moves():
+    """No extent is too small: a mode of 0 indices is dealt out by every kind."""
+    dists = [parse(text).on(0, 2) for text in ("block(0,0)[(0)]", "block(2)[(0)]", "[(0)]", "[()]+(0)")]
+    for source, target in product(dists, repeat=2):
+        arrive(rote.compile(source, target))
