@@ -9,13 +9,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rote.compiler.step import LOCAL
 from rote.runtime.comm import Comm
 from rote.runtime.exchange import Exchange
 from rote.runtime.pieces import Factor
 
-from .kernels import Kernel, is_plain, plain, real_dtype, scratch_bytes, view
+from .gather import Gather, gathers, whole
+from .kernels import ALIGNMENT, Kernel, is_plain, plain, real_dtype, scratch_bytes, view
 from .operations import Multiply, Operation, operations
+from .padding import BoundResize
 from .passes import BoundKernel
+from .read import ReadWalk, SharedScratch
 from .walk import Walk
 
 __all__ = ["BoundWalk", "bind_walks"]
@@ -50,37 +54,70 @@ class BoundWalk:
 
     Attributes:
         dtypes: at the start, and after every stage.
-        needed: bytes that each block of scratch must have; `bind` it before the first call.
+        needed: bytes of the largest block; see `bind_walks`.
     """
 
     def __init__(self, walk: Walk, comm: Comm, scale: np.floating[Any] | float = 1.0, ortho: bool = False) -> None:
         self.walk, self.dtypes = walk, walk.dtypes()
         self._ortho = ortho
-        found = _scaled(operations(walk, comm), scale)
+        self._comm = comm
+        self._found = found = _scaled(operations(walk, comm), scale)
         if not found or _spoils(found[0], ortho):
             shape, dtype = walk.stages[0].before.local_shape(comm.rank), walk.dtype
             found.insert(0, Operation(Multiply(), shape, shape, dtype, dtype))
-        out = prod(walk.target.local_shape(comm.rank)) * self.dtypes[-1].itemsize
-        self._operations, self._places = _placed(found, out, comm)
         # FFTW's plans are made on scratch, and rest there between two calls
-        self.needed = max(n for one in self._operations for n in (one.nbytes, *one.messages))
-        self._calls: list[_Call] = []
+        self.needed = max(one.nbytes for one in found)
+        self._run: ReadWalk | SentWalk | None = None
 
-    def bind(self, scratch: Scratch) -> BoundWalk:
-        """Take two blocks of scratch, which other walks of the communicator may have as well."""
-        bound = zip(self._operations, self._places, strict=True)
-        self._calls = [_Call(operation, places, scratch, self._ortho) for operation, places in bound]
-        return self
+    @property
+    def talks(self) -> bool:
+        """Whether ranks need anything of each other."""
+        return any(isinstance(one.run, Exchange) and one.run.step.kind not in LOCAL for one in self._found)
+
+    def read(self, scratch: SharedScratch) -> None:
+        """Run in scratch that ranks share."""
+        self._run = ReadWalk(self._found, scratch, self._ortho)
+
+    def send(self) -> SentWalk:
+        """Run in scratch of this rank alone, which the answer must be bound to."""
+        out = prod(self.walk.target.local_shape(self._comm.rank)) * self.dtypes[-1].itemsize
+        self._run = SentWalk(self._found, self._ortho, out, self._comm)
+        return self._run
 
     def __call__(self, block: Array, out: Array) -> None:
         """Walk a block from the walk's source to its target, into `out`; the input is preserved."""
+        assert self._run is not None, "a walk is bound to scratch before it runs"
         fits = is_plain(out) and out.flags.writeable
         target = plain(out) if fits else plain(np.empty(out.shape, out.dtype))
-        source = plain(block)
-        for call in self._calls:
-            call(source, target)
+        self._run(plain(block), target)
         if not fits:
             out[...] = target
+
+
+class SentWalk:
+    """The operations of a walk in scratch of this rank alone: what others need is sent to them.
+
+    Attributes:
+        needed: bytes that each of two blocks of scratch must have; `bind` it to them before the first call.
+    """
+
+    def __init__(self, found: list[Operation], ortho: bool, out: int, comm: Comm) -> None:
+        self._placed, self._ortho = _placed(found, out, comm), ortho
+        self.needed = max(n for one, _ in self._placed for n in (one.nbytes, *one.messages))
+        self._calls: list[_Call] = []
+
+    def bind(self, scratch: Scratch) -> None:
+        """Take two blocks of scratch, which other walks of the communicator may have as well."""
+        behind = [False, *(isinstance(one.run, Exchange) for one, _ in self._placed)]
+        self._calls = [
+            _Call(operation, places, scratch, self._ortho, moved)
+            for (operation, places), moved in zip(self._placed, behind, strict=False)
+        ]
+
+    def __call__(self, source: Array, target: Array) -> None:
+        """Walk a block into another; both are plain."""
+        for call in self._calls:
+            call(source, target)
 
 
 class _Call:
@@ -88,9 +125,15 @@ class _Call:
 
     __slots__ = ("_after", "_arrays", "_before", "_places", "_run", "_shapes")
 
-    def __init__(self, operation: Operation, places: _Places, scratch: Scratch, ortho: bool) -> None:
+    def __init__(self, operation: Operation, places: _Places, scratch: Scratch, ortho: bool, moved: bool) -> None:
         run, dtype = operation.run, operation.dtype
-        self._run = BoundKernel(run, scratch, ortho) if isinstance(run, Kernel) else run
+        self._run: Multiply | BoundResize | Exchange | BoundKernel | Gather
+        if not isinstance(run, Kernel):
+            self._run = run
+        elif moved and gathers(run):  # as where the move and the kernel are one: the same tiles, the same bits
+            self._run = Gather(run, whole(run.shape), (), scratch)
+        else:
+            self._run = BoundKernel(run, scratch, ortho)
         self._before = [_factor(one, operation.shape) for one in operation.before]
         self._after = [_factor(one, operation.out_shape) for one in operation.after]
         shapes = [(places.here, operation.shape, dtype), (places.there, operation.out_shape, operation.out_dtype)]
@@ -107,17 +150,34 @@ class _Call:
         if isinstance(self._run, Exchange):
             block, out, packed, arrived = arrays
             self._run.run(block, out, packed, arrived, self._before, self._after)
+        elif isinstance(self._run, Gather):
+            self._run([arrays[0].reshape(-1)], arrays[1])
         else:
             self._run(*arrays)
 
 
-def bind_walks(*walks: BoundWalk) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
-    """Bind walks of one communicator to the scratch that they share, and return it."""
+def bind_walks(comm: Comm, *walks: BoundWalk) -> int:
+    """Bind walks of one communicator to scratch that they have together; how many bytes of it are this rank's.
+
+    Ranks of one node read each other's scratch, and no message is sent; others send. Collective.
+    """
     needed = max(walk.needed for walk in walks)
-    scratch = scratch_bytes(needed), scratch_bytes(needed)
-    for walk in walks:
-        walk.bind(scratch)
-    return scratch
+    if any(walk.talks for walk in walks):
+        half = -(-needed // ALIGNMENT) * ALIGNMENT
+        halves = comm.allgather_object(half)
+        shared = comm.share(2 * half)
+        if shared is not None:
+            pairs = [(memory[:n], memory[n:]) for memory, n in zip(shared, halves, strict=True)]
+            scratch = SharedScratch(comm, pairs)
+            for walk in walks:
+                walk.read(scratch)
+            return 2 * half
+    sent = [walk.send() for walk in walks]
+    needed = max(one.needed for one in sent)
+    own = scratch_bytes(needed), scratch_bytes(needed)
+    for one in sent:
+        one.bind(own)
+    return 2 * needed
 
 
 def _scaled(found: list[Operation], scale: np.floating[Any] | float) -> list[Operation]:
@@ -127,7 +187,7 @@ def _scaled(found: list[Operation], scale: np.floating[Any] | float) -> list[Ope
     moves = [n for n, one in enumerate(found) if isinstance(one.run, Exchange)]
     if moves:
         one = found[moves[-1]]
-        found[moves[-1]] = replace(one, before=(np.array(scale, real_dtype(one.dtype)), *one.before))
+        found[moves[-1]] = replace(one, after=(np.array(scale, real_dtype(one.dtype)), *one.after))
         return found
     last = found[-1]
     factor = np.array(scale, real_dtype(last.out_dtype))
@@ -139,14 +199,14 @@ def _spoils(operation: Operation, ortho: bool) -> bool:
     return isinstance(operation.run, Kernel) and operation.run.spoils(ortho)
 
 
-def _placed(wanted: list[Operation], out: int, comm: Comm) -> tuple[list[Operation], list[_Places]]:
+def _placed(wanted: list[Operation], out: int, comm: Comm) -> list[tuple[Operation, _Places]]:
     """Where the blocks and messages of operations lie, if the output has so many bytes.
 
     From the last operation on that cannot work in place, the block lies in the output. Where there is no third place
     for messages, an exchange carries what a rank keeps along with them: they may arrive where the block was then.
     """
     last = max((n for n, one in enumerate(wanted) if not one.in_place), default=0)
-    done, found, here = list[Operation](), list[_Places](), _IN
+    found, here = list[tuple[Operation, _Places]](), _IN
     for number, one in enumerate(wanted):
         if number >= last:
             there = _OUT
@@ -168,10 +228,9 @@ def _placed(wanted: list[Operation], out: int, comm: Comm) -> tuple[list[Operati
                     arrived, tight = _OUT, False
             if tight and arrives:
                 one = replace(one, run=Exchange(one.run.step, one.dtype, comm, carried=True))
-        done.append(one)
-        found.append(_Places(here, there, packed, arrived))
+        found.append((one, _Places(here, there, packed, arrived)))
         here = there
-    return done, found
+    return found
 
 
 def _factor(array: Array, shape: tuple[int, ...]) -> Factor:

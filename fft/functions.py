@@ -232,7 +232,7 @@ def _transform(
     def make() -> BoundWalk:
         walk = walk_of(x.distribution, wanted, algorithm, where)
         bound = BoundWalk(walk, x.comm, scale(norm, walk.sizes, wanted.forward), norm == "ortho")
-        bind_walks(bound)
+        bind_walks(x.comm, bound)
         return bound
 
     bound = keep(x.comm, "walks", (x.distribution, wanted, algorithm, where, norm), make, _KEPT)

@@ -16,6 +16,7 @@ from rote.errors import LayoutError
 from .kinds import FACES, TRIGONOMETRIC
 
 __all__ = [
+    "ALIGNMENT",
     "Kernel",
     "check_extents",
     "complex_dtype",
@@ -31,7 +32,7 @@ __all__ = [
 Array = npt.NDArray[Any]
 
 _PLANNING = threading.Lock()  # FFTW's planner is one for the process, and in-process ranks plan at the same time
-_ALIGNMENT = 16  # bytes: FFTW's vector instructions ask for no more, and memory that NumPy allocates has it
+ALIGNMENT = 16  # bytes: FFTW's vector instructions ask for no more, and memory that NumPy allocates has it
 _COMPLEX = {"f": "F", "d": "D", "g": "G"}
 _HALVES = ("00", "10", "01", "11")  # FFTW's names of the types I to IV: which ends lie half a point further
 _TRIGONOMETRIC = {
@@ -135,7 +136,7 @@ def is_plain(array: Array) -> bool:
     Other memory is copied instead of planned for: another plan would be slower and round otherwise, so that the last
     bits of a result would depend on where a block happens to lie, and differ between replicas.
     """
-    return array.flags.c_contiguous and bool(pyfftw.is_byte_aligned(array, n=_ALIGNMENT))
+    return array.flags.c_contiguous and bool(pyfftw.is_byte_aligned(array, n=ALIGNMENT))
 
 
 def plain(array: Array) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
@@ -74,12 +75,13 @@ def operations(walk: Walk, comm: Comm) -> list[Operation]:
     found: list[Operation] = []
     due: Factors = ()  # factors that the next move takes along
     dtypes, moves, rank = walk.dtypes(), walk.transitions, comm.rank
+    stays = _stays_everywhere(moves, comm)
     shape: tuple[int, ...] = ()
     for number, stage in enumerate(walk.stages):
         dtype, last = dtypes[number], _last_of_all(stage)
         leading, trailing = _leading(stage, rank, dtype), stage.done[last + 1 :]
         here = stage.before.local_shape(rank)
-        if number and not _stays(moves[number - 1], rank):
+        if number and not stays[number - 1]:
             found += _moved(moves[number - 1], comm, due, leading)
             due = ()
         else:
@@ -187,10 +189,17 @@ def _leading(stage: Stage, rank: int, dtype: np.dtype[Any]) -> Factors:
     return tuple(factor(a, stage.before, rank, dtype) for a in stage.done[:first] if isinstance(a, Twiddle))
 
 
+def _stays_everywhere(moves: Sequence[Plan], comm: Comm) -> tuple[bool, ...]:
+    """Whether blocks stay as they are, and are only read otherwise, on all ranks: all of them do the same."""
+    maybe = [all(step.kind == "relayout" for step in move.steps) for move in moves]
+    if not any(maybe):
+        return tuple(maybe)
+    mine = [local and _stays(move, comm.rank) for local, move in zip(maybe, moves, strict=True)]
+    return tuple(map(all, zip(*comm.allgather_object(mine), strict=True)))
+
+
 def _stays(move: Plan, rank: int) -> bool:
     """Whether a rank's block stays as it is, and is only read otherwise."""
-    if any(step.kind != "relayout" for step in move.steps):
-        return False
     return np.array_equal(_order(move.source, rank), _order(move.target, rank))
 
 

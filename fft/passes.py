@@ -8,63 +8,85 @@ strides, transformed in cache, and copied out. That is as fast as the plans that
 from __future__ import annotations
 
 from dataclasses import replace
-from math import prod
+from math import gcd, prod
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from .kernels import Kernel, fftw_plan, scratch_bytes, view
+from .kernels import ALIGNMENT, Kernel, fftw_plan, scratch_bytes, view
 from .kinds import FACES
 
-__all__ = ["BoundKernel"]
+__all__ = ["CACHED", "CHUNK", "BoundKernel", "padded"]
 
 Array = npt.NDArray[Any]
 Scratch = tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]
 
-_CACHED = 1 << 18  # bytes that stay in a core's second-level cache: of a tile, and of a block that needs none
+CACHED = 1 << 18  # bytes that stay in a core's second-level cache: of a tile, and of a block that needs none
 _ALIASED = 1 << 11  # bytes: points so far apart, or a multiple of it, share one or two sets of the first-level cache
+CHUNK = 1 << 19  # bytes of a part of a block that goes through all passes before the next one does
 _PADDING = 64  # bytes between the rows of a tile, so that their distance is no power of two
 
 
 class BoundKernel:
     """A kernel with its FFTW plans and tiles, ready for any arrays. One thread (one rank) uses it.
 
-    With `ortho` the faces of cosine and sine transforms are weighted, so that they are orthogonal but for a scale.
+    A block is transformed part by part, along the modes before the first axis, so that a part that fits the cache goes
+    through all passes there. With `ortho` the faces of cosine and sine transforms are weighted, so that they are
+    orthogonal but for a scale.
     """
 
-    __slots__ = ("_parts", "_passes", "_weights", "kernel")
+    __slots__ = ("_last", "_number", "_part", "_parts", "_rest", "_weights", "kernel")
 
     def __init__(self, kernel: Kernel, scratch: Scratch, ortho: bool = False) -> None:
         self.kernel = kernel
         self._weights = FACES.get(kernel.kind) if ortho else None
-        self._parts = kernel.of_parts()
-        self._passes = _passes(self._parts, scratch) if prod(kernel.out_shape) else []
+        self._parts = parts = kernel.of_parts()
+        first = min(parts.axes)
+        outer = prod(parts.shape[:first])
+        ends = (parts.shape, parts.dtype), (parts.out_shape, parts.out_dtype)
+        one = [prod(shape[first:]) * dtype.itemsize for shape, dtype in ends]  # bytes along the other modes
+        aligned = ALIGNMENT // gcd(ALIGNMENT, *one)  # parts begin where FFTW's plans may
+        number = max(1, min(outer, CHUNK // max(*one, 1)))
+        self._number = number = min(-(-number // aligned) * aligned, max(outer, 1))
+
+        def of(count: int) -> list[_Pass]:
+            shape, out_shape = ((count, *extents[first:]) for extents in (parts.shape, parts.out_shape))
+            axes = tuple(axis - first + 1 for axis in parts.axes)
+            return _passes(replace(parts, axes=axes, shape=shape, out_shape=out_shape), scratch)
+
+        self._part = of(number) if prod(kernel.out_shape) else []
+        self._last = outer % number
+        self._rest = of(self._last) if self._last else []
 
     def __call__(self, source: Array, target: Array) -> None:
         """Transform `source` into `target`, both plain; they may share their memory if `kernel.in_place`."""
-        if not self._passes:
+        if not self._part:
             return
-        if self._parts is not self.kernel:
-            source, target = (x.view(self._parts.dtype).reshape(self._parts.shape) for x in (source, target))
-        weights = self._weights
-        if weights:
-            _weigh(source, self.kernel.axes, weights[0], np.sqrt(np.longdouble(2)))
-        here = source
-        for number, one in enumerate(self._passes):
-            stays = self.kernel.kind == "irfft" and number < len(self._passes) - 1  # complex until the last pass
-            there = source if stays else target
-            one(here, there)
-            here = there
-        if weights:
-            _weigh(target, self.kernel.axes, weights[1], np.sqrt(np.longdouble(0.5)))
+        parts, first = self._parts, min(self._parts.axes)
+        sources, targets = (
+            x.view(parts.dtype if x is source else parts.out_dtype).reshape(-1, *shape[first:])
+            for x, shape in ((source, parts.shape), (target, parts.out_shape))
+        )
+        if self._weights:
+            _weigh(sources, parts, self._weights[0], np.sqrt(np.longdouble(2)))
+        for at in range(0, len(sources), self._number):
+            part = slice(at, at + self._number)
+            passes = self._part if at + self._number <= len(sources) else self._rest
+            here, there = sources[part], targets[part]
+            for number, one in enumerate(passes):
+                stays = parts.kind == "irfft" and number < len(passes) - 1  # complex until the last pass
+                one(here, sources[part] if stays else there)
+                here = sources[part] if stays else there
+        if self._weights:
+            _weigh(targets, parts, self._weights[1], np.sqrt(np.longdouble(0.5)))
 
 
-def _weigh(block: Array, axes: tuple[int, ...], places: tuple[int, ...], weight: np.floating[Any]) -> None:
-    """Multiply the faces of a block that lie at some places along its axes."""
-    for axis in axes:
+def _weigh(block: Array, kernel: Kernel, places: tuple[int, ...], weight: np.floating[Any]) -> None:
+    """Multiply the faces of a block that lie at some places along its axes; the modes before them are one."""
+    for axis in kernel.axes:
         for place in places:
-            face = np.moveaxis(block, axis, 0)[place, ...]
+            face = np.moveaxis(block, axis - min(kernel.axes) + 1, 0)[place, ...]
             face *= block.dtype.type(weight)
 
 
@@ -104,7 +126,7 @@ def _passes_of(kernel: Kernel, spectrum: tuple[int, ...], scratch: Scratch) -> l
 def _is_bad(shape: tuple[int, ...], axis: int, itemsize: int) -> bool:
     """Whether the points along an axis share a few sets of the cache, in a block that does not fit it anyway."""
     apart = prod(shape[axis + 1 :]) * itemsize
-    return apart % _ALIASED == 0 and prod(shape) * itemsize > _CACHED
+    return apart % _ALIASED == 0 and prod(shape) * itemsize > CACHED
 
 
 class _Together:
@@ -142,14 +164,14 @@ class _Columns:
         (axis,) = kernel.axes
         outer, inner = prod(kernel.shape[:axis]), prod(kernel.shape[axis + 1 :])
         points, out_points = kernel.shape[axis], kernel.out_shape[axis]
-        columns = max(8, _CACHED // (max(points, out_points) * kernel.wide_dtype.itemsize))
+        columns = max(8, CACHED // (max(points, out_points) * kernel.wide_dtype.itemsize))
         wide = min(inner, columns)
         wide = -(-inner // -(-inner // wide))  # tiles of one width, as far as it goes
         deep = min(outer, max(1, columns // inner))
         self._shape = (outer, points, out_points, inner)
         self._step = (deep, wide)
-        source = _tile((deep, points, wide), kernel.dtype)
-        target = source if kernel.in_place else _tile((deep, out_points, wide), kernel.out_dtype)
+        source = padded((deep, points, wide), kernel.dtype)
+        target = source if kernel.in_place else padded((deep, out_points, wide), kernel.out_dtype)
         self._tile = (source, target)
         self._plan = fftw_plan(kernel.kind, (1,), source, target)
 
@@ -166,8 +188,9 @@ class _Columns:
                 out_blocks[i : i + deep, :, j : j + wide] = out_tile[of]
 
 
-def _tile(shape: tuple[int, int, int], dtype: np.dtype[Any]) -> Array:
-    padded = (*shape[:2], shape[2] + -(-_PADDING // dtype.itemsize))
-    memory = view(scratch_bytes(prod(padded) * dtype.itemsize), padded, dtype)
+def padded(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """A tile of zeros whose last mode is padded."""
+    long = (*shape[:-1], shape[-1] + -(-_PADDING // dtype.itemsize))
+    memory = view(scratch_bytes(prod(long) * dtype.itemsize), long, dtype)
     memory[...] = 0
-    return memory[:, :, : shape[2]]
+    return memory[..., : shape[-1]]

@@ -125,7 +125,7 @@ class FFT:
         there, back = (scale(self._norm, self.walk.sizes, forward) for forward in (True, False))
         self._forward = BoundWalk(self.walk, ranks, there, ortho)
         self._backward = BoundWalk(self.walk.inverse(), ranks, back, ortho)
-        self._scratch = bind_walks(self._forward, self._backward)
+        self._workspace = bind_walks(ranks, self._forward, self._backward)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -168,7 +168,7 @@ class FFT:
 
         Both directions share them. The ends of messages may lie in the output for a while.
         """
-        return sum(memory.nbytes for memory in self._scratch)
+        return self._workspace
 
     def forward(self, x: DistTensor, out: DistTensor | None = None) -> DistTensor:
         """The spectrum of x, in `output_layout`; x keeps its values.

@@ -83,6 +83,14 @@ class Comm(Protocol):
         """Combine the `send` of all ranks; rank r receives the r-th part, of counts[r] elements."""
         ...
 
+    def share(self, nbytes: int) -> list[Array] | None:
+        """Memory of `nbytes` bytes of each rank, in rank order, that all of them can read and write.
+
+        What a rank writes there before a barrier, others see after it. It lives as long as any rank holds it. None,
+        on all ranks, if some rank cannot reach that of another: ranks of several nodes, or a system that refuses.
+        """
+        ...
+
     def allgather_object(self, value: Any) -> list[Any]:
         """A copy of every rank's value, in rank order. For small values that can be pickled."""
         ...

@@ -90,6 +90,9 @@ class LocalComm:
         self._copy(recv, (0, recv.size), 0, part)
         self._meet("reduce_scatter")
 
+    def share(self, nbytes: int) -> list[Array] | None:
+        return self._meet("share", np.empty(nbytes, np.uint8))
+
     def allgather_object(self, value: Any) -> list[Any]:
         if self.size == 1:
             return [value]

@@ -21,6 +21,7 @@ from mpi4py import MPI
 from mpi4py.run import set_abort_status
 
 from ..errors import CommError
+from . import shared
 from .agree import agreed
 from .comm import Array, Path
 from .rawfile import check, runs
@@ -100,6 +101,9 @@ class MpiComm:
     def reduce_scatter(self, send: Array, recv: Array, counts: Sequence[int], op: str) -> None:
         kind = _datatype(send.dtype)
         self.handle.Reduce_scatter([send, send.size, kind], [recv, recv.size, kind], counts, _op(op, send.dtype))
+
+    def share(self, nbytes: int) -> list[Array] | None:
+        return shared.share(self, nbytes)
 
     def allgather_object(self, value: Any) -> list[Any]:
         """As the protocol says; values that pickle to less than a frame need one message, others two."""

@@ -17,7 +17,7 @@ from ..layout.view import View
 from .nests import Along, Places, Shape, places
 from .pieces import Factor, Piece, everything, pieces
 
-__all__ = ["REDUCE", "Region", "cut", "direct_regions", "identity", "receive_regions", "send_regions", "whole"]
+__all__ = ["REDUCE", "Region", "cut", "direct_regions", "identity", "read_regions", "receive_regions", "send_regions", "whole"]
 
 Array = npt.NDArray[Any]
 
@@ -108,6 +108,21 @@ def direct_regions(
         for message in receives(source, target, rank)
     )
     return tuple(_region(message, leaves, here, None) for message in sent.values()), tuple(incoming)
+
+
+def read_regions(source: Distribution, target: Distribution, rank: int) -> tuple[Region, ...]:
+    """From the blocks of others, and a rank's own, to its new block, by sender: for ranks that read each other's."""
+    parts, there = components(source, target), target.local_shape(rank)
+
+    def region(message: Message) -> Region:
+        (sent,) = (one.groups for one in sends(source, target, message.peer) if one.peer == rank)
+
+        def leads(k: int, group: Group) -> Places:
+            return places(_along(parts[k].before, sent[k]), _along(parts[k].after, group))
+
+        return _region(message, leads, source.local_shape(message.peer), there)
+
+    return tuple(map(region, receives(source, target, rank)))
 
 
 def _leaving(parts: Sequence[Component]) -> Callable[[int, Group], Places]:

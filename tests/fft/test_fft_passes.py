@@ -36,7 +36,8 @@ def transformed(kind: str, block: np.ndarray, axes: tuple[int, ...], length: int
 @pytest.mark.parametrize("char", "FDG")
 def test_passes_are_numpy_fft(cached: int, aliased: int, char: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Law: whatever the size of a tile, every kind along every set of axes equals numpy.fft, in place or not."""
-    monkeypatch.setattr(passes, "_CACHED", cached)
+    monkeypatch.setattr(passes, "CACHED", cached)
+    monkeypatch.setattr(passes, "CHUNK", 10 * cached)
     monkeypatch.setattr(passes, "_ALIASED", aliased)
     random = np.random.default_rng(0)
     tolerance = 40 * float(np.finfo(real_dtype(char)).eps)
@@ -65,7 +66,8 @@ def test_passes_are_numpy_fft(cached: int, aliased: int, char: str, monkeypatch:
 @pytest.mark.parametrize("char", "fdgFDG")
 def test_passes_are_scipy_fft(cached: int, aliased: int, char: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Law: whatever the size of a tile, every cosine and sine transform equals scipy.fft, in place or not."""
-    monkeypatch.setattr(passes, "_CACHED", cached)
+    monkeypatch.setattr(passes, "CACHED", cached)
+    monkeypatch.setattr(passes, "CHUNK", 10 * cached)
     monkeypatch.setattr(passes, "_ALIASED", aliased)
     random = np.random.default_rng(0)
     tolerance = 40 * float(np.finfo(real_dtype(char)).eps)
@@ -84,12 +86,12 @@ def test_passes_are_scipy_fft(cached: int, aliased: int, char: str, monkeypatch:
 def test_tiles_are_small_and_padded(monkeypatch: pytest.MonkeyPatch) -> None:
     """A tile fits the cache, and its rows do not lie a power of two of bytes apart."""
     made = []
-    tile = passes._tile
-    monkeypatch.setattr(passes, "_tile", lambda *args: made.append(tile(*args)) or made[-1])
+    tile = passes.padded
+    monkeypatch.setattr(passes, "padded", lambda *args: made.append(tile(*args)) or made[-1])
     shape = (64, 256, 512)
     kernel = Kernel("fft", (0, 1, 2), shape, shape, np.dtype("c16"))
     passes.BoundKernel(kernel, (scratch_bytes(1 << 27), scratch_bytes(1 << 27)))
     assert [t.shape[1] for t in made] == [64, 256]
     for t in made:
-        assert t.nbytes <= passes._CACHED
+        assert t.nbytes <= passes.CACHED
         assert t.strides[1] & (t.strides[1] - 1)

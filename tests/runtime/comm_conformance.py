@@ -135,6 +135,24 @@ def check_reduce_scatter(comm: Comm, folder: Path) -> None:
         same(send, values(dtype, count, comm.rank))
 
 
+def check_share(comm: Comm, folder: Path) -> None:
+    """Every rank sees what the others wrote before a barrier, in parts of any size, also of none."""
+    for turn in range(3):
+        shared = comm.share(8 * turn * (comm.rank + 1))
+        assert shared is not None and [len(part) for part in shared] == [8 * turn * (r + 1) for r in range(comm.size)]
+        mine = shared[comm.rank].view(np.int64)
+        mine[...] = comm.rank + 10 * turn
+        comm.barrier()
+        for rank, part in enumerate(shared):
+            assert (part.view(np.int64) == rank + 10 * turn).all()
+        comm.barrier()
+        right = shared[(comm.rank + 1) % comm.size].view(np.int64)
+        right[...] = -comm.rank
+        comm.barrier()
+        assert (mine == -((comm.rank - 1) % comm.size)).all()
+        comm.barrier()
+
+
 def check_objects(comm: Comm, folder: Path) -> None:
     """Values arrive in rank order, small and large, each a copy of its own; what cannot be pickled is refused."""
     for length in (0, 10, 40, 50, 60, 1000):

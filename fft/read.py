@@ -1,0 +1,185 @@
+"""A walk on ranks that share memory: they read each other's scratch, and meet at one barrier per move.
+
+The block goes from one half of the scratch to the other with every move. So nobody writes where others may still be
+reading: they have come to the next barrier by then, and have read before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rote.compiler.step import LOCAL
+from rote.runtime.comm import Comm
+from rote.runtime.exchange import Exchange
+from rote.runtime.pieces import Factor
+from rote.runtime.reading import Reading
+
+from .gather import Box, Gather, boxes, gathers, whole
+from .kernels import Kernel, view
+from .operations import Multiply, Operation
+from .passes import BoundKernel
+
+__all__ = ["ReadWalk", "SharedScratch"]
+
+Array = npt.NDArray[Any]
+_IN, _OUT = 2, 3  # where a block lies: in one of the halves of scratch, 0 and 1, or in the user's own blocks
+
+
+@dataclass(slots=True)
+class SharedScratch:
+    """The two halves of every rank's scratch.
+
+    Attributes:
+        comm: of the ranks.
+        halves: per rank, both.
+        read: the halves that others may have read since the last barrier, or are reading.
+    """
+
+    comm: Comm
+    halves: list[tuple[Array, Array]]
+    read: set[int] = field(default_factory=set)
+
+    @property
+    def mine(self) -> tuple[Array, Array]:
+        """This rank's own."""
+        return self.halves[self.comm.rank]
+
+    def meet(self) -> None:
+        """Wait for all ranks: whatever they wrote is there, and they have read what they wanted."""
+        self.comm.barrier()
+        self.read.clear()
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """Operations that are done in one sweep: one, or a move and the kernel behind it."""
+
+    first: Operation
+    last: Operation
+    reading: Reading | None = None
+    found: tuple[Box, ...] | None = None
+
+    @property
+    def in_place(self) -> bool:
+        return self.reading is None and self.last.in_place
+
+
+class ReadWalk:
+    """The operations of a walk, bound to scratch that ranks share.
+
+    Args:
+        operations: of this rank.
+        scratch: with halves that hold the largest block.
+        ortho: whether cosine and sine transforms are orthogonal.
+    """
+
+    def __init__(self, operations: Sequence[Operation], scratch: SharedScratch, ortho: bool) -> None:
+        self._scratch = scratch
+        turns = _turns(operations, scratch.comm)
+        if turns[0].reading is not None:  # others read it, so it must lie in scratch
+            first = turns[0].first
+            copy = Operation(Multiply(), first.shape, first.shape, first.dtype, first.dtype)
+            turns.insert(0, _Turn(copy, copy))
+        self._calls = [_calls(turns, begin, scratch, ortho) for begin in (0, 1)]
+
+    def __call__(self, source: Array, target: Array) -> None:
+        """Walk a block into another; both are plain."""
+        scratch = self._scratch
+        for call in self._calls[0 in scratch.read]:
+            call(scratch, source, target)
+
+
+def _turns(operations: Sequence[Operation], comm: Comm) -> list[_Turn]:
+    """The turns of a rank; what is fused is fused on all ranks."""
+    moves = {n: one.run.step for n, one in enumerate(operations) if isinstance(one.run, Exchange)}
+    readings = {n: Reading(step, operations[n].dtype, comm.rank) for n, step in moves.items()}
+    found = {}
+    for n, reading in readings.items():
+        kernel = operations[n + 1].run if n + 1 < len(operations) else None
+        if isinstance(kernel, Kernel) and gathers(kernel) and kernel.shape == operations[n].out_shape:
+            found[n] = boxes(reading, len(kernel.shape))
+    told = comm.allgather_object(frozenset(n for n, some in found.items() if some is not None))
+    fused = frozenset.intersection(*told)
+    turns: list[_Turn] = []
+    for n, one in enumerate(operations):
+        if n in readings:
+            if one.before:
+                early = Operation(Multiply(one.before), one.shape, one.shape, one.dtype, one.dtype)
+                turns.append(_Turn(early, early))
+            last = operations[n + 1] if n in fused else one
+            turns.append(_Turn(one, last, readings[n], found.get(n) if n in fused else None))
+        elif n - 1 not in fused:
+            turns.append(_Turn(one, one))
+    return turns
+
+
+def _calls(turns: Sequence[_Turn], begin: int, scratch: SharedScratch, ortho: bool) -> list[_Call]:
+    last = max((n for n, turn in enumerate(turns) if not turn.in_place), default=0)
+    found, here, moved = list[_Call](), _IN, False
+    for n, turn in enumerate(turns):
+        if n >= last:
+            there = _OUT
+        elif turn.in_place and here < _IN:
+            there = here
+        else:
+            there = begin if here == _IN else 1 - here
+        found.append(_Call(turn, here, there, scratch, ortho, moved))
+        here, moved = there, turn.reading is not None and turn.found is None
+    return found
+
+
+class _Call:
+    """One turn with its memory, but for the user's own."""
+
+    __slots__ = ("_after", "_here", "_memories", "_run", "_there", "_turn")
+
+    def __init__(self, turn: _Turn, here: int, there: int, scratch: SharedScratch, ortho: bool, moved: bool) -> None:
+        self._turn = turn
+        first, last = turn.first, turn.last
+        self._here = here, first.shape, first.dtype, _own(scratch, here, first.shape, first.dtype)
+        self._there = there, last.out_shape, last.out_dtype, _own(scratch, there, last.out_shape, last.out_dtype)
+        self._memories: list[Array] = []
+        self._after: list[Factor] = []
+        self._run: Multiply | BoundKernel | Gather | Any = last.run
+        if turn.reading is not None:
+            self._memories = [halves[here].view(first.dtype) for halves in scratch.halves]
+            for one in first.after:
+                memory = np.asarray(one, order="C")
+                self._after.append(Factor(memory, np.broadcast_to(memory, first.out_shape).strides))
+        if isinstance(last.run, Kernel) and turn.found is not None:
+            self._run = Gather(last.run, turn.found, first.after, scratch.mine)
+        elif isinstance(last.run, Kernel) and moved and gathers(last.run):
+            self._run = Gather(last.run, whole(last.shape), (), scratch.mine)
+        elif isinstance(last.run, Kernel):
+            self._run = BoundKernel(last.run, scratch.mine, ortho)
+
+    def __call__(self, scratch: SharedScratch, source: Array, target: Array) -> None:
+        at, shape, dtype, there = self._there
+        out = np.ndarray(shape, dtype, target) if there is None else there
+        reading, run = self._turn.reading, self._run
+        if reading is not None and reading.step.kind not in LOCAL:
+            scratch.meet()
+            scratch.read.add(self._here[0])
+        elif at in scratch.read:
+            scratch.meet()
+        if reading is not None:
+            if isinstance(run, Gather):
+                run(self._memories, out)
+            else:
+                reading.run(self._memories, out, self._after)
+            return
+        at, shape, dtype, mine = self._here
+        block = np.ndarray(shape, dtype, source if at == _IN else target) if mine is None else mine
+        if isinstance(run, Gather):
+            run([block.reshape(-1)], out)
+        else:
+            run(block, out)
+
+
+def _own(scratch: SharedScratch, at: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array | None:
+    return view(scratch.mine[at], shape, dtype) if at < _IN else None

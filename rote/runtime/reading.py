@@ -1,0 +1,51 @@
+"""One step of a plan on ranks that share memory: each reads what it needs out of the others' blocks, and nothing is sent.
+
+Before, a barrier must tell that all blocks are there; and none may be changed until all ranks have read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..compiler.step import Step
+from .comm import Array
+from .packing import identity, read_regions, whole
+from .pieces import Factor
+
+__all__ = ["Reading"]
+
+
+class Reading:
+    """One step, bound to a rank.
+
+    Attributes:
+        step: itself.
+        regions: what is read, by the rank whose block it is read from, in the order in which it is reduced.
+    """
+
+    __slots__ = ("_dtype", "regions", "step")
+
+    def __init__(self, step: Step, dtype: np.dtype[Any], rank: int) -> None:
+        self.step = step
+        self.regions = read_regions(step.before, step.after, rank)
+        self._dtype = dtype
+
+    @property
+    def copies(self) -> bool:
+        """Whether every element comes from one place, and none is left as it was."""
+        return not self.step.after.partial and not any(region.combine for region in self.regions)
+
+    def run(self, blocks: Sequence[Array], out: Array, after: Sequence[Factor] = ()) -> None:
+        """Read this rank's block after the step into `out`, times factors of it; `blocks` are those of all ranks."""
+        source, target = self.step.before, self.step.after
+        op = source.layout.op
+        if target.partial:
+            out[...] = identity(target.layout.op, self._dtype)
+        late = source.partial and op != "sum"  # what is multiplied must not be reduced afterwards
+        for region in self.regions:
+            region.copy(blocks[region.peer], out, op, after=() if late else after)
+        if late and after:
+            whole(out.shape).copy(out, out, after=after)
