@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from . import plot as plot
     from . import runtime as runtime
     from . import simulate as simulate
+    from . import wisdom as wisdom
     from .compiler.compile import compile as compile
     from .compiler.compile import tradeoff as tradeoff
     from .compiler.expect import expect as expect
@@ -84,7 +85,7 @@ _HOME = {
     "PlanError": "errors",
     "CommError": "errors",
 }
-_SUBMODULES = ("compiler", "errors", "fft", "grammar", "layout", "plot", "runtime", "simulate")
+_SUBMODULES = ("compiler", "errors", "fft", "grammar", "layout", "plot", "runtime", "simulate", "wisdom")
 
 __all__ = sorted((*_HOME, *_SUBMODULES))
 

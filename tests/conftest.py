@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 ON_CI = bool(os.environ.get("CI"))
 
+os.environ["ROTE_WISDOM"] = ""  # no test, nor what it starts, finds or leaves anything in the user's cache
+
 settings.register_profile("rote", deadline=None, max_examples=60, derandomize=ON_CI, database=None, print_blob=True)
 settings.load_profile("rote")
 

@@ -33,7 +33,7 @@ def _launcher() -> list[str]:
     if mpiexec is None:
         raise RuntimeError("no mpiexec beside this Python or on the PATH; install one with: pip install mpich")
     version = subprocess.run([mpiexec, "--version"], capture_output=True, text=True, env=_environment()).stdout
-    if "Open MPI" in version:
+    if "Open MPI" in version or "OpenRTE" in version:
         return [mpiexec, "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
     return [mpiexec]
 

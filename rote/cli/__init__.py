@@ -5,11 +5,13 @@ from __future__ import annotations
 import click
 
 from .. import __version__
+from .bench import bench
 from .demo import demo
 from .doctor import doctor
 from .ending import Rote
 from .layouts import explain, show
 from .transform import fft
+from .tune import tune
 
 __all__ = ["main"]
 
@@ -29,5 +31,5 @@ def main() -> None:
     """
 
 
-for _command in (show, explain, fft, demo, doctor):
+for _command in (show, explain, fft, bench, tune, demo, doctor):
     main.add_command(_command)

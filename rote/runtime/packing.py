@@ -17,7 +17,17 @@ from ..layout.view import View
 from .nests import Along, Places, Shape, places
 from .pieces import Factor, Piece, everything, pieces
 
-__all__ = ["REDUCE", "Region", "cut", "direct_regions", "identity", "read_regions", "receive_regions", "send_regions", "whole"]
+__all__ = [
+    "REDUCE",
+    "Region",
+    "cut",
+    "direct_regions",
+    "identity",
+    "read_regions",
+    "receive_regions",
+    "send_regions",
+    "whole",
+]
 
 Array = npt.NDArray[Any]
 

@@ -1,4 +1,4 @@
-"""One step of a plan on ranks that share memory: each reads what it needs out of the others' blocks, and nothing is sent.
+"""One step of a plan on ranks that share memory: each reads what it needs in the others' blocks, and nothing is sent.
 
 Before, a barrier must tell that all blocks are there; and none may be changed until all ranks have read.
 """

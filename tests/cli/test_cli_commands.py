@@ -28,7 +28,7 @@ def test_version_and_help() -> None:
     """`--version` is the package's; `--help` names every command, and each command has a help of its own."""
     assert run("--version").output == f"rote {rote.__version__}\n"
     said = run("--help").output
-    for name in ("show", "explain", "fft", "demo", "doctor"):
+    for name in ("show", "explain", "fft", "demo", "doctor", "bench", "tune"):
         assert f"\n  {name} " in said
         assert run(name, "--help").exit_code == 0
     assert "mpiexec -n 4 rote fft volume.npy spectrum.npy" in run("fft", "-h").output

@@ -20,7 +20,8 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "rote.layout": ("rote.grammar", "rote.errors"),
     "rote.compiler": ("rote.grammar", "rote.errors", "rote.layout"),
     "rote.compiler.plan": ("rote.grammar", "rote.errors", "rote.layout", "rote.compiler", "rote.plot"),  # plan.plot()
-    "rote.runtime": ("rote.errors", "rote.layout", "rote.compiler"),
+    "rote.wisdom": ("rote", "rote.errors"),
+    "rote.runtime": ("rote.errors", "rote.layout", "rote.compiler", "rote.wisdom"),
     "rote.simulate": ("rote.errors", "rote.layout", "rote.compiler", "rote.runtime.packing"),
     "rote.io": ("rote.errors", "rote.layout", "rote.compiler", "rote.runtime"),
     "rote.tensor": ("rote.errors", "rote.layout", "rote.compiler", "rote.runtime", "rote.io"),
@@ -28,15 +29,19 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "rote.show": ("rote.layout", "rote.owners"),
     "rote.plot": ("rote.owners", "rote.errors", "rote.layout", "rote.compiler", "rote.simulate", "rote.tensor"),
     "rote.fft": ("rote", "rote.errors", "rote.grammar", "rote.layout", "rote.compiler", "rote.runtime", "rote.tensor"),
+    "rote.bench": (
+        *("rote", "rote.errors", "rote.layout", "rote.compiler", "rote.runtime"),
+        *("rote.tensor", "rote.fft"),
+    ),
     "rote.cli": (
-        *("rote", "rote.grammar", "rote.errors", "rote.layout", "rote.compiler", "rote.simulate"),
-        *("rote.runtime", "rote.io", "rote.tensor", "rote.show", "rote.plot", "rote.fft"),
+        *("rote", "rote.grammar", "rote.errors", "rote.layout", "rote.compiler", "rote.simulate", "rote.wisdom"),
+        *("rote.runtime", "rote.io", "rote.tensor", "rote.show", "rote.plot", "rote.fft", "rote.bench"),
     ),
     "rote.__main__": ("rote.cli",),
     # The door names everything to type checkers and imports nothing: see the test of its eager imports.
     "rote": (
         *("rote.grammar", "rote.errors", "rote.layout", "rote.compiler", "rote.simulate"),
-        *("rote.runtime", "rote.tensor", "rote.plot", "rote.fft"),
+        *("rote.runtime", "rote.tensor", "rote.plot", "rote.fft", "rote.wisdom"),
     ),
 }
 
@@ -45,9 +50,13 @@ OUTSIDE: dict[str, tuple[str, ...]] = {
     "numpy": tuple(room for room in ROOMS if room not in ("rote", "rote.__main__", "rote.grammar", "rote.errors")),
     "lark": ("rote.grammar.build",),
     "mpi4py": ("rote.runtime.mpi",),
-    "pyfftw": ("rote.fft.kernels",),
-    "scipy": ("rote.compiler.relabel",),
-    "matplotlib": ("rote.plot", "rote.cli.picture"),
+    "pyfftw": ("rote.fft.kernels", "rote.bench.singles"),
+    "scipy": ("rote.compiler.relabel", "rote.bench.singles"),
+    "ducc0": ("rote.bench.singles",),
+    "mkl_fft": ("rote.bench.singles",),
+    "mpi4py_fft": ("rote.bench.peers",),
+    "platformdirs": ("rote.wisdom",),
+    "matplotlib": ("rote.plot", "rote.cli.picture", "rote.bench.picture"),
     "mpl_toolkits": ("rote.plot",),
     "click": ("rote.cli",),
     "rich": ("rote.cli",),

@@ -1,0 +1,253 @@
+"""The contest: every contestant in turn, round after round, and what each took.
+
+In each round a contestant is set up anew, so that no luck with the pages of its memory decides, runs once, is checked,
+and is then timed over as many repetitions as fill `SPAN`. What it planned and tuned before it remembers.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
+from math import ceil, inf
+from statistics import median
+from time import perf_counter
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ..errors import RoteError
+from ..runtime.agree import agreed
+from ..runtime.comm import Array, Comm
+from ..runtime.local import alone, run
+
+__all__ = [
+    "SPAN",
+    "Entry",
+    "Job",
+    "Line",
+    "Missing",
+    "Prepare",
+    "Work",
+    "cores",
+    "cores_of_all",
+    "hold",
+    "measure",
+    "on_threads",
+]
+
+SPAN = 0.1  # seconds that the repetitions of one round fill
+_MOST = 10_000  # repetitions
+
+
+class Missing(RoteError):
+    """A contestant cannot take part; the text says why, and what would bring it in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What is to be done: transform an array forward and backward, or move its slabs.
+
+    Attributes:
+        shape, dtype: of the array; a real one is transformed to half a spectrum and back.
+        ranks: over which it lies; threads, for those who know no ranks.
+        move: whether it is moved, from slabs of mode 0 to slabs of mode 1, instead of transformed.
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    ranks: int
+    move: bool = False
+
+    @property
+    def real(self) -> bool:
+        """Whether the array is real."""
+        return self.dtype.kind == "f"
+
+    @property
+    def points(self) -> str:
+        """The shape as it is written on the command line."""
+        return "x".join(map(str, self.shape))
+
+    def __str__(self) -> str:
+        done = "slab swap" if self.move else "r2c" if self.real else "c2c"
+        return f"{done} {self.points} {self.dtype.kind}{self.dtype.itemsize}"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A work that is ready to run.
+
+    Attributes:
+        steps: what is called in turn; each returns a block that the next may spoil.
+        checks: per step, what raises a RoteError if the block is wrong.
+        close: what ends it.
+    """
+
+    steps: Sequence[Callable[[], Array]]
+    checks: Sequence[Callable[[Array], None]]
+    close: Callable[[], None] = lambda: None
+
+
+Prepare: TypeAlias = Callable[[Comm, Work], Job]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A contestant with a work.
+
+    Attributes:
+        group: the contestant's name on the command line.
+        variant: which of its algorithms or layouts; empty if it has one.
+        on, count: on what it runs, "MPI ranks" or "threads", and on how many.
+        ranks: the ranks of the communicator that take part, from 0; rank 0 alone if None, on all cores.
+        run: one round on a communicator of these ranks; the seconds that the slowest took.
+    """
+
+    group: str
+    variant: str
+    on: str
+    count: int
+    work: Work
+    ranks: int | None
+    run: Callable[[Comm], float]
+
+    @property
+    def name(self) -> str:
+        """The contestant as the tables call it."""
+        return f"{'rote' if self.ours else self.group} {self.variant}".strip()
+
+    @property
+    def where(self) -> str:
+        """On what it runs, and on how many."""
+        return f"{self.count} {self.on if self.count > 1 else self.on.removesuffix('s')}"
+
+    @property
+    def ours(self) -> bool:
+        """Whether it is Rote, whose errors are errors and no reason to be missing."""
+        return self.group in ("rote", "threads")
+
+
+@dataclass(slots=True)
+class Line:
+    """What an entry took: seconds per round, or why it is missing."""
+
+    entry: Entry
+    seconds: list[float] = field(default_factory=list)
+    missing: str = ""
+
+    @property
+    def median(self) -> float:
+        """Of the rounds, in seconds."""
+        return median(self.seconds)
+
+
+def measure(prepare: Prepare, work: Work, comm: Comm) -> float:
+    """One round of a contestant that runs in this process: seconds for all steps, the most of any rank. Collective."""
+    job = prepare(comm, work)
+    for step, check in zip(job.steps, job.checks, strict=True):
+        block = step()
+        with agreed(comm):
+            check(block)
+        del block
+    once = _timed(comm, job.steps, 1)
+    seconds = _timed(comm, job.steps, min(max(ceil(SPAN / once), 1), _MOST))
+    job.close()
+    return seconds
+
+
+def on_threads(prepare: Prepare, work: Work, comm: Comm) -> float:
+    """One round of a contestant whose ranks are threads of this process."""
+    return run(lambda team: measure(prepare, work, team), work.ranks)[0]
+
+
+def _timed(comm: Comm, steps: Sequence[Callable[[], Any]], repetitions: int) -> float:
+    comm.barrier()
+    start = perf_counter()
+    for _ in range(repetitions):
+        for step in steps:
+            step()
+    most = np.array([perf_counter() - start])
+    comm.allreduce(most, "max")
+    return float(most[0]) / repetitions
+
+
+def hold(comm: Comm, entries: Sequence[Entry], rounds: int) -> list[Line]:
+    """Let the entries run in turn, so many rounds; the lines are those of rank 0. Collective.
+
+    Raises (the same on all ranks): RoteError when Rote cannot do what is asked, or somebody's results are wrong.
+    """
+    lines = [Line(entry) for entry in entries]
+    teams = {None: alone(), comm.size: comm}
+    for ranks in sorted({entry.ranks or 0 for entry in entries} - {0, comm.size}):
+        teams[ranks] = comm.split(int(comm.rank >= ranks), comm.rank)
+    usable = cores_of_all(comm)
+    for _ in range(rounds):
+        for line in lines:
+            if not line.missing:
+                _turn(comm, line, teams, usable)
+    return lines
+
+
+def _turn(comm: Comm, line: Line, teams: dict[int | None, Comm], usable: set[int]) -> None:
+    """One round of one entry; those who take no part sleep."""
+    entry, seconds, failure = line.entry, inf, None
+    if comm.rank < (entry.ranks or 1):
+        try:
+            with _bound_to(usable) if entry.ranks is None else nullcontext():
+                seconds = entry.run(teams[entry.ranks])
+        except Exception as error:  # whatever another library raises
+            failure = error
+    _sleep_until_all_come(comm)
+    with agreed(comm):
+        if failure is not None and entry.ours:
+            raise failure
+    seconds, line.missing = comm.allgather_object((seconds, _reason(failure)))[0]
+    if not line.missing:
+        line.seconds.append(seconds)
+
+
+def _reason(failure: Exception | None) -> str:
+    if failure is None:
+        return ""
+    text = str(failure) or type(failure).__name__
+    return text if isinstance(failure, Missing) else f"fails: {text.splitlines()[0]}"
+
+
+def _sleep_until_all_come(comm: Comm) -> None:
+    """A barrier that takes no core: MPI's own spins."""
+    if comm.size == 1:
+        return
+    from ..runtime.mpi import MpiComm, all_come
+
+    if isinstance(comm, MpiComm):
+        all_come(comm, inf)
+
+
+def cores() -> set[int]:
+    """The cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return set(os.sched_getaffinity(0))
+    return set(range(os.cpu_count() or 1))
+
+
+def cores_of_all(comm: Comm) -> set[int]:
+    """The cores of all ranks of this host: mpiexec binds a rank to one, where threads would crowd. Collective."""
+    here = platform.node()
+    return set().union(*(theirs for host, theirs in comm.allgather_object((here, cores())) if host == here))
+
+
+@contextmanager
+def _bound_to(usable: set[int]) -> Iterator[None]:
+    """Let this thread, and what it starts, use some cores."""
+    if not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    before = cores()
+    os.sched_setaffinity(0, usable)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)

@@ -1,0 +1,113 @@
+"""FFTW's MPI transforms, which have no Python: a C program, compiled here and launched once per round."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from ..runtime.comm import Comm
+from .contest import SPAN, Entry, Missing, Work, cores
+from .peers import program
+
+__all__ = ["entries"]
+
+_LAUNCH = (
+    "PMI_",
+    "PMIX_",
+    "OMPI_",
+    "OPAL_",
+    "PRTE_",
+    "MPI_LOCAL",
+)  # of an outer mpiexec, which a program here must not join
+_AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+_CROWDED = {"OMPI_MCA_rmaps_base_oversubscribe": "1", "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
+_INSTALL = "on Debian, apt-get install libfftw3-mpi-dev libopenmpi-dev openmpi-bin"
+
+
+@dataclass(frozen=True, slots=True)
+class _Program:
+    path: Path
+    mpiexec: str
+
+    @property
+    def wisdom(self) -> Path:
+        """The file in which its plans are kept from round to round."""
+        return self.path.with_suffix(".wisdom")
+
+
+def entries(work: Work) -> list[Entry]:
+    """The contestant."""
+    return [Entry("fftw-mpi", "", "MPI ranks", work.ranks, work, None, lambda comm: _run(work, comm))]
+
+
+def _run(work: Work, comm: Comm) -> float:
+    """One round: a launch of the program, which remembers its plans."""
+    built = _build(work.dtype.char in "fF", work.ranks)
+    return float(_launch(built, work.ranks, work.points, "r2c" if work.real else "c2c", "1", str(SPAN))[1])
+
+
+def _launch(built: _Program, ranks: int, *args: str) -> list[str]:
+    """The lines that the program prints; the ranks must have met."""
+    command = (built.mpiexec, "-n", str(ranks), str(built.path), *args, str(built.wisdom))
+    lines = _output(*command, crowded=ranks > len(cores())).splitlines() or [""]
+    if not lines[0].startswith(f"ranks {ranks} "):
+        raise Missing("has an mpiexec of another MPI than the mpicc beside it")
+    return lines
+
+
+@cache
+def _build(single: bool, ranks: int) -> _Program:
+    """Compile with the first mpicc of the PATH that can, for the mpiexec beside it, and try both.
+
+    FFTW's library is of one MPI, and the header of another one may do for the compiler.
+    """
+    source = program("fftw_mpi.c")
+    letter = "f" if single else ""
+    said = "has no mpicc, with mpiexec beside it, on the PATH"
+    for folder in dict.fromkeys(os.get_exec_path()):
+        mpicc, mpiexec = (shutil.which(name, path=folder) for name in ("mpicc", "mpiexec"))
+        if mpicc is None or mpiexec is None:
+            continue
+        built = _Program(Path(_folder().name, f"fftw{letter}_mpi"), mpiexec)
+        libraries = [f"-lfftw3{letter}_mpi", f"-lfftw3{letter}", "-lm"]
+        flags = [*["-DSINGLE"] * single, *shlex.split(os.environ.get("CFLAGS", "")), str(source), "-o", str(built.path)]
+        try:
+            _output(mpicc, "-O2", *flags, *shlex.split(os.environ.get("LDFLAGS", "")), *libraries)
+            _launch(built, ranks, "4x4", "c2c", "0", "0")
+        except Missing as error:
+            said = str(error)
+        else:
+            return built
+    raise Missing(f"{said}; {_INSTALL}")
+
+
+@cache
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    """For what is compiled; it goes when this process ends."""
+    return tempfile.TemporaryDirectory(prefix="rote-bench-")
+
+
+def _output(*command: str, crowded: bool = False) -> str:
+    """What a command prints, started as if from a shell; `crowded` lets ranks share cores.
+
+    Raises:
+        Missing: it fails; with the line in which it says so.
+    """
+    own = {name: value for name, value in os.environ.items() if not name.startswith(_LAUNCH)} | _AS_ROOT
+    if "OPAL_PREFIX" in os.environ:  # a launcher that lives in another place than it was built for: its libraries
+        paths = own.get("LD_LIBRARY_PATH", "").split(os.pathsep)
+        own["LD_LIBRARY_PATH"] = os.pathsep.join(p for p in paths if not p.startswith(os.environ["OPAL_PREFIX"]))
+    own |= _CROWDED if crowded else {}
+    done = subprocess.run(command, env=own, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    if done.returncode:
+        lines = [line.strip() for line in done.stderr.splitlines() if line.strip(" -")]
+        told = [line for line in lines if "error" in line.lower() or line.startswith("fftw_mpi:")]
+        why = (told or lines or [f"it ends with status {done.returncode}"])[0]
+        raise Missing(f"does not run, by {Path(command[0]).name}: {why}")
+    return done.stdout

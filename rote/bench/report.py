@@ -1,0 +1,155 @@
+"""What comes of a contest: tables, and all that is known as JSON."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from collections.abc import Hashable, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from .. import __version__
+from ..compiler.explain import table
+from .contest import SPAN, Line
+
+__all__ = ["as_json", "in_units", "machine", "missing", "ratio", "scaling", "summary", "times"]
+
+_PACKAGES = ("numpy", "mpi4py", "mpi4py-fft", "pyfftw", "scipy", "ducc0", "mkl_fft", "mkl")
+
+
+def times(lines: Sequence[Line]) -> str:
+    """The table of one work: a line per contestant."""
+    rows = [(str(lines[0].entry.work), "on", "median", "fastest", "/ rote")]
+    for line in _ran(lines):
+        cells = in_units(line.median), in_units(min(line.seconds)), _factor(ratio(line, lines))
+        rows.append((line.entry.name, line.entry.where, *cells))
+    return "\n".join(table(rows, range(2, 5)))
+
+
+def summary(lines: Sequence[Line]) -> str:
+    """Works down, contestants across: the fastest of Rote, and the fastest of each other over it."""
+    groups = list(dict.fromkeys(line.entry.group for line in _ran(lines)))
+    rows = [("the fastest of each", *(group if group == "rote" else f"{group} / rote" for group in groups))]
+    for work in dict.fromkeys(line.entry.work for line in lines):
+        least: dict[str, float] = {}
+        for line in _ran(lines):
+            if line.entry.work == work:
+                least[line.entry.group] = min(line.median, least.get(line.entry.group, line.median))
+        ours = least.get("rote")
+        times = {group: _factor(ours and seconds / ours) for group, seconds in least.items()}
+        times |= {"rote": "-" if ours is None else in_units(ours)}
+        rows.append((str(work), *(times.get(group, "-") for group in groups)))
+    return "\n".join(table(rows, range(1, len(groups) + 1)))
+
+
+def scaling(lines: Sequence[Line], weak: bool) -> str:
+    """Every contestant on one rank, two, four, ..., and how far that pays."""
+    rows = [("contestant", "on", "work", "median", "efficiency" if weak else "speed-up", "/ rote")]
+    for line in sorted(_ran(lines), key=lambda line: list(map(_contestant, lines)).index(_contestant(line))):
+        pays = _first(line, lines, weak).median / line.median
+        cells = in_units(line.median), _factor(pays), _factor(ratio(line, lines))
+        rows.append((line.entry.name, line.entry.where, str(line.entry.work), *cells))
+    return "\n".join(table(rows, range(3, 6)))
+
+
+def missing(lines: Sequence[Line]) -> list[str]:
+    """Who took no part, and why; where, if elsewhere it did."""
+    said: dict[tuple[str, str], list[str]] = {}
+    for line in lines:
+        if line.missing:
+            said.setdefault((line.entry.name, line.missing), []).append(str(line.entry.work))
+    ran = {line.entry.name for line in _ran(lines)}
+    return [
+        f"missing: {name} {why}" + f" ({', '.join(dict.fromkeys(works))})" * (name in ran)
+        for (name, why), works in said.items()
+    ]
+
+
+def ratio(line: Line, lines: Sequence[Line]) -> float | None:
+    """A median over Rote's own: by the algorithm of the same name if it ran, else by its fastest. None if none ran.
+
+    Where MPI has several ranks, Rote's own is that on MPI's ranks.
+    """
+    ours = [o for o in _ran(lines) if o.entry.group == "rote" and o.entry.work == line.entry.work]
+    same = [o for o in ours if o.entry.variant == line.entry.variant]
+    return line.median / min(o.median for o in same or ours) if ours else None
+
+
+def _first(line: Line, lines: Sequence[Line], weak: bool) -> Line:
+    """The same contestant with the same work, or the same per rank, on the fewest ranks."""
+
+    def key(other: Line) -> Hashable:
+        work = other.entry.work
+        return _contestant(other), work.dtype, work.shape[0] // (work.ranks if weak else 1), work.shape[1:]
+
+    return min((o for o in _ran(lines) if key(o) == key(line)), key=lambda o: o.entry.work.ranks)
+
+
+def _ran(lines: Sequence[Line]) -> list[Line]:
+    return [line for line in lines if not line.missing]
+
+
+def _contestant(line: Line) -> tuple[str, str]:
+    return line.entry.name, line.entry.on
+
+
+def _factor(number: float | None) -> str:
+    return "-" if number is None else f"{number:.2f}" if number >= 0.1 else f"{number:.2g}"
+
+
+def in_units(seconds: float) -> str:
+    """A time with three digits.
+
+    >>> in_units(0.01234), in_units(2.5e-6), in_units(3.0)
+    ('12.3 ms', '2.50 us', '3.00 s')
+    """
+    unit, scale = next(((u, s) for u, s in (("s", 1.0), ("ms", 1e3)) if seconds * s >= 1), ("us", 1e6))
+    value = seconds * scale
+    return f"{value:.{2 if value < 10 else 1 if value < 100 else 0}f} {unit}"
+
+
+def machine(usable: int, mpi: bool) -> dict[str, Any]:
+    """What ran the contest: processor, usable cores, system, and the versions of all that may have taken part."""
+    versions = {"rote": __version__, "python": platform.python_version()}
+    for package in _PACKAGES:
+        try:
+            versions[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    library = getattr(sys.modules.get("mpi4py.MPI"), "Get_library_version", None)
+    if mpi and library is not None:
+        versions["mpi"] = " ".join(library().partition("\n")[0].partition(",")[0].replace("Version:", "").split())
+    return {"processor": _processor(), "cores": usable, "system": platform.platform(), "versions": versions}
+
+
+def _processor() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            return next(line.partition(":")[2].strip() for line in file if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
+
+
+def as_json(lines: Sequence[Line], about: dict[str, Any]) -> dict[str, Any]:
+    """All of it: the machine, and of each entry the work, the seconds of every round, median and ratio to Rote."""
+    return {
+        **about,
+        "span": SPAN,
+        "entries": [
+            {
+                "work": str(line.entry.work),
+                "shape": list(line.entry.work.shape),
+                "dtype": line.entry.work.dtype.str[1:],
+                "contestant": line.entry.group,
+                "name": line.entry.name,
+                "ranks": line.entry.work.ranks,
+                "on": line.entry.where,
+                **(
+                    {"missing": line.missing}
+                    if line.missing
+                    else {"median": line.median, "ratio": ratio(line, lines), "seconds": line.seconds}
+                ),
+            }
+            for line in lines
+        ],
+    }

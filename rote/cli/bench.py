@@ -1,0 +1,185 @@
+"""`rote bench`: Rote against the libraries that do the same, on this machine."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+import numpy as np
+
+from ..errors import LayoutError
+from ..runtime.agree import agreed
+from ..runtime.comm import Comm
+from .ending import on_ranks
+from .options import integers
+from .transform import ALGORITHMS
+
+if TYPE_CHECKING:
+    from ..bench.contest import Entry, Work
+
+_TRANSFORM = ("rote", "threads", "mpi4py-fft", "fftw-mpi", "pyfftw", "scipy", "ducc0", "mkl_fft")
+_MOVE = ("rote", "threads", "mpi4py-fft", "alltoallw", "memcpy")
+_SHAPES = ((64, 64, 64), (128, 128, 128))
+_REAL = {"c16": "f8", "c8": "f4", "f8": "f8", "f4": "f4"}  # the real dtype of the same precision
+
+__all__ = ["bench"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """What `rote bench` is asked to do; the fields are its options."""
+
+    shape: tuple[tuple[int, ...], ...]
+    dtype: tuple[str, ...]
+    real: bool
+    ranks: int | None
+    algorithm: tuple[str, ...]
+    restore: bool
+    only: tuple[str, ...]
+    moves: bool
+    scaling: str | None
+    rounds: int
+    json: str | None
+    png: str | None
+
+
+def _shapes(context: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> tuple[tuple[int, ...], ...]:
+    """The shapes, each as --shape of the other commands."""
+    read = integers()
+    return tuple(found for text in texts if (found := read(context, option, text)) is not None)
+
+
+@click.command(short_help="Measure transforms and moves, and those of other libraries.")
+@click.option("--shape", metavar="128x128x128", multiple=True, callback=_shapes, help="May be given again.")
+@click.option("--dtype", multiple=True, type=click.Choice(tuple(_REAL)), help="May be given again; c16 and f8.")
+@click.option("--real", is_flag=True, help="Real arrays of the precision of --dtype, for half a spectrum.")
+@click.option(
+    "--ranks", metavar="N", type=click.IntRange(min=1), help="Ranks inside this process; all cores, if not given."
+)
+@click.option(
+    "--algorithm", multiple=True, type=click.Choice(ALGORITHMS), help="May be given again; slab, pencil, auto."
+)
+@click.option("--restore", is_flag=True, help="Rote's spectra come in the layout of the input.")
+@click.option(
+    "--only", multiple=True, type=click.Choice(tuple(dict.fromkeys(_TRANSFORM + _MOVE))), help="Of the contestants."
+)
+@click.option("--moves", is_flag=True, help="Redistribution alone: from slabs of mode 0 to slabs of mode 1.")
+@click.option("--scaling", type=click.Choice(("strong", "weak")), help="On 1, 2, 4, ... ranks; weak: mode 0 grows.")
+@click.option("--rounds", type=click.IntRange(min=1), default=5, show_default=True)
+@click.option("--json", metavar="FILE", help="Leave all that is measured.")
+@click.option("--png", metavar="FILE", help="Leave a picture.")
+def bench(**options: Any) -> None:
+    """Time Rote and the libraries that do the same, in turn, round after round, and print the medians.
+
+    \b
+        rote bench                                     on threads, a minute
+        mpiexec -n 2 rote bench --shape 256x256x256    on MPI's ranks, mpi4py-fft as well
+        rote bench --moves
+
+    A time is that of a transform forward and backward, of the slowest rank. The column `/ rote` is a median over Rote's
+    own, by the same algorithm or its fastest one: above 1, Rote is faster. Every result is checked.
+    """
+    request = _Request(**options)
+    chosen = _MOVE if request.moves else _TRANSFORM
+    wrong = [name for name in request.only if name not in chosen]
+    if wrong:
+        raise click.UsageError(f"--only {wrong[0]} takes no part here; choose from {', '.join(chosen)}")
+    if request.moves and (request.algorithm or request.restore):
+        raise click.UsageError("--algorithm and --restore are about transforms; leave them out, or --moves")
+    on_ranks(_bench, None, 1, request)
+
+
+def _bench(comm: Comm, request: _Request) -> None:
+    """Hold the contest of each shape and dtype, and print it; on every rank."""
+    from ..bench import picture, report
+    from ..bench.contest import Line, cores_of_all, hold
+
+    if comm.size > 1 and request.ranks is not None:
+        raise click.UsageError(f"--ranks is for threads, but mpiexec has started {comm.size} ranks; leave --ranks out")
+    mpi, usable = comm.size > 1, len(cores_of_all(comm))
+    most = comm.size if mpi else request.ranks or usable
+    families = _families(request, most)
+    with agreed(comm):
+        if request.png is not None:
+            picture.figure_class()
+        for path in (request.json, request.png):
+            _refuse(path)
+    about = report.machine(usable, mpi)
+    head = _head(request, most, mpi, about)
+    _say(comm, head)
+    done: list[list[Line]] = []
+    for family in families:
+        entries = [entry for work in family for entry in _entries(request, work, usable, mpi)]
+        done.append(found := hold(comm, entries, request.rounds))
+        if any(line.seconds for line in found):
+            _say(comm, "", report.scaling(found, request.scaling == "weak") if request.scaling else report.times(found))
+    lines = [line for found in done for line in found]
+    if len(families) > 1 and not request.scaling:
+        _say(comm, "", report.summary(lines))
+    absent = report.missing(lines)
+    _say(comm, *[""][: len(absent)], *absent)
+    with agreed(comm):
+        if comm.rank == 0 and request.json is not None:
+            with open(request.json, "w", encoding="utf-8") as file:
+                json.dump(report.as_json(lines, {**about, "ranks": most, "rounds": request.rounds}), file, indent=1)
+        if comm.rank == 0 and request.png is not None:
+            picture.draw(request.png, done, head, request.scaling is not None)
+    _say(comm, *(f"left {path}" for path in (request.json, request.png) if path is not None))
+
+
+def _families(request: _Request, most: int) -> list[list[Work]]:
+    """What is to be done: for each shape and dtype, a work, or one for each number of ranks."""
+    from ..bench.contest import Work
+
+    for shape in request.shape:
+        if len(shape) < 2 or 0 in shape:
+            raise LayoutError(f"--shape is of two extents or more, and none is 0; not {'x'.join(map(str, shape))}")
+    dtypes = request.dtype or (("c16",) if request.real or request.moves else ("c16", "f8"))
+    kinds = dict.fromkeys(np.dtype(_REAL[name] if request.real else name) for name in dtypes)
+    ranks = [*(1 << k for k in range(most.bit_length()) if 1 << k < most), most] if request.scaling else [most]
+    weak = request.scaling == "weak"
+    return [
+        [Work((n * p if weak else n, *rest), dtype, p, request.moves) for p in ranks]
+        for n, *rest in request.shape or _SHAPES
+        for dtype in kinds
+    ]
+
+
+def _entries(request: _Request, work: Work, usable: int, mpi: bool) -> list[Entry]:
+    from ..bench import ours, peers, programs, singles
+
+    algorithms = request.algorithm or ("slab", *["pencil"] * (len(work.shape) > 2), "auto")
+    found = ours.entries(work, algorithms, request.restore, mpi) + peers.entries(work, algorithms, mpi)
+    if not work.move:
+        found += programs.entries(work) + singles.entries(work, usable, request.scaling is None)
+    return [entry for entry in found if not request.only or entry.group in request.only]
+
+
+def _head(request: _Request, most: int, mpi: bool, about: dict[str, Any]) -> str:
+    """What is measured, and where."""
+    what = "slab swaps" if request.moves else "transforms forward and backward"
+    on = f"{most} {'MPI rank' if mpi else 'thread'}{'s' * (most > 1)}"
+    versions = about["versions"]
+    return (
+        f"{what} on {on}, medians of {request.rounds} round{'s' * (request.rounds > 1)}\n"
+        f"rote {versions['rote']}, {versions.get('mpi', 'no MPI')}, {about['processor']}, {about['cores']} cores"
+    )
+
+
+def _say(comm: Comm, *texts: str) -> None:
+    if comm.rank == 0:
+        for text in texts:
+            click.echo(text)
+
+
+def _refuse(path: str | None) -> None:
+    """Refuse a file that could not be written, before the work and not after it."""
+    folder = os.path.dirname(path or "") or "."
+    if not os.path.isdir(folder):
+        raise FileNotFoundError(errno.ENOENT, "there is no such folder; make it first", folder)
+    if path is not None and os.path.isdir(path):
+        raise IsADirectoryError(errno.EISDIR, "this is a folder; name a file in it", path)

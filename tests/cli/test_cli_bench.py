@@ -1,0 +1,281 @@
+"""`rote bench`: everyone is measured or missing for a reason, a wrong result is none, and the files say it all."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from rote.bench import programs, report
+from rote.bench.contest import Entry, Line, Work
+from rote.cli import main
+
+ROTE = Path(sys.executable).with_name("rote")
+PEERS = {"mpi4py-fft", "fftw-mpi", "pyfftw", "scipy", "ducc0", "mkl_fft"}
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each test works in an empty folder, with short rounds, and compiles for itself."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("rote.bench.contest.SPAN", 0.01)
+    monkeypatch.setattr("rote.bench.programs.SPAN", 0.01)
+    monkeypatch.setattr("rote.bench.singles._LINGER", 0.0)
+    programs._build.cache_clear()
+
+
+def bench(*args: str) -> Result:
+    """`rote bench` of some arguments, in this process."""
+    return CliRunner().invoke(main, ["bench", *args])
+
+
+def entries(*args: str) -> list[dict[str, Any]]:
+    """What `rote bench --json` leaves; it must succeed."""
+    done = bench(*args, "--json", "bench.json")
+    assert done.exit_code == 0, done.output
+    found: list[dict[str, Any]] = json.loads(Path("bench.json").read_text())["entries"]
+    return found
+
+
+def test_everyone_is_measured_or_missing() -> None:
+    """The table and the file name each contestant with positive times, or say why it is missing."""
+    options = ("--shape", "8x8x8", "--dtype", "c16", "--ranks", "2", "--rounds", "2")
+    done = bench(*options, "--json", "bench.json", "--png", "bench.png")
+    assert done.exit_code == 0, done.output
+    found = json.loads(Path("bench.json").read_text())
+    assert {each["contestant"] for each in found["entries"]} == {"rote", *PEERS}
+    assert {each["work"] for each in found["entries"]} == {"c2c 8x8x8 c16"}
+    for each in found["entries"]:
+        if "missing" in each:
+            assert f"missing: {each['name']} {each['missing']}" in done.output
+        else:
+            assert f"\n  {each['name']} " in done.output
+            assert len(each["seconds"]) == 2
+            assert min(each["seconds"]) > 0
+            assert each["median"] == np.median(each["seconds"])
+    assert not [each for each in found["entries"] if "fails" in each.get("missing", "")]
+    assert {"processor", "cores", "system", "versions"} <= set(found)
+    assert {"rote", "python", "numpy"} <= set(found["versions"])
+    assert done.output.startswith("transforms forward and backward on 2 threads, medians of 2 rounds\n")
+    assert done.output.endswith("left bench.json\nleft bench.png\n")
+    assert Path("bench.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(("shape", "dtype"), [("5x7", "f4"), ("6x5x4", "c8"), ("3x6x5", "f8"), ("4x3x5x2", "c16")])
+def test_all_orders_and_dtypes(shape: str, dtype: str) -> None:
+    """Rote and the libraries do each order and dtype, and their results are right."""
+    options = ("--shape", shape, "--dtype", dtype, "--rounds", "1")
+    found = entries(*options, "--ranks", "2", *only("rote", "scipy")) + entries(
+        *options, "--ranks", "1", *only("pyfftw")
+    )
+    assert {each["dtype"] for each in found} == {dtype}
+    assert [each["name"] for each in found if "missing" in each and "installed" not in each["missing"]] == []
+
+
+def only(*names: str) -> list[str]:
+    """The options that choose some contestants."""
+    return [part for name in names for part in ("--only", name)]
+
+
+def test_moves() -> None:
+    """A swap is measured against a copy; what needs MPI's ranks says so."""
+    found = {each["name"]: each for each in entries("--moves", "--shape", "6x5", "--ranks", "3", "--rounds", "1")}
+    assert set(found) == {"rote", "mpi4py-fft", "alltoallw", "memcpy"}
+    assert found["memcpy"]["ratio"] == found["memcpy"]["median"] / found["rote"]["median"]
+    assert "start rote bench by mpiexec" in found["alltoallw"]["missing"]
+    assert found["rote"]["work"] == "slab swap 6x5 c16"
+
+
+@pytest.mark.parametrize(("kind", "extents"), [("strong", [4, 4, 4]), ("weak", [4, 8, 12])])
+def test_scaling(kind: str, extents: list[int]) -> None:
+    """The same array on 1, 2, ... ranks, or one that grows with them."""
+    options = ("--shape", "4x3x5", "--dtype", "f8", "--algorithm", "slab", "--ranks", "3", "--png", "scaling.png")
+    found = entries("--scaling", kind, *options, *only("rote", "scipy"))
+    ours = [each for each in found if each["contestant"] == "rote"]
+    assert [each["ranks"] for each in ours] == [1, 2, 3]
+    assert [each["shape"][0] for each in ours] == extents
+    assert Path("scaling.png").exists()
+
+
+def test_restored_spectra() -> None:
+    """Algorithms can be compared where the spectrum lies as the input does."""
+    options = ("--algorithm", "slab", "--algorithm", "volumetric", "--restore", "--real", "--ranks", "2")
+    found = entries("--shape", "8x8x8", *options, *only("rote"))
+    assert [(each["name"], each["dtype"]) for each in found] == [("rote slab", "f8"), ("rote volumetric", "f8")]
+
+
+# --- who cannot take part -------------------------------------------------------------------------------------------
+
+
+def small(*args: str) -> str:
+    """The output of a contest of few."""
+    done = bench("--shape", "4x4", "--dtype", "c16", "--ranks", "2", "--rounds", "1", *args)
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def test_a_package_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cure is said, and the others go on."""
+    monkeypatch.setitem(sys.modules, "ducc0", None)
+    assert "\nmissing: ducc0 is not installed; pip install ducc0\n" in small(*only("rote", "ducc0"))
+
+
+def test_a_wrong_result_is_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A library that computes something else is not timed; Rote's own error ends the contest."""
+    monkeypatch.setattr("scipy.fft.ifftn", lambda X, workers: X)
+    assert "missing: scipy fails: the results of c2c 4x4 c16 are wrong, by" in small(*only("scipy"))
+    monkeypatch.setattr("rote.fft.transform.FFT.backward", lambda self, X, y=None: y)
+    monkeypatch.setattr("rote.fft.transform.FFT.forward", lambda self, x, y=None: x)
+    done = bench("--shape", "4x4", "--ranks", "1", *only("rote"))
+    assert done.exit_code == 1
+    assert "Error: the results of c2c 4x4 c16 are wrong, by" in done.output
+
+
+def programs_beside(folder: Path, monkeypatch: pytest.MonkeyPatch, mpicc: str, mpiexec: str) -> None:
+    """A PATH with a compiler and a launcher that do what they are told."""
+    for name, text in (("mpicc", mpicc), ("mpiexec", mpiexec)):
+        (folder / name).write_text(f"#!/bin/sh\n{text}\n")
+        (folder / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder))
+
+
+@pytest.mark.parametrize(
+    ("mpicc", "mpiexec", "said"),
+    [
+        ("", "echo ranks 2 fftw-3; echo 0.25", "\n  fftw-mpi     2 MPI ranks  250 ms   250 ms       -\n"),
+        ("", "echo ranks 1 fftw-3; echo 0.25", "missing: fftw-mpi has an mpiexec of another MPI than the mpicc beside"),
+        ("", "echo 'fftw_mpi: no plan' >&2; exit 1", "missing: fftw-mpi does not run, by mpiexec: fftw_mpi: no plan"),
+        (
+            "echo 'x.c:1: fatal error: no fftw3-mpi.h' >&2; exit 1",
+            "",
+            "by mpicc: x.c:1: fatal error: no fftw3-mpi.h; on Debian",
+        ),
+    ],
+)
+def test_fftw_mpi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mpicc: str, mpiexec: str, said: str) -> None:
+    """It is compiled and launched with the programs of the PATH; where that fails, their words say why."""
+    programs_beside(tmp_path, monkeypatch, mpicc, mpiexec)
+    assert said in small(*only("fftw-mpi"))
+
+
+def test_fftw_mpi_without_a_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No compiler is no error, nor is an installed copy without the program."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "missing: fftw-mpi has no mpicc, with mpiexec beside it, on the PATH; on Debian" in small(*only("fftw-mpi"))
+    monkeypatch.setattr("rote.bench.peers.__file__", str(tmp_path / "rote" / "bench" / "peers.py"))
+    assert "missing: fftw-mpi needs tests/benchmarks/fftw_mpi.c, which is in a checkout" in small(*only("fftw-mpi"))
+
+
+# --- what is wrong --------------------------------------------------------------------------------------------------
+
+WRONG = [
+    ("--shape 8", 1, "--shape is of two extents or more, and none is 0; not 8"),
+    ("--shape 8x0", 1, "none is 0; not 8x0"),
+    ("--shape 8xa", 2, "write it as 128x128x128"),
+    ("--shape 8x8 --algorithm pencil", 1, "on a grid of order 1 or less, not 2"),
+    ("--dtype c32", 2, "'c32' is not one of"),
+    ("--algorithm magic", 2, "'magic' is not one of"),
+    ("--rounds 0", 2, "--rounds"),
+    ("--ranks 0", 2, "--ranks"),
+    ("--moves --only scipy", 2, "--only scipy takes no part here; choose from rote, threads, mpi4py-fft, alltoallw"),
+    ("--moves --restore", 2, "leave them out, or --moves"),
+    ("--json nowhere/bench.json", 1, "nowhere: there is no such folder"),
+    ("--png .", 1, ".: this is a folder"),
+]
+
+
+@pytest.mark.parametrize(("line", "status", "part"), WRONG, ids=[line for line, _, _ in WRONG])
+def test_bad_input(line: str, status: int, part: str) -> None:
+    """One clear text before any work, and no file."""
+    done = bench(*line.split(), *only("rote") * ("--only" not in line))
+    assert (done.exit_code, type(done.exception)) == (status, SystemExit), done.output
+    assert part in done.output
+    assert done.output.count("Error: ") == 1
+    assert "median  " not in done.output
+    assert list(Path.cwd().iterdir()) == []
+
+
+def test_a_picture_needs_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which is said before the work."""
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    done = bench("--png", "bench.png")
+    assert (done.exit_code, done.output) == (
+        1,
+        "Error: --png draws by matplotlib, which is not installed; pip install matplotlib\n",
+    )
+
+
+# --- the tables -----------------------------------------------------------------------------------------------------
+
+
+def line(group: str, variant: str, work: Work, *seconds: float) -> Line:
+    """A contestant that took some seconds; missing if it took none."""
+    entry = Entry(group, variant, "threads", work.ranks, work, None, lambda comm: 1.0)
+    return Line(entry, list(seconds), "" if seconds else "is away")
+
+
+def test_ratios() -> None:
+    """A median over Rote's of the same name, or over its fastest; nothing, where Rote did not run."""
+    work, other = (Work(shape, np.dtype("c16"), 2) for shape in ((8, 8), (9, 9)))
+    lines = [
+        line("rote", "slab", work, 1.0, 2.0, 9.0),
+        line("rote", "auto", work, 1.0),
+        line("mpi4py-fft", "slab", work, 4.0, 8.0),
+        line("scipy", "", work, 3.0),
+        line("scipy", "", other, 3.0),
+        line("ducc0", "", work),
+    ]
+    assert [report.ratio(each, lines) for each in lines[:5]] == [1.0, 1.0, 3.0, 3.0, None]
+    assert report.missing(lines) == ["missing: ducc0 is away"]
+    assert report.summary(lines).splitlines()[1].split() == ["c2c", "8x8", "c16", "1.00", "s", "6.00", "3.00"]
+    assert report.missing([*lines, line("ducc0", "", other, 1.0)]) == ["missing: ducc0 is away (c2c 8x8 c16)"]
+
+
+def test_what_scaling_pays() -> None:
+    """Speed-up and efficiency are the first time over the time, of the same contestant and the same work per rank."""
+    works = [Work((8, 8), np.dtype("f8"), p) for p in (1, 2)]
+    lines = [line(group, "", work, 6.0 / work.ranks) for work in works for group in ("rote", "scipy")]
+    rows = [row.split() for row in report.scaling(lines, weak=False).splitlines()[1:]]
+    assert [(row[0], row[1], row[-2]) for row in rows] == [
+        *(("rote", "1", "1.00"), ("rote", "2", "2.00"), ("scipy", "1", "1.00"), ("scipy", "2", "2.00"))
+    ]
+    weak = [line("rote", "", Work((8 * p, 8), np.dtype("f8"), p), 6.0 * p) for p in (1, 2)]
+    assert [row.split()[-2] for row in report.scaling(weak, weak=True).splitlines()[1:]] == ["1.00", "0.50"]
+
+
+# --- on MPI's ranks -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.mpi
+def test_on_mpi_ranks(mpirun, tmp_path):
+    """Rote runs on MPI's ranks and on threads, in one contest, and rank 0 alone speaks."""
+    options = ("--shape", "8x6x5", "--dtype", "f8", "--algorithm", "slab", "--rounds", 1, "--json", tmp_path / "b.json")
+    done = mpirun(2, ROTE, "bench", *options, *only("rote", "threads", "mpi4py-fft", "scipy"))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("transforms forward and backward on 2 MPI ranks, medians of 1 round\n")
+    found = {(each["name"], each["on"]): each for each in json.loads((tmp_path / "b.json").read_text())["entries"]}
+    assert {("rote slab", "2 MPI ranks"), ("rote slab", "2 threads")} < set(found)
+    assert all(found["rote slab", on]["median"] > 0 for on in ("2 MPI ranks", "2 threads"))
+
+
+@pytest.mark.mpi
+def test_moves_on_mpi_ranks(mpirun, tmp_path):
+    """Alltoallw moves the slabs to the same places; extents need not divide; some ranks hold nothing."""
+    done = mpirun(3, ROTE, "bench", "--moves", "--shape", "5x7x2", "--shape", "2x2", "--rounds", 1)
+    assert (done.returncode, done.stderr) == (0, "")
+    rows = [row.split()[:4] for row in done.stdout.splitlines()]
+    for name in ("rote", "alltoallw", "memcpy"):
+        assert rows.count([name, "3", "MPI", "ranks"]) == 2
+
+
+@pytest.mark.mpi
+def test_ranks_are_refused_under_mpiexec(mpirun):
+    """The launcher has said how many."""
+    done = mpirun(2, ROTE, "bench", "--ranks", 3)
+    assert done.returncode == 2
+    assert done.stderr.count("--ranks is for threads, but mpiexec has started 2 ranks; leave --ranks out") == 1

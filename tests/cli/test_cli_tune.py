@@ -1,0 +1,171 @@
+"""`rote tune`: what it measures, prints and keeps; the moves of the check, and how their times rank."""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+import time
+from math import prod
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from scipy import stats
+
+from rote import wisdom
+from rote.cli import main
+from rote.cli.tune import moves, spearman
+
+TIMES = ["latency", "byte_time", "copy_time", "reduce_time", "step_time"]
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path, monkeypatch) -> Path:
+    """A folder of its own for each test."""
+    monkeypatch.setenv("ROTE_WISDOM", str(tmp_path / "kept"))
+    return tmp_path / "kept"
+
+
+def tune(*args: object) -> Result:
+    """The command, in this process."""
+    return CliRunner().invoke(main, ["tune", *map(str, args)])
+
+
+def test_a_machine_is_measured_and_kept(place):
+    """The times beside the default's, and the folder; what is kept is what was measured."""
+    start = time.monotonic()
+    done = tune("--ranks", 2, "--seconds", 0.2)
+    assert time.monotonic() - start < 10
+    lines = done.output.splitlines()
+    assert (done.exit_code, lines[0], lines[-1]) == (0, "2 ranks in this process", f"kept in {place}")
+    assert lines[1].split() == ["measured", "default"]
+    assert [line.split()[0] for line in lines[2:-1]] == TIMES
+    assert "2 us  of a message" in lines[2]
+    (entry,) = wisdom.entries()
+    assert entry.key.facts == {"what": "machine", "ranks": 2, "hosts": 1}
+    assert sorted(entry.decision) == sorted(TIMES)
+    tune("--ranks", 2, "--seconds", 0.1)
+    assert len(wisdom.entries()) == 1
+
+
+def test_the_check(place):
+    """60 moves, and for both machines how their predictions rank; in little time."""
+    start = time.monotonic()
+    done = tune("--ranks", 2, "--seconds", 0.2, "--check")
+    assert time.monotonic() - start < 10
+    assert done.exit_code == 0
+    head, columns, *rows = done.output.splitlines()[-4:]
+    assert head == "60 moves of 12288 to 1984000 elements"
+    assert columns.split() == ["Spearman's", "rho", "measured", "/", "predicted"]
+    assert [row.split()[0] for row in rows] == ["default", "measured"]
+    assert all(-1 <= float(row.split()[1]) <= 1 for row in rows)
+
+
+def test_chores(place, tmp_path):
+    """Listed, exported, forgotten in part, imported again."""
+    for number in range(3):
+        wisdom.remember(wisdom.key({"what": "test", "number": number}), number)
+    known = wisdom.entries()
+    assert tune("--show").output == "\n".join([f"3 decisions in {place}", *map(str, known), ""])
+    path = tmp_path / "all.json"
+    assert tune("--export", path).output == f"left {path}, with 3 decisions\n"
+    assert tune("--forget", "number=1").output == f"forgot 1 decision in {place}\n"
+    assert tune("--forget").output == f"forgot 2 decisions in {place}\n"
+    assert tune("--show").output == f"0 decisions in {place}\n"
+    assert tune("--import", path).output == f"kept 3 decisions in {place}\n"
+    assert wisdom.entries() == known
+
+
+def test_a_damaged_file_is_one_warning(place, tmp_path):
+    """On the standard error; the command does what is left to do."""
+    wisdom.remember(wisdom.key({}), 1)
+    next(place.iterdir()).write_text("torn")
+    done = tune("--show")
+    assert (done.exit_code, done.stdout) == (0, f"0 decisions in {place}\n")
+    assert done.stderr.startswith("Warning: ") and done.stderr.count("\n") == 1
+    (tmp_path / "other.json").write_text("[]")
+    done = tune("--import", tmp_path / "other.json")
+    assert (done.exit_code, done.stdout) == (0, f"kept 0 decisions in {place}\n")
+    assert done.stderr.startswith("Warning: ") and done.stderr.count("\n") == 1
+
+
+def test_where_nothing_is_kept(monkeypatch):
+    """It says so, and measures all the same."""
+    monkeypatch.setenv("ROTE_WISDOM", "")
+    assert tune("--show").output == "0 decisions nowhere: ROTE_WISDOM is empty\n"
+    assert tune("--ranks", 1, "--seconds", 0.1).output.endswith("\nkept nowhere: ROTE_WISDOM is empty\n")
+    monkeypatch.setenv("ROTE_WISDOM", "/proc/self/none")
+    done = tune("--ranks", 1, "--seconds", 0.1)
+    assert (done.exit_code, done.output.splitlines()[-1]) == (0, "not kept: /proc/self/none cannot be written to")
+
+
+@pytest.mark.parametrize(
+    ("args", "status", "part"),
+    [
+        (("--show", "--check"), 2, "--show and --check do not go together"),
+        (("--forget", "--export", "x.json"), 2, "--forget and --export do not go together"),
+        (("--import", "x.json", "--ranks", "2"), 2, "--import and --ranks do not go together"),
+        (("--seconds", "0"), 2, "0"),
+        (("--ranks", "1", "--check"), 2, "write --ranks 2 or more"),
+        (("--import", "none.json"), 1, "none.json: No such file or directory"),
+        (("--export", "none/all.json"), 1, "none/all.json: No such file or directory"),
+    ],
+)
+def test_wrong_uses(args, status, part, tmp_path, monkeypatch):
+    """One text, and nothing is measured or kept."""
+    monkeypatch.chdir(tmp_path)
+    done = tune(*args)
+    assert done.exit_code == status
+    assert part in done.output and done.output.count("Error: ") == 1 and "Traceback" not in done.output
+    assert not [*tmp_path.iterdir()]
+
+
+# --- the moves, and how times rank ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+def test_moves_are_fixed(ranks):
+    """60 different moves between 1e4 and 2e6 elements, the same whenever they are asked for, of many kinds of steps."""
+    found = moves(ranks)
+    assert found == moves(ranks) and len(set(found)) == 60
+    assert all(plan.steps and plan.source.grid.size == ranks for plan in found)
+    assert all(1e4 <= prod(plan.source.shape) <= 2e6 for plan in found)
+    assert {"alltoall", "allgather", "reduce_scatter", "gather"} <= {step.kind for plan in found for step in plan.steps}
+
+
+def test_spearman_is_the_correlation_of_ranks():
+    """1 - 6 Σd²/(n(n²-1)) where no two are equal; unmoved by what keeps the order, turned by what turns it."""
+    draw = random.Random(2)
+    for size in (2, 3, 10, 60):
+        one, other = ([draw.random() for _ in range(size)] for _ in range(2))
+        places = [[sorted(row).index(value) for value in row] for row in (one, other)]
+        apart = sum((a - b) ** 2 for a, b in zip(*places, strict=True))
+        rho = spearman(one, other)
+        assert rho == pytest.approx(1 - 6 * apart / (size * (size**2 - 1)))
+        assert spearman([value**3 for value in one], other) == spearman(other, one) == pytest.approx(rho)
+        assert spearman([-value for value in one], other) == pytest.approx(-rho)
+        assert spearman(one, one) == pytest.approx(1)
+
+
+def test_equal_times_share_their_ranks():
+    """The average of the ranks that they would have: then it is Pearson's correlation of the ranks."""
+    draw = random.Random(3)
+    for _ in range(20):
+        one, other = ([draw.randrange(4) for _ in range(9)] for _ in range(2))
+        assert spearman(one, other) == pytest.approx(stats.spearmanr(one, other).statistic)
+    assert spearman([1, 1, 1], [1, 2, 3]) == 0
+
+
+@pytest.mark.mpi
+def test_tune_under_mpi(mpirun, place):
+    """Rank 0 alone speaks and keeps; chores are done once."""
+    rote, env = Path(sys.executable).with_name("rote"), {"ROTE_WISDOM": str(place)}
+    done = mpirun(2, rote, "tune", "--seconds", 0.2, env=env)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("2 ranks through ") and done.stdout.count("latency") == 1
+    assert done.stdout.endswith(f"kept in {place}\n")
+    (entry,) = wisdom.entries()
+    assert json.loads(entry.key.text)["versions"]["mpi"]
+    done = mpirun(2, rote, "tune", "--forget", env=env)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"forgot 1 decision in {place}\n", "")
