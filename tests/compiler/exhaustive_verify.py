@@ -7,6 +7,7 @@ are counted rank by rank and message by message.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from math import prod
 
 import numpy as np
@@ -102,6 +103,19 @@ def _meet(step: Step, a: int, b: int) -> bool:
     return all(x == y for g, (x, y) in enumerate(zip(ours, theirs, strict=True)) if g not in step.grid_modes)
 
 
+def _sub_grid(step: Step, rank: int) -> Ints:
+    """The ranks that differ from one along the step's grid modes alone."""
+    at = _coordinates(step.before.grid.shape)
+    fixed = [g for g in range(step.before.grid.order) if g not in step.grid_modes]
+    return np.flatnonzero((at[:, fixed] == at[rank, fixed]).all(axis=1))
+
+
+@cache
+def _coordinates(grid: tuple[int, ...]) -> Ints:
+    """The coordinates of every rank, a row each."""
+    return np.array(list(np.ndindex(*grid)), np.int64).reshape(prod(grid), len(grid))
+
+
 def _elements(dist: Distribution, rank: int) -> Ints:
     """The flat tensor index of every element of a rank's block, in the order of the block."""
     shape = dist.local_shape(rank)
@@ -158,7 +172,7 @@ def _count(step: Step, rank: int) -> tuple[int, int, int, int]:
     kind, before, after = step.kind, _size(step.before, rank), _size(step.after, rank)
     come = {m.peer: len(m) for m in receives(step.before, step.after, rank) if m.peer != rank and len(m)}
     gone = {m.peer: len(m) for m in sends(step.before, step.after, rank) if m.peer != rank and len(m)}
-    others = sum(_meet(step, rank, peer) for peer in range(step.before.grid.size)) - 1
+    others = len(_sub_grid(step, rank)) - 1
     if kind in LOCAL:
         return 0, 0, 0, 0
     if kind == "allreduce":

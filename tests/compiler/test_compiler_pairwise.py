@@ -310,9 +310,8 @@ ON_CLAIMS = {
 }
 
 
-def mutated(name, rng, plan, patch):
+def mutated(name, rng, plan, claimed, patch):
     """The plan and a claim of it after a mutation; None where it would change nothing. `patch` undoes the rest."""
-    claimed = figures(plan)
     if name in ON_CLAIMS:
         return plan, ON_CLAIMS[name](rng, plan, claimed)
     if name in ON_PLANS:
@@ -346,9 +345,10 @@ def test_every_mutation_is_refused():
     assert len(set(names)) == 45
     killed, survived = Counter(), []
     for plan in (*plans(5, 140), *plans(6, 40, steps=2), *plans(7, 20, steps=3)):
+        claimed = figures(plan)
         for name in names:
             with pytest.MonkeyPatch.context() as patch:
-                mutant = mutated(name, rng, plan, patch)
+                mutant = mutated(name, rng, plan, claimed, patch)
                 if mutant is None:
                     continue
                 if refused(*mutant):

@@ -6,7 +6,7 @@ no code with `rote.layout`: of a layout it reads the fields alone.
 
 from __future__ import annotations
 
-from functools import cache, reduce
+from functools import cache, lru_cache, reduce
 from itertools import product
 
 import numpy as np
@@ -60,6 +60,7 @@ def holds(layout, at):
     return all(at[g] == root for g, root in layout.rooted)
 
 
+@lru_cache(maxsize=64)
 def held(layout, view_shape, grid):
     """Per rank, the global indices along every mode; nothing outside a root."""
     found = []
@@ -72,13 +73,13 @@ def held(layout, view_shape, grid):
     return found
 
 
-def owners(layout, view_shape, grid, index):
-    """The ranks that hold an element, one by one."""
-    return tuple(
-        rank
-        for rank, (at, lists) in enumerate(zip(coordinates(grid), held(layout, view_shape, grid), strict=True))
-        if holds(layout, at) and all(i in cards for i, cards in zip(index, lists, strict=True))
-    )
+def owners(layout, view_shape, grid):
+    """Per element, the ranks that hold it: each rank lays claim to its own, one by one."""
+    found = {index: () for index in product(*map(range, view_shape))}
+    for rank, (at, lists) in enumerate(zip(coordinates(grid), held(layout, view_shape, grid), strict=True)):
+        for index in product(*lists) if holds(layout, at) else ():
+            found[index] += (rank,)
+    return found
 
 
 def _items(layout, order):
@@ -180,8 +181,11 @@ def contribute(layout, shape, grid, rng, low=-50, high=50):
 
 
 def numbered(layout, shape, grid):
-    """An array that holds its own global index, and its blocks; in a partial layout all comes from contribution 0."""
-    array = np.arange(int(np.prod(shape, dtype=np.int64))).reshape(shape)
+    """An array of distinct numbers, and its blocks; in a partial layout all comes from contribution 0.
+
+    They count from 2 on, so that none of them is what adds nothing to a sum or a product.
+    """
+    array = np.arange(2, 2 + int(np.prod(shape, dtype=np.int64))).reshape(shape)
     nothing = {"sum": 0, "prod": 1, "max": -(2**63), "min": 2**63 - 1}[layout.op]
     return array, [
         block if not any(key) else np.full_like(block, nothing)
