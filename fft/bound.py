@@ -51,17 +51,25 @@ class BoundWalk:
         comm: of its ranks.
         scale: what the result is multiplied by.
         ortho: whether cosine and sine transforms are orthogonal, but for the scale.
+        tune: how FFTW finds its plans, a key of `TUNES`.
 
     Attributes:
         dtypes: at the start, and after every stage.
         needed: bytes of the largest block; see `bind_walks`.
     """
 
-    def __init__(self, walk: Walk, comm: Comm, scale: np.floating[Any] | float = 1.0, ortho: bool = False) -> None:
+    def __init__(
+        self,
+        walk: Walk,
+        comm: Comm,
+        scale: np.floating[Any] | float = 1.0,
+        ortho: bool = False,
+        tune: str = "model",
+    ) -> None:
         self.walk, self.dtypes = walk, walk.dtypes()
         self._ortho = ortho
         self._comm = comm
-        self._found = found = _scaled(operations(walk, comm), scale)
+        self._found = found = _scaled(operations(walk, comm, tune), scale)
         if not found or _spoils(found[0], ortho):
             shape, dtype = walk.stages[0].before.local_shape(comm.rank), walk.dtype
             found.insert(0, Operation(Multiply(), shape, shape, dtype, dtype))

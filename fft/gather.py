@@ -178,7 +178,7 @@ class Gather:
         tiles = [tile for part in self._parts for tile in part.tiles]
         largest = [max((_length(tile.room[m]) for tile in tiles), default=1) for m in range(len(shape))]
         self._tile = padded(tuple(largest), kernel.dtype)
-        self._plan = fftw_plan(kernel.kind.replace("rfft", "fft"), (axis,), self._tile, self._tile)
+        self._plan = fftw_plan(kernel, (axis,), self._tile, self._tile)
 
     def __call__(self, memories: Sequence[Array], target: Array) -> None:
         """Transform what lies in the memories of all peers, each one-dimensional and of the kernel's dtype."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -17,11 +18,14 @@ from .kinds import FACES, TRIGONOMETRIC
 
 __all__ = [
     "ALIGNMENT",
+    "TUNES",
     "Kernel",
     "check_extents",
     "complex_dtype",
     "fftw_plan",
     "is_plain",
+    "known_plans",
+    "learn_plans",
     "library",
     "plain",
     "real_dtype",
@@ -40,6 +44,12 @@ _TRIGONOMETRIC = {
 }
 
 
+TUNES = {"model": "FFTW_ESTIMATE", "measure": "FFTW_MEASURE", "patient": "FFTW_PATIENT"}
+"""How plans are found: by FFTW's own estimate, or by timing; patiently, more of them are timed."""
+
+_LONGEST = 10.0  # seconds that one plan may be timed for
+
+
 @dataclass(frozen=True, slots=True)
 class Kernel:
     """A transform of a block along some axes, without any scaling.
@@ -49,6 +59,7 @@ class Kernel:
             destroys its input), or one of `TRIGONOMETRIC` (of real numbers: see `of_parts`).
         axes: the axes of the block, in NumPy's order.
         shape, dtype: of the input; `out_shape` of the output.
+        tune: how FFTW finds its plans, a key of `TUNES`.
     """
 
     kind: str
@@ -56,6 +67,7 @@ class Kernel:
     shape: tuple[int, ...]
     out_shape: tuple[int, ...]
     dtype: np.dtype[Any]
+    tune: str = "model"
 
     @property
     def out_dtype(self) -> np.dtype[Any]:
@@ -83,7 +95,7 @@ class Kernel:
         if self.kind not in TRIGONOMETRIC or self.dtype.kind != "c":
             return self
         shape = (*self.shape, 2)
-        return Kernel(self.kind, self.axes, shape, shape, real_dtype(self.dtype))
+        return replace(self, shape=shape, out_shape=shape, dtype=real_dtype(self.dtype))
 
 
 def complex_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
@@ -151,13 +163,34 @@ def plain(array: Array) -> Array:
     return np.ndarray(array.shape, array.dtype, array)
 
 
-def fftw_plan(kind: str, axes: tuple[int, ...], source: Array, target: Array) -> Any:
-    """FFTW's plan of a transform, by its own estimate: the same on every rank and in every run, and made at once.
+def fftw_plan(kernel: Kernel, axes: tuple[int, ...], source: Array, target: Array) -> Any:
+    """FFTW's plan of a transform of the kernel's kind between two arrays.
 
-    Timed plans differ from run to run in their last bits, and so between replicas.
+    By its own estimate it is the same on every rank and in every run, and made at once. Timed plans differ from run to
+    run in their last bits, and on ranks that have not told each other of theirs; and timing overwrites the arrays.
     """
+    kind = kernel.kind
+    if kind in ("rfft", "irfft") and source.dtype == target.dtype:  # an axis that is complex on both sides
+        kind = kind.replace("rfft", "fft")
     direction: str | tuple[str, ...] = "FFTW_FORWARD" if kind in ("fft", "rfft") else "FFTW_BACKWARD"
     if kind in TRIGONOMETRIC:
         direction = (_TRIGONOMETRIC[kind],) * len(axes)
+    limit = None if kernel.tune == "model" else _LONGEST
     with _PLANNING:  # estimated plans leave the arrays alone
-        return pyfftw.FFTW(source, target, axes=axes, direction=direction, flags=("FFTW_ESTIMATE",))
+        return pyfftw.FFTW(
+            source, target, axes=axes, direction=direction, flags=(TUNES[kernel.tune],), planning_timelimit=limit
+        )
+
+
+def known_plans() -> tuple[bytes, ...]:
+    """What FFTW has found by timing in this process."""
+    with _PLANNING:
+        found: tuple[bytes, ...] = pyfftw.export_wisdom()
+    return found
+
+
+def learn_plans(known: Iterable[tuple[bytes, ...]]) -> None:
+    """Take over what others have found, the last ones first of all."""
+    with _PLANNING:
+        for each in known:
+            pyfftw.import_wisdom(each)

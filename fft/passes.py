@@ -109,6 +109,7 @@ def _passes_of(kernel: Kernel, spectrum: tuple[int, ...], scratch: Scratch) -> l
     bad = [axis for axis in kernel.axes if _is_bad(spectrum, axis, dtype.itemsize)]
     good = tuple(axis for axis in kernel.axes if axis not in bad)
     kind = {"rfft": "fft", "irfft": "ifft"}.get(kernel.kind, kernel.kind)
+    along = replace(kernel, kind=kind, shape=spectrum, out_shape=spectrum, dtype=dtype)
     found: list[_Pass] = []
     if kernel.kind != kind:
         real = kernel.axes[-1]
@@ -119,8 +120,8 @@ def _passes_of(kernel: Kernel, spectrum: tuple[int, ...], scratch: Scratch) -> l
             found.append(_Together(replace(kernel, axes=good), scratch))
             good = ()
     if good:
-        found.append(_Together(Kernel(kind, good, spectrum, spectrum, dtype), scratch))
-    return found + [_Columns(Kernel(kind, (axis,), spectrum, spectrum, dtype)) for axis in bad]
+        found.append(_Together(replace(along, axes=good), scratch))
+    return found + [_Columns(replace(along, axes=(axis,))) for axis in bad]
 
 
 def _is_bad(shape: tuple[int, ...], axis: int, itemsize: int) -> bool:
@@ -143,16 +144,22 @@ class _Together:
         source = view(scratch[0], kernel.shape, kernel.dtype)
         self._parked = (source, view(scratch[1], kernel.out_shape, kernel.out_dtype))
         self._plans: dict[bool, Any] = {}
+        if kernel.tune != "model":  # timing overwrites scratch, which is free only now
+            for in_place in (False, True) if kernel.in_place else (False,):
+                self._plan(in_place)
+
+    def _plan(self, in_place: bool) -> Any:
+        if in_place not in self._plans:
+            ends = self._parked[0], self._parked[0 if in_place else 1]
+            self._plans[in_place] = fftw_plan(self._kernel, self._kernel.axes, *ends)
+        return self._plans[in_place]
 
     def __call__(self, source: Array, target: Array) -> None:
         in_place = self._kernel.in_place and np.may_share_memory(source, target)
-        parked = (self._parked[0], self._parked[0] if in_place else self._parked[1])
-        plan = self._plans.get(in_place)
-        if plan is None:
-            plan = self._plans[in_place] = fftw_plan(self._kernel.kind, self._kernel.axes, *parked)
+        plan = self._plan(in_place)
         plan.update_arrays(source, target)
         plan.execute()
-        plan.update_arrays(*parked)
+        plan.update_arrays(self._parked[0], self._parked[0 if in_place else 1])
 
 
 class _Columns:
@@ -173,7 +180,7 @@ class _Columns:
         source = padded((deep, points, wide), kernel.dtype)
         target = source if kernel.in_place else padded((deep, out_points, wide), kernel.out_dtype)
         self._tile = (source, target)
-        self._plan = fftw_plan(kernel.kind, (1,), source, target)
+        self._plan = fftw_plan(kernel, (1,), source, target)
 
     def __call__(self, source: Array, target: Array) -> None:
         outer, points, out_points, inner = self._shape

@@ -35,7 +35,7 @@ from .choose import (
     start,
     walk_of,
 )
-from .kernels import check_extents
+from .kernels import TUNES, check_extents, known_plans, learn_plans
 from .kinds import Kinds, by_axis, in_order
 from .problem import Problem, problem
 from .spectral import wavenumbers
@@ -71,6 +71,9 @@ class FFT:
         resample: along `axes`, the number of points whose spectrum is kept, for products without aliasing (the 3/2
             rule): `forward` cuts the spectrum to that of so many points, `backward` pads it. -1 keeps all of it. With
             norm="forward" it is the same as that of a signal on these points. What is cut or padded never travels.
+        tune: "model" estimates the plans of local transforms, at once, and gives the same bits in every run; "measure"
+            times them, for some seconds, and "patient" longer: often faster, the same on all ranks, but the last bits
+            may differ from run to run.
 
     Raises:
         LayoutError: shape, layout, axes, kinds and algorithm do not fit each other.
@@ -98,6 +101,7 @@ class FFT:
         kinds: Mapping[int, str] | str | None = None,
         s: Sequence[int] | int | None = None,
         resample: Sequence[int] | int | None = None,
+        tune: str = "model",
     ) -> None:
         ranks = as_comm(comm)
         extents = (shape,) if isinstance(shape, int) else tuple(shape)
@@ -123,9 +127,14 @@ class FFT:
         check_grid(self.walk.source.grid, ranks)
         ortho = self._norm == "ortho"
         there, back = (scale(self._norm, self.walk.sizes, forward) for forward in (True, False))
-        self._forward = BoundWalk(self.walk, ranks, there, ortho)
-        self._backward = BoundWalk(self.walk.inverse(), ranks, back, ortho)
+        if tune not in TUNES:
+            raise LayoutError(f"tune is one of {', '.join(TUNES)}; not {tune!r}")
+        self._forward = BoundWalk(self.walk, ranks, there, ortho, tune)
+        self._backward = BoundWalk(self.walk.inverse(), ranks, back, ortho, tune)
         self._workspace = bind_walks(ranks, self._forward, self._backward)
+        if tune != "model":  # now that every rank has timed its own, all take the same
+            learn_plans(ranks.allgather_object(known_plans()))
+            self._workspace = bind_walks(ranks, self._forward, self._backward)
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -31,10 +31,10 @@ def entries(work: Work, algorithms: Sequence[str], restore: bool, mpi: bool) -> 
 
 def transform(algorithm: str, restore: bool, comm: Comm, work: Work) -> Job:
     """A transform by an algorithm, in the layouts that it prefers; with `restore`, the spectrum in the input's."""
-    fft = FFT(work.shape, comm=comm, dtype=work.dtype, algorithm=algorithm)
+    fft = FFT(work.shape, comm=comm, dtype=work.dtype, algorithm=algorithm, tune="measure")
     if restore:
         begins = fft.input_layout
-        fft = FFT(work.shape, begins, fft.grid, comm, work.dtype, algorithm=algorithm, output=begins)
+        fft = FFT(work.shape, begins, fft.grid, comm, work.dtype, algorithm=algorithm, output=begins, tune="measure")
     source, target = fft.walk.source, fft.walk.target
     x = DistTensor.zeros(work.shape, source.layout, comm, source.grid, work.dtype)
     X = fft.forward(x)

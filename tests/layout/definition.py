@@ -75,7 +75,7 @@ def held(layout, view_shape, grid):
 
 def owners(layout, view_shape, grid):
     """Per element, the ranks that hold it: each rank lays claim to its own, one by one."""
-    found = {index: () for index in product(*map(range, view_shape))}
+    found = dict.fromkeys(product(*map(range, view_shape)), ())
     for rank, (at, lists) in enumerate(zip(coordinates(grid), held(layout, view_shape, grid), strict=True)):
         for index in product(*lists) if holds(layout, at) else ():
             found[index] += (rank,)
