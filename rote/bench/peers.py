@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
@@ -114,14 +115,15 @@ def _handle(comm: Comm) -> Any:
 
 
 def program(name: str) -> Path:
-    """A file of `tests/benchmarks`.
+    """A file of `tests/benchmarks`, of the checkout that this file is in or of the folder that ROTE_BENCHMARKS names.
 
     Raises:
         Missing: this is an installed copy, without the tests.
     """
-    path = Path(__file__).resolve().parents[2] / "tests" / "benchmarks" / name
+    beside = Path(__file__).resolve().parents[2] / "tests" / "benchmarks"
+    path = Path(os.environ.get("ROTE_BENCHMARKS") or beside) / name
     if not path.is_file():
-        raise Missing(f"needs tests/benchmarks/{name}, which is in a checkout of Rote only")
+        raise Missing(f"needs tests/benchmarks/{name} of a checkout of Rote; name that folder in ROTE_BENCHMARKS")
     return path
 
 

@@ -16,6 +16,7 @@ from rote.bench.contest import Entry, Line, Work
 from rote.cli import main
 
 ROTE = Path(sys.executable).with_name("rote")
+PROGRAMS = {"ROTE_BENCHMARKS": str(Path(__file__).parents[1] / "benchmarks")}  # for an installed copy, too
 PEERS = {"mpi4py-fft", "fftw-mpi", "pyfftw", "scipy", "ducc0", "mkl_fft"}
 
 
@@ -23,6 +24,7 @@ PEERS = {"mpi4py-fft", "fftw-mpi", "pyfftw", "scipy", "ducc0", "mkl_fft"}
 def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each test works in an empty folder, with short rounds, and compiles for itself."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ROTE_BENCHMARKS", PROGRAMS["ROTE_BENCHMARKS"])
     monkeypatch.setattr("rote.bench.contest.SPAN", 0.01)
     monkeypatch.setattr("rote.bench.programs.SPAN", 0.01)
     monkeypatch.setattr("rote.bench.singles._LINGER", 0.0)
@@ -167,8 +169,8 @@ def test_fftw_mpi_without_a_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyP
     """No compiler is no error, nor is an installed copy without the program."""
     monkeypatch.setenv("PATH", str(tmp_path))
     assert "missing: fftw-mpi has no mpicc, with mpiexec beside it, on the PATH; on Debian" in small(*only("fftw-mpi"))
-    monkeypatch.setattr("rote.bench.peers.__file__", str(tmp_path / "rote" / "bench" / "peers.py"))
-    assert "missing: fftw-mpi needs tests/benchmarks/fftw_mpi.c, which is in a checkout" in small(*only("fftw-mpi"))
+    monkeypatch.setenv("ROTE_BENCHMARKS", str(tmp_path))
+    assert "missing: fftw-mpi needs tests/benchmarks/fftw_mpi.c of a checkout" in small(*only("fftw-mpi"))
 
 
 # --- what is wrong --------------------------------------------------------------------------------------------------
@@ -266,7 +268,7 @@ def test_on_mpi_ranks(mpirun, tmp_path):
 @pytest.mark.mpi
 def test_moves_on_mpi_ranks(mpirun, tmp_path):
     """Alltoallw moves the slabs to the same places; extents need not divide; some ranks hold nothing."""
-    done = mpirun(3, ROTE, "bench", "--moves", "--shape", "5x7x2", "--shape", "2x2", "--rounds", 1)
+    done = mpirun(3, ROTE, "bench", "--moves", "--shape", "5x7x2", "--shape", "2x2", "--rounds", 1, env=PROGRAMS)
     assert (done.returncode, done.stderr) == (0, "")
     rows = [row.split()[:4] for row in done.stdout.splitlines()]
     for name in ("rote", "alltoallw", "memcpy"):
