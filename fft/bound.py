@@ -20,6 +20,7 @@ from .operations import Multiply, Operation, operations
 from .padding import BoundResize
 from .passes import BoundKernel
 from .read import ReadWalk, SharedScratch
+from .tuning import USUAL, Tuning
 from .walk import Walk
 
 __all__ = ["BoundWalk", "bind_walks"]
@@ -51,7 +52,7 @@ class BoundWalk:
         comm: of its ranks.
         scale: what the result is multiplied by.
         ortho: whether cosine and sine transforms are orthogonal, but for the scale.
-        tune: how FFTW finds its plans, a key of `TUNES`.
+        tuning: how it is made fast.
 
     Attributes:
         dtypes: at the start, and after every stage.
@@ -64,12 +65,12 @@ class BoundWalk:
         comm: Comm,
         scale: np.floating[Any] | float = 1.0,
         ortho: bool = False,
-        tune: str = "model",
+        tuning: Tuning = USUAL,
     ) -> None:
         self.walk, self.dtypes = walk, walk.dtypes()
         self._ortho = ortho
         self._comm = comm
-        self._found = found = _scaled(operations(walk, comm, tune), scale)
+        self._found = found = _scaled(operations(walk, comm, tuning), scale)
         if not found or _spoils(found[0], ortho):
             shape, dtype = walk.stages[0].before.local_shape(comm.rank), walk.dtype
             found.insert(0, Operation(Multiply(), shape, shape, dtype, dtype))

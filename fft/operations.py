@@ -17,6 +17,7 @@ from rote.runtime.exchange import Exchange
 
 from .kernels import Kernel
 from .padding import BoundResize
+from .tuning import Tuning
 from .twiddles import factor
 from .walk import Resize, Stage, Twiddle, Walk, dtype_after
 
@@ -70,7 +71,7 @@ class Operation:
         return tuple(n * self.dtype.itemsize for n in self.run.sizes) if isinstance(self.run, Exchange) else ()
 
 
-def operations(walk: Walk, comm: Comm, tune: str = "model") -> list[Operation]:
+def operations(walk: Walk, comm: Comm, tuning: Tuning) -> list[Operation]:
     """What a rank does in a walk, in order. Collective."""
     found: list[Operation] = []
     due: Factors = ()  # factors that the next move takes along
@@ -107,7 +108,7 @@ def operations(walk: Walk, comm: Comm, tune: str = "model") -> list[Operation]:
                     n = action.length // 2 + 1 if action.kind == "rfft" else action.length
                     out = _with(shape, action.modes[-1], n * stage.before.holds(rank))
                 then = dtype_after(action.kind, dtype)
-                run = Kernel(action.kind, action.modes, shape, out, dtype, tune)
+                run = Kernel(action.kind, action.modes, shape, out, dtype, tuning.tune)
             else:
                 continue
             found.append(Operation(run, shape, out, dtype, then))

@@ -35,10 +35,11 @@ from .choose import (
     start,
     walk_of,
 )
-from .kernels import TUNES, check_extents, known_plans, learn_plans
+from .kernels import check_extents, known_plans, learn_plans
 from .kinds import Kinds, by_axis, in_order
 from .problem import Problem, problem
 from .spectral import wavenumbers
+from .tuning import Tuning
 from .walk import Walk
 
 __all__ = ["FFT", "NORMS", "check_norm", "describe", "normal_axes", "scale"]
@@ -103,6 +104,7 @@ class FFT:
         resample: Sequence[int] | int | None = None,
         tune: str = "model",
     ) -> None:
+        tuning = Tuning(tune)
         ranks = as_comm(comm)
         extents = (shape,) if isinstance(shape, int) else tuple(shape)
         found = as_dtype(dtype)
@@ -127,10 +129,8 @@ class FFT:
         check_grid(self.walk.source.grid, ranks)
         ortho = self._norm == "ortho"
         there, back = (scale(self._norm, self.walk.sizes, forward) for forward in (True, False))
-        if tune not in TUNES:
-            raise LayoutError(f"tune is one of {', '.join(TUNES)}; not {tune!r}")
-        self._forward = BoundWalk(self.walk, ranks, there, ortho, tune)
-        self._backward = BoundWalk(self.walk.inverse(), ranks, back, ortho, tune)
+        self._forward = BoundWalk(self.walk, ranks, there, ortho, tuning)
+        self._backward = BoundWalk(self.walk.inverse(), ranks, back, ortho, tuning)
         self._workspace = bind_walks(ranks, self._forward, self._backward)
         if tune != "model":  # now that every rank has timed its own, all take the same
             learn_plans(ranks.allgather_object(known_plans()))
