@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from .layout.layout import partial as partial
     from .layout.layout import root as root
     from .runtime.local import run as run
+    from .runtime.methods import methods as methods
     from .tensor import DistTensor as DistTensor
 
 __version__ = "0.1.0"
@@ -78,6 +79,7 @@ _HOME = {
     "Machine": "compiler.machine",
     "relabel": "compiler.relabel",
     "run": "runtime.local",
+    "methods": "runtime.methods",
     "DistTensor": "tensor",
     "RoteError": "errors",
     "NotationError": "errors",

@@ -20,11 +20,12 @@ from .layout.distribution import Distribution, distribute
 from .layout.grid import Grid
 from .layout.layout import Layout, as_layout
 from .runtime.agree import agreed
+from .runtime.choosing import tuned
 from .runtime.comm import Comm, Path
 from .runtime.doors import as_comm
 from .runtime.execute import bind
 from .runtime.packing import cut, identity
-from .runtime.place import GridLike, place, same_everywhere
+from .runtime.place import GridLike, check_values, place, same_everywhere, same_place
 
 __all__ = ["DistTensor"]
 
@@ -248,17 +249,29 @@ class DistTensor(np.lib.mixins.NDArrayOperatorsMixin):
         """The tensor in another dtype; always a copy."""
         return self._map("astype", lambda block: block.astype(as_dtype(dtype)))
 
-    def redistribute(self, layout: Layout | str, out: DistTensor | None = None, grid: GridLike = None) -> DistTensor:
+    def redistribute(
+        self,
+        layout: Layout | str,
+        out: DistTensor | None = None,
+        grid: GridLike = None,
+        method: str = "auto",
+        tune: str = "model",
+    ) -> DistTensor:
         """The same tensor in another layout, by the compiled plan.
 
         Args:
             layout: the new one.
             out: a tensor of that layout, shape and dtype to write into; a new one if None.
             grid: the grid of the new layout, over the same ranks; the old one if None.
+            method: how messages travel, one of `rote.methods`; "auto" has ranks that share memory read each other's.
+                The result is the same, bit for bit.
+            tune: "model" takes the usual method for "auto"; "measure" and "patient" the fastest, by timing them the
+                first time, which is kept (see `rote.wisdom`).
 
         Raises:
             LayoutError: the layout does not fit, or `out` is laid out otherwise.
             PlanError: the grid has another number of ranks.
+            CommError: there is no such method, or these ranks cannot have it.
 
         >>> x = DistTensor.zeros((4, 6), "block[(0),()]")
         >>> print(x.redistribute("block[(),(0)]").layout)
@@ -267,7 +280,9 @@ class DistTensor(np.lib.mixins.NDArrayOperatorsMixin):
         target = distribute(as_layout(layout), self.shape, self.grid if grid is None else grid)
         if out is not None and (out.distribution, out.dtype) != (target, self.dtype):
             raise LayoutError(f"out is {out.distribution} {out.dtype}, but {target} {self.dtype} is asked for")
-        program = bind(compile(self.distribution, target, self.dtype), self._comm)
+        plan = compile(self.distribution, target, self.dtype)
+        methods = method if method != "auto" or tune == "model" else tuned(plan, self._comm, tune)
+        program = bind(plan, self._comm, methods)
         local = program(self.local, None if out is None else out.local)
         return DistTensor(local, target, self._comm) if out is None else out
 
@@ -277,16 +292,8 @@ class DistTensor(np.lib.mixins.NDArrayOperatorsMixin):
 
     def _map(self, name: str, function: Callable[[Array], npt.ArrayLike]) -> DistTensor:
         """The tensor of a function of each element."""
-        self._check_values(name)
+        check_values(name, self.distribution)
         return DistTensor(np.asarray(function(self.local)), self.distribution, self._comm)
-
-    def _check_values(self, name: str) -> None:
-        """Refuse what is element-wise on a partial tensor."""
-        if self.distribution.partial:
-            raise LayoutError(
-                f"{name} is element-wise, and the blocks of {self.layout} are contributions, not values; "
-                "redistribute to a layout without + first"
-            )
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if method != "__call__" or ufunc.signature is not None:
@@ -295,19 +302,12 @@ class DistTensor(np.lib.mixins.NDArrayOperatorsMixin):
         given = (*inputs, *outs, kwargs.get("where"))
         operands = [x for x in given if isinstance(x, DistTensor)]
         first = operands[0]
-        for x in operands:
-            if x.distribution != first.distribution:
-                raise LayoutError(
-                    f"{ufunc.__name__} is element-wise and wants equal distributions, "
-                    f"not {first.distribution} and {x.distribution}; use .redistribute first"
-                )
-            if x._comm is not first._comm:
-                raise LayoutError(f"{ufunc.__name__} wants tensors of one communicator; give the same comm to all")
+        same_place(ufunc.__name__, [(x.distribution, x._comm) for x in operands])
         if any(not isinstance(x, DistTensor) and np.ndim(x) for x in given):
             raise LayoutError(f"{ufunc.__name__} takes tensors and scalars; lay the array out with from_global first")
         if "where" in kwargs:
             kwargs["where"] = _local(kwargs["where"])
-        first._check_values(ufunc.__name__)
+        check_values(ufunc.__name__, first.distribution)
         result = ufunc(*map(_local, inputs), out=tuple(map(_local, outs)), **kwargs)
         parts = result if isinstance(result, tuple) else (result,)
         dist, comm = first.distribution, first._comm

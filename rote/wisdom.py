@@ -11,8 +11,8 @@ nothing can be written, nothing is kept.
 
 The environment variable ROTE_WISDOM names another folder; empty, nothing is kept and nothing is known.
 
-FFTW's own wisdom is not kept: its plans are estimated, on purpose, so that they are made at once and are the same on
-every rank and in every run.
+FFTW's own wisdom is in the decisions on local transforms. Where nothing is timed there is none: its plans are estimated
+then, so that they are made at once and are the same on every rank and in every run.
 
 >>> seen = key({"what": "walk", "shape": (64, 64), "grid": [2]})
 >>> seen.facts["shape"], seen == key({"grid": (2,), "what": "walk", "shape": [64, 64]})

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Hashable, Sequence
 from contextvars import ContextVar
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from numpy.typing import NDArray
 
@@ -17,6 +17,7 @@ __all__ = ["Array", "Comm", "Path", "inside"]
 
 Array = NDArray[Any]
 Path = str | os.PathLike[str]
+T = TypeVar("T")
 
 # Set while a rank of `rote.run` runs: its communicator. A context variable, so that every thread has its own.
 inside: ContextVar[Comm | None] = ContextVar("rote_inside", default=None)
@@ -89,6 +90,14 @@ class Comm(Protocol):
         What a rank writes there before a barrier, others see after it. It lives as long as any rank holds it. None,
         on all ranks, if some rank cannot reach that of another: ranks of several nodes, or a system that refuses.
         """
+        ...
+
+    def nodes(self) -> Sequence[int]:
+        """Per rank, the number of the node that it runs on: ranks of one node may share memory. From 0, by ranks."""
+        ...
+
+    def expose(self, value: T) -> list[T] | None:
+        """Every rank's own value itself, in rank order; None, on all, if they do not live in one process."""
         ...
 
     def allgather_object(self, value: Any) -> list[Any]:

@@ -1,58 +1,71 @@
-"""One step of a plan on one rank: pack, one collective, unpack. What a rank keeps goes straight from block to block."""
+"""One step of a plan on one rank: by a method of exchange, or by the collective that the step is named after."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from math import prod
-from typing import Any, cast
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from copy import copy
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..compiler.step import LOCAL, Step
-from ..layout.grid import Grid, ravel
+from ..errors import CommError
 from .comm import Comm
-from .packing import Region, direct_regions, identity, receive_regions, send_regions, whole
+from .messages import WHOLE, Messages, Transfer
+from .methods import METHODS, Method, method_of
+from .methods.collectives import Allgather, Local, ReduceScatter, Whole
 from .pieces import Factor
 
 __all__ = ["Exchange"]
 
 Array = npt.NDArray[Any]
-_WHOLE = ("allreduce", "reduce", "broadcast")  # the collectives that leave blocks as they are
 
 
 class Exchange:
-    """One step, bound to this rank's sub-communicator and its messages.
+    """One step, bound to this rank. Collective.
+
+    Args:
+        step, dtype: what moves.
+        comm: of the whole grid.
+        method: of `METHODS`, or "auto". What is reduced or broadcast goes by MPI's own collectives.
 
     Attributes:
-        step: itself.
+        step, messages: what moves.
+        method: how it moves, of `METHODS`; empty where a collective of MPI's does it, or no rank needs another.
         sizes: the elements that are packed before they travel, and those that have arrived before they are unpacked.
+        held: bytes of memory of its own that the method holds.
+
+    Raises:
+        CommError: these ranks cannot have the method.
     """
 
-    __slots__ = ("_comm", "_dtype", "_incoming", "_outgoing", "_root", "sizes", "step")
+    __slots__ = ("_comm", "_run", "held", "messages", "method", "sizes", "step")
 
-    def __init__(self, step: Step, dtype: np.dtype[Any], comm: Comm, carried: bool = False) -> None:
-        source, target, grid = step.before, step.after, step.before.grid
-        self.step = step
-        self._dtype = dtype
-        self._comm = comm if step.kind in LOCAL else _sub(comm, grid, step.grid_modes)
-        self._root = _place(grid, step.grid_modes, _root(step))
-        # these two collectives also carry what a rank keeps, and alltoallv does if it is asked to
-        direct = step.kind not in ("allgather", "reduce_scatter") and (step.kind in LOCAL or not carried)
-        if direct:
-            outgoing, incoming = direct_regions(source, target, comm.rank)
-        else:
-            outgoing, incoming = (find(source, target, comm.rank) for find in (send_regions, receive_regions))
-        if step.kind == "allgather":
-            outgoing = outgoing[:1]  # the same part goes to all: it is packed once
-        if step.kind == "reduce_scatter":
-            incoming = incoming[:1]  # all parts that come are of one region: they arrive as one
-        self._outgoing = _Buffer(step, grid, outgoing, self._comm.size, None)
-        self._incoming = _Buffer(step, grid, incoming, self._comm.size, comm.rank if direct else None)
-        self.sizes = self._outgoing.size, self._incoming.size
-        if step.kind in _WHOLE:  # a block is its own buffer; but one that is reduced elsewhere must stay as it is
-            lost = step.kind == "reduce" and self._comm.rank != self._root
-            self.sizes = prod(source.local_shape(comm.rank)) * lost, 0
+    def __init__(self, step: Step, dtype: np.dtype[Any], comm: Comm, method: str = "auto") -> None:
+        self.step, self._comm = step, comm
+        self.messages = Messages.of(step, dtype, comm)
+        self.method, self._run = _bound(self.messages, method)
+        self.sizes, self.held = self._run.sizes, self._run.held
+
+    def carrying(self) -> Exchange:
+        """The same, with messages that carry what the rank keeps as well; for a method to which messages arrive.
+
+        A rank may do so alone: to make such a method, it needs no other.
+        """
+        if not self.method:
+            return self
+        found = copy(self)
+        found.messages = Messages.of(self.step, self.messages.dtype, self._comm, carried=True)
+        found._run = METHODS[self.method](found.messages)
+        found.sizes, found.held = found._run.sizes, found._run.held
+        return found
+
+    @property
+    def unpacks(self) -> bool:
+        """Whether blocks are made of messages alone, each of which is unpacked into places of its own."""
+        return self._run.unpacks and not self.messages.ordered
 
     def run(
         self,
@@ -63,106 +76,60 @@ class Exchange:
         before: Sequence[Factor] = (),
         after: Sequence[Factor] = (),
     ) -> None:
-        """Take this rank's block through the step, into `out`.
+        """Take this rank's block through the step, into `out`; the arguments are those of a `Transfer`."""
+        self._run(Transfer(self.messages, block, out, packed, arrived, before, after))
 
-        Args:
-            block, out: C-contiguous.
-            packed, arrived: of the two `sizes`. Messages may be packed where `out` is; and they may arrive where the
-                block is, which is lost then, if what the rank keeps is carried with them.
-            before, after: factors of the block, and of `out`.
-        """
-        if self.step.kind in _WHOLE:
-            self._run_whole(block, out, packed, before, after)
-            return
-        if self.step.kind not in LOCAL:
-            self._communicate(block, packed, arrived, before)
-        source, target = self.step.before, self.step.after
-        if target.partial:
-            out[...] = identity(target.layout.op, self._dtype)
-        op = source.layout.op
-        late = source.partial and op != "sum"  # what is multiplied must not be reduced afterwards
-        factors = () if late else after
-        for region, part in self._incoming.parts:  # in the order of ranks, in which they are reduced
-            if part is None:
-                region.copy(block, out, op, before, factors)
-            else:
-                region.copy(arrived[part], out, op, after=factors)
-        if late and after:
-            whole(out.shape).copy(out, out, after=after)
-
-    def _communicate(self, block: Array, packed: Array, arrived: Array, before: Sequence[Factor]) -> None:
-        """Pack, and call the collective that the step is named after."""
-        kind, outgoing, incoming = self.step.kind, self._outgoing, self._incoming
-        for region, part in outgoing.parts:
-            region.copy(block, packed[part], before=before)
-        if kind == "allgather":
-            self._comm.allgatherv(packed, arrived, incoming.counts)
-        elif kind == "reduce_scatter":
-            self._comm.reduce_scatter(packed, arrived, outgoing.counts, self.step.before.layout.op)
-        else:
-            self._comm.alltoallv(packed, outgoing.counts, arrived, incoming.counts)
-
-    def _run_whole(
-        self, block: Array, out: Array, packed: Array, before: Sequence[Factor], after: Sequence[Factor]
+    def gather(
+        self,
+        block: Array,
+        packed: Array,
+        arrived: Array,
+        before: Sequence[Factor],
+        take: Callable[[Sequence[Array]], None],
     ) -> None:
-        """The whole block is the message."""
-        kind, op = self.step.kind, self.step.before.layout.op
-        if self.step.after.partial:
-            out[...] = identity(op, self._dtype)
-        receives = kind == "allreduce" or kind == "broadcast" or self._comm.rank == self._root
-        sends = kind != "broadcast" or self._comm.rank == self._root
-        work = out if receives else packed.reshape(block.shape)
-        if sends:
-            whole(block.shape).copy(block, work, before=before)
-        if kind == "allreduce":
-            self._comm.allreduce(work.reshape(-1), op)
-        elif kind == "reduce":
-            self._comm.reduce(work.reshape(-1), op, self._root)
-        else:
-            self._comm.bcast(work.reshape(-1), self._root)
-        if receives and after:
-            whole(out.shape).copy(out, out, after=after)
+        """The same if it `unpacks`, but that messages are not unpacked: `take` gets them, in order."""
+        self._run(_Taken(self.messages, block, packed, arrived, before, take))
 
 
-class _Buffer:
-    """The regions of one side of a step, and where each lies in the packed buffer (nowhere if it stays on the rank)."""
+class _Taken(Transfer):
+    """A transfer that leaves messages as they come."""
 
-    __slots__ = ("counts", "parts", "size")
+    __slots__ = ("_take",)
 
-    def __init__(self, step: Step, grid: Grid, regions: Sequence[Region], ranks: int, stays: int | None) -> None:
-        self.counts = [0] * ranks
-        self.parts: list[tuple[Region, slice | None]] = []
-        self.size = 0
-        for region in regions:
-            if region.peer == stays:
-                self.parts.append((region, None))
-                continue
-            self.counts[_place(grid, step.grid_modes, grid.coordinates(region.peer))] = region.size
-            self.parts.append((region, slice(self.size, self.size + region.size)))
-            self.size += region.size
+    def __init__(
+        self,
+        messages: Messages,
+        block: Array,
+        packed: Array,
+        arrived: Array,
+        before: Sequence[Factor],
+        take: Callable[[Sequence[Array]], None],
+    ) -> None:
+        super().__init__(messages, block, block, packed, arrived, before)
+        self._take = take
 
+    def unpack(self, found: Sequence[Array] | None = None) -> None:
+        self._take(self.where() if found is None else found)
 
-def _sub(comm: Comm, grid: Grid, grid_modes: tuple[int, ...]) -> Comm:
-    """The communicator of the ranks that differ from this one along `grid_modes` only; made once per communicator."""
-    key = ("sub-grid", grid.shape, grid_modes)
-    if key not in comm.cache:
-        me = grid.coordinates(comm.rank)
-        others = [g for g in range(grid.order) if g not in grid_modes]
-        color = ravel([me[g] for g in others], [grid.shape[g] for g in others])
-        whole = len(grid_modes) == grid.order
-        comm.cache[key] = comm if whole else comm.split(color, _place(grid, grid_modes, me))
-    return cast(Comm, comm.cache[key])
+    def unpack_after(
+        self, wait: Callable[[], object], found: Sequence[Array] | None = None, ready: Sequence[bool] = ()
+    ) -> None:
+        wait()
+        self.unpack(found)
 
 
-def _place(grid: Grid, grid_modes: tuple[int, ...], coordinates: Sequence[int]) -> int:
-    """The number of a rank within its sub-grid."""
-    return ravel([coordinates[g] for g in grid_modes], [grid.shape[g] for g in grid_modes])
-
-
-def _root(step: Step) -> list[int]:
-    """The coordinates of the root of a broadcast or a reduce (0 along grid modes that are not rooted)."""
-    found = [0] * step.before.grid.order
-    end = {"broadcast": step.before, "reduce": step.after}.get(step.kind)
-    for g, at in end.layout.rooted if end else ():
-        found[g] = at
-    return found
+def _bound(messages: Messages, method: str) -> tuple[str, Method]:
+    """What runs a step, and the name of its method if it has one."""
+    kind = messages.step.kind
+    if kind in LOCAL:
+        return "", Local()
+    if kind in WHOLE:
+        return "", Whole(messages)
+    if kind == "reduce_scatter":
+        return "", ReduceScatter(messages)
+    if kind != "allgather":
+        return method_of(method, messages)
+    with suppress(CommError):
+        if method in ("auto", "shared"):
+            return "", METHODS["shared"](messages)
+    return "", Allgather(messages)

@@ -25,6 +25,7 @@ from ..layout.distribution import Distribution
 from ..layout.grid import Grid
 from .comm import Comm
 from .exchange import Exchange
+from .methods import check_method
 from .packing import whole
 from .pieces import Factor
 from .shelf import keep, lend
@@ -35,13 +36,19 @@ Array = npt.NDArray[Any]
 _KEPT = 64  # programs that one communicator keeps
 
 
-def bind(plan: Plan, comm: Comm) -> Program:
+def bind(plan: Plan, comm: Comm, method: str | tuple[str, ...] = "auto") -> Program:
     """The program of this rank for a plan. Collective; the communicator keeps the last programs it has bound.
 
+    Args:
+        plan: of any steps.
+        comm: of as many ranks as the plan's grid has.
+        method: how messages travel, one of `METHODS`, or "auto": the usual one on these ranks; or one for each step.
+
     Raises:
-        CommError: the grid of the plan has another number of ranks than the communicator.
+        CommError: the grid of the plan has another number of ranks than the communicator, or the ranks cannot have
+            the method.
     """
-    return keep(comm, "programs", plan, lambda: Program(plan, comm), _KEPT)
+    return keep(comm, "programs", (plan, method), lambda: Program(plan, comm, method), _KEPT)
 
 
 def check_grid(grid: Grid, comm: Comm) -> None:
@@ -59,23 +66,32 @@ class Program:
     Its workspace is shared by all programs of the communicator; results are new arrays, or `out`.
     """
 
-    __slots__ = ("_comm", "_plan", "_shapes", "_sizes", "_steps", "_workspace")
+    __slots__ = ("_comm", "_held", "_plan", "_shapes", "_sizes", "_steps", "_workspace")
 
-    def __init__(self, plan: Plan, comm: Comm) -> None:
+    def __init__(self, plan: Plan, comm: Comm, method: str | tuple[str, ...] = "auto") -> None:
         check_grid(plan.source.grid, comm)
+        for name in (method,) if isinstance(method, str) else method:
+            check_method(name)
+        names = (method,) * len(plan.steps) if isinstance(method, str) else method
         self._plan = plan
         self._comm = comm
-        self._steps = [Exchange(step, plan.dtype, comm) for step in plan.steps]
+        self._steps = [Exchange(step, plan.dtype, comm, name) for step, name in zip(plan.steps, names, strict=True)]
         self._shapes = [plan.source.local_shape(comm.rank)]  # of the blocks before, between and after the steps
         self._shapes += [step.after.local_shape(comm.rank) for step in plan.steps]
         self._sizes = [0, *(prod(shape) for shape in self._shapes[1:-1]), 0]  # of those in the workspace
         needed = zip(self._steps, pairwise(self._sizes), strict=False)  # without steps there is nothing between
+        self._held = max((exchange.held for exchange in self._steps), default=0)
         self._workspace = max((sum(exchange.sizes) + sum(ends) for exchange, ends in needed), default=0)
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """By which method each step moves; empty where a collective of MPI's does, or no rank needs another."""
+        return tuple(exchange.method for exchange in self._steps)
 
     @property
     def workspace_bytes(self) -> int:
         """Bytes that this rank needs beside the blocks before and after the plan; all three make up its peak."""
-        return self._workspace * self._plan.dtype.itemsize
+        return self._workspace * self._plan.dtype.itemsize + self._held
 
     def __call__(
         self,
@@ -156,8 +172,7 @@ class Program:
             if fault:
                 rank = self._comm.rank
                 raise LayoutError(f"{name}[{number}] of rank {rank} is {array.shape} {array.dtype}, which {fault}")
-            memory = np.asarray(array, self._plan.dtype, order="C")
-            found.append(Factor(memory, np.broadcast_to(memory, shape).strides))
+            found.append(Factor.of(np.asarray(array, self._plan.dtype), shape))
         return found
 
 

@@ -11,14 +11,15 @@ import platform
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
+from math import inf
 from time import perf_counter
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from .. import wisdom
 from ..compiler.compile import compile
-from ..compiler.machine import Machine
+from ..compiler.machine import DEFAULT, Machine
 from .agree import agreed
 from .comm import Comm
 from .execute import bind
@@ -27,17 +28,21 @@ from .local import LocalComm
 __all__ = [
     "as_machine",
     "keep_machine",
+    "known_machine",
     "machine_key",
     "measure",
     "medians",
     "mpi_library",
+    "ranks_key",
     "recalled",
     "recalled_machine",
+    "remembered",
 ]
 
 _LARGE = 1 << 21  # elements of 8 bytes that a rank sends, copies or reduces at once
 _RUN = 64  # elements in a row that are copied, of twice as many
 _OFTEN = 20  # times that a short call is made for one reading of the clock
+_KNOWN = "machine"  # where a communicator keeps its own
 _LEAST = 1e-13  # seconds: no time is 0, whatever the noise
 
 Call = Callable[[], object]
@@ -113,25 +118,31 @@ def measure(comm: Comm, seconds: float = 2.0, progress: Progress | None = None) 
     return Machine(**{name: float(f"{time:.4g}") for name, time in times.items()})
 
 
-def medians(comm: Comm, calls: Sequence[Call], seconds: float, progress: Progress | None = None) -> list[float]:
+def medians(
+    comm: Comm, calls: Sequence[Call], seconds: float, progress: Progress | None = None, most: float = inf
+) -> list[float]:
     """The seconds that each of some collective calls takes, made in turn. Collective; the same on all ranks.
 
     Of every call, the time of the slowest rank; of every round but the first, the median.
 
     Args:
         seconds: the most that all rounds may take, about; one is always made.
-        progress: called after each round with the part of the time that has passed.
+        progress: called after each round with the part of the time that has passed, or of the rounds.
+        most: rounds, however much time is left.
     """
     start = perf_counter()
     rounds: list[list[float]] = []
     spent, last = np.zeros(1), 0.0
-    while not rounds or spent[0] + last < seconds:  # whether another round would still end in time
+    while not rounds or (
+        len(rounds) < most and spent[0] + last < seconds
+    ):  # whether another round would still end in time
         rounds.append([_timed(comm, call) for call in calls])
         before, spent[0] = spent[0], perf_counter() - start
         comm.allreduce(spent, "max")
         last = spent[0] - before
         if progress is not None:
-            progress(min(1.0, float(spent[0]) / seconds) if seconds > 0 else 1.0)
+            part = float(spent[0]) / seconds if seconds > 0 else 1.0
+            progress(min(1.0, max(part, len(rounds) / most)))
     times = np.array(rounds[1:] or rounds)
     slowest = times.ravel()
     comm.allreduce(slowest, "max")
@@ -158,10 +169,15 @@ def mpi_library(comm: Comm) -> str:
     return " ".join(first.replace("\0", "").split())
 
 
+def ranks_key(comm: Comm, facts: Mapping[str, Any]) -> wisdom.Key:
+    """The key of a decision that also depends on these ranks: how many on how many hosts, and their MPI. Collective."""
+    hosts = len(set(comm.allgather_object(platform.node())))
+    return wisdom.key({**facts, "ranks": comm.size, "hosts": hosts}, mpi_library(comm))
+
+
 def machine_key(comm: Comm) -> wisdom.Key:
     """The key under which the machine of these ranks is kept. Collective."""
-    hosts = len(set(comm.allgather_object(platform.node())))
-    return wisdom.key({"what": "machine", "ranks": comm.size, "hosts": hosts}, mpi_library(comm))
+    return ranks_key(comm, {"what": "machine"})
 
 
 def recalled(comm: Comm, key: wisdom.Key, read: Callable[[Any], Any] | None = None) -> Any:
@@ -179,10 +195,22 @@ def recalled_machine(comm: Comm) -> Machine | None:
     return found
 
 
+def known_machine(comm: Comm) -> Machine:
+    """The machine of these ranks: as `recalled_machine` finds it the first time, else the usual one. Collective."""
+    if _KNOWN not in comm.cache:
+        comm.cache[_KNOWN] = recalled_machine(comm) or DEFAULT
+    return cast(Machine, comm.cache[_KNOWN])
+
+
+def remembered(comm: Comm, key: wisdom.Key, decision: Any) -> bool:
+    """Let rank 0 remember a decision (see `wisdom.remember`); whether it is kept, on all ranks. Collective."""
+    return bool(comm.allgather_object(comm.rank == 0 and wisdom.remember(key, decision))[0])
+
+
 def keep_machine(comm: Comm, machine: Machine) -> bool:
     """Keep the machine of these ranks; whether it was kept. Collective."""
-    key = machine_key(comm)
-    return bool(comm.allgather_object(comm.rank == 0 and wisdom.remember(key, machine.as_dict()))[0])
+    comm.cache.pop(_KNOWN, None)
+    return remembered(comm, machine_key(comm), machine.as_dict())
 
 
 def as_machine(decision: Any) -> Machine:

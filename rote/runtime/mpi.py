@@ -6,6 +6,7 @@ wrapper is an MPI attribute of the user's communicator: it is found again there,
 
 from __future__ import annotations
 
+import atexit
 import os
 import pickle
 import sys
@@ -13,8 +14,9 @@ import time
 import weakref
 from collections.abc import Hashable, Sequence
 from functools import cache
+from math import prod
 from types import TracebackType
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from mpi4py import MPI
@@ -24,12 +26,17 @@ from ..errors import CommError
 from . import shared
 from .agree import agreed
 from .comm import Array, Path
-from .rawfile import check, runs
+from .counts import gather_in_turn, parts, reduce_in_turn
+from .datatypes import Datatype
+from .rawfile import check
 
 __all__ = ["MpiComm", "all_come", "set_abort", "world", "wrap"]
 
+T = TypeVar("T")
+
 _OPS = {"sum": MPI.SUM, "max": MPI.MAX, "min": MPI.MIN, "prod": MPI.PROD}
 _LOGICAL = {"sum": MPI.LOR, "max": MPI.LOR, "min": MPI.LAND, "prod": MPI.LAND}
+_MOST = (1 << 31) - 1 if MPI.Get_version() < (4, 0) else 1 << 62  # elements that one call can count
 _FRAME = 64  # bytes in which allgather_object sends a small value in one message
 
 
@@ -49,6 +56,7 @@ class MpiComm:
         self.rank = owned.Get_rank()
         self.size = owned.Get_size()
         self.cache: dict[Hashable, Any] = {}
+        self._windows: list[MPI.Win] = []
 
     def __repr__(self) -> str:
         return f"<MPI rank {self.rank} of {self.size}>"
@@ -69,6 +77,7 @@ class MpiComm:
             living = each()
             if living is not None:
                 living.cache.clear()
+                _free_windows(living._windows)
                 living._free()
 
     def split(self, color: int, key: int) -> MpiComm:
@@ -82,28 +91,47 @@ class MpiComm:
         self.handle.Alltoallv([send, (send_counts, None), kind], [recv, (recv_counts, None), kind])
 
     def allgatherv(self, send: Array, recv: Array, recv_counts: Sequence[int]) -> None:
+        if sum(recv_counts) > self.most:
+            gather_in_turn(self, send, recv, recv_counts)
+            return
         kind = _datatype(send.dtype)
         self.handle.Allgatherv([send, send.size, kind], [recv, (recv_counts, None), kind])
 
     def bcast(self, buffer: Array, root: int) -> None:
-        self.handle.Bcast([buffer, buffer.size, _datatype(buffer.dtype)], root)
+        for part in parts(buffer, self.most):
+            self.handle.Bcast([part, part.size, _datatype(part.dtype)], root)
 
     def allreduce(self, buffer: Array, op: str) -> None:
-        self.handle.Allreduce(MPI.IN_PLACE, [buffer, buffer.size, _datatype(buffer.dtype)], _op(op, buffer.dtype))
+        for part in parts(buffer, self.most):
+            self.handle.Allreduce(MPI.IN_PLACE, [part, part.size, _datatype(part.dtype)], _op(op, part.dtype))
 
     def reduce(self, buffer: Array, op: str, root: int) -> None:
-        data = [buffer, buffer.size, _datatype(buffer.dtype)]
-        if self.rank == root:
-            self.handle.Reduce(MPI.IN_PLACE, data, _op(op, buffer.dtype), root)
-        else:
-            self.handle.Reduce(data, None, _op(op, buffer.dtype), root)
+        for part in parts(buffer, self.most):
+            data, here = [part, part.size, _datatype(part.dtype)], self.rank == root
+            self.handle.Reduce(MPI.IN_PLACE if here else data, data if here else None, _op(op, part.dtype), root)
 
     def reduce_scatter(self, send: Array, recv: Array, counts: Sequence[int], op: str) -> None:
+        if sum(counts) > self.most:
+            reduce_in_turn(self, send, recv, counts, op)
+            return
         kind = _datatype(send.dtype)
         self.handle.Reduce_scatter([send, send.size, kind], [recv, recv.size, kind], counts, _op(op, send.dtype))
 
     def share(self, nbytes: int) -> list[Array] | None:
-        return shared.share(self, nbytes)
+        return shared.share(self, nbytes) if len(set(self.nodes())) == 1 else None
+
+    def nodes(self) -> Sequence[int]:
+        """As the protocol says; found once."""
+        if "nodes" not in self.cache:
+            here = self.handle.Split_type(MPI.COMM_TYPE_SHARED)
+            firsts = self.handle.allgather(here.bcast(self.rank))
+            here.Free()
+            number = {first: n for n, first in enumerate(dict.fromkeys(firsts))}
+            self.cache["nodes"] = tuple(number[first] for first in firsts)
+        return cast("tuple[int, ...]", self.cache["nodes"])
+
+    def expose(self, value: T) -> list[T] | None:
+        return [value] if self.size == 1 else None
 
     def allgather_object(self, value: Any) -> list[Any]:
         """As the protocol says; values that pickle to less than a frame need one message, others two."""
@@ -125,6 +153,33 @@ class MpiComm:
             start += length
         return values
 
+    @property
+    def most(self) -> int:
+        """The elements that one call can count; more go in several."""
+        return _MOST
+
+    @property
+    def nobody(self) -> int:
+        """The rank to send nothing to, and to receive nothing from."""
+        return MPI.PROC_NULL
+
+    def datatype(self, dtype: np.dtype[Any]) -> MPI.Datatype:
+        """MPI's own type of a dtype."""
+        return _datatype(dtype)
+
+    def product(self, kind: MPI.Datatype, offsets: Sequence[Array]) -> Datatype:
+        """The datatype of elements at sums of offsets; MPI's part is freed with it."""
+        found = Datatype.product(kind, offsets)
+        weakref.finalize(found, _free_types, found.made).atexit = False
+        return found
+
+    def window(self, nbytes: int) -> tuple[MPI.Win, Array]:
+        """A new window, and this rank's memory in it; freed with the communicator or at the end. Collective."""
+        made = MPI.Win.Allocate(nbytes, 1, comm=self.handle)
+        self._windows.append(made)
+        atexit.register(_free_windows, self._windows)
+        return made, np.frombuffer(cast(Any, made.tomemory()), np.uint8)
+
     def read(self, path: Path, offset: int, shape: Sequence[int], index: Sequence[Array], out: Array) -> None:
         self._transfer(path, offset, shape, index, out, writing=False)
 
@@ -140,7 +195,7 @@ class MpiComm:
             file = MPI.File.Open(self.handle, os.fspath(path), MPI.MODE_RDWR if writing else MPI.MODE_RDONLY, _info())
         try:
             with agreed(self), _plainly(path), _Picked(shape, index, block) as picked:
-                file.Set_view(offset + picked.start, MPI.BYTE, picked.filetype)
+                file.Set_view(offset, MPI.BYTE, picked.filetype)
                 data = [block, picked.count, picked.element]
                 done = MPI.Status()
                 if writing:
@@ -169,50 +224,21 @@ class _plainly:
 
 
 class _Picked:
-    """The positions `index` of a C-ordered array in a file, as an MPI datatype, and the byte at which they start.
-
-    One datatype per mode, innermost first: the mode's positions, each a copy of the modes inside it, resized to the
-    whole mode so that the next one repeats it. Evenly spaced runs are a vector, which MPI handles without a list.
-    (MPI_Type_create_darray would cover uniform block-cyclic layouts only.) A context, at whose end the types are freed.
-    """
+    """The positions `index` of a C-ordered array in a file, as an MPI datatype. A context, at whose end it is freed."""
 
     def __init__(self, shape: Sequence[int], index: Sequence[Array], block: Array) -> None:
-        self._made: list[MPI.Datatype] = []
         self.count = block.size
-        self.start = 0
-        self.element = kind = self._keep(MPI.BYTE.Create_contiguous(block.dtype.itemsize))
-        row = block.dtype.itemsize
-        for extent, positions in zip(reversed(shape), reversed(index), strict=True) if block.size else ():
-            first = int(positions[0])
-            self.start += first * row
-            kind = self._keep(self._along(kind, positions - first, row).Create_resized(0, extent * row))
-            row *= extent
-        self.filetype = kind
+        self.element = MPI.BYTE.Create_contiguous(block.dtype.itemsize).Commit()
+        rows = [block.dtype.itemsize * prod(shape[mode + 1 :]) for mode in range(len(shape))]
+        places = [positions.astype(np.int64) * row for positions, row in zip(index, rows, strict=True)]
+        self._type = Datatype.product(self.element, places if block.size else ())
+        self.filetype = cast(MPI.Datatype, self._type.kind)
 
     def __enter__(self) -> _Picked:
-        self.element.Commit()
-        self.filetype.Commit()
         return self
 
     def __exit__(self, *failure: object) -> None:
-        for kind in reversed(self._made):
-            kind.Free()
-
-    def _along(self, kind: MPI.Datatype, positions: Array, row: int) -> MPI.Datatype:
-        """Copies of a datatype at positions that are `row` bytes apart."""
-        starts, lengths = runs(positions)
-        if len(starts) == 1:
-            return self._keep(kind.Create_contiguous(len(positions)))
-        gaps = np.diff(starts)
-        if (lengths != lengths[0]).any():
-            return self._keep(kind.Create_hindexed(lengths.tolist(), (starts * row).tolist()))
-        if (gaps != gaps[0]).any():
-            return self._keep(kind.Create_hindexed_block(int(lengths[0]), (starts * row).tolist()))
-        return self._keep(kind.Create_hvector(len(starts), int(lengths[0]), int(gaps[0]) * row))
-
-    def _keep(self, kind: MPI.Datatype) -> MPI.Datatype:
-        self._made.append(kind)
-        return kind
+        _free_types([self.element, *self._type.made])
 
 
 def wrap(comm: object) -> MpiComm:
@@ -259,6 +285,7 @@ def set_abort(error: BaseException) -> None:
     """
     if MPI.COMM_WORLD.Get_size() > 1:
         set_abort_status(error)
+        atexit.unregister(_free_windows)  # that would wait for others
 
 
 @cache
@@ -282,6 +309,20 @@ def _abort_on_uncaught() -> None:
 def _free(owned: MPI.Intracomm) -> None:
     if not MPI.Is_finalized() and owned != MPI.COMM_NULL:
         owned.Free()
+
+
+def _free_windows(windows: list[MPI.Win]) -> None:
+    """Free what has not been freed. Collective: MPI wants it before it ends, and no garbage collector can do it."""
+    while windows and not MPI.Is_finalized():
+        window = windows.pop(0)
+        if window != MPI.WIN_NULL:
+            window.Free()
+
+
+def _free_types(made: list[MPI.Datatype]) -> None:
+    if not MPI.Is_finalized():
+        for kind in reversed(made):
+            kind.Free()
 
 
 @cache

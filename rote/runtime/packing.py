@@ -23,6 +23,7 @@ __all__ = [
     "cut",
     "direct_regions",
     "identity",
+    "offsets",
     "read_regions",
     "receive_regions",
     "send_regions",
@@ -30,6 +31,8 @@ __all__ = [
 ]
 
 Array = npt.NDArray[Any]
+Ints = npt.NDArray[np.int64]
+Offsets = dict[int, tuple[Ints, ...]]
 
 REDUCE: dict[str, np.ufunc] = {
     "sum": np.add,
@@ -133,6 +136,29 @@ def read_regions(source: Distribution, target: Distribution, rank: int) -> tuple
         return _region(message, leads, source.local_shape(message.peer), there)
 
     return tuple(map(region, receives(source, target, rank)))
+
+
+def offsets(source: Distribution, target: Distribution, rank: int) -> tuple[Offsets, Offsets]:
+    """Where the elements of messages lie in a rank's blocks before and after: by receiver, and by sender.
+
+    Those of a message are the sums of one offset of each component, in elements, in the order of the message.
+    """
+    parts = components(source, target)
+    here, there = source.local_shape(rank), target.local_shape(rank)
+    leaving = {one.peer: _offsets(one, [part.before for part in parts], here) for one in sends(source, target, rank)}
+    coming = {one.peer: _offsets(one, [part.after for part in parts], there) for one in receives(source, target, rank)}
+    return leaving, coming
+
+
+def _offsets(message: Message, modes: Sequence[tuple[int, ...]], shape: Shape) -> tuple[Ints, ...]:
+    strides = [prod(shape[mode + 1 :]) for mode in range(len(shape))]
+    found = []
+    for along, group in zip(modes, message.groups, strict=True):
+        places = np.zeros(len(group), np.int64)
+        for mode, positions in zip(along, group.positions, strict=True):
+            places += positions * strides[mode]
+        found.append(places)
+    return tuple(found)
 
 
 def _leaving(parts: Sequence[Component]) -> Callable[[int, Group], Places]:

@@ -40,6 +40,12 @@ class Factor(NamedTuple):
     memory: Array
     strides: Shape
 
+    @classmethod
+    def of(cls, array: Array, shape: Shape) -> Factor:
+        """An array as a factor of blocks of some shape; copied if it is not C-contiguous."""
+        memory = np.asarray(array, order="C")
+        return cls(memory, np.broadcast_to(memory, shape).strides)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Strided:

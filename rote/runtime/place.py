@@ -14,7 +14,7 @@ from ..layout.layout import Layout, as_layout
 from .comm import Comm
 from .execute import check_grid
 
-__all__ = ["GridLike", "place", "same_everywhere"]
+__all__ = ["GridLike", "check_values", "place", "same_everywhere", "same_place"]
 
 GridLike = Grid | Sequence[int] | int | None
 
@@ -36,3 +36,24 @@ def same_everywhere(ranks: Comm, dist: Distribution, dtype: np.dtype[Any]) -> No
     if others:
         rank, text = others[0]
         raise LayoutError(f"a tensor is one thing on all ranks, but rank 0 has {found[0]} and rank {rank} has {text}")
+
+
+def same_place(name: str, tensors: Sequence[tuple[Distribution, Comm]]) -> None:
+    """Refuse to do something element by element with tensors that lie differently."""
+    first, ranks = tensors[0]
+    for dist, comm in tensors:
+        if dist != first:
+            raise LayoutError(
+                f"{name} is element-wise and wants equal distributions, not {first} and {dist}; use .redistribute first"
+            )
+        if comm is not ranks:
+            raise LayoutError(f"{name} wants tensors of one communicator; give the same comm to all")
+
+
+def check_values(name: str, dist: Distribution) -> None:
+    """Refuse to do something element by element with a partial tensor."""
+    if dist.partial:
+        raise LayoutError(
+            f"{name} is element-wise, and the blocks of {dist.layout} are contributions, not values; "
+            "redistribute to a layout without + first"
+        )

@@ -11,7 +11,7 @@ import numpy as np
 from ..errors import CommError
 from .comm import Array, Path
 
-__all__ = ["check", "picks", "runs"]
+__all__ = ["check", "picks"]
 
 
 def check(path: Path, offset: int, shape: Sequence[int], index: Sequence[Array], block: Array, writing: bool) -> None:
@@ -36,18 +36,6 @@ def check(path: Path, offset: int, shape: Sequence[int], index: Sequence[Array],
             f"{tuple(shape)}\n"
             "give one index per mode, and a C-contiguous block of the index's shape"
         )
-
-
-def runs(positions: Array) -> tuple[Array, Array]:
-    """Sorted positions (at least one) as runs of neighbours: where each starts, and how long it is.
-
-    >>> starts, lengths = runs(np.array([0, 1, 4, 5, 8]))
-    >>> starts.tolist(), lengths.tolist()
-    ([0, 4, 8], [2, 2, 1])
-    """
-    breaks = np.flatnonzero(np.diff(positions) != 1) + 1
-    edges = np.concatenate(([0], breaks, [len(positions)]))
-    return positions[edges[:-1]], np.diff(edges)
 
 
 def picks(positions: Array) -> slice | Array:

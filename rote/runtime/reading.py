@@ -5,7 +5,7 @@ Before, a barrier must tell that all blocks are there; and none may be changed u
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -38,14 +38,28 @@ class Reading:
         """Whether every element comes from one place, and none is left as it was."""
         return not self.step.after.partial and not any(region.combine for region in self.regions)
 
-    def run(self, blocks: Sequence[Array], out: Array, after: Sequence[Factor] = ()) -> None:
-        """Read this rank's block after the step into `out`, times factors of it; `blocks` are those of all ranks."""
+    def run(
+        self,
+        blocks: Sequence[Array] | Mapping[int, Array],
+        out: Array,
+        after: Sequence[Factor] = (),
+        before: Mapping[int, Sequence[Factor]] | None = None,
+    ) -> None:
+        """Read this rank's block after the step into `out`, times factors of it.
+
+        Args:
+            blocks: those of all ranks, or of the peers that are read from.
+            out: C-contiguous.
+            after: factors of `out`.
+            before: by rank, factors of its block.
+        """
         source, target = self.step.before, self.step.after
         op = source.layout.op
         if target.partial:
             out[...] = identity(target.layout.op, self._dtype)
         late = source.partial and op != "sum"  # what is multiplied must not be reduced afterwards
         for region in self.regions:
-            region.copy(blocks[region.peer], out, op, after=() if late else after)
+            factors = before[region.peer] if before else ()
+            region.copy(blocks[region.peer], out, op, factors, () if late else after)
         if late and after:
             whole(out.shape).copy(out, out, after=after)

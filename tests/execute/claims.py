@@ -141,8 +141,8 @@ def check(comm, number=150):
 
 
 def cold(comm, plan):
-    """A plan bound to a communicator that lends no memory yet, and this rank's block, to run it on."""
-    program, block = bind(plan, comm), np.ones(plan.source.local_shape(comm.rank), plan.dtype)
+    """A plan bound to a communicator that lends no memory yet, and this rank's block, to run it on; by messages."""
+    program, block = bind(plan, comm, "alltoallv"), np.ones(plan.source.local_shape(comm.rank), plan.dtype)
     program(block)  # what is made at the first call of all is not the plan's
     for key in [key for key in comm.cache if key[0] == "buffer"]:
         del comm.cache[key]

@@ -72,10 +72,10 @@ def pick_factors(rng, dist, dtype, rank):
     return whole, [factor for _, factor in found]
 
 
-def run(comm, plan, seed):
+def run(comm, plan, seed, method="auto"):
     """A plan with random factors, on this rank; what is wrong with it, if anything, and whether there were factors."""
     source, target, rng = plan.source, plan.target, np.random.default_rng(seed)
-    blocks, program = moves.blocks_of(source, plan.dtype, seed)[1], bind(plan, comm)
+    blocks, program = moves.blocks_of(source, plan.dtype, seed)[1], bind(plan, comm, method)
     first, before = pick_factors(rng, source, plan.dtype, comm.rank)
     last, after = pick_factors(rng, target, plan.dtype, comm.rank)
     mine = blocks[comm.rank].copy()
@@ -109,11 +109,11 @@ def check_refused(comm, plan):
             assert text.startswith(f"`{name}` multiplies each contribution") and str(dist.layout) in text
 
 
-def check(comm, number=150):
+def check(comm, number=150, method="auto"):
     """Seeded plans; returns the kinds of steps that multiplied, before and after."""
     kinds = set()
     for seed, plan in enumerate(plans(comm.size, number)):
-        wrong, before, after = run(comm, plan, seed)
+        wrong, before, after = run(comm, plan, seed, method)
         if wrong:
             raise AssertionError(wrong)
         check_refused(comm, plan)

@@ -66,13 +66,13 @@ def same(found, right):
     return np.array_equal(found, right) if found.dtype.char in "gG" else found.tobytes() == right.tobytes()
 
 
-def move(comm, source, target, dtype, seed):
+def move(comm, source, target, dtype, seed, method="auto"):
     """One transition on this rank, three times over the same program; what is wrong with it, if anything."""
     plan = rote.compile(source, target, dtype)
     array, blocks = blocks_of(source, dtype, seed)
     mine = blocks[comm.rank]
     before = mine.copy()
-    program = bind(plan, comm)
+    program = bind(plan, comm, method)
     first = program(mine)
     second = program(mine)
     out = np.full((*first.shape, 2), 1, dtype)[..., 0]  # not contiguous
@@ -82,12 +82,12 @@ def move(comm, source, target, dtype, seed):
     from_apart = program(apart)
     right = rote.simulate.run(plan, blocks)[comm.rank]
     grids = " to ".join(dict.fromkeys(str(dist.grid) for dist in (source, target)))
-    what = f"{source.layout} -> {target.layout} of {source.shape} {dtype} on {grids}, rank {comm.rank}"
+    what = f"{source.layout} -> {target.layout} of {source.shape} {dtype} on {grids}, rank {comm.rank}, by {method}"
     if given is not out:
         return f"{what}: out is not what is returned"
     if not np.array_equal(mine, before):
         return f"{what}: the input was changed"
-    if bind(plan, comm) is not program:
+    if bind(plan, comm, method) is not program:
         return f"{what}: bound twice"
     for found in (first, second, out, from_apart):
         if not same(found, right):
@@ -103,7 +103,7 @@ def move(comm, source, target, dtype, seed):
     return ""
 
 
-def check(comm, number=300):
+def check(comm, number=300, method="auto"):
     """A seeded set of transitions, and some from one grid to another; a failure on any rank is one on all.
 
     Returns the kinds of the steps taken.
@@ -112,7 +112,7 @@ def check(comm, number=300):
     moves = chain(transitions(comm.size, number), transitions_across(comm.size, number // 5))
     for seed, (source, target, dtype) in enumerate(moves):
         kinds.update(step.kind for step in rote.compile(source, target, dtype).steps)
-        wrong = move(comm, source, target, dtype, seed)
+        wrong = move(comm, source, target, dtype, seed, method)
         if wrong:
             raise AssertionError(wrong)
     return kinds

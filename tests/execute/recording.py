@@ -93,6 +93,13 @@ class Recording:
     def share(self, nbytes):
         self._note("share")  # what is read is no message, so nothing is shared here
 
+    def nodes(self):
+        self._note("nodes")
+        return self.comm.nodes()
+
+    def expose(self, value):
+        self._note("expose")  # nor here
+
     def allgather_object(self, value):
         self._note("allgather_object")
         return self.comm.allgather_object(value)

@@ -121,7 +121,7 @@ class Other:
 @pytest.mark.parametrize("more, copies", [(100_000, False), (-100_000, False), (0, True)])
 def test_other_memory_is_found_out(more, copies, monkeypatch):
     """A claim that is too high or too low, and a copy of a block that is held on the way."""
-    monkeypatch.setattr(claims, "bind", lambda plan, comm: Other(execute.bind(plan, comm), more, copies))
+    monkeypatch.setattr(claims, "bind", lambda *given: Other(execute.bind(*given), more, copies))
     with pytest.raises(AssertionError, match="took, needs"):
         rote.run(claims.measure, 1, (20,))
 
@@ -171,7 +171,7 @@ def test_one_more_call_is_found_out(more, text, monkeypatch):
 
     def run(self, *args):
         right(self, *args)
-        MORE_CALLS[more](self._comm)
+        MORE_CALLS[more](self.messages.comm)
 
     monkeypatch.setattr(execute.Exchange, "run", run)
     assert all("called" in text for text in rote.run(claim, 3, (plan,)))

@@ -1,0 +1,86 @@
+"""A program for any ranks: every method of exchange, over the transitions and the factors of the other tests.
+
+Under mpiexec: `python methods.py number ranks-per-node [method ...]`. In one process: `rote.run(check, ranks)`.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from execute import factors, moves
+
+import rote
+from rote.errors import CommError
+from rote.runtime.execute import bind
+from rote.runtime.methods import METHODS
+from rote.runtime.methods.isend import Isend
+from rote.runtime.methods.waitsome import Waitsome
+
+# what these ranks cannot have, by the words that say so
+ABSENT = {
+    "is a method of MPI's, and these ranks are threads of one process": "MPI",
+    "this MPI has no persistent collectives": "persistent",
+    "these ranks cannot share memory": "shared",
+}
+
+
+def check(comm, number=60, names=()):
+    """All methods move and multiply right, or say why they cannot. Returns the names of those that did."""
+    done = []
+    for name in names or METHODS:
+        missing = absent(comm, name)
+        if not missing:
+            moves.check(comm, number, name)
+            factors.check(comm, number // 2, name)
+            done.append(name)
+    return done
+
+
+def absent(comm, name):
+    """Why these ranks cannot have a method; empty if they can."""
+    plan = rote.compile("[(0),()] -> [(),(0)]", shape=(2 * comm.size, 3 * comm.size), grid=comm.size)
+    try:
+        bind(plan, comm, name)
+    except CommError as error:
+        return next(short for text, short in ABSENT.items() if text in str(error))
+    return ""
+
+
+def on_nodes(ranks_each):
+    """From now on the ranks of MPI's world count as those of several nodes, of so many each."""
+    from rote.runtime import world
+    from rote.runtime.mpi import MpiComm
+
+    node = world().rank // ranks_each
+
+    def nodes(self):
+        if "nodes" not in self.cache:
+            told = self.allgather_object(node)
+            number = {one: n for n, one in enumerate(dict.fromkeys(told))}
+            self.cache["nodes"] = tuple(number[one] for one in told)
+        return self.cache["nodes"]
+
+    MpiComm.nodes = nodes
+
+
+def taken(comm):
+    """The methods that are taken where none is named, for few and for many elements that all ranks exchange."""
+    plans = [rote.compile("[(0),()] -> [(),(0)]", shape=(n, n), grid=comm.size) for n in (comm.size, 500)]
+    programs = [bind(plan, comm) for plan in plans]
+    return [program.methods[0] for program in programs]
+
+
+if __name__ == "__main__":
+    number, ranks_each, *asked = sys.argv[1:]
+    if int(ranks_each):
+        on_nodes(int(ranks_each))
+    METHODS["isend-2"], METHODS["waitsome-2"] = (partial(method, together=2) for method in (Isend, Waitsome))
+    here = rote.runtime.world()
+    found = check(here, int(number), asked)
+    usual = taken(here) if here.size > 1 else ()
+    if here.rank == 0:
+        print(*found, "| usual:", *usual)

@@ -1,0 +1,68 @@
+"""Every method of exchange, bit for bit the same: the conformance suite that each of them passes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from execute import methods
+from launch import RANKS
+
+import rote
+from rote.errors import CommError
+from rote.runtime.methods import METHODS, check_method
+
+PROGRAM = Path(methods.__file__)
+QUIET = {"OMPI_MCA_osc": "^ucx"}  # Open MPI's wheel complains about its own UCX when a window is made
+
+
+@pytest.mark.parametrize("ranks", (2, 3, 4))
+def test_in_process_ranks_are_right_by_every_method(ranks):
+    """Threads read each other's blocks or copy messages; what only MPI can do is refused, on all ranks alike."""
+    found = rote.run(methods.check, ranks, (60,))
+    assert found == [["shared", "alltoallv"]] * ranks
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("ranks", RANKS)
+def test_mpi_ranks_are_right_by_every_method(mpirun, ranks):
+    """The transitions and factors of the other tests, by each method: `simulate`'s block, bit for bit."""
+    done = mpirun(ranks, PROGRAM, 40, 0, timeout=120, env=QUIET)
+    assert (done.returncode, done.stderr) == (0, "")
+    names, _, usual = done.stdout.partition(" | usual:")
+    missing = {*METHODS, "isend-2", "waitsome-2"} - {*names.split()}
+    assert missing <= {"persistent"}  # which came with MPI 4
+    assert usual.split() == ["shared"] * (2 * (ranks > 1))
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize(
+    "ranks, each, usual",
+    [
+        (3, 2, ["two-level", "nodes"]),
+        (4, 2, ["two-level", "nodes"]),
+        (6, 4, ["two-level", "nodes"]),
+        (3, 1, ["alltoallv"] * 2),
+    ],
+)
+def test_ranks_of_several_nodes_are_right(mpirun, ranks, each, usual):
+    """Nodes of two, two and two, four and two, or one rank: by the methods that know of nodes, and by the usual one."""
+    done = mpirun(ranks, PROGRAM, 100, each, "auto", "nodes", "two-level", timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.split() == ["auto", "nodes", "two-level", "|", "usual:", *usual]
+
+
+@pytest.mark.mpi
+def test_ranks_of_several_nodes_share_no_memory(mpirun):
+    """Then "shared" is refused."""
+    done = mpirun(2, PROGRAM, 1, 1, "shared", "alltoallv")
+    assert (done.returncode, done.stderr, done.stdout.split()[:2]) == (0, "", ["alltoallv", "|"])
+
+
+def test_an_unknown_method_is_refused():
+    """By a text that names them all, even where nothing moves."""
+    with pytest.raises(CommError, match=r"method is one of auto, shared, alltoallv, .*; not 'fast'"):
+        check_method("fast")
+    x = rote.DistTensor.zeros((4, 4), "block[(0),()]")
+    with pytest.raises(CommError, match="not 'fast'"):
+        x.redistribute("block[(0),()]", method="fast")
