@@ -6,7 +6,7 @@ is read, the tile is transformed, and stored: nothing is packed, sent or unpacke
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
@@ -15,11 +15,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rote.runtime.packing import Region
 from rote.runtime.pieces import Strided
-from rote.runtime.reading import Reading
 
-from .kernels import ALIGNMENT, Kernel, fftw_plan, scratch_bytes, view
-from .passes import CACHED, CHUNK, BoundKernel, padded
+from .kernels import ALIGNMENT, Kernel, scratch_bytes, view
+from .kinds import FACES, TRIGONOMETRIC
+from .libraries import library
+from .passes import CACHED, CHUNK, BoundKernel, on_threads, padded
+from .workers import spread
 
 __all__ = ["Box", "Gather", "boxes", "gathers", "whole"]
 
@@ -33,7 +36,7 @@ class Box:
     """Elements that are evenly spaced along every mode of a block, and in the memory that they are read from.
 
     Attributes:
-        peer: the rank whose memory that is.
+        peer: the number of that memory: the rank whose it is, or that of a message.
         offset: of the first one there, in elements.
         strides: there, in elements, per mode of the block.
         starts, steps, counts: where they lie along the modes of the block.
@@ -57,14 +60,17 @@ class Box:
         return slice(first, last), slice(begin, begin + (last - first - 1) * step + 1, step)
 
 
-def boxes(reading: Reading, order: int) -> tuple[Box, ...] | None:
-    """What a rank reads, as boxes of its new block of some order; None if it is no few boxes, or reduced."""
-    if not reading.copies:
-        return None
+def boxes(regions: Iterable[tuple[int, Region]], order: int) -> tuple[Box, ...] | None:
+    """What a rank reads, as boxes of its new block of some order; None if it is no few boxes.
+
+    Args:
+        regions: each with the number of the memory that it is read from.
+        order: of the block.
+    """
     found: list[Box] = []
-    for region in reading.regions:
+    for number, region in regions:
         for piece in region.pieces:
-            some = list(_boxes(piece, region.peer, order)) if isinstance(piece, Strided) else []
+            some = list(_boxes(piece, number, order)) if isinstance(piece, Strided) else []
             if not 0 < len(some) <= _FEW:
                 return None
             found += some
@@ -113,16 +119,17 @@ def whole(shape: tuple[int, ...]) -> tuple[Box, ...]:
     return (Box(0, 0, strides, (0,) * len(shape), (1,) * len(shape), shape),)
 
 
-def gathers(kernel: Kernel) -> bool:
-    """Whether a kernel may read its block out of boxes: some axis is complex on both sides."""
-    return kernel.kind in ("fft", "ifft") or (kernel.kind == "irfft" and len(kernel.axes) > 1)
+def gathers(kernel: Kernel, ortho: bool = True) -> bool:
+    """Whether a kernel may read its block out of boxes; if it is orthogonal, only where no face is weighted for it."""
+    return kernel.recipe.fused and not (ortho and kernel.kind in FACES)
 
 
 class Gather:
     """A kernel that reads its block out of boxes. One thread (one rank) uses it.
 
-    The axis that is transformed while it is read is the first one that is complex on both sides. The modes before all
-    axes are cut into parts; the other axes of a part follow while it is in cache.
+    The axis that is transformed while it is read is the real one of a transform of real numbers, and else the first one
+    that is complex on both sides. The modes before all axes are cut into parts; the other axes of a part follow while
+    it is in cache. Threads share the parts, or the tiles of the only one.
 
     Args:
         kernel: one that `gathers`, of a rank's new block.
@@ -131,58 +138,44 @@ class Gather:
         scratch: what the kernels of the other axes are planned on.
     """
 
-    __slots__ = (
-        "_axis",
-        "_boxes",
-        "_columns",
-        "_factors",
-        "_parts",
-        "_plan",
-        "_rest",
-        "_room",
-        "_tile",
-        "_within",
-        "kernel",
-    )
+    __slots__ = ("_boxes", "_factors", "_hands", "_parts", "kernel")
 
     def __init__(
         self, kernel: Kernel, found: tuple[Box, ...], factors: Sequence[Array], scratch: tuple[Array, Array]
     ) -> None:
         self.kernel, self._boxes = kernel, found
-        shape, first = kernel.shape, min(kernel.axes)
-        real = kernel.axes[-1] if kernel.kind == "irfft" else None
-        axis = min(a for a in kernel.axes if a != real)
+        shape, first, axis = kernel.shape, min(kernel.axes), _read_axis(kernel)
         self._factors = [np.broadcast_to(factor, shape) for factor in factors]
         rest = tuple(a for a in kernel.axes if a != axis)
         ends = (shape, kernel.dtype), (kernel.out_shape, kernel.out_dtype)
         one = [prod(extents[first:]) * dtype.itemsize for extents, dtype in ends]  # bytes along the other modes
         cut = bool(rest) and not any(nbytes % ALIGNMENT for nbytes in one)  # parts begin where FFTW's plans may
-        parts = list(product(*_ranges(shape[:first], CHUNK // max(*one, 1) if cut else prod(shape[:first]))))
-        columns = max(8, CACHED // max(shape[axis] * kernel.dtype.itemsize, 1))
-        longest = tuple(max((_length(part[m]) for part in parts), default=0) for m in range(first))
-        self._room: Array | None = None
-        if real is not None:
-            self._room = scratch_bytes(int(np.prod((*longest, *shape[first:]))) * kernel.dtype.itemsize)
-        kernels: dict[tuple[int, ...], BoundKernel] = {}
+        budget = (kernel.recipe.part or CHUNK) // max(*one, 1) if cut else prod(shape[:first])
+        columns = max(8, (kernel.recipe.tile or CACHED) // max(max(e[axis] * d.itemsize for e, d in ends), 1))
         self._parts: list[_Part] = []
-        for part in parts if 0 not in shape else ():
-            lengths = (*map(_length, part), *shape[first:])
-            if rest and lengths not in kernels:
-                there = (*lengths[:first], *kernel.out_shape[first:])
-                kernels[lengths] = BoundKernel(replace(kernel, axes=rest, shape=lengths, out_shape=there), scratch)
+        for of in product(*_ranges(shape[:first], budget)) if 0 not in shape else ():
+            lengths = (*map(_length, of), *shape[first:])
             ranges = _ranges([1 if m == axis else n for m, n in enumerate(lengths)], columns)
             ranges[axis] = [slice(0, lengths[axis])]
-            starts = [r.start for r in part] + [0] * (len(shape) - first)
-            own = tuple(_tile(tile, starts, found) for tile in product(*ranges))
-            self._parts.append(_Part(part, lengths, own, kernels.get(lengths)))
-        tiles = [tile for part in self._parts for tile in part.tiles]
-        largest = [max((_length(tile.room[m]) for tile in tiles), default=1) for m in range(len(shape))]
-        self._tile = padded(tuple(largest), kernel.dtype)
-        self._plan = fftw_plan(kernel, (axis,), self._tile, self._tile)
+            starts = [r.start for r in of] + [0] * (len(shape) - first)
+            own = tuple(_tile(tile, starts, found, axis) for tile in product(*ranges))
+            self._parts.append(_Part(of, lengths, own))
+        threads = kernel.recipe.threads
+        many = len(self._parts) >= threads
+        of_one = on_threads(kernel, 1 if many else threads)
+        hands = range((threads if many else 1) if self._parts else 0)
+        self._hands = [_Hand(of_one, rest, self._parts, scratch) for _ in hands]
+
+    def ready(self) -> None:
+        """Make now all transforms that the first calls would make; what lies in scratch is lost."""
+        for hand in self._hands:
+            hand.ready()
 
     def __call__(self, memories: Sequence[Array], target: Array) -> None:
         """Transform what lies in the memories of all peers, each one-dimensional and of the kernel's dtype."""
-        dtype, filled, execute = self.kernel.dtype, self._tile, self._plan.execute
+        if not self._hands:
+            return
+        dtype = self.kernel.dtype
         views = [
             np.ndarray(
                 box.counts,
@@ -193,26 +186,81 @@ class Gather:
             )
             for box in self._boxes
         ]
-        for part in self._parts:
-            there = target[part.of]
-            room = there if self._room is None else view(self._room, part.shape, dtype)
-            for tile in part.tiles:
-                for box, taken, into in tile.reads:
-                    if self._factors:
-                        self._multiply(views[box][taken], tile.block, into)
-                    else:
-                        filled[into] = views[box][taken]
-                execute()
-                room[tile.room] = filled[tile.filled]
-            if part.rest is not None:
-                part.rest(room, there)
+        spread(lambda hand, part: hand(part, views, self._factors, target), self._hands, self._parts)
 
-    def _multiply(self, values: Array, block: Index, into: Index) -> None:
-        """Fill a part of the tile with values times the factors."""
-        target = self._tile[into]
-        for factor in self._factors:
-            np.multiply(values, factor[block][into], out=target)
-            values = target
+
+class _Hand:
+    """What does one part after the other: tiles in which one axis is transformed, and the kernels of the other axes."""
+
+    __slots__ = ("_rests", "_room", "_tiles")
+
+    def __init__(
+        self, kernel: Kernel, rest: tuple[int, ...], parts: Sequence[_Part], scratch: tuple[Array, Array]
+    ) -> None:
+        first, axis = min(kernel.axes), _read_axis(kernel)
+        largest = max((part.shape for part in parts), key=prod)
+        later = kernel.kind == "irfft" and bool(rest)  # what has been read stays complex until the last pass
+        self._room = scratch_bytes(prod(largest) * kernel.dtype.itemsize) if later else None
+        inner = replace(kernel, out_shape=kernel.shape) if later else kernel
+        tiles = [tile for part in parts for tile in part.tiles]
+        shape = tuple(max(_length(tile.room[m]) for tile in tiles) for m in range(len(kernel.shape)))
+        number = min(kernel.recipe.threads, max(len(part.tiles) for part in parts))
+        self._tiles = [_BoundTile(inner, axis, shape, later) for _ in range(number)]
+        self._rests: dict[tuple[int, ...], BoundKernel] = {}
+        for lengths in {part.shape: None for part in parts} if rest else ():
+            there = (*lengths[:first], *kernel.out_shape[first:])
+            of = replace(kernel, axes=rest, shape=lengths, out_shape=there)
+            if kernel.kind == "rfft":  # its real axis is no more
+                of = replace(of, kind="fft", shape=there, dtype=kernel.out_dtype)
+            self._rests[lengths] = BoundKernel(of, scratch)
+
+    def ready(self) -> None:
+        """As `Gather.ready`."""
+        for rest in self._rests.values():
+            rest.ready()
+
+    def __call__(self, part: _Part, views: Sequence[Array], factors: Sequence[Array], target: Array) -> None:
+        there = target[part.of]
+        room = there if self._room is None else view(self._room, part.shape, views[0].dtype)
+        spread(lambda tile, at: tile(at, views, factors, room), self._tiles, part.tiles)
+        if self._rests:
+            rest = self._rests[part.shape]
+            rest(room if rest.kernel.kind == "irfft" else there, there)
+
+
+class _BoundTile:
+    """Memory for a tile, and the transform of one axis in it."""
+
+    __slots__ = ("_filled", "_run", "_stored")
+
+    def __init__(self, kernel: Kernel, axis: int, shape: tuple[int, ...], stays: bool) -> None:
+        self._filled = self._stored = padded(shape, kernel.dtype)
+        if not kernel.in_place and not stays:
+            self._stored = padded((*shape[:axis], kernel.out_shape[axis], *shape[axis + 1 :]), kernel.out_dtype)
+        ends = self._filled, self._stored
+        if kernel.kind in TRIGONOMETRIC and kernel.dtype.kind == "c":
+            kernel = kernel.of_parts()
+            ends = (self._filled.view(kernel.dtype).reshape(*shape, 2),) * 2
+        self._run = library(kernel.recipe.library).prepare(kernel, (axis,), *ends, 1)
+
+    def __call__(self, tile: _Tile, views: Sequence[Array], factors: Sequence[Array], room: Array) -> None:
+        for box, taken, into in tile.reads:
+            values, filled = views[box][taken], self._filled[into]
+            for factor in factors:
+                np.multiply(values, factor[tile.block][into], out=filled)
+                values = filled
+            if not factors:
+                filled[...] = values
+        self._run.execute()
+        room[tile.stored] = self._stored[tile.taken]
+
+
+def _read_axis(kernel: Kernel) -> int:
+    """The axis that is transformed while the block is read."""
+    real = kernel.axes[-1]
+    if kernel.kind == "rfft" or len(kernel.axes) == 1:
+        return real
+    return min(axis for axis in kernel.axes if kernel.kind != "irfft" or axis != real)
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,27 +269,27 @@ class _Tile:
 
     Attributes:
         block: the range; `room` is the same within its part.
-        filled: what it fills of the memory for a tile.
+        stored: where it is stored in its part, all of the axis; `taken` is what is stored of the memory for a tile.
         reads: the number of a box, what is taken of it, and where that lies in the tile.
     """
 
     block: Index
     room: Index
-    filled: Index
+    stored: Index
+    taken: Index
     reads: tuple[tuple[int, Index, Index], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A part of a block: its range along the first modes, its shape, its tiles, and the kernel of the other axes."""
+    """A part of a block: its range along the first modes, its shape, and its tiles."""
 
     of: Index
     shape: tuple[int, ...]
     tiles: tuple[_Tile, ...]
-    rest: BoundKernel | None
 
 
-def _tile(room: Index, starts: Sequence[int], found: Sequence[Box]) -> _Tile:
+def _tile(room: Index, starts: Sequence[int], found: Sequence[Box], axis: int) -> _Tile:
     block = tuple(slice(r.start + n, r.stop + n) for r, n in zip(room, starts, strict=True))
     reads = []
     for number, box in enumerate(found):
@@ -249,7 +297,9 @@ def _tile(room: Index, starts: Sequence[int], found: Sequence[Box]) -> _Tile:
         some = [pair for pair in pairs if pair is not None]
         if len(some) == len(pairs):
             reads.append((number, tuple(a for a, _ in some), tuple(b for _, b in some)))
-    return _Tile(block, room, tuple(slice(0, _length(r)) for r in room), tuple(reads))
+    stored, taken = list(room), [slice(0, _length(r)) for r in room]
+    stored[axis] = taken[axis] = slice(None)  # its points may be others afterwards
+    return _Tile(block, room, tuple(stored), tuple(taken), tuple(reads))
 
 
 def _ranges(extents: Sequence[int], budget: int) -> list[list[slice]]:

@@ -1,9 +1,7 @@
-"""Local transforms: one rank's block along some of its axes, by FFTW through pyfftw."""
+"""Local transforms: one rank's block along some of its axes, and the memory that suits them."""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
@@ -15,6 +13,7 @@ import pyfftw
 from rote.errors import LayoutError
 
 from .kinds import FACES, TRIGONOMETRIC
+from .recipe import Recipe
 
 __all__ = [
     "ALIGNMENT",
@@ -22,10 +21,7 @@ __all__ = [
     "Kernel",
     "check_extents",
     "complex_dtype",
-    "fftw_plan",
     "is_plain",
-    "known_plans",
-    "learn_plans",
     "library",
     "plain",
     "real_dtype",
@@ -35,19 +31,13 @@ __all__ = [
 
 Array = npt.NDArray[Any]
 
-_PLANNING = threading.Lock()  # FFTW's planner is one for the process, and in-process ranks plan at the same time
 ALIGNMENT = 16  # bytes: FFTW's vector instructions ask for no more, and memory that NumPy allocates has it
+_LINE = 64  # bytes of a line of the cache
+_USUAL = Recipe()
 _COMPLEX = {"f": "F", "d": "D", "g": "G"}
-_HALVES = ("00", "10", "01", "11")  # FFTW's names of the types I to IV: which ends lie half a point further
-_TRIGONOMETRIC = {
-    kind: f"FFTW_R{'E' if kind.startswith('dct') else 'O'}DFT{_HALVES[int(kind[-1]) - 1]}" for kind in TRIGONOMETRIC
-}
 
-
-TUNES = {"model": "FFTW_ESTIMATE", "measure": "FFTW_MEASURE", "patient": "FFTW_PATIENT"}
-"""How plans are found: by FFTW's own estimate, or by timing; patiently, more of them are timed."""
-
-_LONGEST = 10.0  # seconds that one plan may be timed for
+TUNES = ("model", "measure", "patient")
+"""How recipes are found: the usual one, with FFTW's own estimates; or by timing; patiently, more of them are timed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +49,7 @@ class Kernel:
             destroys its input), or one of `TRIGONOMETRIC` (of real numbers: see `of_parts`).
         axes: the axes of the block, in NumPy's order.
         shape, dtype: of the input; `out_shape` of the output.
-        tune: how FFTW finds its plans, a key of `TUNES`.
+        recipe: how it runs.
     """
 
     kind: str
@@ -67,7 +57,7 @@ class Kernel:
     shape: tuple[int, ...]
     out_shape: tuple[int, ...]
     dtype: np.dtype[Any]
-    tune: str = "model"
+    recipe: Recipe = _USUAL
 
     @property
     def out_dtype(self) -> np.dtype[Any]:
@@ -118,8 +108,8 @@ def real_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
 
 
 def scratch_bytes(nbytes: int) -> npt.NDArray[np.uint8]:
-    """Scratch memory that suits FFTW's vector instructions; pages that are never touched take no memory."""
-    found: npt.NDArray[np.uint8] = pyfftw.empty_aligned(nbytes, dtype="u1")
+    """Scratch memory that begins with a line of the cache; pages that are never touched take no memory."""
+    found: npt.NDArray[np.uint8] = pyfftw.empty_aligned(nbytes, dtype="u1", n=_LINE)
     return found
 
 
@@ -160,37 +150,6 @@ def plain(array: Array) -> Array:
         copy = pyfftw.empty_aligned(array.shape, array.dtype)
         copy[...] = array
         array = copy
+    if 1 not in array.shape and type(array) is np.ndarray:
+        return array
     return np.ndarray(array.shape, array.dtype, array)
-
-
-def fftw_plan(kernel: Kernel, axes: tuple[int, ...], source: Array, target: Array) -> Any:
-    """FFTW's plan of a transform of the kernel's kind between two arrays.
-
-    By its own estimate it is the same on every rank and in every run, and made at once. Timed plans differ from run to
-    run in their last bits, and on ranks that have not told each other of theirs; and timing overwrites the arrays.
-    """
-    kind = kernel.kind
-    if kind in ("rfft", "irfft") and source.dtype == target.dtype:  # an axis that is complex on both sides
-        kind = kind.replace("rfft", "fft")
-    direction: str | tuple[str, ...] = "FFTW_FORWARD" if kind in ("fft", "rfft") else "FFTW_BACKWARD"
-    if kind in TRIGONOMETRIC:
-        direction = (_TRIGONOMETRIC[kind],) * len(axes)
-    limit = None if kernel.tune == "model" else _LONGEST
-    with _PLANNING:  # estimated plans leave the arrays alone
-        return pyfftw.FFTW(
-            source, target, axes=axes, direction=direction, flags=(TUNES[kernel.tune],), planning_timelimit=limit
-        )
-
-
-def known_plans() -> tuple[bytes, ...]:
-    """What FFTW has found by timing in this process."""
-    with _PLANNING:
-        found: tuple[bytes, ...] = pyfftw.export_wisdom()
-    return found
-
-
-def learn_plans(known: Iterable[tuple[bytes, ...]]) -> None:
-    """Take over what others have found, the last ones first of all."""
-    with _PLANNING:
-        for each in known:
-            pyfftw.import_wisdom(each)

@@ -11,12 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from rote.compiler.plan import Plan
+from rote.compiler.step import Step
 from rote.layout.distribution import Distribution
 from rote.runtime.comm import Comm
-from rote.runtime.exchange import Exchange
 
 from .kernels import Kernel
 from .padding import BoundResize
+from .stages import with_recipes
 from .tuning import Tuning
 from .twiddles import factor
 from .walk import Resize, Stage, Twiddle, Walk, dtype_after
@@ -44,10 +45,10 @@ class Multiply:
 class Operation:
     """One operation of a walk on a rank, and the block that goes in and that comes out.
 
-    An exchange multiplies by factors of either block on the way.
+    A step of a plan multiplies by factors of either block on the way.
     """
 
-    run: Multiply | Kernel | BoundResize | Exchange
+    run: Multiply | Kernel | BoundResize | Step
     shape: tuple[int, ...]
     out_shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -64,11 +65,6 @@ class Operation:
     def nbytes(self) -> int:
         """Bytes of the larger one of the two blocks."""
         return max(prod(self.shape) * self.dtype.itemsize, prod(self.out_shape) * self.out_dtype.itemsize)
-
-    @property
-    def messages(self) -> tuple[int, ...]:
-        """Bytes of what is packed, and of what has arrived, in an exchange."""
-        return tuple(n * self.dtype.itemsize for n in self.run.sizes) if isinstance(self.run, Exchange) else ()
 
 
 def operations(walk: Walk, comm: Comm, tuning: Tuning) -> list[Operation]:
@@ -108,7 +104,7 @@ def operations(walk: Walk, comm: Comm, tuning: Tuning) -> list[Operation]:
                     n = action.length // 2 + 1 if action.kind == "rfft" else action.length
                     out = _with(shape, action.modes[-1], n * stage.before.holds(rank))
                 then = dtype_after(action.kind, dtype)
-                run = Kernel(action.kind, action.modes, shape, out, dtype, tuning.tune)
+                run = Kernel(action.kind, action.modes, shape, out, dtype)
             else:
                 continue
             found.append(Operation(run, shape, out, dtype, then))
@@ -116,16 +112,26 @@ def operations(walk: Walk, comm: Comm, tuning: Tuning) -> list[Operation]:
         due += tuple(factor(one, stage.before, rank, dtype) for one in trailing if isinstance(one, Twiddle))
     if due:
         found.append(Operation(Multiply(due), *(shape,) * 2, *(dtypes[-1],) * 2))
+    return _with_recipes(found, comm, tuning)
+
+
+def _with_recipes(found: list[Operation], comm: Comm, tuning: Tuning) -> list[Operation]:
+    """The operations with the recipes of their kernels. Collective."""
+    kernels = {n: one.run for n, one in enumerate(found) if isinstance(one.run, Kernel)}
+    behind = [n > 0 and isinstance(found[n - 1].run, Step) for n in kernels]
+    made = with_recipes([*kernels.values()], behind, comm, tuning)
+    for n, kernel in zip(kernels, made, strict=True):
+        found[n] = replace(found[n], run=kernel)
     return found
 
 
 def _moved(plan: Plan, comm: Comm, before: Factors, after: Factors) -> list[Operation]:
-    """The exchanges of a plan; the first takes the factors of its source along, the last those of its target."""
+    """The steps of a plan; the first takes the factors of its source along, the last those of its target."""
     dtype = plan.dtype
     found = []
     for step in plan.steps:
         here, there = (dist.local_shape(comm.rank) for dist in (step.before, step.after))
-        found.append(Operation(Exchange(step, dtype, comm), here, there, dtype, dtype))
+        found.append(Operation(step, here, there, dtype, dtype))
     found[0] = replace(found[0], before=before)
     found[-1] = replace(found[-1], after=after)
     return found
@@ -146,7 +152,7 @@ def _lead(found: list[Operation], leading: Factors, here: tuple[int, ...], dtype
     if not leading:
         return
     before = found[-1] if found else None
-    if before is not None and isinstance(before.run, Exchange):
+    if before is not None and isinstance(before.run, Step):
         carried = _refined(leading, here, before.out_shape)
         if carried is not None:
             found[-1] = replace(before, after=(*before.after, *carried))

@@ -2,22 +2,29 @@
 
 They are several times too slow where the points of a transform lie a multiple of a large power of two of bytes apart,
 for all of these share a few sets of the cache. Along such an axis a tile of columns is copied to scratch with padded
-strides, transformed in cache, and copied out. That is as fast as the plans that FFTW finds in seconds of timing.
+strides, transformed in cache, and copied out. That is as fast as the plans that FFTW finds in seconds of timing. So
+it is done unless the kernel's recipe says otherwise, because it was found to be faster with other tiles or none, or by
+another library.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
+from itertools import product
 from math import gcd, prod
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from .kernels import ALIGNMENT, Kernel, fftw_plan, scratch_bytes, view
+from .kernels import ALIGNMENT, Kernel, scratch_bytes, view
 from .kinds import FACES
+from .libraries import library
+from .libraries.protocol import Transform
+from .workers import spread
 
-__all__ = ["CACHED", "CHUNK", "BoundKernel", "padded"]
+__all__ = ["CACHED", "CHUNK", "BoundKernel", "on_threads", "padded"]
 
 Array = npt.NDArray[Any]
 Scratch = tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]
@@ -29,14 +36,14 @@ _PADDING = 64  # bytes between the rows of a tile, so that their distance is no 
 
 
 class BoundKernel:
-    """A kernel with its FFTW plans and tiles, ready for any arrays. One thread (one rank) uses it.
+    """A kernel with its transforms and tiles, ready for any arrays. One thread (one rank) uses it.
 
     A block is transformed part by part, along the modes before the first axis, so that a part that fits the cache goes
-    through all passes there. With `ortho` the faces of cosine and sine transforms are weighted, so that they are
-    orthogonal but for a scale.
+    through all passes there. Threads share the parts, or the tiles of the only one. With `ortho` the faces of cosine
+    and sine transforms are weighted, so that they are orthogonal but for a scale.
     """
 
-    __slots__ = ("_last", "_number", "_part", "_parts", "_rest", "_weights", "kernel")
+    __slots__ = ("_begins", "_hands", "_parts", "_rest", "_shapes", "_weights", "kernel")
 
     def __init__(self, kernel: Kernel, scratch: Scratch, ortho: bool = False) -> None:
         self.kernel = kernel
@@ -47,39 +54,52 @@ class BoundKernel:
         ends = (parts.shape, parts.dtype), (parts.out_shape, parts.out_dtype)
         one = [prod(shape[first:]) * dtype.itemsize for shape, dtype in ends]  # bytes along the other modes
         aligned = ALIGNMENT // gcd(ALIGNMENT, *one)  # parts begin where FFTW's plans may
-        number = max(1, min(outer, CHUNK // max(*one, 1)))
-        self._number = number = min(-(-number // aligned) * aligned, max(outer, 1))
+        number = max(1, min(outer, (kernel.recipe.part or CHUNK) // max(*one, 1)))
+        number = min(-(-number // aligned) * aligned, max(outer, 1))
+        self._shapes = [(outer, *shape[first:]) for shape, _ in ends]
+        self._begins = range(0, outer, number)
+        hands = kernel.recipe.threads if outer >= number * kernel.recipe.threads else 1
+        threads = kernel.recipe.threads if hands == 1 and number * max(one) > CHUNK else 1
 
         def of(count: int) -> list[_Pass]:
             shape, out_shape = ((count, *extents[first:]) for extents in (parts.shape, parts.out_shape))
             axes = tuple(axis - first + 1 for axis in parts.axes)
-            return _passes(replace(parts, axes=axes, shape=shape, out_shape=out_shape), scratch)
+            return _passes(on_threads(replace(parts, axes=axes, shape=shape, out_shape=out_shape), threads), scratch)
 
-        self._part = of(number) if prod(kernel.out_shape) else []
-        self._last = outer % number
-        self._rest = of(self._last) if self._last else []
+        last = outer % number
+        self._hands = [of(number) for _ in range(hands)] if prod(kernel.out_shape) else []
+        self._rest = of(last) if last else []
+
+    def ready(self) -> None:
+        """Make now all transforms that the first calls would make; what lies in scratch is lost."""
+        for one in (each for passes in (*self._hands, self._rest) for each in passes):
+            one.ready()
 
     def __call__(self, source: Array, target: Array) -> None:
         """Transform `source` into `target`, both plain; they may share their memory if `kernel.in_place`."""
-        if not self._part:
+        if not self._hands:
             return
-        parts, first = self._parts, min(self._parts.axes)
-        sources, targets = (
-            x.view(parts.dtype if x is source else parts.out_dtype).reshape(-1, *shape[first:])
-            for x, shape in ((source, parts.shape), (target, parts.out_shape))
-        )
+        parts = self._parts
+        if parts is not self.kernel:
+            source, target = source.view(parts.dtype), target.view(parts.out_dtype)
+        sources, targets = source.reshape(self._shapes[0]), target.reshape(self._shapes[1])
         if self._weights:
             _weigh(sources, parts, self._weights[0], np.sqrt(np.longdouble(2)))
-        for at in range(0, len(sources), self._number):
-            part = slice(at, at + self._number)
-            passes = self._part if at + self._number <= len(sources) else self._rest
-            here, there = sources[part], targets[part]
-            for number, one in enumerate(passes):
-                stays = parts.kind == "irfft" and number < len(passes) - 1  # complex until the last pass
-                one(here, sources[part] if stays else there)
-                here = sources[part] if stays else there
+        spread(partial(self._run, sources, targets), self._hands, self._begins)
         if self._weights:
             _weigh(targets, parts, self._weights[1], np.sqrt(np.longdouble(0.5)))
+
+    def _run(self, sources: Array, targets: Array, passes: list[_Pass], at: int) -> None:
+        """Do a part of a block."""
+        part = slice(at, at + self._begins.step)
+        if part.stop > len(sources):
+            passes = self._rest
+        here, there = sources[part], targets[part]
+        stays = self._parts.kind == "irfft"  # complex until the last pass
+        for each in passes:
+            out = here if stays and each is not passes[-1] else there
+            each(here, out)
+            here = out
 
 
 def _weigh(block: Array, kernel: Kernel, places: tuple[int, ...], weight: np.floating[Any]) -> None:
@@ -92,6 +112,8 @@ def _weigh(block: Array, kernel: Kernel, places: tuple[int, ...], weight: np.flo
 
 class _Pass(Protocol):
     """A transform of whole arrays, along one axis or several."""
+
+    def ready(self) -> None: ...
 
     def __call__(self, source: Array, target: Array) -> None: ...
 
@@ -106,7 +128,7 @@ def _passes(kernel: Kernel, scratch: Scratch) -> list[_Pass]:
 def _passes_of(kernel: Kernel, spectrum: tuple[int, ...], scratch: Scratch) -> list[_Pass]:
     """All good axes in one pass, then a pass for every bad one; `spectrum` is the shape of the complex side."""
     dtype = kernel.wide_dtype
-    bad = [axis for axis in kernel.axes if _is_bad(spectrum, axis, dtype.itemsize)]
+    bad = [axis for axis in kernel.axes if kernel.recipe.tiled and _is_bad(spectrum, axis, dtype.itemsize)]
     good = tuple(axis for axis in kernel.axes if axis not in bad)
     kind = {"rfft": "fft", "irfft": "ifft"}.get(kernel.kind, kernel.kind)
     along = replace(kernel, kind=kind, shape=spectrum, out_shape=spectrum, dtype=dtype)
@@ -130,69 +152,79 @@ def _is_bad(shape: tuple[int, ...], axis: int, itemsize: int) -> bool:
     return apart % _ALIASED == 0 and prod(shape) * itemsize > CACHED
 
 
+def on_threads(kernel: Kernel, threads: int) -> Kernel:
+    """The same kernel on another number of threads."""
+    return replace(kernel, recipe=replace(kernel.recipe, threads=threads))
+
+
 class _Together:
-    """All axes in one call of FFTW.
+    """All axes in one call of the library. Between calls it rests on scratch: nobody's block stays alive for it."""
 
-    An FFTW object keeps hold of the arrays that it worked on last, so between calls it is parked on scratch: nobody's
-    block stays alive for it.
-    """
-
-    __slots__ = ("_kernel", "_parked", "_plans")
+    __slots__ = ("_kernel", "_parked", "_transforms")
 
     def __init__(self, kernel: Kernel, scratch: Scratch) -> None:
         self._kernel = kernel
         source = view(scratch[0], kernel.shape, kernel.dtype)
         self._parked = (source, view(scratch[1], kernel.out_shape, kernel.out_dtype))
-        self._plans: dict[bool, Any] = {}
-        if kernel.tune != "model":  # timing overwrites scratch, which is free only now
-            for in_place in (False, True) if kernel.in_place else (False,):
-                self._plan(in_place)
+        self._transforms: dict[bool, Transform] = {}
 
-    def _plan(self, in_place: bool) -> Any:
-        if in_place not in self._plans:
-            ends = self._parked[0], self._parked[0 if in_place else 1]
-            self._plans[in_place] = fftw_plan(self._kernel, self._kernel.axes, *ends)
-        return self._plans[in_place]
+    def ready(self) -> None:
+        for in_place in {False, self._kernel.in_place}:
+            self._transform(in_place)
+
+    def _transform(self, in_place: bool) -> Transform:
+        if in_place not in self._transforms:
+            kernel, (source, target) = self._kernel, self._parked
+            ends = source, source if in_place else target
+            of = library(kernel.recipe.library)
+            self._transforms[in_place] = of.prepare(kernel, kernel.axes, *ends, kernel.recipe.threads)
+        return self._transforms[in_place]
 
     def __call__(self, source: Array, target: Array) -> None:
-        in_place = self._kernel.in_place and np.may_share_memory(source, target)
-        plan = self._plan(in_place)
-        plan.update_arrays(source, target)
-        plan.execute()
-        plan.update_arrays(self._parked[0], self._parked[0 if in_place else 1])
+        self._transform(self._kernel.in_place and np.may_share_memory(source, target))(source, target)
 
 
 class _Columns:
     """One axis whose points are apart, by tiles of columns; the block is read as (outer, points, inner)."""
 
-    __slots__ = ("_plan", "_shape", "_step", "_tile")
+    __slots__ = ("_hands", "_shape", "_step", "_tiles")
 
     def __init__(self, kernel: Kernel) -> None:
         (axis,) = kernel.axes
         outer, inner = prod(kernel.shape[:axis]), prod(kernel.shape[axis + 1 :])
         points, out_points = kernel.shape[axis], kernel.out_shape[axis]
-        columns = max(8, CACHED // (max(points, out_points) * kernel.wide_dtype.itemsize))
+        columns = max(8, (kernel.recipe.tile or CACHED) // (max(points, out_points) * kernel.wide_dtype.itemsize))
         wide = min(inner, columns)
         wide = -(-inner // -(-inner // wide))  # tiles of one width, as far as it goes
         deep = min(outer, max(1, columns // inner))
         self._shape = (outer, points, out_points, inner)
         self._step = (deep, wide)
-        source = padded((deep, points, wide), kernel.dtype)
-        target = source if kernel.in_place else padded((deep, out_points, wide), kernel.out_dtype)
-        self._tile = (source, target)
-        self._plan = fftw_plan(kernel, (1,), source, target)
+        self._tiles = list(product(range(0, outer, deep), range(0, inner, wide)))
+        self._hands: list[tuple[Array, Array, Transform]] = []
+        for _ in range(min(kernel.recipe.threads, len(self._tiles))):
+            source = padded((deep, points, wide), kernel.dtype)
+            target = source if kernel.in_place else padded((deep, out_points, wide), kernel.out_dtype)
+            transform = library(kernel.recipe.library).prepare(kernel, (1,), source, target, 1)
+            self._hands.append((source, target, transform))
+
+    def ready(self) -> None:
+        """All is there."""
 
     def __call__(self, source: Array, target: Array) -> None:
         outer, points, out_points, inner = self._shape
         blocks, out_blocks = source.reshape(outer, points, inner), target.reshape(outer, out_points, inner)
-        (deep, wide), (tile, out_tile) = self._step, self._tile
-        for i in range(0, outer, deep):
-            for j in range(0, inner, wide):
-                part = blocks[i : i + deep, :, j : j + wide]
-                of = np.s_[: part.shape[0], :, : part.shape[2]]  # at the ends a tile is filled in part
-                tile[of] = part
-                self._plan.execute()
-                out_blocks[i : i + deep, :, j : j + wide] = out_tile[of]
+        deep, wide = self._step
+
+        def one(hand: tuple[Array, Array, Transform], at: tuple[int, int]) -> None:
+            tile, out_tile, transform = hand
+            here = np.s_[at[0] : at[0] + deep, :, at[1] : at[1] + wide]
+            part = blocks[here]
+            of = np.s_[: part.shape[0], :, : part.shape[2]]  # at the ends a tile is filled in part
+            tile[of] = part
+            transform.execute()
+            out_blocks[here] = out_tile[of]
+
+        spread(one, self._hands, self._tiles)
 
 
 def padded(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:

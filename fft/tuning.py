@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rote.errors import LayoutError
+from rote.runtime.methods import check_method
 
 from .kernels import TUNES
 
@@ -16,12 +17,13 @@ class Tuning:
     """What a user asks for beside the transform itself; the results are the same.
 
     Attributes:
-        tune: how plans are found, a key of `TUNES`.
+        tune: how recipes are found, one of `TUNES`.
         threads: for the local transforms of one rank.
         method: how messages travel, one of `rote.runtime.methods`, or "auto".
 
     Raises:
         LayoutError: there is no such `tune`, or no thread.
+        CommError: there is no such method.
     """
 
     tune: str = "model"
@@ -33,6 +35,7 @@ class Tuning:
             raise LayoutError(f"tune is one of {', '.join(TUNES)}; not {self.tune!r}")
         if self.threads < 1:
             raise LayoutError(f"a rank has one thread or more, not {self.threads}")
+        check_method(self.method)
 
 
 USUAL = Tuning()

@@ -1,7 +1,10 @@
-"""Timed plans: as exact as estimated ones, and the same on all ranks."""
+"""Recipes found by timing: as exact as the usual ones, the same on all ranks, and kept."""
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +13,17 @@ from families import numbers
 from launch import RANKS
 
 import rote
-from rote import DistTensor
-from rote.fft import FFT
+from rote import DistTensor, wisdom
+from rote.fft import FFT, stages
+from rote.fft.choose import walk_of
+from rote.fft.kernels import Kernel
+from rote.fft.libraries import numpyfft
+from rote.fft.operations import operations
+from rote.fft.problem import problem
+from rote.fft.recipe import Recipe
+from rote.fft.tuning import Tuning
 from rote.runtime import world
+from rote.runtime.local import alone
 
 
 def check(comm):
@@ -34,9 +45,101 @@ def check(comm):
         FFT((4, 4), comm=comm, tune="fast")
 
 
+def recipes(comm, tune="measure", threads=1, shape=(5, 6, 7)):
+    """The recipes of a slab transform, of which some ranks hold nothing if they are many."""
+    source = rote.parse("block[(0),(),()]").on(shape, (comm.size,))
+    walk = walk_of(source, problem(shape, (0, 1, 2), "fft", np.dtype("D")), "slab", None)
+    found = [one.run.recipe for one in operations(walk, comm, Tuning(tune, threads)) if isinstance(one.run, Kernel)]
+    assert len(set(comm.allgather_object(tuple(found)))) == 1
+    return found
+
+
+@pytest.mark.parametrize("ranks", (1, 2, 6))
+def test_recipes_are_remembered(ranks, monkeypatch, tmp_path):
+    """Law: what was timed once is not timed again, by other ranks of another program either; all ranks do the same."""
+    monkeypatch.setenv("ROTE_WISDOM", str(tmp_path / "kept"))
+    contests = []
+    contest = stages._Contest
+    monkeypatch.setattr(stages, "_Contest", lambda *args: contests.append(args) or contest(*args))
+    monkeypatch.setattr(stages, "SECONDS", {"measure": 0.2, "patient": 0.4})
+    first = rote.run(recipes, ranks)
+    assert len(contests) == ranks * len(first[0]) > 0
+    assert rote.run(recipes, ranks) == first
+    assert len(contests) == ranks * len(first[0])
+    patient = rote.run(recipes, ranks, args=("patient",))
+    assert len(contests) == 2 * ranks * len(first[0])
+    assert rote.run(recipes, ranks) == patient
+    assert len(contests) == 2 * ranks * len(first[0])
+    assert rote.run(recipes, ranks, args=("model", 2)) == [[Recipe(threads=2)] * len(first[0])] * ranks
+    monkeypatch.setenv("ROTE_WISDOM", "")
+    rote.run(lambda comm: [recipes(comm) for _ in range(3)], ranks)
+    assert len(contests) == 3 * ranks * len(first[0])
+
+
+def test_of_large_blocks_a_part_is_timed():
+    """A block is cut where no point of a transform is lost, or halved along other modes; a huge one along all."""
+    for shape, axes, want in (
+        ((8, 16, 16), (1, 2), (8, 16, 16)),
+        ((1000, 256, 256), (1, 2), (32, 256, 256)),
+        ((3, 1 << 20, 4), (1, 2), (1, 1 << 20, 4)),
+        ((256, 128, 256), (0,), (256, 32, 256)),
+        ((128, 9, 1 << 20), (0,), (128, 9, 1 << 10)),
+        ((1024, 1024, 1024), (0, 1, 2), (64, 1024, 1024)),
+        ((0, 1024, 1024), (1, 2), (0, 1024, 1024)),
+    ):
+        kernel = Kernel("fft", axes, shape, shape, np.dtype("D"))
+        assert stages._bounded(kernel).shape == stages._bounded(kernel).out_shape == want
+    half = Kernel("rfft", (0, 1), (1 << 14, 1 << 14), (1 << 14, (1 << 13) + 1), np.dtype("d"))
+    assert stages._bounded(half).shape == (1 << 12, 1 << 14)
+    assert stages._bounded(half).out_shape == (1 << 12, (1 << 13) + 1)
+
+
+def test_a_damaged_recipe_is_ignored(monkeypatch, tmp_path):
+    """A decision that is no recipe is ignored with a warning, and made again."""
+    monkeypatch.setenv("ROTE_WISDOM", str(tmp_path))
+    monkeypatch.setattr(stages, "SECONDS", {"measure": 0.1, "patient": 0.2})
+    (first,) = recipes(alone())
+    (path,) = tmp_path.glob("*.json")
+    kept = json.loads(path.read_text())
+    kept["decision"]["threads"] = "1"
+    path.write_text(json.dumps(kept))
+    with pytest.warns(wisdom.WisdomWarning, match="a part of a recipe is of another type"):
+        assert isinstance(recipes(alone())[0], type(first))
+
+
+def test_a_library_that_fails_is_not_taken(monkeypatch):
+    """A library that cannot be imported, or that refuses a block on one rank, is no candidate on any."""
+    monkeypatch.setattr(stages, "SECONDS", {"measure": 0.2, "patient": 0.4})
+    asked, prepare = [], numpyfft.prepare
+
+    def refuses(kernel, *args):
+        asked.append(kernel.shape)
+        if 3 in kernel.shape:  # the block of one rank, before the move
+            raise RuntimeError
+        return prepare(kernel, *args)
+
+    monkeypatch.setattr(numpyfft, "prepare", refuses)
+    monkeypatch.setattr(stages, "_BETTER", 1e9)  # any other than the usual one is taken
+    for name in ("ducc0", "mkl_fft", "scipy"):
+        monkeypatch.setitem(sys.modules, name, None)
+    assert {one.library for one in rote.run(recipes, 2)[0]} == {"pyfftw"}
+    assert {(3, 6, 7), (2, 6, 7)} <= {*asked}
+
+
+def test_the_model_imports_no_other_library():
+    """Without timing only FFTW transforms: nothing optional is imported."""
+    code = (
+        "import sys, rote; from rote.fft import FFT; f = FFT((4, 6), dtype='f8')\n"
+        "f.forward(rote.DistTensor.zeros((4, 6), f.input_layout))\n"
+        "print({'ducc0', 'mkl_fft'} & {*sys.modules})"
+    )
+    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "set()\n"
+
+
 @pytest.mark.parametrize("ranks", (1, 2, 4))
-def test_on_ranks_of_this_process(ranks):
+def test_on_ranks_of_this_process(ranks, monkeypatch):
     """Timed plans on in-process ranks."""
+    monkeypatch.setattr(stages, "SECONDS", {"measure": 0.3, "patient": 0.6})
     rote.run(check, ranks)
 
 
@@ -49,6 +152,7 @@ def test_on_mpi_ranks(mpirun, ranks):
 
 
 if __name__ == "__main__":
+    stages.SECONDS["measure"] = 0.3
     check(world())
     if world().rank == 0:
         print("right")

@@ -50,10 +50,10 @@ OUTSIDE: dict[str, tuple[str, ...]] = {
     "numpy": tuple(room for room in ROOMS if room not in ("rote", "rote.__main__", "rote.grammar", "rote.errors")),
     "lark": ("rote.grammar.build",),
     "mpi4py": ("rote.runtime.mpi",),
-    "pyfftw": ("rote.fft.kernels", "rote.bench.singles"),
-    "scipy": ("rote.compiler.relabel", "rote.bench.singles"),
-    "ducc0": ("rote.bench.singles",),
-    "mkl_fft": ("rote.bench.singles",),
+    "pyfftw": ("rote.fft.kernels", "rote.fft.libraries.fftw", "rote.bench.singles"),
+    "scipy": ("rote.compiler.relabel", "rote.fft.libraries.scipyfft", "rote.bench.singles"),
+    "ducc0": ("rote.fft.libraries.ducc", "rote.bench.singles"),
+    "mkl_fft": ("rote.fft.libraries.mkl", "rote.bench.singles", "rote.bench.ours"),
     "mpi4py_fft": ("rote.bench.peers",),
     "platformdirs": ("rote.wisdom",),
     "matplotlib": ("rote.plot", "rote.cli.picture", "rote.bench.picture"),
@@ -216,8 +216,8 @@ def test_exactly_one_file_imports_mpi4py() -> None:
 
 
 def test_the_costly_imports_wait() -> None:
-    """Matplotlib and scipy, and the two files that import lark and mpi4py, are imported inside functions only."""
-    late = ("matplotlib", "mpl_toolkits", "scipy", "rote.grammar.build", "rote.runtime.mpi")
+    """What is optional, and the two files that import lark and mpi4py, are imported inside functions only."""
+    late = ("matplotlib", "mpl_toolkits", "scipy", "ducc0", "mkl_fft", "rote.grammar.build", "rote.runtime.mpi")
     eager = [(m, f.target) for m, f in all_imports() if f.eager and any(within(f.target, name) for name in late)]
     assert eager == []
 

@@ -1,0 +1,164 @@
+"""Libraries of local transforms: each gives what numpy.fft and scipy.fft give, whatever the recipe."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from importlib import import_module, metadata
+from itertools import combinations
+
+import numpy as np
+import pyfftw
+import pytest
+import scipy.fft
+
+from rote.fft import gather, passes
+from rote.fft.gather import Gather, gathers, whole
+from rote.fft.kernels import Kernel, plain, real_dtype, scratch_bytes
+from rote.fft.kinds import TRIGONOMETRIC
+from rote.fft.libraries import NAMES, fftw, library, protocol, versions
+from rote.fft.recipe import WHOLE, Recipe
+
+SHAPES = [(7,), (5, 6), (6, 1), (3, 4, 5), (4, 9, 1, 11)]
+RECIPES = [
+    Recipe(),
+    Recipe(part=WHOLE, tiled=False),
+    Recipe(part=1, tile=1),
+    Recipe(tile=200, part=900, threads=2),
+    Recipe(tile=300, threads=3),
+]
+with suppress(ImportError):
+    import_module("mkl_fft")  # which takes part only then
+HERE = [name for name in NAMES if name in versions()]
+
+
+def raises(error: type[Exception], *args: object) -> None:
+    """Raise an error."""
+    raise error(*args)
+
+
+def wisdom_lines() -> set[bytes]:
+    """What FFTW itself knows, in no order."""
+    return {line for each in pyfftw.export_wisdom() for line in each.splitlines()}
+
+
+def exact(kind: str, block: np.ndarray, axes: tuple[int, ...], length: int) -> np.ndarray:
+    """The un-normalised transform, in long double."""
+    wide = block.astype("G" if block.dtype.kind == "c" else "g")
+    if kind in TRIGONOMETRIC:
+        return getattr(scipy.fft, f"{kind[:3]}n")(wide, int(kind[3]), axes=axes)
+    s = [block.shape[a] for a in axes[:-1]] + [length or block.shape[axes[-1]]]
+    norm = "forward" if kind.startswith("i") else "backward"
+    return getattr(np.fft, f"{kind}n")(wide, s=s, axes=axes, norm=norm)
+
+
+def runs(kernel: Kernel, block: np.ndarray) -> list[np.ndarray]:
+    """The results of a kernel: of blocks of their own, in place, and gathered."""
+    size = max(block.nbytes, int(np.prod(kernel.out_shape)) * kernel.out_dtype.itemsize)
+    scratch = scratch_bytes(size), scratch_bytes(size)
+    bound = passes.BoundKernel(kernel, scratch)
+    found = []
+    for in_place in (False, True) if kernel.in_place else (False,):
+        source = plain(block.copy())
+        target = source if in_place else plain(np.empty(kernel.out_shape, kernel.out_dtype))
+        bound(source, target)
+        found.append(target)
+    if gathers(kernel, ortho=False):
+        found.append(np.empty(kernel.out_shape, kernel.out_dtype))
+        Gather(kernel, whole(kernel.shape), (), scratch)([block.reshape(-1)], found[-1])
+    return found
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of a few elements are large: the usual recipe has parts and tiles of them."""
+    for module in (passes, gather):
+        monkeypatch.setattr(module, "CACHED", 700)
+        monkeypatch.setattr(module, "CHUNK", 1000)
+    monkeypatch.setattr(passes, "_ALIASED", 16)
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("recipe", RECIPES, ids=range(len(RECIPES)))
+@pytest.mark.parametrize("name", HERE)
+def test_a_library_is_numpy_and_scipy_fft(name: str, recipe: Recipe) -> None:
+    """Law: what a library says it can do is exact: every kind and dtype, along any axes, in place or not, gathered."""
+    random, checked = np.random.default_rng(0), 0
+    for shape in SHAPES:
+        for kind, char in [(k, c) for k in ("fft", "ifft", "rfft", "irfft", *TRIGONOMETRIC) for c in "fdgFDG"]:
+            if (char in "fdg") != (kind == "rfft") and kind not in TRIGONOMETRIC:
+                continue
+            if kind == "dct1" and 1 in shape:
+                continue
+            for count in range(1, len(shape) + 1):
+                for axes in list(combinations(range(len(shape)), count))[:3]:
+                    block = random.standard_normal(shape).astype(char)
+                    block = block + block.dtype.type(1j) * block[::-1] if char in "FDG" else block
+                    length = 2 * shape[axes[-1]] - 1 if kind == "irfft" else 0
+                    want = exact(kind, block, axes, length)
+                    kernel = Kernel(kind, axes, shape, want.shape, block.dtype, replace(recipe, library=name))
+                    if not library(name).does(kind, kernel.of_parts().dtype):
+                        continue
+                    tolerance = 40 * float(np.finfo(real_dtype(char)).eps)
+                    for found in runs(kernel, block):
+                        assert np.abs(found - want).max() <= tolerance * np.abs(want).max(), (kernel, shape)
+                        checked += 1
+    assert checked > 100
+
+
+def test_what_is_not_installed_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A library that is not installed has no version, and is none of those that are here."""
+    monkeypatch.setattr(protocol.metadata, "version", partial(raises, metadata.PackageNotFoundError))
+    protocol.installed.cache_clear()
+    try:
+        assert {*versions()} == {"pyfftw", "numpy"}
+    finally:
+        protocol.installed.cache_clear()
+
+
+def test_plans_belong_to_their_recipe() -> None:
+    """Plans that FFTW has timed are a text: it makes the same transform of it again, and FFTW itself knows no more."""
+    pyfftw.forget_wisdom()
+    shape = (2, 256, 256)
+    kernel = Kernel("fft", (1, 2), shape, shape, np.dtype("D"))
+    block = np.random.default_rng(0).standard_normal(shape) + 0j
+    estimated = runs(kernel, block)
+    known = wisdom_lines()
+    scratch = scratch_bytes(block.nbytes), scratch_bytes(block.nbytes)
+    with fftw.studying("measure", 20) as study:
+        passes.BoundKernel(replace(kernel, recipe=Recipe(tiled=False)), scratch).ready()
+    assert wisdom_lines() == known
+    assert "fftw_wisdom" in study.plans
+    both = [replace(kernel, recipe=Recipe(tiled=False, plans=plans)) for plans in (study.plans, study.plans)]
+    first, second = (runs(one, block) for one in both)
+    for one, other, want in zip(first, second, estimated, strict=True):
+        assert np.array_equal(one, other)
+        assert np.abs(one - want).max() <= 1e-13 * np.abs(want).max()
+    assert all(np.array_equal(one, again) for one, again in zip(estimated, runs(kernel, block), strict=True))
+    assert wisdom_lines() == known
+    assert fftw.merged([study.plans, "", study.plans], kernel.dtype) == study.plans
+    again = f"{study.plans.splitlines()[0]}\n)\n"
+    assert {*fftw.merged([study.plans, again], kernel.dtype).splitlines()} == {*study.plans.splitlines()}
+    single = replace(kernel, dtype=np.dtype("F"))
+    with fftw.studying("measure", 0, study.plans) as none:
+        passes.BoundKernel(replace(single, recipe=Recipe(tiled=False)), scratch).ready()
+    assert "fftwf_wisdom" in none.plans
+
+
+def test_a_recipe_is_a_json_value() -> None:
+    """A recipe comes back from its JSON value, and anything else is refused."""
+    for recipe in RECIPES:
+        assert Recipe.of(recipe.as_dict()) == recipe
+    good = Recipe().as_dict()
+    for wrong in (
+        None,
+        [],
+        {},
+        {**good, "tile": "1"},
+        {**good, "threads": 0},
+        {**good, "more": 1},
+        {**good, "part": True},
+    ):
+        with pytest.raises(ValueError, match="recipe"):
+            Recipe.of(wrong)
