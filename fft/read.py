@@ -10,24 +10,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
-from rote.compiler.step import LOCAL
+from rote.compiler.step import LOCAL, Step
 from rote.runtime.comm import Comm
-from rote.runtime.exchange import Exchange
 from rote.runtime.pieces import Factor
 from rote.runtime.reading import Reading
 
 from .gather import Box, Gather, boxes, gathers, whole
-from .kernels import Kernel, view
+from .kernels import Kernel
 from .operations import Multiply, Operation
 from .passes import BoundKernel
+from .places import IN, OUT, Place
 
 __all__ = ["ReadWalk", "SharedScratch"]
 
 Array = npt.NDArray[Any]
-_IN, _OUT = 2, 3  # where a block lies: in one of the halves of scratch, 0 and 1, or in the user's own blocks
 
 
 @dataclass(slots=True)
@@ -80,7 +78,7 @@ class ReadWalk:
 
     def __init__(self, operations: Sequence[Operation], scratch: SharedScratch, ortho: bool) -> None:
         self._scratch = scratch
-        turns = _turns(operations, scratch.comm)
+        turns = _turns(operations, scratch.comm, ortho)
         if turns[0].reading is not None:  # others read it, so it must lie in scratch
             first = turns[0].first
             copy = Operation(Multiply(), first.shape, first.shape, first.dtype, first.dtype)
@@ -94,15 +92,17 @@ class ReadWalk:
             call(scratch, source, target)
 
 
-def _turns(operations: Sequence[Operation], comm: Comm) -> list[_Turn]:
+def _turns(operations: Sequence[Operation], comm: Comm, ortho: bool) -> list[_Turn]:
     """The turns of a rank; what is fused is fused on all ranks."""
-    moves = {n: one.run.step for n, one in enumerate(operations) if isinstance(one.run, Exchange)}
+    moves = {n: one.run for n, one in enumerate(operations) if isinstance(one.run, Step)}
     readings = {n: Reading(step, operations[n].dtype, comm.rank) for n, step in moves.items()}
     found = {}
     for n, reading in readings.items():
         kernel = operations[n + 1].run if n + 1 < len(operations) else None
-        if isinstance(kernel, Kernel) and gathers(kernel) and kernel.shape == operations[n].out_shape:
-            found[n] = boxes(reading, len(kernel.shape))
+        if not isinstance(kernel, Kernel) or not gathers(kernel, ortho) or kernel.shape != operations[n].out_shape:
+            continue
+        if reading.copies:
+            found[n] = boxes(((region.peer, region) for region in reading.regions), len(kernel.shape))
     told = comm.allgather_object(frozenset(n for n, some in found.items() if some is not None))
     fused = frozenset.intersection(*told)
     turns: list[_Turn] = []
@@ -120,14 +120,14 @@ def _turns(operations: Sequence[Operation], comm: Comm) -> list[_Turn]:
 
 def _calls(turns: Sequence[_Turn], begin: int, scratch: SharedScratch, ortho: bool) -> list[_Call]:
     last = max((n for n, turn in enumerate(turns) if not turn.in_place), default=0)
-    found, here, moved = list[_Call](), _IN, False
+    found, here, moved = list[_Call](), IN, False
     for n, turn in enumerate(turns):
         if n >= last:
-            there = _OUT
-        elif turn.in_place and here < _IN:
+            there = OUT
+        elif turn.in_place and here < IN:
             there = here
         else:
-            there = begin if here == _IN else 1 - here
+            there = begin if here == IN else 1 - here
         found.append(_Call(turn, here, there, scratch, ortho, moved))
         here, moved = there, turn.reading is not None and turn.found is None
     return found
@@ -136,50 +136,40 @@ def _calls(turns: Sequence[_Turn], begin: int, scratch: SharedScratch, ortho: bo
 class _Call:
     """One turn with its memory, but for the user's own."""
 
-    __slots__ = ("_after", "_here", "_memories", "_run", "_there", "_turn")
+    __slots__ = ("_after", "_here", "_memories", "_reading", "_run", "_there")
 
     def __init__(self, turn: _Turn, here: int, there: int, scratch: SharedScratch, ortho: bool, moved: bool) -> None:
-        self._turn = turn
         first, last = turn.first, turn.last
-        self._here = here, first.shape, first.dtype, _own(scratch, here, first.shape, first.dtype)
-        self._there = there, last.out_shape, last.out_dtype, _own(scratch, there, last.out_shape, last.out_dtype)
+        self._here = Place.make(here, first.shape, first.dtype, scratch.mine)
+        self._there = Place.make(there, last.out_shape, last.out_dtype, scratch.mine)
+        self._reading = turn.reading
         self._memories: list[Array] = []
         self._after: list[Factor] = []
         self._run: Multiply | BoundKernel | Gather | Any = last.run
         if turn.reading is not None:
             self._memories = [halves[here].view(first.dtype) for halves in scratch.halves]
-            for one in first.after:
-                memory = np.asarray(one, order="C")
-                self._after.append(Factor(memory, np.broadcast_to(memory, first.out_shape).strides))
+            self._after = [Factor.of(one, first.out_shape) for one in first.after]
         if isinstance(last.run, Kernel) and turn.found is not None:
             self._run = Gather(last.run, turn.found, first.after, scratch.mine)
-        elif isinstance(last.run, Kernel) and moved and gathers(last.run):
+        elif isinstance(last.run, Kernel) and moved and gathers(last.run, ortho):
             self._run = Gather(last.run, whole(last.shape), (), scratch.mine)
         elif isinstance(last.run, Kernel):
             self._run = BoundKernel(last.run, scratch.mine, ortho)
 
     def __call__(self, scratch: SharedScratch, source: Array, target: Array) -> None:
-        at, shape, dtype, there = self._there
-        out = np.ndarray(shape, dtype, target) if there is None else there
-        reading, run = self._turn.reading, self._run
+        reading, run, out = self._reading, self._run, self._there.of(source, target)
         if reading is not None and reading.step.kind not in LOCAL:
             scratch.meet()
-            scratch.read.add(self._here[0])
-        elif at in scratch.read:
+            scratch.read.add(self._here.at)
+        elif self._there.at in scratch.read:
             scratch.meet()
-        if reading is not None:
+        if reading is None:
+            block = self._here.of(source, target)
             if isinstance(run, Gather):
-                run(self._memories, out)
+                run([block.reshape(-1)], out)
             else:
-                reading.run(self._memories, out, self._after)
-            return
-        at, shape, dtype, mine = self._here
-        block = np.ndarray(shape, dtype, source if at == _IN else target) if mine is None else mine
-        if isinstance(run, Gather):
-            run([block.reshape(-1)], out)
+                run(block, out)
+        elif isinstance(run, Gather):
+            run(self._memories, out)
         else:
-            run(block, out)
-
-
-def _own(scratch: SharedScratch, at: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array | None:
-    return view(scratch.mine[at], shape, dtype) if at < _IN else None
+            reading.run(self._memories, out, self._after)

@@ -1,0 +1,36 @@
+"""Transforms by every method of exchange: ranks that read each other's scratch, and ranks that send."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import same_bits
+from execute.test_execute_methods import QUIET
+
+import rote
+from rote.errors import CommError
+from rote.fft import FFT
+
+PROGRAM = Path(same_bits.__file__)
+
+
+@pytest.mark.parametrize("ranks", (2, 3, 4))
+def test_threads_transform_alike_by_every_method(ranks):
+    """Law: the bits of a spectrum, and of what it is the spectrum of, do not depend on how messages travel."""
+    assert min(rote.run(same_bits.check, ranks)) >= 2 * 6
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("ranks", (1, 2, 3, 4))
+def test_mpi_ranks_transform_alike_by_every_method(mpirun, ranks):
+    """The same, of all that MPI can do."""
+    done = mpirun(ranks, PROGRAM, timeout=120, env=QUIET)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.count("compared") == ranks
+
+
+def test_unknown_methods_are_refused():
+    """Whether anything moves or not."""
+    with pytest.raises(CommError, match=r"method is one of auto, shared, .*; not 'fast'"):
+        FFT((4, 4), method="fast")
