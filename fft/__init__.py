@@ -11,8 +11,8 @@ from __future__ import annotations
 if __name__ != "rote.fft":
     raise ImportError(f"this package is rote.fft, found as {__name__!r} in the checkout's root; write: import rote.fft")
 
-from .choose import algorithms
 from .convolution import convolve, correlate
+from .families import algorithms
 from .functions import dctn, dstn, fftfreq, fftn, idctn, idstn, ifftn, irfftn, rfftn
 from .shift import fftshift, ifftshift
 from .transform import FFT

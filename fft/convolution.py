@@ -23,10 +23,11 @@ from rote.runtime.comm import Comm
 from rote.runtime.shelf import keep
 from rote.tensor import DistTensor
 
+from .asked import normal_axes
 from .functions import fftn, rfftn
 from .kernels import complex_dtype, real_dtype
 from .shift import alike, placed, refuse_tiles, resized
-from .transform import FFT, normal_axes
+from .transform import FFT
 
 __all__ = ["MODES", "convolve", "correlate", "fast_length", "part"]
 

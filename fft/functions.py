@@ -8,17 +8,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rote.compiler.machine import DEFAULT
 from rote.errors import LayoutError
 from rote.layout.layout import Layout, as_layout
+from rote.runtime.measure import known_machine
 from rote.runtime.shelf import keep
 from rote.tensor import DistTensor
 
+from .asked import check_norm, normal_axes, scale
 from .bound import BoundWalk, bind_walks
 from .choose import walk_of
 from .kernels import check_extents, complex_dtype, real_dtype
 from .problem import problem
 from .spectral import frequencies
-from .transform import FFT, check_norm, normal_axes, scale
+from .transform import FFT
 
 __all__ = ["dctn", "dstn", "fftfreq", "fftn", "idctn", "idstn", "ifftn", "irfftn", "rfftn"]
 
@@ -45,7 +48,8 @@ def fftn(
         axes: all if None, or the last ones if s has fewer lengths.
         norm: "backward" (the default), "ortho" or "forward".
         output: the layout of the spectrum; the cheapest one, where the walk ends, if None.
-        algorithm: one of `rote.fft.algorithms`; "auto" takes the cheapest walk from where x lies.
+        algorithm: one of `rote.fft.algorithms`; "auto" takes the cheapest walk from where x lies, on the machine that
+            `rote tune` measured under as many ranks, or on the usual one.
 
     Raises:
         LayoutError: an axis has no points, the layout has a view or is partial, or `output` does not fit.
@@ -230,7 +234,8 @@ def _transform(
     where = None if output is None else as_layout(output)
 
     def make() -> BoundWalk:
-        walk = walk_of(x.distribution, wanted, algorithm, where)
+        machine = known_machine(x.comm) if algorithm == "auto" else DEFAULT
+        walk = walk_of(x.distribution, wanted, algorithm, where, machine)
         bound = BoundWalk(walk, x.comm, scale(norm, walk.sizes, wanted.forward), norm == "ortho")
         bind_walks(x.comm, bound)
         return bound

@@ -20,8 +20,8 @@ from rote.layout.view import from_tensor, to_tensor
 from rote.runtime.comm import Comm
 from rote.tensor import DistTensor
 
+from .asked import normal_axes
 from .resize import fitting
-from .transform import normal_axes
 
 __all__ = ["alike", "fftshift", "ifftshift", "placed", "refuse_tiles", "resized"]
 

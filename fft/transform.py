@@ -2,50 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from math import pi, prod
-from operator import index as as_int
+from collections.abc import Mapping, Sequence
+from math import pi
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from rote.compiler.explain import in_bytes
+from rote.compiler.machine import DEFAULT, Machine
 from rote.compiler.plan import Plan
 from rote.compiler.step import as_dtype
 from rote.errors import LayoutError
-from rote.layout.distribution import Distribution, distribute
+from rote.layout.distribution import Distribution
 from rote.layout.grid import Grid
-from rote.layout.layout import Layout, as_layout
+from rote.layout.layout import Layout
 from rote.runtime.comm import Comm
 from rote.runtime.doors import as_comm
 from rote.runtime.execute import check_grid
+from rote.runtime.measure import Progress, known_machine
 from rote.tensor import DistTensor
 
-from .bound import BoundWalk, bind_walks
-from .choose import (
-    SPLITS,
-    Choice,
-    best,
-    check_algorithm,
-    choices,
-    compared,
-    ranking,
-    read_lines,
-    start,
-    walk_of,
-)
-from .kernels import check_extents, known_plans, learn_plans
-from .kinds import Kinds, by_axis, in_order
-from .problem import Problem, problem
+from .asked import as_asked, asked_kinds, check_norm
+from .bound import BoundWalk
+from .choose import Choice, best, compared
+from .kernels import check_extents
+from .pair import bind_pair
+from .problem import problem
 from .spectral import wavenumbers
+from .trial import Decision, Tried, decide
 from .tuning import Tuning
 from .walk import Walk
 
-__all__ = ["FFT", "NORMS", "check_norm", "describe", "normal_axes", "scale"]
+__all__ = ["FFT", "describe"]
 
 Array = npt.NDArray[Any]
-NORMS = ("backward", "ortho", "forward")
 
 
 class FFT:
@@ -72,9 +63,15 @@ class FFT:
         resample: along `axes`, the number of points whose spectrum is kept, for products without aliasing (the 3/2
             rule): `forward` cuts the spectrum to that of so many points, `backward` pads it. -1 keeps all of it. With
             norm="forward" it is the same as that of a signal on these points. What is cut or padded never travels.
-        tune: "model" estimates the plans of local transforms, at once, and gives the same bits in every run; "measure"
-            times them, for some seconds, and "patient" longer: often faster, the same on all ranks, but the last bits
-            may differ from run to run.
+        tune: "model" estimates what is fastest, at once, and gives the same bits in every run; "measure" times it for
+            some seconds, and "patient" longer: the plans of local transforms and, if the algorithm is "auto", the few
+            walks that the model finds cheapest. It is the same on all ranks, but the last bits may differ from run to
+            run. The walk that was fastest is kept (see `rote.wisdom`), and the next time it is not timed again.
+        threads: per rank, for local transforms; ranks and threads together want no more cores than there are.
+        method: how messages travel between ranks, a name in `rote.methods`, or "auto".
+        machine: on which "auto" takes the cheapest; if None, the one that `rote tune` measured under as many ranks, or
+            the usual one.
+        progress: called on this rank with the part that is done, from 0 to 1, while walks are timed.
 
     Raises:
         LayoutError: shape, layout, axes, kinds and algorithm do not fit each other.
@@ -103,38 +100,37 @@ class FFT:
         s: Sequence[int] | int | None = None,
         resample: Sequence[int] | int | None = None,
         tune: str = "model",
+        threads: int = 1,
+        method: str = "auto",
+        machine: Machine | None = None,
+        progress: Progress | None = None,
     ) -> None:
-        tuning = Tuning(tune)
+        tuning = Tuning(tune, threads, method)
         ranks = as_comm(comm)
         extents = (shape,) if isinstance(shape, int) else tuple(shape)
         found = as_dtype(dtype)
         found = found if found.kind in "fc" else np.dtype("f8")
-        self._axes, kind = _asked(kinds, axes, len(extents), found.kind == "f")
+        self._axes, kind = asked_kinds(kinds, axes, len(extents), found.kind == "f")
         self._norm = check_norm(norm)
         self._comm = ranks
         check_extents(extents, self._axes)
         said = "" if kinds is None and "[" in algorithm else kind  # the text of a walk says its kinds itself
         wanted = problem(extents, self._axes, said, found, s, resample)
+        asked = as_asked(extents, wanted, ranks.size, layout, grid, output)
         self._choices: tuple[Choice, ...] = ()
-        if algorithm == "auto" and layout is None:
-            self._choices = ranking(extents, ranks.size, wanted, None if grid is None else as_grid(grid), output)
-        else:
-            source = _source(extents, layout, grid, ranks.size, algorithm, wanted)
-            if algorithm == "auto":
-                self._choices = choices(source, wanted, output)
-            else:
-                self.walk = walk_of(source, wanted, algorithm, output)
-        if self._choices:
+        self._decision: Decision | None = None
+        on = DEFAULT if algorithm != "auto" else machine or known_machine(ranks)
+        if algorithm == "auto":
+            self._choices = asked.choices(on)
             self.walk = best(self._choices)
+        else:
+            self.walk = asked.walk(algorithm)
         check_grid(self.walk.source.grid, ranks)
-        ortho = self._norm == "ortho"
-        there, back = (scale(self._norm, self.walk.sizes, forward) for forward in (True, False))
-        self._forward = BoundWalk(self.walk, ranks, there, ortho, tuning)
-        self._backward = BoundWalk(self.walk.inverse(), ranks, back, ortho, tuning)
-        self._workspace = bind_walks(ranks, self._forward, self._backward)
-        if tune != "model":  # now that every rank has timed its own, all take the same
-            learn_plans(ranks.allgather_object(known_plans()))
-            self._workspace = bind_walks(ranks, self._forward, self._backward)
+        if algorithm == "auto" and tune != "model":
+            self._decision = decide(asked, self._choices, on, ranks, self._norm, tuning, progress)
+            self.walk = self._decision.walk
+        pair = bind_pair(self.walk, ranks, self._norm, tuning)
+        self._forward, self._backward, self._workspace = pair.forward, pair.backward, pair.workspace
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -178,6 +174,11 @@ class FFT:
         Both directions share them. The ends of messages may lie in the output for a while.
         """
         return self._workspace
+
+    @property
+    def tried(self) -> tuple[Tried, ...]:
+        """The walks that were timed, now or once before, the one that is taken first; none if nothing was."""
+        return () if self._decision is None else self._decision.tried
 
     def forward(self, x: DistTensor, out: DistTensor | None = None) -> DistTensor:
         """The spectrum of x, in `output_layout`; x keeps its values.
@@ -239,7 +240,8 @@ class FFT:
         return out
 
     def __str__(self) -> str:
-        return "\n".join([describe(self.walk, self._axes), *compared(self._choices, self.walk)])
+        timed = [str(self._decision)] if self.tried else []
+        return "\n".join([describe(self.walk, self._axes), *compared(self._choices, self.walk), *timed])
 
 
 def describe(walk: Walk, axes: tuple[int, ...]) -> str:
@@ -250,92 +252,6 @@ def describe(walk: Walk, axes: tuple[int, ...]) -> str:
         f"{walk.kind} of {source.shape} {walk.dtype} on grid {source.grid}, axes {axes}\n{walk}\n"
         f"  each rank receives {in_bytes(moved)} in {times} move{'s' * (times != 1)}"
     )
-
-
-def scale(norm: str, sizes: Sequence[int], forward: bool) -> np.longdouble:
-    """The factor that NumPy's `norm` asks for, as exact as any dtype wants it; the kernels themselves never scale.
-
-    The sizes are the logical ones: the extents of the signal, about twice as many for cosine and sine transforms.
-
-    >>> float(scale("backward", [4, 5], forward=False)), float(scale("ortho", [4], forward=True))
-    (0.05, 0.5)
-    """
-    points = np.longdouble(prod(sizes))
-    if norm == "ortho":
-        points = np.sqrt(points)
-    elif (norm == "forward") != forward:
-        points = np.longdouble(1)
-    return np.longdouble(1 / points)
-
-
-def _asked(
-    kinds: Mapping[int, str] | str | None, axes: Sequence[int] | int | None, order: int, real: bool
-) -> tuple[tuple[int, ...], Kinds]:
-    """The axes of a transform in NumPy's order, and their kinds."""
-    if isinstance(kinds, Mapping):
-        if axes is not None:
-            raise LayoutError("kinds says the axes itself; leave out axes, or give one kind for all of them")
-        named = normal_axes(tuple(kinds), order)
-        return in_order(dict(sorted(zip(named, kinds.values(), strict=True))), real)
-    named, kind = normal_axes(axes, order), kinds or ("rfft" if real else "fft")
-    if kind == "rfft" and not named:
-        raise LayoutError("a real transform needs at least one axis")
-    return in_order(by_axis(kind, named), real)
-
-
-def normal_axes(axes: Sequence[int] | int | None, order: int) -> tuple[int, ...]:
-    """Axes as numbers from 0, each once.
-
-    Raises:
-        LayoutError: an axis is no integer, outside the tensor, or named twice.
-    """
-    if axes is None:
-        return tuple(range(order))
-    try:
-        named = tuple(as_int(a) for a in (axes if isinstance(axes, Iterable) else (axes,)))
-    except TypeError:
-        raise LayoutError(f"axes are integers, not {axes!r}") from None
-    if any(not -order <= a < order for a in named):
-        raise LayoutError(f"axes {named} are not all axes of a tensor of order {order}")
-    found = tuple(a % order for a in named)
-    if len(set(found)) != len(found):
-        raise LayoutError(f"axes {named} name an axis twice")
-    return found
-
-
-def check_norm(norm: str | None) -> str:
-    """A norm by its name; None is "backward"."""
-    if norm is not None and norm not in NORMS:
-        raise LayoutError(f"norm is one of {', '.join(NORMS)}; not {norm!r}")
-    return norm or "backward"
-
-
-def _source(
-    extents: tuple[int, ...],
-    layout: Layout | str | None,
-    grid: Grid | Sequence[int] | int | None,
-    ranks: int,
-    algorithm: str,
-    wanted: Problem,
-) -> Distribution:
-    """Where the walk starts: the layout that is asked for, or that in which the algorithm begins."""
-    if layout is None and "[" in algorithm:
-        layout = read_lines(algorithm)[0].layout
-    if layout is not None:
-        begins = as_layout(layout)
-        named = max((*begins.grid_modes, 0)) + 1
-        return distribute(begins, extents, Grid.of(ranks, named) if grid is None else grid)
-    check_algorithm(algorithm)
-    if grid is None:
-        split = [axis for axis in wanted.axes if axis != wanted.real]
-        order = {"rows": 1, **SPLITS}.get(algorithm, max(len(split), 1))
-    on = Grid.of(ranks, order) if grid is None else as_grid(grid)
-    return distribute(start(algorithm, len(extents), on, wanted), extents, on)
-
-
-def as_grid(grid: Grid | Sequence[int] | int) -> Grid:
-    """A grid as it is, or from its extents."""
-    return grid if isinstance(grid, Grid) else Grid((grid,) if isinstance(grid, int) else tuple(grid))
 
 
 def _check(x: DistTensor, dist: Distribution, dtype: np.dtype[Any], name: str) -> None:

@@ -21,7 +21,7 @@ from .walk import Transform
 __all__ = ["refitted", "transpose"]
 
 
-def transpose(source: Distribution, problem: Problem) -> list[Line]:
+def transpose(source: Distribution, problem: Problem, far: bool = False) -> list[Line]:
     """The lines of the transpose family from a distribution.
 
     Whatever is whole is transformed; then the entries of the next axis move to the nearest mode that is done; and so on
@@ -31,6 +31,7 @@ def transpose(source: Distribution, problem: Problem) -> list[Line]:
     Args:
         source: where the tensor lies; a layout without view and not partial.
         problem: its axes are modes; at most one is real on one side and complex on the other.
+        far: whether entries move to the farthest mode instead, among those that will do as well.
 
     Raises:
         LayoutError: the layout has a view, or is partial.
@@ -52,7 +53,7 @@ def transpose(source: Distribution, problem: Problem) -> list[Line]:
         if not todo:
             return lines
         after = refitted(here, problem.after(here.shape, now))
-        here = _freed(after, todo[0], todo, forward).on(after.shape, after.grid)
+        here = _freed(after, todo[0], todo, forward, far).on(after.shape, after.grid)
 
 
 def _ready(here: Distribution, todo: list[int], kind: dict[int, str]) -> list[int]:
@@ -71,19 +72,20 @@ def _transforms(now: list[int], kind: dict[int, str], forward: bool) -> tuple[Tr
     return tuple(transform for transform in found if transform.modes)
 
 
-def _freed(here: Distribution, axis: int, todo: list[int], forward: bool) -> Layout:
+def _freed(here: Distribution, axis: int, todo: list[int], forward: bool, far: bool) -> Layout:
     """The layout in which `axis` is whole: its entries move to the best other mode, or are dropped if there is none.
 
     Best is a whole mode that is not to be transformed any more; then one that is split already; then one that must be
-    freed later anyway. Among equals the nearest one, to the right in a forward walk and to the left in an inverse one.
+    freed later anyway. Among equals the nearest one, to the right in a forward walk and to the left in an inverse one;
+    or, if `far`, the last of them in this order.
     """
     places = [m for m in range(here.order) if m != axis]
     if not places:
         return here.layout.whole(axis)
-    to = min(
-        places,
-        key=lambda m: (m in todo, bool(here.splits[m]), (m < axis) == forward, abs(m - axis)),
-    )
+    worth = {m: (m in todo, bool(here.splits[m])) for m in places}
+    equals = [m for m in places if worth[m] == min(worth.values())]
+    equals.sort(key=lambda m: ((m < axis) == forward, abs(m - axis)))
+    to = equals[-1 if far else 0]
     moved = here.layout
     for entry in moved.modes[axis]:
         moved = moved.drop(entry.grid_mode).split(to, fitting(entry))

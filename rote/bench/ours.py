@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
+from importlib import import_module
 
 from ..fft.transform import FFT
 from ..layout.distribution import Distribution, distribute
@@ -16,25 +18,36 @@ from .contest import Entry, Job, Prepare, Work, measure, on_threads
 __all__ = ["entries", "slabs"]
 
 
-def entries(work: Work, algorithms: Sequence[str], restore: bool, mpi: bool) -> list[Entry]:
+_THREADS = ("auto", "shared", "alltoallv")  # the methods that need no MPI
+
+
+def entries(work: Work, algorithms: Sequence[str], methods: Sequence[str], restore: bool, mpi: bool) -> list[Entry]:
     """Rote on MPI's ranks, if there are several, and on ranks that are threads of one process."""
-    if work.move:
-        contestants: list[tuple[str, Prepare]] = [("", move)]
-    else:
-        contestants = [(name, partial(transform, name, restore)) for name in algorithms]
-    p = work.ranks
-    ranked = [Entry("rote", name, "MPI ranks", p, work, p, partial(measure, go, work)) for name, go in contestants]
-    group = "threads" if mpi else "rote"
-    threads = [Entry(group, name, "threads", p, work, None, partial(on_threads, go, work)) for name, go in contestants]
-    return [*ranked * mpi, *threads]
+    p, found = work.ranks, list[Entry]()
+    for method in methods:
+        said = "" if method == "auto" else method
+        if work.move:
+            contestants: list[tuple[str, Prepare]] = [(said, partial(move, method))]
+        else:
+            contestants = [(f"{name} {said}".strip(), partial(transform, name, method, restore)) for name in algorithms]
+        for name, go in contestants:
+            if mpi:
+                found.append(Entry("rote", name, "MPI ranks", p, work, p, partial(measure, go, work)))
+            if method in _THREADS or not mpi:
+                group = "threads" if mpi else "rote"
+                found.append(Entry(group, name, "threads", p, work, None, partial(on_threads, go, work)))
+    return sorted(found, key=lambda entry: entry.on != "MPI ranks")
 
 
-def transform(algorithm: str, restore: bool, comm: Comm, work: Work) -> Job:
+def transform(algorithm: str, method: str, restore: bool, comm: Comm, work: Work) -> Job:
     """A transform by an algorithm, in the layouts that it prefers; with `restore`, the spectrum in the input's."""
-    fft = FFT(work.shape, comm=comm, dtype=work.dtype, algorithm=algorithm, tune="measure")
+    with suppress(ImportError):  # or its kernels would take part from the second round on
+        import_module("mkl_fft")
+    make = partial(FFT, work.shape, comm=comm, dtype=work.dtype, algorithm=algorithm, tune="measure", method=method)
+    fft = make()
     if restore:
         begins = fft.input_layout
-        fft = FFT(work.shape, begins, fft.grid, comm, work.dtype, algorithm=algorithm, output=begins, tune="measure")
+        fft = make(layout=begins, grid=fft.grid, output=begins)
     source, target = fft.walk.source, fft.walk.target
     x = DistTensor.zeros(work.shape, source.layout, comm, source.grid, work.dtype)
     X = fft.forward(x)
@@ -44,14 +57,14 @@ def transform(algorithm: str, restore: bool, comm: Comm, work: Work) -> Job:
     return transform_job(work, steps, x.local, (source.tensor_indices(comm.rank), target.tensor_indices(comm.rank)))
 
 
-def move(comm: Comm, work: Work) -> Job:
+def move(method: str, comm: Comm, work: Work) -> Job:
     """The swap by `redistribute`."""
     source, target = slabs(work)
     x, y = (DistTensor.empty(work.shape, d.layout, comm, d.grid, work.dtype) for d in (source, target))
     fill(work, source.tensor_indices(comm.rank), x.local)
 
     check = partial(check_values, work, target.tensor_indices(comm.rank))
-    return Job((lambda: x.redistribute(target.layout, y).local,), (check,))
+    return Job((lambda: x.redistribute(target.layout, y, method=method).local,), (check,))
 
 
 def slabs(work: Work) -> tuple[Distribution, Distribution]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
@@ -26,6 +27,8 @@ _ORDERS = {"slab": 1, "pencil": 2}
 
 def entries(work: Work, algorithms: Sequence[str], mpi: bool) -> list[Entry]:
     """mpi4py-fft in the layouts of the algorithms, or what a swap is measured by."""
+    with suppress(Exception):  # now: after MKL's libraries it would find their FFTW, and not its own
+        import_module("mpi4py_fft")
     if not work.move:
         layouts = [name for name in algorithms if name in _ORDERS] or ["slab"]
         return [_entry("mpi4py-fft", name, partial(_pfft, name), work, mpi) for name in layouts]

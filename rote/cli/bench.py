@@ -38,6 +38,7 @@ class _Request:
     real: bool
     ranks: int | None
     algorithm: tuple[str, ...]
+    method: tuple[str, ...]
     restore: bool
     only: tuple[str, ...]
     moves: bool
@@ -63,6 +64,7 @@ def _shapes(context: click.Context, option: click.Parameter, texts: tuple[str, .
 @click.option(
     "--algorithm", multiple=True, type=click.Choice(ALGORITHMS), help="May be given again; slab, pencil, auto."
 )
+@click.option("--method", metavar="NAME", multiple=True, help="Of rote.methods; may be given again; auto.")
 @click.option("--restore", is_flag=True, help="Rote's spectra come in the layout of the input.")
 @click.option(
     "--only", multiple=True, type=click.Choice(tuple(dict.fromkeys(_TRANSFORM + _MOVE))), help="Of the contestants."
@@ -97,7 +99,10 @@ def _bench(comm: Comm, request: _Request) -> None:
     """Hold the contest of each shape and dtype, and print it; on every rank."""
     from ..bench import picture, report
     from ..bench.contest import Line, cores_of_all, hold
+    from ..runtime.methods import check_method
 
+    for name in request.method:
+        check_method(name)
     if comm.size > 1 and request.ranks is not None:
         raise click.UsageError(f"--ranks is for threads, but mpiexec has started {comm.size} ranks; leave --ranks out")
     mpi, usable = comm.size > 1, len(cores_of_all(comm))
@@ -153,7 +158,8 @@ def _entries(request: _Request, work: Work, usable: int, mpi: bool) -> list[Entr
     from ..bench import ours, peers, programs, singles
 
     algorithms = request.algorithm or ("slab", *["pencil"] * (len(work.shape) > 2), "auto")
-    found = ours.entries(work, algorithms, request.restore, mpi) + peers.entries(work, algorithms, mpi)
+    methods = request.method or ("auto",)
+    found = ours.entries(work, algorithms, methods, request.restore, mpi) + peers.entries(work, algorithms, mpi)
     if not work.move:
         found += programs.entries(work) + singles.entries(work, usable, request.scaling is None)
     return [entry for entry in found if not request.only or entry.group in request.only]

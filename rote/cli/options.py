@@ -7,7 +7,11 @@ from collections.abc import Callable
 
 import click
 
-__all__ = ["integers"]
+__all__ = ["integers", "threads_option"]
+
+threads_option = click.option(
+    "--threads", metavar="N", type=click.IntRange(min=1), help="Per rank, for local transforms; 1, if not given."
+)
 
 Reader = Callable[[click.Context, click.Parameter, str | None], tuple[int, ...] | None]
 

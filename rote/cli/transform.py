@@ -5,10 +5,10 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import partial
 from math import prod
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 import numpy as np
@@ -19,12 +19,16 @@ from ..layout.distribution import Distribution, distribute
 from ..layout.layout import as_layout
 from ..runtime.agree import agreed
 from ..runtime.comm import Comm
+from ..runtime.execute import check_grid
 from .check import largest_error, refuse_too_large, tolerance
+from .cores import refuse_too_many
 from .ending import on_ranks
-from .options import integers
+from .options import integers, threads_option
+from .progress import progress
 from .watch import Watch
 
 if TYPE_CHECKING:
+    from ..fft.transform import FFT
     from ..fft.walk import Walk
     from ..tensor import DistTensor
 
@@ -51,6 +55,8 @@ class Request:
     norm: str | None = None
     output: str | None = None
     check: bool = False
+    tune: str = "model"
+    threads: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +94,14 @@ class Transformed:
 @click.option("--norm", type=click.Choice(["backward", "ortho", "forward"]), help="As NumPy; backward, if not given.")
 @click.option("--output", metavar="LAYOUT", help="Of the result in memory; the cheapest, if not given.")
 @click.option("--check", is_flag=True, help="Compare the result with numpy.fft on rank 0.")
+@click.option(
+    "--tune",
+    type=click.Choice(["model", "measure", "patient"]),
+    default="model",
+    show_default=True,
+    help="Estimate what is fastest, or time it, for longer if patient; what was found is kept.",
+)
+@threads_option
 def fft(ranks: int | None, **options: Any) -> None:
     """Transform IN.npy into OUT.npy: every rank reads, transforms and writes its own part.
 
@@ -179,20 +193,17 @@ class _Job:
 
 
 def _prepare(request: Request, shape: tuple[int, ...], dtype: np.dtype[Any], comm: Comm) -> _Job:
-    """The walk of a request; the same on every rank, errors included."""
-    from ..fft.kernels import complex_dtype, real_dtype
-    from ..fft.transform import FFT, describe, normal_axes
+    """The walk of a request, bound; the same on every rank, errors included."""
+    from ..fft.transform import describe
 
+    refuse_too_many(comm, request.threads or 1)
     real = dtype.kind != "c" and not request.inverse if request.real is None else request.real
     if real and not request.inverse and dtype.kind == "c":
         raise LayoutError(f"--real transforms real arrays, and {request.source} holds {dtype}; leave --real out")
-    found = real_dtype(dtype) if real and not request.inverse else complex_dtype(dtype)
-    fft = FFT(shape, request.layout, request.grid, comm, found, request.axes, request.algorithm, request.norm)
-    axes = normal_axes(request.axes, len(shape))
-    walk, run, plan = fft.walk, cast(_Run, fft.forward), str(fft)
-    if request.inverse:
-        walk, run = _inverse(request, fft.walk.source, axes, found, real)
-        plan = describe(walk, axes)
+    fft = (_backward if request.inverse else _forward)(request, shape, dtype, comm, real)
+    walk = fft.walk.inverse() if request.inverse else fft.walk
+    run: _Run = fft.backward if request.inverse else fft.forward
+    plan = describe(walk, fft.axes) if request.inverse else str(fft)
     target = walk.target
     half = "real, so half a spectrum " if walk.kind == "rfft" else ""
     lines = [f"{request.source}: {shape} {dtype}, {half}as by numpy.fft.{walk.kind}n", plan]
@@ -205,31 +216,74 @@ def _prepare(request: Request, shape: tuple[int, ...], dtype: np.dtype[Any], com
         lines.append(f"  output {target.layout}")
     size = in_bytes(prod(target.shape) * walk.dtypes()[-1].itemsize)
     lines.append(f"{request.target}: {target.shape} {walk.dtypes()[-1]}, {size}")
-    return _Job(walk, run, target, axes, "\n".join(lines) + "\n")
+    return _Job(walk, run, target, fft.axes, "\n".join(lines) + "\n")
 
 
-def _inverse(
-    request: Request, source: Distribution, axes: tuple[int, ...], dtype: np.dtype[Any], real: bool
-) -> tuple[Walk, _Run]:
+def _forward(request: Request, shape: tuple[int, ...], dtype: np.dtype[Any], comm: Comm, real: bool) -> FFT:
+    """The transform of the file."""
+    from ..fft.kernels import complex_dtype, real_dtype
+
+    kind = real_dtype(dtype) if real else complex_dtype(dtype)
+    return _bound(request, comm, shape, request.layout, request.grid, kind, request.algorithm)
+
+
+def _backward(request: Request, shape: tuple[int, ...], dtype: np.dtype[Any], comm: Comm, real: bool) -> FFT:
+    """The transform that the file is the spectrum of."""
+    from ..fft.asked import as_asked, normal_axes
     from ..fft.choose import walk_of
-    from ..fft.functions import ifftn, irfftn
+    from ..fft.kernels import complex_dtype, real_dtype
     from ..fft.problem import problem
 
-    if not real:
-        wanted = problem(source.shape, axes, "ifft", dtype)
-        return walk_of(source, wanted), partial(ifftn, axes=axes, norm=request.norm)
+    axes, kind = normal_axes(request.axes, len(shape)), complex_dtype(dtype)
+    there = problem(shape, axes, "fft", kind)
+    begins = as_asked(shape, there, comm.size, request.layout, request.grid, None).walk(request.algorithm).source
+    check_grid(begins.grid, comm)
+    extents = _restored(request, shape, axes) if real else None
+    walk = walk_of(begins, problem(shape, axes, "irfft" if real else "ifft", kind, extents))
+    result, grid = walk.target.shape, walk.target.grid.shape
+    return _bound(request, comm, result, None, grid, real_dtype(kind) if real else kind, str(walk.inverse()))
+
+
+def _bound(
+    request: Request,
+    comm: Comm,
+    shape: tuple[int, ...],
+    layout: str | None,
+    grid: tuple[int, ...] | None,
+    dtype: np.dtype[Any],
+    algorithm: str,
+) -> FFT:
+    """A transform, tuned as it is asked for."""
+    from ..fft.transform import FFT
+
+    with progress(comm, "tune") if request.tune != "model" else nullcontext() as part:
+        return FFT(
+            shape,
+            layout,
+            grid,
+            comm,
+            dtype,
+            request.axes,
+            algorithm,
+            request.norm,
+            tune=request.tune,
+            threads=request.threads or 1,
+            progress=part,
+        )
+
+
+def _restored(request: Request, shape: tuple[int, ...], axes: tuple[int, ...]) -> list[int]:
+    """The extents along the axes of the real array that a file holds half the spectrum of."""
     if not axes:
-        raise LayoutError(f"a real transform needs at least one axis, and {source.shape} has none")
-    points = source.shape[axes[-1]]
+        raise LayoutError(f"a real transform needs at least one axis, and {shape} has none")
+    points = shape[axes[-1]]
     if request.length is None or request.length // 2 + 1 != points:
         either = f"{2 * points - 2} or {2 * points - 1}" if points > 1 else "1"
         said = "" if request.length is None else f", not {request.length}"
         raise LayoutError(
             f"{points} points of half a spectrum come from an extent of {either}{said}; say which with --length"
         )
-    extents = [*(source.shape[a] for a in axes[:-1]), request.length]
-    wanted = problem(source.shape, axes, "irfft", dtype, extents)
-    return walk_of(source, wanted), partial(irfftn, s=extents, axes=axes, norm=request.norm)
+    return [*(shape[a] for a in axes[:-1]), request.length]
 
 
 def _refuse_target(request: Request) -> None:

@@ -11,6 +11,8 @@ from click.testing import CliRunner, Result
 import rote
 from rote.cli import main
 from rote.cli.check import available_memory, installed_memory, largest_error
+from rote.cli.cores import refuse_too_many
+from rote.runtime import Comm
 
 RNG = np.random.default_rng(7)
 REAL = RNG.standard_normal((6, 7, 9))
@@ -91,6 +93,50 @@ def test_what_is_printed() -> None:
     assert [line.split()[0] for line in done.output.splitlines()[-3:]] == ["read", "transform", "write"]
 
 
+@pytest.mark.parametrize("inverse", [False, True])
+def test_tuned(inverse: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Timed walks give the same file, and are kept; one thread per rank is never too many."""
+    monkeypatch.setenv("ROTE_WISDOM", str(tmp_path / "kept"))
+    monkeypatch.setattr("rote.fft.trial.SECONDS", {"measure": 0.05, "patient": 0.1})
+    args = ("half.npy", "out.npy", "--inverse", "--real", "--length", "9") if inverse else ("real.npy", "out.npy")
+    for tune in ("measure", "patient"):
+        done = fft(*args, "--ranks", "4", "--tune", tune, "--threads", "1", "--check")
+        assert (done.exit_code, done.stderr) == (0, "")
+        assert ("there and back" in done.output) is not inverse  # the way back is that of the walk
+        assert ", below 1e-10\n" in done.output
+    np.testing.assert_allclose(np.load("out.npy"), REAL if inverse else HALF, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("cores", "threads", "fits"),
+    [
+        ([{0}, {0}], 1, True),
+        ([{0, 1, 2, 3}, {0, 1, 2, 3}], 2, True),
+        ([{0, 1}, {2, 3}], 2, True),
+        ([{0, 1}, {0, 1}], 2, False),
+        ([{0, 1, 2, 3}, {0}], 2, False),
+        ([{0}, {1}], 2, False),
+    ],
+)
+def test_threads_are_no_more_than_cores(
+    cores: list[set[int]], threads: int, fits: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of all ranks of a host together, and of each that is bound; all are refused alike, and told what would do."""
+    asked = iter(cores)
+    monkeypatch.setattr("rote.cli.cores._mine", lambda: frozenset(next(asked)))
+
+    def program(comm: Comm) -> str:
+        try:
+            refuse_too_many(comm, threads)
+        except rote.RoteError as error:
+            return str(error)
+        return ""
+
+    one, other = rote.run(program, 2)
+    assert one == other and (one == "") is fits
+    assert fits or "2 threads on each of 2 ranks are 4, and" in one
+
+
 # --- what is wrong --------------------------------------------------------------------------------------------------
 
 
@@ -127,6 +173,9 @@ WRONG = [
     ("half.npy out.npy --length 9", 2, "--length goes with --inverse --real"),
     ("real.npy out.npy --axes 0,a", 2, "write it as 0,2"),
     ("real.npy out.npy --algorithm magic", 2, "'magic' is not one of"),
+    ("real.npy out.npy --tune fast", 2, "'fast' is not one of"),
+    ("real.npy out.npy --threads 0", 2, "--threads"),
+    ("real.npy out.npy --threads 999", 1, "for them"),
     ("real.npy out.npy --ranks 0", 2, "--ranks"),
     ("real.npy", 2, "Missing argument"),
 ]

@@ -13,9 +13,12 @@ import pytest
 from click.testing import CliRunner, Result
 from scipy import stats
 
+import rote
 from rote import wisdom
 from rote.cli import main
-from rote.cli.tune import moves, spearman
+from rote.cli.moves import moves, spearman
+from rote.cli.progress import progress
+from rote.fft import FFT
 
 TIMES = ["latency", "byte_time", "copy_time", "reduce_time", "step_time"]
 
@@ -77,6 +80,41 @@ def test_chores(place, tmp_path):
     assert wisdom.entries() == known
 
 
+def test_a_transform_is_timed_and_kept(place, tmp_path):
+    """The plan with its times, as FFT prints it then; listed with its lines, and as good once exported and imported."""
+    done = tune("--ranks", 2, "--shape", "6x8x4", "--dtype", "f8", "--layout", "block[(0),(),()]")
+    assert (done.exit_code, done.stderr) == (0, "")
+    first, *plan, last = done.output.splitlines()
+    assert (first, last) == ("2 ranks in this process", f"kept in {place}")
+
+    def program(comm):
+        return str(FFT((6, 8, 4), "block[(0),(),()]", comm=comm, dtype="f8", tune="measure"))
+
+    def again():
+        return rote.run(program, 2)[0].splitlines()
+
+    assert again() == plan and any(line.startswith("  there and back") for line in plan)
+    known = wisdom.entries()
+    (entry,) = (each for each in known if each.key.facts["what"] == "walk")
+    walk = [f"    {line.strip()}" for line in plan if ": " in line and "[" in line and "fft" in line]
+    listed = tune("--show").output.splitlines()
+    assert listed[-len(walk) - 1 :] == [f"{entry.key}:", *walk]
+    assert max(map(len, listed)) < 700
+    path = tmp_path / "all.json"
+    tune("--export", path)
+    assert tune("--forget", "what=walk").output == f"forgot 1 decision in {place}\n"
+    tune("--import", path)
+    assert wisdom.entries() == known and again() == plan
+    assert tune("--ranks", 1, "--shape", 8).output.splitlines()[-1] == "not timed, for there is no other walk"
+
+
+def test_what_is_listed_may_be_anything(place):
+    """A decision on a walk that is none is listed as it is."""
+    for number, decision in enumerate((1, {}, {"walk": "[()]"})):
+        wisdom.remember(wisdom.key({"what": "walk", "number": number}), decision)
+    assert tune("--show").output == "\n".join([f"3 decisions in {place}", *map(str, wisdom.entries()), ""])
+
+
 def test_a_damaged_file_is_one_warning(place, tmp_path):
     """On the standard error; the command does what is left to do."""
     wisdom.remember(wisdom.key({}), 1)
@@ -108,6 +146,13 @@ def test_where_nothing_is_kept(monkeypatch):
         (("--import", "x.json", "--ranks", "2"), 2, "--import and --ranks do not go together"),
         (("--seconds", "0"), 2, "0"),
         (("--ranks", "1", "--check"), 2, "write --ranks 2 or more"),
+        (("--shape", "8x8", "--check"), 2, "--check and --shape do not go together"),
+        (("--shape", "8x8", "--seconds", "3"), 2, "--seconds and --shape do not go together"),
+        (("--show", "--dtype", "f8"), 2, "--show and --dtype do not go together"),
+        (("--patient",), 2, "--patient is of an FFT; say of which tensor with --shape"),
+        (("--shape", "8xa"), 2, "write it as 8x9x10"),
+        (("--shape", "8x8", "--dtype", "f9", "--ranks", "2"), 1, "f9"),
+        (("--shape", "8x8", "--threads", "999", "--ranks", "2"), 1, "for them"),
         (("--import", "none.json"), 1, "none.json: No such file or directory"),
         (("--export", "none/all.json"), 1, "none/all.json: No such file or directory"),
     ],
@@ -155,6 +200,21 @@ def test_equal_times_share_their_ranks():
         one, other = ([draw.randrange(4) for _ in range(9)] for _ in range(2))
         assert spearman(one, other) == pytest.approx(stats.spearmanr(one, other).statistic)
     assert spearman([1, 1, 1], [1, 2, 3]) == 0
+
+
+def test_progress_is_for_those_who_watch(monkeypatch):
+    """A bar on a terminal, of rank 0 alone; nothing elsewhere."""
+
+    def watched(comm):
+        with progress(comm, "test") as part:
+            for done in (0.0, 0.5, 1.0):
+                if part is not None:
+                    part(done)
+            return part is not None
+
+    assert rote.run(watched, 2) == [False, False]
+    monkeypatch.setattr("rote.cli.progress.on_terminal", lambda: True)
+    assert rote.run(watched, 2) == [True, False]
 
 
 @pytest.mark.mpi

@@ -1,0 +1,36 @@
+"""A walk and the way back, bound to ranks, in scratch that both have together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rote.runtime.comm import Comm
+
+from .asked import scale
+from .bound import BoundWalk, bind_walks
+from .tuning import Tuning
+from .walk import Walk
+
+__all__ = ["Pair", "bind_pair"]
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Both directions of a transform, ready to run.
+
+    Attributes:
+        forward, backward: the walk, and its inverse.
+        workspace: bytes of this rank's scratch.
+    """
+
+    forward: BoundWalk
+    backward: BoundWalk
+    workspace: int
+
+
+def bind_pair(walk: Walk, comm: Comm, norm: str, tuning: Tuning) -> Pair:
+    """Bind a walk there and back. Collective."""
+    there, back = (scale(norm, walk.sizes, forward) for forward in (True, False))
+    forward = BoundWalk(walk, comm, there, norm == "ortho", tuning)
+    backward = BoundWalk(walk.inverse(), comm, back, norm == "ortho", tuning)
+    return Pair(forward, backward, bind_walks(comm, forward, backward))

@@ -1,0 +1,114 @@
+"""The fixed set of moves on which the model is checked, and how well predicted and measured times rank."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from math import prod, sqrt
+from random import Random
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from ..compiler.explain import table
+from ..grammar.nodes import Kind
+from ..layout.distribution import distribute
+from ..layout.layout import Entry, Layout
+from ..runtime.comm import Array, Comm
+
+if TYPE_CHECKING:
+    from ..compiler.machine import Machine
+    from ..compiler.plan import Plan
+
+__all__ = ["calls", "moves", "ranked", "spearman"]
+
+_SHAPES = ((128, 96), (40, 30, 24), (24, 20, 18, 16), (1000, 250), (96, 80, 64), (1500, 1200), (128, 125, 124))
+_KINDS = (Kind("block"), Kind("block"), Kind("cyclic", (1,)), Kind("cyclic", (4,)))
+_MOVES = 60
+
+
+def moves(ranks: int) -> list[Plan]:
+    """Plans of a fixed set of moves: between layouts of all kinds, on all grids of order 1 and 2 of some ranks (not 1).
+
+    >>> moves(2)[0].steps[0].kind, len(set(moves(2)))
+    ('alltoall', 60)
+    """
+    from ..compiler.compile import compile
+
+    draw = Random(1)
+    grids = [(ranks,), *((p, ranks // p) for p in range(2, ranks) if ranks % p == 0)]
+    found: dict[Plan, None] = {}
+    while len(found) < _MOVES:
+        shape, grid = _SHAPES[len(found) % len(_SHAPES)], draw.choice(grids)
+        source, target = (
+            distribute(_layout(draw, len(shape), len(grid), first), shape, grid) for first in (True, False)
+        )
+        plan = compile(source, target, draw.choice(("f8", "c16")))
+        if plan.steps:
+            found[plan] = None
+    return [*found]
+
+
+def _layout(draw: Random, order: int, grid_order: int, first: bool) -> Layout:
+    """A layout that splits over most grid modes; one to begin with may be partial."""
+    modes: list[tuple[Entry, ...]] = [()] * order
+    partial: tuple[int, ...] = ()
+    rooted: tuple[tuple[int, int], ...] = ()
+    for g in range(grid_order):
+        role = draw.random()
+        if role < 0.75:
+            m = draw.randrange(order)
+            modes[m] += (Entry(g, draw.choice(_KINDS)),)
+        elif role < 0.85 and first:
+            partial += (g,)
+        elif role < 0.9:
+            rooted += ((g, 0),)
+    return Layout(tuple(modes), None, "sum", partial, rooted)
+
+
+def calls(plans: list[Plan], comm: Comm) -> list[Callable[[], object]]:
+    """The moves of this rank, all between the same two pieces of memory."""
+    from ..runtime.execute import Program
+
+    shapes = [[end.local_shape(comm.rank) for end in (plan.source, plan.target)] for plan in plans]
+    most = max(prod(shape) * plan.dtype.itemsize for plan, ends in zip(plans, shapes, strict=True) for shape in ends)
+    memory: Array = np.ones((2, -(-most // 16) * 2))
+
+    calls: list[Callable[[], object]] = []
+    for plan, ends in zip(plans, shapes, strict=True):
+        block, out = (
+            part.view(plan.dtype)[: prod(shape)].reshape(shape) for part, shape in zip(memory, ends, strict=True)
+        )
+        calls.append(partial(Program(plan, comm), block, out))
+    return calls
+
+
+def ranked(plans: list[Plan], times: list[float], machines: dict[str, Machine]) -> str:
+    """How well the times that the model predicts for some machines rank as those that were measured."""
+    from ..compiler.cost import steps_cost
+
+    sizes = sorted(prod(plan.source.shape) for plan in plans)
+    rows = [("", "Spearman's rho", "measured / predicted")]
+    for name, machine in machines.items():
+        told = [steps_cost(p.source, p.target, p.steps, p.dtype.itemsize, machine).seconds for p in plans]
+        ratios = np.array(times) / np.array(told)
+        low, middle, high = np.quantile(ratios, (0.1, 0.5, 0.9))
+        rows.append((name, f"{spearman(told, times):.3f}", f"{middle:.2f} (most {low:.2f} to {high:.2f})"))
+    return "\n".join([f"{len(plans)} moves of {sizes[0]} to {sizes[-1]} elements", *table(rows, {1})])
+
+
+def spearman(one: npt.ArrayLike, other: npt.ArrayLike) -> float:
+    """Spearman's rank correlation of two rows of numbers; equal ones share their ranks. 0 if all of a row are equal.
+
+    >>> spearman([1, 2, 3], [10, 20, 15]), spearman([1, 1, 2], [1, 1, 5])
+    (0.5, 1.0)
+    """
+    ranks = []
+    for row in (one, other):
+        _, place, often = np.unique(np.asarray(row), return_inverse=True, return_counts=True)
+        rank = np.cumsum(often)[place] - (often[place] - 1) / 2
+        ranks.append(rank - rank.mean())
+    a, b = ranks
+    size = sqrt(float(a @ a) * float(b @ b))
+    return float(a @ b) / size if size else 0.0

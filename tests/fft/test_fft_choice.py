@@ -1,0 +1,355 @@
+"""Walks chosen by timing: the same on all ranks, in little time and memory, remembered, and right; the machine."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+import warnings
+import weakref
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from families import numbers
+from launch import RANKS
+
+import rote
+from rote import DistTensor, Machine, wisdom
+from rote.fft import FFT, fftn, stages, trial
+from rote.fft.asked import as_asked, asked_kinds
+from rote.fft.choose import best
+from rote.fft.problem import problem
+from rote.fft.trial import candidates, race
+from rote.fft.tuning import Tuning
+from rote.layout.grid import Grid
+from rote.runtime import measure, world
+
+SHAPE = (8, 6, 10)
+SHORT = {"measure": 0.05, "patient": 0.1}
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path, monkeypatch):
+    """A folder of its own for each test, and little time."""
+    monkeypatch.setenv("ROTE_WISDOM", str(tmp_path / "kept"))
+    for module in (trial, stages):
+        monkeypatch.setattr(module, "SECONDS", SHORT)
+    return tmp_path / "kept"
+
+
+def kept():
+    """What is kept of walks."""
+    return [entry for entry in wisdom.entries() if entry.key.facts["what"] == "walk"]
+
+
+@pytest.fixture
+def races(monkeypatch):
+    """How many walks were timed, per race and rank."""
+    found: list[int] = []
+
+    def counted(field, *args):
+        found.append(len(field))
+        return race(field, *args)
+
+    monkeypatch.setattr(trial, "race", counted)
+    return found
+
+
+def right(f, code):
+    """Whether a transform is numpy.fft's there, and leads back."""
+    array = numbers(f.shape, code)
+    x = DistTensor.from_global(array, f.input_layout, f.comm, f.grid)
+    X = f.forward(x)
+    want = np.fft.rfftn(array) if code == "d" else np.fft.fftn(array)
+    near = np.abs(X.to_global() - want).max() <= 1e-13 * np.abs(want).max()
+    return bool(near and np.abs(f.backward(X).to_global() - array).max() <= 1e-13)
+
+
+# --- the decision -----------------------------------------------------------------------------------------------------
+
+
+def check(comm):
+    """All ranks take one walk, which is right, and the next program that asks for the same takes it as well."""
+    for code, tune in (("D", "measure"), ("d", "patient")):
+        f = FFT(SHAPE, comm=comm, dtype=code, tune=tune)
+        assert right(f, code)
+        told = comm.allgather_object((str(f), f.grid, f.input_layout, f.output_layout))
+        assert all(each == told[0] for each in told)
+        timed = [one.seconds for one in f.tried]
+        assert timed[1:] == sorted(timed[1:])
+        assert not timed or timed[0] <= min(timed) / 0.97
+        again = FFT(SHAPE, comm=comm.split(0, comm.rank), dtype=code, tune=tune)
+        assert (again.walk, again.tried) == (f.walk, f.tried)
+        assert right(again, code)
+
+
+@pytest.mark.parametrize("ranks", (1, 2, 4))
+def test_on_ranks_of_this_process(ranks, races):
+    """The decision on in-process ranks; each request is timed once, on all ranks, and on one rank never."""
+    rote.run(check, ranks)
+    assert len(races) == (2 * ranks if ranks > 1 else 0)
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("ranks", RANKS[1:4])
+def test_on_mpi_ranks(mpirun, ranks, place):
+    """The decision on MPI ranks."""
+    done = mpirun(ranks, Path(__file__), env={"ROTE_WISDOM": str(place)}, timeout=120)
+    assert (done.returncode, done.stderr, done.stdout) == (0, "", "right\n")
+    assert {entry.key.facts["ranks"] for entry in kept()} == {ranks}
+
+
+def test_it_is_remembered(races, place):
+    """The same request is not timed again, any other is; what was patient serves who measures; models time nothing."""
+
+    def program(comm, **more):
+        return str(FFT(SHAPE, comm=comm, **more))
+
+    first = rote.run(lambda comm: program(comm, tune="measure"), 2)
+    assert len(races) == 2
+    assert rote.run(lambda comm: program(comm, tune="measure"), 2) == first
+    assert len(races) == 2
+    others = (
+        {"dtype": "f8"},
+        {"axes": (0, 1)},
+        {"layout": "block[(0),(),()]"},
+        {"output": "block[(),(0),()]"},
+        {"s": (8, 6, 12)},
+        {"threads": 2},
+        {"tune": "patient"},
+    )
+    for number, more in enumerate(others, 2):
+        rote.run(lambda comm, more=more: program(comm, **{"tune": "measure", **more}), 2)
+        assert (len(races), len(kept())) == (2 * number, number)
+    patient = rote.run(lambda comm: program(comm, tune="patient"), 2)
+    assert rote.run(lambda comm: program(comm, tune="measure"), 2) == patient
+    rote.run(lambda comm: program(comm, tune="model"), 2)
+    rote.run(lambda comm: program(comm, tune="measure", algorithm="slab"), 2)
+    assert len(races) == 2 * (len(others) + 1)
+
+
+def test_where_nothing_can_be_written_the_communicator_remembers(races, monkeypatch):
+    """The second of two equal transforms of one program is not timed."""
+    monkeypatch.setenv("ROTE_WISDOM", "")
+    rote.run(lambda comm: [FFT(SHAPE, comm=comm, tune="measure") for _ in range(2)] and None, 2)
+    assert len(races) == 2
+
+
+def damages(decision):
+    """Decisions that are none, or another's."""
+    walk = decision["walk"]
+    yield "text"
+    yield {}
+    yield {**decision, "more": 1}
+    yield {**decision, "walk": "[()]"}
+    yield {**decision, "walk": []}
+    yield {**decision, "walk": [5]}
+    yield {**decision, "walk": ["block[(0),(),()]: fft(1, 2"]}
+    yield {**decision, "walk": walk[:1]}
+    yield {**decision, "walk": [line.replace("0", "1").replace("(1, 2)", "(0, 2)") for line in walk]}
+    yield {**decision, "grid": [3]}
+    yield {**decision, "grid": ["2"]}
+    yield {**decision, "grid": 2}
+    yield {**decision, "tried": []}
+    yield {**decision, "tried": [["slab", "fast", 1]]}
+    yield {**decision, "tried": [["slab", 1]]}
+
+
+def test_damaged_decisions_are_ignored(races, place):
+    """With one warning; the request is timed again, and the decision of that is kept in its place."""
+
+    def program(comm):
+        return FFT(SHAPE, "block[(0),(),()]", comm=comm, tune="measure").walk
+
+    walk = rote.run(program, 2)[0]
+    path = place / f"{kept()[0].key.name}.json"
+    good = json.loads(path.read_text())
+    for number, damage in enumerate(damages(good["decision"]), 2):
+        path.write_text(json.dumps({**good, "decision": damage}))
+        wisdom._ignored.clear()
+        with pytest.warns(wisdom.WisdomWarning) as warned:
+            found = rote.run(program, 2)
+        assert (len(warned), len(races)) == (1, 2 * number), damage
+        assert found[0] == found[1] and found[0].source == walk.source
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            rote.run(program, 2)
+        assert len(races) == 2 * number
+
+
+def test_what_is_printed(monkeypatch):
+    """What was timed stands beside what the model says, the walk that is taken first."""
+    monkeypatch.setattr(trial, "SECONDS", {"measure": 1.0})
+    (text, f), _ = rote.run(lambda comm: (str(f := FFT(SHAPE, comm=comm, tune="measure")), f.tried), 2)
+    head, *rows = text.splitlines()[-len(f) - 1 :]
+    assert head.split() == ["there", "and", "back", "timed", "by", "the", "model"]
+    assert len(rows) > 1 and all(row.startswith(f"    {one.name}") for row, one in zip(rows, f, strict=True))
+    model = rote.run(lambda comm: str(FFT(SHAPE, comm=comm)), 2)[0]
+    assert "timed" not in model
+
+
+# --- the race ---------------------------------------------------------------------------------------------------------
+
+
+def asked_for(ranks, shape=SHAPE, code="D", layout=None, grid=None, output=None, kinds=None, **lengths):
+    """A request as FFT makes it."""
+    axes, found = asked_kinds(kinds, None, len(shape), code in "df")
+    return as_asked(shape, problem(shape, axes, found, np.dtype(code), **lengths), ranks, layout, grid, output)
+
+
+REQUESTS = [
+    asked_for(2),
+    asked_for(4),
+    asked_for(4, code="d"),
+    asked_for(4, grid=(2, 2)),
+    asked_for(6, (6, 4, 8, 5), "f"),
+    asked_for(2, layout="block[(),(0),()]", output="block[(0),(),()]"),
+    asked_for(4, layout="[(0),(1),()]", grid=(2, 2), code="d"),
+    asked_for(3, kinds="dct2", code="d"),
+    asked_for(2, kinds={0: "dst1", 2: "rfft"}, code="d"),
+    asked_for(2, s=(9, 6, 12)),
+    asked_for(2, resample=(6, 6, 8), code="d"),
+]
+
+
+@pytest.mark.parametrize("asked", REQUESTS, ids=lambda asked: str(asked.facts()))
+def test_candidates(asked):
+    """The model's choice is among the first; all differ, are cheap by the model, do what is asked, and read back."""
+    found = asked.choices()
+    field = candidates(asked, found, Machine(), 8)
+    seconds = [choice.seconds for choice in field.values()]
+    assert best(found) in field
+    assert 1 <= len(field) <= 8 and seconds == sorted(seconds) and seconds[-1] <= 3 * seconds[0]
+    assert len(candidates(asked, found, Machine(), 1)) == 1
+    for walk, choice in field.items():
+        assert (walk, walk.source) == (choice.walk, choice.source)
+        assert asked.layout in (None, walk.source.layout)
+        assert asked.output in (None, walk.target.layout)
+        assert asked.grid in (None, walk.source.grid)
+        decision = trial.Decision(walk, (trial.Tried("one", 1.0, 1.0),)).as_json()
+        assert trial._read(asked, json.loads(json.dumps(decision))).walk == walk
+
+
+def test_orders_of_axes():
+    """From one layout the slab may end in either of two, and both are tried."""
+    asked = asked_for(2, layout="block[(0),(),()]")
+    ends = {str(walk.target.layout) for walk in candidates(asked, asked.choices(), Machine(), 8)}
+    assert {"block[(),(0),()]", "block[(),(),(0)]"} <= ends
+
+
+def test_a_decision_of_another_request_is_refused():
+    """A walk that begins, ends or counts otherwise is no answer."""
+    asked = REQUESTS[5]
+    walk = best(asked.choices())
+    lines = str(walk)
+    assert asked.reread(lines, Grid((2,))) == walk
+    for other in (
+        replace(asked, layout=rote.parse("block[(0),(),()]")),
+        replace(asked, output=rote.parse("block[(),(),(0)]")),
+        replace(asked, ranks=4),
+        replace(asked, grid=Grid((2, 1))),
+        replace(asked, problem=asked_for(2, kinds="dct2").problem),
+        replace(asked, problem=asked_for(2, s=(8, 6, 12)).problem),
+    ):
+        with pytest.raises(rote.LayoutError):
+            other.reread(lines, Grid((2,)))
+
+
+def test_it_ends_in_time():
+    """Without time only the first walk has a turn; with some, all in turn, and none much longer than it is worth."""
+    asked = asked_for(2)
+    field = [*candidates(asked, asked.choices(), Machine(), 3)]
+    told: list[float] = []
+
+    def program(comm, seconds):
+        progress = told.append if comm.rank == 0 else None
+        return race(field, comm, "backward", Tuning("measure"), seconds, progress)
+
+    one, other = rote.run(lambda comm: program(comm, 0.0), 2)
+    assert one == other and one[0] < math.inf and one[1:] == [math.inf] * (len(field) - 1)
+    assert told == sorted(told) and told[-1] == 1
+    start = time.monotonic()
+    one, other = rote.run(lambda comm: program(comm, 0.3), 2)
+    assert time.monotonic() - start < 3
+    assert one == other and max(one) < math.inf
+
+
+def test_one_walk_is_bound_at_a_time(monkeypatch):
+    """The workspace of a walk is let go before the next one's is made, without a garbage collection."""
+    living: dict[int, list[weakref.ref[object]]] = {0: [], 1: []}
+
+    def bound(walk, comm, *args):
+        assert not any(each() for each in living[comm.rank])
+        pair = bind_pair(walk, comm, *args)
+        living[comm.rank].append(weakref.ref(pair.forward))
+        return pair
+
+    bind_pair = trial.bind_pair
+    monkeypatch.setattr(trial, "bind_pair", bound)
+    asked = asked_for(2)
+    field = [*candidates(asked, asked.choices(), Machine(), 3)]
+    rote.run(lambda comm: race(field, comm, "backward", Tuning(), 1.0), 2)
+    assert len(living[0]) == len(living[1]) > len(field) > 1
+
+
+# --- the machine ------------------------------------------------------------------------------------------------------
+
+FAR = Machine(latency=1.0)  # whatever sends fewest messages
+NARROW = Machine(byte_time=1.0)  # whatever sends fewest bytes
+
+
+def moves_of(comm, **more):
+    """How many moves the model's choice makes, of the class and of the function."""
+    x = DistTensor.from_global(numbers((16, 16, 16), "D"), "[(0),(1),()]", comm, (2, 2))
+    f = FFT((16, 16, 16), "[(0),(1),()]", (2, 2), comm, **more)
+    assert np.allclose(fftn(x).to_global(), f.forward(x).to_global())
+    return len(f.walk.moves), str(fftn(x).layout)
+
+
+def test_the_machine_that_was_measured_is_the_one_that_counts(monkeypatch):
+    """It chooses the walk, for classes and functions, and is read once per communicator; `machine` overrules it."""
+    seen: list[object] = []
+
+    def recalled(comm, *args):
+        seen.append(args)
+        return measure_recalled(comm, *args)
+
+    measure_recalled = measure.recalled
+    monkeypatch.setattr(measure, "recalled", recalled)
+    far, narrow = (
+        rote.run(lambda comm, machine=machine: moves_of(comm, machine=machine)[0], 4)[0] for machine in (FAR, NARROW)
+    )
+    for machine, moves in ((FAR, far), (NARROW, narrow)):
+        rote.run(lambda comm, machine=machine: measure.keep_machine(comm, machine), 4)
+        seen.clear()
+        assert {found[0] for found in rote.run(moves_of, 4)} == {moves}
+        assert len(seen) == 4
+    assert far == 1
+
+
+def test_a_machine_that_is_kept_is_known_at_once():
+    """Also to the communicator that has looked before; where none is kept, it is the usual one."""
+
+    def program(comm):
+        before = measure.known_machine(comm)
+        measure.keep_machine(comm, FAR)
+        return before, measure.known_machine(comm)
+
+    assert rote.run(program, 2) == [(Machine(), FAR)] * 2
+    assert rote.run(measure.known_machine, 3) == [Machine()] * 3
+
+
+def test_wrong_requests():
+    """Threads are counted from one."""
+    with pytest.raises(rote.LayoutError, match="one thread or more, not 0"):
+        FFT((4, 4), threads=0)
+
+
+if __name__ == "__main__":
+    trial.SECONDS.update(SHORT)
+    stages.SECONDS.update(SHORT)
+    check(world())
+    if world().rank == 0:
+        print("right")
