@@ -12,7 +12,7 @@ import numpy.typing as npt
 from rote.compiler.step import LOCAL, Step
 from rote.runtime.comm import Comm
 
-from .kernels import ALIGNMENT, Kernel, is_plain, plain, real_dtype, scratch_bytes
+from .kernels import ALIGNMENT, Kernel, is_plain, normal, plain, real_dtype, scratch_bytes
 from .operations import Multiply, Operation, operations
 from .read import ReadWalk, SharedScratch
 from .send import SentWalk
@@ -79,10 +79,11 @@ class BoundWalk:
     def __call__(self, block: Array, out: Array) -> None:
         """Walk a block from the walk's source to its target, into `out`; the input is preserved."""
         assert self._run is not None, "a walk is bound to scratch before it runs"
-        fits = is_plain(out) and out.flags.writeable
-        target = plain(out) if fits else plain(np.empty(out.shape, out.dtype))
-        self._run(plain(block), target)
-        if not fits:
+        if is_plain(out) and out.flags.writeable:
+            self._run(plain(block), normal(out))
+        else:
+            target = plain(np.empty(out.shape, out.dtype))
+            self._run(plain(block), target)
             out[...] = target
 
 
@@ -120,7 +121,7 @@ def _scaled(found: list[Operation], scale: np.floating[Any] | float) -> list[Ope
         found[moves[-1]] = replace(one, after=(np.array(scale, real_dtype(one.dtype)), *one.after))
         return found
     last = found[-1]
-    factor = np.array(scale, real_dtype(last.out_dtype))
+    factor = np.array(scale, real_dtype(last.out_dtype)).astype(last.out_dtype)
     return [*found, Operation(Multiply((factor,)), *(last.out_shape,) * 2, *(last.out_dtype,) * 2)]
 
 

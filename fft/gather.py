@@ -28,6 +28,8 @@ __all__ = ["Box", "Gather", "boxes", "gathers", "whole"]
 
 Array = npt.NDArray[Any]
 Index = tuple[slice, ...]
+Read = tuple[Array, Index]  # what is read into a tile, and where it lies there
+Reads = list[list[list[Read]]]  # by parts and tiles
 _FEW = 16  # boxes that one piece may fall into
 
 
@@ -145,7 +147,8 @@ class Gather:
     ) -> None:
         self.kernel, self._boxes = kernel, found
         shape, first, axis = kernel.shape, min(kernel.axes), _read_axis(kernel)
-        self._factors = [np.broadcast_to(factor, shape) for factor in factors]
+        scale = factors[0].astype(kernel.dtype) if len(factors) == 1 and not factors[0].ndim else None
+        self._factors = [] if scale is not None else [np.broadcast_to(factor, shape) for factor in factors]
         rest = tuple(a for a in kernel.axes if a != axis)
         ends = (shape, kernel.dtype), (kernel.out_shape, kernel.out_dtype)
         one = [prod(extents[first:]) * dtype.itemsize for extents, dtype in ends]  # bytes along the other modes
@@ -164,29 +167,39 @@ class Gather:
         many = len(self._parts) >= threads
         of_one = on_threads(kernel, 1 if many else threads)
         hands = range((threads if many else 1) if self._parts else 0)
-        self._hands = [_Hand(of_one, rest, self._parts, scratch) for _ in hands]
+        self._hands = [_Hand(of_one, rest, self._parts, scratch, scale) for _ in hands]
 
     def ready(self) -> None:
         """Make now all transforms that the first calls would make; what lies in scratch is lost."""
         for hand in self._hands:
             hand.ready()
 
-    def __call__(self, memories: Sequence[Array], target: Array) -> None:
-        """Transform what lies in the memories of all peers, each one-dimensional and of the kernel's dtype."""
-        if not self._hands:
-            return
-        dtype = self.kernel.dtype
+    def reads(self, memories: Sequence[Array]) -> Reads:
+        """What every tile reads of the memories of all peers, each one-dimensional and of the kernel's dtype."""
+        size = self.kernel.dtype.itemsize
         views = [
             np.ndarray(
                 box.counts,
-                dtype,
+                self.kernel.dtype,
                 memories[box.peer],
-                box.offset * dtype.itemsize,
-                [n * dtype.itemsize for n in box.strides],
+                box.offset * size,
+                [n * size for n in box.strides],
             )
             for box in self._boxes
         ]
-        spread(lambda hand, part: hand(part, views, self._factors, target), self._hands, self._parts)
+        return [
+            [[(views[box][taken], into) for box, taken, into in tile.reads] for tile in part.tiles]
+            for part in self._parts
+        ]
+
+    def __call__(self, reads: Reads, target: Array) -> None:
+        """Transform what is read into `target`."""
+        if self._hands:
+            spread(
+                lambda hand, item: hand(*item, self._factors, target),
+                self._hands,
+                list(zip(self._parts, reads, strict=True)),
+            )
 
 
 class _Hand:
@@ -195,7 +208,12 @@ class _Hand:
     __slots__ = ("_rests", "_room", "_tiles")
 
     def __init__(
-        self, kernel: Kernel, rest: tuple[int, ...], parts: Sequence[_Part], scratch: tuple[Array, Array]
+        self,
+        kernel: Kernel,
+        rest: tuple[int, ...],
+        parts: Sequence[_Part],
+        scratch: tuple[Array, Array],
+        scale: Array | None,
     ) -> None:
         first, axis = min(kernel.axes), _read_axis(kernel)
         largest = max((part.shape for part in parts), key=prod)
@@ -205,7 +223,7 @@ class _Hand:
         tiles = [tile for part in parts for tile in part.tiles]
         shape = tuple(max(_length(tile.room[m]) for tile in tiles) for m in range(len(kernel.shape)))
         number = min(kernel.recipe.threads, max(len(part.tiles) for part in parts))
-        self._tiles = [_BoundTile(inner, axis, shape, later) for _ in range(number)]
+        self._tiles = [_BoundTile(inner, axis, shape, later, scale) for _ in range(number)]
         self._rests: dict[tuple[int, ...], BoundKernel] = {}
         for lengths in {part.shape: None for part in parts} if rest else ():
             there = (*lengths[:first], *kernel.out_shape[first:])
@@ -219,10 +237,16 @@ class _Hand:
         for rest in self._rests.values():
             rest.ready()
 
-    def __call__(self, part: _Part, views: Sequence[Array], factors: Sequence[Array], target: Array) -> None:
+    def __call__(self, part: _Part, reads: Sequence[Sequence[Read]], factors: Sequence[Array], target: Array) -> None:
         there = target[part.of]
-        room = there if self._room is None else view(self._room, part.shape, views[0].dtype)
-        spread(lambda tile, at: tile(at, views, factors, room), self._tiles, part.tiles)
+        room = there if self._room is None else view(self._room, part.shape, self._tiles[0].dtype)
+        if len(self._tiles) == 1:
+            run = self._tiles[0]
+            for tile, read in zip(part.tiles, reads, strict=True):
+                run(tile, read, factors, room)
+        else:
+            items = list(zip(part.tiles, reads, strict=True))
+            spread(lambda tile, item: tile(*item, factors, room), self._tiles, items)
         if self._rests:
             rest = self._rests[part.shape]
             rest(room if rest.kernel.kind == "irfft" else there, there)
@@ -231,27 +255,38 @@ class _Hand:
 class _BoundTile:
     """Memory for a tile, and the transform of one axis in it."""
 
-    __slots__ = ("_filled", "_run", "_stored")
+    __slots__ = ("_execute", "_filled", "_flat", "_scale", "_stored", "dtype")
 
-    def __init__(self, kernel: Kernel, axis: int, shape: tuple[int, ...], stays: bool) -> None:
-        self._filled = self._stored = padded(shape, kernel.dtype)
+    def __init__(self, kernel: Kernel, axis: int, shape: tuple[int, ...], stays: bool, scale: Array | None) -> None:
+        self.dtype, self._scale = kernel.dtype, scale
+        memory = padded(shape, kernel.dtype)
+        self._flat, self._filled = memory.reshape(-1), memory[..., : shape[-1]]
+        self._stored = self._filled
         if not kernel.in_place and not stays:
-            self._stored = padded((*shape[:axis], kernel.out_shape[axis], *shape[axis + 1 :]), kernel.out_dtype)
+            out_shape = (*shape[:axis], kernel.out_shape[axis], *shape[axis + 1 :])
+            self._stored = padded(out_shape, kernel.out_dtype)[..., : out_shape[-1]]
         ends = self._filled, self._stored
         if kernel.kind in TRIGONOMETRIC and kernel.dtype.kind == "c":
             kernel = kernel.of_parts()
             ends = (self._filled.view(kernel.dtype).reshape(*shape, 2),) * 2
-        self._run = library(kernel.recipe.library).prepare(kernel, (axis,), *ends, 1)
+        self._execute = library(kernel.recipe.library).prepare(kernel, (axis,), *ends, 1).execute
 
-    def __call__(self, tile: _Tile, views: Sequence[Array], factors: Sequence[Array], room: Array) -> None:
-        for box, taken, into in tile.reads:
-            values, filled = views[box][taken], self._filled[into]
-            for factor in factors:
-                np.multiply(values, factor[tile.block][into], out=filled)
-                values = filled
-            if not factors:
-                filled[...] = values
-        self._run.execute()
+    def __call__(self, tile: _Tile, reads: Sequence[Read], factors: Sequence[Array], room: Array) -> None:
+        whole = self._filled
+        if factors:
+            for values, into in reads:
+                filled = whole[into]
+                for factor in factors:
+                    np.multiply(values, factor[tile.block][into], out=filled)
+                    values = filled
+        else:
+            for values, into in reads:
+                whole[into] = values
+        if self._scale is not None:
+            part = whole[tile.filled]
+            part = self._flat if part.size == whole.size else part  # in one run, which is faster than row by row
+            np.multiply(part, self._scale, out=part)
+        self._execute()
         room[tile.stored] = self._stored[tile.taken]
 
 
@@ -268,13 +303,14 @@ class _Tile:
     """A range of a block that is transformed at once.
 
     Attributes:
-        block: the range; `room` is the same within its part.
+        block: the range; `room` is the same within its part, and `filled` within the memory for a tile.
         stored: where it is stored in its part, all of the axis; `taken` is what is stored of the memory for a tile.
         reads: the number of a box, what is taken of it, and where that lies in the tile.
     """
 
     block: Index
     room: Index
+    filled: Index
     stored: Index
     taken: Index
     reads: tuple[tuple[int, Index, Index], ...]
@@ -297,9 +333,10 @@ def _tile(room: Index, starts: Sequence[int], found: Sequence[Box], axis: int) -
         some = [pair for pair in pairs if pair is not None]
         if len(some) == len(pairs):
             reads.append((number, tuple(a for a, _ in some), tuple(b for _, b in some)))
-    stored, taken = list(room), [slice(0, _length(r)) for r in room]
+    filled = tuple(slice(0, _length(r)) for r in room)
+    stored, taken = list(room), list(filled)
     stored[axis] = taken[axis] = slice(None)  # its points may be others afterwards
-    return _Tile(block, room, tuple(stored), tuple(taken), tuple(reads))
+    return _Tile(block, room, filled, tuple(stored), tuple(taken), tuple(reads))
 
 
 def _ranges(extents: Sequence[int], budget: int) -> list[list[slice]]:

@@ -23,6 +23,7 @@ __all__ = [
     "complex_dtype",
     "is_plain",
     "library",
+    "normal",
     "plain",
     "real_dtype",
     "scratch_bytes",
@@ -142,14 +143,19 @@ def is_plain(array: Array) -> bool:
 
 
 def plain(array: Array) -> Array:
-    """The same memory as an array with the strides that its shape says; a copy if it is not plain.
-
-    NumPy calls an array contiguous whatever the strides of its modes of extent 1 are, but FFTW's plans look at them.
-    """
+    """The same memory as a `normal` array; a copy if it is not plain."""
     if not is_plain(array):
         copy = pyfftw.empty_aligned(array.shape, array.dtype)
         copy[...] = array
         array = copy
+    return normal(array)
+
+
+def normal(array: Array) -> Array:
+    """A contiguous array, with the strides that its shape says.
+
+    NumPy calls an array contiguous whatever the strides of its modes of extent 1 are, but FFTW's plans look at them.
+    """
     if 1 not in array.shape and type(array) is np.ndarray:
         return array
     return np.ndarray(array.shape, array.dtype, array)

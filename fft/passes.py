@@ -85,7 +85,13 @@ class BoundKernel:
         sources, targets = source.reshape(self._shapes[0]), target.reshape(self._shapes[1])
         if self._weights:
             _weigh(sources, parts, self._weights[0], np.sqrt(np.longdouble(2)))
-        spread(partial(self._run, sources, targets), self._hands, self._begins)
+        if len(self._hands) > 1:
+            spread(partial(self._run, sources, targets), self._hands, self._begins)
+        elif len(self._begins) > 1:
+            for at in self._begins:
+                self._run(sources, targets, self._hands[0], at)
+        else:
+            self._pass(sources, targets, self._hands[0])
         if self._weights:
             _weigh(targets, parts, self._weights[1], np.sqrt(np.longdouble(0.5)))
 
@@ -94,7 +100,9 @@ class BoundKernel:
         part = slice(at, at + self._begins.step)
         if part.stop > len(sources):
             passes = self._rest
-        here, there = sources[part], targets[part]
+        self._pass(sources[part], targets[part], passes)
+
+    def _pass(self, here: Array, there: Array, passes: list[_Pass]) -> None:
         stays = self._parts.kind == "irfft"  # complex until the last pass
         for each in passes:
             out = here if stays and each is not passes[-1] else there
@@ -202,8 +210,8 @@ class _Columns:
         self._tiles = list(product(range(0, outer, deep), range(0, inner, wide)))
         self._hands: list[tuple[Array, Array, Transform]] = []
         for _ in range(min(kernel.recipe.threads, len(self._tiles))):
-            source = padded((deep, points, wide), kernel.dtype)
-            target = source if kernel.in_place else padded((deep, out_points, wide), kernel.out_dtype)
+            source = padded((deep, points, wide), kernel.dtype)[..., :wide]
+            target = source if kernel.in_place else padded((deep, out_points, wide), kernel.out_dtype)[..., :wide]
             transform = library(kernel.recipe.library).prepare(kernel, (1,), source, target, 1)
             self._hands.append((source, target, transform))
 
@@ -228,8 +236,8 @@ class _Columns:
 
 
 def padded(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """A tile of zeros whose last mode is padded."""
+    """Zeros, of a tile whose last mode is padded: the tile is the first part of it along that mode."""
     long = (*shape[:-1], shape[-1] + -(-_PADDING // dtype.itemsize))
     memory = view(scratch_bytes(prod(long) * dtype.itemsize), long, dtype)
     memory[...] = 0
-    return memory[..., : shape[-1]]
+    return memory

@@ -17,7 +17,7 @@ from rote.runtime.comm import Comm
 from rote.runtime.pieces import Factor
 from rote.runtime.reading import Reading
 
-from .gather import Box, Gather, boxes, gathers, whole
+from .gather import Box, Gather, Reads, boxes, gathers, whole
 from .kernels import Kernel
 from .operations import Multiply, Operation
 from .passes import BoundKernel
@@ -136,7 +136,7 @@ def _calls(turns: Sequence[_Turn], begin: int, scratch: SharedScratch, ortho: bo
 class _Call:
     """One turn with its memory, but for the user's own."""
 
-    __slots__ = ("_after", "_here", "_memories", "_reading", "_run", "_there")
+    __slots__ = ("_after", "_here", "_memories", "_reading", "_reads", "_run", "_there")
 
     def __init__(self, turn: _Turn, here: int, there: int, scratch: SharedScratch, ortho: bool, moved: bool) -> None:
         first, last = turn.first, turn.last
@@ -149,8 +149,10 @@ class _Call:
         if turn.reading is not None:
             self._memories = [halves[here].view(first.dtype) for halves in scratch.halves]
             self._after = [Factor.of(one, first.out_shape) for one in first.after]
+        self._reads: Reads = []
         if isinstance(last.run, Kernel) and turn.found is not None:
-            self._run = Gather(last.run, turn.found, first.after, scratch.mine)
+            self._run = gather = Gather(last.run, turn.found, first.after, scratch.mine)
+            self._reads = gather.reads(self._memories)
         elif isinstance(last.run, Kernel) and moved and gathers(last.run, ortho):
             self._run = Gather(last.run, whole(last.shape), (), scratch.mine)
         elif isinstance(last.run, Kernel):
@@ -166,10 +168,10 @@ class _Call:
         if reading is None:
             block = self._here.of(source, target)
             if isinstance(run, Gather):
-                run([block.reshape(-1)], out)
+                run(run.reads([block.reshape(-1)]), out)
             else:
                 run(block, out)
         elif isinstance(run, Gather):
-            run(self._memories, out)
+            run(self._reads, out)
         else:
             reading.run(self._memories, out, self._after)

@@ -135,14 +135,14 @@ class _Call:
         run, exchange = self._run, self._exchange
         if exchange is None:
             if isinstance(run, Gather):
-                run([block.reshape(-1)], out)
+                run(run.reads([block.reshape(-1)]), out)
             elif run is not None:
                 run(block, out)
             return
         packed, arrived = self._packed.of(source, target), self._arrived.of(source, target)
         if isinstance(run, Gather):
             flat = block.reshape(-1)
-            exchange.gather(block, packed, arrived, self._before, lambda found: run([flat, *found], out))
+            exchange.gather(block, packed, arrived, self._before, lambda found: run(run.reads([flat, *found]), out))
         else:
             exchange.run(block, out, packed, arrived, self._before, self._after)
 

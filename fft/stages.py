@@ -212,18 +212,19 @@ class _Contest:
         source = view(self._scratch[0], kernel.shape, kernel.dtype)
         target = view(self._scratch[1], kernel.out_shape, kernel.out_dtype)
         moved = view(self._scratch[1], kernel.shape, kernel.dtype)
-        memories, copies = [source.reshape(-1)], self._job.behind and not recipe.fused
+        copies = self._job.behind and not recipe.fused
         try:
             run = self._bound(kernel)
             run.ready()
         except Exception:  # whatever a library may refuse
             return _refused
+        reads = run.reads([source.reshape(-1)]) if isinstance(run, Gather) else []
 
         def call() -> None:
             if copies:
                 moved[...] = source
             if isinstance(run, Gather):
-                run(memories, target)
+                run(reads, target)
             else:
                 run(source, target)
 

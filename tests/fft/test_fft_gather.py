@@ -51,7 +51,8 @@ def test_boxes_are_the_block(ranks):
             for axis in range(want.ndim):
                 gathered = np.full(want.shape, np.nan, D)
                 kernel = Kernel("fft", (axis,), want.shape, want.shape, D)
-                Gather(kernel, found, (factor,), scratch)(blocks, gathered)
+                run = Gather(kernel, found, (factor,), scratch)
+                run(run.reads(blocks), gathered)
                 exact = np.fft.fft(want * factor, axis=axis) if want.size else want
                 assert np.abs(gathered - exact).max(initial=0) <= 1e-13 * np.abs(exact).max(initial=0), (step, rank)
     assert read > 100
@@ -77,7 +78,8 @@ def test_parts_and_tiles_of_any_size(cached, chunk, code, monkeypatch):
             kernel = Kernel(kind, axes, shape, want.shape, np.dtype(code))
             out = np.empty(want.shape, kernel.out_dtype)
             for _ in range(2):
-                Gather(kernel, whole(shape), (), scratch)([block.reshape(-1)], out)
+                run = Gather(kernel, whole(shape), (), scratch)
+                run(run.reads([block.reshape(-1)]), out)
             to = 40 * np.finfo(want.dtype).eps if code != "G" else 1e-13
             assert np.abs(out - want).max() <= to * np.abs(want).max(), (axes, kind)
 

@@ -66,7 +66,8 @@ def runs(kernel: Kernel, block: np.ndarray) -> list[np.ndarray]:
         found.append(target)
     if gathers(kernel, ortho=False):
         found.append(np.empty(kernel.out_shape, kernel.out_dtype))
-        Gather(kernel, whole(kernel.shape), (), scratch)([block.reshape(-1)], found[-1])
+        run = Gather(kernel, whole(kernel.shape), (), scratch)
+        run(run.reads([block.reshape(-1)]), found[-1])
     return found
 
 
