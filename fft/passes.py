@@ -31,6 +31,7 @@ Scratch = tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]
 
 CACHED = 1 << 18  # bytes that stay in a core's second-level cache: of a tile, and of a block that needs none
 _ALIASED = 1 << 11  # bytes: points so far apart, or a multiple of it, share one or two sets of the first-level cache
+_FAR, _LARGE = 1 << 16, 1 << 25  # bytes: from there on FFTW's estimated plans may be several times too slow
 CHUNK = 1 << 19  # bytes of a part of a block that goes through all passes before the next one does
 _PADDING = 64  # bytes between the rows of a tile, so that their distance is no power of two
 
@@ -155,9 +156,12 @@ def _passes_of(kernel: Kernel, spectrum: tuple[int, ...], scratch: Scratch) -> l
 
 
 def _is_bad(shape: tuple[int, ...], axis: int, itemsize: int) -> bool:
-    """Whether the points along an axis share a few sets of the cache, in a block that does not fit it anyway."""
-    apart = prod(shape[axis + 1 :]) * itemsize
-    return apart % _ALIASED == 0 and prod(shape) * itemsize > CACHED
+    """Whether the points along an axis share a few sets of the cache, in a block that does not fit it anyway.
+
+    Or lie so far apart, in so large a block, that every one of them is in a page of its own, and in no cache.
+    """
+    apart, nbytes = prod(shape[axis + 1 :]) * itemsize, prod(shape) * itemsize
+    return (apart % _ALIASED == 0 and nbytes > CACHED) or (apart >= _FAR and nbytes > _LARGE)
 
 
 def on_threads(kernel: Kernel, threads: int) -> Kernel:

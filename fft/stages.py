@@ -32,9 +32,11 @@ __all__ = ["with_recipes"]
 SECONDS = {"measure": 3.0, "patient": 20.0}
 """The most that all kernels of one walk are timed for, about; every recipe that is begun is ended."""
 
+_LARGE, _LONGER = 1 << 26, 4.0  # bytes of a block from which on it may take longer, and how many times so long at most
+
 _TIMES = {"measure": (0.5, 2.0), "patient": (0.25, 0.5, 2.0, 4.0)}  # the usual sizes that other tiles have
 _STUDY = 0.4  # of the seconds is FFTW's own
-_LARGEST = 1 << 25  # bytes of a block that are transformed in turn, where it can be cut: more than caches hold
+_LARGEST = 1 << 28  # bytes of a block that are transformed in turn, where it can be cut: more than caches hold
 _HUGE = 1 << 30  # bytes of a block that are transformed at most
 _AT_ONCE = 1 << 23  # bytes of a block that FFTW looks for plans of as a whole, unless it is patient
 _LEAST = 2e-4  # seconds: shorter calls are made several times for one reading of the clock
@@ -68,7 +70,8 @@ def with_recipes(kernels: Sequence[Kernel], behind: Sequence[bool], comm: Comm, 
         )
         for n, kernel in enumerate(kernels)
     ]
-    seconds = SECONDS[tuning.tune] / len({(job.kernel.kind, job.kernel.axes, job.shapes) for job in jobs})
+    longer = min(_LONGER, max(1.0, max(job.nbytes for job in jobs) / _LARGE))
+    seconds = longer * SECONDS[tuning.tune] / len({(job.kernel.kind, job.kernel.axes, job.shapes) for job in jobs})
     return [replace(job.kernel, recipe=_recipe(job, here, comm, tuning, seconds)) for job in jobs]
 
 
