@@ -12,7 +12,7 @@ import numpy.typing as npt
 from rote.compiler.step import LOCAL, Step
 from rote.runtime.comm import Comm
 
-from .kernels import ALIGNMENT, Kernel, is_plain, normal, plain, real_dtype, scratch_bytes
+from .local.kernels import ALIGNMENT, Kernel, is_plain, normal, plain, real_dtype, scratch_bytes
 from .operations import Multiply, Operation, operations
 from .read import ReadWalk, SharedScratch
 from .send import SentWalk

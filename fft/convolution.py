@@ -25,7 +25,7 @@ from rote.tensor import DistTensor
 
 from .asked import normal_axes
 from .functions import fftn, rfftn
-from .kernels import complex_dtype, real_dtype
+from .local.kernels import complex_dtype, real_dtype
 from .shift import alike, placed, refuse_tiles, resized
 from .transform import FFT
 

@@ -18,7 +18,7 @@ from rote.tensor import DistTensor
 from .asked import check_norm, normal_axes, scale
 from .bound import BoundWalk, bind_walks
 from .choose import walk_of
-from .kernels import check_extents, complex_dtype, real_dtype
+from .local.kernels import check_extents, complex_dtype, real_dtype
 from .problem import problem
 from .spectral import frequencies
 from .transform import FFT

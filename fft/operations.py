@@ -15,9 +15,9 @@ from rote.compiler.step import Step
 from rote.layout.distribution import Distribution
 from rote.runtime.comm import Comm
 
-from .kernels import Kernel
+from .local.kernels import Kernel
+from .local.stages import with_recipes
 from .padding import BoundResize
-from .stages import with_recipes
 from .tuning import Tuning
 from .twiddles import factor
 from .walk import Resize, Stage, Twiddle, Walk, dtype_after

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from .kernels import view
+from .local.kernels import view
 
 __all__ = ["FIRST", "IN", "OUT", "SECOND", "Place"]
 

@@ -17,10 +17,11 @@ from rote.runtime.comm import Comm
 from rote.runtime.pieces import Factor
 from rote.runtime.reading import Reading
 
-from .gather import Box, Gather, Reads, boxes, gathers, whole
-from .kernels import Kernel
+from .local.boxes import Box, boxes, whole
+from .local.gather import Gather, Reads, gathers
+from .local.kernels import Kernel
+from .local.passes import BoundKernel
 from .operations import Multiply, Operation
-from .passes import BoundKernel
 from .places import IN, OUT, Place
 
 __all__ = ["ReadWalk", "SharedScratch"]

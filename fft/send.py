@@ -19,11 +19,12 @@ from rote.runtime.comm import Comm
 from rote.runtime.exchange import Exchange
 from rote.runtime.pieces import Factor
 
-from .gather import Box, Gather, boxes, gathers, whole
-from .kernels import Kernel
+from .local.boxes import Box, boxes, whole
+from .local.gather import Gather, gathers
+from .local.kernels import Kernel
+from .local.passes import BoundKernel
 from .operations import Multiply, Operation
 from .padding import BoundResize
-from .passes import BoundKernel
 from .places import FIRST, IN, OUT, SECOND, Place
 from .tuning import Tuning
 

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from rote.errors import LayoutError
 
-from .kernels import real_dtype
 from .kinds import TRIGONOMETRIC
+from .local.kernels import real_dtype
 from .walk import Walk
 
 __all__ = ["NYQUIST", "Lengths", "frequencies", "wavenumbers"]

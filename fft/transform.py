@@ -26,7 +26,7 @@ from rote.tensor import DistTensor
 from .asked import as_asked, asked_kinds, check_norm
 from .bound import BoundWalk
 from .choose import Choice, best, compared
-from .kernels import check_extents
+from .local.kernels import check_extents
 from .pair import bind_pair
 from .problem import problem
 from .spectral import wavenumbers

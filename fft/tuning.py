@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rote.errors import LayoutError
+from rote.runtime.choosing import TUNES
 from rote.runtime.methods import check_method
-
-from .kernels import TUNES
 
 __all__ = ["USUAL", "Tuning"]
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from rote.layout.distribution import Distribution
 
-from .kernels import real_dtype
+from .local.kernels import real_dtype
 from .walk import Twiddle
 
 __all__ = ["factor", "roots"]

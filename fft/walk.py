@@ -16,8 +16,8 @@ from rote.grammar import TWIDDLE, ActionSyntax, StageSyntax, WalkSyntax, unparse
 from rote.layout.distribution import Distribution
 from rote.layout.refine import unfused
 
-from .kernels import complex_dtype, real_dtype
 from .kinds import INVERSE
+from .local.kernels import complex_dtype, real_dtype
 
 __all__ = ["Action", "Resize", "Stage", "Transform", "Twiddle", "Walk", "dtype_after"]
 

@@ -78,7 +78,7 @@ def _python() -> str:
 
 
 def _pyfftw() -> str:
-    from ..fft.kernels import library
+    from ..fft.local.kernels import library
 
     binding, fftw, precisions = library()
     if "double" not in precisions:

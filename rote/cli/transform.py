@@ -221,7 +221,7 @@ def _prepare(request: Request, shape: tuple[int, ...], dtype: np.dtype[Any], com
 
 def _forward(request: Request, shape: tuple[int, ...], dtype: np.dtype[Any], comm: Comm, real: bool) -> FFT:
     """The transform of the file."""
-    from ..fft.kernels import complex_dtype, real_dtype
+    from ..fft.local.kernels import complex_dtype, real_dtype
 
     kind = real_dtype(dtype) if real else complex_dtype(dtype)
     return _bound(request, comm, shape, request.layout, request.grid, kind, request.algorithm)
@@ -231,7 +231,7 @@ def _backward(request: Request, shape: tuple[int, ...], dtype: np.dtype[Any], co
     """The transform that the file is the spectrum of."""
     from ..fft.asked import as_asked, normal_axes
     from ..fft.choose import walk_of
-    from ..fft.kernels import complex_dtype, real_dtype
+    from ..fft.local.kernels import complex_dtype, real_dtype
     from ..fft.problem import problem
 
     axes, kind = normal_axes(request.axes, len(shape)), complex_dtype(dtype)

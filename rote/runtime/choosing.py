@@ -22,7 +22,7 @@ from .shelf import keep
 __all__ = ["TUNES", "chosen", "tuned"]
 
 TUNES = ("model", "measure", "patient")
-"""How a method is found: the usual one on these ranks, or by timing; patiently, for longer."""
+"""How what is fast is found: by what is usual, at once; or by timing; patiently, of more ways, for longer."""
 
 _SECONDS = {"measure": 0.5, "patient": 5.0}  # the most that the methods of a step are timed for, about
 _ASKED_FOR = ("put",)  # MPI's one-sided calls are no faster, and complain where a network is not there

@@ -21,8 +21,8 @@ from transforms import COMPLEX, GRIDS, NORMS, REAL, cases, refused, some_axes, v
 
 from rote import DistTensor
 from rote.fft import FFT, dctn, dstn, idctn, idstn
-from rote.fft.kernels import complex_dtype, real_dtype
 from rote.fft.kinds import TRIGONOMETRIC
+from rote.fft.local.kernels import complex_dtype, real_dtype
 from rote.runtime import Comm, world
 
 Array = NDArray[Any]

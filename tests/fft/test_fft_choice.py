@@ -17,9 +17,10 @@ from launch import RANKS
 
 import rote
 from rote import DistTensor, Machine, wisdom
-from rote.fft import FFT, fftn, stages, trial
+from rote.fft import FFT, fftn, trial
 from rote.fft.asked import as_asked, asked_kinds
 from rote.fft.choose import best
+from rote.fft.local import stages
 from rote.fft.problem import problem
 from rote.fft.trial import candidates, race
 from rote.fft.tuning import Tuning

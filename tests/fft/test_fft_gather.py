@@ -12,9 +12,11 @@ from families import cases, numbers
 import rote
 from rote import DistTensor
 from rote.compiler.rules import one_step
-from rote.fft import FFT, gather
-from rote.fft.gather import Gather, boxes, whole
-from rote.fft.kernels import Kernel, scratch_bytes
+from rote.fft import FFT
+from rote.fft.local import gather
+from rote.fft.local.boxes import boxes, whole
+from rote.fft.local.gather import Gather
+from rote.fft.local.kernels import Kernel, scratch_bytes
 from rote.runtime.local import LocalComm
 from rote.runtime.reading import Reading
 

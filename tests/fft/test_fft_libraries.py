@@ -13,12 +13,13 @@ import pyfftw
 import pytest
 import scipy.fft
 
-from rote.fft import gather, passes
-from rote.fft.gather import Gather, gathers, whole
-from rote.fft.kernels import Kernel, plain, real_dtype, scratch_bytes
 from rote.fft.kinds import TRIGONOMETRIC
-from rote.fft.libraries import NAMES, fftw, library, protocol, versions
-from rote.fft.recipe import WHOLE, Recipe
+from rote.fft.local import gather, passes
+from rote.fft.local.boxes import whole
+from rote.fft.local.gather import Gather, gathers
+from rote.fft.local.kernels import Kernel, plain, real_dtype, scratch_bytes
+from rote.fft.local.libraries import NAMES, fftw, library, protocol, versions
+from rote.fft.local.recipe import WHOLE, Recipe
 
 SHAPES = [(7,), (5, 6), (6, 1), (3, 4, 5), (4, 9, 1, 11)]
 RECIPES = [

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import scipy.fft
 
-from rote.fft import passes
-from rote.fft.kernels import Kernel, complex_dtype, plain, real_dtype, scratch_bytes
 from rote.fft.kinds import TRIGONOMETRIC
+from rote.fft.local import passes
+from rote.fft.local.kernels import Kernel, complex_dtype, plain, real_dtype, scratch_bytes
 
 SHAPES = [(7,), (5, 6), (6, 1), (3, 4, 5), (2, 9, 1, 11), (1, 17, 3)]
 

@@ -12,12 +12,11 @@ import pyfftw
 
 from rote.errors import LayoutError
 
-from .kinds import FACES, TRIGONOMETRIC
+from ..kinds import FACES, TRIGONOMETRIC
 from .recipe import Recipe
 
 __all__ = [
     "ALIGNMENT",
-    "TUNES",
     "Kernel",
     "check_extents",
     "complex_dtype",
@@ -36,9 +35,6 @@ ALIGNMENT = 16  # bytes: FFTW's vector instructions ask for no more, and memory 
 _LINE = 64  # bytes of a line of the cache
 _USUAL = Recipe()
 _COMPLEX = {"f": "F", "d": "D", "g": "G"}
-
-TUNES = ("model", "measure", "patient")
-"""How recipes are found: the usual one, with FFTW's own estimates; or by timing; patiently, more of them are timed."""
 
 
 @dataclass(frozen=True, slots=True)

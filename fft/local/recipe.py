@@ -17,7 +17,7 @@ class Recipe:
     """How a kernel runs over a block; the result is the same but for its last bits.
 
     Attributes:
-        library: that transforms, one of `rote.fft.libraries.NAMES`.
+        library: that transforms, one of `rote.fft.local.libraries.NAMES`.
         tile: bytes of a tile, which is to stay in a core's second-level cache; 0 is what suits most.
         part: bytes of a part of a block that goes through all passes before the next one does; 0 is what suits most.
         tiled: whether axes whose points lie badly apart go tile by tile; else all axes go in one call.

@@ -1,4 +1,4 @@
-"""Libraries of local transforms, each a small file behind the protocol of `rote.fft.libraries.protocol`.
+"""Libraries of local transforms, each a small file behind the protocol of `rote.fft.local.libraries.protocol`.
 
 All but pyfftw and numpy are optional: they are imported when they transform, and one that is not installed is none.
 """

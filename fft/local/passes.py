@@ -18,8 +18,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from ..kinds import FACES
 from .kernels import ALIGNMENT, Kernel, scratch_bytes, view
-from .kinds import FACES
 from .libraries import library
 from .libraries.protocol import Transform
 from .workers import spread

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ...kinds import TRIGONOMETRIC
 from ..kernels import Kernel
-from ..kinds import TRIGONOMETRIC
 from .protocol import Array, Called, Transform, installed, kind_between
 
 __all__ = ["does", "prepare", "version"]

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import pyfftw
 
+from ...kinds import TRIGONOMETRIC
 from ..kernels import Kernel, real_dtype
-from ..kinds import TRIGONOMETRIC
 from .protocol import Array, Transform, kind_between
 
 __all__ = ["Study", "does", "merged", "prepare", "studying", "version"]

@@ -19,13 +19,14 @@ from rote.runtime.comm import Comm
 from rote.runtime.measure import ranks_key, recalled, remembered
 from rote.runtime.shelf import keep
 
-from .gather import Gather, gathers, whole
+from ..tuning import Tuning
+from .boxes import whole
+from .gather import Gather, gathers
 from .kernels import Kernel, scratch_bytes, view
 from .libraries import library, versions
 from .libraries.fftw import merged, studying
 from .passes import CACHED, CHUNK, BoundKernel
 from .recipe import WHOLE, Recipe
-from .tuning import Tuning
 
 __all__ = ["with_recipes"]
 
