@@ -1,6 +1,6 @@
 """A program for any ranks: every method of exchange, over the transitions and the factors of the other tests.
 
-Under mpiexec: `python methods.py number ranks-per-node [method ...]`. In one process: `rote.run(check, ranks)`.
+Under mpiexec: `python methods.py number ranks-per-node most [method ...]`. In one process: `rote.run(check, ranks)`.
 """
 
 from __future__ import annotations
@@ -75,10 +75,14 @@ def taken(comm):
 
 
 if __name__ == "__main__":
-    number, ranks_each, *asked = sys.argv[1:]
+    number, ranks_each, most, *asked = sys.argv[1:]
     if int(ranks_each):
         on_nodes(int(ranks_each))
-    METHODS["isend-2"], METHODS["waitsome-2"] = (partial(method, together=2) for method in (Isend, Waitsome))
+    if int(most):  # elements that one call of MPI can count
+        import rote.runtime.mpi
+
+        rote.runtime.mpi._MOST = int(most)
+    METHODS["isend-32"], METHODS["waitsome-32"] = (partial(method, together=2) for method in (Isend, Waitsome))
     here = rote.runtime.world()
     found = check(here, int(number), asked)
     usual = taken(here) if here.size > 1 else ()
