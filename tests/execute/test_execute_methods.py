@@ -68,6 +68,28 @@ def test_ranks_of_several_nodes_share_no_memory(mpirun):
     assert (done.returncode, done.stderr, done.stdout.split()[:2]) == (0, "", ["alltoallv", "|"])
 
 
+NO_SHARED_MEMORY = f"""
+import sys
+sys.path.insert(0, {str(PROGRAM.parents[1])!r})
+from execute import methods
+from rote.runtime import world
+from rote.runtime.mpi import MpiComm
+
+methods.on_nodes(2)
+comm, share = world(), MpiComm.share
+MpiComm.share = lambda self, nbytes: share(self, nbytes) if comm.rank > 1 else None
+print(methods.absent(comm, "nodes"), methods.absent(comm, "two-level"), *methods.taken(comm))
+"""
+
+
+@pytest.mark.mpi
+def test_where_one_node_shares_no_memory_none_does(mpirun):
+    """A system that refuses shared memory on one node is an answer to all ranks, and messages go another way."""
+    done = mpirun(4, NO_SHARED_MEMORY)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == ["shared shared alltoallv alltoallv"] * 4
+
+
 def test_an_unknown_method_is_refused():
     """By a text that names them all, even where nothing moves."""
     with pytest.raises(CommError, match=r"method is one of auto, shared, alltoallv, .*; not 'fast'"):

@@ -77,7 +77,7 @@ class Nodes(Method):
         nbytes = sum(self._sizes) * messages.dtype.itemsize * (node.rank == 0)
         super().__init__(held=2 * nbytes)
         room = Room.of(node, nbytes)
-        if room is None:
+        if not all(comm.allgather_object(room is not None)) or room is None:
             raise CommError("the ranks of a node cannot share memory\nwrite method='auto', or one that sends messages")
         self._room = room
 

@@ -1,0 +1,105 @@
+"""Methods of exchange chosen by timing: one for all ranks, found once, kept as wisdom."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import rote
+from rote import wisdom
+from rote.errors import PlanError
+from rote.runtime import choosing
+from rote.runtime.methods import METHODS
+
+SWAP = rote.compile("block[(0),()] -> block[(),(0)]", shape=(12, 9), grid=3)
+REDUCED = rote.compile("[()]+(0) -> [(0)]", shape=6, grid=3, dtype="i8")
+
+
+@pytest.fixture
+def kept(tmp_path, monkeypatch):
+    """A folder for wisdom, and little time."""
+    monkeypatch.setenv("ROTE_WISDOM", str(tmp_path))
+    monkeypatch.setattr(choosing, "_SECONDS", {"measure": 0.02, "patient": 0.04})
+    return tmp_path
+
+
+def moved(comm, tune):
+    """An array after a redistribution, in rows."""
+    x = rote.DistTensor.from_function(lambda i, j: 10 * i + j, (12, 9), "block[(0),()]", comm)
+    return x.redistribute("block[(),(0)]", tune=tune).to_global().tolist()
+
+
+def test_all_ranks_choose_alike_and_once(kept, monkeypatch):
+    """The fastest of the methods that these ranks have; the next time it is recalled, and nothing is timed."""
+    found = rote.run(lambda comm: choosing.tuned(SWAP, comm, "measure"), 3)
+    assert found == [found[0]] * 3 and {*found[0]} <= {"shared", "alltoallv"}
+    (entry,) = wisdom.entries()
+    assert (entry.decision, entry.key.facts["what"]) == (found[0][0], "method")
+    monkeypatch.setattr(choosing, "medians", None)
+    assert rote.run(lambda comm: choosing.tuned(SWAP, comm, "measure"), 3) == found
+
+
+def test_what_was_found_patiently_serves_all(kept, monkeypatch):
+    """But not the other way round."""
+    rote.run(lambda comm: choosing.tuned(SWAP, comm, "patient"), 3)
+    timed = choosing.medians
+    monkeypatch.setattr(choosing, "medians", None)
+    rote.run(lambda comm: choosing.tuned(SWAP, comm, "measure"), 3)
+    wisdom.forget()
+    monkeypatch.setattr(choosing, "medians", timed)
+    rote.run(lambda comm: choosing.tuned(SWAP, comm, "measure"), 3)
+    monkeypatch.setattr(choosing, "medians", None)
+    with pytest.raises(TypeError):
+        rote.run(lambda comm: choosing.tuned(SWAP, comm, "patient"), 3)
+
+
+def test_a_damaged_decision_is_ignored(kept):
+    """With one warning; the methods are timed again."""
+    rote.run(lambda comm: choosing.tuned(SWAP, comm, "measure"), 3)
+    (path,) = Path(kept).glob("*.json")
+    path.write_text(json.dumps({**json.loads(path.read_text()), "decision": "telepathy"}))
+    with pytest.warns(wisdom.WisdomWarning, match="a method is one of shared"):
+        (found,) = rote.run(lambda comm: choosing.tuned(SWAP, comm, "measure"), 3)[0]
+    assert found in METHODS
+
+
+def test_the_model_and_reductions_time_nothing(kept, monkeypatch):
+    """Nor does a rank alone."""
+    monkeypatch.setattr(choosing, "medians", None)
+    assert rote.run(lambda comm: choosing.tuned(SWAP, comm, "model"), 3) == [("auto",)] * 3
+    assert rote.run(lambda comm: choosing.tuned(REDUCED, comm, "measure"), 3) == [("auto",)] * 3
+    alone = rote.compile("block[(0),()] -> block[(),(0)]", shape=(12, 9), grid=1)
+    assert {*choosing.tuned(alone, rote.runtime.world(), "measure")} <= {"auto"}
+    assert wisdom.entries() == ()
+
+
+def test_a_tensor_moves_alike_however_its_method_is_found(kept):
+    """The same values by the model, by timing, and by what was kept; another word is refused."""
+    rows = np.add.outer(10 * np.arange(12), np.arange(9)).tolist()
+    for tune in ("model", "measure", "patient", "measure"):
+        assert rote.run(moved, 3, (tune,)) == [rows] * 3
+    with pytest.raises(PlanError, match="tune is one of model, measure, patient; not 'fast'"):
+        rote.run(moved, 2, ("fast",))
+
+
+MPI = """
+import numpy as np, rote
+from rote.runtime import choosing, world
+
+comm = world()
+plan = rote.compile("block[(0),()] -> block[(),(0)]", shape=(300, 200), grid=comm.size)
+choosing._SECONDS = {"measure": 0.2, "patient": 0.2}
+print(choosing.tuned(plan, comm, "measure"))
+"""
+
+
+@pytest.mark.mpi
+def test_mpi_ranks_choose_alike(mpirun, tmp_path):
+    """Of all methods but MPI's one-sided calls, which are asked for by name."""
+    done = mpirun(3, MPI, env={"ROTE_WISDOM": str(tmp_path)})
+    assert (done.returncode, done.stderr) == (0, "")
+    (found,) = {*done.stdout.splitlines()}
+    assert found in {f"('{name}',)" for name in METHODS if name != "put"}
