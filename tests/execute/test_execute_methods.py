@@ -19,7 +19,7 @@ QUIET = {"OMPI_MCA_osc": "^ucx"}  # Open MPI's wheel complains about its own UCX
 @pytest.mark.parametrize("ranks", (2, 3, 4))
 def test_in_process_ranks_are_right_by_every_method(ranks):
     """Threads read each other's blocks or copy messages; what only MPI can do is refused, on all ranks alike."""
-    found = rote.run(methods.check, ranks, (60,))
+    found = rote.run(methods.check, ranks, (30,))
     assert found == [["shared", "alltoallv"]] * ranks
 
 
@@ -27,7 +27,7 @@ def test_in_process_ranks_are_right_by_every_method(ranks):
 @pytest.mark.parametrize("ranks", RANKS)
 def test_mpi_ranks_are_right_by_every_method(mpirun, ranks):
     """The transitions and factors of the other tests, by each method: `simulate`'s block, bit for bit."""
-    done = mpirun(ranks, PROGRAM, 40, 0, 0, timeout=120, env=QUIET)
+    done = mpirun(ranks, PROGRAM, 16, 0, 0, timeout=120, env=QUIET)
     assert (done.returncode, done.stderr) == (0, "")
     names, _, usual = done.stdout.partition(" | usual:")
     missing = {*METHODS} - {*names.split()}
@@ -47,7 +47,7 @@ def test_mpi_ranks_are_right_by_every_method(mpirun, ranks):
 )
 def test_ranks_of_several_nodes_are_right(mpirun, ranks, each, usual):
     """Nodes of two, two and two, four and two, or one rank: by the methods that know of nodes, and by the usual one."""
-    done = mpirun(ranks, PROGRAM, 100, each, 0, "auto", "nodes", "two-level", timeout=120)
+    done = mpirun(ranks, PROGRAM, 40, each, 0, "auto", "nodes", "two-level", timeout=120)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.split() == ["auto", "nodes", "two-level", "|", "usual:", *usual]
 
@@ -56,7 +56,7 @@ def test_ranks_of_several_nodes_are_right(mpirun, ranks, each, usual):
 @pytest.mark.parametrize("each", (0, 2))
 def test_more_elements_than_mpi_can_count_are_right(mpirun, each):
     """Where one call counts 7 elements at most, as MPI before 4 does 2**31 - 1, large messages go in parts."""
-    done = mpirun(3, PROGRAM, 40, each, 7, timeout=120, env=QUIET)
+    done = mpirun(3, PROGRAM, 16, each, 7, timeout=120, env=QUIET)
     assert (done.returncode, done.stderr) == (0, "")
     assert {*METHODS} - {*done.stdout.split()} == ({"shared"} if each else set())
 

@@ -94,7 +94,7 @@ def test_the_check_can_fail(monkeypatch):
         return found
 
     monkeypatch.setattr(rote.simulate, "run", wrong)
-    with pytest.raises(AssertionError, match=r"-> .* of \(.*\) .*, rank [01]:\n"):
+    with pytest.raises(AssertionError, match=r"-> .* of \(.*\) .*, rank [01], by auto:\n"):
         rote.run(moves.check, 2)
 
 
