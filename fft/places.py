@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,12 +10,29 @@ import numpy.typing as npt
 
 from .local.kernels import view
 
-__all__ = ["FIRST", "IN", "OUT", "SECOND", "Place"]
+__all__ = ["FIRST", "IN", "OUT", "SECOND", "Place", "ways"]
 
 Array = npt.NDArray[Any]
 
 FIRST, SECOND, IN, OUT = range(4)
 """The places: two pieces of scratch, the user's input and output."""
+
+
+def ways(in_place: Sequence[bool], begin: int = FIRST) -> list[tuple[int, int]]:
+    """Where the block lies before and after each of some turns, given whether they can work in place.
+
+    It begins in scratch at `begin`, and from the last turn on that cannot work in place it lies in the output.
+
+    >>> ways([False, True, False, True])
+    [(2, 0), (0, 0), (0, 3), (3, 3)]
+    """
+    last = max((n for n, stays in enumerate(in_place) if not stays), default=0)
+    found, here = list[tuple[int, int]](), IN
+    for n, stays in enumerate(in_place):
+        there = OUT if n >= last else here if stays and here < IN else begin if here == IN else 1 - here
+        found.append((here, there))
+        here = there
+    return found
 
 
 class Place(NamedTuple):

@@ -22,7 +22,7 @@ from .local.gather import Gather, Reads, gathers
 from .local.kernels import Kernel
 from .local.passes import BoundKernel
 from .operations import Multiply, Operation
-from .places import IN, OUT, Place
+from .places import Place, ways
 
 __all__ = ["ReadWalk", "SharedScratch"]
 
@@ -120,17 +120,10 @@ def _turns(operations: Sequence[Operation], comm: Comm, ortho: bool) -> list[_Tu
 
 
 def _calls(turns: Sequence[_Turn], begin: int, scratch: SharedScratch, ortho: bool) -> list[_Call]:
-    last = max((n for n, turn in enumerate(turns) if not turn.in_place), default=0)
-    found, here, moved = list[_Call](), IN, False
-    for n, turn in enumerate(turns):
-        if n >= last:
-            there = OUT
-        elif turn.in_place and here < IN:
-            there = here
-        else:
-            there = begin if here == IN else 1 - here
+    found, moved = list[_Call](), False
+    for turn, (here, there) in zip(turns, ways([turn.in_place for turn in turns], begin), strict=True):
         found.append(_Call(turn, here, there, scratch, ortho, moved))
-        here, moved = there, turn.reading is not None and turn.found is None
+        moved = turn.reading is not None and turn.found is None
     return found
 
 

@@ -17,6 +17,7 @@ from rote.compiler.step import Step
 from rote.runtime.choosing import chosen
 from rote.runtime.comm import Comm
 from rote.runtime.exchange import Exchange
+from rote.runtime.messages import Taken, Transfer
 from rote.runtime.pieces import Factor
 
 from .local.boxes import Box, boxes, whole
@@ -25,7 +26,7 @@ from .local.kernels import Kernel
 from .local.passes import BoundKernel
 from .operations import Multiply, Operation
 from .padding import BoundResize
-from .places import FIRST, IN, OUT, SECOND, Place
+from .places import FIRST, IN, OUT, SECOND, Place, ways
 from .tuning import Tuning
 
 __all__ = ["SentWalk"]
@@ -140,12 +141,14 @@ class _Call:
             elif run is not None:
                 run(block, out)
             return
-        packed, arrived = self._packed.of(source, target), self._arrived.of(source, target)
+        buffers = self._packed.of(source, target), self._arrived.of(source, target)
         if isinstance(run, Gather):
             flat = block.reshape(-1)
-            exchange.gather(block, packed, arrived, self._before, lambda found: run(run.reads([flat, *found]), out))
+            taken = Taken(exchange.messages, block, out, *buffers, self._before)
+            taken.take = lambda found: run(run.reads([flat, *found]), out)
+            exchange.run(taken)
         else:
-            exchange.run(block, out, packed, arrived, self._before, self._after)
+            exchange.run(Transfer(exchange.messages, block, out, *buffers, self._before, self._after))
 
 
 def _bound(turn: _Turn, scratch: Scratch, ortho: bool) -> Multiply | BoundResize | BoundKernel | Gather | None:
@@ -199,18 +202,11 @@ def _read(exchange: Exchange, move: Operation, then: Operation, ortho: bool) -> 
 def _placed(turns: Sequence[_Turn], out: int) -> list[tuple[_Turn, _Places]]:
     """Where the blocks and messages of turns lie, if the output has so many bytes.
 
-    From the last turn on that cannot work in place, the block lies in the output. Where there is no third place for
-    messages, an exchange carries what a rank keeps along with them: they may arrive where the block was then.
+    Where there is no third place for messages, an exchange carries what a rank keeps along with them: they may arrive
+    where the block was then.
     """
-    last = max((n for n, turn in enumerate(turns) if not turn.in_place), default=0)
-    found, here = list[tuple[_Turn, _Places]](), IN
-    for number, turn in enumerate(turns):
-        if number >= last:
-            there = OUT
-        elif turn.in_place and here < IN:
-            there = here
-        else:
-            there = FIRST if here != FIRST else SECOND
+    found = list[tuple[_Turn, _Places]]()
+    for number, (turn, (here, there)) in enumerate(zip(turns, ways([turn.in_place for turn in turns]), strict=True)):
         packed, arrived = there, FIRST if there != FIRST else SECOND
         if turn.exchange is not None:
             packs, arrives = turn.messages
@@ -226,5 +222,4 @@ def _placed(turns: Sequence[_Turn], out: int) -> list[tuple[_Turn, _Places]]:
                     return _placed([*turns[:number], *turn.apart(), *turns[number + 1 :]], out)
                 turn = replace(turn, exchange=turn.exchange.carrying())
         found.append((turn, _Places(here, there, packed, arrived)))
-        here = there
     return found

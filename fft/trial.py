@@ -18,8 +18,7 @@ from rote.compiler.explain import in_seconds, table
 from rote.compiler.machine import Machine
 from rote.layout.grid import Grid
 from rote.runtime.comm import Comm
-from rote.runtime.measure import Progress, medians, ranks_key, recalled, remembered
-from rote.runtime.shelf import keep
+from rote.runtime.measure import Progress, decided, medians, slowest
 
 from .asked import Asked
 from .choose import Choice, farther, walks
@@ -39,7 +38,6 @@ _MORE, _SOON = 8, 0.1  # the most that this may be, as long as no more than such
 _BEHIND = 1.5  # how many times as long as the best a walk may take in one pass, and still run in the next
 _BETTER = 0.97  # part of its time that another walk must stay below to be taken in place of the model's best
 _ROUNDS = 8  # of one turn
-_KEPT = 64  # decisions that a communicator remembers, where nothing can be written
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,19 +102,11 @@ def decide(
     if len(field) == 1 or comm.size == 1:  # on one rank all do the same
         return Decision(next(iter(field)), ())
     facts = {"what": "walk", **asked.facts(), "threads": tuning.threads, "method": tuning.method}
-    keys = {tune: ranks_key(comm, {**facts, "tune": tune}) for tune in _MOST}
-    key = keys[tuning.tune]
 
-    def make() -> Any:
-        for as_good in (keys["patient"], key):
-            known = recalled(comm, as_good, partial(_checked, asked))
-            if known is not None:
-                return known
-        found = _fastest(field, comm, norm, tuning, progress).as_json()
-        remembered(comm, key, found)
-        return found
+    def find() -> dict[str, Any]:
+        return _fastest(field, comm, norm, tuning, progress).as_json()
 
-    return _read(asked, keep(comm, "decisions", key, make, _KEPT))
+    return decided(comm, facts, tuning.tune, partial(_read, asked), find)
 
 
 def candidates(asked: Asked, found: Sequence[Choice], machine: Machine, most: int) -> dict[Walk, Choice]:
@@ -156,7 +146,7 @@ def race(
         within = None if progress is None else partial(_tell, progress, turn, turns)
         share = max(seconds - spent, 0.0) / max(turns - turn, len(field))
         times[here] = min(times[here], _turn(field[here], comm, norm, tuning, share, within))
-        before, spent = spent, _latest(comm, perf_counter() - start)
+        before, (spent,) = spent, slowest(comm, perf_counter() - start)
         took[here] = spent - before
     if progress is not None:
         progress(1.0)
@@ -175,13 +165,6 @@ def _turn(walk: Walk, comm: Comm, norm: str, tuning: Tuning, seconds: float, pro
         pair.backward(spectrum, x)
 
     return medians(comm, [there_and_back], seconds, progress, _ROUNDS)[0]
-
-
-def _latest(comm: Comm, seconds: float) -> float:
-    """The most that any rank says."""
-    found = np.array([seconds])
-    comm.allreduce(found, "max")
-    return float(found[0])
 
 
 def _tell(progress: Progress, turn: int, turns: int, part: float) -> None:
@@ -206,12 +189,6 @@ def _fastest(field: dict[Walk, Choice], comm: Comm, norm: str, tuning: Tuning, p
 def _named(choice: Choice) -> str:
     ends = "" if choice.walk is None else f", {choice.source.layout} -> {choice.walk.target.layout}"
     return f"{choice.name} on {choice.source.grid}{ends}"
-
-
-def _checked(asked: Asked, kept: Any) -> Any:
-    """What is kept, if it is a decision on what is asked for."""
-    _read(asked, kept)
-    return kept
 
 
 def _read(asked: Asked, kept: Any) -> Decision:

@@ -13,11 +13,8 @@ from statistics import median
 from time import perf_counter
 from typing import Any
 
-import numpy as np
-
 from rote.runtime.comm import Comm
-from rote.runtime.measure import ranks_key, recalled, remembered
-from rote.runtime.shelf import keep
+from rote.runtime.measure import decided, slowest
 
 from ..tuning import Tuning
 from .boxes import whole
@@ -45,7 +42,6 @@ _SHORT = 2e-3  # seconds: shorter calls are made again at first
 _BEHIND = 1.5  # how many times as long as the best a recipe may take at first, and still be timed again
 _BETTER = 0.96  # part of the usual recipe's time that another must stay below to be taken
 _MOST = 30  # rounds
-_KEPT = 256  # recipes that a communicator remembers, where nothing can be written
 
 
 def with_recipes(kernels: Sequence[Kernel], behind: Sequence[bool], comm: Comm, tuning: Tuning) -> list[Kernel]:
@@ -118,19 +114,12 @@ def _recipe(job: _Job, here: dict[str, str], comm: Comm, tuning: Tuning, seconds
     kernel = job.kernel
     facts: dict[str, Any] = {"what": "kernel", "kind": kernel.kind, "axes": kernel.axes, "dtype": kernel.dtype.str}
     facts |= {"shapes": sorted({*job.shapes}), "behind": job.behind, "threads": tuning.threads, "libraries": here}
-    keys = {tune: ranks_key(comm, {**facts, "tune": tune}) for tune in SECONDS}
 
-    def make() -> Recipe:
-        for as_good in dict.fromkeys(("patient", tuning.tune)):
-            known: Recipe | None = recalled(comm, keys[as_good], Recipe.of)
-            if known is not None:
-                return known
+    def find() -> dict[str, Any]:
         names = [name for name in here if library(name).does(kernel.kind, kernel.of_parts().dtype)]
-        found = _Contest(job, comm, tuning.tune, seconds).best(names, tuning.threads)
-        remembered(comm, keys[tuning.tune], found.as_dict())
-        return found
+        return _Contest(job, comm, tuning.tune, seconds).best(names, tuning.threads).as_dict()
 
-    return keep(comm, "recipes", keys[tuning.tune], make, _KEPT)
+    return decided(comm, facts, tuning.tune, Recipe.of, find)
 
 
 class _Contest:
@@ -192,7 +181,7 @@ class _Contest:
             for n in running:
                 if spent < 0.3 * self._seconds or not times[0]:
                     self._comm.barrier()
-                    time, spent = self._slowest(_timed(calls[n], often[n]), perf_counter() - begin)
+                    time, spent = slowest(self._comm, _timed(calls[n], often[n]), perf_counter() - begin)
                     times[n].append(time)
                     often[n] = ceil(_LEAST / time)
             best = min(min(each) for each in times if each)
@@ -203,12 +192,6 @@ class _Contest:
         found = middles.index(min(middles))
         clear = middles[found] < _BETTER * middles[0] and min(rows[found]) < min(rows[0])
         return field[running[found]] if clear else field[0]
-
-    def _slowest(self, *seconds: float) -> list[float]:
-        """The most that any rank says, of each."""
-        found = np.array(seconds)
-        self._comm.allreduce(found, "max")
-        return [float(one) for one in found]
 
     def _call(self, recipe: Recipe) -> Callable[[], object]:
         """What is timed: the kernel, with the copy that a move makes where it does not read."""

@@ -21,6 +21,7 @@ import numpy as np
 from ..errors import RoteError
 from ..runtime.agree import agreed
 from ..runtime.comm import Array, Comm
+from ..runtime.cores import cores
 from ..runtime.local import alone, run
 
 __all__ = [
@@ -31,7 +32,6 @@ __all__ = [
     "Missing",
     "Prepare",
     "Work",
-    "cores",
     "cores_of_all",
     "hold",
     "measure",
@@ -224,13 +224,6 @@ def _sleep_until_all_come(comm: Comm) -> None:
 
     if isinstance(comm, MpiComm):
         all_come(comm, inf)
-
-
-def cores() -> set[int]:
-    """The cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return set(os.sched_getaffinity(0))
-    return set(range(os.cpu_count() or 1))
 
 
 def cores_of_all(comm: Comm) -> set[int]:

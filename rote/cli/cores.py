@@ -1,19 +1,14 @@
-"""How many cores there are, and that threads are no more than these."""
+"""Threads are no more than there are cores for them."""
 
 from __future__ import annotations
 
-import os
 import platform
 
 from ..errors import RoteError, counted
 from ..runtime.comm import Comm
+from ..runtime.cores import cores
 
-__all__ = ["cores", "refuse_too_many"]
-
-
-def cores() -> int:
-    """How many cores this process may use."""
-    return len(_mine())
+__all__ = ["refuse_too_many"]
 
 
 def refuse_too_many(comm: Comm, threads: int) -> None:
@@ -24,7 +19,7 @@ def refuse_too_many(comm: Comm, threads: int) -> None:
     """
     if threads == 1:
         return
-    told = comm.allgather_object((platform.node(), _mine()))
+    told = comm.allgather_object((platform.node(), cores()))
     for host in dict.fromkeys(host for host, _ in told):
         there = [mine for name, mine in told if name == host]
         free = min(len(frozenset().union(*there)), len(there) * min(map(len, there)))
@@ -35,10 +30,3 @@ def refuse_too_many(comm: Comm, threads: int) -> None:
                 f"{threads} threads on each of {counted(len(there), 'rank')} are {wanted}, and {host} has "
                 f"{counted(free, 'core')} for them\n{cure}; mpiexec may bind ranks to fewer cores than there are"
             )
-
-
-def _mine() -> frozenset[int]:
-    """The cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return frozenset(os.sched_getaffinity(0))
-    return frozenset(range(os.cpu_count() or 1))

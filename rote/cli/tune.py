@@ -17,7 +17,8 @@ from .. import wisdom
 from ..compiler.explain import table
 from ..errors import counted
 from ..runtime.comm import Comm
-from .cores import cores, refuse_too_many
+from ..runtime.cores import cores
+from .cores import refuse_too_many
 from .ending import on_rank_0, on_ranks
 from .moves import calls, moves, ranked
 from .options import integers, threads_option
@@ -99,9 +100,9 @@ def tune(
     for chore in chores.values():
         on_rank_0(partial(_tell, chore))
     if timed:
-        on_ranks(_time, ranks, min(cores(), 8), _Transform(**fft))
+        on_ranks(_time, ranks, min(len(cores()), 8), _Transform(**fft))
     elif not chores:
-        on_ranks(_measure, ranks, min(cores(), 8), seconds or 2.0, check)
+        on_ranks(_measure, ranks, min(len(cores()), 8), seconds or 2.0, check)
 
 
 def _tell(chore: Callable[[], str]) -> int:

@@ -14,12 +14,12 @@ from ..compiler.step import LOCAL, Step
 from ..errors import CommError, PlanError
 from .comm import Comm
 from .execute import Program, check_grid
-from .measure import medians, ranks_key, recalled, remembered
+from .measure import decided, medians
 from .messages import WHOLE
 from .methods import METHODS
 from .shelf import keep
 
-__all__ = ["TUNES", "chosen", "tuned"]
+__all__ = ["TUNES", "check_tune", "chosen", "tuned"]
 
 TUNES = ("model", "measure", "patient")
 """How what is fast is found: by what is usual, at once; or by timing; patiently, of more ways, for longer."""
@@ -27,11 +27,22 @@ TUNES = ("model", "measure", "patient")
 _SECONDS = {"measure": 0.5, "patient": 5.0}  # the most that the methods of a step are timed for, about
 _ASKED_FOR = ("put",)  # MPI's one-sided calls are no faster, and complain where a network is not there
 _TOGETHER = 32  # ranks: with no more of them the methods by blocks are those without
-_KEPT = 256  # decisions that a communicator remembers, where nothing can be written
+_KEPT = 256  # plans whose methods a communicator remembers
+
+
+def check_tune(tune: str) -> None:
+    """Refuse what is no way to find what is fast.
+
+    Raises:
+        PlanError: it is none.
+    """
+    if tune not in TUNES:
+        raise PlanError(f"tune is one of {', '.join(TUNES)}; not {tune!r}")
 
 
 def tuned(plan: Plan, comm: Comm, tune: str) -> tuple[str, ...]:
     """The method of each step of a plan, as `chosen` finds it; once per communicator. Collective."""
+    check_tune(tune)  # even where nothing moves
     check_grid(plan.source.grid, comm)
     steps, dtype = plan.steps, plan.dtype
     return keep(comm, "tuned", (plan, tune), lambda: tuple(chosen(step, dtype, comm, tune) for step in steps), _KEPT)
@@ -50,25 +61,13 @@ def chosen(step: Step, dtype: np.dtype[Any], comm: Comm, tune: str) -> str:
     Raises:
         PlanError: there is no such `tune`.
     """
-    if tune not in TUNES:
-        raise PlanError(f"tune is one of {', '.join(TUNES)}; not {tune!r}")
+    check_tune(tune)
     if tune == "model" or step.kind in (*LOCAL, *WHOLE, "reduce_scatter", "allgather") or comm.size == 1:
         return "auto"
     nodes = len(set(comm.nodes()))
     facts = {"what": "method", "step": str(step), "shape": step.before.shape, "dtype": dtype.str, "nodes": nodes}
     facts |= {"grids": [str(step.before.grid), str(step.after.grid)]}
-    keys = {name: ranks_key(comm, {**facts, "tune": name}) for name in _SECONDS}
-
-    def make() -> str:
-        for as_good in dict.fromkeys(("patient", tune)):
-            known: str | None = recalled(comm, keys[as_good], _checked)
-            if known is not None:
-                return known
-        found = _fastest(step, dtype, comm, _SECONDS[tune])
-        remembered(comm, keys[tune], found)
-        return found
-
-    return keep(comm, "methods", keys[tune], make, _KEPT)
+    return decided(comm, facts, tune, _checked, lambda: _fastest(step, dtype, comm, _SECONDS[tune]))
 
 
 def _checked(decision: Any) -> str:

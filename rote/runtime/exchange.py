@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from contextlib import suppress
 from copy import copy
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..compiler.step import LOCAL, Step
 from ..errors import CommError
@@ -16,11 +14,8 @@ from .comm import Comm
 from .messages import WHOLE, Messages, Transfer
 from .methods import METHODS, Method, method_of
 from .methods.collectives import Allgather, Local, ReduceScatter, Whole
-from .pieces import Factor
 
 __all__ = ["Exchange"]
-
-Array = npt.NDArray[Any]
 
 
 class Exchange:
@@ -32,7 +27,7 @@ class Exchange:
         method: of `METHODS`, or "auto". What is reduced or broadcast goes by MPI's own collectives.
 
     Attributes:
-        step, messages: what moves.
+        messages: what moves.
         method: how it moves, of `METHODS`; empty where a collective of MPI's does it, or no rank needs another.
         sizes: the elements that are packed before they travel, and those that have arrived before they are unpacked.
         held: bytes of memory of its own that the method holds.
@@ -41,10 +36,10 @@ class Exchange:
         CommError: these ranks cannot have the method.
     """
 
-    __slots__ = ("_comm", "_run", "held", "messages", "method", "sizes", "step")
+    __slots__ = ("_comm", "_run", "held", "messages", "method", "sizes")
 
     def __init__(self, step: Step, dtype: np.dtype[Any], comm: Comm, method: str = "auto") -> None:
-        self.step, self._comm = step, comm
+        self._comm = comm
         self.messages = Messages.of(step, dtype, comm)
         self.method, self._run = _bound(self.messages, method)
         self.sizes, self.held = self._run.sizes, self._run.held
@@ -57,7 +52,7 @@ class Exchange:
         if not self.method:
             return self
         found = copy(self)
-        found.messages = Messages.of(self.step, self.messages.dtype, self._comm, carried=True)
+        found.messages = Messages.of(self.messages.step, self.messages.dtype, self._comm, carried=True)
         found._run = METHODS[self.method](found.messages)
         found.sizes, found.held = found._run.sizes, found._run.held
         return found
@@ -67,55 +62,9 @@ class Exchange:
         """Whether blocks are made of messages alone, each of which is unpacked into places of its own."""
         return self._run.unpacks and not self.messages.ordered
 
-    def run(
-        self,
-        block: Array,
-        out: Array,
-        packed: Array,
-        arrived: Array,
-        before: Sequence[Factor] = (),
-        after: Sequence[Factor] = (),
-    ) -> None:
-        """Take this rank's block through the step, into `out`; the arguments are those of a `Transfer`."""
-        self._run(Transfer(self.messages, block, out, packed, arrived, before, after))
-
-    def gather(
-        self,
-        block: Array,
-        packed: Array,
-        arrived: Array,
-        before: Sequence[Factor],
-        take: Callable[[Sequence[Array]], None],
-    ) -> None:
-        """The same if it `unpacks`, but that messages are not unpacked: `take` gets them, in order."""
-        self._run(_Taken(self.messages, block, packed, arrived, before, take))
-
-
-class _Taken(Transfer):
-    """A transfer that leaves messages as they come."""
-
-    __slots__ = ("_take",)
-
-    def __init__(
-        self,
-        messages: Messages,
-        block: Array,
-        packed: Array,
-        arrived: Array,
-        before: Sequence[Factor],
-        take: Callable[[Sequence[Array]], None],
-    ) -> None:
-        super().__init__(messages, block, block, packed, arrived, before)
-        self._take = take
-
-    def unpack(self, found: Sequence[Array] | None = None) -> None:
-        self._take(self.where() if found is None else found)
-
-    def unpack_after(
-        self, wait: Callable[[], object], found: Sequence[Array] | None = None, ready: Sequence[bool] = ()
-    ) -> None:
-        wait()
-        self.unpack(found)
+    def run(self, transfer: Transfer) -> None:
+        """Run the step; the transfer is of its messages, and has workspace of its sizes."""
+        self._run(transfer)
 
 
 def _bound(messages: Messages, method: str) -> tuple[str, Method]:

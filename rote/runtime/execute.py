@@ -25,6 +25,7 @@ from ..layout.distribution import Distribution
 from ..layout.grid import Grid
 from .comm import Comm
 from .exchange import Exchange
+from .messages import Transfer
 from .methods import check_method
 from .packing import whole
 from .pieces import Factor
@@ -132,7 +133,8 @@ class Program:
             result = end if ends else self._between(workspace, number)
             at, (send, receive) = self._sizes[number - number % 2], exchange.sizes
             buffers = _cut(workspace, at, send), _cut(workspace, at + send, receive)
-            exchange.run(block, result, *buffers, first if number == 1 else (), last if ends else ())
+            factors = first if number == 1 else (), last if ends else ()
+            exchange.run(Transfer(exchange.messages, block, result, *buffers, *factors))
             block = result
         if end is not out:
             out[...] = end

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from math import inf
 from time import perf_counter
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -24,9 +24,11 @@ from .agree import agreed
 from .comm import Comm
 from .execute import bind
 from .local import LocalComm
+from .shelf import keep
 
 __all__ = [
     "as_machine",
+    "decided",
     "keep_machine",
     "known_machine",
     "machine_key",
@@ -36,15 +38,17 @@ __all__ = [
     "ranks_key",
     "recalled",
     "recalled_machine",
-    "remembered",
+    "slowest",
 ]
 
 _LARGE = 1 << 21  # elements of 8 bytes that a rank sends, copies or reduces at once
 _RUN = 64  # elements in a row that are copied, of twice as many
 _OFTEN = 20  # times that a short call is made for one reading of the clock
 _KNOWN = "machine"  # where a communicator keeps its own
+_KEPT = 256  # decisions that a communicator remembers
 _LEAST = 1e-13  # seconds: no time is 0, whatever the noise
 
+T = TypeVar("T")
 Call = Callable[[], object]
 Progress = Callable[[float], object]
 
@@ -132,21 +136,16 @@ def medians(
     """
     start = perf_counter()
     rounds: list[list[float]] = []
-    spent, last = np.zeros(1), 0.0
-    while not rounds or (
-        len(rounds) < most and spent[0] + last < seconds
-    ):  # whether another round would still end in time
+    spent = last = 0.0
+    while not rounds or (len(rounds) < most and spent + last < seconds):  # another one would still end in time
         rounds.append([_timed(comm, call) for call in calls])
-        before, spent[0] = spent[0], perf_counter() - start
-        comm.allreduce(spent, "max")
-        last = spent[0] - before
+        before, (spent,) = spent, slowest(comm, perf_counter() - start)
+        last = spent - before
         if progress is not None:
-            part = float(spent[0]) / seconds if seconds > 0 else 1.0
+            part = spent / seconds if seconds > 0 else 1.0
             progress(min(1.0, max(part, len(rounds) / most)))
     times = np.array(rounds[1:] or rounds)
-    slowest = times.ravel()
-    comm.allreduce(slowest, "max")
-    found = np.median(slowest.reshape(times.shape), axis=0)
+    found = np.median(np.reshape(slowest(comm, *times.ravel()), times.shape), axis=0)
     comm.bcast(found, 0)
     return [max(float(each), _LEAST) for each in found]
 
@@ -205,6 +204,42 @@ def known_machine(comm: Comm) -> Machine:
 def remembered(comm: Comm, key: wisdom.Key, decision: Any) -> bool:
     """Let rank 0 remember a decision (see `wisdom.remember`); whether it is kept, on all ranks. Collective."""
     return bool(comm.allgather_object(comm.rank == 0 and wisdom.remember(key, decision))[0])
+
+
+def decided(comm: Comm, facts: Mapping[str, Any], tune: str, read: Callable[[Any], T], find: Callable[[], Any]) -> T:
+    """A decision on these ranks: as it was found before, or found now and kept as wisdom. Collective.
+
+    Where nothing can be written, the communicator remembers the last ones.
+
+    Args:
+        facts: all that it depends on beside the ranks, the machine and the versions.
+        tune: how it is found, "measure" or "patient"; what was found patiently serves those who only measure, too.
+        read: makes of the JSON value that is kept what the caller wants; what it may raise `wisdom.recall` says.
+        find: gives such a value, the same on all ranks.
+    """
+    keys = {name: ranks_key(comm, {**facts, "tune": name}) for name in dict.fromkeys(("patient", tune))}
+
+    def checked(kept: Any) -> Any:
+        read(kept)
+        return kept
+
+    def make() -> T:
+        for key in keys.values():
+            known = recalled(comm, key, checked)
+            if known is not None:
+                return read(known)
+        found = find()
+        remembered(comm, keys[tune], found)
+        return read(found)
+
+    return keep(comm, "decisions", keys[tune], make, _KEPT)
+
+
+def slowest(comm: Comm, *seconds: float) -> list[float]:
+    """The most that any rank says, of each. Collective."""
+    found = np.array(seconds)
+    comm.allreduce(found, "max")
+    return [float(one) for one in found]
 
 
 def keep_machine(comm: Comm, machine: Machine) -> bool:

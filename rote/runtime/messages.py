@@ -14,7 +14,7 @@ from .comm import Array, Comm
 from .packing import Region, direct_regions, identity, receive_regions, send_regions, whole
 from .pieces import Factor
 
-__all__ = ["WHOLE", "Messages", "Part", "Transfer", "place", "sub_comm"]
+__all__ = ["WHOLE", "Messages", "Part", "Taken", "Transfer", "place"]
 
 WHOLE = ("allreduce", "reduce", "broadcast")
 """The kinds of steps that leave blocks as they are: nothing is packed."""
@@ -64,15 +64,14 @@ class Messages:
         """
         grid, rank = step.before.grid, comm.rank
         carried = carried or step.kind in ("allgather", "reduce_scatter")
-        sub = comm if step.kind in LOCAL else sub_comm(comm, grid, step.grid_modes)
+        sub = comm if step.kind in LOCAL else _sub_comm(comm, grid, step.grid_modes)
+        ends = step.before, step.after, rank
         outgoing: tuple[Region, ...] = ()
         incoming: tuple[Region, ...] = ()
-        if step.kind in WHOLE:
-            pass
-        elif carried:
-            outgoing, incoming = (find(step.before, step.after, rank) for find in (send_regions, receive_regions))
-        else:
-            outgoing, incoming = direct_regions(step.before, step.after, rank)
+        if carried:
+            outgoing, incoming = send_regions(*ends), receive_regions(*ends)
+        elif step.kind not in WHOLE:
+            outgoing, incoming = direct_regions(*ends)
         if step.kind == "allgather":
             outgoing = outgoing[:1]  # the same part goes to all: it is packed once
         if step.kind == "reduce_scatter":
@@ -224,6 +223,26 @@ class Transfer:
         return () if self._late else self.after
 
 
+class Taken(Transfer):
+    """A transfer that unpacks nothing: `take` gets the messages as they come. For methods that unpack as it says.
+
+    Attributes:
+        take: is called with each of `messages.coming`, in that order.
+    """
+
+    __slots__ = ("take",)
+    take: Callable[[Sequence[Array]], None]
+
+    def unpack(self, found: Sequence[Array] | None = None) -> None:
+        self.take(self.where() if found is None else found)
+
+    def unpack_after(
+        self, wait: Callable[[], object], found: Sequence[Array] | None = None, ready: Sequence[bool] = ()
+    ) -> None:
+        wait()
+        self.unpack(found)
+
+
 def _laid(step: Step, grid: Grid, regions: Sequence[Region]) -> tuple[Part, ...]:
     """Messages one after the other in packed memory."""
     found, at = list[Part](), 0
@@ -241,7 +260,7 @@ def _counts(parts: Sequence[Part], ranks: int) -> list[int]:
     return counts
 
 
-def sub_comm(comm: Comm, grid: Grid, grid_modes: tuple[int, ...]) -> Comm:
+def _sub_comm(comm: Comm, grid: Grid, grid_modes: tuple[int, ...]) -> Comm:
     """The communicator of the ranks that differ from this one along `grid_modes` only; made once per communicator."""
     key = ("sub-grid", grid.shape, grid_modes)
     if key not in comm.cache:

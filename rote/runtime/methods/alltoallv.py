@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from ..messages import Messages, Transfer
-from .method import Method
+from ..messages import Transfer
+from .method import Packed
 
 __all__ = ["Alltoallv"]
 
 
-class Alltoallv(Method):
+class Alltoallv(Packed):
     """All messages in one collective call."""
 
-    __slots__ = ("_messages",)
+    __slots__ = ()
 
-    def __init__(self, messages: Messages) -> None:
-        self._messages = messages
-        super().__init__(messages.sizes)
-
-    def __call__(self, transfer: Transfer) -> None:
-        messages = self._messages
-        transfer.pack()
+    def carry(self, transfer: Transfer) -> None:
+        """As `Packed` says."""
+        messages = self.messages
         messages.comm.alltoallv(transfer.packed, messages.sends, transfer.arrived, messages.receives)
-        transfer.unpack()

@@ -7,7 +7,7 @@ from math import prod
 from ...compiler.step import Step
 from ..messages import Messages, Transfer, place
 from ..packing import identity, whole
-from .method import Method
+from .method import Method, Packed
 
 __all__ = ["Allgather", "Local", "ReduceScatter", "Whole"]
 
@@ -21,36 +21,26 @@ class Local(Method):
         transfer.unpack()
 
 
-class Allgather(Method):
+class Allgather(Packed):
     """`MPI_Allgatherv` of one message, which all receive."""
 
-    __slots__ = ("_messages",)
+    __slots__ = ()
 
-    def __init__(self, messages: Messages) -> None:
-        self._messages = messages
-        super().__init__(messages.sizes)
-
-    def __call__(self, transfer: Transfer) -> None:
-        transfer.pack()
-        self._messages.comm.allgatherv(transfer.packed, transfer.arrived, self._messages.receives)
-        transfer.unpack()
+    def carry(self, transfer: Transfer) -> None:
+        """As `Packed` says."""
+        self.messages.comm.allgatherv(transfer.packed, transfer.arrived, self.messages.receives)
 
 
-class ReduceScatter(Method):
+class ReduceScatter(Packed):
     """`MPI_Reduce_scatter`: the parts of all ranks arrive as one."""
 
-    __slots__ = ("_messages",)
+    __slots__ = ()
 
-    def __init__(self, messages: Messages) -> None:
-        self._messages = messages
-        super().__init__(messages.sizes)
-
-    def __call__(self, transfer: Transfer) -> None:
-        messages = self._messages
-        transfer.pack()
+    def carry(self, transfer: Transfer) -> None:
+        """As `Packed` says."""
+        messages = self.messages
         op = messages.step.before.layout.op
         messages.comm.reduce_scatter(transfer.packed, transfer.arrived, messages.sends, op)
-        transfer.unpack()
 
 
 class Whole(Method):

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 from ..messages import Messages, Transfer
 from .calls import Calls, rounds
-from .method import Method
+from .method import Packed
 
 __all__ = ["Isend"]
 
 
-class Isend(Method):
+class Isend(Packed):
     """`MPI_Isend` and `MPI_Irecv` to and from all ranks, or so many at a time, then `MPI_Waitall`."""
 
     __slots__ = ("_calls", "_rounds")
 
     def __init__(self, messages: Messages, together: int | None = None) -> None:
+        super().__init__(messages)
         self._calls = Calls(messages, "isend")
         self._rounds = rounds(messages, together)
-        super().__init__(messages.sizes)
 
-    def __call__(self, transfer: Transfer) -> None:
-        transfer.pack()
+    def carry(self, transfer: Transfer) -> None:
+        """As `Packed` says."""
         for leaving, coming in self._rounds:
             started = [one for number in coming for one in self._calls.receive(*transfer.arriving(number))]
             started += [one for number in leaving for one in self._calls.send(*transfer.departing(number))]
             started[0].Waitall(started)
-        transfer.unpack()

@@ -5,9 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
-from ..messages import Transfer
+from ..messages import Messages, Transfer
 
-__all__ = ["Method"]
+__all__ = ["Method", "Packed"]
 
 
 class Method(ABC):
@@ -35,3 +35,22 @@ class Method(ABC):
     @abstractmethod
     def __call__(self, transfer: Transfer) -> None:
         """Run the step. Collective over the communicator of the messages."""
+
+
+class Packed(Method):
+    """A method that packs all messages, lets them travel between two pieces of workspace, and then unpacks them."""
+
+    __slots__ = ("messages",)
+
+    def __init__(self, messages: Messages) -> None:
+        self.messages = messages
+        super().__init__(messages.sizes)
+
+    def __call__(self, transfer: Transfer) -> None:
+        transfer.pack()
+        self.carry(transfer)
+        transfer.unpack()
+
+    @abstractmethod
+    def carry(self, transfer: Transfer) -> None:
+        """Bring what is packed to where it is to arrive, and what comes to here."""
