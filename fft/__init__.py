@@ -11,7 +11,10 @@ from __future__ import annotations
 if __name__ != "rote.fft":
     raise ImportError(f"this package is rote.fft, found as {__name__!r} in the checkout's root; write: import rote.fft")
 
+from rote.answers import ANSWERS
+
 from .convolution import convolve, correlate
+from .dispatch import TRANSFORMS
 from .families import algorithms
 from .functions import dctn, dstn, fftfreq, fftn, idctn, idstn, ifftn, irfftn, rfftn
 from .shift import fftshift, ifftshift
@@ -34,3 +37,5 @@ __all__ = [
     "irfftn",
     "rfftn",
 ]
+
+ANSWERS.update(TRANSFORMS)  # numpy.fft of tensors

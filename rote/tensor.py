@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Callable, Iterable
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -19,24 +20,27 @@ from .errors import LayoutError
 from .layout.distribution import Distribution, distribute
 from .layout.grid import Grid
 from .layout.layout import Layout, as_layout
+from .protocols import ArrayProtocols
 from .runtime.agree import agreed
 from .runtime.choosing import tuned
 from .runtime.comm import Comm, Path
 from .runtime.doors import as_comm
 from .runtime.execute import bind
-from .runtime.packing import cut, identity
-from .runtime.place import GridLike, check_values, place, same_everywhere, same_place
+from .runtime.packing import cut, filled, identity
+from .runtime.place import GridLike, check_values, place, same_everywhere
 
 __all__ = ["DistTensor"]
 
 Array = npt.NDArray[Any]
 
 
-class DistTensor(np.lib.mixins.NDArrayOperatorsMixin):
+class DistTensor(ArrayProtocols):
     """A tensor distributed over the ranks of a communicator.
 
-    Element-wise operators and NumPy ufuncs work between tensors of equal distribution and with scalars. Nothing is
-    gathered behind the user's back: `np.asarray(x)` is refused, `x.to_global()` says it.
+    Element-wise operators, NumPy's ufuncs and its element-wise functions work between tensors of equal distribution and
+    with scalars; `np.array_equal`, `np.allclose` and the like are collective and the same on all ranks. Nothing is
+    gathered behind the user's back: `np.asarray(x)` and what else wants the whole array is refused, with what to
+    write instead; `x.to_global()` says it.
 
     >>> import numpy as np
     >>> x = DistTensor.from_global(np.arange(6.0).reshape(2, 3), "block[(0),()]")
@@ -145,9 +149,9 @@ class DistTensor(np.lib.mixins.NDArrayOperatorsMixin):
         dtype: npt.DTypeLike = "f8",
     ) -> DistTensor:
         """A tensor of zeros."""
-        x = DistTensor.empty(shape, layout, comm, grid, dtype)
-        x.local[...] = 0 if x.distribution.contributes(x.comm.rank) else identity(x.layout.op, x.dtype)
-        return x
+        ranks = as_comm(comm)
+        dist = place(shape, layout, ranks, grid)
+        return DistTensor(filled(dist, ranks.rank, 0, as_dtype(dtype)), dist, ranks)
 
     @staticmethod
     def empty(
@@ -228,6 +232,11 @@ class DistTensor(np.lib.mixins.NDArrayOperatorsMixin):
         return self.local.dtype
 
     @property
+    def size(self) -> int:
+        """The number of elements of the whole tensor."""
+        return prod(self.shape)
+
+    @property
     def real(self) -> DistTensor:
         """The real parts, as a new tensor."""
         return self._map("real", lambda block: block.real.copy())
@@ -243,7 +252,7 @@ class DistTensor(np.lib.mixins.NDArrayOperatorsMixin):
 
     def copy(self) -> DistTensor:
         """A tensor with a block of its own."""
-        return DistTensor(self.local.copy(), self.distribution, self._comm)
+        return self._with(self.local.copy())
 
     def astype(self, dtype: npt.DTypeLike) -> DistTensor:
         """The tensor in another dtype; always a copy."""
@@ -290,43 +299,14 @@ class DistTensor(np.lib.mixins.NDArrayOperatorsMixin):
         """The whole array, on every rank."""
         return self.redistribute(Layout(((),) * self.ndim)).local
 
+    def _with(self, block: Array) -> DistTensor:
+        """The tensor that has another block in this one's place."""
+        return DistTensor(block, self.distribution, self._comm)
+
     def _map(self, name: str, function: Callable[[Array], npt.ArrayLike]) -> DistTensor:
         """The tensor of a function of each element."""
         check_values(name, self.distribution)
-        return DistTensor(np.asarray(function(self.local)), self.distribution, self._comm)
-
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        if method != "__call__" or ufunc.signature is not None:
-            return NotImplemented
-        outs = kwargs.pop("out", (None,) * ufunc.nout)
-        given = (*inputs, *outs, kwargs.get("where"))
-        operands = [x for x in given if isinstance(x, DistTensor)]
-        first = operands[0]
-        same_place(ufunc.__name__, [(x.distribution, x._comm) for x in operands])
-        if any(not isinstance(x, DistTensor) and np.ndim(x) for x in given):
-            raise LayoutError(f"{ufunc.__name__} takes tensors and scalars; lay the array out with from_global first")
-        if "where" in kwargs:
-            kwargs["where"] = _local(kwargs["where"])
-        check_values(ufunc.__name__, first.distribution)
-        result = ufunc(*map(_local, inputs), out=tuple(map(_local, outs)), **kwargs)
-        parts = result if isinstance(result, tuple) else (result,)
-        dist, comm = first.distribution, first._comm
-        found = [
-            x if x is not None else DistTensor(np.asarray(part), dist, comm)
-            for x, part in zip(outs, parts, strict=True)
-        ]
-        return found[0] if len(found) == 1 else tuple(found)
-
-    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
-        raise LayoutError("a tensor is not gathered silently; write x.to_global(), or x.local for this rank's block")
-
-    def __bool__(self) -> bool:
-        raise ValueError("the truth of a tensor is ambiguous; compare x.to_global(), or reduce x.local")
-
-    def __len__(self) -> int:
-        if not self.shape:
-            raise TypeError("a tensor of order 0 has no length")
-        return self.shape[0]
+        return self._with(np.asarray(function(self.local)))
 
     def __repr__(self) -> str:
         return (
@@ -343,8 +323,3 @@ class DistTensor(np.lib.mixins.NDArrayOperatorsMixin):
         }
         cells = "".join(f"<tr><th>{name}</th><td>{value}</td></tr>" for name, value in rows.items())
         return f"<table><caption>DistTensor</caption>{cells}</table>"
-
-
-def _local(x: Any) -> Any:
-    """The block of a tensor; anything else as it is."""
-    return x.local if isinstance(x, DistTensor) else x
