@@ -6,6 +6,7 @@ somebody wrote `np.asarray(x)`, `for row in x` or `pickle.dumps(x)`.
 
 from __future__ import annotations
 
+import html
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -100,6 +101,16 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
             "a tensor is not pickled, for its communicator lives in this run only\n"
             "write x.save(path), or pickle (x.local, x.distribution), of which DistTensor(*pair, comm) is one again"
         )
+
+    def _repr_html_(self) -> str:
+        rows = {
+            "layout": f"<code>{html.escape(str(self.distribution.layout))}</code>",
+            "shape": f"{self.distribution.shape} {self.local.dtype}",
+            "grid": f"{self.distribution.grid}, {self.distribution.grid.size} ranks",
+            f"rank {self.comm.rank} holds": f"{self.local.shape}, {self.local.nbytes:,} bytes",
+        }
+        cells = "".join(f"<tr><th>{name}</th><td>{value}</td></tr>" for name, value in rows.items())
+        return f"<table><caption>DistTensor</caption>{cells}</table>"
 
     if not TYPE_CHECKING:  # a type checker would take any misspelt name for an attribute
 

@@ -6,8 +6,7 @@ move data, and all constructors, are collective: every rank calls them.
 
 from __future__ import annotations
 
-import html
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from math import prod
 from typing import Any
 
@@ -20,6 +19,7 @@ from .errors import LayoutError
 from .layout.distribution import Distribution, distribute
 from .layout.grid import Grid
 from .layout.layout import Layout, as_layout
+from .layout.slices import as_slices
 from .protocols import ArrayProtocols
 from .runtime.agree import agreed
 from .runtime.choosing import tuned
@@ -27,7 +27,7 @@ from .runtime.comm import Comm, Path
 from .runtime.doors import as_comm
 from .runtime.execute import bind
 from .runtime.packing import cut, filled, identity
-from .runtime.place import GridLike, check_values, place, same_everywhere
+from .runtime.place import GridLike, check_values, place, place_slices, same_everywhere
 
 __all__ = ["DistTensor"]
 
@@ -37,10 +37,9 @@ Array = npt.NDArray[Any]
 class DistTensor(ArrayProtocols):
     """A tensor distributed over the ranks of a communicator.
 
-    Element-wise operators, NumPy's ufuncs and its element-wise functions work between tensors of equal distribution and
-    with scalars; `np.array_equal`, `np.allclose` and the like are collective and the same on all ranks. Nothing is
-    gathered behind the user's back: `np.asarray(x)` and what else wants the whole array is refused, with what to
-    write instead; `x.to_global()` says it.
+    Operators and NumPy's element-wise functions work between tensors of equal distribution and with scalars;
+    `np.array_equal` and `np.allclose` are collective and the same on all ranks. Nothing is gathered behind the user's
+    back: what wants the whole array, as `np.asarray(x)`, is refused with a cure; `x.to_global()` says it.
 
     >>> import numpy as np
     >>> x = DistTensor.from_global(np.arange(6.0).reshape(2, 3), "block[(0),()]")
@@ -108,6 +107,34 @@ class DistTensor(ArrayProtocols):
             x = DistTensor(block.astype(as_dtype(block.dtype), copy=False), place(shape, layout, ranks, grid), ranks)
         same_everywhere(ranks, x.distribution, x.dtype)
         return x
+
+    @staticmethod
+    def from_slices(
+        local: npt.ArrayLike, slices: Sequence[slice], shape: Iterable[int] | int, comm: object | None = None
+    ) -> DistTensor:
+        """A tensor of blocks of which each rank knows the slices; layout and grid are found. Blocks are wrapped.
+
+        So those of other libraries come in: uneven, empty, replicated, elementwise cyclic (slices with a step), on ranks
+        in row-major order over the grid's modes in any order.
+
+        Args:
+            local, comm: as in `from_local`.
+            slices: per mode, which global indices it holds; an empty block may say so by any empty slice.
+            shape: of the whole tensor.
+
+        Raises:
+            LayoutError: on all ranks, where blocks overlap, leave a gap, or are those of no layout; it says which.
+
+        >>> print(DistTensor.from_slices(np.zeros((3, 4)), (slice(0, 3), slice(0, 4)), (3, 4)).layout)
+        [(),()]
+        """
+        ranks = as_comm(comm)
+        with agreed(ranks):
+            block = np.asarray(local)
+            block = block.astype(as_dtype(block.dtype), copy=False)
+        block, dist = place_slices(block, slices, shape, ranks)
+        same_everywhere(ranks, dist, block.dtype)
+        return DistTensor(block, dist, ranks)
 
     @staticmethod
     def from_function(
@@ -236,6 +263,16 @@ class DistTensor(ArrayProtocols):
         """The number of elements of the whole tensor."""
         return prod(self.shape)
 
+    def slices(self) -> tuple[slice, ...]:
+        """Per mode, the slice of the whole tensor that this rank's block is: `whole[x.slices()]` is `x.local`.
+
+        Raises: LayoutError when some block is none: of a view, of contributions, or of several tiles.
+
+        >>> DistTensor.zeros((4, 6), "block[(0),()]").slices()
+        (slice(0, 4, None), slice(0, 6, None))
+        """
+        return as_slices(self.distribution, self._comm.rank)
+
     @property
     def real(self) -> DistTensor:
         """The real parts, as a new tensor."""
@@ -300,7 +337,6 @@ class DistTensor(ArrayProtocols):
         return self.redistribute(Layout(((),) * self.ndim)).local
 
     def _with(self, block: Array) -> DistTensor:
-        """The tensor that has another block in this one's place."""
         return DistTensor(block, self.distribution, self._comm)
 
     def _map(self, name: str, function: Callable[[Array], npt.ArrayLike]) -> DistTensor:
@@ -313,13 +349,3 @@ class DistTensor(ArrayProtocols):
             f"DistTensor({self.shape}, {self.dtype}, {str(self.layout)!r}, grid={self.grid.shape}, "
             f"rank={self._comm.rank}, local={self.local.shape})"
         )
-
-    def _repr_html_(self) -> str:
-        rows = {
-            "layout": f"<code>{html.escape(str(self.layout))}</code>",
-            "shape": f"{self.shape} {self.dtype}",
-            "grid": f"{self.grid}, {self.grid.size} ranks",
-            f"rank {self._comm.rank} holds": f"{self.local.shape}, {self.local.nbytes:,} bytes",
-        }
-        cells = "".join(f"<tr><th>{name}</th><td>{value}</td></tr>" for name, value in rows.items())
-        return f"<table><caption>DistTensor</caption>{cells}</table>"

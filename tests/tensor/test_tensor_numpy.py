@@ -45,7 +45,16 @@ def dispatching():
 def calls(x):
     """Arguments to try, of which some suit a function and others do not."""
     yield from ((x,), (x, x), (x, x, x), (x, 1), (1, x), (x, 0, 1), ([x, x],), ([x], x), (x, [x]), ("f", x), (x > 2, x))
-    yield from ((x, 2, x), ("a", x, x), (x, x, 1, 1), ("i,i", x, x), (np.negative, 0, x), ((3, 3), 0, x), (x, [x], [x]))
+    yield from (
+        (x, 2, x),
+        ("a", x, x),
+        (x, x, 1, 1),
+        ("i,i", x, x),
+        (np.negative, 0, x),
+        ((3, 3), 0, x),
+        (x, [x], [x]),
+        ([x], [x]),
+    )
 
 
 def as_global(value):
