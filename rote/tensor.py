@@ -114,8 +114,8 @@ class DistTensor(ArrayProtocols):
     ) -> DistTensor:
         """A tensor of blocks of which each rank knows the slices; layout and grid are found. Blocks are wrapped.
 
-        So those of other libraries come in: uneven, empty, replicated, elementwise cyclic (slices with a step), on ranks
-        in row-major order over the grid's modes in any order.
+        So those of other libraries come in: uneven, empty, replicated, elementwise cyclic, with ranks in row-major
+        order over the grid's modes in any order.
 
         Args:
             local, comm: as in `from_local`.
@@ -176,8 +176,7 @@ class DistTensor(ArrayProtocols):
         dtype: npt.DTypeLike = "f8",
     ) -> DistTensor:
         """A tensor of zeros."""
-        ranks = as_comm(comm)
-        dist = place(shape, layout, ranks, grid)
+        dist = place(shape, layout, ranks := as_comm(comm), grid)
         return DistTensor(filled(dist, ranks.rank, 0, as_dtype(dtype)), dist, ranks)
 
     @staticmethod
@@ -189,8 +188,7 @@ class DistTensor(ArrayProtocols):
         dtype: npt.DTypeLike = "f8",
     ) -> DistTensor:
         """A tensor whose elements are not set."""
-        ranks = as_comm(comm)
-        dist = place(shape, layout, ranks, grid)
+        dist = place(shape, layout, ranks := as_comm(comm), grid)
         return DistTensor(np.empty(dist.local_shape(ranks.rank), as_dtype(dtype)), dist, ranks)
 
     @staticmethod
@@ -213,6 +211,7 @@ class DistTensor(ArrayProtocols):
 
         Raises:
             OSError: the file cannot be written; the same on all ranks. LayoutError: the tensor is partial.
+            RoteError: the name is that of another format, as "x.h5".
         """
         from .io import write_npy
 
