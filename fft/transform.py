@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import pi
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,7 @@ from rote.runtime.execute import check_grid
 from rote.runtime.measure import Progress, known_machine
 from rote.tensor import DistTensor
 
-from .asked import as_asked, asked_kinds, check_norm
+from .asked import as_asked, asked_kinds, check_norm, check_tensor
 from .bound import BoundWalk
 from .choose import Choice, best, compared
 from .local.kernels import check_extents
@@ -112,6 +112,7 @@ class FFT:
         found = found if found.kind in "fc" else np.dtype("f8")
         self._axes, kind = asked_kinds(kinds, axes, len(extents), found.kind == "f")
         self._norm = check_norm(norm)
+        self._lengths = {"s": s, "resample": resample}
         self._comm = ranks
         check_extents(extents, self._axes)
         said = "" if kinds is None and "[" in algorithm else kind  # the text of a walk says its kinds itself
@@ -185,16 +186,18 @@ class FFT:
 
         Raises:
             LayoutError: x or `out` is not of the shape, layout and dtype that the transform was made for.
+            TypeError: one is no tensor.
         """
-        return self._run(self._forward, x, out)
+        return self._run(self._forward, x, out, "forward")
 
     def backward(self, X: DistTensor, out: DistTensor | None = None) -> DistTensor:
         """The tensor of a spectrum, in `input_layout`; X keeps its values.
 
         Raises:
             LayoutError: X or `out` is not of the shape, layout and dtype that the transform was made for.
+            TypeError: one is no tensor.
         """
-        return self._run(self._backward, X, out)
+        return self._run(self._backward, X, out, "backward")
 
     def wavenumbers(self, L: float | Sequence[float] = 2 * pi, nyquist: str = "keep") -> tuple[Array, ...]:
         """The angular wavenumbers 2 pi k / L of this rank's block of the spectrum that `forward` gives.
@@ -226,7 +229,10 @@ class FFT:
         """
         return wavenumbers(self.walk, self._axes, self._comm.rank, L, nyquist)
 
-    def _run(self, bound: BoundWalk, x: DistTensor, out: DistTensor | None) -> DistTensor:
+    def _run(self, bound: BoundWalk, x: DistTensor, out: DistTensor | None, name: str) -> DistTensor:
+        if not isinstance(x, DistTensor) or not isinstance(out, DistTensor | None):
+            check_tensor(x, name)
+            check_tensor(out, f"{name}'s out")
         if x.comm is not self._comm:
             raise LayoutError("the transform and the tensor are on different communicators; give both the same comm")
         dtypes = bound.dtypes
@@ -238,6 +244,29 @@ class FFT:
             _check(out, bound.walk.target, dtypes[-1], "out")
         bound(x.local, out.local)
         return out
+
+    def __copy__(self) -> FFT:
+        return self  # what is planned never changes, and keeps no values between two calls
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> FFT:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a transform is not pickled, for its communicator lives in this run only\n"
+            f"keep its text, which makes it again: {self!r}"
+        )
+
+    def __repr__(self) -> str:
+        walk = self.walk
+        kinds = {axis: walk.kinds[axis] for axis in self._axes}
+        what = f"axes={self._axes}" if set(kinds.values()) <= {"fft", "rfft"} else f"kinds={kinds}"
+        lengths = "".join(f", {name}={given!r}" for name, given in self._lengths.items() if given is not None)
+        norm = "" if self._norm == "backward" else f", norm={self._norm!r}"
+        return (
+            f"FFT({self.shape}, {str(self.input_layout)!r}, grid={self.grid.shape}, dtype={str(walk.dtype)!r}, "
+            f"{what}{lengths}{norm}, output={str(self.output_layout)!r})"
+        )
 
     def __str__(self) -> str:
         timed = [str(self._decision)] if self.tried else []
