@@ -38,7 +38,7 @@ def as_slices(dist: Distribution, rank: int) -> tuple[slice, ...]:
 
     >>> from .layout import parse
     >>> as_slices(parse("[(0),(1:block)]").on((5, 4), (2, 2)), 3)
-    (slice(1, 5, 2), slice(2, 4, None))
+    (slice(1, 4, 2), slice(2, 4, None))
     """
     if dist.layout.view is not None:
         raise LayoutError(f"{dist.layout} reads the tensor by a view, so its blocks are no slices\n{_CURE}")
