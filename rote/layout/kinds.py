@@ -8,6 +8,7 @@ Dalcin et al. 2019, eq. 9 and algorithm 1. Functions take integers or NumPy arra
 from __future__ import annotations
 
 from itertools import accumulate
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +17,7 @@ from ..errors import LayoutError, counted
 from ..grammar.nodes import Kind
 from .indexset import IndexSet
 
-__all__ = ["check", "extent", "local_positions", "split"]
+__all__ = ["Stretch", "check", "extent", "local_positions", "split", "stretches"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -97,3 +98,35 @@ def local_positions(kind: Kind, p: int, n: int, coordinate: int) -> IndexSet:
     q, r = divmod(n, p)
     start = coordinate * q + min(coordinate, r)
     return IndexSet.interval(start, start + q + (coordinate < r))
+
+
+class Stretch(NamedTuple):
+    """Indices from `start` up to `stop` that are dealt out in tiles, in turn, to `parts` coordinates from `first` on.
+
+    Of index `start + i` the digit `i div tile` is dealt: modulo `parts` it says the coordinate, and divided by them the
+    tile there. Each coordinate is in one stretch.
+    """
+
+    start: int
+    stop: int
+    first: int
+    parts: int
+    tile: int
+
+
+def stretches(kind: Kind, p: int, n: int) -> tuple[Stretch, ...]:
+    """The indices below n as stretches.
+
+    >>> stretches(Kind("block", ()), 3, 10)
+    (Stretch(start=0, stop=4, first=0, parts=1, tile=4), Stretch(start=4, stop=10, first=1, parts=2, tile=3))
+    """
+    if kind.name == "cyclic" or len(kind.sizes) == 1:
+        (b,) = kind.sizes
+        return (Stretch(0, n, 0, p, b),)
+    if kind.sizes:
+        ends = [*accumulate(kind.sizes)]
+        sized = enumerate(zip(ends, kind.sizes, strict=True))
+        return tuple(Stretch(end - b, end, c, 1, b) for c, (end, b) in sized if b)
+    q, r = divmod(n, p)
+    long = Stretch(0, r * (q + 1), 0, r, q + 1)
+    return tuple(one for one in (long, Stretch(long.stop, n, r, p - r, q)) if one.start < one.stop)
