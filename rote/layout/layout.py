@@ -9,18 +9,29 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from operator import index as as_int
 from typing import TYPE_CHECKING, Literal, cast
 
 from ..errors import LayoutError, counted
-from ..grammar.nodes import MAX_GRID_MODES, MAX_MODES, MAX_NUMBER, OPS, Entry, Kind, LayoutSyntax, Op, TransitionSyntax
+from ..grammar.nodes import (
+    CYCLIC,
+    MAX_GRID_MODES,
+    MAX_MODES,
+    MAX_NUMBER,
+    OPS,
+    Entry,
+    Kind,
+    LayoutSyntax,
+    Op,
+    TransitionSyntax,
+    exact,
+)
 from ..grammar.parser import parse_syntax
 from ..grammar.text import unparse
+from .grid import Grid, integer
 from .view import View
 
 if TYPE_CHECKING:
     from .distribution import Distribution
-    from .grid import Grid
 
 __all__ = [
     "Entry",
@@ -68,7 +79,7 @@ class Layout:
         rooted: pairs (grid mode, coordinate): only that coordinate holds data.
 
     Raises:
-        LayoutError: a grid mode is used twice, or the view has another number of modes.
+        LayoutError: a grid mode is used twice or is no integer, or the view has another number of modes.
 
     >>> a = parse("[(0),(),(1)]")
     >>> a == L((0), (), (1)), str(a.move(0, to=1)), a.drop(1).is_prefix_of(a)
@@ -83,7 +94,10 @@ class Layout:
     _hash: int = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        canonical = self.syntax
+        try:
+            canonical = self.syntax
+        except TypeError as error:
+            raise LayoutError(str(error)) from None
         if canonical.view is None:
             object.__setattr__(self, "view", None)
         object.__setattr__(self, "op", canonical.op)
@@ -147,6 +161,7 @@ class Layout:
 
     def move(self, grid_mode: int, to: int) -> Layout:
         """The layout in which the entry of `grid_mode` stands last in mode `to`; an all-to-all."""
+        grid_mode = integer(grid_mode, "a grid mode")
         found = [e for mode in self.modes for e in mode if e.grid_mode == grid_mode]
         if not found:
             raise LayoutError(f"{self} splits no mode over grid mode {grid_mode}; use .split to add it")
@@ -154,6 +169,7 @@ class Layout:
 
     def drop(self, grid_mode: int) -> Layout:
         """The layout that no longer names `grid_mode`, and so is replicated over it; an all-gather (or all-reduce)."""
+        grid_mode = integer(grid_mode, "a grid mode")
         if grid_mode not in self.grid_modes:
             raise LayoutError(f"{self} does not name grid mode {grid_mode}")
         partial = tuple(g for g in self.partial if g != grid_mode)
@@ -167,13 +183,12 @@ class Layout:
 
     def split(self, mode: int, entry: int | Entry) -> Layout:
         """The layout in which `mode` is further split by `entry`, for example `block(0)`; a local slice."""
-        self._check_mode(mode)
-        return self._with_mode(mode, (*self.modes[mode], _entry(entry, _kind("cyclic"))))
+        mode = self._mode(mode)
+        return self._with_mode(mode, (*self.modes[mode], _entry(entry, CYCLIC)))
 
     def whole(self, mode: int) -> Layout:
         """The layout in which `mode` is not split at all."""
-        self._check_mode(mode)
-        return self._with_mode(mode, ())
+        return self._with_mode(self._mode(mode), ())
 
     def is_prefix_of(self, other: Layout) -> bool:
         """Whether every entry list is a prefix of the other's: then a rank's block under `other` is part of its own."""
@@ -183,10 +198,13 @@ class Layout:
             and all(longer[: len(mode)] == mode for mode, longer in zip(self.modes, other.modes, strict=True))
         )
 
-    def _check_mode(self, mode: int) -> None:
-        if not 0 <= mode < self.order:
+    def _mode(self, mode: int) -> int:
+        """The number of a mode, as one that is there."""
+        number = integer(mode, "a mode")
+        if not 0 <= number < self.order:
             has = f"modes 0 to {self.order - 1}" if self.order else "no modes"
-            raise LayoutError(f"{self} has {has}, not {mode}")
+            raise LayoutError(f"{self} has {has}, not {number}")
+        return number
 
     def _with_mode(self, mode: int, entries: tuple[Entry, ...]) -> Layout:
         return replace(self, modes=self.modes[:mode] + (entries,) + self.modes[mode + 1 :])
@@ -278,12 +296,12 @@ def partial(*grid_modes: int, op: Op = "sum") -> Partial:
     """`layout + partial(3)`: the value is the sum (or "max", "min", "prod") over grid mode 3."""
     if op not in OPS:
         raise LayoutError(f"a partial layout reduces by sum, max, min or prod, not {op!r}")
-    return Partial(tuple(as_int(g) for g in grid_modes), op)
+    return Partial(tuple(integer(g, "a grid mode") for g in grid_modes), op)
 
 
 def root(grid_mode: int, at: int = 0) -> Rooted:
     """`layout | root(2, at=1)`: only coordinate 1 of grid mode 2 holds data."""
-    return Rooted(as_int(grid_mode), as_int(at))
+    return Rooted(integer(grid_mode, "a grid mode"), integer(at, "the coordinate of a root"))
 
 
 @lru_cache(maxsize=4096)
@@ -318,18 +336,20 @@ def _from_syntax(node: LayoutSyntax) -> Layout:
 
 
 def _sized(name: Literal["block", "cyclic"], grid_mode: int, sizes: tuple[int, ...]) -> Entry:
-    least = 1 if len(sizes) == 1 else 0
-    if any(isinstance(b, bool) or not isinstance(b, int) or not least <= b < MAX_NUMBER for b in sizes):
-        raise LayoutError(f"the sizes of {name} are integers of at least {least}, below 2**63, not {sizes}")
-    return Entry(grid_mode, Kind(name, sizes))
+    g = integer(grid_mode, "a grid mode")
+    try:
+        return Entry(g, Kind(name, sizes))
+    except (TypeError, ValueError) as error:
+        raise LayoutError(str(error)) from None
 
 
 def _entry(value: int | Entry, default: Kind) -> Entry:
     if isinstance(value, Entry):
         return value
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise LayoutError(f"a mode is split over grid modes, which are numbers; not {value!r}")
-    return Entry(value, default)
+    try:
+        return Entry(exact(value), default)
+    except TypeError:
+        raise LayoutError(f"a mode is split over grid modes, which are numbers; not {value!r}") from None
 
 
 @lru_cache(maxsize=256)
@@ -344,6 +364,6 @@ def _mode_code(mode: tuple[Entry, ...]) -> str:
 
 def _entry_code(entry: Entry) -> str:
     kind = entry.kind
-    if kind == Kind("cyclic", (1,)):
+    if kind == CYCLIC:
         return str(entry.grid_mode)
     return f"{kind.name}({', '.join(map(str, (entry.grid_mode, *kind.sizes)))})"
