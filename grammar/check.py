@@ -70,7 +70,7 @@ class Side:
     def take(self, place: str, token: Token, following: Token) -> None:
         """Count a token that may stand at its place; raise if it may not be there once more."""
         if token.type == "number":
-            self._number(place, token, following)
+            self._number(place, token)
         elif token.type == "word" and place != "plus":
             self._name(place, token, following)
         elif place in BEFORE_BRACKETS:
@@ -89,12 +89,11 @@ class Side:
     def _error(self, name: str, token: Token, hint: str = "") -> NotationError:
         return mistake(name, self.text, token.position, token.text, hint)
 
-    def _number(self, place: str, token: Token, following: Token) -> None:
+    def _number(self, place: str, token: Token) -> None:
         if reaches(token.text, MAX_NUMBER):
             raise self._error("number-too-large", token)
         number = int(token.text)
-        only = place.endswith("sizes") and following.type != ","  # block(0); in a list, a part may be empty
-        if number == 0 and (only or place in TILE_PLACES):
+        if number == 0 and place in TILE_PLACES:
             raise self._error("zero-tile", token)
         if place in GRID_MODE_PLACES:
             if number >= MAX_GRID_MODES:

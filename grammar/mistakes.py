@@ -45,7 +45,7 @@ MISTAKES: dict[str, tuple[str, str]] = {
     "decimal-number": ("numbers are whole", "write digits only, without a point"),
     "leading-zero": ("a number does not begin with 0", "write {hint}; separate several numbers by commas"),
     "number-too-large": ("a number must be less than 2**63", "write a smaller number"),
-    "zero-tile": ("a size must be at least 1; only in a list of sizes may one be 0", "write 1 or more"),
+    "zero-tile": ("a size must be at least 1 here; only a block may have size 0", "write 1 or more"),
     # modes and grid modes
     "bare-grid-mode": ("a mode's grid modes must be in parentheses", "write (0) for one grid mode, () for none"),
     "letter-for-grid-mode": ("a grid mode is a number, not {found}", "write its number, as in (0)"),

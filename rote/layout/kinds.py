@@ -50,8 +50,8 @@ def split(kind: Kind, p: int, n: int | Ints, index: Ints) -> tuple[Ints, Ints]:
     >>> coordinate.tolist(), local.tolist()
     ([0, 0, 1, 1, 2, 2, 0, 0, 1, 1], [0, 1, 0, 1, 0, 1, 2, 3, 2, 3])
     """
-    if kind.name == "cyclic" or len(kind.sizes) == 1:
-        (b,) = kind.sizes
+    b = _tile(kind)
+    if b is not None:
         q, offset = np.divmod(index, b)
         turn, coordinate = np.divmod(q, p)
         return coordinate, turn * b + offset
@@ -72,10 +72,11 @@ def extent(kind: Kind, p: int, n: int | Ints, coordinate: int | Ints) -> Ints:
     [4, 3, 3]
     """
     c, n = np.asarray(coordinate, dtype=np.int64), np.asarray(n, dtype=np.int64)
-    if kind.name == "cyclic" or len(kind.sizes) == 1:
-        (b,) = kind.sizes
-        full, rest = np.divmod(n, b * p)
-        return full * b + np.clip(rest - c * b, 0, b)
+    b = _tile(kind)
+    if b is not None:
+        tiles, left = np.divmod(n, b)
+        turns, rest = np.divmod(tiles, p)
+        return turns * b + np.where(c < rest, b, np.where(c == rest, left, 0))
     if kind.sizes:
         return np.array(kind.sizes, dtype=np.int64)[c]
     q, r = np.divmod(n, p)
@@ -88,8 +89,8 @@ def local_positions(kind: Kind, p: int, n: int, coordinate: int) -> IndexSet:
     >>> print(local_positions(Kind("cyclic", (2,)), 3, 10, 1))
     {2..3, 8..9}
     """
-    if kind.name == "cyclic" or len(kind.sizes) == 1:
-        (b,) = kind.sizes
+    b = _tile(kind)
+    if b is not None:
         return IndexSet.of_runs([(coordinate * b, min((coordinate + 1) * b, n))], b * p, n)
     if kind.sizes:
         start = sum(kind.sizes[:coordinate])
@@ -97,3 +98,8 @@ def local_positions(kind: Kind, p: int, n: int, coordinate: int) -> IndexSet:
     q, r = divmod(n, p)
     start = coordinate * q + min(coordinate, r)
     return IndexSet.interval(start, start + q + (coordinate < r))
+
+
+def _tile(kind: Kind) -> int | None:
+    """The tile of a kind that deals out tiles in turn, if it does; parts of no indices deal nothing out in tiles of 1."""
+    return max(kind.sizes[0], 1) if kind.name == "cyclic" or len(kind.sizes) == 1 else None

@@ -228,7 +228,9 @@ def enlarge_grid_mode(pieces: list[Piece], i: int, random: Random) -> Broken:
 
 
 @breaks("tile", "dtile", "psize")
-def zero_tile(pieces: list[Piece], i: int, random: Random) -> Broken:
+def zero_tile(pieces: list[Piece], i: int, random: Random) -> Broken | None:
+    if pieces[i - 2].text == "block":
+        return None  # a block may hold nothing
     return Broken(changed(pieces, i, "0"), "zero-tile", i)
 
 

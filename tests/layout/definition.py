@@ -18,7 +18,7 @@ def deal(name, sizes, p, n):
     """The coordinate that gets each of n local indices: cards dealt to p players."""
     if name == "cyclic" or len(sizes) == 1:
         (b,) = sizes
-        return [(i // b) % p for i in range(n)]
+        return [(i // b) % p for i in range(n)]  # of blocks of size 0 there is no i
     if not sizes:  # balanced: the first n mod p players get one card more
         sizes = [n // p + (c < n % p) for c in range(p)]
     return [c for c in range(p) for _ in range(sizes[c])]

@@ -19,6 +19,7 @@ EXTENTS = range(13)
 def all_kinds(p, n):
     """Every kind, and of the generalized blocks some lopsided ones and ones with empty parts."""
     yield Kind("block")
+    yield Kind("block", (0,))
     for b in (1, 2, 3, 5, 20):
         yield Kind("cyclic", (b,))
         yield Kind("block", (b,))

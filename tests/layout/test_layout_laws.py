@@ -327,7 +327,7 @@ ERRORS = {
     "view": (lambda: L((), (), view="(a b)"), "view"),
     "no number": (lambda: L("0"), "a mode is split over grid modes, which are numbers; not '0'"),
     "zero tile": (lambda: cyclic(0, 0), "the sizes of cyclic are integers of at least 1, below 2**63, not (0,)"),
-    "zero block": (lambda: block(0, 0), "the sizes of block are integers of at least 1, below 2**63, not (0,)"),
+    "zero block": (lambda: L(block(0, 0)).on(4, 2), "block(0) over 2 ranks holds 0 indices, but 4 must be placed"),
     "negative part": (lambda: block(0, 3, -1), "integers of at least 0, below 2**63, not (3, -1)"),
     "move": (lambda: L(0).move(1, to=0), "[(0)] splits no mode over grid mode 1; use .split to add it"),
     "drop": (lambda: L(0).drop(1), "[(0)] does not name grid mode 1"),
