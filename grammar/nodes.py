@@ -10,6 +10,10 @@ from typing import Literal, SupportsIndex, TypeAlias
 Op: TypeAlias = Literal["sum", "max", "min", "prod"]
 OPS: tuple[Op, ...] = ("sum", "max", "min", "prod")
 
+# How block(ceil) and block(floor) round where their parts begin.
+Rounding: TypeAlias = Literal["ceil", "floor"]
+ROUNDINGS: tuple[Rounding, ...] = ("ceil", "floor")
+
 # What a stage of a walk can do: transforms along modes; what gives modes another extent, at the end of a mode or in the
 # middle of a spectrum; and ``twiddle``, which names no modes.
 TRANSFORMS = ("fft", "ifft", "rfft", "irfft", "dct1", "dct2", "dct3", "dct4", "dst1", "dst2", "dst3", "dst4")
@@ -55,22 +59,31 @@ class Kind:
     """How an entry deals out indices.
 
     ``cyclic`` is ``cyclic(1)``: ``("cyclic", (1,))``; ``cyclic(b)``: ``("cyclic", (b,))``; balanced ``block``:
-    ``("block", ())``; ``block(b)``: ``("block", (b,))``; ``block(3,5,2)``: ``("block", (3, 5, 2))``.
+    ``("block", ())``; ``block(b)``: ``("block", (b,))``; ``block(3,5,2)``: ``("block", (3, 5, 2))``; ``block(ceil)``:
+    ``("ceil", ())``; ``block(floor)``: ``("floor", ())``. `at` is the coordinate of the first tile: ``cyclic(4,at=2)``
+    is ``("cyclic", (4,), 2)``.
     """
 
-    name: Literal["cyclic", "block"]
+    name: Literal["cyclic", "block", "ceil", "floor"]
     sizes: tuple[int, ...] = ()
+    at: int = 0
 
     def __post_init__(self) -> None:
-        if self.name not in ("cyclic", "block"):
-            raise ValueError(f"a kind is cyclic or block, not {self.name!r}")
+        if self.name not in ("cyclic", "block", *ROUNDINGS):
+            raise ValueError(f"a kind is cyclic, block, ceil or floor, not {self.name!r}")
         least = 1 if self.name == "cyclic" else 0
         sizes = exact_all(self.sizes, f"the sizes of {self.name}") or (1,) * least
         if not all(least <= b < MAX_NUMBER for b in sizes):
             raise ValueError(f"the sizes of {self.name} are integers of at least {least}, below 2**63, not {sizes}")
         if self.name == "cyclic" and len(sizes) > 1:
             raise ValueError(f"cyclic has one size, not {sizes}")
+        if self.name in ROUNDINGS and sizes:
+            raise ValueError(f"block({self.name}) has no sizes, not {sizes}")
+        (at,) = exact_all((self.at,), "coordinates of a first tile")
+        if not 0 <= at < (MAX_NUMBER if self.name == "cyclic" else 1):
+            raise ValueError(f"at is 0 or more, below 2**63, and 0 for all kinds but cyclic, not {at} for {self.name}")
         object.__setattr__(self, "sizes", sizes)
+        object.__setattr__(self, "at", at)
 
 
 CYCLIC = Kind("cyclic", (1,))

@@ -54,10 +54,13 @@ def kinds_for(parts, extents):
     widest = max(extents)
     found = [Kind("cyclic", (1,)), Kind("block"), Kind("cyclic", (2,)), Kind("cyclic", (3,))]
     found += [Kind("block", (b,)) for b in (max(1, -(-widest // parts)), widest + 1)]
+    found += [Kind("ceil"), Kind("floor")]
+    if parts > 1:
+        found += [Kind("cyclic", (1,), parts - 1), Kind("cyclic", (2,), 1)]
     if len(set(extents)) == 1 and parts > 1:
         found.append(Kind("block", (widest // 3, *(0,) * (parts - 2), widest - widest // 3)))
         found.append(Kind("block", (0, widest, *(0,) * (parts - 2))))
-    assert all(legal(kind.name, kind.sizes, parts, n) for kind in found for n in extents)
+    assert all(legal(kind.name, kind.sizes, parts, n, kind.at) for kind in found for n in extents)
     return found
 
 

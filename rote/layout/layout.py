@@ -18,10 +18,12 @@ from ..grammar.nodes import (
     MAX_MODES,
     MAX_NUMBER,
     OPS,
+    ROUNDINGS,
     Entry,
     Kind,
     LayoutSyntax,
     Op,
+    Rounding,
     TransitionSyntax,
     exact,
 )
@@ -269,7 +271,7 @@ def L(*modes: Mode, kind: str = "cyclic", view: str | None = None) -> Layout:
     Args:
         modes: `()` for a whole mode, `0` or `(0)` for one grid mode, `(0, 1)` for successive refinement; `block(0)` and
             `cyclic(1, 4)` name a kind of their own.
-        kind: the kind of every entry that names none, as in the text: "cyclic", "cyclic(4)", "block".
+        kind: the kind of every entry that names none, as in the text: "cyclic", "cyclic(4)", "block", "block(ceil)".
         view: the view prefix, as in the text: "a (r s=4)".
 
     >>> L((0), (), (1), kind="block")
@@ -282,14 +284,30 @@ def L(*modes: Mode, kind: str = "cyclic", view: str | None = None) -> Layout:
     return Layout(rows, None if view is None else as_layout(f"{view}: [{'()' * len(rows)}]").view)
 
 
-def block(grid_mode: int, *sizes: int) -> Entry:
-    """A block split over a grid mode: balanced, parts of exactly b (`block(0, b)`), or sizes given part by part."""
-    return _sized("block", grid_mode, sizes)
+def block(grid_mode: int, *sizes: int | Rounding) -> Entry:
+    """A block split over a grid mode: balanced, parts of exactly b (`block(0, b)`), or sizes given part by part.
+
+    `block(0, "ceil")` has parts of ceil(n/p), the last ones shorter or empty (BLOCK of HPF, FFTW-MPI, torch.chunk);
+    `block(0, "floor")` begins its part i at floor(i*n/p) (heFFTe, OpenFFT).
+
+    >>> [block_.on(10, 4).local_shape(0) for block_ in (L(block(0)), L(block(0, "ceil")), L(block(0, "floor")))]
+    [(3,), (3,), (2,)]
+    """
+    for rounding in ROUNDINGS:
+        if sizes == (rounding,):
+            return Entry(integer(grid_mode, "a grid mode"), Kind(rounding))
+    return _sized(grid_mode, "block", sizes)
 
 
-def cyclic(grid_mode: int, b: int = 1) -> Entry:
-    """A (block-)cyclic split over a grid mode with tiles of b."""
-    return _sized("cyclic", grid_mode, (b,))
+def cyclic(grid_mode: int, b: int = 1, *, at: int = 0) -> Entry:
+    """A (block-)cyclic split over a grid mode with tiles of b, the first of which lies at coordinate `at`.
+
+    `at` is what RSRC and CSRC are in ScaLAPACK.
+
+    >>> print(L(cyclic(0, 4, at=2), cyclic(1, at=1)))
+    [(0:cyclic(4,at=2)),(1:cyclic(at=1))]
+    """
+    return _sized(grid_mode, "cyclic", (b,), at)
 
 
 def partial(*grid_modes: int, op: Op = "sum") -> Partial:
@@ -335,10 +353,10 @@ def _from_syntax(node: LayoutSyntax) -> Layout:
     return Layout(node.modes, view, node.op, node.partial, node.rooted)
 
 
-def _sized(name: Literal["block", "cyclic"], grid_mode: int, sizes: tuple[int, ...]) -> Entry:
+def _sized(grid_mode: int, name: Literal["block", "cyclic"], sizes: tuple[object, ...], at: int = 0) -> Entry:
     g = integer(grid_mode, "a grid mode")
     try:
-        return Entry(g, Kind(name, sizes))
+        return Entry(g, Kind(name, cast("tuple[int, ...]", sizes), at))
     except (TypeError, ValueError) as error:
         raise LayoutError(str(error)) from None
 
@@ -366,4 +384,7 @@ def _entry_code(entry: Entry) -> str:
     kind = entry.kind
     if kind == CYCLIC:
         return str(entry.grid_mode)
-    return f"{kind.name}({', '.join(map(str, (entry.grid_mode, *kind.sizes)))})"
+    if kind.name in ROUNDINGS:
+        return f"block({entry.grid_mode}, {kind.name!r})"
+    words = [entry.grid_mode, *(kind.sizes if kind.sizes != CYCLIC.sizes or kind.name == "block" else ())]
+    return f"{kind.name}({', '.join(map(str, words))}{f', at={kind.at}' if kind.at else ''})"

@@ -75,6 +75,17 @@ CHOICES = {
     "[(0:cyclic(0))]": "zero-tile",
     "cyclic(0)[(0)]": "zero-tile",
     "[(0:cyclic(2,3))]": "too-many-sizes",
+    "[(0:block(ceil,at=1))]": "size-of-rounded",
+    "[(0:block(3,at=1))]": "at-of-block",
+    "[(0:block(3 ceil))]": "missing-comma",
+    "[(0:cyclic(4,floor))]": "rounded-cyclic",
+    "[(0:cyclic(2 at=1))]": "missing-comma",
+    "[(0:cyclic(at=1,at=1))]": "text-after-at",
+    "cyclic(at)[(0)]": "missing-equals",
+    "block(at=1)[(0)]": "at-of-block",
+    "at ceil[()()]": "missing-colon",
+    "[(0:block ceil)]": "bare-size",
+    "[(0:cyclic at=2)]": "bare-size",
     "[(63)]+(62)|(61@9223372036854775807)": "",
     "[(0)]|(1)+(1)": "repeated-grid-mode",
     "[(0)] -> [(0)]": "",
@@ -101,7 +112,11 @@ def test_which_mistake(text: str) -> None:
     [
         ("blck", "did you mean block?"),
         ("cyclick", "did you mean cyclic?"),
-        ("rows", "write cyclic, cyclic(4), block, block(4) or block(3,5,2)"),
+        (
+            "rows",
+            "write cyclic, cyclic(4), cyclic(4,at=2), block, block(4), block(3,5,2), block(ceil) or block(floor)",
+        ),
+        ("floor", "write block(floor)"),
     ],
 )
 def test_did_you_mean(word: str, cure: str) -> None:
