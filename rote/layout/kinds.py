@@ -93,8 +93,7 @@ def extent(kind: Kind, p: int, n: int | Ints, coordinate: int | Ints) -> Ints:
         tiles, left = np.divmod(n, b)
         turns, rest = np.divmod(tiles, p)
         turn = (c - kind.at) % p
-        found: Ints = turns * b + np.where(turn < rest, b, np.where(turn == rest, left, 0))
-        return found
+        return turns * b + np.where(turn < rest, b, np.where(turn == rest, left, 0))
     if kind.name == "floor":
         return _floor_start(p, n, c + 1) - _floor_start(p, n, c)
     if kind.sizes:
@@ -124,11 +123,12 @@ def local_positions(kind: Kind, p: int, n: int, coordinate: int) -> IndexSet:
     return IndexSet.interval(start, start + q + (coordinate < r))
 
 
-def _tile(kind: Kind, p: int, n: int | Ints) -> int | Ints | None:
+def _tile(kind: Kind, p: int, n: int | Ints) -> Ints | None:
     """The tile of a kind that deals out tiles in turn, else None; where there is nothing to deal out, it is 1."""
     if kind.name == "ceil":
-        return -(-n // p) + (n == 0)
-    return max(kind.sizes[0], 1) if kind.name == "cyclic" or len(kind.sizes) == 1 else None
+        return np.asarray(-(-n // p) + (n == 0), dtype=np.int64)
+    tiled = kind.name == "cyclic" or len(kind.sizes) == 1
+    return np.asarray(max(kind.sizes[0], 1), dtype=np.int64) if tiled else None
 
 
 def _floor_start(p: int, n: int | Ints, part: Ints) -> Ints:

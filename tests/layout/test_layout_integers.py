@@ -29,6 +29,7 @@ DOORS = {
     "block's sizes": lambda n: block(0, 3, n),
     "cyclic": lambda n: cyclic(n),
     "cyclic's size": lambda n: cyclic(0, n),
+    "cyclic's first coordinate": lambda n: cyclic(0, 4, at=n),
     "partial": lambda n: partial(n),
     "partial of two": lambda n: partial(0, n),
     "root": lambda n: root(n),
@@ -78,6 +79,7 @@ NODES = {
     "Entry": lambda n: Entry(n),
     "Kind's size": lambda n: Kind("cyclic", (n,)),
     "Kind's sizes": lambda n: Kind("block", (3, n)),
+    "Kind's first coordinate": lambda n: Kind("cyclic", (4,), n),
     "LayoutSyntax's partial": lambda n: LayoutSyntax(((),), partial=(n,)),
     "LayoutSyntax's rooted": lambda n: LayoutSyntax(((),), rooted=((n, n),)),
     "Tile": lambda n: View((Tile((("r", None), ("s", n))),)),
@@ -135,7 +137,11 @@ def test_nodes_say_only_what_a_text_can_say():
         lambda: Kind("cyclic", (2, 3)),
         lambda: Kind("block", (-1,)),
         lambda: Kind("block", (2**63,)),
+        lambda: Kind("ceil", (3,)),
+        lambda: Kind("block", (3,), 1),
+        lambda: Kind("cyclic", (3,), -1),
+        lambda: Kind("cyclic", (3,), 2**63),
         lambda: Tile((("r", None), ("s", 0))),
     ):
-        with pytest.raises(ValueError, match=r"is cyclic or block|integers of at least|one size"):
+        with pytest.raises(ValueError, match=r"a kind is|integers of at least|one size|no sizes|at is 0"):
             make()
