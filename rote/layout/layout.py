@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, cast
 
 from ..errors import LayoutError, counted
 from ..grammar.nodes import (
@@ -17,18 +17,15 @@ from ..grammar.nodes import (
     MAX_GRID_MODES,
     MAX_MODES,
     MAX_NUMBER,
-    OPS,
-    ROUNDINGS,
     Entry,
     Kind,
     LayoutSyntax,
     Op,
-    Rounding,
     TransitionSyntax,
-    exact,
 )
 from ..grammar.parser import parse_syntax
 from ..grammar.text import unparse
+from .entries import Partial, Rooted, as_entry, block, cyclic, entry_code, partial, root
 from .grid import Grid, integer
 from .view import View
 
@@ -51,22 +48,6 @@ __all__ = [
 ]
 
 Mode = int | Entry | tuple[int | Entry, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Partial:
-    """What `+ partial(3)` adds to a layout: the value is a reduction over these grid modes."""
-
-    grid_modes: tuple[int, ...]
-    op: Op
-
-
-@dataclass(frozen=True, slots=True)
-class Rooted:
-    """What `| root(2)` adds to a layout: only coordinate `at` of this grid mode holds data."""
-
-    grid_mode: int
-    at: int
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -186,7 +167,7 @@ class Layout:
     def split(self, mode: int, entry: int | Entry) -> Layout:
         """The layout in which `mode` is further split by `entry`, for example `block(0)`; a local slice."""
         mode = self._mode(mode)
-        return self._with_mode(mode, (*self.modes[mode], _entry(entry, CYCLIC)))
+        return self._with_mode(mode, (*self.modes[mode], as_entry(entry, CYCLIC)))
 
     def whole(self, mode: int) -> Layout:
         """The layout in which `mode` is not split at all."""
@@ -280,46 +261,8 @@ def L(*modes: Mode, kind: str = "cyclic", view: str | None = None) -> Layout:
     block[(0),(),(1:cyclic(4))]|(2)
     """
     default = _kind(kind)
-    rows = tuple(tuple(_entry(e, default) for e in (m if isinstance(m, tuple) else (m,))) for m in modes)
+    rows = tuple(tuple(as_entry(e, default) for e in (m if isinstance(m, tuple) else (m,))) for m in modes)
     return Layout(rows, None if view is None else as_layout(f"{view}: [{'()' * len(rows)}]").view)
-
-
-def block(grid_mode: int, *sizes: int | Rounding) -> Entry:
-    """A block split over a grid mode: balanced, parts of exactly b (`block(0, b)`), or sizes given part by part.
-
-    `block(0, "ceil")` has parts of ceil(n/p), the last ones shorter or empty (BLOCK of HPF, FFTW-MPI, torch.chunk);
-    `block(0, "floor")` begins its part i at floor(i*n/p) (heFFTe, OpenFFT).
-
-    >>> [block_.on(10, 4).local_shape(0) for block_ in (L(block(0)), L(block(0, "ceil")), L(block(0, "floor")))]
-    [(3,), (3,), (2,)]
-    """
-    for rounding in ROUNDINGS:
-        if sizes == (rounding,):
-            return Entry(integer(grid_mode, "a grid mode"), Kind(rounding))
-    return _sized(grid_mode, "block", sizes)
-
-
-def cyclic(grid_mode: int, b: int = 1, *, at: int = 0) -> Entry:
-    """A (block-)cyclic split over a grid mode with tiles of b, the first of which lies at coordinate `at`.
-
-    `at` is what RSRC and CSRC are in ScaLAPACK.
-
-    >>> print(L(cyclic(0, 4, at=2), cyclic(1, at=1)))
-    [(0:cyclic(4,at=2)),(1:cyclic(at=1))]
-    """
-    return _sized(grid_mode, "cyclic", (b,), at)
-
-
-def partial(*grid_modes: int, op: Op = "sum") -> Partial:
-    """`layout + partial(3)`: the value is the sum (or "max", "min", "prod") over grid mode 3."""
-    if op not in OPS:
-        raise LayoutError(f"a partial layout reduces by sum, max, min or prod, not {op!r}")
-    return Partial(tuple(integer(g, "a grid mode") for g in grid_modes), op)
-
-
-def root(grid_mode: int, at: int = 0) -> Rooted:
-    """`layout | root(2, at=1)`: only coordinate 1 of grid mode 2 holds data."""
-    return Rooted(integer(grid_mode, "a grid mode"), integer(at, "the coordinate of a root"))
 
 
 @lru_cache(maxsize=4096)
@@ -353,38 +296,11 @@ def _from_syntax(node: LayoutSyntax) -> Layout:
     return Layout(node.modes, view, node.op, node.partial, node.rooted)
 
 
-def _sized(grid_mode: int, name: Literal["block", "cyclic"], sizes: tuple[object, ...], at: int = 0) -> Entry:
-    g = integer(grid_mode, "a grid mode")
-    try:
-        return Entry(g, Kind(name, cast("tuple[int, ...]", sizes), at))
-    except (TypeError, ValueError) as error:
-        raise LayoutError(str(error)) from None
-
-
-def _entry(value: int | Entry, default: Kind) -> Entry:
-    if isinstance(value, Entry):
-        return value
-    try:
-        return Entry(exact(value), default)
-    except TypeError:
-        raise LayoutError(f"a mode is split over grid modes, which are numbers; not {value!r}") from None
-
-
 @lru_cache(maxsize=256)
 def _kind(text: str) -> Kind:
     return as_layout(f"{text}[(0)]").modes[0][0].kind
 
 
 def _mode_code(mode: tuple[Entry, ...]) -> str:
-    codes = [_entry_code(entry) for entry in mode]
+    codes = [entry_code(entry) for entry in mode]
     return codes[0] if len(codes) == 1 and "(" in codes[0] else f"({', '.join(codes)})"
-
-
-def _entry_code(entry: Entry) -> str:
-    kind = entry.kind
-    if kind == CYCLIC:
-        return str(entry.grid_mode)
-    if kind.name in ROUNDINGS:
-        return f"block({entry.grid_mode}, {kind.name!r})"
-    words = [entry.grid_mode, *(kind.sizes if kind.sizes != CYCLIC.sizes or kind.name == "block" else ())]
-    return f"{kind.name}({', '.join(map(str, words))}{f', at={kind.at}' if kind.at else ''})"
