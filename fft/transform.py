@@ -14,7 +14,7 @@ from rote.compiler.machine import DEFAULT, Machine
 from rote.compiler.plan import Plan
 from rote.compiler.step import as_dtype
 from rote.errors import LayoutError
-from rote.layout.distribution import Distribution
+from rote.layout.distribution import Distribution, tensor_shape
 from rote.layout.grid import Grid
 from rote.layout.layout import Layout
 from rote.runtime.comm import Comm
@@ -106,7 +106,7 @@ class FFT:
     ) -> None:
         tuning = Tuning(tune, threads, method)
         ranks = as_comm(comm)
-        extents = (shape,) if isinstance(shape, int) else tuple(shape)
+        extents = tensor_shape(shape)
         found = as_dtype(dtype)
         found = found if found.kind in "fc" else np.dtype("f8")
         self._axes, kind = asked_kinds(kinds, axes, len(extents), found.kind == "f")

@@ -137,8 +137,9 @@ def _distribution(text: str, shape: tuple[int, ...] | None, grid: tuple[int, ...
 
 
 def _small_grid(*layouts: Layout) -> tuple[int, ...]:
-    """Two ranks along each grid mode, more where sizes or a root ask for them."""
-    wanted = [(e.grid_mode, len(e.kind.sizes)) for layout in layouts for mode in layout.modes for e in mode]
+    """Two ranks along each grid mode, more where sizes, a first tile or a root ask for them."""
+    entries = [e for layout in layouts for mode in layout.modes for e in mode]
+    wanted = [(e.grid_mode, max(len(e.kind.sizes), e.kind.at + 1)) for e in entries]
     wanted += [(g, at + 1) for layout in layouts for g, at in layout.rooted]
     order = max((g for layout in layouts for g in layout.grid_modes), default=0) + 1
     return tuple(max([2, *(least for named, least in wanted if named == g)]) for g in range(order))

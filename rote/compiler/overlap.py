@@ -200,7 +200,7 @@ def _deal(box: _Box, splits: tuple[tuple[Kind, int], ...], n: int) -> Iterator[_
     (kind, parts), *inner = splits
     for stretch in stretches(kind, parts, n):
         for part in _between(box, stretch.start, stretch.stop):
-            for dealt in _turns(part, stretch):
+            for dealt in _turns(part, stretch, parts):
                 if not inner:
                     yield dealt
                     continue
@@ -208,7 +208,7 @@ def _deal(box: _Box, splits: tuple[tuple[Kind, int], ...], n: int) -> Iterator[_
                     yield from _deal(held, tuple(inner), left)
 
 
-def _turns(box: _Box, stretch: Stretch) -> Iterator[_Box]:
+def _turns(box: _Box, stretch: Stretch, parts: int) -> Iterator[_Box]:
     """A box within a stretch, with the coordinate and the local index there in place of its last number."""
     *rows, (begin, *steps) = box.rows
     shifted = _Box(box.shape, (*rows, (begin - stretch.start, *steps)))
@@ -218,7 +218,12 @@ def _turns(box: _Box, stretch: Stretch) -> Iterator[_Box]:
             *rows, index = fit.rows
             first, *more = _digit(index, tile, turn)
             local = tuple(n // turn * tile + n % turn % tile for n in index)
-            yield _Box(fit.shape, (*rows, (first + stretch.first, *more), local))
+            dealt = _Box(fit.shape, (*rows, (first + stretch.first, *more), local))
+            below, above = _cut(dealt, -2, parts)
+            yield from below
+            for one in above:  # behind the last coordinate comes the first
+                *rows, (first, *more), local = one.rows
+                yield _Box(one.shape, (*rows, (first - parts, *more), local))
 
 
 def _digit(row: Row, weight: int, modulus: int) -> Row:
@@ -228,7 +233,7 @@ def _digit(row: Row, weight: int, modulus: int) -> Row:
 
 def _uneven(splits: list[tuple[Kind, int]]) -> bool:
     """Whether it depends on the extent where some splits send an index."""
-    return any(kind.name == "block" and len(kind.sizes) != 1 for kind, _ in splits)
+    return any(kind.name != "cyclic" and len(kind.sizes) != 1 for kind, _ in splits)
 
 
 def _by_extent(box: _Box, kind: Kind, parts: int, n: int) -> Iterator[tuple[_Box, int]]:

@@ -63,7 +63,7 @@ def prove_pairs(kind: str, ends: Ends, parts: list[Part]) -> Flow:
             if peer != rank:
                 counts[:, rank] += len(message), 1, 0
                 counts[2, peer] += len(message)
-        wanted = prod(len(part.row(RECEIVES, _own(part, RECEIVES, places[RECEIVES][rank]))) for part in parts)
+        wanted = prod(len([*part.row(RECEIVES, _own(part, RECEIVES, places[RECEIVES][rank]))]) for part in parts)
         wanted *= prod(source.grid.shape[g] for g in source.partial) * (target.holds(rank) and target.contributes(rank))
         if len(seen) != wanted:
             raise PlanError(f"rank {rank} receives {len(seen)} products of groups, but what it needs are {wanted}")

@@ -63,6 +63,8 @@ def test_show_draws_the_distribution() -> None:
         ("[(1),(),()]", "[(1),(),()] on (4, 4, 4), grid 2x2"),
         ("block(3,5,2)[(0)]", "block(3,5,2)[(0)] on (10,), grid 3"),
         ("block(2)[(0)]", "block(2)[(0)] on (4,), grid 2"),
+        ("block(ceil)[(0)]", "block(ceil)[(0)] on (8,), grid 2"),
+        ("cyclic(4,at=2)[(0)]", "cyclic(4,at=2)[(0)] on (8,), grid 3"),
         ("[(0)]|(1@3)", "[(0)]|(1@3) on (8,), grid 2x4"),
         ("a (r s=3): [(0),(1),()]", "a (r s=3): [(0),(1),()] on (4, 6), grid 2x2"),
         ("(a b) c: [(0),()]", "(a b) c: [(0),()] on (8, 8, 8), grid 2"),
