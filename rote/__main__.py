@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from .cli import main
+import sys
+
+__all__ = ["start"]
+
+
+def start() -> None:
+    """Run the command line and exit; Ctrl-C is an answer from the first import on."""
+    try:
+        from .cli import main
+
+        main()
+    except KeyboardInterrupt:
+        sys.exit("interrupted")
+
 
 if __name__ == "__main__":
-    main()
+    start()

@@ -26,7 +26,7 @@ __all__ = ["Finding", "findings"]
 
 _MPI = "pip install mpich"
 _PLOT = "pip install matplotlib"
-_ANEW = "pip install --force-reinstall rote"
+_ANEW = "pip install --force-reinstall rote-tensor"
 _LAUNCH = ("PMI_", "PMIX_", "OMPI_", "PRTE_", "MPI_LOCAL")  # of an outer mpiexec, which a process of ours must not join
 
 
