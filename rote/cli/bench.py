@@ -54,7 +54,7 @@ def _shapes(context: click.Context, option: click.Parameter, texts: tuple[str, .
     return tuple(found for text in texts if (found := read(context, option, text)) is not None)
 
 
-@click.command(short_help="Measure transforms and moves, and those of other libraries.")
+@click.command()
 @click.option("--shape", metavar="128x128x128", multiple=True, callback=_shapes, help="May be given again.")
 @click.option("--dtype", multiple=True, type=click.Choice(tuple(_REAL)), help="May be given again; c16 and f8.")
 @click.option("--real", is_flag=True, help="Real arrays of the precision of --dtype, for half a spectrum.")

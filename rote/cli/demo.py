@@ -25,7 +25,7 @@ Floats = npt.NDArray[np.float64]
 LAYOUT = "block[(0),(1),()]"
 
 
-@click.command(short_help="Make a field, transform it, draw its layouts and its spectrum.")
+@click.command()
 @click.option(
     "--size", metavar="N", type=click.IntRange(min=8), default=64, show_default=True, help="Points along each mode."
 )

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from ..errors import CommError, RoteError
+from ..launcher import launched
 
 if TYPE_CHECKING:
     from ..runtime.mpi import MpiComm
@@ -26,12 +26,34 @@ __all__ = ["Rote", "described", "on_rank_0", "on_ranks", "on_terminal"]
 
 T = TypeVar("T")
 
-_EXPECTED = (RoteError, OSError, MemoryError)  # what values and machines can do; any other error is a bug of ours
 _PATIENCE = 3.0  # seconds for which a failed rank waits for the others to fail as well
 
 
 class Rote(click.Group):
-    """A group of commands that ends as this module says."""
+    """A group of commands that ends as this module says, and loads a command when it runs.
+
+    Attributes:
+        menu: the names of the commands, and what the group's help says of each.
+        load: the command of a name.
+    """
+
+    def __init__(self, *args: Any, menu: dict[str, str], load: Callable[[str], click.Command], **extra: Any) -> None:
+        super().__init__(*args, **extra)
+        self.menu = menu
+        self.load = load
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        """The names, in the order of the menu."""
+        return [*self.menu]
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        """The command of a name; None if there is none."""
+        return self.load(name) if name in self.menu else None
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        """The menu, without loading a command."""
+        with formatter.section("Commands"):
+            formatter.write_dl([*self.menu.items()])
 
     def main(
         self,
@@ -44,18 +66,20 @@ class Rote(click.Group):
         """Run a command line and exit: status 0, 1 after an error, 2 after a wrong use."""
         if not standalone_mode:
             return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
-        others = _other_ranks()
-        text = ""
-        with _rank_0_speaks(others):
-            try:
+        others, text = None, ""
+        try:
+            others = _other_ranks()
+            with _rank_0_speaks(others):
                 found = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
-                status = found if isinstance(found, int) else 0
-            except click.ClickException as error:
-                text, status = _shown(error), error.exit_code
-            except click.Abort:
-                text, status = "interrupted", 1
-            except _EXPECTED as error:
-                text, status = described(error), 1
+            status = found if isinstance(found, int) else 0
+        except click.ClickException as error:
+            text, status = _shown(error), error.exit_code
+        except (click.Abort, KeyboardInterrupt):
+            text, status = "interrupted", 1
+        except Exception as error:
+            if not _is_expected(error):
+                raise
+            text, status = described(error), 1
         if status:
             _say_once(text, status, others)
         sys.exit(status)
@@ -86,6 +110,7 @@ def on_ranks(program: Callable[..., T], ranks: int | None, default: int, *args: 
 
 def on_rank_0(program: Callable[[], int]) -> int:
     """What a program returns that only rank 0 runs, on all ranks; this process is rank 0 where MPI is broken."""
+    from ..errors import CommError
     from ..runtime import agreed, world
 
     try:
@@ -115,6 +140,13 @@ def described(error: BaseException) -> str:
     return "\n".join([f"Error: {text}", *notes])
 
 
+def _is_expected(error: Exception) -> bool:
+    """Whether values or machines can do this; any other error is a bug of ours."""
+    from ..errors import RoteError
+
+    return isinstance(error, RoteError | OSError | MemoryError)
+
+
 def _shown(error: click.ClickException) -> str:
     text = io.StringIO()
     error.show(text)
@@ -123,6 +155,9 @@ def _shown(error: click.ClickException) -> str:
 
 def _other_ranks() -> MpiComm | None:
     """A communicator of its own over the ranks of MPI, if there are several; a broken MPI is left to the command."""
+    if not launched() and "mpi4py.MPI" not in sys.modules:
+        return None
+    from ..errors import CommError
     from ..runtime import world
 
     try:

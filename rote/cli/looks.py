@@ -20,6 +20,7 @@ import numpy as np
 from .. import __version__
 from ..compiler.explain import in_bytes
 from ..errors import RoteError
+from ..launcher import alone
 from .check import available_memory, installed_memory, largest_error
 
 __all__ = ["Finding", "findings"]
@@ -27,7 +28,6 @@ __all__ = ["Finding", "findings"]
 _MPI = "pip install mpich"
 _PLOT = "pip install matplotlib"
 _ANEW = "pip install --force-reinstall rote-tensor"
-_LAUNCH = ("PMI_", "PMIX_", "OMPI_", "PRTE_", "MPI_LOCAL")  # of an outer mpiexec, which a process of ours must not join
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,10 +170,8 @@ def _fft() -> str:
 
 def _run(*command: str) -> str:
     """What a command prints; an error that ends with its last line if it fails."""
-    alone = {name: value for name, value in os.environ.items() if not name.startswith(_LAUNCH)}
-    alone |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     done = subprocess.run(
-        command, env=alone, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False
+        command, env=alone(), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False
     )
     if done.returncode:
         lines = done.stderr.strip().splitlines() or [f"{Path(command[0]).name} ends with status {done.returncode}"]

@@ -76,7 +76,7 @@ class Transformed:
     error: float | None
 
 
-@click.command(short_help="Transform a .npy file into another.")
+@click.command()
 @click.argument("source", metavar="IN.npy")
 @click.argument("target", metavar="OUT.npy")
 @click.option("--layout", metavar="LAYOUT", help="Of the input; blocks over the first modes, if not given.")

@@ -37,7 +37,7 @@ _LONGEST = 40  # characters of a text in a decision, such as FFTW's plans, that 
 _compiling = threading.Lock()  # the first of in-process ranks compiles for all
 
 
-@click.command(short_help="Measure this machine for the cost model, and keep it.")
+@click.command()
 @click.option(
     "--ranks",
     metavar="N",
