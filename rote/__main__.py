@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from time import perf_counter, process_time
 
 __all__ = ["start"]
 
@@ -12,7 +13,7 @@ def start() -> None:
     try:
         from .cli import main
 
-        main()
+        main(obj=perf_counter() - process_time())  # when this process began: until here it has computed all the time
     except KeyboardInterrupt:
         sys.exit("interrupted")
 

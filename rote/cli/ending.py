@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import os
 import re
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
@@ -22,7 +23,7 @@ from ..launcher import launched
 if TYPE_CHECKING:
     from ..runtime.mpi import MpiComm
 
-__all__ = ["Rote", "described", "on_rank_0", "on_ranks", "on_terminal"]
+__all__ = ["Rote", "animated", "coloured", "columns", "described", "on_rank_0", "on_ranks", "on_terminal"]
 
 T = TypeVar("T")
 
@@ -108,7 +109,7 @@ def on_ranks(program: Callable[..., T], ranks: int | None, default: int, *args: 
     return program(comm, *args) if wanted == 1 else run(program, wanted, args)[0]
 
 
-def on_rank_0(program: Callable[[], int]) -> int:
+def on_rank_0(program: Callable[[], T]) -> T:
     """What a program returns that only rank 0 runs, on all ranks; this process is rank 0 where MPI is broken."""
     from ..errors import CommError
     from ..runtime import agreed, world
@@ -118,13 +119,29 @@ def on_rank_0(program: Callable[[], int]) -> int:
     except CommError:
         return program()
     with agreed(comm):
-        found = program() if comm.rank == 0 else 0
-    return int(comm.allgather_object(found)[0])
+        answers = [program()] if comm.rank == 0 else []
+    answer: T = comm.allgather_object(answers)[0][0]
+    return answer
 
 
 def on_terminal() -> bool:
     """Whether somebody watches: never under mpiexec, which may give its ranks terminals that nobody sees."""
     return sys.stdout.isatty() and "mpi4py.MPI" not in sys.modules
+
+
+def animated() -> bool:
+    """Whether what is shown may move: on a terminal that can do more than print lines."""
+    return on_terminal() and os.environ.get("TERM") not in ("dumb", "unknown")
+
+
+def coloured() -> bool:
+    """Whether texts may have colours: not where the environment says NO_COLOR (https://no-color.org)."""
+    return animated() and not os.environ.get("NO_COLOR")
+
+
+def columns(usual: int) -> int:
+    """The width of the terminal, or what the environment says it is (COLUMNS); the usual one if neither says."""
+    return shutil.get_terminal_size((usual, 24)).columns
 
 
 def described(error: BaseException) -> str:
@@ -148,6 +165,10 @@ def _is_expected(error: Exception) -> bool:
 
 
 def _shown(error: click.ClickException) -> str:
+    """An error of the command line as one paragraph; the whole help where nothing was asked."""
+    asked = not isinstance(error, click.exceptions.NoArgsIsHelpError)
+    if asked and isinstance(error, click.UsageError) and error.ctx is not None:
+        return f"Error: {error.format_message()}\ntry: {error.ctx.command_path} --help"
     text = io.StringIO()
     error.show(text)
     return text.getvalue().rstrip("\n")

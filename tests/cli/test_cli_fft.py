@@ -90,7 +90,8 @@ def test_what_is_printed() -> None:
     plan = rote.run(lambda comm: str(rote.fft.FFT(REAL.shape, "block[(0),(1),()]", comm=comm, dtype="f8")), 4)[0]
     head = "real.npy: (6, 7, 9) float64, real, so half a spectrum as by numpy.fft.rfftn"
     assert done.output.startswith(f"{head}\n{plan}\nout.npy: (6, 7, 5) complex128, 3.3 KiB\n\n")
-    assert [line.split()[0] for line in done.output.splitlines()[-3:]] == ["read", "transform", "write"]
+    times = ["start", "plan", "read", "transform", "write", "total"]
+    assert [line.split()[0] for line in done.output.splitlines()[-6:]] == times
 
 
 @pytest.mark.parametrize("inverse", [False, True])
@@ -99,8 +100,8 @@ def test_tuned(inverse: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     monkeypatch.setenv("ROTE_WISDOM", str(tmp_path / "kept"))
     monkeypatch.setattr("rote.fft.trial.SECONDS", {"measure": 0.05, "patient": 0.1})
     args = ("half.npy", "out.npy", "--inverse", "--real", "--length", "9") if inverse else ("real.npy", "out.npy")
-    for tune in ("measure", "patient"):
-        done = fft(*args, "--ranks", "4", "--tune", tune, "--threads", "1", "--check")
+    for option, tune in (("--tune", "measure"), ("--effort", "patient")):
+        done = fft(*args, "--ranks", "4", option, tune, "--force", "--threads", "1", "--check")
         assert (done.exit_code, done.stderr) == (0, "")
         assert ("there and back" in done.output) is not inverse  # the way back is that of the walk
         assert ", below 1e-10\n" in done.output
@@ -123,7 +124,7 @@ def test_threads_are_no_more_than_cores(
 ) -> None:
     """Of all ranks of a host together, and of each that is bound; all are refused alike, and told what would do."""
     asked = iter(cores)
-    monkeypatch.setattr("rote.cli.cores._mine", lambda: frozenset(next(asked)))
+    monkeypatch.setattr("rote.cli.cores.cores", lambda: frozenset(next(asked)))
 
     def program(comm: Comm) -> str:
         try:
@@ -156,7 +157,9 @@ WRONG = [
     ("words.npy out.npy", 1, "elements of dtype <U1"),
     ("real.npy nowhere/out.npy", 1, "nowhere: there is no such folder"),
     ("real.npy folder", 1, "folder: this is a folder"),
-    ("real.npy real.npy --check", 1, "give the result a name of its own"),
+    ("real.npy real.npy", 1, "real.npy is the input, and would be lost; give the result a name of its own"),
+    ("real.npy real.npy --force --check", 1, "real.npy is the input, and would be lost"),
+    ("real.npy half.npy", 1, "half.npy: this is there already; --force overwrites it"),
     ("real.npy out.npy --layout block[(0),()]", 1, "for tensors of order 2"),
     ("real.npy out.npy --layout block[(0),(),()", 1, "brackets of the modes are not closed"),
     ("real.npy out.npy --layout blok[(0),(),()]", 1, "    ^\n"),
