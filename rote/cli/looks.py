@@ -46,6 +46,14 @@ class Finding:
     cure: str = ""
 
 
+class _Mendable(RoteError):
+    """What is missing has a cure of its own."""
+
+    def __init__(self, text: str, cure: str) -> None:
+        super().__init__(text)
+        self.cure = cure
+
+
 def findings() -> Iterator[Finding]:
     """All that the doctor finds, in order. No look can fail, only find."""
     looks: list[tuple[str, Callable[[], str], str, str]] = [
@@ -68,9 +76,8 @@ def findings() -> Iterator[Finding]:
         try:
             yield Finding(subject, look())
         except Exception as error:  # whatever a half-installed package raises
-            yield Finding(
-                subject, f"{error}".partition("\n")[0] or type(error).__name__, state or "broken", cure or _ANEW
-            )
+            mends = error.cure if isinstance(error, _Mendable) else cure or _ANEW
+            yield Finding(subject, f"{error}".partition("\n")[0] or type(error).__name__, state or "broken", mends)
 
 
 def _python() -> str:
@@ -93,19 +100,24 @@ def _mpi() -> str:
 
 def _mpiexec() -> str:
     """The launcher that a shell would take, and whether it is of the MPI that mpi4py loads."""
-    path, where = shutil.which("mpiexec"), "on the PATH"
-    if path is None or Path(path).parent == Path(sys.executable).parent:
-        path, where = shutil.which("mpiexec", path=str(Path(sys.executable).parent)), "beside this Python"
-    if path is None:
+    programs = str(Path(sys.executable).parent)
+    path, beside = shutil.which("mpiexec"), shutil.which("mpiexec", path=programs)
+    if path is None and beside is None:
         raise RoteError("no mpiexec on the PATH or beside this Python")
-    kind = _family(_run(path, "--version"))
     try:
         library = _family(_mpi())
     except Exception:  # the look at MPI itself says so
         library = ""
-    if kind and library and kind != library:
-        raise RoteError(f"the one {where} is of {kind}, but mpi4py loads {library}: its ranks would not meet")
-    return f"{Path(path).name} {where}{f', of {kind}' if kind else ''}"
+    kind = "" if path is None else _family(_run(path, "--version"))
+    fits = path is not None and (not kind or not library or kind == library)
+    if path is not None and fits:
+        where = "beside this Python" if Path(path).parent == Path(programs) else f"on the PATH, {path}"
+        return f"mpiexec {where}{f', of {kind}' if kind else ''}"
+    wrong = "the PATH has none" if path is None else f"the one on the PATH, {path}, is of {kind}"
+    loads = f", but mpi4py loads {library}: its ranks would not meet" if path is not None else ""
+    if beside is not None and beside != path and (not library or _family(_run(beside, "--version")) in ("", library)):
+        raise _Mendable(f"{wrong}{loads}; {beside}, beside this Python, does", f'export PATH="{programs}:$PATH"')
+    raise RoteError(f"{wrong}{loads}")
 
 
 def _family(text: str) -> str:

@@ -272,7 +272,7 @@ def _backward(
 ) -> FFT:
     """The transform that the file is the spectrum of."""
     from ..fft.asked import normal_axes
-    from ..fft.choose import walk_of
+    from ..fft.choose import best, choices
     from ..fft.local.kernels import complex_dtype, real_dtype
     from ..fft.problem import problem
 
@@ -280,9 +280,15 @@ def _backward(
     begins = _begins(request, shape, problem(shape, axes, "fft", kind), comm)
     check_grid(begins.grid, comm)
     extents = _restored(request, shape, axes) if real else None
-    walk = walk_of(begins, problem(shape, axes, "irfft" if real else "ifft", kind, extents))
+    found = choices(begins, problem(shape, axes, "irfft" if real else "ifft", kind, extents))
+    walk = best(found)
+    name = next(choice.name for choice in found if choice.walk == walk)
     result, grid = walk.target.shape, walk.target.grid.shape
-    return _bound(request, comm, result, None, grid, real_dtype(kind) if real else kind, str(walk.inverse()), part)
+    dtype = real_dtype(kind) if real else kind
+    if name in ("cyclic", "volumetric"):  # whose way there is of the same family; it ends where the file is read
+        ends = str(begins.layout)
+        return _bound(request, comm, result, str(walk.target.layout), grid, dtype, name, part, ends)
+    return _bound(request, comm, result, None, grid, dtype, str(walk.inverse()), part)
 
 
 def _bound(
@@ -294,12 +300,13 @@ def _bound(
     dtype: np.dtype[Any],
     algorithm: str,
     part: Progress | None,
+    output: str | None = None,
 ) -> FFT:
     """A transform, tuned as it is asked for."""
     from ..fft.transform import FFT
 
     tuning: dict[str, Any] = {"tune": request.tune, "threads": request.threads or 1, "progress": part}
-    return FFT(shape, layout, grid, comm, dtype, request.axes, algorithm, request.norm, **tuning)
+    return FFT(shape, layout, grid, comm, dtype, request.axes, algorithm, request.norm, output, **tuning)
 
 
 def _restored(request: Request, shape: tuple[int, ...], axes: tuple[int, ...]) -> list[int]:

@@ -94,6 +94,24 @@ def test_what_is_printed() -> None:
     assert [line.split()[0] for line in done.output.splitlines()[-6:]] == times
 
 
+@pytest.mark.parametrize("inverse", [(), ("--inverse",)])
+@pytest.mark.parametrize(("shape", "ranks"), [((32, 32), 4), ((64,), 2), ((16,), 4), ((4, 16), 2)])
+def test_files_are_read_in_blocks(shape: tuple[int, ...], ranks: int, inverse: tuple[str, ...]) -> None:
+    """Without --layout, a file is read in contiguous blocks, even where the model finds a cyclic walk cheaper; with a
+    cyclic algorithm, in that one's own layout."""
+    array = RNG.standard_normal(shape) + 1j
+    np.save("in.npy", array)
+    usual = rote.run(lambda comm: rote.fft.FFT(shape, comm=comm).input_layout, ranks)[0]
+    assert "block" not in str(usual)  # so that this test can fail
+    every = (((), "block["), (("--algorithm", "cyclic"), "["), (("--layout", str(usual)), "["))
+    for options, kind in every:
+        done = fft("in.npy", "out.npy", "--ranks", str(ranks), "--force", *inverse, *options)
+        assert done.exit_code == 0, done.output
+        assert done.output.splitlines()[2].strip().startswith(f"{kind}(0)")
+        np.testing.assert_allclose(np.load("out.npy"), (np.fft.ifftn if inverse else np.fft.fftn)(array), atol=1e-11)
+    assert "blocks, the cheapest" in " ".join(fft("--help").output.split())
+
+
 @pytest.mark.parametrize("inverse", [False, True])
 def test_tuned(inverse: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Timed walks give the same file, and are kept; one thread per rank is never too many."""
