@@ -14,7 +14,8 @@ from pathlib import Path
 from ..launcher import alone
 from ..runtime.comm import Comm
 from ..runtime.cores import cores
-from .contest import SPAN, Entry, Missing, Work
+from .builds import fftw_text
+from .contest import SPAN, Entry, Missing, Round, Work
 from .peers import program
 
 __all__ = ["entries"]
@@ -39,10 +40,11 @@ def entries(work: Work) -> list[Entry]:
     return [Entry("fftw-mpi", "", "MPI ranks", work.ranks, work, None, lambda comm: _run(work, comm))]
 
 
-def _run(work: Work, comm: Comm) -> float:
+def _run(work: Work, comm: Comm) -> Round:
     """One round: a launch of the program, which remembers its plans."""
     built = _build(work.dtype.char in "fF", work.ranks)
-    return float(_launch(built, work.ranks, work.points, "r2c" if work.real else "c2c", "1", str(SPAN))[1])
+    first, seconds = _launch(built, work.ranks, work.points, "r2c" if work.real else "c2c", "1", str(SPAN))[:2]
+    return Round(float(seconds), fftw_text(first.split()[-1]))
 
 
 def _launch(built: _Program, ranks: int, *args: str) -> list[str]:

@@ -93,6 +93,8 @@ def bench(**options: Any) -> None:
         raise click.UsageError(f"--only {wrong[0]} takes no part here; choose from {', '.join(chosen)}")
     if request.moves and (request.algorithm or request.restore):
         raise click.UsageError("--algorithm and --restore are about transforms; leave them out, or --moves")
+    if request.json is not None and request.json == request.png:
+        raise click.UsageError("--json and --png name the same file; give each one of its own")
     on_ranks(_bench, None, 1, request)
 
 
@@ -127,6 +129,9 @@ def _bench(comm: Comm, request: _Request) -> None:
     lines = [line for found in done for line in found]
     if len(families) > 1 and not request.scaling:
         _say(comm, "", report.summary(lines))
+    built = report.libraries(lines)
+    if built:
+        _say(comm, "", f"the libraries of these figures:\n{built}")
     absent = report.missing(lines)
     _say(comm, *[""][: len(absent)], *absent)
     if not any(line.seconds for line in lines):
