@@ -86,7 +86,7 @@ def tune(
         mpiexec -n 4 rote tune --shape 256x256x256 --patient
         rote tune --show
 
-    With a shape, the FFTs that may be fastest are timed, for FFT(..., tune="measure") and rote fft --tune measure.
+    With a shape, the FFTs that may be fastest are timed, for FFT(..., tune="measure") and rote fft --effort measure.
     The environment variable ROTE_WISDOM names another folder; empty, nothing is kept.
     """
     asked = {

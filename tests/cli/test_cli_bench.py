@@ -208,6 +208,7 @@ def test_bad_input(line: str, status: int, part: str) -> None:
     assert (done.exit_code, type(done.exception)) == (status, SystemExit), done.output
     assert part in done.output
     assert done.output.count("Error: ") == 1
+    assert done.stderr.startswith("Error: ") and "\n\n" not in done.stderr  # one paragraph
     assert "median  " not in done.output
     assert list(Path.cwd().iterdir()) == []
 

@@ -213,6 +213,7 @@ def test_bad_input(line: str, status: int, part: str, ranks: str) -> None:
     assert (done.exit_code, type(done.exception)) == (status, SystemExit), done.output
     assert part in done.output
     assert done.output.count("Error: ") == 1
+    assert done.stderr.startswith("Error: ") and "\n\n" not in done.stderr  # one paragraph
     assert "read  " not in done.output
     assert {path: path.stat().st_mtime_ns for path in Path.cwd().iterdir()} == before
 

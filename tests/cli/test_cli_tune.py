@@ -169,6 +169,7 @@ def test_wrong_uses(args, status, part, tmp_path, monkeypatch):
     done = tune(*args)
     assert done.exit_code == status
     assert part in done.output and done.output.count("Error: ") == 1 and "Traceback" not in done.output
+    assert done.stderr.startswith("Error: ") and "\n\n" not in done.stderr  # one paragraph
     assert not [*tmp_path.iterdir()]
 
 
