@@ -178,6 +178,15 @@ class FFT:
         return self._bound().workspace
 
     @property
+    def libraries(self) -> tuple[str, ...]:
+        """The packages that transform the blocks of this rank, there and back, by name; in alphabetical order.
+
+        >>> FFT((4, 6)).libraries
+        ('pyfftw',)
+        """
+        return tuple(sorted(self._forward.libraries | self._backward.libraries))
+
+    @property
     def tried(self) -> tuple[Tried, ...]:
         """The walks that were timed, now or once before, the one that is taken first; none if nothing was."""
         return () if self._decision is None else self._decision.tried
