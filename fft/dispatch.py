@@ -1,6 +1,7 @@
 """NumPy's own transforms, `numpy.fft`, of tensors: the same calls as of arrays.
 
-Importing `rote.fft` enters them into the table of what NumPy's functions do with tensors (`rote.answers`).
+Importing this enters them into the table of what NumPy's functions do with tensors (`rote.answers`), and so does the
+first use of any name of `rote.fft`.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from rote.answers import ANSWERS
 from rote.errors import LayoutError
 from rote.tensor import DistTensor
 
@@ -86,3 +88,5 @@ TRANSFORMS: dict[Callable[..., Any], Transform] = {
     np.fft.ifftshift: lambda x, axes=None: ifftshift(x, axes),
 }
 """All functions of `numpy.fft` that take arrays."""
+
+ANSWERS.update(TRANSFORMS)

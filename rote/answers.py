@@ -138,7 +138,9 @@ def _reduction(function: Function) -> str:
 
 def _cure(function: Function) -> str:
     if function.__module__ == "numpy.fft":
-        return f"rote.fft.{_TRANSFORMS[function.__name__]}, or import rote.fft first, which answers numpy.fft as well"
+        return (
+            f"rote.fft.{_TRANSFORMS[function.__name__]}, or import rote.fft.dispatch first, by which numpy.fft answers"
+        )
     return _CURES.get(function, "")
 
 

@@ -94,16 +94,19 @@ class _Question:
         """The kinds of which a split over mode 1 may be: those that give the parts their lengths."""
         size = self.start.shape[1]
         lengths = self.length.reshape(*self.length.shape[:2], -1).sum(axis=2)
-        yield Kind("block", ())
-        yield Kind("cyclic", (1,))
+        yield from (Kind("block"), Kind("cyclic", (1,)), Kind("ceil"), Kind("floor"))
         widest = int(lengths[:, 0].max(initial=0))
         if widest and (self.extents <= size * widest).all():
             yield Kind("block", (widest,))
         if len(lengths) and (lengths == lengths[0]).all():
             yield Kind("block", tuple(map(int, lengths[0])))
-        starts = self.start[:, 1][self.length[:, 1] > 0]
-        if starts.size and starts.min() > 1:
-            yield Kind("cyclic", (int(starts.min()),))
+        zero = ((self.start == 0) & (self.length > 0)).reshape(*lengths.shape, -1).any(axis=(0, 2))
+        at = int(zero.argmax())  # where the first tile lies; the second begins as far on as a tile is long
+        beside = (at + 1) % size
+        starts = self.start[:, beside][self.length[:, beside] > 0]
+        tile = int(starts.min()) if starts.size else max(int(self.extents.max(initial=1)), 1)
+        if tile:
+            yield Kind("cyclic", (tile,), at)
 
 
 def find_chain(axes: tuple[Axis, ...], extent: int, start: Ints, length: Ints, step: Ints) -> tuple[Link, ...] | None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from strategies import distributions
 
 import rote
-import rote.fft
+import rote.fft.dispatch
 import rote.protocols
 from rote import DistTensor
 from rote.answers import ANSWERS
