@@ -115,6 +115,8 @@ def test_every_function_answers_or_refuses(name, monkeypatch):
                     got = function(*args)
                 except (TypeError, RoteError, ValueError, AttributeError, IndexError, OSError):
                     continue  # ours are looked at above; NumPy's are its own, of what no tensor takes part in
+                if not any(isinstance(arg, DistTensor) for arg in args):
+                    continue  # numpy.array_equal([x], [x]) asks no tensor, and takes every error for False
                 try:
                     want = function(*as_global(args))
                 except TypeError:
