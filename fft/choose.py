@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from math import prod
 
 from rote.compiler.explain import in_seconds
 from rote.compiler.machine import DEFAULT, Machine
+from rote.compiler.once import once
 from rote.errors import LayoutError
 from rote.layout.distribution import Distribution
 from rote.layout.grid import Grid
@@ -99,6 +99,7 @@ def _check_said(walk: Walk, problem: Problem) -> None:
             )
 
 
+@once(64)
 def choices(
     source: Distribution, problem: Problem, output: Layout | str | None = None, machine: Machine = DEFAULT
 ) -> tuple[Choice, ...]:
@@ -112,7 +113,7 @@ def choices(
     return preferred(found)
 
 
-@lru_cache(maxsize=64)
+@once(64)
 def ranking(
     shape: tuple[int, ...],
     ranks: int,

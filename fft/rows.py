@@ -118,7 +118,7 @@ def _ways(here: Order, done: frozenset[int], source: Distribution, problem: Prob
 @lru_cache(maxsize=8192)  # of five axes there are 1920 pairs of orders
 def _moved(here: Order, there: Order, shape: tuple[int, ...], grid: Grid) -> tuple[int, int]:
     """The elements that a rank receives at most from one order to another, and those that all ranks receive."""
-    ends = [row_layout(o).on(shape, grid) for o in (here, there)]
-    plain = [unfused(end) for end in ends]
+    ends = row_layout(here).on(shape, grid), row_layout(there).on(shape, grid)
+    plain = unfused(ends[0]), unfused(ends[1])
     received = from_others(*(plain if plain[0].grid == plain[1].grid else ends))[0]
     return int(received.max()), int(received.sum()) * (grid.size // received.size)
