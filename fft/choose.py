@@ -158,7 +158,8 @@ def preferred(found: Sequence[Choice]) -> tuple[Choice, ...]:
     field = [choice for choice in ranked if choice.plain] or [choice for choice in ranked if choice.walk is not None]
     near = [choice for choice in field if choice.seconds <= _ALIKE * field[0].seconds]
     near.sort(key=_virtues)
-    return (*near, *(choice for choice in ranked if choice not in near))
+    first = {id(choice) for choice in near}
+    return (*near, *(choice for choice in ranked if id(choice) not in first))
 
 
 def walks(found: Sequence[Choice]) -> dict[Walk, Choice]:

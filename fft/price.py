@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from math import inf, log2, prod
 from typing import Any
 
@@ -95,33 +95,35 @@ def _likeness(before: Distribution, after: Distribution, machine: Machine) -> Ha
     """
     if before.grid != after.grid or any(end.layout.partial or end.layout.rooted for end in (before, after)):
         return before, after
-    shape, grid, ends = before.shape, before.grid.shape, (before, after)
-    times = [*zip(*astuple(machine.along(len(grid))), strict=True)]
+    shape, grid = before.shape, before.grid.shape
+    sides = [[*zip(end.digits, end.splits, strict=True)] for end in (before, after)]
+    along = machine.along(len(grid))
+    times = [*zip(along.latency, along.byte_time, along.copy_time, along.reduce_time, strict=True)]
     places: dict[int, list[tuple[object, ...]]] = {g: [] for g, p in enumerate(grid) if p > 1}
-    for side, end in enumerate(ends):
-        for digits, splits in zip(end.digits, end.splits, strict=True):
-            read = tuple((shape[d.mode], d.weight, d.size) for d in digits)
-            for depth, s in enumerate(splits):
-                places[s.grid_mode].append((side, depth, s.kind.name, s.kind.sizes, read))
-    ranked = sorted(places, key=lambda g: (grid[g], times[g], sorted(places[g]), g))
-    number = {g: n for n, g in enumerate(ranked)}
-    held: list[list[tuple[object, ...]]] = [[] for _ in shape]
-    for side, end in enumerate(ends):
-        for digits, splits in zip(end.digits, end.splits, strict=True):
-            over = tuple((number[s.grid_mode], s.kind.name, s.kind.sizes) for s in splits)
+    for side, modes in enumerate(sides):
+        for digits, splits in modes:
+            if splits:
+                read = [(shape[d.mode], d.weight, d.size) for d in digits]
+                for depth, s in enumerate(splits):
+                    places[s.grid_mode].append((side, depth, s.kind.name, s.kind.sizes, read))
+    ranked = sorted([(grid[g], times[g], sorted(held), g) for g, held in places.items()])
+    number = {g: n for n, (*_, g) in enumerate(ranked)}
+    over = [
+        [[(number[s.grid_mode], s.kind.name, s.kind.sizes) for s in splits] for _, splits in modes] for modes in sides
+    ]
+    read_by: list[list[tuple[object, ...]]] = [[] for _ in shape]
+    for side, modes in enumerate(sides):
+        for (digits, _), entries in zip(modes, over[side], strict=True):
             for place, d in enumerate(digits):
-                held[d.mode].append((side, place, d.weight, d.size, over))
-    named = {m: n for n, m in enumerate(sorted(range(len(shape)), key=lambda m: (shape[m], sorted(held[m]), m)))}
-    sides = tuple(
-        tuple(
-            sorted(
-                (
-                    tuple((named[d.mode], d.weight, d.size) for d in digits),
-                    tuple((number[s.grid_mode], s.kind.name, s.kind.sizes) for s in splits),
-                )
-                for digits, splits in zip(end.digits, end.splits, strict=True)
-            )
+                read_by[d.mode].append((side, place, d.weight, d.size, entries))
+    named = {m: n for n, (*_, m) in enumerate(sorted([(shape[m], sorted(by), m) for m, by in enumerate(read_by)]))}
+    said = [
+        sorted(
+            [
+                (tuple([(named[d.mode], d.weight, d.size) for d in digits]), tuple(entries))
+                for (digits, _), entries in zip(modes, over[side], strict=True)
+            ]
         )
-        for end in ends
-    )
-    return tuple(sorted(shape)), tuple((grid[g], times[g]) for g in ranked), sides
+        for side, modes in enumerate(sides)
+    ]
+    return tuple(sorted(shape)), tuple([(grid[g], times[g]) for *_, g in ranked]), tuple(map(tuple, said))

@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 
 import rote
+from rote.cli.layouts import _compared
+from rote.compiler import cost
 from rote.compiler.plan import Plan
-from rote.fft import FFT, choose, fftn
+from rote.fft import FFT, choose, fftn, price
 from rote.fft.problem import problem
 
 
@@ -82,3 +84,32 @@ def calls(function):
     finally:
         sys.setprofile(None)
     return found
+
+
+@pytest.mark.parametrize("ranks", (256, 1024, 4096))
+def test_explaining_costs_what_its_walks_are_worth(ranks, counted):
+    """Law: a comparison on all grids compiles and proves nothing, and takes some thousands of calls per candidate."""
+    shape, axes, dtype = (256, 256, 256), (0, 1, 2), np.dtype("D")
+    choose.ranking((4, 4, 4), 2, problem((4, 4, 4), axes, "fft", dtype))  # what is imported and parsed once
+    lines: list[str] = []
+    spent = calls(lambda: lines.extend(_compared(shape, ranks, None, "D", why=False).splitlines()))
+    found = choose.ranking(shape, ranks, problem(shape, axes, "fft", dtype), None)
+    assert spent < 8000 * len(found)
+    assert counted["plans"] == 0
+    assert len(lines) <= 2 + 4 + sum(choice.walk is not None for choice in found)
+
+
+def test_equal_moves_are_priced_once(monkeypatch):
+    """Law: a move on a grid and the same on that grid turned round, along axes as long, are priced a single time."""
+    priced = []
+    monkeypatch.setattr(price, "pace", lambda *args: priced.append(args) or cost.pace(*args))
+    wanted = problem((64, 64, 64), (0, 1, 2), "fft", np.dtype("D"))
+    source = rote.parse("block[(0),(1),()]")
+    prices = price.Prices(rote.Machine())
+    walks = [choose.walk_of(source.on((64, 64, 64), grid), wanted, "pencil") for grid in ((2, 8), (8, 2))]
+    found = [prices(walk) for walk in walks]
+    assert found[0] == found[1] and len(priced) == 2
+    uneven = choose.walk_of(
+        source.on((64, 60, 64), (2, 8)), problem((64, 60, 64), (0, 1, 2), "fft", np.dtype("D")), "pencil"
+    )
+    assert prices(uneven) != found[0] and len(priced) == 4
