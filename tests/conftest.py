@@ -30,12 +30,22 @@ if TYPE_CHECKING:
         ) -> CompletedProcess[str]: ...
 
 
+WORKERS = 8  # at most: each of them imports and collects all tests, and starts MPI programs of six ranks
+
 ON_CI = bool(os.environ.get("CI"))
 
 os.environ["ROTE_WISDOM"] = ""  # no test, nor what it starts, finds or leaves anything in the user's cache
 
 settings.register_profile("rote", deadline=None, max_examples=60, derandomize=ON_CI, database=None, print_blob=True)
 settings.load_profile("rote")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """All tests run in a process per core; a part of them in this one, which starts at once and can be debugged."""
+    if config.args_source is pytest.Config.ArgsSource.ARGS:
+        return 0
+    return min(WORKERS, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 
 
 @pytest.fixture(scope="session")

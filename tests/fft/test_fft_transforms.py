@@ -8,37 +8,54 @@ from pathlib import Path
 import pytest
 import transforms
 from launch import RANKS
+from marks import PARTS
+from parts import SOME
 
 import rote
 
 PROGRAM = Path(__file__).with_name("transforms.py")
 
 
+def named(check):
+    return check.__name__.removeprefix("check_")
+
+
 @pytest.mark.parametrize("ranks", (1, 2, 3, 4, 6, 8))
-@pytest.mark.parametrize("check", transforms.CHECKS, ids=lambda check: check.__name__.removeprefix("check_"))
+@pytest.mark.parametrize("check", transforms.CHECKS, ids=named)
 def test_on_ranks_of_this_process(ranks, check):
     """Transforms on in-process ranks do what they must."""
     rote.run(check, ranks)
 
 
+@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("ranks", (1, 2, 3, 4, 6, 8))
+@pytest.mark.parametrize("check", transforms.WORLDS, ids=named)
+def test_many_on_ranks_of_this_process(ranks, check, part):
+    """So they do for all shapes, layouts, axes, norms and dtypes."""
+    rote.run(check, ranks, (part,))
+
+
 @pytest.mark.mpi
+@pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("ranks", RANKS)
-def test_on_mpi_ranks(mpirun, ranks):
+def test_on_mpi_ranks(mpirun, ranks, part):
     """Transforms on MPI ranks do too, and give the same bits as in-process ranks: as many ranks, the same kernels."""
-    done = mpirun(ranks, PROGRAM, timeout=120)
+    done = mpirun(ranks, PROGRAM, part, timeout=120)
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
     said = json.loads(done.stdout)
-    assert (said["checks"], said["ranks"]) == (len(transforms.CHECKS), ranks)
-    assert said["digests"] == rote.run(transforms.digests, ranks)[0]
+    checks = len(transforms.WORLDS) + (len(transforms.CHECKS) if part == SOME else 0)
+    assert (said["checks"], said["ranks"]) == (checks, ranks)
+    assert said["digests"] == rote.run(transforms.digests, ranks, (part,))[0]
 
 
+@pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("ranks", (2, 3))
-def test_bits_are_those_of_the_last_time(ranks):
+def test_bits_are_those_of_the_last_time(ranks, part):
     """A transform gives the same bits every time, wherever in memory its blocks lie."""
     kept = [bytearray(size) for size in range(1, 4000, 37)]  # so that blocks come to lie elsewhere
-    first = rote.run(transforms.digests, ranks)
+    first = rote.run(transforms.digests, ranks, (part,))
     del kept[::2]
-    assert rote.run(transforms.digests, ranks) == first
+    assert rote.run(transforms.digests, ranks, (part,)) == first
 
 
 def test_a_wrong_block_is_found():
