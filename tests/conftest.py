@@ -48,6 +48,33 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     return min(WORKERS, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests of one number of MPI ranks stand together, at the end, so that one start of MPI serves them all."""
+    items.sort(key=lambda item: item.callspec.params.get("job", 0) if hasattr(item, "callspec") else 0)
+
+
+@pytest.fixture(scope="session")
+def _jobs(mpirun: Mpirun) -> Generator[list[launch.Job]]:
+    """The job that runs, if any: one at a time."""
+    found: list[launch.Job] = []
+    yield found
+    for each in found:
+        each.close()
+
+
+@pytest.fixture(params=launch.RANKS)
+def job(request: pytest.FixtureRequest, _jobs: list[launch.Job]) -> launch.Job:
+    """MPI ranks that run programs, `job.run(PROGRAM)`: `job.ranks` of them, in a test of each number.
+
+    Other numbers: `@pytest.mark.parametrize("job", (2, 4), indirect=True)`.
+    """
+    if [each.ranks for each in _jobs] != [request.param]:
+        while _jobs:
+            _jobs.pop().close()
+        _jobs.append(launch.Job(request.param))
+    return _jobs[0]
+
+
 @pytest.fixture(scope="session")
 def mpirun() -> Mpirun:
     """`launch.mpirun`, or a failure that says how to install an MPI."""

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 import transforms
-from launch import RANKS
 from marks import PARTS
 from parts import SOME
 
@@ -37,15 +36,14 @@ def test_many_on_ranks_of_this_process(ranks, check, part):
 
 @pytest.mark.mpi
 @pytest.mark.parametrize("part", PARTS)
-@pytest.mark.parametrize("ranks", RANKS)
-def test_on_mpi_ranks(mpirun, ranks, part):
+def test_on_mpi_ranks(job, part):
     """Transforms on MPI ranks do too, and give the same bits as in-process ranks: as many ranks, the same kernels."""
-    done = mpirun(ranks, PROGRAM, part, timeout=120)
+    done = job.run(PROGRAM, part, timeout=120)
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
     said = json.loads(done.stdout)
     checks = len(transforms.WORLDS) + (len(transforms.CHECKS) if part == SOME else 0)
-    assert (said["checks"], said["ranks"]) == (checks, ranks)
-    assert said["digests"] == rote.run(transforms.digests, ranks, (part,))[0]
+    assert (said["checks"], said["ranks"]) == (checks, job.ranks)
+    assert said["digests"] == rote.run(transforms.digests, job.ranks, (part,))[0]
 
 
 @pytest.mark.parametrize("part", PARTS)
