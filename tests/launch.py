@@ -49,7 +49,8 @@ def _environment() -> dict[str, str]:
     outer = ("PMI_", "PMIX_", "OMPI_", "PRTE_", "MPI_LOCAL", "PYTHONUNBUFFERED")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(outer)}
     as_root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    return {**kept, **as_root, "OMP_NUM_THREADS": "1", "PYTHONFAULTHANDLER": "1"}
+    quiet = {"OMPI_MCA_osc": "^ucx"}  # Open MPI's wheel complains about its own UCX when a window is made
+    return {**kept, **as_root, **quiet, "OMP_NUM_THREADS": "1", "PYTHONFAULTHANDLER": "1"}
 
 
 def mpirun(

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from execute import moves
 from execute.recording import Recording
-from launch import RANKS
 
 import rote
 from rote.compiler.matrix import message_matrix
@@ -18,22 +17,23 @@ from rote.runtime.execute import bind
 PROGRAM = Path(moves.__file__)
 
 
+@pytest.mark.parametrize("number", (40, pytest.param(300, marks=pytest.mark.slow)))
 @pytest.mark.parametrize("ranks", (1, 2, 3, 4, 6, 8))
-def test_in_process_ranks_are_right(ranks):
+def test_in_process_ranks_are_right(ranks, number):
     """Some hundred transitions on threads: blocks equal `simulate`'s, bit for bit, and the definition's."""
-    kinds = rote.run(moves.check, ranks, (300 if ranks < 6 else 150,))
+    kinds = rote.run(moves.check, ranks, (number if ranks < 6 else number // 2,))
     assert all(found == kinds[0] for found in kinds)
-    assert len(kinds[0]) >= (9 if ranks > 1 else 1)
+    assert len(kinds[0]) >= (1 if ranks == 1 else 9 if number == 300 else 5)
     rote.run(moves.check_refusals, ranks)
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("ranks", RANKS)
-def test_mpi_ranks_are_right(mpirun, ranks):
+@pytest.mark.parametrize("number", (30, pytest.param(300, marks=pytest.mark.slow)))
+def test_mpi_ranks_are_right(job, number):
     """The same transitions on MPI ranks."""
-    done = mpirun(ranks, PROGRAM, timeout=120)
+    done = job.run(PROGRAM, number, timeout=120)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.count("right") == ranks
+    assert done.stdout.count("right") == job.ranks
 
 
 def test_transitions_show_every_kind_of_step():
@@ -117,6 +117,7 @@ def test_a_leak_is_found_out(monkeypatch):
 
 
 @pytest.mark.mpi
+@pytest.mark.slow
 def test_twenty_thousand_redistributions_under_mpi(mpirun):
     """And under MPI, where communicators run out after some thousand."""
     done = mpirun(2, PROGRAM, "leak", timeout=120)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from parts import REST, SOME, share
+from parts import run_checks, share
 
 import rote
 from rote import DistTensor
@@ -42,7 +42,7 @@ GRIDS = {
     8: ((8,), (2, 4), (2, 2, 2)),
 }
 NORMS = (None, "backward", "ortho", "forward")
-EVERY = 11  # of so many transforms a quick run makes one, on each number of ranks another
+EVERY = 17  # of so many transforms a quick run makes one, on each number of ranks another
 COMPLEX = ("D", "F", "G")
 REAL = ("d", "f", "g", "i", "?", "B")  # integers and bool are taken as double
 
@@ -479,19 +479,11 @@ def digest(array: Array) -> str:
     return hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()[:16]
 
 
-CHECKS: list[Callable[[Comm], None]] = []
-WORLDS: list[Callable[[Comm, str], None]] = []  # of many cases: of each there are two parts
-for _name, _check in list(globals().items()):
-    if _name.startswith("check_"):
-        (WORLDS if "part" in _check.__annotations__ else CHECKS).append(_check)
+CHECKS: list[Callable[..., None]] = [check for name, check in globals().items() if name.startswith("check_")]
 
 
 if __name__ == "__main__":
     comm, part = world(), sys.argv[1]
-    for check in CHECKS if part == SOME else ():
-        check(comm)
-    for check in WORLDS:
-        check(comm, part)
-    bits = digests(comm, part)
+    checks, bits = run_checks(CHECKS, comm, part), digests(comm, part)
     if comm.rank == 0:
-        print(json.dumps({"checks": len(WORLDS) + len(CHECKS) * (part != REST), "ranks": comm.size, "digests": bits}))
+        print(json.dumps({"checks": checks, "ranks": comm.size, "digests": bits}))
