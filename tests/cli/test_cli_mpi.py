@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -135,10 +134,8 @@ main(["fft", *sys.argv[1:]])
 def test_a_rank_that_fails_alone_ends_the_job(mpirun, tmp_path, error, part):
     """The others, who wait for it, are not left to hang; nothing is left under the name of the result."""
     np.save(tmp_path / "in.npy", np.zeros((4, 4, 4)))
-    start = time.monotonic()
-    done = mpirun(4, ALONE.format(error=error), tmp_path / "in.npy", tmp_path / "out.npy", timeout=40)
+    done = mpirun(4, ALONE.format(error=error), tmp_path / "in.npy", tmp_path / "out.npy", timeout=20)
     assert done.returncode != 0
     assert part in done.stderr
     assert ("Traceback" in done.stderr) == ("bug" in part)
-    assert time.monotonic() - start < 20
     assert [path.name for path in tmp_path.iterdir()] == ["in.npy"]

@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import textwrap
-import time
 from pathlib import Path
 
 import pytest
@@ -111,11 +110,9 @@ WAITS = {
 @pytest.mark.parametrize("wait", WAITS)
 def test_uncaught_error_ends_the_job(mpirun, wait):
     """An exception that nobody catches on one rank ends all ranks, whatever they wait in, with its traceback shown."""
-    start = time.monotonic()
     done = mpirun(3, ENDS.format(end="raise ValueError('lost block')", wait=WAITS[wait]), timeout=20)
     assert done.returncode != 0
     assert "ValueError: lost block" in done.stderr
-    assert time.monotonic() - start < 15
 
 
 def test_set_abort_ends_the_job_with_the_status_given(mpirun):
