@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from scipy import stats
 
 import rote
 from rote import wisdom
@@ -195,10 +194,12 @@ def test_spearman_is_the_correlation_of_ranks():
 
 def test_equal_times_share_their_ranks():
     """The average of the ranks that they would have: then it is Pearson's correlation of the ranks."""
+    from scipy.stats import spearmanr  # takes a second to import
+
     draw = random.Random(3)
     for _ in range(20):
         one, other = ([draw.randrange(4) for _ in range(9)] for _ in range(2))
-        assert spearman(one, other) == pytest.approx(stats.spearmanr(one, other).statistic)
+        assert spearman(one, other) == pytest.approx(spearmanr(one, other).statistic)
     assert spearman([1, 1, 1], [1, 2, 3]) == 0
 
 
