@@ -13,7 +13,9 @@ ROTE = Path(sys.executable).with_name("rote")
 RNG = np.random.default_rng(3)
 
 
-@pytest.mark.parametrize(("ranks", "kind"), [(1, "c"), (2, "r"), (3, "c"), (4, "r"), (4, "c")])
+@pytest.mark.parametrize(
+    ("ranks", "kind"), [(1, "c"), (2, "r"), (3, "c"), *(pytest.param(4, kind, marks=pytest.mark.slow) for kind in "rc")]
+)
 def test_the_main_job(mpirun, tmp_path, ranks, kind):
     """Real and complex volumes become numpy's spectra, each rank reading and writing its own part."""
     real = RNG.standard_normal((9, 10, 11))

@@ -42,9 +42,10 @@ for k, layout in enumerate(LAYOUTS):
 """
 
 
-def test_any_ranks_in_any_ranks_out(mpirun: Mpirun, tmp_path: Path) -> None:
+@pytest.mark.parametrize("each", ((2, 1, 3), pytest.param((4, 1, 6, 3, 2, 4), marks=pytest.mark.slow)), ids=str)
+def test_any_ranks_in_any_ranks_out(mpirun: Mpirun, tmp_path: Path, each: tuple[int, ...]) -> None:
     """What some ranks wrote in one layout, another number of ranks reads in another."""
-    for turn, ranks in enumerate((4, 1, 6, 3, 2, 4)):
+    for turn, ranks in enumerate(each):
         done = mpirun(ranks, RELAY, LAWS.parent, tmp_path, turn)
         assert (done.returncode, done.stderr) == (0, "")
 
