@@ -30,12 +30,49 @@ if TYPE_CHECKING:
         ) -> CompletedProcess[str]: ...
 
 
+WORKERS = 8  # at most: each of them imports and collects all tests, and starts MPI programs of six ranks
+
 ON_CI = bool(os.environ.get("CI"))
 
 os.environ["ROTE_WISDOM"] = ""  # no test, nor what it starts, finds or leaves anything in the user's cache
 
 settings.register_profile("rote", deadline=None, max_examples=60, derandomize=ON_CI, database=None, print_blob=True)
 settings.load_profile("rote")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """All tests run in a process per core; a part of them in this one, which starts at once and can be debugged."""
+    if config.args_source is pytest.Config.ArgsSource.ARGS:
+        return 0
+    return min(WORKERS, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests of one number of MPI ranks stand together, at the end, so that one start of MPI serves them all."""
+    items.sort(key=lambda item: item.callspec.params.get("job", 0) if hasattr(item, "callspec") else 0)
+
+
+@pytest.fixture(scope="session")
+def _jobs(mpirun: Mpirun) -> Generator[list[launch.Job]]:
+    """The job that runs, if any: one at a time."""
+    found: list[launch.Job] = []
+    yield found
+    for each in found:
+        each.close()
+
+
+@pytest.fixture(params=launch.RANKS)
+def job(request: pytest.FixtureRequest, _jobs: list[launch.Job]) -> launch.Job:
+    """MPI ranks that run programs, `job.run(PROGRAM)`: `job.ranks` of them, in a test of each number.
+
+    Other numbers: `@pytest.mark.parametrize("job", (2, 4), indirect=True)`.
+    """
+    if [each.ranks for each in _jobs] != [request.param]:
+        while _jobs:
+            _jobs.pop().close()
+        _jobs.append(launch.Job(request.param))
+    return _jobs[0]
 
 
 @pytest.fixture(scope="session")

@@ -1,8 +1,14 @@
-"""Starts MPI programs for the tests: `mpirun(ranks, code_or_script, *args)`. Imports no MPI itself."""
+"""Starts MPI programs for the tests: each by a start of its own, or many by one. Imports no MPI itself.
+
+`mpirun(ranks, code_or_script, *args)` starts MPI for one program. A `Job(ranks)` starts it once, and its `run` then
+does one program after the other on the same ranks.
+"""
 
 from __future__ import annotations
 
+import json
 import os
+import select
 import shutil
 import signal
 import subprocess
@@ -14,7 +20,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-__all__ = ["RANKS", "find_mpiexec", "mpirun"]
+__all__ = ["RANKS", "Job", "find_mpiexec", "mpirun"]
 
 RANKS = (1, 2, 3, 4, 6)
 
@@ -43,7 +49,8 @@ def _environment() -> dict[str, str]:
     outer = ("PMI_", "PMIX_", "OMPI_", "PRTE_", "MPI_LOCAL", "PYTHONUNBUFFERED")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(outer)}
     as_root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    return {**kept, **as_root, "OMP_NUM_THREADS": "1", "PYTHONFAULTHANDLER": "1"}
+    quiet = {"OMPI_MCA_osc": "^ucx"}  # Open MPI's wheel complains about its own UCX when a window is made
+    return {**kept, **as_root, **quiet, "OMP_NUM_THREADS": "1", "PYTHONFAULTHANDLER": "1"}
 
 
 def mpirun(
@@ -81,6 +88,92 @@ def mpirun(
             _end(started, mark)
             raise
     return subprocess.CompletedProcess(command, started.returncode, out, err)
+
+
+class Job:
+    """MPI ranks that run one program after the other: a start of MPI, and of what all import, for all of them.
+
+    Programs share what a process has: imported modules, caches, and world(). One that changes such things for good,
+    measures memory, or means to fail, is for `mpirun`. A program that fails or hangs ends the job; the next one that
+    is asked for starts another.
+    """
+
+    def __init__(self, ranks: int) -> None:
+        self.ranks = ranks
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+
+    def run(
+        self, code: str | Path, *args: object, timeout: float = 60, env: dict[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """As `mpirun` does; output is in the order of ranks, and its status is 0 or 1."""
+        if self._folder is None:
+            self._start()
+        root, self._number = Path(self._folder.name), self._number + 1
+        folder = root / f"program{self._number}"
+        folder.mkdir()
+        script = code if isinstance(code, Path) else folder / "program.py"
+        if not isinstance(code, Path):
+            script.write_text(code, "utf-8")
+        request = {
+            "folder": str(folder),
+            "program": str(script.resolve()),
+            "args": [*map(str, args)],
+            "env": env or {},
+        }
+        for pipe in self._pipes:
+            os.write(pipe, json.dumps(request).encode() + b"\n")
+        said, until = b"", time.monotonic() + timeout
+        while len(said) < self.ranks and b"-" not in said and self._started.poll() is None and time.monotonic() < until:
+            if select.select([self._ended], [], [], 0.05)[0]:
+                said += os.read(self._ended, self.ranks)
+        right = said == b"+" * self.ranks
+        if not right:
+            _end(self._started, self._mark)
+        files = [[Path(f"{folder}.{name}.{rank}") for rank in range(self.ranks)] for name in ("out", "err")]
+        out, err = ("".join(path.read_text() for path in each if path.exists()) for each in files)
+        if not right:
+            hangs = b"-" not in said and time.monotonic() >= until
+            more = self.close()
+            if hangs:
+                raise AssertionError(f"hangs: {self.ranks} ranks after {timeout} s\n{out}\n{err}{more}")
+            err += more
+        return subprocess.CompletedProcess([str(script), *request["args"]], 0 if right else 1, out, err)
+
+    def _start(self) -> None:
+        self._number, self._mark = 0, uuid.uuid4().hex
+        self._folder = tempfile.TemporaryDirectory(prefix="rote-")
+        root = Path(self._folder.name)
+        for name in (*map(str, range(self.ranks)), "ended"):
+            os.mkfifo(root / name)
+        with open(root / "said", "wb") as said:
+            self._started = subprocess.Popen(
+                [*_launcher(), "-n", str(self.ranks), sys.executable, str(Path(__file__).with_name("serve.py")), root],
+                cwd=root,
+                env={**_environment(), _MARK: self._mark},
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=said,
+                start_new_session=True,
+            )
+        # Opened for both ways, a pipe waits for nobody and has no end while this process lives.
+        self._pipes = [os.open(root / str(rank), os.O_RDWR) for rank in range(self.ranks)]
+        self._ended = os.open(root / "ended", os.O_RDWR)
+
+    def close(self) -> str:
+        """End the ranks, by an end of their requests or by force; what the launcher itself has said."""
+        if self._folder is None:
+            return ""
+        for pipe in (*self._pipes, self._ended):
+            os.close(pipe)
+        with suppress(subprocess.TimeoutExpired):
+            self._started.wait(timeout=10)
+        if self._started.poll() is None:
+            _end(self._started, self._mark)
+            self._started.wait()
+        said = Path(self._folder.name, "said").read_text()
+        self._folder.cleanup()
+        self._folder = None
+        return said
 
 
 def _end(started: subprocess.Popen[str], mark: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,9 @@ ROTE = Path(sys.executable).with_name("rote")
 RNG = np.random.default_rng(3)
 
 
-@pytest.mark.parametrize(("ranks", "kind"), [(1, "c"), (2, "r"), (3, "c"), (4, "r"), (4, "c")])
+@pytest.mark.parametrize(
+    ("ranks", "kind"), [(1, "c"), (2, "r"), (3, "c"), *(pytest.param(4, kind, marks=pytest.mark.slow) for kind in "rc")]
+)
 def test_the_main_job(mpirun, tmp_path, ranks, kind):
     """Real and complex volumes become numpy's spectra, each rank reading and writing its own part."""
     real = RNG.standard_normal((9, 10, 11))
@@ -135,10 +136,8 @@ main(["fft", *sys.argv[1:]])
 def test_a_rank_that_fails_alone_ends_the_job(mpirun, tmp_path, error, part):
     """The others, who wait for it, are not left to hang; nothing is left under the name of the result."""
     np.save(tmp_path / "in.npy", np.zeros((4, 4, 4)))
-    start = time.monotonic()
-    done = mpirun(4, ALONE.format(error=error), tmp_path / "in.npy", tmp_path / "out.npy", timeout=40)
+    done = mpirun(4, ALONE.format(error=error), tmp_path / "in.npy", tmp_path / "out.npy", timeout=20)
     assert done.returncode != 0
     assert part in done.stderr
     assert ("Traceback" in done.stderr) == ("bug" in part)
-    assert time.monotonic() - start < 20
     assert [path.name for path in tmp_path.iterdir()] == ["in.npy"]

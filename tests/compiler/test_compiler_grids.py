@@ -18,6 +18,8 @@ from compiler import exhaustive_verify
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from layout import definition
+from marks import PARTS
+from parts import SOME, share
 from strategies import pairs_across
 
 import rote
@@ -248,17 +250,19 @@ CASES = [
 ]
 
 
+@pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("shape, one, other, kinds, stride", CASES, ids=lambda x: getattr(x, "__name__", str(x)))
-def test_every_small_pair(shape, one, other, kinds, stride):
+def test_every_small_pair(shape, one, other, kinds, stride, part):
     """Every pair of small layouts on two grids, or one of so many, rooted and partial ones included."""
     rng = np.random.default_rng(0)
     dists = [[layout.on(shape, grid) for layout in all_layouts(shape, grid, kinds)] for grid in (one, other)]
     seen = set()
-    for source, target in islice(product(*dists), 0, None, stride):
+    for source, target in share(islice(product(*dists), 0, None, stride), part, 13):
         plan = rote.compile(source, target, "i8")
         seen.update(check_move(plan, rng))
         check_cost(plan)
-    assert seen == ({"exchange", "relayout"} if 0 not in shape and max((0, *one)) > 1 else {"relayout"})
+    kinds = {"exchange", "relayout"} if 0 not in shape and max((0, *one)) > 1 else {"relayout"}
+    assert seen == kinds or (part == SOME and seen and seen < kinds)
 
 
 def test_the_check_can_fail(monkeypatch):

@@ -21,7 +21,12 @@ from rote.compiler.search import Search
 ITEM = 8
 ROUNDING = 1 + 1e-12
 
-every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.shape}-{case.grid}".replace(" ", ""))
+# On three grid modes a tensor of order 3 has 11,130 pairs.
+every_case = pytest.mark.parametrize(
+    "case",
+    [pytest.param(case, marks=[pytest.mark.slow] * (len(case.shape) == len(case.grid) == 3)) for case in CASES],
+    ids=lambda case: f"{case.shape}-{case.grid}".replace(" ", ""),
+)
 
 
 def movement(before, after):
@@ -144,6 +149,7 @@ def test_the_table_has_a_row_per_case_of_legal_numbers():
         assert ratios.shares(case, ratios.ours).more == 0
 
 
+@pytest.mark.slow
 def test_the_readme_shows_the_table():
     """README's table of ratios is the script's, row by row."""
     readme = Path(__file__).parents[2] / "README.md"

@@ -26,7 +26,7 @@ MACHINES = {
     "bytes": rote.Machine(latency=0, byte_time=1.0, copy_time=0, reduce_time=0, step_time=0),
     "mixed": rote.Machine(latency=2e-6, byte_time=3e-9, copy_time=1e-9, step_time=1e-7),
 }
-GRIDS = [(2, 2), (2, 3), (2, 2, 2), (2, 3, 2)]
+GRIDS = [(2, 2), (2, 3), *(pytest.param(grid, marks=pytest.mark.slow) for grid in ((2, 2, 2), (2, 3, 2)))]
 SHAPES = [(9, 12), (3, 4, 6)]
 
 

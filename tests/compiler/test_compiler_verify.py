@@ -854,13 +854,13 @@ def test_it_does_not_grow_with_the_tensor(text):
     """A thousand million elements on 32,768 ranks are proved and counted, or found out, in seconds."""
     plan = plan_of(text, (1024,) * 3, (32,) * 3)
     claimed = claims_at_scale(text)
-    start = time.perf_counter()
+    start = time.process_time()
     certify(plan, claimed)
     with pytest.raises(PlanError, match="claims peak_bytes="):
         certify(plan, replace(claimed, peak_bytes=claimed.peak_bytes - 8))
     with pytest.raises(PlanError, match="not in the step's sub-grid"):
         certify(with_step(plan, 0, grid_modes=()))
-    assert time.perf_counter() - start < 20  # about 1 s on an idle core
+    assert time.process_time() - start < 20  # about 1 s on an idle core
 
 
 @pytest.mark.parametrize("text", [SCALE[0], SCALE[2]])

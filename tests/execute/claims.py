@@ -1,6 +1,6 @@
 """A program for any ranks: plans run over a recording communicator, and held to what they claim.
 
-Under mpiexec: `python claims.py`. In one process: `rote.run(check, ranks)`.
+Under mpiexec: `python claims.py NUMBER`, of plans. In one process: `rote.run(check, ranks)`.
 """
 
 from __future__ import annotations
@@ -190,6 +190,6 @@ if __name__ == "__main__":
     from rote.runtime import world
 
     here = world()
-    check(here)
-    measure(here)
+    check(here, number := int(sys.argv[1]))
+    measure(here, number * 2 // 5)
     print("as claimed")

@@ -82,9 +82,11 @@ if __name__ == "__main__":
         import rote.runtime.mpi
 
         rote.runtime.mpi._MOST = int(most)
+    as_it_is = dict(METHODS)
     METHODS["isend-32"], METHODS["waitsome-32"] = (partial(method, together=2) for method in (Isend, Waitsome))
     here = rote.runtime.world()
     found = check(here, int(number), asked)
     usual = taken(here) if here.size > 1 else ()
+    METHODS.update(as_it_is)  # for the next program on these ranks
     if here.rank == 0:
         print(*found, "| usual:", *usual)

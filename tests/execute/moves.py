@@ -1,6 +1,7 @@
 """A program for any ranks: transitions on real ranks, bit-identical to `simulate` and right by definition.
 
-Under mpiexec: `python moves.py [number of transitions]`. In one process: `rote.run(check, ranks)`.
+Under mpiexec: `python moves.py NUMBER`, of transitions, or `python moves.py leak`. In one process: `rote.run(check,
+ranks)`.
 """
 
 from __future__ import annotations
@@ -197,7 +198,7 @@ if __name__ == "__main__":
     else:
         from execute import factors
 
-        found = check(here)
+        found = check(here, number := int(sys.argv[1]))
         check_refusals(here)
-        factors.check(here, 60)
+        factors.check(here, number // 5)
         print(f"right: {len(found)} kinds")

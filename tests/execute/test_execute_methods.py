@@ -6,14 +6,12 @@ from pathlib import Path
 
 import pytest
 from execute import methods
-from launch import RANKS
 
 import rote
 from rote.errors import CommError
 from rote.runtime.methods import METHODS, check_method
 
 PROGRAM = Path(methods.__file__)
-QUIET = {"OMPI_MCA_osc": "^ucx"}  # Open MPI's wheel complains about its own UCX when a window is made
 
 
 @pytest.mark.parametrize("ranks", (2, 3, 4))
@@ -24,39 +22,43 @@ def test_in_process_ranks_are_right_by_every_method(ranks):
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("ranks", RANKS)
-def test_mpi_ranks_are_right_by_every_method(mpirun, ranks):
+@pytest.mark.parametrize("number", (4, pytest.param(16, marks=pytest.mark.slow)))
+def test_mpi_ranks_are_right_by_every_method(job, number):
     """The transitions and factors of the other tests, by each method: `simulate`'s block, bit for bit."""
-    done = mpirun(ranks, PROGRAM, 16, 0, 0, timeout=120, env=QUIET)
+    done = job.run(PROGRAM, number, 0, 0, timeout=120)
     assert (done.returncode, done.stderr) == (0, "")
     names, _, usual = done.stdout.partition(" | usual:")
     missing = {*METHODS} - {*names.split()}
     assert missing <= {"persistent"}  # which came with MPI 4
-    assert usual.split() == ["shared"] * (2 * (ranks > 1))
+    assert usual.split() == ["shared"] * (2 * (job.ranks > 1))
+
+
+ON_NODES = [  # ranks, ranks of a node, and what is usual then
+    (3, 2, ["two-level", "nodes"]),
+    (4, 2, ["two-level", "nodes"]),
+    (6, 4, ["two-level", "nodes"]),
+    (3, 1, ["alltoallv"] * 2),
+]
 
 
 @pytest.mark.mpi
 @pytest.mark.parametrize(
-    "ranks, each, usual",
-    [
-        (3, 2, ["two-level", "nodes"]),
-        (4, 2, ["two-level", "nodes"]),
-        (6, 4, ["two-level", "nodes"]),
-        (3, 1, ["alltoallv"] * 2),
-    ],
+    "number, ranks, each, usual",
+    [(10, *ON_NODES[0]), (10, *ON_NODES[3]), *(pytest.param(40, *each, marks=pytest.mark.slow) for each in ON_NODES)],
 )
-def test_ranks_of_several_nodes_are_right(mpirun, ranks, each, usual):
+def test_ranks_of_several_nodes_are_right(mpirun, number, ranks, each, usual):
     """Nodes of two, two and two, four and two, or one rank: by the methods that know of nodes, and by the usual one."""
-    done = mpirun(ranks, PROGRAM, 40, each, 0, "auto", "nodes", "two-level", timeout=120)
+    done = mpirun(ranks, PROGRAM, number, each, 0, "auto", "nodes", "two-level", timeout=120)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.split() == ["auto", "nodes", "two-level", "|", "usual:", *usual]
 
 
 @pytest.mark.mpi
+@pytest.mark.parametrize("number", (4, pytest.param(16, marks=pytest.mark.slow)))
 @pytest.mark.parametrize("each", (0, 2))
-def test_more_elements_than_mpi_can_count_are_right(mpirun, each):
+def test_more_elements_than_mpi_can_count_are_right(mpirun, each, number):
     """Where one call counts 7 elements at most, as MPI before 4 does 2**31 - 1, large messages go in parts."""
-    done = mpirun(3, PROGRAM, 16, each, 7, timeout=120, env=QUIET)
+    done = mpirun(3, PROGRAM, number, each, 7, timeout=120)
     assert (done.returncode, done.stderr) == (0, "")
     assert {*METHODS} - {*done.stdout.split()} == ({"shared"} if each else set())
 

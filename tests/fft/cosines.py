@@ -1,15 +1,16 @@
 """What cosine and sine transforms, and mixed kinds, must do, as functions of a communicator, on any kind of ranks.
 
-The reference is `scipy.fft` in long double, axis by axis. Run as a program, it makes all checks on the world and prints
-one line of JSON.
+The reference is `scipy.fft` in long double, axis by axis. Run as a program, `python cosines.py some|rest`, it makes the
+checks of that part on the world and prints one line of JSON.
 """
 
 from __future__ import annotations
 
 import json
 import random
+import sys
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache
+from functools import cache, partial
 from itertools import cycle, islice, product
 from math import log2
 from typing import Any
@@ -17,7 +18,8 @@ from typing import Any
 import numpy as np
 import scipy.fft
 from numpy.typing import NDArray
-from transforms import COMPLEX, GRIDS, NORMS, REAL, cases, refused, some_axes, values
+from parts import run_checks, share
+from transforms import COMPLEX, EVERY, GRIDS, NORMS, REAL, cases, refused, transforms, values
 
 from rote import DistTensor
 from rote.fft import FFT, dctn, dstn, idctn, idstn
@@ -65,41 +67,41 @@ def fits(kinds: Mapping[int, str], shape: tuple[int, ...]) -> bool:
     return all(shape[axis] > 1 for axis, kind in kinds.items() if kind.endswith("dct1"))
 
 
-def check_functions(comm: Comm) -> None:
+def check_functions(comm: Comm, part: str) -> None:
     """dctn, idctn, dstn and idstn are scipy's, of any type, axes, norm and dtype; the input keeps its values."""
-    codes, norms, kinds = cycle((*COMPLEX, "d", *REAL)), cycle(NORMS), cycle(product(FUNCTIONS, TYPES))
-    for shape, layout, grid in cases(comm.size):
-        for axes, norm, code in zip(some_axes(shape), norms, codes, strict=False):
-            x = DistTensor.from_global(values(shape, code), layout, comm, grid)
-            before = x.local.copy()
-            named = [a % len(shape) for a in (range(len(shape)) if axes is None else axes)]
-            for name, number in islice(kinds, 5):
-                per_axis = dict.fromkeys(named, f"{name[:-1]}{number}")
-                if fits(per_axis, shape):
-                    got = FUNCTIONS[name](x, type=number, axes=axes, norm=norm)
-                    same(got, reference(shape, code, tuple(per_axis.items()), norm))
-            assert np.array_equal(x.local, before)
+    kinds = cycle(product(FUNCTIONS, TYPES))
+    for _, shape, layout, grid, axes, norm, code in transforms(comm.size, part, NORMS, (*COMPLEX, "d", *REAL)):
+        x = DistTensor.from_global(values(shape, code), layout, comm, grid)
+        before = x.local.copy()
+        named = [a % len(shape) for a in (range(len(shape)) if axes is None else axes)]
+        for name, number in islice(kinds, 5):
+            per_axis = dict.fromkeys(named, f"{name[:-1]}{number}")
+            if fits(per_axis, shape):
+                got = FUNCTIONS[name](x, type=number, axes=axes, norm=norm)
+                same(got, reference(shape, code, tuple(per_axis.items()), norm))
+        assert np.array_equal(x.local, before)
 
 
-def check_small(comm: Comm) -> None:
+def check_small(comm: Comm, part: str) -> None:
     """Every type in every norm and dtype, of few points: where the ends of an axis are a large part of it."""
-    for n in (1, 2, 3, 4, 7):
-        for code, norm, name, number in product("dfgD", NORMS[1:], FUNCTIONS, TYPES):
-            kind = f"{name[:-1]}{number}"
-            if fits({0: kind}, (n,)):
-                x = DistTensor.from_global(values((n, 2), code), "block[(0),()]", comm)
-                got = FUNCTIONS[name](x, type=number, axes=0, norm=norm)
-                same(got, reference((n, 2), code, ((0, kind),), norm))
+    world = product((1, 2, 3, 4, 7), "dfgD", NORMS[1:], FUNCTIONS, TYPES)
+    for n, code, norm, name, number in share(world, part, EVERY, comm.size):
+        kind = f"{name[:-1]}{number}"
+        if fits({0: kind}, (n,)):
+            x = DistTensor.from_global(values((n, 2), code), "block[(0),()]", comm)
+            got = FUNCTIONS[name](x, type=number, axes=0, norm=norm)
+            same(got, reference((n, 2), code, ((0, kind),), norm))
 
 
-def check_there_and_back(comm: Comm) -> None:
+def check_there_and_back(comm: Comm, part: str) -> None:
     """The inverse of a type is its inverse in every norm, and ends in the layout where it began, slab and pencil."""
     g1, g2, _ = GRIDS[comm.size]
-    for (shape, layout, grid), (name, number), norm in product(
+    world = product(
         (((5, 6, 4), "block[(0),(),()]", g1), ((5, 6, 7), "block[(0),(1),()]", g2)),
         product(("dctn", "dstn"), TYPES),
         NORMS[1:],
-    ):
+    )
+    for (shape, layout, grid), (name, number), norm in share(world, part, EVERY, comm.size):
         x = DistTensor.from_global(values(shape, "d"), layout, comm, grid)
         X = FUNCTIONS[name](x, type=number, norm=norm)
         back = FUNCTIONS["i" + name](X, type=number, norm=norm)
@@ -107,18 +109,18 @@ def check_there_and_back(comm: Comm) -> None:
         same(back, values(shape, "d"))
 
 
-def mixtures(comm: Comm) -> Iterator[tuple[FFT, str, dict[int, str], str | None]]:
+def mixtures(comm: Comm) -> Iterator[tuple[Callable[[], FFT], str, dict[int, str], str | None]]:
     """Transforms with a kind for each of some axes, real and complex, in every layout that there is a case of."""
     pick = random.Random(comm.size)
     norms, codes = cycle(NORMS), cycle("dDdFgdfG")
     for (shape, layout, grid), norm, code in zip(cases(comm.size), norms, codes, strict=False):
         for _ in range(3):
             kinds = a_mixture(pick, shape, code)
-            yield FFT(shape, layout, grid, comm, code, norm=norm, kinds=kinds), code, kinds, norm
+            yield partial(FFT, shape, layout, grid, comm, code, norm=norm, kinds=kinds), code, kinds, norm
     for shape, algorithm in (((5, 6, 7), "rows"), ((4, 3, 5, 2), "rows"), ((6, 5, 4), "slab"), ((6, 5, 4), "pencil")):
         for norm, code in islice(zip(norms, codes, strict=False), 6):
             kinds = a_mixture(pick, shape, code, every=True)
-            f = FFT(shape, None, None, comm, code, algorithm=algorithm, norm=norm, kinds=kinds)
+            f = partial(FFT, shape, None, None, comm, code, algorithm=algorithm, norm=norm, kinds=kinds)
             yield f, code, kinds, norm
 
 
@@ -132,9 +134,10 @@ def a_mixture(pick: random.Random, shape: tuple[int, ...], code: str, every: boo
     return {pick.choice((a, a - len(shape))): kind for a, kind in found.items()}
 
 
-def check_mixed(comm: Comm) -> None:
+def check_mixed(comm: Comm, part: str) -> None:
     """Kinds per axis are scipy's along each; backward leads to tensor and layout, in every norm, dtype and family."""
-    for f, code, kinds, norm in mixtures(comm):
+    for make, code, kinds, norm in share(mixtures(comm), part, EVERY, comm.size):
+        f = make()
         shape = f.shape
         x = DistTensor.from_global(values(shape, code), f.input_layout, comm, f.grid)
         before = x.local.copy()
@@ -226,12 +229,11 @@ def check_refusals(comm: Comm) -> None:
     refused(("nothing along axis 0", "dct2 is asked for"), dctn, x, algorithm="[(),()]: dct2(1)")
 
 
-CHECKS: list[Callable[[Comm], None]] = [check for name, check in globals().items() if name.startswith("check_")]
+CHECKS: list[Callable[..., None]] = [check for name, check in globals().items() if name.startswith("check_")]
 
 
 if __name__ == "__main__":
     comm = world()
-    for check in CHECKS:
-        check(comm)
+    made = run_checks(CHECKS, comm, sys.argv[1])
     if comm.rank == 0:
-        print(json.dumps({"checks": len(CHECKS), "ranks": comm.size}))
+        print(json.dumps({"checks": made, "ranks": comm.size}))

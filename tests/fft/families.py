@@ -19,6 +19,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from cases import factorings, kinds_for
+from parts import share
 from transforms import NORMS
 
 from rote import DistTensor
@@ -289,10 +290,11 @@ def check_functions(comm, case, code, norm, odd):
         same(irfftn(X, s, **how), np.fft.irfftn(array, s, **named), f"irfftn to {s}, {case}, {code}")
 
 
-def check_families(comm, number):
+def check_families(comm, number, part):
     """Seeded cases, complex and real, in every norm and precision."""
     norms, codes = cycle(NORMS), cycle("DDFDG")
-    for turn, (case, norm, code) in enumerate(zip(cases(comm.size, number), norms, codes, strict=False)):
+    world = enumerate(zip(cases(comm.size, number), norms, codes, strict=False))
+    for turn, (case, norm, code) in share(world, part, 7, comm.size):
         check_case(comm, case, code, norm)
         if case.real:
             check_case(comm, case, REAL[code], norm)
@@ -301,6 +303,6 @@ def check_families(comm, number):
 
 if __name__ == "__main__":
     here = world()
-    check_families(here, int(sys.argv[1]))
+    check_families(here, int(sys.argv[1]), sys.argv[2])
     if here.rank == 0:
         print(json.dumps({"ranks": here.size}))

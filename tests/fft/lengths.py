@@ -1,13 +1,17 @@
 """A program for any ranks: transforms of other lengths than the tensor's, and spectra of fewer points or of more.
 
-Under mpiexec: `python lengths.py`. In one process: `rote.run(check, ranks)`.
+Under mpiexec: `python lengths.py some|rest`. In one process: `rote.run(check, ranks)`; see parts.py.
 """
 
 from __future__ import annotations
 
+import sys
+from itertools import product
+
 import numpy as np
 import scipy.fft
 from families import numbers
+from parts import SOME, run_checks, share
 
 import rote
 from rote import DistTensor
@@ -28,6 +32,7 @@ LAYOUTS = {  # how a tensor lies; its shape; the order of the grid
     "[(0)]": ((64,), 1),
 }
 LENGTHS = (None, (6, 7, 8), (12, 9, 8), (3, 4, 5), (4, 16, 4), (16, 4, 6), (1, 1, 2), (32, 20, 9))
+EVERY = 11  # of so many transforms a quick run makes one, on each number of ranks another
 NAMES = ("fftn", "ifftn", "rfftn", "irfftn", "dctn", "idstn")
 
 
@@ -46,48 +51,54 @@ def same(got, want, to=1e-13):
     assert error < to, f"{got} is wrong by {error}"
 
 
-def check_functions(comm):
+def check_functions(comm, part):
     """fftn and the others with s= are those of NumPy and SciPy, in every family that takes the layout."""
     ran = set()
-    for turn, (layout, (shape, order)) in enumerate(LAYOUTS.items()):
+    world = [
+        (layout, shape, order, number, name)
+        for turn, (layout, (shape, order)) in enumerate(LAYOUTS.items())
+        for number in range(turn % 3, len(LENGTHS), 3)
+        for name in NAMES
+    ]
+    for layout, shape, order, number, name in share(world, part, EVERY, comm.size):
         grid = rote.Grid.of(comm.size, order)
-        for number, lengths in list(enumerate(LENGTHS))[turn % 3 :: 3]:
-            s = None if lengths is None else lengths[-len(shape) :]
-            for name in NAMES:
-                complex_in = name in ("fftn", "ifftn", "irfftn")
-                array = numbers(shape, "D" if complex_in else "d")
-                norm = (None, "ortho", "forward")[number % 3] if "ft" in name else None
-                x = DistTensor.from_global(array, layout, comm, grid)
-                for algorithm in ("auto", "cyclic", "volumetric", "rows") if number % 2 else ("auto",):
-                    try:
-                        X = getattr(rote.fft, name)(x, s=s, norm=norm, algorithm=algorithm)
-                    except rote.LayoutError as error:
-                        assert algorithm != "auto" or "(a b)" in layout, error
-                        continue
-                    ran.add((name, algorithm))
-                    same(X, reference(name, array, s, norm))
+        s = None if LENGTHS[number] is None else LENGTHS[number][-len(shape) :]
+        complex_in = name in ("fftn", "ifftn", "irfftn")
+        array = numbers(shape, "D" if complex_in else "d")
+        norm = (None, "ortho", "forward")[number % 3] if "ft" in name else None
+        x = DistTensor.from_global(array, layout, comm, grid)
+        for algorithm in ("auto", "cyclic", "volumetric", "rows") if number % 2 else ("auto",):
+            try:
+                X = getattr(rote.fft, name)(x, s=s, norm=norm, algorithm=algorithm)
+            except rote.LayoutError as error:
+                assert algorithm != "auto" or "(a b)" in layout, error
+                continue
+            ran.add((name, algorithm))
+            same(X, reference(name, array, s, norm))
+    if part == SOME:
+        assert {"auto", "rows"} <= {algorithm for _, algorithm in ran}
+        return
     assert ran >= {(name, algorithm) for name in NAMES for algorithm in ("auto", "rows")}
     assert comm.size not in (1, 2, 4) or ran >= {(name, "cyclic") for name in NAMES[:4]}
 
 
-def check_there_and_back(comm):
+def check_there_and_back(comm, part):
     """backward goes back to the shape: what was padded is cut, and what was cut away is zero."""
-    for layout, (shape, order) in LAYOUTS.items():
-        grid = rote.Grid.of(comm.size, order)
-        for lengths in LENGTHS[1:]:
-            s = lengths[-len(shape) :]
-            for code in "Dd":
-                f = FFT(shape, layout, grid, comm, code, s=s)
-                array = numbers(shape, code)
-                x = DistTensor.from_global(array, layout, comm, grid)
-                X = f.forward(x)
-                same(X, reference("fftn" if code == "D" else "rfftn", array, s, None))
-                want = np.zeros(shape, code)
-                kept = tuple(slice(min(n, m)) for n, m in zip(shape, s, strict=True))
-                want[kept] = array[kept]
-                back = f.backward(X)
-                assert back.distribution == x.distribution
-                same(back, want)
+    for (layout, (shape, order)), lengths, code in share(
+        product(LAYOUTS.items(), LENGTHS[1:], "Dd"), part, EVERY, comm.size
+    ):
+        grid, s = rote.Grid.of(comm.size, order), lengths[-len(shape) :]
+        f = FFT(shape, layout, grid, comm, code, s=s)
+        array = numbers(shape, code)
+        x = DistTensor.from_global(array, layout, comm, grid)
+        X = f.forward(x)
+        same(X, reference("fftn" if code == "D" else "rfftn", array, s, None))
+        want = np.zeros(shape, code)
+        kept = tuple(slice(min(n, m)) for n, m in zip(shape, s, strict=True))
+        want[kept] = array[kept]
+        back = f.backward(X)
+        assert back.distribution == x.distribution
+        same(back, want)
 
 
 def resampled(spectrum, points, axis, kept, half):
@@ -132,26 +143,25 @@ RESAMPLED = {  # a layout, a shape, and the points whose spectrum is kept
 }
 
 
-def check_resample(comm):
+def check_resample(comm, part):
     """The spectrum that is kept is that of the definition; backward is the interpolation of what it says."""
-    for layout, (shape, kept) in RESAMPLED.items():
+    for (layout, (shape, kept)), code in share(product(RESAMPLED.items(), "Dd"), part, 5, comm.size):
         order = max(rote.parse(layout).grid_modes) + 1
         grid = rote.Grid.of(comm.size, order)
-        for code in "Dd":
-            try:
-                f = FFT(shape, layout, grid, comm, code, resample=kept)
-            except rote.LayoutError as error:
-                assert code == "d" and len(shape) == 1 and layout[0] == "[", error
-                continue
-            array = numbers(shape, code)
-            X = f.forward(DistTensor.from_global(array, layout, comm, grid))
-            want = kept_spectrum(array, kept)
-            same(X, want)
-            smooth = f.backward(X)
-            assert smooth.shape == shape
-            same(f.forward(smooth), want)
-            wave = tuple(n // 2 - 1 if n > 2 else 0 for n in map(min, zip(shape, kept, strict=True)))
-            check_wave(comm, layout, grid, code, shape, kept, wave)
+        try:
+            f = FFT(shape, layout, grid, comm, code, resample=kept)
+        except rote.LayoutError as error:
+            assert code == "d" and len(shape) == 1 and layout[0] == "[", error
+            continue
+        array = numbers(shape, code)
+        X = f.forward(DistTensor.from_global(array, layout, comm, grid))
+        want = kept_spectrum(array, kept)
+        same(X, want)
+        smooth = f.backward(X)
+        assert smooth.shape == shape
+        same(f.forward(smooth), want)
+        wave = tuple(n // 2 - 1 if n > 2 else 0 for n in map(min, zip(shape, kept, strict=True)))
+        check_wave(comm, layout, grid, code, shape, kept, wave)
 
 
 def check_wave(comm, layout, grid, code, shape, kept, wave):
@@ -241,7 +251,6 @@ CHECKS = [check for name, check in globals().items() if name.startswith("check_"
 
 if __name__ == "__main__":
     comm = world()
-    for check in CHECKS:
-        check(comm)
+    made = run_checks(CHECKS, comm, sys.argv[1])
     if comm.rank == 0:
-        print(len(CHECKS))
+        print(made)

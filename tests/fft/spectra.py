@@ -1,20 +1,24 @@
 """What frequencies, shifts and convolutions must do, as functions of a communicator: on in-process and on MPI ranks.
 
-Run as a program, it makes all checks on the world and prints one line of JSON.
+Run as a program, `python spectra.py some|rest`, it makes the checks of that part on the world and prints one line of
+JSON.
 """
 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import cycle
 from math import pi
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from parts import run_checks, share
 from scipy import signal
-from transforms import GRIDS, cases, close, refused, some_axes, values
+from transforms import EVERY, GRIDS, cases, close, refused, some_axes, values
 
 from rote import DistTensor
 from rote.fft import FFT, convolve, correlate, fftfreq, fftshift, ifftshift
@@ -24,14 +28,18 @@ Array = NDArray[Any]
 MODES = ("full", "same", "valid", "wrap")
 
 
-def families(comm: Comm) -> Iterator[FFT]:
+def families(comm: Comm, part: str) -> Iterator[FFT]:
     """Transforms of every family, complex and real: some axes, odd and even extents, layouts that are asked for."""
+    return (make() for make in share(all_families(comm), part, 5, comm.size))
+
+
+def all_families(comm: Comm) -> Iterator[Callable[[], FFT]]:
     p, (g1, g2, g3) = comm.size, GRIDS[comm.size]
 
     def fft(
         shape: Any, layout: str | None, grid: tuple[int, ...], code: str, algorithm: str = "auto", **more: Any
-    ) -> FFT:
-        return FFT(shape, layout, grid, comm, code, algorithm=algorithm, **more)
+    ) -> Callable[[], FFT]:
+        return partial(FFT, shape, layout, grid, comm, code, algorithm=algorithm, **more)
 
     for code in "Dd":
         yield fft((6, 5, 4), "block[(0),(),()]", g1, code, "slab")
@@ -68,9 +76,9 @@ def meshes(f: FFT, spacing: tuple[float, ...]) -> list[Array]:
     return found
 
 
-def check_frequencies(comm: Comm) -> None:
+def check_frequencies(comm: Comm, part: str) -> None:
     """Gathered, the frequencies are those of numpy.fft, to the bit, in the order of the axes."""
-    for f in families(comm):
+    for f in families(comm, part):
         spacing = tuple(0.3 + 0.7 * a for a in range(len(f.axes)))
         for d in (1.0, spacing):
             wanted = meshes(f, spacing if d is spacing else (1.0,) * len(f.axes))
@@ -79,9 +87,9 @@ def check_frequencies(comm: Comm) -> None:
                 assert np.array_equal(gathered(f, got), want), (str(f), got)
 
 
-def check_wavenumbers(comm: Comm) -> None:
+def check_wavenumbers(comm: Comm, part: str) -> None:
     """They are 2 pi times the frequencies of a box of length L, whole numbers on 2 pi; without Nyquist's if asked."""
-    for f in families(comm):
+    for f in families(comm, part):
         lengths = tuple(1.5 + a for a in range(len(f.axes)))
         spacing = tuple(length / f.shape[a] for length, a in zip(lengths, f.axes, strict=True))
         for got, want in zip(f.wavenumbers(lengths), meshes(f, spacing), strict=True):
@@ -126,7 +134,7 @@ def check_precision(comm: Comm) -> None:
     assert np.array_equal(k[:3], np.arange(3) * (8 * np.arctan(np.longdouble(1)) / length))
 
 
-def check_shift(comm: Comm) -> None:
+def check_shift(comm: Comm, part: str) -> None:
     """fftshift and ifftshift are numpy.fft's, and undo each other, in every layout, which they leave as it is."""
     codes = cycle("Ddi?")
     g1, g2, _ = GRIDS[comm.size]
@@ -139,8 +147,8 @@ def check_shift(comm: Comm) -> None:
         ((5, 4), "[(),()]", g1),
         ((0, 4), "[(0),()]", g1),
     ]
-    for shape, layout, grid in (*cases(comm.size), *more):
-        code = next(codes) if "+" not in layout else "d"
+    world = [(*case, next(codes) if "+" not in case[1] else "d") for case in (*cases(comm.size), *more)]
+    for shape, layout, grid, code in share(world, part, 5, comm.size):
         array = values(shape, code)
         x = DistTensor.from_global(array, layout, comm, grid)
         before = x.local.copy()
@@ -160,26 +168,25 @@ def check_shift(comm: Comm) -> None:
     refused(("(2,)", "order 2"), ifftshift, tiled, 2)
 
 
-def check_convolve(comm: Comm) -> None:
+def check_convolve(comm: Comm, part: str) -> None:
     """convolve and correlate are scipy.signal's, for all layouts and for tensors of two different ones."""
     options = cycle([(mode, codes) for mode in MODES for codes in ("dd", "Dd", "dD", "DD")])
-    for shape, layout, grid in cases(comm.size):
-        for axes in some_axes(shape)[:2]:
-            mode, (one, two) = next(options)
-            named = range(len(shape)) if axes is None else [a % len(shape) for a in axes]
-            other = tuple((n + 1) // 2 if a in named else n for a, n in enumerate(shape))
-            a, b = values(shape, one), values(other, two)
-            x = DistTensor.from_global(a, layout, comm, grid)
-            y = DistTensor.from_global(b, f"[{'(),' * (len(shape) - 1)}(0)]", comm, grid)
-            for got, want in (
-                (convolve(x, y, mode, axes), by_scipy(a, b, mode, tuple(named))),
-                (convolve(x, b, mode, axes), by_scipy(a, b, mode, tuple(named))),
-                (correlate(x, y, mode, axes), by_scipy(a, b, mode, tuple(named), True)),
-            ):
-                assert (got.shape, got.dtype.kind) == (want.shape, want.dtype.kind)
-                assert got.grid == x.grid and (got.shape != x.shape or got.layout == x.layout)
-                close(got, want, 1e-12)
-            assert np.array_equal(x.to_global(), a) and np.array_equal(y.to_global(), b)
+    world = [(*case, axes, *next(options)) for case in cases(comm.size) for axes in some_axes(case[0])[:2]]
+    for shape, layout, grid, axes, mode, (one, two) in share(world, part, EVERY, comm.size):
+        named = range(len(shape)) if axes is None else [a % len(shape) for a in axes]
+        other = tuple((n + 1) // 2 if a in named else n for a, n in enumerate(shape))
+        a, b = values(shape, one), values(other, two)
+        x = DistTensor.from_global(a, layout, comm, grid)
+        y = DistTensor.from_global(b, f"[{'(),' * (len(shape) - 1)}(0)]", comm, grid)
+        for got, want in (
+            (convolve(x, y, mode, axes), by_scipy(a, b, mode, tuple(named))),
+            (convolve(x, b, mode, axes), by_scipy(a, b, mode, tuple(named))),
+            (correlate(x, y, mode, axes), by_scipy(a, b, mode, tuple(named), True)),
+        ):
+            assert (got.shape, got.dtype.kind) == (want.shape, want.dtype.kind)
+            assert got.grid == x.grid and (got.shape != x.shape or got.layout == x.layout)
+            close(got, want, 1e-12)
+        assert np.array_equal(x.to_global(), a) and np.array_equal(y.to_global(), b)
     a, b = values((8, 6), "d"), values((8, 6), "D")
     x, y = (DistTensor.from_global(c, f"{k}[(0),()]", comm, comm.size) for c, k in ((a, "block"), (b, "cyclic(2)")))
     close(convolve(x, y, "wrap"), by_scipy(a, b, "wrap", (0, 1)), 1e-12)
@@ -223,7 +230,7 @@ def check_one_kernel_serves_all(comm: Comm) -> None:
                 close(convolve(x, b, mode, axes), want, 1e-12)
 
 
-def check_poisson(comm: Comm) -> None:
+def check_poisson(comm: Comm, part: str) -> None:
     """-laplace(u) = f on a periodic box is solved to machine precision, whatever the family, real and complex."""
     box = (1.0, 2.0, 5.0)
 
@@ -235,7 +242,7 @@ def check_poisson(comm: Comm) -> None:
         one, two = (a**2 + 4 * b**2) * np.sin(x) * np.cos(2 * y), (9 * c**2 + b**2) * np.cos(3 * z + 1) * np.sin(y)
         return u, one + two + (4 * a**2 + c**2) * np.cos(2 * x - z)
 
-    for f in families(comm):
+    for f in families(comm, part):
         n = f.shape
         if len(n) != 3 or len(f.axes) < 3 or min(n) < 5 or n[2] < 7:
             continue
@@ -286,12 +293,11 @@ def check_refusals(comm: Comm) -> None:
         refused("redistribute", call, view, x)
 
 
-CHECKS: list[Callable[[Comm], None]] = [check for name, check in globals().items() if name.startswith("check_")]
+CHECKS: list[Callable[..., None]] = [check for name, check in globals().items() if name.startswith("check_")]
 
 
 if __name__ == "__main__":
     comm = world()
-    for check in CHECKS:
-        check(comm)
+    made = run_checks(CHECKS, comm, sys.argv[1])
     if comm.rank == 0:
-        print(json.dumps({"checks": len(CHECKS), "ranks": comm.size}))
+        print(json.dumps({"checks": made, "ranks": comm.size}))

@@ -10,7 +10,8 @@ import cosines
 import numpy as np
 import pytest
 import scipy.fft
-from launch import RANKS
+from marks import PARTS, parts_of
+from parts import SOME, has_parts
 from virtual import walked
 
 import rote
@@ -26,19 +27,20 @@ PROGRAM = Path(__file__).with_name("cosines.py")
 
 
 @pytest.mark.parametrize("ranks", (1, 2, 3, 4))
-@pytest.mark.parametrize("check", cosines.CHECKS, ids=lambda check: check.__name__.removeprefix("check_"))
-def test_on_ranks_of_this_process(ranks, check):
+@pytest.mark.parametrize(("check", "args"), parts_of(cosines.CHECKS))
+def test_on_ranks_of_this_process(ranks, check, args):
     """Cosine and sine transforms on in-process ranks do what they must."""
-    rote.run(check, ranks)
+    rote.run(check, ranks, args)
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("ranks", RANKS)
-def test_on_mpi_ranks(mpirun, ranks):
+@pytest.mark.parametrize("part", PARTS)
+def test_on_mpi_ranks(job, part):
     """Cosine and sine transforms on MPI ranks do too."""
-    done = mpirun(ranks, PROGRAM, timeout=120)
+    done = job.run(PROGRAM, part, timeout=120)
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
-    assert json.loads(done.stdout) == {"checks": len(cosines.CHECKS), "ranks": ranks}
+    checks = [check for check in cosines.CHECKS if part == SOME or has_parts(check)]
+    assert json.loads(done.stdout) == {"checks": len(checks), "ranks": job.ranks}
 
 
 def test_a_wrong_face_is_found():

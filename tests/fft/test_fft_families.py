@@ -11,7 +11,7 @@ import pytest
 from families import FAMILIES, moves_of, numbers, pick_case
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from launch import RANKS
+from marks import PARTS
 from strategies import distributions
 
 import rote
@@ -23,19 +23,20 @@ CASES = {1: 36, 2: 36, 3: 36, 4: 36, 6: 24, 8: 18, 16: 12}
 MPI_CASES = {1: 24, 2: 24, 3: 18, 4: 18, 6: 12}
 
 
+@pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("ranks", CASES)
-def test_on_ranks_of_this_process(ranks):
+def test_on_ranks_of_this_process(ranks, part):
     """Law: on any ranks, each family's forward is numpy.fft's, and its backward is the inverse of any spectrum."""
-    rote.run(families.check_families, ranks, (CASES[ranks],))
+    rote.run(families.check_families, ranks, (CASES[ranks], part))
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("ranks", RANKS)
-def test_on_mpi_ranks(mpirun, ranks):
+@pytest.mark.parametrize("part", PARTS)
+def test_on_mpi_ranks(job, part):
     """The same on MPI ranks."""
-    done = mpirun(ranks, PROGRAM, MPI_CASES[ranks], timeout=120)
+    done = job.run(PROGRAM, MPI_CASES[job.ranks], part, timeout=120)
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
-    assert json.loads(done.stdout) == {"ranks": ranks}
+    assert json.loads(done.stdout) == {"ranks": job.ranks}
 
 
 def test_the_cases_are_many():

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import scipy.signal
 from families import numbers
-from launch import RANKS
+from marks import PARTS, parts_of
+from parts import SOME, has_parts
 
 import rote
 from rote import DistTensor
@@ -22,18 +23,19 @@ PROGRAM = Path(lengths.__file__)
 
 
 @pytest.mark.parametrize("ranks", (1, 2, 3, 4, 6))
-@pytest.mark.parametrize("check", lengths.CHECKS, ids=lambda check: check.__name__.removeprefix("check_"))
-def test_on_ranks_of_this_process(ranks, check):
+@pytest.mark.parametrize(("check", "args"), parts_of(lengths.CHECKS))
+def test_on_ranks_of_this_process(ranks, check, args):
     """Transforms of other lengths on in-process ranks do what they must."""
-    rote.run(check, ranks)
+    rote.run(check, ranks, args)
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("ranks", RANKS)
-def test_on_mpi_ranks(mpirun, ranks):
+@pytest.mark.parametrize("part", PARTS)
+def test_on_mpi_ranks(job, part):
     """On MPI ranks they do too."""
-    done = mpirun(ranks, PROGRAM, timeout=120)
-    assert (done.returncode, done.stderr, done.stdout.split()) == (0, "", [str(len(lengths.CHECKS))])
+    done = job.run(PROGRAM, part, timeout=120)
+    checks = [check for check in lengths.CHECKS if part == SOME or has_parts(check)]
+    assert (done.returncode, done.stderr, done.stdout.split()) == (0, "", [str(len(checks))])
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 import same_bits
-from execute.test_execute_methods import QUIET
 
 import rote
 from rote.errors import CommError
@@ -22,12 +21,12 @@ def test_threads_transform_alike_by_every_method(ranks):
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("ranks", (1, 2, 3, 4))
-def test_mpi_ranks_transform_alike_by_every_method(mpirun, ranks):
+@pytest.mark.parametrize("job", (1, 2, pytest.param(3, marks=pytest.mark.slow), 4), indirect=True)
+def test_mpi_ranks_transform_alike_by_every_method(job):
     """The same, of all that MPI can do."""
-    done = mpirun(ranks, PROGRAM, timeout=120, env=QUIET)
+    done = job.run(PROGRAM, timeout=120)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.count("compared") == ranks
+    assert done.stdout.count("compared") == job.ranks
 
 
 def test_unknown_methods_are_refused():

@@ -12,6 +12,8 @@ import pytest
 import spectra
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from marks import PARTS, parts_of
+from parts import SOME, has_parts
 from test_fft_laws import near, numbers, on_ranks, settings_of_transforms
 
 import rote
@@ -27,19 +29,21 @@ PROGRAM = Path(__file__).with_name("spectra.py")
 
 
 @pytest.mark.parametrize("ranks", (1, 2, 3, 4, 6))
-@pytest.mark.parametrize("check", spectra.CHECKS, ids=lambda check: check.__name__.removeprefix("check_"))
-def test_on_ranks_of_this_process(ranks, check):
+@pytest.mark.parametrize(("check", "args"), parts_of(spectra.CHECKS))
+def test_on_ranks_of_this_process(ranks, check, args):
     """Spectral tools on in-process ranks do what they must."""
-    rote.run(check, ranks)
+    rote.run(check, ranks, args)
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("ranks", (1, 2, 4))
-def test_on_mpi_ranks(mpirun, ranks):
+@pytest.mark.parametrize("job", (1, 2, 4), indirect=True)
+@pytest.mark.parametrize("part", PARTS)
+def test_on_mpi_ranks(job, part):
     """Spectral tools on MPI ranks do too."""
-    done = mpirun(ranks, PROGRAM, timeout=120)
+    done = job.run(PROGRAM, part, timeout=120)
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
-    assert json.loads(done.stdout) == {"checks": len(spectra.CHECKS), "ranks": ranks}
+    checks = [check for check in spectra.CHECKS if part == SOME or has_parts(check)]
+    assert json.loads(done.stdout) == {"checks": len(checks), "ranks": job.ranks}
 
 
 # --- laws ---------------------------------------------------------------------------------------------------------

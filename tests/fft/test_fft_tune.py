@@ -146,7 +146,7 @@ def test_on_ranks_of_this_process(ranks, monkeypatch):
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("ranks", RANKS[1:4])
+@pytest.mark.parametrize("ranks", (2, *(pytest.param(ranks, marks=pytest.mark.slow) for ranks in RANKS[2:4])))
 def test_on_mpi_ranks(mpirun, ranks):
     """Timed plans on MPI ranks, each of which times by itself."""
     done = mpirun(ranks, Path(__file__), timeout=120)

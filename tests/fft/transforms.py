@@ -1,21 +1,28 @@
 """What every parallel transform must do, as functions of a communicator: run on in-process ranks and under mpiexec.
 
 No check gathers a result to judge it: every rank compares its own block with the part of `numpy.fft`'s result that the
-distribution's indices name. Run as a program, it makes all checks on the world and prints one line of JSON.
+distribution's indices name. Run as a program, `python transforms.py some|rest`, it makes the checks of that part on the
+world and prints one line of JSON.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import sys
 from collections.abc import Callable, Iterator
 from functools import cache
-from itertools import cycle, groupby
+from itertools import count, cycle, groupby
 from math import log2
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from parts import run_checks, share
 
 import rote
 from rote import DistTensor
@@ -35,6 +42,7 @@ GRIDS = {
     8: ((8,), (2, 4), (2, 2, 2)),
 }
 NORMS = (None, "backward", "ortho", "forward")
+EVERY = 17  # of so many transforms a quick run makes one, on each number of ranks another
 COMPLEX = ("D", "F", "G")
 REAL = ("d", "f", "g", "i", "?", "B")  # integers and bool are taken as double
 
@@ -95,6 +103,16 @@ def some_axes(shape: tuple[int, ...]) -> list[tuple[int, ...] | None]:
     return (found[turn:] + found[:turn])[:3]
 
 
+Transform = tuple[int, tuple[int, ...], str, tuple[int, ...], tuple[int, ...] | None, str | None, str]
+
+
+def transforms(ranks: int, part: str, norms: tuple[str | None, ...], codes: tuple[str, ...]) -> list[Transform]:
+    """Cases along three sets of axes each, with norms and dtypes in turn, numbered: this part of them."""
+    problems = [(*case, axes) for case in cases(ranks) for axes in some_axes(case[0])]
+    turns = zip(count(), problems, cycle(norms), cycle(codes), strict=False)
+    return share([(number, *problem, norm, code) for number, problem, norm, code in turns], part, EVERY, ranks)
+
+
 @cache
 def values(shape: tuple[int, ...], code: str) -> Array:
     """The same numbers on every rank, different at every index; nobody may write into them."""
@@ -139,49 +157,44 @@ def close(got: DistTensor, want: Array, tolerance: float) -> None:
         assert error <= tolerance, (got, error, tolerance)
 
 
-def check_complex(comm: Comm) -> None:
+def check_complex(comm: Comm, part: str) -> None:
     """fftn and ifftn are numpy.fft's, along any axes, in any norm and dtype; the input keeps its values."""
-    codes, norms = cycle((*COMPLEX, "d", "D", *REAL)), cycle(NORMS)
-    for shape, layout, grid in cases(comm.size):
-        for axes, norm, code in zip(some_axes(shape), norms, codes, strict=False):
-            x = DistTensor.from_global(values(shape, code), layout, comm, grid)
-            before = x.local.copy()
-            same(fftn(x, axes=axes, norm=norm), reference("fftn", shape, code, axes, norm))
-            same(ifftn(x, axes=axes, norm=norm), reference("ifftn", shape, code, axes, norm))
-            assert np.array_equal(x.local, before)
+    codes = (*COMPLEX, "d", "D", *REAL)
+    for _, shape, layout, grid, axes, norm, code in transforms(comm.size, part, NORMS, codes):
+        x = DistTensor.from_global(values(shape, code), layout, comm, grid)
+        before = x.local.copy()
+        same(fftn(x, axes=axes, norm=norm), reference("fftn", shape, code, axes, norm))
+        same(ifftn(x, axes=axes, norm=norm), reference("ifftn", shape, code, axes, norm))
+        assert np.array_equal(x.local, before)
 
 
-def check_real(comm: Comm) -> None:
+def check_real(comm: Comm, part: str) -> None:
     """rfftn halves the last of the axes as numpy.fft's does, for extents 1 and 2 too."""
-    codes, norms = cycle(REAL), cycle(NORMS)
-    for shape, layout, grid in cases(comm.size):
-        for axes, norm, code in zip(some_axes(shape), norms, codes, strict=False):
-            x = DistTensor.from_global(values(shape, code), layout, comm, grid)
-            before = x.local.copy()
-            same(rfftn(x, axes=axes, norm=norm), reference("rfftn", shape, code, axes, norm))
-            assert np.array_equal(x.local, before)
+    for _, shape, layout, grid, axes, norm, code in transforms(comm.size, part, NORMS, REAL):
+        x = DistTensor.from_global(values(shape, code), layout, comm, grid)
+        before = x.local.copy()
+        same(rfftn(x, axes=axes, norm=norm), reference("rfftn", shape, code, axes, norm))
+        assert np.array_equal(x.local, before)
 
 
-def check_real_inverse(comm: Comm) -> None:
+def check_real_inverse(comm: Comm, part: str) -> None:
     """irfftn restores odd and even extents as numpy.fft's does, also of what is no spectrum of anything real."""
-    codes, norms, odd = cycle((*COMPLEX, "D", "d")), cycle(NORMS), cycle((0, 1))
-    for shape, layout, grid in cases(comm.size):
-        for axes, norm, code in zip(some_axes(shape), norms, codes, strict=False):
-            named = tuple(range(len(shape))) if axes is None else axes
-            half = shape[named[-1]]
-            last = max(2 * (half - 1) + next(odd), 1)
-            X = DistTensor.from_global(values(shape, code), layout, comm, grid)
-            before = X.local.copy()
-            s = [*(shape[a] for a in named[:-1]), last]
-            same(irfftn(X, s=s, axes=axes, norm=norm), reference("irfftn", shape, code, axes, norm, last))
-            if last == 2 * (half - 1):
-                same(irfftn(X, axes=axes, norm=norm), reference("irfftn", shape, code, axes, norm, last))
-            assert np.array_equal(X.local, before)
+    for number, shape, layout, grid, axes, norm, code in transforms(comm.size, part, NORMS, (*COMPLEX, "D", "d")):
+        named = tuple(range(len(shape))) if axes is None else axes
+        half = shape[named[-1]]
+        last = max(2 * (half - 1) + number % 2, 1)
+        X = DistTensor.from_global(values(shape, code), layout, comm, grid)
+        before = X.local.copy()
+        s = [*(shape[a] for a in named[:-1]), last]
+        same(irfftn(X, s=s, axes=axes, norm=norm), reference("irfftn", shape, code, axes, norm, last))
+        if last == 2 * (half - 1):
+            same(irfftn(X, axes=axes, norm=norm), reference("irfftn", shape, code, axes, norm, last))
+        assert np.array_equal(X.local, before)
 
 
-def check_round_trips(comm: Comm) -> None:
+def check_round_trips(comm: Comm, part: str) -> None:
     """The inverse of the transform is the tensor, to 1e-12 log2 N."""
-    for shape, layout, grid in cases(comm.size):
+    for shape, layout, grid in share(cases(comm.size), part, EVERY, comm.size):
         array = values(shape, "d")
         x = DistTensor.from_global(array, layout, comm, grid)
         tolerance = 1e-12 * (1 + log2(array.size))
@@ -190,22 +203,23 @@ def check_round_trips(comm: Comm) -> None:
         close(irfftn(rfftn(x), s=shape, axes=axes), array, tolerance)
 
 
-def check_objects(comm: Comm) -> None:
+def check_objects(comm: Comm, part: str) -> None:
     """FFT objects are numpy.fft's fftn or rfftn forward, and lead back to tensor and layout."""
     options = cycle([("D", None), ("d", "ortho"), ("f", "forward"), ("F", "backward"), ("g", "ortho"), ("G", None)])
-    for (shape, layout, grid), (code, norm) in zip(cases(comm.size), options, strict=False):
-        for axes in some_axes(shape)[:2]:
-            f = FFT(shape, layout, grid, comm, code, axes, norm=norm)
-            x = DistTensor.from_global(values(shape, code), f.input_layout, comm, grid)
-            name = "fftn" if code in COMPLEX else "rfftn"
-            X = f.forward(x)
-            same(X, reference(name, shape, code, axes, norm))
-            assert X.layout == f.output_layout
-            kept = X.local.copy()
-            back = f.backward(X)
-            assert back.distribution == x.distribution
-            same(back, values(shape, code))
-            assert np.array_equal(X.local, kept)
+    turns = zip(cases(comm.size), options, strict=False)
+    found = [(*case, *option, axes) for case, option in turns for axes in some_axes(case[0])[:2]]
+    for shape, layout, grid, code, norm, axes in share(found, part, EVERY, comm.size):
+        f = FFT(shape, layout, grid, comm, code, axes, norm=norm)
+        x = DistTensor.from_global(values(shape, code), f.input_layout, comm, grid)
+        name = "fftn" if code in COMPLEX else "rfftn"
+        X = f.forward(x)
+        same(X, reference(name, shape, code, axes, norm))
+        assert X.layout == f.output_layout
+        kept = X.local.copy()
+        back = f.backward(X)
+        assert back.distribution == x.distribution
+        same(back, values(shape, code))
+        assert np.array_equal(X.local, kept)
 
 
 def check_output(comm: Comm) -> None:
@@ -445,18 +459,19 @@ def paper_sizes(shape: tuple[int, ...], grid: rote.Grid, rank: int) -> list[tupl
     return found
 
 
-def digests(comm: Comm) -> dict[str, str]:
+def digests(comm: Comm, part: str) -> dict[str, str]:
     """A digest of the bits of some gathered spectra, and of what moves gave: the same on any kind of ranks."""
     found = {}
-    for shape, layout, grid in list(cases(comm.size))[::3]:
-        for code, kinds in (("D", None), ("d", None), ("f", None), ("d", "dct2"), ("F", "dst3")):
-            f = FFT(shape, layout, grid, comm, code, kinds=kinds)
-            x = DistTensor.from_global(values(shape, code), layout, comm, grid)
-            X = f.forward(x)
-            for name, y in (("forward", X), ("backward", f.backward(X)), ("move", x.redistribute(f.output_layout))):
-                bits = digest(y.to_global())
-                assert set(comm.allgather_object(bits)) == {bits}, "replicas differ"
-                found[f"{shape} {layout} {code} {f.walk.kind} {name}"] = bits
+    kinds = (("D", None), ("d", None), ("f", None), ("d", "dct2"), ("F", "dst3"))
+    problems = [(*case, *each) for case in list(cases(comm.size))[::3] for each in kinds]
+    for shape, layout, grid, code, kind in share(problems, part, EVERY, comm.size):
+        f = FFT(shape, layout, grid, comm, code, kinds=kind)
+        x = DistTensor.from_global(values(shape, code), layout, comm, grid)
+        X = f.forward(x)
+        for name, y in (("forward", X), ("backward", f.backward(X)), ("move", x.redistribute(f.output_layout))):
+            bits = digest(y.to_global())
+            assert set(comm.allgather_object(bits)) == {bits}, "replicas differ"
+            found[f"{shape} {layout} {code} {f.walk.kind} {kind} {name}"] = bits
     return found
 
 
@@ -464,13 +479,11 @@ def digest(array: Array) -> str:
     return hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()[:16]
 
 
-CHECKS: list[Callable[[Comm], None]] = [check for name, check in globals().items() if name.startswith("check_")]
+CHECKS: list[Callable[..., None]] = [check for name, check in globals().items() if name.startswith("check_")]
 
 
 if __name__ == "__main__":
-    comm = world()
-    for check in CHECKS:
-        check(comm)
-    bits = digests(comm)
+    comm, part = world(), sys.argv[1]
+    checks, bits = run_checks(CHECKS, comm, part), digests(comm, part)
     if comm.rank == 0:
-        print(json.dumps({"checks": len(CHECKS), "ranks": comm.size, "digests": bits}))
+        print(json.dumps({"checks": checks, "ranks": comm.size, "digests": bits}))

@@ -15,6 +15,8 @@ import pytest
 from grammar_texts import layouts
 from hypothesis import given
 from lark import Lark, Tree, UnexpectedInput
+from marks import PARTS
+from parts import REST, SOME, share
 from recount import COUNTS, counts_are_right
 from walk_texts import join_line, nothing, stage_pieces, walks
 
@@ -259,21 +261,22 @@ TOKENS = (
 )
 
 
-def test_both_agree_on_all_short_texts() -> None:
+@pytest.mark.parametrize("part", PARTS)
+def test_both_agree_on_all_short_texts(part: str) -> None:
     """Every text of at most three tokens: alone, before a layout, in one, after it and in an action."""
     accepted = 0
-    for length in range(4):
-        for soup in map("".join, product(TOKENS, repeat=length)):
-            accepted += agree(soup) if soup.strip(" ") else 0
-            for text in (
-                f"{soup}[()]",
-                f"x (a b): [(){soup}()]",
-                f"[()]{soup}",
-                f"[()]: fft(0{soup})",
-                f"[()]: resize(0{soup}1)",
-            ):
-                accepted += agree(text)
-    assert accepted > 50
+    soups = ["".join(tokens) for length in range(4) for tokens in product(TOKENS, repeat=length)]
+    for soup in share(soups, part, 11):
+        accepted += agree(soup) if soup.strip(" ") else 0
+        for text in (
+            f"{soup}[()]",
+            f"x (a b): [(){soup}()]",
+            f"[()]{soup}",
+            f"[()]: fft(0{soup})",
+            f"[()]: resize(0{soup}1)",
+        ):
+            accepted += agree(text)
+    assert accepted > {SOME: 5, REST: 50}[part]
 
 
 def test_both_agree_on_texts_with_a_random_change() -> None:
@@ -320,14 +323,14 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_texts_are_answered_at_once(name: str) -> None:
-    """A NotationError in under 200 ms, and it prints: the best of three, the machine may be busy."""
+    """A NotationError in under 200 ms of this process's time, the best of three, and it prints."""
     taken = []
     for _ in range(3):
-        start = time.perf_counter()
+        start = time.process_time()
         with pytest.raises(NotationError) as caught:
             parse_walk(HOSTILE[name])
         assert len(str(caught.value)) < 1000
-        taken.append(time.perf_counter() - start)
+        taken.append(time.process_time() - start)
     assert min(taken) < 0.2
 
 

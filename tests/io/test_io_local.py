@@ -30,10 +30,11 @@ DIST = "block[(0),()]"
 
 
 @pytest.mark.parametrize("check", io_laws.CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("number", (25, pytest.param(150, marks=pytest.mark.slow)))
 @pytest.mark.parametrize("ranks", RANKS)
-def test_laws(tmp_path: Path, ranks: int, check: Callable[[Comm, Path, int], None]) -> None:
+def test_laws(tmp_path: Path, ranks: int, number: int, check: Callable[[Comm, Path, int], None]) -> None:
     """In-process ranks read and write files as the laws say."""
-    run(check, ranks, (tmp_path, 150))
+    run(check, ranks, (tmp_path, number))
 
 
 def test_cases_cover() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from launch import RANKS
+from launch import RANKS, Job
 
 if TYPE_CHECKING:
     from conftest import Mpirun
@@ -15,12 +15,12 @@ pytestmark = pytest.mark.mpi
 LAWS = Path(__file__).with_name("io_laws.py")
 
 
-@pytest.mark.parametrize("ranks", RANKS)
-def test_laws(mpirun: Mpirun, tmp_path: Path, ranks: int) -> None:
+@pytest.mark.parametrize("number", (12, pytest.param(40, marks=pytest.mark.slow)))
+def test_laws(job: Job, tmp_path: Path, number: int) -> None:
     """MPI ranks read and write files as the laws say."""
-    done = mpirun(ranks, LAWS, tmp_path, 40)
+    done = job.run(LAWS, tmp_path, number)
     assert (done.returncode, done.stderr) == (0, "")
-    assert f"checks on <MPI rank 0 of {ranks}>" in done.stdout
+    assert f"checks on <MPI rank 0 of {job.ranks}>" in done.stdout
 
 
 RELAY = """
@@ -42,9 +42,10 @@ for k, layout in enumerate(LAYOUTS):
 """
 
 
-def test_any_ranks_in_any_ranks_out(mpirun: Mpirun, tmp_path: Path) -> None:
+@pytest.mark.parametrize("each", ((2, 1, 3), pytest.param((4, 1, 6, 3, 2, 4), marks=pytest.mark.slow)), ids=str)
+def test_any_ranks_in_any_ranks_out(mpirun: Mpirun, tmp_path: Path, each: tuple[int, ...]) -> None:
     """What some ranks wrote in one layout, another number of ranks reads in another."""
-    for turn, ranks in enumerate((4, 1, 6, 3, 2, 4)):
+    for turn, ranks in enumerate(each):
         done = mpirun(ranks, RELAY, LAWS.parent, tmp_path, turn)
         assert (done.returncode, done.stderr) == (0, "")
 
@@ -93,7 +94,9 @@ if comm.rank == 0:
 """
 
 
-@pytest.mark.parametrize("ranks", RANKS)
+@pytest.mark.parametrize(
+    "ranks", [ranks if ranks in (1, 3) else pytest.param(ranks, marks=pytest.mark.slow) for ranks in RANKS]
+)
 def test_one_rank_cannot_write(mpirun: Mpirun, tmp_path: Path, ranks: int) -> None:
     """The disk fails one rank, or all: all ranks raise the same error, nothing is left, the old file stands."""
     done = mpirun(ranks, FAILS, LAWS.parent, tmp_path)

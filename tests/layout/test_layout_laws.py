@@ -9,6 +9,8 @@ import pytest
 from cases import all_layouts, kinds_for, later_kinds
 from hypothesis import given, settings
 from layout import definition
+from marks import PARTS
+from parts import share
 from strategies import distributions, layouts
 
 import rote
@@ -59,23 +61,23 @@ def check_owners(dist):
         assert len(owners) == replicas
 
 
+@pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("grid", [(), (1,), (2,), (3,), (1, 2), (2, 2), (2, 3)], ids=str)
-def test_every_small_layout(grid):
+def test_every_small_layout(grid, part):
     """All layouts of order <= 2 on all grids <= 2x3, all kinds, extents <= 5: text, holdings, owners."""
-    seen, checked = set(), 0
-    for order in (0, 1, 2):
-        for shape in product(range(6), repeat=order):
-            for layout in all_layouts(shape, grid):
-                dist = layout.on(shape, grid)
-                assert dist.shape == dist.view_shape == shape
-                check_holdings(dist)
-                check_owners(dist)
-                if layout not in seen:
-                    check_text(layout)
-                seen.add(layout)
-                checked += 1
+    shapes = [shape for order in (0, 1, 2) for shape in product(range(6), repeat=order)]
+    world = [(shape, layout) for shape in shapes for layout in all_layouts(shape, grid)]
+    seen = set()
+    for shape, layout in share(world, part, 23):
+        dist = layout.on(shape, grid)
+        assert dist.shape == dist.view_shape == shape
+        check_holdings(dist)
+        check_owners(dist)
+        if layout not in seen:
+            check_text(layout)
+        seen.add(layout)
     assert len({str(layout) for layout in seen}) == len(seen)
-    assert checked > {0: 40, 1: 600, 2: 15000}[len(grid)]
+    assert len(world) > {0: 40, 1: 600, 2: 15000}[len(grid)]
 
 
 def test_every_small_layout_of_rounded_blocks_and_offsets():

@@ -82,9 +82,9 @@ def test_the_matrix_cannot_be_spoilt() -> None:
 def test_a_thousand_ranks_are_counted_quickly() -> None:
     """A million pairs of ranks, of a tensor of 2**30 elements."""
     plan = compiled("block[(0),(1),()] -> [(0,1),(),()]", (1024, 1024, 1024), 32, 32)
-    start = time.perf_counter()
+    start = time.process_time()
     matrix = message_matrix(plan.source, plan.target)
-    assert time.perf_counter() - start < 2.0
+    assert time.process_time() - start < 2.0
     assert matrix.sum() == 1024**3
 
 

@@ -173,13 +173,13 @@ def test_more_than_three_modes_must_be_chosen() -> None:
 
 def test_large_pictures_are_quick_and_bounded() -> None:
     """1024 x 1024 x 1024, cyclic, on 32,768 ranks: the first 128 runs of each mode, and the title says so."""
-    start = time.perf_counter()
+    start = time.process_time()
     ax = picture(on("block[(0),(1),()]", (256, 256, 256), 4, 4))
-    assert time.perf_counter() - start < 1.0
+    assert time.process_time() - start < 1.0
     assert sum(counts(ax).values()) == 4 + 4 + 16
-    start = time.perf_counter()
+    start = time.process_time()
     ax = picture(on("[(0),(1),(2)]", (1024, 1024, 1024), 32, 32, 32))
-    assert time.perf_counter() - start < 5.0
+    assert time.process_time() - start < 5.0
     assert "mode 2 up to 128 of 1024" in ax.get_title()
     assert max(len(c.get_paths()) for c in ax.collections) == 3 * 128**2
 

@@ -145,9 +145,9 @@ LARGE = [
 @pytest.mark.parametrize(("text", "shape", "grid"), LARGE)
 def test_large_is_as_quick_and_short_as_small(text: str, shape: tuple[int, ...], grid: tuple[int, ...]) -> None:
     """32,768 ranks: a screenful, at once; it says how many ranks the table leaves out."""
-    start = time.perf_counter()
+    start = time.process_time()
     lines = draw(rote.parse(text).on(shape, grid)).splitlines()
-    assert time.perf_counter() - start < 1.0
+    assert time.process_time() - start < 1.0
     assert len(lines) <= 60
     assert max(map(len, lines)) <= 104
     assert "32,761 more ranks" in "\n".join(lines)

@@ -86,3 +86,30 @@ def test_missing_mpi_fails_unless_said(tmp_path):
     said = session(tmp_path, hide, ROTE_TESTS_NO_MPI="")
     assert "1 error" in said and "pip install" in said, said
     assert "1 skipped" in session(tmp_path, hide, ROTE_TESTS_NO_MPI="1")
+
+
+@pytest.mark.mpi
+def test_a_job_runs_one_program_after_the_other(mpirun):
+    """On the same ranks, each as if alone; what fails or hangs ends the job, and the next one starts another."""
+    job = launch.Job(2)
+    told = "import os, sys; print(os.listdir(), sys.argv[1:], os.environ.get('COLOUR'))"
+    done = job.run(told, "a", 2, env={"COLOUR": "red"})
+    assert (done.returncode, done.stdout, done.stderr) == (0, "['program.py'] ['a', '2'] red\n" * 2, "")
+    assert job.run(told).stdout == "['program.py'] [] None\n" * 2
+    who = "import os; print(os.getpid())"
+    first = job.run(who).stdout
+    assert job.run(who).stdout == first
+
+    alone = "from rote.runtime import world\ncomm = world()\nif comm.rank: raise ValueError('lost')\ncomm.barrier()"
+    done = job.run(alone, timeout=30)
+    assert done.returncode == 1 and "ValueError: lost" in done.stderr
+    second = job.run(who).stdout
+    assert not {*first.split()} & {*second.split()} and not [pid for pid in first.split() if runs(int(pid))]
+    assert job.run("import sys; sys.exit(3)").returncode == 1
+
+    third = job.run(who).stdout
+    with pytest.raises(AssertionError, match=r'hangs: 2 ranks(.|\n)*so far(.|\n)*program.py", line 3'):
+        job.run("import time\nprint('so far', flush=True)\ntime.sleep(600)", timeout=2)
+    assert not [pid for pid in third.split() if runs(int(pid))]
+    assert job.run(who).returncode == 0
+    job.close()

@@ -267,19 +267,22 @@ def test_twenty_thousand_collectives_and_splits_leave_nothing():
     assert rote.run(program, 2)[0] <= 2
 
 
+@pytest.mark.perf
 def test_barrier_is_quick():
-    """Four ranks meet in far less than a millisecond (typically 10 to 20 µs)."""
+    """Four ranks meet in a few times what four threads take to meet at Python's own barrier (10 to 20 µs)."""
 
-    def program(comm):
+    def meetings(meet):
         times = []
         for _ in range(20):
             start = time.perf_counter()
             for _ in range(20):
-                comm.barrier()
-            times.append((time.perf_counter() - start) / 20)
+                meet()
+            times.append(time.perf_counter() - start)
         return min(times)
 
-    assert min(rote.run(program, 4)) < 1e-3
+    bare = threading.Barrier(4)
+    ours, theirs = zip(*rote.run(lambda comm: (meetings(comm.barrier), meetings(bare.wait)), 4), strict=True)
+    assert min(ours) < 10 * min(theirs)
 
 
 def test_interrupt_ends_the_run():

@@ -344,9 +344,9 @@ def test_a_measured_machine(ranks):
     def program(comm):
         return measure(comm, 0.3, parts.append if comm.rank == 0 else None)
 
-    start = time.perf_counter()
+    start = time.process_time()
     first, *others = rote.run(program, ranks)
-    assert time.perf_counter() - start < 10
+    assert time.process_time() - start < 10
     assert others == [first] * (ranks - 1)
     assert all(math.isfinite(each) and each > 0 for each in first.as_dict().values())
     assert parts[0] > 0 and parts == sorted(parts) and parts[-1] <= 1

@@ -6,22 +6,19 @@ import os
 import subprocess
 import sys
 import textwrap
-import time
 from pathlib import Path
 
 import pytest
-from launch import RANKS
 
 pytestmark = pytest.mark.mpi
 PROGRAM = Path(__file__).with_name("comm_conformance.py")
 
 
-@pytest.mark.parametrize("ranks", RANKS)
-def test_conforms(mpirun, tmp_path, ranks):
+def test_conforms(job, tmp_path):
     """MPI ranks do what every communicator must do."""
-    done = mpirun(ranks, PROGRAM, tmp_path)
+    done = job.run(PROGRAM, tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
-    assert f"checks on <MPI rank 0 of {ranks}>" in done.stdout
+    assert f"checks on <MPI rank 0 of {job.ranks}>" in done.stdout
 
 
 LIVES = """
@@ -83,7 +80,7 @@ print("lived")
 """
 
 
-@pytest.mark.parametrize("ranks", (1, 2))
+@pytest.mark.parametrize("ranks", (1, pytest.param(2, marks=pytest.mark.slow)))
 def test_communicators_live_and_die_with_the_users(mpirun, ranks):
     """One wrapper per communicator for ever; freed with it; nothing leaks over 20,000 uses and 5,000 lives."""
     done = mpirun(ranks, LIVES, timeout=120)
@@ -113,11 +110,9 @@ WAITS = {
 @pytest.mark.parametrize("wait", WAITS)
 def test_uncaught_error_ends_the_job(mpirun, wait):
     """An exception that nobody catches on one rank ends all ranks, whatever they wait in, with its traceback shown."""
-    start = time.monotonic()
     done = mpirun(3, ENDS.format(end="raise ValueError('lost block')", wait=WAITS[wait]), timeout=20)
     assert done.returncode != 0
     assert "ValueError: lost block" in done.stderr
-    assert time.monotonic() - start < 15
 
 
 def test_set_abort_ends_the_job_with_the_status_given(mpirun):

@@ -1,7 +1,8 @@
 """What every DistTensor must do, as functions of a communicator: run on in-process ranks and under mpiexec.
 
-Arrays hold their own global index, so a block that differs says which elements went astray. Run as a program, it makes
-all checks on the world, those with mpi4py's communicators too, and prints one line.
+Arrays hold their own global index, so a block that differs says which elements went astray. Run as a program, `python
+tensors.py some|rest`, it makes the checks of that part on the world, those with mpi4py's communicators too, and prints
+one line; `python tensors.py lives` counts what 20,000 tensors leave behind.
 """
 
 from __future__ import annotations
@@ -10,10 +11,15 @@ import resource
 import sys
 from collections.abc import Callable
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from parts import REST, SOME, run_checks, share
 
 import rote
 from rote import DistTensor
@@ -22,6 +28,7 @@ from rote.runtime import Comm, world
 
 Array = NDArray[Any]
 DTYPES = [np.dtype(code) for code in "?bBhHiIlLqQfdgFDG"]
+EVERY = 11  # of so many cases a quick run looks at one, on each number of ranks at another
 GRIDS = {1: (1, 1), 2: (1, 2), 3: (3, 1), 4: (2, 2), 6: (3, 2), 8: (2, 4)}
 SHAPE = (6, 5)
 
@@ -92,10 +99,10 @@ def holds_values(x: DistTensor) -> bool:
     return x.distribution.holds(x.comm.rank) and not any(where[g] for g in x.distribution.partial)
 
 
-def check_constructors(comm: Comm) -> None:
+def check_constructors(comm: Comm, part: str) -> None:
     """From the whole, from a function, from blocks: every block is what the indices say; all are the array."""
     grid = GRIDS[comm.size]
-    for text, dtype in product(layouts(grid), DTYPES):
+    for text, dtype in share(product(layouts(grid), DTYPES), part, EVERY, comm.size):
         array = index_array(dtype)
         x = DistTensor.from_global(array, text, comm, grid)
         assert (x.shape, x.dtype, x.layout, x.grid.shape) == (SHAPE, dtype, rote.parse(text), grid)
@@ -137,13 +144,13 @@ def check_contributions(comm: Comm) -> None:
             same(x.local, blocks[comm.rank])
 
 
-def check_redistribute(comm: Comm) -> None:
+def check_redistribute(comm: Comm, part: str) -> None:
     """Any layout to any other: the same array, in memory of its own or in `out`; the source keeps its values."""
     grid = GRIDS[comm.size]
     texts = layouts(grid)
     array = index_array("i4")
     tensors = {text: DistTensor.from_global(array, text, comm, grid) for text in texts}
-    for a, b in product(texts, texts):
+    for a, b in share(product(texts, texts), part, EVERY, comm.size):
         if "+" in b and a != b:
             continue  # values of the one are values of the other, but the blocks of a partial tensor are not unique
         x, want = tensors[a], tensors[b]
@@ -167,14 +174,14 @@ def check_redistribute(comm: Comm) -> None:
         same(y.local, DistTensor.from_global(index_array(dtype), "[(1),(0)]", comm, grid).local)
 
 
-def check_other_grids(comm: Comm) -> None:
+def check_other_grids(comm: Comm, part: str) -> None:
     """Any layout to any other on another grid over the same ranks, given in any form; another number is refused."""
     size, last = comm.size, comm.size - 1
     grid, line = GRIDS[size], (size,)
     texts = ["[(0),()]", "block[(),(0)]", "[(),()]", "[(),(0:cyclic(2))]", "(a b): block[(0)]", "b a: [(0),()]"]
     texts += [f"[(),()]|(0@{last})", "[(),()]+(0)", "[(),()]+max(0)", "(a c=3) b: [(),(0),()]"]
     array = index_array("i4")
-    for a, b in product(layouts(grid), texts):
+    for a, b in share(product(layouts(grid), texts), part, EVERY, comm.size):
         x = DistTensor.from_global(array, a, comm, grid)
         before = x.local.copy()
         y = x.redistribute(b, grid=line)
@@ -226,11 +233,11 @@ def check_ownership(comm: Comm) -> None:
     assert not np.shares_memory(z.imag.local, z.local) and not np.shares_memory(z.real.local, z.local)
 
 
-def check_ufuncs(comm: Comm) -> None:
+def check_ufuncs(comm: Comm, part: str) -> None:
     """Operators and ufuncs act on blocks: the same as on the whole array, dtype and all; rooted and viewed too."""
     grid = GRIDS[comm.size]
     a, b = index_array("f8") - 7, index_array("i4") + 1
-    for text in layouts(grid):
+    for text in share(layouts(grid), part, 5, comm.size):
         if "+" in text:
             continue
         x, y = DistTensor.from_global(a, text, comm, grid), DistTensor.from_global(b, text, comm, grid)
@@ -384,8 +391,11 @@ def check_text(comm: Comm) -> None:
     assert "rank" in DistTensor.zeros((), "[]", comm, comm.size)._repr_html_()
 
 
-def check_lives(comm: Comm) -> None:
-    """20,000 tensors made, redistributed and dropped, over more plans than are kept: no memory, no communicators."""
+def check_lives(comm: Comm, part: str) -> None:
+    """20,000 tensors made, redistributed and dropped, over more plans than are kept: no memory, no communicators.
+
+    In a quick run they are 2,000.
+    """
     grids = [grid for grid in ((comm.size,), (comm.size, 1), (1, comm.size), (1, comm.size, 1)) if comm.size > 1] or [
         (1,)
     ]
@@ -399,17 +409,17 @@ def check_lives(comm: Comm) -> None:
         if number % 16 == 0:
             assert y.to_global().shape == (rows, 32)
 
-    for number in range(1000):
+    for number in range({SOME: 200, REST: 1000}[part]):
         turn(number)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    for number in range(9000):  # two tensors each
+    for number in range({SOME: 900, REST: 9000}[part]):  # two tensors each
         turn(number)
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    assert grown * (1 if sys.platform == "darwin" else 1024) < 40e6, f"{grown} KB more"
+    assert grown * (1 if sys.platform == "darwin" else 1024) < {SOME: 8e6, REST: 40e6}[part], f"{grown} KB more"
     assert len(comm.cache["programs"]) <= 64
 
 
-CHECKS: list[Callable[[Comm], None]] = [
+CHECKS: list[Callable[..., None]] = [
     check for name, check in globals().items() if name.startswith("check_") and name != "check_lives"
 ]
 
@@ -439,11 +449,12 @@ def mpi4py_communicators() -> None:
 
 
 if __name__ == "__main__":
-    comm = world()
-    for check in CHECKS:
-        check(comm)
-    mpi4py_communicators()
-    if comm.size == 2:
-        check_lives(comm)
+    comm, part = world(), sys.argv[1]
+    if part == "lives":
+        check_lives(comm, REST)
+        made = 1
+    else:
+        made = run_checks(CHECKS, comm, part)
+        mpi4py_communicators()
     if comm.rank == 0:
-        print(f"{len(CHECKS)} checks on {comm.size} ranks")
+        print(f"{made} checks on {comm.size} ranks")

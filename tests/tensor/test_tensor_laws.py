@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import tensors
 from hypothesis import given
-from launch import RANKS
+from marks import PARTS, parts_of
+from parts import SOME, has_parts
 from strategies import distributions, pairs, pairs_across
 
 import rote
@@ -19,25 +20,35 @@ PROGRAM = Path(__file__).with_name("tensors.py")
 
 
 @pytest.mark.parametrize("ranks", (1, 2, 3, 4, 6, 8))
-@pytest.mark.parametrize("check", tensors.CHECKS, ids=lambda check: check.__name__.removeprefix("check_"))
-def test_on_ranks_of_this_process(ranks, check):
+@pytest.mark.parametrize(("check", "args"), parts_of(tensors.CHECKS))
+def test_on_ranks_of_this_process(ranks, check, args):
     """Tensors on in-process ranks do what they must."""
-    rote.run(check, ranks)
+    rote.run(check, ranks, args)
 
 
+@pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("ranks", (1, 2))
-def test_lives_on_ranks_of_this_process(ranks):
+def test_lives_on_ranks_of_this_process(ranks, part):
     """20,000 tensors on in-process ranks leave nothing behind."""
-    rote.run(tensors.check_lives, ranks)
+    rote.run(tensors.check_lives, ranks, (part,))
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("ranks", RANKS)
-def test_on_mpi_ranks(mpirun, ranks):
-    """Tensors on MPI ranks do too; on two of them, 20,000 tensors and 300 communicators of the user's leave nothing."""
-    done = mpirun(ranks, PROGRAM, timeout=150)
+@pytest.mark.parametrize("part", PARTS)
+def test_on_mpi_ranks(job, part):
+    """Tensors on MPI ranks do too, and 300 communicators of the user's leave nothing."""
+    done = job.run(PROGRAM, part, timeout=150)
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
-    assert done.stdout == f"{len(tensors.CHECKS)} checks on {ranks} ranks\n"
+    checks = [check for check in tensors.CHECKS if part == SOME or has_parts(check)]
+    assert done.stdout == f"{len(checks)} checks on {job.ranks} ranks\n"
+
+
+@pytest.mark.mpi
+@pytest.mark.slow
+def test_lives_on_mpi_ranks(mpirun):
+    """20,000 tensors on two MPI ranks leave nothing behind."""
+    done = mpirun(2, PROGRAM, "lives", timeout=150)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "1 checks on 2 ranks\n", "")
 
 
 def numbers(shape):

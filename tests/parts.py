@@ -1,0 +1,43 @@
+"""Worlds of cases in two parts: some of them, spread over the world, in every run of the tests; the rest when asked.
+
+A test or a check whose cases are many takes a `part` and looks at `share(cases, part, every)`. The two parts together
+are the whole world, and nothing is looked at twice. marks.py says which part is slow; programs for MPI take its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from inspect import signature
+from typing import Any, TypeVar
+
+__all__ = ["REST", "SOME", "has_parts", "run_checks", "share"]
+
+Case = TypeVar("Case")
+
+SOME, REST = "some", "rest"
+
+
+def share(cases: Iterable[Case], part: str, every: int, first: int = 0) -> list[Case]:
+    """Every `every`-th case from number `first` on (modulo `every`), or all others.
+
+    Another `first` for each number of ranks lets a quick run see all cases, each on some ranks.
+
+    >>> share("abcdefg", SOME, 3), share("abcdefg", REST, 3), share("abcdefg", SOME, 3, first=4)
+    (['a', 'd', 'g'], ['b', 'c', 'e', 'f'], ['b', 'e'])
+    """
+    if part not in (SOME, REST):
+        raise ValueError(f"a part of the cases is {SOME!r} or {REST!r}, not {part!r}")
+    return [case for number, case in enumerate(cases) if ((number - first) % every == 0) == (part == SOME)]
+
+
+def has_parts(check: Callable[..., object]) -> bool:
+    """Whether a check of a communicator, `check(comm)`, looks at a part of its cases: `check(comm, part)`."""
+    return "part" in signature(check).parameters
+
+
+def run_checks(checks: Sequence[Callable[..., object]], comm: Any, part: str) -> int:
+    """Make the checks of a part on the ranks of a communicator; how many they are."""
+    made = [check for check in checks if part == SOME or has_parts(check)]
+    for check in made:
+        check(comm, part) if has_parts(check) else check(comm)
+    return len(made)
