@@ -66,6 +66,11 @@ class BoundWalk:
         """Whether ranks need anything of each other."""
         return any(isinstance(one.run, Step) and one.run.kind not in LOCAL for one in self._found)
 
+    @property
+    def reads_first(self) -> bool:
+        """Whether all ranks have read their blocks when the first writes its output."""
+        return self.talks and isinstance(self._run, ReadWalk)  # which meet in between
+
     def read(self, scratch: SharedScratch) -> None:
         """Run in scratch that ranks share."""
         self._run = ReadWalk(self._found, scratch, self._ortho)
@@ -77,7 +82,10 @@ class BoundWalk:
         return self._run
 
     def __call__(self, block: Array, out: Array) -> None:
-        """Walk a block from the walk's source to its target, into `out`; the input is preserved."""
+        """Walk a block from the walk's source to its target, into `out`; the input is preserved.
+
+        The two share no memory, nor do those of other ranks of this process, unless the walk `reads_first`.
+        """
         assert self._run is not None, "a walk is bound to scratch before it runs"
         if is_plain(out) and out.flags.writeable:
             self._run(plain(block), normal(out))

@@ -21,6 +21,7 @@ from rote.runtime.comm import Comm
 from rote.runtime.doors import as_comm
 from rote.runtime.execute import check_grid
 from rote.runtime.measure import Progress, known_machine
+from rote.runtime.overlap import run_apart
 from rote.tensor import DistTensor
 
 from .asked import as_asked, asked_kinds, check_norm
@@ -181,7 +182,7 @@ class FFT:
         return () if self._decision is None else self._decision.tried
 
     def forward(self, x: DistTensor, out: DistTensor | None = None) -> DistTensor:
-        """The spectrum of x, in `output_layout`; x keeps its values.
+        """The spectrum of x, in `output_layout`; x keeps its values, unless `out` shares them, which it may.
 
         Raises:
             LayoutError: x or `out` is not of the shape, layout and dtype that the transform was made for.
@@ -189,7 +190,7 @@ class FFT:
         return self._run(self._forward, x, out)
 
     def backward(self, X: DistTensor, out: DistTensor | None = None) -> DistTensor:
-        """The tensor of a spectrum, in `input_layout`; X keeps its values.
+        """The tensor of a spectrum, in `input_layout`; X keeps its values, unless `out` shares them, which it may.
 
         Raises:
             LayoutError: X or `out` is not of the shape, layout and dtype that the transform was made for.
@@ -231,12 +232,16 @@ class FFT:
             raise LayoutError("the transform and the tensor are on different communicators; give both the same comm")
         dtypes = bound.dtypes
         _check(x, bound.walk.source, dtypes[0], "the input")
+        target = bound.walk.target
         if out is None:
-            target = bound.walk.target
             out = DistTensor(np.empty(target.local_shape(self._comm.rank), dtypes[-1]), target, self._comm)
+            bound(x.local, out.local)
+            return out
+        _check(out, target, dtypes[-1], "out")
+        if bound.reads_first:
+            bound(x.local, out.local)
         else:
-            _check(out, bound.walk.target, dtypes[-1], "out")
-        bound(x.local, out.local)
+            run_apart(self._comm, bound, x.local, out.local)
         return out
 
     def __str__(self) -> str:

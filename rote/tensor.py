@@ -24,6 +24,7 @@ from .runtime.choosing import tuned
 from .runtime.comm import Comm, Path
 from .runtime.doors import as_comm
 from .runtime.execute import bind
+from .runtime.overlap import run_apart
 from .runtime.packing import cut, identity
 from .runtime.place import GridLike, check_values, place, same_everywhere, same_place
 
@@ -261,7 +262,7 @@ class DistTensor(np.lib.mixins.NDArrayOperatorsMixin):
 
         Args:
             layout: the new one.
-            out: a tensor of that layout, shape and dtype to write into; a new one if None.
+            out: a tensor of that layout, shape and dtype to write into, which may share this one's memory; new if None.
             grid: the grid of the new layout, over the same ranks; the old one if None.
             method: how messages travel, one of `rote.methods`; "auto" has ranks that share memory read each other's.
                 The result is the same, bit for bit.
@@ -270,8 +271,7 @@ class DistTensor(np.lib.mixins.NDArrayOperatorsMixin):
 
         Raises:
             LayoutError: the layout does not fit, or `out` is laid out otherwise.
-            PlanError: the grid has another number of ranks.
-            CommError: there is no such method, or these ranks cannot have it.
+            PlanError, CommError: the grid has another number of ranks; these ranks have no such method.
 
         >>> x = DistTensor.zeros((4, 6), "block[(0),()]")
         >>> print(x.redistribute("block[(),(0)]").layout)
@@ -283,7 +283,7 @@ class DistTensor(np.lib.mixins.NDArrayOperatorsMixin):
         plan = compile(self.distribution, target, self.dtype)
         methods = method if method != "auto" or tune == "model" else tuned(plan, self._comm, tune)
         program = bind(plan, self._comm, methods)
-        local = program(self.local, None if out is None else out.local)
+        local = program(self.local) if out is None else run_apart(self._comm, program, self.local, out.local)
         return DistTensor(local, target, self._comm) if out is None else out
 
     def to_global(self) -> Array:
