@@ -11,6 +11,7 @@ from __future__ import annotations
 import operator
 import pickle
 import threading
+import time
 from collections.abc import Callable, Hashable, Sequence
 from contextvars import copy_context
 from itertools import accumulate
@@ -27,6 +28,8 @@ from .rawfile import check, picks
 __all__ = ["LocalComm", "alone", "run"]
 
 T = TypeVar("T")
+
+_MOMENT = 1.0  # seconds for which an interrupted run waits for its ranks, however many do not end
 
 # On bool, add and multiply are the logical or and and, as the protocol wants.
 _OPS: dict[str, np.ufunc] = {"sum": np.add, "max": np.maximum, "min": np.minimum, "prod": np.multiply}
@@ -214,11 +217,12 @@ def run(fn: Callable[..., T], ranks: int = 4, args: tuple[Any, ...] = ()) -> lis
             thread.start()
         for thread in threads:
             thread.join()
-    except BaseException:  # an interrupt: release the ranks, give them a moment to clean up
+    except BaseException:  # an interrupt: release the ranks, give all of them together a moment to clean up
         job.interrupt()
+        until = time.monotonic() + _MOMENT
         for thread in threads:
             if thread.ident is not None:
-                thread.join(timeout=1.0)
+                thread.join(timeout=max(until - time.monotonic(), 0.0))
         raise
     error = job.error()
     try:
