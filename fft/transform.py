@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
 from math import pi
 from typing import Any
@@ -42,6 +43,10 @@ Array = npt.NDArray[Any]
 
 class FFT:
     """A parallel transform of one shape, layout and dtype, planned once.
+
+    It has scratch of its own: where one rank is alone, any thread may call it, and those that do so at once take turns.
+    (`fftn` and the other functions have scratch per thread then, and run side by side.) A communicator of several ranks
+    is for one thread of each rank at a time; other threads need another one, as `comm.split(0, comm.rank)` gives it.
 
     Args:
         shape: of the whole tensor.
@@ -131,6 +136,7 @@ class FFT:
             self._decision = decide(asked, self._choices, on, ranks, self._norm, tuning, progress)
             self.walk = self._decision.walk
         pair = bind_pair(self.walk, ranks, self._norm, tuning)
+        self._lock = threading.Lock()  # both have one scratch
         self._forward, self._backward, self._workspace = pair.forward, pair.backward, pair.workspace
 
     @property
@@ -235,13 +241,15 @@ class FFT:
         target = bound.walk.target
         if out is None:
             out = DistTensor(np.empty(target.local_shape(self._comm.rank), dtypes[-1]), target, self._comm)
-            bound(x.local, out.local)
-            return out
-        _check(out, target, dtypes[-1], "out")
-        if bound.reads_first:
-            bound(x.local, out.local)
+            apart = True
         else:
-            run_apart(self._comm, bound, x.local, out.local)
+            _check(out, target, dtypes[-1], "out")
+            apart = bound.reads_first
+        with self._lock:
+            if apart:
+                bound(x.local, out.local)
+            else:
+                run_apart(self._comm, bound, x.local, out.local)
         return out
 
     def __str__(self) -> str:

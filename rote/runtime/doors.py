@@ -17,6 +17,8 @@ __all__ = ["as_comm", "world"]
 _SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE")
 _LAUNCHED = (*_SIZES, "PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "MPI_LOCALRANKID", "PALS_RANKID")
 
+_ALONE: Comm = alone()  # this process as the only rank; here, since threads must not make two of it
+
 # Types found to speak the protocol: asking an object for all its methods takes 10 µs.
 _speakers: set[type] = set()
 
@@ -40,7 +42,7 @@ def world() -> Comm:
         return here
     if "mpi4py.MPI" in sys.modules or _launched():
         return _mpi_world()
-    return _alone()
+    return _ALONE
 
 
 def as_comm(comm: object | None) -> Comm:
@@ -76,12 +78,6 @@ def _launched() -> bool:
     return any(name in os.environ for name in _LAUNCHED)
 
 
-@cache
-def _alone() -> Comm:
-    """This process as the only rank."""
-    return alone()
-
-
 def _mpi_world() -> Comm:
     """MPI's world, after a check that launcher and library are of one mind about its size."""
     launched = max((int(os.environ[name]) for name in _SIZES if os.environ.get(name, "").isdecimal()), default=None)
@@ -89,9 +85,9 @@ def _mpi_world() -> Comm:
         from . import mpi
     except (ImportError, RuntimeError) as error:  # mpi4py is missing, or finds no MPI library
         if launched == 1:
-            return _alone()
+            return _ALONE
         raise CommError(f"this process was started as an MPI rank, but no MPI loads: {error}\n{_CURE}") from None
-    comm = mpi.world()
+    comm = mpi.wrap()
     if comm.size == 1 and launched is not None and launched > 1:
         raise CommError(
             f"the launcher started {launched} ranks, but each sees itself alone: mpiexec and mpi4py belong to "

@@ -24,6 +24,7 @@ from .agree import agreed
 from .comm import Array, Path, inside
 from .meeting import Job, Released, Team
 from .rawfile import check, picks
+from .shelf import CacheOfAll, CachePerThread
 
 __all__ = ["LocalComm", "alone", "run"]
 
@@ -36,18 +37,22 @@ _OPS: dict[str, np.ufunc] = {"sum": np.add, "max": np.maximum, "min": np.minimum
 
 
 class LocalComm:
-    """The `Comm` of one in-process rank. Only that rank's thread may use it."""
+    """The `Comm` of one in-process rank. Only that rank's thread may use it, but any if the rank is alone."""
 
-    __slots__ = ("__weakref__", "_team", "cache", "rank", "size")
+    __slots__ = ("__weakref__", "_caches", "_team", "rank", "size")
 
     def __init__(self, team: Team, rank: int) -> None:
         self._team = team
         self.rank = rank
         self.size = team.size
-        self.cache: dict[Hashable, Any] = {}
+        self._caches = CachePerThread([]) if team.size == 1 else CacheOfAll()
 
     def __repr__(self) -> str:
         return f"<in-process rank {self.rank} of {self.size}>"
+
+    @property
+    def cache(self) -> dict[Hashable, Any]:
+        return self._caches.cache
 
     def split(self, color: int, key: int) -> LocalComm:
         team, rank = self._team.split(self.rank, int(color), int(key))
