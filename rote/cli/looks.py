@@ -126,8 +126,9 @@ def _ranks() -> str:
 
 
 def _cores() -> str:
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return f"{usable}; each rank computes on one"
+    from ..runtime.cores import cores
+
+    return f"{len(cores())}; each rank computes on one"
 
 
 def _memory() -> str:
