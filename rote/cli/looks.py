@@ -163,7 +163,7 @@ def _fft() -> str:
         x = DistTensor.from_global(array, "block[(0),(1),()]", comm)
         return largest_error(fftn(x).to_global(), np.fft.fftn(array))
 
-    error = max(run(program, 4))
+    error = max(run(program, 4, on="threads"))
     if not error < 1e-12:
         raise RoteError(f"on 4 in-process ranks it differs from numpy.fft by {error:.1e}")
     return "on 4 in-process ranks as numpy.fft"

@@ -26,7 +26,7 @@ from .meeting import Job, Released, Team
 from .rawfile import check, picks
 from .shelf import CacheOfAll, CachePerThread
 
-__all__ = ["LocalComm", "alone", "run"]
+__all__ = ["LocalComm", "alone", "run_threads"]
 
 T = TypeVar("T")
 
@@ -179,7 +179,7 @@ def alone() -> LocalComm:
     return LocalComm(Team(Job(1), (0,)), 0)
 
 
-def run(fn: Callable[..., T], ranks: int = 4, args: tuple[Any, ...] = ()) -> list[T]:
+def run_threads(fn: Callable[..., T], ranks: int, args: tuple[Any, ...] = ()) -> list[T]:
     """Run `fn(comm, *args)` on `ranks` in-process ranks, one thread each, and return their results in rank order.
 
     `args` are shared, not copied. Context variables (NumPy's error state among them) are those of the caller. A rank
@@ -189,7 +189,7 @@ def run(fn: Callable[..., T], ranks: int = 4, args: tuple[Any, ...] = ()) -> lis
     whatever collective they wait in. CommError when the ranks do not meet: one returned while others wait for it, they
     make different calls, or each waits for another. `ranks` below 1 is a CommError.
 
-    >>> run(lambda comm, word: word * comm.rank, ranks=3, args=("ab",))
+    >>> run_threads(lambda comm, word: word * comm.rank, ranks=3, args=("ab",))
     ['', 'ab', 'abab']
     """
     size = operator.index(ranks)

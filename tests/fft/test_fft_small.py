@@ -19,15 +19,17 @@ def test_small_odd_shapes_of_every_dtype(ranks):
     """fftn and rfftn are NumPy's, in shared scratch."""
 
     def program(comm):
-        for shape in product((3, 5, 7), (1, 3, 5)):
+        for layout, shape in product(("block[(0),()]", "[(),(0)]"), product((1, 5), (3, 5, 7))):
             array = np.random.default_rng(shape).standard_normal(shape)
             for code in CODES:
                 values = array.astype(code)
-                x = DistTensor.from_global(values, "block[(0),()]", comm)
+                x = DistTensor.from_global(values, layout, comm)
                 run, want = (rote.fft.fftn, np.fft.fftn) if code.isupper() else (rote.fft.rfftn, np.fft.rfftn)
                 X = run(x)
                 tolerance = 1e-5 if code in "fF" else 1e-12
-                np.testing.assert_allclose(X.to_global(), want(values), atol=tolerance, err_msg=f"{shape} {code}")
+                np.testing.assert_allclose(
+                    X.to_global(), want(values), atol=tolerance, err_msg=f"{layout} {shape} {code}"
+                )
 
     rote.run(program, ranks)
 
