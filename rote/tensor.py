@@ -37,7 +37,7 @@ class DistTensor(np.lib.mixins.NDArrayOperatorsMixin):
     """A tensor distributed over the ranks of a communicator.
 
     Element-wise operators and NumPy ufuncs work between tensors of equal distribution and with scalars. Nothing is
-    gathered behind the user's back: `np.asarray(x)` is refused, `x.to_global()` says it.
+    gathered silently: `x.to_global()` says it. Threads of a lone rank may call at once; of several ranks, one of each.
 
     >>> import numpy as np
     >>> x = DistTensor.from_global(np.arange(6.0).reshape(2, 3), "block[(0),()]")
