@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from operator import index as as_int
 from typing import Any
 
 import numpy as np
 
 from rote.compiler.machine import DEFAULT, Machine
 from rote.errors import LayoutError
+from rote.grammar.nodes import exact
 from rote.layout.distribution import Distribution, distribute
-from rote.layout.grid import Grid
+from rote.layout.grid import Grid, grid_shape
 from rote.layout.layout import Layout, as_layout
 
 from .choose import Choice, best, choices, ranking, walk_of
@@ -122,7 +122,7 @@ def as_asked(
     where = None if layout is None else as_layout(layout)
     ends = None if output is None else as_layout(output)
     if grid is not None and not isinstance(grid, Grid):
-        grid = Grid((grid,) if isinstance(grid, int) else tuple(grid))
+        grid = Grid(grid_shape(grid))
     return Asked(shape, problem, ranks, where, grid, ends)
 
 
@@ -166,7 +166,7 @@ def normal_axes(axes: Sequence[int] | int | None, order: int) -> tuple[int, ...]
     if axes is None:
         return tuple(range(order))
     try:
-        named = tuple(as_int(a) for a in (axes if isinstance(axes, Iterable) else (axes,)))
+        named = tuple(exact(a) for a in (axes if isinstance(axes, Iterable) else (axes,)))
     except TypeError:
         raise LayoutError(f"axes are integers, not {axes!r}") from None
     if any(not -order <= a < order for a in named):

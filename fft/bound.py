@@ -72,6 +72,11 @@ class BoundWalk:
         """Whether all ranks have read their blocks when the first writes its output."""
         return self.talks and isinstance(self._run, ReadWalk)  # which meet in between
 
+    @property
+    def libraries(self) -> frozenset[str]:
+        """The packages that transform this rank's blocks, by name."""
+        return frozenset(one.run.recipe.library for one in self._found if isinstance(one.run, Kernel))
+
     def read(self, room: Room) -> None:
         """Run in memory that ranks share."""
         self._run = ReadWalk(self._found, room, self._ortho)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from operator import index as as_int
 from typing import Any
 
 import numpy as np
 
 from rote.errors import LayoutError, counted
+from rote.grammar.nodes import exact
 
 from .kinds import Kinds, by_axis, is_forward
 
@@ -132,7 +132,7 @@ def _lengths(
     if given is None:
         return tuple(usual)
     try:
-        found = [as_int(n) for n in (given if isinstance(given, Sequence | np.ndarray) else (given,))]
+        found = [exact(n) for n in (given if isinstance(given, Sequence | np.ndarray) else (given,))]
     except TypeError:
         raise LayoutError(f"{name} is one integer per axis, not {given!r}") from None
     if len(found) != len(axes):

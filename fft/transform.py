@@ -15,7 +15,7 @@ from rote.compiler.machine import DEFAULT, Machine
 from rote.compiler.plan import Plan
 from rote.compiler.step import as_dtype
 from rote.errors import LayoutError
-from rote.layout.distribution import Distribution
+from rote.layout.distribution import Distribution, tensor_shape
 from rote.layout.grid import Grid
 from rote.layout.layout import Layout
 from rote.runtime.comm import Comm
@@ -26,10 +26,9 @@ from rote.runtime.overlap import run_apart
 from rote.tensor import DistTensor
 
 from .asked import as_asked, asked_kinds, check_norm
-from .bound import BoundWalk
 from .choose import Choice, best, compared
 from .local.kernels import check_extents
-from .pair import bind_pair
+from .pair import Pair, bind_pair
 from .problem import problem
 from .spectral import wavenumbers
 from .trial import Decision, Tried, decide
@@ -113,7 +112,7 @@ class FFT:
     ) -> None:
         tuning = Tuning(tune, threads, method)
         ranks = as_comm(comm)
-        extents = (shape,) if isinstance(shape, int) else tuple(shape)
+        extents = tensor_shape(shape)
         found = as_dtype(dtype)
         found = found if found.kind in "fc" else np.dtype("f8")
         self._axes, kind = asked_kinds(kinds, axes, len(extents), found.kind == "f")
@@ -135,9 +134,11 @@ class FFT:
         if algorithm == "auto" and tune != "model":
             self._decision = decide(asked, self._choices, on, ranks, self._norm, tuning, progress)
             self.walk = self._decision.walk
-        pair = bind_pair(self.walk, ranks, self._norm, tuning)
-        self._lock = threading.Lock()  # both have one scratch
-        self._forward, self._backward, self._workspace = pair.forward, pair.backward, pair.workspace
+        self._tuning = tuning
+        self._lock = threading.Lock()  # both directions have one scratch
+        self._pair: Pair | None = None
+        if (tune, method) != ("model", "auto"):  # what was asked for is timed, or refused, now
+            self._bound()
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -178,9 +179,19 @@ class FFT:
     def workspace_bytes(self) -> int:
         """Bytes that this rank needs beyond input and output: two of the largest blocks or messages on the way.
 
-        Both directions share them. The ends of messages may lie in the output for a while.
+        Both directions share them. The ends of messages may lie in the output for a while. They are taken when the
+        transform first runs, or when all ranks first ask here for their number: collective until then.
         """
-        return self._workspace
+        return self._bound().workspace
+
+    @property
+    def libraries(self) -> tuple[str, ...]:
+        """The packages that transform the blocks of this rank, there and back, by name; in alphabetical order.
+
+        >>> FFT((4, 6)).libraries
+        ('pyfftw',)
+        """
+        return tuple(sorted(self._forward.libraries | self._backward.libraries))
 
     @property
     def tried(self) -> tuple[Tried, ...]:
@@ -193,7 +204,7 @@ class FFT:
         Raises:
             LayoutError: x or `out` is not of the shape, layout and dtype that the transform was made for.
         """
-        return self._run(self._forward, x, out)
+        return self._run(x, out, back=False)
 
     def backward(self, X: DistTensor, out: DistTensor | None = None) -> DistTensor:
         """The tensor of a spectrum, in `input_layout`; X keeps its values, unless `out` shares them, which it may.
@@ -201,7 +212,7 @@ class FFT:
         Raises:
             LayoutError: X or `out` is not of the shape, layout and dtype that the transform was made for.
         """
-        return self._run(self._backward, X, out)
+        return self._run(X, out, back=True)
 
     def wavenumbers(self, L: float | Sequence[float] = 2 * pi, nyquist: str = "keep") -> tuple[Array, ...]:
         """The angular wavenumbers 2 pi k / L of this rank's block of the spectrum that `forward` gives.
@@ -233,12 +244,20 @@ class FFT:
         """
         return wavenumbers(self.walk, self._axes, self._comm.rank, L, nyquist)
 
-    def _run(self, bound: BoundWalk, x: DistTensor, out: DistTensor | None) -> DistTensor:
+    def _bound(self) -> Pair:
+        """Both directions, bound to memory and to the other ranks. Collective the first time."""
+        if self._pair is None:
+            with self._lock:
+                self._pair = self._pair or bind_pair(self.walk, self._comm, self._norm, self._tuning)
+        return self._pair
+
+    def _run(self, x: DistTensor, out: DistTensor | None, back: bool) -> DistTensor:
         if x.comm is not self._comm:
             raise LayoutError("the transform and the tensor are on different communicators; give both the same comm")
-        dtypes = bound.dtypes
-        _check(x, bound.walk.source, dtypes[0], "the input")
-        target = bound.walk.target
+        pair = self._bound()
+        bound = pair.backward if back else pair.forward
+        source, target, dtypes = bound.walk.source, bound.walk.target, bound.dtypes
+        _check(x, source, dtypes[0], "the input")
         if out is None:
             out = DistTensor(np.empty(target.local_shape(self._comm.rank), dtypes[-1]), target, self._comm)
             apart = True

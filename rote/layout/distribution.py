@@ -9,7 +9,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import product
-from operator import index as as_int
 
 import numpy as np
 import numpy.typing as npt
@@ -79,7 +78,8 @@ class Distribution:
     _hash: int = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        layout, shape, grid = self.layout, self.shape, self.grid
+        layout, shape, grid = self.layout, tensor_shape(self.shape), self.grid
+        object.__setattr__(self, "shape", shape)
         if len(shape) != layout.tensor_order:
             raise LayoutError(
                 f"{layout} is for tensors of order {layout.tensor_order}, but the shape is {shape}; "
@@ -189,9 +189,13 @@ class Distribution:
         Raises:
             LayoutError: the index is outside the tensor.
         """
-        where = (as_int(index),) if not isinstance(index, Sequence) else tuple(as_int(i) for i in index)
-        if len(where) != self.order or any(not 0 <= i < n for i, n in zip(where, self.view_shape, strict=True)):
-            raise LayoutError(f"{where} is no index of a tensor of shape {self.view_shape}")
+        try:
+            where = integers(index, least=0)
+            inside = all(i < n for i, n in zip(where, self.view_shape, strict=True))
+        except (TypeError, ValueError):  # no integers, negative ones, or not one for each mode
+            inside = False
+        if not inside:
+            raise LayoutError(f"{index!r} is no index of a tensor of shape {self.view_shape}")
         fixed = dict(self.layout.rooted)
         for mode, i in enumerate(where):
             coordinates, _ = self.locate(mode, np.array(i))

@@ -7,10 +7,10 @@ import os
 import pickle
 import sys
 from collections.abc import Callable
-from functools import cache
 from typing import Any, Literal, TypeVar, cast
 
 from ..errors import CommError
+from ..launcher import SIZES, launched
 from .agree import agreed
 from .comm import Comm, inside
 from .local import alone, run_threads
@@ -18,11 +18,6 @@ from .local import alone, run_threads
 __all__ = ["as_comm", "run", "world"]
 
 T = TypeVar("T")
-
-# What MPI launchers leave in the environment, and which of it states the number of ranks. Slurm's own variables say
-# nothing: batch scripts have them too. Where srun starts MPI's ranks, it leaves those of PMI or PMIx.
-_SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE")
-_LAUNCHED = (*_SIZES, "PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "MPI_LOCALRANKID", "PALS_RANKID")
 
 _ALONE: Comm = alone()  # this process as the only rank; here, since threads must not make two of it
 
@@ -47,7 +42,7 @@ def world() -> Comm:
     here = inside.get()
     if here is not None:
         return here
-    if "mpi4py.MPI" in sys.modules or _launched():
+    if "mpi4py.MPI" in sys.modules or launched():
         return _mpi_world()
     return _ALONE
 
@@ -138,15 +133,9 @@ def _run_world(fn: Callable[..., T], comm: Comm, args: tuple[Any, ...]) -> list[
     return [result if rank == comm.rank else pickle.loads(each) for rank, each in enumerate(results)]
 
 
-@cache
-def _launched() -> bool:
-    """Was this process started by an MPI launcher?"""
-    return any(name in os.environ for name in _LAUNCHED)
-
-
 def _mpi_world() -> Comm:
     """MPI's world, after a check that launcher and library are of one mind about its size."""
-    launched = max((int(os.environ[name]) for name in _SIZES if os.environ.get(name, "").isdecimal()), default=None)
+    launched = max((int(os.environ[name]) for name in SIZES if os.environ.get(name, "").isdecimal()), default=None)
     try:
         from . import mpi
     except (ImportError, RuntimeError) as error:  # mpi4py is missing, or finds no MPI library

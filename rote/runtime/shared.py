@@ -11,6 +11,7 @@ import ctypes
 import mmap
 import os
 import secrets
+import threading
 import warnings
 import weakref
 from functools import cache
@@ -25,7 +26,7 @@ __all__ = ["share"]
 _PAGE = mmap.PAGESIZE
 _FAILED = ctypes.c_void_p(-1).value  # what mmap answers then
 
-_told: set[str] = set()  # that this process has been told of, or was in a communicator that was
+_told = threading.local()  # per rank: whether it, or one of a communicator that it was in, has warned
 
 
 def share(comm: Comm, nbytes: int) -> list[Array] | None:
@@ -61,9 +62,9 @@ def share(comm: Comm, nbytes: int) -> list[Array] | None:
 def _tell(rank: int, faults: list[str]) -> None:
     """Warn on the lowest rank that was refused, if none of the communicator's has been warned before."""
     first = next(n for n, fault in enumerate(faults) if fault)
-    if rank == first and not _told:
+    if rank == first and not hasattr(_told, "fault"):
         warnings.warn(f"ranks send messages, for they cannot share memory: {faults[first]}", RuntimeWarning, 2)
-    _told.add(faults[first])
+    _told.fault = faults[first]
 
 
 def _length(nbytes: int) -> int:
