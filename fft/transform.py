@@ -191,7 +191,8 @@ class FFT:
         >>> FFT((4, 6)).libraries
         ('pyfftw',)
         """
-        return tuple(sorted(self._forward.libraries | self._backward.libraries))
+        pair = self._bound()
+        return tuple(sorted(pair.forward.libraries | pair.backward.libraries))
 
     @property
     def tried(self) -> tuple[Tried, ...]:
