@@ -61,6 +61,7 @@ if not TYPE_CHECKING:  # a type checker would take any misspelt name for an attr
 
         if name not in _HOME:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        import_module(f"{__name__}.dispatch")  # from now on numpy.fft answers, too
         value = globals()[name] = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
         return value
 

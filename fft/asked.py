@@ -15,6 +15,7 @@ from rote.grammar.nodes import exact
 from rote.layout.distribution import Distribution, distribute
 from rote.layout.grid import Grid, grid_shape
 from rote.layout.layout import Layout, as_layout
+from rote.tensor import DistTensor
 
 from .choose import Choice, best, choices, ranking, walk_of
 from .families import SPLITS, check_algorithm, read_lines, start
@@ -22,7 +23,7 @@ from .kinds import Kinds, by_axis, in_order
 from .problem import Problem
 from .walk import Walk
 
-__all__ = ["NORMS", "Asked", "as_asked", "asked_kinds", "check_norm", "normal_axes", "scale"]
+__all__ = ["NORMS", "Asked", "as_asked", "asked_kinds", "check_norm", "check_tensor", "normal_axes", "scale"]
 
 NORMS = ("backward", "ortho", "forward")
 
@@ -107,7 +108,7 @@ class Asked:
         if grid is None:
             split = [axis for axis in self.problem.axes if axis != self.problem.real]
             grid = Grid.of(self.ranks, {"rows": 1, **SPLITS}.get(algorithm, max(len(split), 1)))
-        return distribute(start(algorithm, len(self.shape), grid, self.problem), self.shape, grid)
+        return distribute(start(algorithm, self.shape, grid, self.problem), self.shape, grid)
 
 
 def as_asked(
@@ -182,3 +183,17 @@ def check_norm(norm: str | None) -> str:
     if norm is not None and norm not in NORMS:
         raise LayoutError(f"norm is one of {', '.join(NORMS)}; not {norm!r}")
     return norm or "backward"
+
+
+def check_tensor(x: object, name: str) -> None:
+    """Refuse what is no tensor where `name` takes one.
+
+    Raises:
+        TypeError: it is something else, such as an array.
+    """
+    if not isinstance(x, DistTensor):
+        raise TypeError(
+            f"{name} takes a DistTensor, not {type(x).__name__}, which does not say where it lies\n"
+            "write DistTensor.from_global(array, layout) if every rank has all of it, or from_local or from_slices if "
+            "each has its block"
+        )

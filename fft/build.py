@@ -155,10 +155,22 @@ def _resized(action: Resize, viewed: list[Mode], state: _State) -> Resize:
             raise LayoutError(f"resample is of a spectrum along axis {axis}; write it behind fft or rfft")
         half = begun == "rfft"
         here = state.points.get(axis, here)
+        if half and here != action.there and min(here, action.there) % 2 == 0:
+            _check_nyquist(axis, state)
         state.points[axis] = action.there
     found = replace(action, here=here, half=half)
     state.extents[axis] = found.extents[1]
     return found
+
+
+def _check_nyquist(axis: int, state: _State) -> None:
+    """Refuse to resample half a spectrum once its terms are mixed: of Nyquist's term it takes the real part."""
+    mixed = [other for other, kind in state.kinds.items() if other != axis and kind in ("fft", "ifft")]
+    if mixed:
+        raise LayoutError(
+            f"resample takes the real part of Nyquist's term along axis {axis}, which is mixed with others once axis "
+            f"{mixed[0]} is transformed; write rfft and resample of axis {axis} in front of that"
+        )
 
 
 def _transform(

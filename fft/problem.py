@@ -13,7 +13,7 @@ from rote.grammar.nodes import exact
 
 from .kinds import Kinds, by_axis, is_forward
 
-__all__ = ["Problem", "problem"]
+__all__ = ["Problem", "components", "problem"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +89,20 @@ class Problem:
         (4, 5)
         """
         return tuple(self.given(axis) if axis in done else n for axis, n in enumerate(shape))
+
+
+def components(shape: Sequence[int], problem: Problem) -> tuple[int, ...]:
+    """The axes that hold the components of a field rather than points: nothing splits them, unless it is asked to.
+
+    They are not transformed, and are shorter than an axis that is; of a single axis that is transformed, there are
+    none, for what is beside it is all that can be split well. A longer axis is a batch.
+
+    >>> components((3, 8, 8, 8), problem((3, 8, 8, 8), (1, 2, 3), "fft", np.dtype("c16")))
+    (0,)
+    """
+    longest = max((shape[axis] for axis in problem.axes), default=0)
+    others = (axis for axis in range(len(shape)) if axis not in problem.axes and shape[axis] < longest)
+    return tuple(others) if len(problem.axes) > 1 else ()
 
 
 def problem(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from math import pi
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +25,7 @@ from rote.runtime.measure import Progress, known_machine
 from rote.runtime.overlap import run_apart
 from rote.tensor import DistTensor
 
-from .asked import as_asked, asked_kinds, check_norm
+from .asked import as_asked, asked_kinds, check_norm, check_tensor
 from .choose import Choice, best, compared
 from .local.kernels import check_extents
 from .pair import Pair, bind_pair
@@ -117,6 +117,7 @@ class FFT:
         found = found if found.kind in "fc" else np.dtype("f8")
         self._axes, kind = asked_kinds(kinds, axes, len(extents), found.kind == "f")
         self._norm = check_norm(norm)
+        self._lengths = {"s": s, "resample": resample}
         self._comm = ranks
         check_extents(extents, self._axes)
         said = "" if kinds is None and "[" in algorithm else kind  # the text of a walk says its kinds itself
@@ -204,6 +205,7 @@ class FFT:
 
         Raises:
             LayoutError: x or `out` is not of the shape, layout and dtype that the transform was made for.
+            TypeError: one is no tensor.
         """
         return self._run(x, out, back=False)
 
@@ -212,6 +214,7 @@ class FFT:
 
         Raises:
             LayoutError: X or `out` is not of the shape, layout and dtype that the transform was made for.
+            TypeError: one is no tensor.
         """
         return self._run(X, out, back=True)
 
@@ -253,6 +256,10 @@ class FFT:
         return self._pair
 
     def _run(self, x: DistTensor, out: DistTensor | None, back: bool) -> DistTensor:
+        if not isinstance(x, DistTensor) or not isinstance(out, DistTensor | None):
+            name = "backward" if back else "forward"
+            check_tensor(x, name)
+            check_tensor(out, f"{name}'s out")
         if x.comm is not self._comm:
             raise LayoutError("the transform and the tensor are on different communicators; give both the same comm")
         pair = self._bound()
@@ -271,6 +278,29 @@ class FFT:
             else:
                 run_apart(self._comm, bound, x.local, out.local)
         return out
+
+    def __copy__(self) -> FFT:
+        return self  # what is planned never changes, and keeps no values between two calls
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> FFT:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a transform is not pickled, for its communicator lives in this run only\n"
+            f"keep its text, which makes it again: {self!r}"
+        )
+
+    def __repr__(self) -> str:
+        walk = self.walk
+        kinds = {axis: walk.kinds[axis] for axis in self._axes}
+        what = f"axes={self._axes}" if set(kinds.values()) <= {"fft", "rfft"} else f"kinds={kinds}"
+        lengths = "".join(f", {name}={given!r}" for name, given in self._lengths.items() if given is not None)
+        norm = "" if self._norm == "backward" else f", norm={self._norm!r}"
+        return (
+            f"FFT({self.shape}, {str(self.input_layout)!r}, grid={self.grid.shape}, dtype={str(walk.dtype)!r}, "
+            f"{what}{lengths}{norm}, output={str(self.output_layout)!r})"
+        )
 
     def __str__(self) -> str:
         timed = [str(self._decision)] if self.tried else []

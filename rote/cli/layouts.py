@@ -8,7 +8,7 @@ from math import prod
 import click
 
 from ..compiler.explain import in_bytes, in_seconds, table
-from ..errors import LayoutError, PlanError
+from ..errors import LayoutError, PlanError, counted
 from ..grammar.nodes import Fuse, Tile
 from ..layout.distribution import Distribution, distribute
 from ..layout.grid import Grid
@@ -75,6 +75,7 @@ def _draw(dist: Distribution, path: str) -> None:
 @click.option("--verify", is_flag=True, help="Prove that every element arrives exactly once.")
 @click.option("--fft", metavar="64x64x64", callback=integers(), help="Compare the FFTs of a tensor instead.")
 @click.option("--ranks", type=click.IntRange(1), help="With --fft: of how many ranks, on any grid.")
+@click.option("--why", is_flag=True, help="With --fft: say of every grid why a family has no walk there.")
 def explain(
     transition: str | None,
     shape: tuple[int, ...] | None,
@@ -85,6 +86,7 @@ def explain(
     verify: bool,
     fft: tuple[int, ...] | None,
     ranks: int | None,
+    why: bool,
 ) -> None:
     """Show how a tensor goes from one layout to another, and what that costs; or which FFT costs least.
 
@@ -105,9 +107,9 @@ def explain(
             raise click.UsageError(
                 "FFTs are compared for a shape and a number of ranks; write rote explain --fft 64x64 --ranks 4"
             )
-        click.echo(_compared(fft, ranks, grid, dtype))
+        click.echo(_compared(fft, ranks, grid, dtype, why))
         return
-    if transition is None or ranks is not None:
+    if transition is None or ranks is not None or why:
         raise click.UsageError('write a transition, rote explain "[(0),()] -> [(),(0)]", or --fft with --ranks')
     found = parse(transition)
     if not isinstance(found, Transition):
@@ -123,23 +125,28 @@ def explain(
         click.echo("verified: every element arrives exactly once")
 
 
-def _compared(shape: tuple[int, ...], ranks: int, grid: tuple[int, ...] | None, dtype: str) -> str:
-    """The walks of an FFT on all grids of so many ranks, the cheapest first, and why others are none."""
+def _compared(shape: tuple[int, ...], ranks: int, grid: tuple[int, ...] | None, dtype: str, why: bool) -> str:
+    """The walks of an FFT on all grids of so many ranks, the one that is taken first, and why others are none."""
     from ..fft.choose import ranking
     from ..fft.problem import problem
 
     found = of_ffts(dtype)
     kind = "fft" if found.kind == "c" else "rfft"
     wanted = problem(shape, tuple(range(len(shape))), kind, found)
-    ranked = ranking(shape, ranks, wanted, None if grid is None else Grid(grid))
     rows = [("family", "grid", "layout", "moves", "received", "about")]
-    for choice in ranked:
-        if choice.walk is not None:
-            where = str(choice.source.grid), str(choice.source.layout)
-            received = in_bytes(sum(plan.cost.bytes for plan in choice.walk.moves))
-            rows.append((choice.name, *where, str(len(choice.walk.moves)), received, in_seconds(choice.seconds)))
+    none: dict[str, list[str]] = {}
+    for choice in ranking(shape, ranks, wanted, None if grid is None else Grid(grid)):
+        on, price = str(choice.source.grid), choice.price
+        if choice.walk is None:
+            none.setdefault(choice.name, []).append(f"{on}: {choice.why}")
+        else:
+            figures = str(price.moves), in_bytes(price.received), in_seconds(price.seconds)
+            rows.append((choice.name, on, str(choice.source.layout), *figures))
     lines = [f"{kind} of {shape} {found} on {ranks} ranks", *table(rows, range(3, 6))]
-    lines += [f"  no {choice.name} on {choice.source.grid}: {choice.why}" for choice in ranked if choice.walk is None]
+    for name, reasons in none.items():
+        more = len(reasons) - 1
+        told = reasons if why or not more else [f"{reasons[0]} (and none on {counted(more, 'other grid')}; --why)"]
+        lines += [f"  no {name} on {reason}" for reason in told]
     return "\n".join(lines)
 
 

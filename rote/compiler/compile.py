@@ -15,6 +15,7 @@ from ..layout.grid import Grid, grid_shape, integer
 from ..layout.layout import Layout, Transition, parse
 from .explain import in_bytes
 from .machine import DEFAULT, Machine
+from .once import once
 from .plan import Plan
 from .search import Search, Walk
 from .step import as_dtype
@@ -110,7 +111,7 @@ def _ends(
     return distribute(source, shape, grid), distribute(target, shape, grid)
 
 
-@lru_cache(maxsize=4096)
+@once(4096)  # in-process ranks compile the same at the same time
 def _compile(
     source: Distribution, target: Distribution, dtype: np.dtype[Any], machine: Machine, max_bytes: int | None
 ) -> Plan:

@@ -175,10 +175,10 @@ def same(group: Group, cuts: tuple[Cut, ...]) -> bool:
     """Whether a group of a message has the elements that were proved, in their order."""
     if not isinstance(group.elements, Listed):
         return group.elements == cuts
-    return len(cuts) == 1 and all(
-        len(rows) == len(proved) and all(map(np.array_equal, rows, proved))
-        for rows, proved in zip(group.elements, cuts[0], strict=True)
-    )
+    if len(cuts) != 1 or len(cuts[0]) != len(group.elements):
+        return False
+    rows, proved = ([row for side in sides for row in side] for sides in (group.elements, cuts[0]))
+    return len(rows) == len(proved) and all(map(np.array_equal, rows, proved))
 
 
 def rank_at(dist: Distribution, over: At, at: Sequence[int]) -> int:

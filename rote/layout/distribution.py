@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import product
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
@@ -94,13 +95,14 @@ class Distribution:
                 raise LayoutError(f"{layout} is rooted at coordinate {at}, but grid mode {g} has {has}, from 0 on")
         view = layout.view or View.plain(len(shape))
         digits = view.digits(shape)
+        extents = tuple([prod([digit.size for digit in mode]) for mode in digits])
         splits = tuple(
             tuple(Split(e.grid_mode, e.kind, grid.shape[e.grid_mode]) for e in mode) for mode in layout.modes
         )
-        for mode, extent in zip(splits, view.shape(shape), strict=True):
+        for mode, extent in zip(splits, extents, strict=True):
             _check_mode(mode, extent)
         object.__setattr__(self, "digits", digits)
-        object.__setattr__(self, "view_shape", view.shape(shape))
+        object.__setattr__(self, "view_shape", extents)
         object.__setattr__(self, "splits", tuple(tuple(s for s in mode if s.parts > 1) for mode in splits))
         object.__setattr__(
             self, "roles", tuple(_role(layout, g) if p > 1 else _REPLICATED for g, p in enumerate(grid.shape))

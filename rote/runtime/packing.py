@@ -22,6 +22,7 @@ __all__ = [
     "Region",
     "cut",
     "direct_regions",
+    "filled",
     "identity",
     "offsets",
     "read_regions",
@@ -189,9 +190,14 @@ def cut(array: Array, dist: Distribution, rank: int) -> Array:
     if not dist.holds(rank):
         return np.empty(dist.local_shape(rank), array.dtype)
     if not dist.contributes(rank):
-        return np.full(dist.local_shape(rank), identity(dist.layout.op, array.dtype), array.dtype)
+        return filled(dist, rank, 0, array.dtype)
     viewed = as_view(array, dist)
     return np.array(viewed[np.ix_(*dist.indices(rank))], order="C") if dist.order else np.array(viewed)
+
+
+def filled(dist: Distribution, rank: int, value: Any, dtype: np.dtype[Any]) -> Array:
+    """A rank's block of a tensor of one value; where a rank does not contribute, what the reduction ignores."""
+    return np.full(dist.local_shape(rank), value if dist.contributes(rank) else identity(dist.layout.op, dtype), dtype)
 
 
 def as_view(array: Array, dist: Distribution) -> Array:

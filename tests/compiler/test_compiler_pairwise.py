@@ -207,6 +207,8 @@ def regrouped(change):
     """The groups of one side of a step are wrong, on all ranks alike, wherever they are asked for."""
 
     def mutate(rng, plan, patch):
+        if 0 in plan.source.shape:
+            return False  # no message is made of them
         step, whole, sending = plan.steps[crossing(rng, plan)], movement.groups, rng.random() < 0.5
         ends = (step.before, step.after) if sending else (step.after, step.before)
         done = []

@@ -114,14 +114,11 @@ def rows_of(group, change):
     """A group whose local indices are changed, run by run or list by list: `change` takes a shape and a number."""
     if isinstance(group.elements, movement.Listed):
         here, there = group.elements
-        size = (len(here[0]),)
-        rows = [change(size, (0, 1)) for _ in here]
-        picked = [rows[0][1][0] + rows[0][1][1] * np.arange(rows[0][0][0])]
-        inside = [np.clip(picked[0], 0, len(row) - 1) for row in here]
-        moved = [row[at] + (picked[0] - at) for row, at in zip(here, inside, strict=True)]
-        return replace(
-            group, elements=movement.Listed(tuple(moved), tuple(row[at] for row, at in zip(there, inside, strict=True)))
-        )
+        (number,), (begin, step) = change((len(here[0]),), (0, 1))
+        picked = begin + step * np.arange(number)
+        inside = np.clip(picked, 0, max(len(here[0]) - 1, 0))
+        moved = tuple(row[inside] + picked - inside for row in here)
+        return replace(group, elements=movement.Listed(moved, tuple(row[inside] for row in there)))
     runs = []
     for run in group.elements:
         shape = run.shape

@@ -25,11 +25,16 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "rote.runtime": ("rote.errors", "rote.launcher", "rote.layout", "rote.compiler", "rote.wisdom"),
     "rote.simulate": ("rote.errors", "rote.layout", "rote.compiler", "rote.runtime.packing"),
     "rote.io": ("rote.errors", "rote.layout", "rote.compiler", "rote.runtime"),
-    "rote.tensor": ("rote.errors", "rote.layout", "rote.compiler", "rote.runtime", "rote.io"),
+    "rote.answers": ("rote.errors", "rote.layout", "rote.compiler", "rote.runtime"),
+    "rote.protocols": ("rote.errors", "rote.answers"),
+    "rote.tensor": ("rote.errors", "rote.layout", "rote.compiler", "rote.runtime", "rote.io", "rote.protocols"),
     "rote.owners": ("rote.grammar", "rote.layout"),
     "rote.show": ("rote.layout", "rote.owners"),
     "rote.plot": ("rote.owners", "rote.errors", "rote.layout", "rote.compiler", "rote.simulate", "rote.tensor"),
-    "rote.fft": ("rote", "rote.errors", "rote.grammar", "rote.layout", "rote.compiler", "rote.runtime", "rote.tensor"),
+    "rote.fft": (
+        *("rote", "rote.errors", "rote.grammar", "rote.layout", "rote.compiler", "rote.runtime"),
+        *("rote.answers", "rote.tensor"),
+    ),
     "rote.bench": (
         *("rote", "rote.errors", "rote.launcher", "rote.layout", "rote.compiler", "rote.runtime"),
         *("rote.tensor", "rote.fft"),
