@@ -11,10 +11,11 @@ import numpy.typing as npt
 
 from rote.compiler.step import LOCAL, Step
 from rote.runtime.comm import Comm
+from rote.runtime.room import Room
 
-from .local.kernels import ALIGNMENT, Kernel, is_plain, normal, plain, real_dtype, scratch_bytes
+from .local.kernels import Kernel, is_plain, normal, plain, real_dtype, scratch_bytes
 from .operations import Multiply, Operation, operations
-from .read import ReadWalk, SharedScratch
+from .read import ReadWalk
 from .send import SentWalk
 from .tuning import USUAL, Tuning
 from .walk import Walk
@@ -67,13 +68,18 @@ class BoundWalk:
         return any(isinstance(one.run, Step) and one.run.kind not in LOCAL for one in self._found)
 
     @property
+    def reads_first(self) -> bool:
+        """Whether all ranks have read their blocks when the first writes its output."""
+        return self.talks and isinstance(self._run, ReadWalk)  # which meet in between
+
+    @property
     def libraries(self) -> frozenset[str]:
         """The packages that transform this rank's blocks, by name."""
         return frozenset(one.run.recipe.library for one in self._found if isinstance(one.run, Kernel))
 
-    def read(self, scratch: SharedScratch) -> None:
-        """Run in scratch that ranks share."""
-        self._run = ReadWalk(self._found, scratch, self._ortho)
+    def read(self, room: Room) -> None:
+        """Run in memory that ranks share."""
+        self._run = ReadWalk(self._found, room, self._ortho)
 
     def send(self) -> SentWalk:
         """Run in scratch of this rank alone, which the answer must be bound to."""
@@ -82,7 +88,10 @@ class BoundWalk:
         return self._run
 
     def __call__(self, block: Array, out: Array) -> None:
-        """Walk a block from the walk's source to its target, into `out`; the input is preserved."""
+        """Walk a block from the walk's source to its target, into `out`; the input is preserved.
+
+        The two share no memory, nor do those of other ranks of this process, unless the walk `reads_first`.
+        """
         assert self._run is not None, "a walk is bound to scratch before it runs"
         if is_plain(out) and out.flags.writeable:
             self._run(plain(block), normal(out))
@@ -95,19 +104,16 @@ class BoundWalk:
 def bind_walks(comm: Comm, *walks: BoundWalk) -> int:
     """Bind walks of one communicator to scratch that they have together; how many bytes of it are this rank's.
 
-    Ranks of one node read each other's scratch, and no message is sent; others send. Collective.
+    Ranks of one node read each other's scratch, which is that of all walks and exchanges of the communicator, and no
+    message is sent; others send. Collective.
     """
     needed = max(walk.needed for walk in walks)
-    if any(walk.talks and walk.tuning.method in ("auto", "shared") for walk in walks):
-        half = -(-needed // ALIGNMENT) * ALIGNMENT
-        halves = comm.allgather_object(half)
-        shared = comm.share(2 * half)
-        if shared is not None:
-            pairs = [(memory[:n], memory[n:]) for memory, n in zip(shared, halves, strict=True)]
-            scratch = SharedScratch(comm, pairs)
+    if comm.size > 1 and any(walk.talks and walk.tuning.method in ("auto", "shared") for walk in walks):
+        room = Room.of(comm, needed)
+        if room is not None:
             for walk in walks:
-                walk.read(scratch)
-            return 2 * half
+                walk.read(room)
+            return 2 * needed
     sent = [walk.send() for walk in walks]
     needed = max(one.needed for one in sent)
     own = scratch_bytes(needed), scratch_bytes(needed)

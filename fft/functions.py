@@ -41,6 +41,9 @@ def fftn(
 ) -> DistTensor:
     """The discrete Fourier transform along some axes, as `numpy.fft.fftn`.
 
+    Any number of threads may call this and the other functions at once where one rank is alone; a communicator of
+    several ranks is for one thread of each rank at a time.
+
     Args:
         x: in any plain layout; a real tensor is taken as complex.
         s: the lengths of the transforms along `axes`: x is cut to them or padded with zeros, at the end, before it

@@ -7,7 +7,7 @@ reading: they have come to the next barrier by then, and have read before.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy.typing as npt
@@ -16,6 +16,7 @@ from rote.compiler.step import LOCAL, Step
 from rote.runtime.comm import Comm
 from rote.runtime.pieces import Factor
 from rote.runtime.reading import Reading
+from rote.runtime.room import Room
 
 from .local.boxes import Box, boxes, whole
 from .local.gather import Gather, Reads, gathers
@@ -24,34 +25,9 @@ from .local.passes import BoundKernel
 from .operations import Multiply, Operation
 from .places import Place, ways
 
-__all__ = ["ReadWalk", "SharedScratch"]
+__all__ = ["ReadWalk"]
 
 Array = npt.NDArray[Any]
-
-
-@dataclass(slots=True)
-class SharedScratch:
-    """The two halves of every rank's scratch.
-
-    Attributes:
-        comm: of the ranks.
-        halves: per rank, both.
-        read: the halves that others may have read since the last barrier, or are reading.
-    """
-
-    comm: Comm
-    halves: list[tuple[Array, Array]]
-    read: set[int] = field(default_factory=set)
-
-    @property
-    def mine(self) -> tuple[Array, Array]:
-        """This rank's own."""
-        return self.halves[self.comm.rank]
-
-    def meet(self) -> None:
-        """Wait for all ranks: whatever they wrote is there, and they have read what they wanted."""
-        self.comm.barrier()
-        self.read.clear()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,28 +45,38 @@ class _Turn:
 
 
 class ReadWalk:
-    """The operations of a walk, bound to scratch that ranks share.
+    """The operations of a walk, bound to memory that ranks share. Collective.
 
     Args:
         operations: of this rank.
-        scratch: with halves that hold the largest block.
+        room: with halves that hold the largest block.
         ortho: whether cosine and sine transforms are orthogonal.
     """
 
-    def __init__(self, operations: Sequence[Operation], scratch: SharedScratch, ortho: bool) -> None:
-        self._scratch = scratch
-        turns = _turns(operations, scratch.comm, ortho)
-        if turns[0].reading is not None:  # others read it, so it must lie in scratch
-            first = turns[0].first
+    def __init__(self, operations: Sequence[Operation], room: Room, ortho: bool) -> None:
+        self._room, self._ortho = room, ortho
+        self._turns = _turns(operations, room.comm, ortho)
+        if self._turns[0].reading is not None:  # others read it, so it must lie in scratch
+            first = self._turns[0].first
             copy = Operation(Multiply(), first.shape, first.shape, first.dtype, first.dtype)
-            turns.insert(0, _Turn(copy, copy))
-        self._calls = [_calls(turns, begin, scratch, ortho) for begin in (0, 1)]
+            self._turns.insert(0, _Turn(copy, copy))
+        self._calls = self._bound()
+        room.tenants.add(self)
+
+    def _bound(self) -> list[list[_Call]]:
+        """The calls in the room's halves, by the one in which the block begins."""
+        return [_calls(self._turns, begin, self._room, self._ortho) for begin in (0, 1)]
+
+    def leave(self) -> None:
+        """As `Tenant` says."""
+        self._calls = []
 
     def __call__(self, source: Array, target: Array) -> None:
         """Walk a block into another; both are plain."""
-        scratch = self._scratch
-        for call in self._calls[0 in scratch.read]:
-            call(scratch, source, target)
+        if not self._calls:
+            self._calls = self._bound()
+        for call in self._calls[self._room.free]:
+            call(self._room, source, target)
 
 
 def _turns(operations: Sequence[Operation], comm: Comm, ortho: bool) -> list[_Turn]:
@@ -119,10 +105,10 @@ def _turns(operations: Sequence[Operation], comm: Comm, ortho: bool) -> list[_Tu
     return turns
 
 
-def _calls(turns: Sequence[_Turn], begin: int, scratch: SharedScratch, ortho: bool) -> list[_Call]:
+def _calls(turns: Sequence[_Turn], begin: int, room: Room, ortho: bool) -> list[_Call]:
     found, moved = list[_Call](), False
     for turn, (here, there) in zip(turns, ways([turn.in_place for turn in turns], begin), strict=True):
-        found.append(_Call(turn, here, there, scratch, ortho, moved))
+        found.append(_Call(turn, here, there, room, ortho, moved))
         moved = turn.reading is not None and turn.found is None
     return found
 
@@ -132,33 +118,34 @@ class _Call:
 
     __slots__ = ("_after", "_here", "_memories", "_reading", "_reads", "_run", "_there")
 
-    def __init__(self, turn: _Turn, here: int, there: int, scratch: SharedScratch, ortho: bool, moved: bool) -> None:
+    def __init__(self, turn: _Turn, here: int, there: int, room: Room, ortho: bool, moved: bool) -> None:
         first, last = turn.first, turn.last
-        self._here = Place.make(here, first.shape, first.dtype, scratch.mine)
-        self._there = Place.make(there, last.out_shape, last.out_dtype, scratch.mine)
+        mine = room.halves[room.comm.rank]
+        self._here = Place.make(here, first.shape, first.dtype, mine)
+        self._there = Place.make(there, last.out_shape, last.out_dtype, mine)
         self._reading = turn.reading
         self._memories: list[Array] = []
         self._after: list[Factor] = []
         self._run: Multiply | BoundKernel | Gather | Any = last.run
         if turn.reading is not None:
-            self._memories = [halves[here].view(first.dtype) for halves in scratch.halves]
+            self._memories = [halves[here].view(first.dtype) for halves in room.halves]
             self._after = [Factor.of(one, first.out_shape) for one in first.after]
         self._reads: Reads = []
         if isinstance(last.run, Kernel) and turn.found is not None:
-            self._run = gather = Gather(last.run, turn.found, first.after, scratch.mine)
+            self._run = gather = Gather(last.run, turn.found, first.after, mine)
             self._reads = gather.reads(self._memories)
         elif isinstance(last.run, Kernel) and moved and gathers(last.run, ortho):
-            self._run = Gather(last.run, whole(last.shape), (), scratch.mine)
+            self._run = Gather(last.run, whole(last.shape), (), mine)
         elif isinstance(last.run, Kernel):
-            self._run = BoundKernel(last.run, scratch.mine, ortho)
+            self._run = BoundKernel(last.run, mine, ortho)
 
-    def __call__(self, scratch: SharedScratch, source: Array, target: Array) -> None:
+    def __call__(self, room: Room, source: Array, target: Array) -> None:
         reading, run, out = self._reading, self._run, self._there.of(source, target)
         if reading is not None and reading.step.kind not in LOCAL:
-            scratch.meet()
-            scratch.read.add(self._here.at)
-        elif self._there.at in scratch.read:
-            scratch.meet()
+            room.meet()
+            room.read = self._here.at
+        elif self._there.at == room.read:
+            room.meet()
         if reading is None:
             block = self._here.of(source, target)
             if isinstance(run, Gather):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
 from math import pi
 from typing import Any, NoReturn
@@ -21,6 +22,7 @@ from rote.runtime.comm import Comm
 from rote.runtime.doors import as_comm
 from rote.runtime.execute import check_grid
 from rote.runtime.measure import Progress, known_machine
+from rote.runtime.overlap import run_apart
 from rote.tensor import DistTensor
 
 from .asked import as_asked, asked_kinds, check_norm, check_tensor
@@ -40,6 +42,10 @@ Array = npt.NDArray[Any]
 
 class FFT:
     """A parallel transform of one shape, layout and dtype, planned once.
+
+    It has scratch of its own: where one rank is alone, any thread may call it, and those that do so at once take turns.
+    (`fftn` and the other functions have scratch per thread then, and run side by side.) A communicator of several ranks
+    is for one thread of each rank at a time; other threads need another one, as `comm.split(0, comm.rank)` gives it.
 
     Args:
         shape: of the whole tensor.
@@ -130,6 +136,7 @@ class FFT:
             self._decision = decide(asked, self._choices, on, ranks, self._norm, tuning, progress)
             self.walk = self._decision.walk
         self._tuning = tuning
+        self._lock = threading.Lock()  # both directions have one scratch
         self._pair: Pair | None = None
         if (tune, method) != ("model", "auto"):  # what was asked for is timed, or refused, now
             self._bound()
@@ -194,7 +201,7 @@ class FFT:
         return () if self._decision is None else self._decision.tried
 
     def forward(self, x: DistTensor, out: DistTensor | None = None) -> DistTensor:
-        """The spectrum of x, in `output_layout`; x keeps its values.
+        """The spectrum of x, in `output_layout`; x keeps its values, unless `out` shares them, which it may.
 
         Raises:
             LayoutError: x or `out` is not of the shape, layout and dtype that the transform was made for.
@@ -203,7 +210,7 @@ class FFT:
         return self._run(x, out, back=False)
 
     def backward(self, X: DistTensor, out: DistTensor | None = None) -> DistTensor:
-        """The tensor of a spectrum, in `input_layout`; X keeps its values.
+        """The tensor of a spectrum, in `input_layout`; X keeps its values, unless `out` shares them, which it may.
 
         Raises:
             LayoutError: X or `out` is not of the shape, layout and dtype that the transform was made for.
@@ -244,7 +251,8 @@ class FFT:
     def _bound(self) -> Pair:
         """Both directions, bound to memory and to the other ranks. Collective the first time."""
         if self._pair is None:
-            self._pair = bind_pair(self.walk, self._comm, self._norm, self._tuning)
+            with self._lock:
+                self._pair = self._pair or bind_pair(self.walk, self._comm, self._norm, self._tuning)
         return self._pair
 
     def _run(self, x: DistTensor, out: DistTensor | None, back: bool) -> DistTensor:
@@ -260,9 +268,15 @@ class FFT:
         _check(x, source, dtypes[0], "the input")
         if out is None:
             out = DistTensor(np.empty(target.local_shape(self._comm.rank), dtypes[-1]), target, self._comm)
+            apart = True
         else:
             _check(out, target, dtypes[-1], "out")
-        bound(x.local, out.local)
+            apart = bound.reads_first
+        with self._lock:
+            if apart:
+                bound(x.local, out.local)
+            else:
+                run_apart(self._comm, bound, x.local, out.local)
         return out
 
     def __copy__(self) -> FFT:

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from .layout.layout import Layout as Layout
     from .layout.layout import Transition as Transition
     from .layout.layout import parse as parse
-    from .runtime.local import run as run
+    from .runtime.doors import run as run
     from .runtime.methods import methods as methods
     from .tensor import DistTensor as DistTensor
 
@@ -78,7 +78,7 @@ _HOME = {
     "Plan": "compiler.plan",
     "Machine": "compiler.machine",
     "relabel": "compiler.relabel",
-    "run": "runtime.local",
+    "run": "runtime.doors",
     "methods": "runtime.methods",
     "DistTensor": "tensor",
     "RoteError": "errors",

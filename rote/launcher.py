@@ -10,6 +10,7 @@ __all__ = ["SIZES", "alone", "launched"]
 SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE")
 """The variables that state the number of ranks."""
 
+# Slurm's own variables are none of them: batch scripts have them too. Where srun starts MPI's ranks, it leaves these.
 _MARKS = (*SIZES, "PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "MPI_LOCALRANKID", "PALS_RANKID")
 _PREFIXES = ("PMI_", "PMIX_", "OMPI_", "OPAL_", "PRTE_", "MPI_LOCAL")
 _AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}

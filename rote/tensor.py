@@ -1,7 +1,7 @@
 """DistTensor: a tensor that lies distributed over ranks.
 
 It wraps this rank's block, a plain NumPy array, and the distribution that says what the block is. All methods that
-move data, and all constructors, are collective: every rank calls them.
+move data, and all constructors, are collective: every rank calls them, by one thread; where a rank is alone, any may.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from .runtime.choosing import tuned
 from .runtime.comm import Comm, Path
 from .runtime.doors import as_comm
 from .runtime.execute import bind
+from .runtime.overlap import run_apart
 from .runtime.packing import cut, filled, identity
 from .runtime.place import GridLike, check_values, place, place_slices, same_everywhere
 
@@ -306,7 +307,7 @@ class DistTensor(ArrayProtocols):
 
         Args:
             layout: the new one.
-            out: a tensor of that layout, shape and dtype to write into; a new one if None.
+            out: a tensor of that layout, shape and dtype to write into, which may share this one's memory; new if None.
             grid: the grid of the new layout, over the same ranks; the old one if None.
             method: how messages travel, one of `rote.methods`; "auto" has ranks that share memory read each other's.
                 The result is the same, bit for bit.
@@ -315,8 +316,7 @@ class DistTensor(ArrayProtocols):
 
         Raises:
             LayoutError: the layout does not fit, or `out` is laid out otherwise.
-            PlanError: the grid has another number of ranks.
-            CommError: there is no such method, or these ranks cannot have it.
+            PlanError, CommError: the grid has another number of ranks; these ranks have no such method.
 
         >>> x = DistTensor.zeros((4, 6), "block[(0),()]")
         >>> print(x.redistribute("block[(),(0)]").layout)
@@ -328,7 +328,7 @@ class DistTensor(ArrayProtocols):
         plan = compile(self.distribution, target, self.dtype)
         methods = method if method != "auto" or tune == "model" else tuned(plan, self._comm, tune)
         program = bind(plan, self._comm, methods)
-        local = program(self.local, None if out is None else out.local)
+        local = program(self.local) if out is None else run_apart(self._comm, program, self.local, out.local)
         return DistTensor(local, target, self._comm) if out is None else out
 
     def to_global(self) -> Array:

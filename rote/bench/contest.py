@@ -22,7 +22,7 @@ from ..errors import RoteError
 from ..runtime.agree import agreed
 from ..runtime.comm import Array, Comm
 from ..runtime.cores import cores
-from ..runtime.local import alone, run
+from ..runtime.local import alone, run_threads
 
 __all__ = [
     "SPAN",
@@ -171,7 +171,7 @@ def measure(prepare: Prepare, work: Work, comm: Comm) -> Round:
 
 def on_threads(prepare: Prepare, work: Work, comm: Comm) -> Round:
     """One round of a contestant whose ranks are threads of this process."""
-    return run(lambda team: measure(prepare, work, team), work.ranks)[0]
+    return run_threads(lambda team: measure(prepare, work, team), work.ranks)[0]
 
 
 def _timed(comm: Comm, steps: Sequence[Callable[[], Any]], repetitions: int) -> float:

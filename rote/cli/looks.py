@@ -5,7 +5,6 @@ MPI is looked at from another process: a broken MPI ends the process that loads 
 
 from __future__ import annotations
 
-import os
 import platform
 import shutil
 import subprocess
@@ -138,8 +137,9 @@ def _ranks() -> str:
 
 
 def _cores() -> str:
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return f"{usable}; each rank computes on one"
+    from ..runtime.cores import cores
+
+    return f"{len(cores())}; each rank computes on one"
 
 
 def _memory() -> str:
@@ -174,7 +174,7 @@ def _fft() -> str:
         x = DistTensor.from_global(array, "block[(0),(1),()]", comm)
         return largest_error(fftn(x).to_global(), np.fft.fftn(array))
 
-    error = max(run(program, 4))
+    error = max(run(program, 4, on="threads"))
     if not error < 1e-12:
         raise RoteError(f"on 4 in-process ranks it differs from numpy.fft by {error:.1e}")
     return "on 4 in-process ranks as numpy.fft"

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from .agree import agreed
 from .comm import Comm
-from .doors import as_comm, world
-from .local import run
+from .doors import as_comm, run, world
 
 __all__ = ["Comm", "agreed", "as_comm", "run", "world"]

@@ -46,7 +46,10 @@ class Comm(Protocol):
 
     @property
     def cache(self) -> dict[Hashable, Any]:
-        """What is bound to this communicator (sub-communicators, buffers, ...). It dies with the communicator."""
+        """What is bound to this communicator (sub-communicators, buffers, ...). It dies with the communicator.
+
+        Of a rank that is alone every thread has its own; other communicators are used by one thread at a time.
+        """
         ...
 
     def split(self, color: int, key: int) -> Comm:

@@ -13,6 +13,7 @@ def cores() -> frozenset[int]:
     >>> len(cores()) >= 1
     True
     """
-    if hasattr(os, "sched_getaffinity"):
+    try:
         return frozenset(os.sched_getaffinity(0))
-    return frozenset(range(os.cpu_count() or 1))
+    except (AttributeError, OSError):  # not every system has it, nor lets everybody ask
+        return frozenset(range(os.cpu_count() or 1))

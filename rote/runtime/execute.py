@@ -106,7 +106,7 @@ class Program:
 
         Args:
             block: this rank's, which stays as it is; copied first if it is not C-contiguous.
-            out: of the shape of the block after the plan.
+            out: of the shape of the block after the plan; it `overlaps` no rank's block.
             before: factors of the tensor; each is broadcast to this rank's block before the plan, and multiplied in
                 as that is packed. Of the plan's dtype and C-contiguous they are used as they are, else copied.
             after: the same of the block after the plan, multiplied in as that is unpacked.

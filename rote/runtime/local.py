@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import pickle
 import threading
+import time
 from collections.abc import Callable, Hashable, Sequence
 from contextvars import copy_context
 from itertools import accumulate
@@ -23,28 +24,35 @@ from .agree import agreed
 from .comm import Array, Path, inside
 from .meeting import Job, Released, Team
 from .rawfile import check, picks
+from .shelf import CacheOfAll, CachePerThread
 
-__all__ = ["LocalComm", "alone", "run"]
+__all__ = ["LocalComm", "alone", "run_threads"]
 
 T = TypeVar("T")
+
+_MOMENT = 1.0  # seconds for which an interrupted run waits for its ranks, however many do not end
 
 # On bool, add and multiply are the logical or and and, as the protocol wants.
 _OPS: dict[str, np.ufunc] = {"sum": np.add, "max": np.maximum, "min": np.minimum, "prod": np.multiply}
 
 
 class LocalComm:
-    """The `Comm` of one in-process rank. Only that rank's thread may use it."""
+    """The `Comm` of one in-process rank. Only that rank's thread may use it, but any if the rank is alone."""
 
-    __slots__ = ("__weakref__", "_team", "cache", "rank", "size")
+    __slots__ = ("__weakref__", "_caches", "_team", "rank", "size")
 
     def __init__(self, team: Team, rank: int) -> None:
         self._team = team
         self.rank = rank
         self.size = team.size
-        self.cache: dict[Hashable, Any] = {}
+        self._caches = CachePerThread([]) if team.size == 1 else CacheOfAll()
 
     def __repr__(self) -> str:
         return f"<in-process rank {self.rank} of {self.size}>"
+
+    @property
+    def cache(self) -> dict[Hashable, Any]:
+        return self._caches.cache
 
     def split(self, color: int, key: int) -> LocalComm:
         team, rank = self._team.split(self.rank, int(color), int(key))
@@ -171,7 +179,7 @@ def alone() -> LocalComm:
     return LocalComm(Team(Job(1), (0,)), 0)
 
 
-def run(fn: Callable[..., T], ranks: int = 4, args: tuple[Any, ...] = ()) -> list[T]:
+def run_threads(fn: Callable[..., T], ranks: int, args: tuple[Any, ...] = ()) -> list[T]:
     """Run `fn(comm, *args)` on `ranks` in-process ranks, one thread each, and return their results in rank order.
 
     `args` are shared, not copied. Context variables (NumPy's error state among them) are those of the caller. A rank
@@ -182,7 +190,7 @@ def run(fn: Callable[..., T], ranks: int = 4, args: tuple[Any, ...] = ()) -> lis
     make different calls, or each waits for another. `ranks` below 1 is a CommError, and none
     that is no integer a LayoutError.
 
-    >>> run(lambda comm, word: word * comm.rank, ranks=3, args=("ab",))
+    >>> run_threads(lambda comm, word: word * comm.rank, ranks=3, args=("ab",))
     ['', 'ab', 'abab']
     """
     size = integer(ranks, "the number of ranks")
@@ -215,11 +223,12 @@ def run(fn: Callable[..., T], ranks: int = 4, args: tuple[Any, ...] = ()) -> lis
             thread.start()
         for thread in threads:
             thread.join()
-    except BaseException:  # an interrupt: release the ranks, give them a moment to clean up
+    except BaseException:  # an interrupt: release the ranks, give all of them together a moment to clean up
         job.interrupt()
+        until = time.monotonic() + _MOMENT
         for thread in threads:
             if thread.ident is not None:
-                thread.join(timeout=1.0)
+                thread.join(timeout=max(until - time.monotonic(), 0.0))
         raise
     error = job.error()
     try:

@@ -10,6 +10,7 @@ import atexit
 import os
 import pickle
 import sys
+import threading
 import time
 import weakref
 from collections.abc import Hashable, Sequence
@@ -29,14 +30,16 @@ from .comm import Array, Path
 from .counts import gather_in_turn, parts, reduce_in_turn
 from .datatypes import Datatype
 from .rawfile import check
+from .shelf import CacheOfAll, CachePerThread
 
-__all__ = ["MpiComm", "all_come", "set_abort", "world", "wrap"]
+__all__ = ["MpiComm", "all_come", "set_abort", "wrap"]
 
 T = TypeVar("T")
 
 _OPS = {"sum": MPI.SUM, "max": MPI.MAX, "min": MPI.MIN, "prod": MPI.PROD}
 _LOGICAL = {"sum": MPI.LOR, "max": MPI.LOR, "min": MPI.LAND, "prod": MPI.LAND}
 _MOST = (1 << 31) - 1 if MPI.Get_version() < (4, 0) else 1 << 62  # elements that one call can count
+_wrapping = threading.Lock()
 _FRAME = 64  # bytes in which allgather_object sends a small value in one message
 
 
@@ -55,7 +58,7 @@ class MpiComm:
         self._free.atexit = False  # MPI ends by itself, and a rank that failed must not wait for others there
         self.rank = owned.Get_rank()
         self.size = owned.Get_size()
-        self.cache: dict[Hashable, Any] = {}
+        self._caches = CachePerThread([]) if self.size == 1 else CacheOfAll()
         self._windows: list[MPI.Win] = []
 
     def __repr__(self) -> str:
@@ -70,6 +73,10 @@ class MpiComm:
             "this communicator has been freed, with the mpi4py communicator that it stood for\n"
             "free a communicator after the tensors and plans that live on it"
         )
+
+    @property
+    def cache(self) -> dict[Hashable, Any]:
+        return self._caches.cache
 
     def close(self) -> None:
         """Free the communicator with all its family: the splits of it, and theirs."""
@@ -241,25 +248,19 @@ class _Picked:
         _free_types([self.element, *self._type.made])
 
 
-def wrap(comm: object) -> MpiComm:
-    """The one wrapper of an mpi4py communicator; made on first use, collectively.
+def wrap(comm: object = MPI.COMM_WORLD) -> MpiComm:
+    """The one wrapper of an mpi4py communicator, the world's if none is given; made on first use, collectively.
 
     Raises: CommError for the null communicator, inter-communicators and what is no communicator.
     """
     if not isinstance(comm, MPI.Intracomm) or comm == MPI.COMM_NULL:
         kind = "MPI.COMM_NULL" if isinstance(comm, MPI.Comm) and comm == MPI.COMM_NULL else type(comm).__name__
         raise CommError(f"this is not an intra-communicator: {kind}\ngive one that this rank is in, as MPI.COMM_WORLD")
-    found = comm.Get_attr(_keyval())
-    if isinstance(found, MpiComm):
-        return found
-    made = MpiComm(comm.Dup())
-    comm.Set_attr(_keyval(), made)
-    return made
-
-
-def world() -> MpiComm:
-    """The wrapper of MPI.COMM_WORLD."""
-    return wrap(MPI.COMM_WORLD)
+    with _wrapping:  # other threads find what the first has made
+        found = comm.Get_attr(_keyval())
+        if not isinstance(found, MpiComm):
+            comm.Set_attr(_keyval(), found := MpiComm(comm.Dup()))
+    return found
 
 
 def all_come(comm: MpiComm, seconds: float) -> bool:

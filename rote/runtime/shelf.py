@@ -1,7 +1,12 @@
-"""What is bound to a communicator is kept there: things that are made once, and buffers that all of them share."""
+"""What is bound to a communicator is kept there: things that are made once, and buffers that all of them share.
+
+A rank that is alone meets nobody, so any thread of its process may use its communicator, and several at once: each has
+a cache of its own. A communicator of several ranks is used by one thread of each rank at a time, and has one cache.
+"""
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Any, TypeVar, cast
@@ -10,9 +15,53 @@ import numpy as np
 
 from .comm import Array, Comm
 
-__all__ = ["keep", "lend"]
+__all__ = ["CacheOfAll", "CachePerThread", "keep", "lend"]
 
 T = TypeVar("T")
+Cache = dict[Hashable, Any]
+
+
+class CacheOfAll:
+    """The cache of several ranks' communicator, for whichever thread uses it."""
+
+    __slots__ = ("cache",)
+
+    def __init__(self) -> None:
+        self.cache: Cache = {}
+
+
+class CachePerThread(threading.local):
+    """The caches of one rank's communicator: a thread has its own, and leaves it to the next when it ends.
+
+    >>> caches = CachePerThread([])
+    >>> caches.cache["main"] = 1
+    >>> for _ in range(2):
+    ...     thread = threading.Thread(target=lambda: print(dict(caches.cache), caches.cache.update(b=2)))
+    ...     thread.start()
+    ...     thread.join()
+    {} None
+    {'b': 2} None
+    """
+
+    def __init__(self, free: list[Cache]) -> None:  # called anew by every thread, with the same list
+        self._lease = _Lease(free)
+        self.cache = self._lease.cache
+
+
+class _Lease:
+    """A cache that is given back when its thread, which alone holds this, has ended."""
+
+    __slots__ = ("_free", "cache")
+
+    def __init__(self, free: list[Cache]) -> None:
+        self._free = free
+        try:
+            self.cache = free.pop()
+        except IndexError:
+            self.cache = {}
+
+    def __del__(self) -> None:
+        self._free.append(self.cache)
 
 
 def keep(comm: Comm, shelf: str, key: Hashable, make: Callable[[], T], most: int) -> T:

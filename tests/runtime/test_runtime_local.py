@@ -17,7 +17,7 @@ import pytest
 
 import rote
 from rote.errors import CommError
-from rote.runtime import agreed, as_comm, world
+from rote.runtime import agreed, as_comm, local, world
 
 
 @pytest.mark.parametrize("ranks", (1, 2, 3, 4, 6, 8))
@@ -310,3 +310,32 @@ def test_interrupt_ends_the_run():
         finally:
             started.kill()
     assert (out, started.returncode) == ("interrupted\n", 0)
+
+
+def test_interrupt_waits_for_all_ranks_together(monkeypatch):
+    """Ranks that go on computing delay an interrupt by a moment in all, not by one each; here 0.2 s, of 20 ranks."""
+    monkeypatch.setattr(local, "_MOMENT", 0.2)
+    ended, started = threading.Event(), threading.Barrier(21)
+
+    def program(comm):
+        started.wait()
+        ended.wait()
+
+    def interrupt():
+        started.wait()
+        time.sleep(0.1)  # until the caller waits for its ranks
+        sent.append(time.monotonic())
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+    sent = []
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    helper = threading.Thread(target=interrupt)
+    helper.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            rote.run(program, 20)
+        assert 0.2 <= time.monotonic() - sent[0] < 1.5
+    finally:
+        signal.signal(signal.SIGINT, before)
+        ended.set()
+        helper.join()

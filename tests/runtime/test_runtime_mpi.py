@@ -143,7 +143,7 @@ def test_ranks_of_run_inside_mpi_are_their_own_world(mpirun):
     code = """
     import rote
     from rote.runtime import world
-    inner = rote.run(lambda comm: (world() is comm, world().size), ranks=3)
+    inner = rote.run(lambda comm: (world() is comm, world().size), ranks=3, on="threads")
     assert inner == [(True, 3)] * 3 and world().size == 2 and "MPI" in repr(world())
     """
     done = mpirun(2, textwrap.dedent(code))
@@ -194,3 +194,60 @@ def test_mpi_once_imported_is_the_world(mpirun):
     """A program that has imported mpi4py.MPI means MPI, launched or not."""
     code = WORLD.format(before="from mpi4py import MPI")
     assert alone(code).startswith("<MPI rank 0 of 1>")
+
+
+def readme_program() -> str:
+    """The first program of README.md."""
+    page = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+    return page.split("```python\n")[1].split("```")[0]
+
+
+def test_one_program_runs_both_ways(mpirun):
+    """README's program prints the same as `python program.py` and as `mpiexec -n 4 python program.py`."""
+    program = readme_program()
+    assert "rote.run(program, ranks=4)" in program
+    launched = mpirun(4, program + "assert 'MPI' in repr(rote.runtime.world())\n")
+    assert (launched.returncode, launched.stderr) == (0, "")
+    assert launched.stdout.strip() == alone(program) and launched.stdout.count("True") == 4
+
+
+RUNS = """
+import numpy as np
+import rote
+from rote.runtime import world
+
+def refused(call, part):
+    try:
+        call()
+    except rote.CommError as error:
+        assert part in str(error), error
+    else:
+        raise AssertionError(f"not refused: {part}")
+
+def program(comm, word):
+    inner = rote.run(lambda own: (own.size, world() is own), ranks=3)
+    assert comm is world() and inner == [(3, True)] * 3
+    return comm.rank, word, np.full(100, comm.rank)
+
+results = rote.run(program, ranks=2, args=("x",))
+assert [(rank, word, block.tolist()) for rank, word, block in results] == [(r, "x", [r] * 100) for r in range(2)]
+mine = object.__new__(type("Mine", (), {}))
+refused(lambda: rote.run(lambda comm: mine if comm.rank else 1, ranks=2), "what rank 1 returns cannot be sent")
+for part in ("has started as 2 ranks", "start it as 4, write ranks=2", 'on="threads" for 4 threads'):
+    refused(lambda: rote.run(program, ranks=4, args=("x",)), part)
+assert rote.run(lambda comm: "in-process" in repr(comm), ranks=4, on="threads") == [True] * 4
+refused(lambda: rote.run(program, ranks=2, on="mpi"), "on is")
+print("ran")
+"""
+
+
+def test_run_takes_the_launchers_ranks(mpirun):
+    """Under a launcher each process runs the program once and gets all results; another number of ranks is refused."""
+    done = mpirun(2, RUNS)
+    assert (done.returncode, done.stderr, done.stdout) == (0, "", "ran\n" * 2)
+
+
+def test_run_on_one_launched_rank_is_on_threads(mpirun):
+    """One launched process is no reason to refuse threads; nor is a process that has imported MPI by itself."""
+    code = "import rote\nprint(rote.run(lambda comm: (comm.rank, comm.size), ranks=2))"
+    assert mpirun(1, code).stdout == alone("from mpi4py import MPI\n" + code) + "\n" == "[(0, 2), (1, 2)]\n"

@@ -1,0 +1,125 @@
+"""Several threads of a process that is one rank: all use its communicator at once, and each gets its own results."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import rote
+from rote import DistTensor
+from rote.runtime import world
+
+THREADS = 4
+SHAPES = ((4, 6), (5, 3, 2), (12,))
+
+
+@pytest.fixture(autouse=True)
+def _often():
+    """Threads take turns as often as they can."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+def work(thread, tensors, transforms, number):
+    """So many calls of one thread, on tensors that all threads have; how many came out right."""
+    right = 0
+    for turn in range(number):
+        n = (turn + thread) % len(SHAPES)
+        array, x, spectrum = tensors[thread][n]
+        kind = turn // len(SHAPES) % 4
+        if kind == 0:
+            right += near(rote.fft.fftn(x).local, spectrum)
+        elif kind == 1:
+            right += near(transforms[n].forward(x).local, spectrum)
+        elif kind == 2:
+            right += near(rote.fft.ifftn(transforms[n].forward(x)).local, array)
+        else:
+            there = x.redistribute(f"[{'(),' * (x.ndim - 1)}(0)]")
+            right += np.array_equal(there.local, array)
+    return right
+
+
+def near(got, want):
+    return got.shape == want.shape and abs(got - want).max() < 1e-12
+
+
+def prepared():
+    """Per thread and shape an array, its tensor, which is made here, and NumPy's spectrum of it."""
+    rng = np.random.default_rng(5)
+    tensors = []
+    for _ in range(THREADS):
+        arrays = [rng.standard_normal(shape) + 1j * rng.standard_normal(shape) for shape in SHAPES]
+        layouts = [f"block[(0){',()' * (array.ndim - 1)}]" for array in arrays]
+        tensors.append(
+            [
+                (array, DistTensor.from_global(array, layout), np.fft.fftn(array))
+                for array, layout in zip(arrays, layouts, strict=True)
+            ]
+        )
+    return tensors, [rote.fft.FFT(shape, x.layout) for shape, (_, x, _) in zip(SHAPES, tensors[0], strict=True)]
+
+
+def test_threads_get_their_own_results():
+    """20,000 small transforms and redistributions on four threads of one process: each as NumPy's."""
+    tensors, transforms = prepared()
+    with ThreadPoolExecutor(THREADS) as pool:
+        done = [pool.submit(work, thread, tensors, transforms, 5_000) for thread in range(THREADS)]
+        assert [each.result() for each in done] == [5_000] * THREADS
+
+
+def test_threads_that_begin_together_have_one_world():
+    """What the first threads make lies on one communicator, and may meet."""
+    begin = threading.Barrier(THREADS)
+
+    def make(value):
+        begin.wait()
+        return DistTensor.from_global(np.full((3, 2), value), "block[(0),()]")
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        made = list(pool.map(make, range(THREADS)))
+    assert all(x.comm is world() for x in made)
+    assert (sum(made[1:], start=made[0])).to_global().tolist() == [[6, 6]] * 3
+
+
+def test_a_thread_leaves_its_programs_to_the_next():
+    """One after the other, 50 threads bind what they call once in all; and so does the one that made the tensor."""
+    x = DistTensor.from_global(np.arange(6.0).reshape(2, 3), "block[(0),()]", rote.run(lambda comm: comm, ranks=1)[0])
+    seen = []
+
+    def call():
+        rote.fft.fftn(x)
+        seen.append(id(next(iter(x.comm.cache["walks"].values()))))
+
+    for _ in range(50):
+        thread = threading.Thread(target=call)
+        thread.start()
+        thread.join()
+    call()
+    assert len(seen) == 51 and len(set(seen)) == 1
+
+
+@pytest.mark.mpi
+def test_threads_of_one_mpi_rank(mpirun):
+    """The same where the one rank is MPI's."""
+    code = """
+    import sys
+    from concurrent.futures import ThreadPoolExecutor
+    from mpi4py import MPI
+    sys.path[:0] = sys.argv[1:]
+    from runtime.test_runtime_threads import THREADS, prepared, work
+    tensors, transforms = prepared()
+    assert "MPI" in repr(tensors[0][0][1].comm)
+    with ThreadPoolExecutor(THREADS) as pool:
+        done = [pool.submit(work, thread, tensors, transforms, 500) for thread in range(THREADS)]
+        print([int(each.result()) for each in done])
+    """
+    done = mpirun(1, textwrap.dedent(code), Path(__file__).parents[1])
+    assert (done.stdout, done.stderr, done.returncode) == (f"{[500] * THREADS}\n", "", 0)
