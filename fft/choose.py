@@ -19,6 +19,7 @@ from rote.layout.layout import L, Layout, as_layout
 
 from .build import Line, build
 from .families import SPLITS, check_algorithm, lines_of, read_lines, start
+from .gathered import crowded
 from .problem import Problem
 from .walk import Walk
 
@@ -98,7 +99,9 @@ def choices(
         for name in ("transpose", "cyclic", "volumetric", "rows")
         if {"volumetric": source.grid.order > 1, "rows": source.layout.view is not None}.get(name, True)
     ]
-    return tuple(sorted(found, key=lambda choice: choice.seconds))
+    if not any(map(_spread, found)):
+        found.append(_choice("ragged", source, problem, output, machine))
+    return _ordered(found)
 
 
 @lru_cache(maxsize=64)
@@ -129,7 +132,25 @@ def ranking(
                 found.append(Choice(name, source, inf, None, str(error)))
             else:
                 found.append(_choice(name, source, problem, output, machine))
-    return tuple(sorted(found, key=lambda choice: choice.seconds))
+    if not any(map(_spread, found)):
+        for on in [grid] if grid is not None else _grids(ranks, len(shape)):
+            try:
+                source = start("ragged", len(shape), on, problem).on(shape, on)
+            except LayoutError as error:
+                found.append(Choice("ragged", L(*((),) * len(shape)).on(shape, on), inf, None, str(error)))
+            else:
+                found.append(_choice("ragged", source, problem, output, machine))
+    return _ordered(found)
+
+
+def _spread(choice: Choice) -> bool:
+    """Whether there is a walk on which every rank holds its part, and not much more."""
+    return choice.walk is not None and not crowded(choice.walk)
+
+
+def _ordered(found: list[Choice]) -> tuple[Choice, ...]:
+    """The choices by their time; behind those that keep a tensor spread over its ranks those that do not."""
+    return tuple(sorted(found, key=lambda choice: (choice.walk is None, not _spread(choice), choice.seconds)))
 
 
 def walks(found: Sequence[Choice]) -> dict[Walk, Choice]:

@@ -43,11 +43,11 @@ def recut(before: Distribution, mode: int, entries: tuple[Entry, ...], resize: R
         return tuple(map(fitting, entries))
     period = prod(s.parts for s in splits)
     if all(s.kind.name == "cyclic" for s in splits):
-        if resize.kind == "resize":
+        if resize.kind != "resample":
             return entries
         if all(s.kind.sizes == (1,) for s in splits) and not resize.half and (here - there) % period == 0:
             return entries
-    elif resize.kind == "resize" and there < here and len(splits) == 1:
+    elif resize.kind != "resample" and there < here and len(splits) == 1:
         (split,) = splits
         if len(split.kind.sizes) == 1:
             return entries

@@ -26,6 +26,7 @@ from rote.tensor import DistTensor
 from .asked import as_asked, asked_kinds, check_norm
 from .bound import BoundWalk
 from .choose import Choice, best, compared
+from .gathered import warn_if_gathered
 from .local.kernels import check_extents
 from .pair import bind_pair
 from .problem import problem
@@ -131,6 +132,8 @@ class FFT:
             self.walk = self._decision.walk
         pair = bind_pair(self.walk, ranks, self._norm, tuning)
         self._forward, self._backward, self._workspace = pair.forward, pair.backward, pair.workspace
+        if "[" not in algorithm:
+            warn_if_gathered(self.walk, wanted, ranks, 1)
 
     @property
     def shape(self) -> tuple[int, ...]:

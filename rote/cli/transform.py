@@ -32,7 +32,15 @@ if TYPE_CHECKING:
     from ..fft.walk import Walk
     from ..tensor import DistTensor
 
-ALGORITHMS = ("auto", "slab", "pencil", "rows", "volumetric", "cyclic")  # rote.fft.algorithms, without loading it
+ALGORITHMS = (
+    "auto",
+    "slab",
+    "pencil",
+    "rows",
+    "volumetric",
+    "cyclic",
+    "ragged",
+)  # rote.fft.algorithms, without loading it
 
 _Run: TypeAlias = "Callable[[DistTensor], DistTensor]"
 
