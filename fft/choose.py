@@ -156,6 +156,8 @@ def _ordered(found: list[Choice]) -> tuple[Choice, ...]:
 def walks(found: Sequence[Choice]) -> dict[Walk, Choice]:
     """The different walks that may be taken, in order: those that read the tensor as it is, unless all do otherwise.
 
+    Of these, those on which no rank holds much more than its part of the tensor, unless all do.
+
     Raises:
         LayoutError: there is no walk.
     """
@@ -166,7 +168,8 @@ def walks(found: Sequence[Choice]) -> dict[Walk, Choice]:
     if not every:
         raise LayoutError(found[0].why)
     plain = {w: choice for w, choice in every.items() if w.source.layout.view is None and w.target.layout.view is None}
-    return plain or every
+    spread = {w: choice for w, choice in (plain or every).items() if not crowded(w)}
+    return spread or plain or every
 
 
 def best(found: Sequence[Choice]) -> Walk:
@@ -195,7 +198,8 @@ def compared(found: Sequence[Choice], walk: Walk) -> list[str]:
             lines.append(f"  {name} has no walk: {choice.why}")
             continue
         times = "" if choice.walk == walk or not taken else f", {choice.seconds / taken:.2f} times as long"
-        lines.append(f"  {name} on {choice.source.grid}: about {in_seconds(choice.seconds)}{times}")
+        held = "" if choice.walk == walk or _spread(choice) else ", but ranks come to hold more than their parts"
+        lines.append(f"  {name} on {choice.source.grid}: about {in_seconds(choice.seconds)}{times}{held}")
     return lines
 
 

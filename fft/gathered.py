@@ -20,9 +20,9 @@ _CROWDED = 2  # times its part of the tensor
 
 
 def crowded(walk: Walk) -> bool:
-    """Whether some rank comes to hold more than twice its part of the tensor, and of what it began with."""
+    """Whether every rank comes to hold a whole axis that was split, or some rank more than twice what it began with."""
     before = max(_times(walk.source), 1.0)
-    return any(_times(stage.before) > _CROWDED * before for stage in _at_work(walk))
+    return gathered_bytes(walk) > 0 or any(_times(stage.before) > _CROWDED * before for stage in _at_work(walk))
 
 
 def gathered_bytes(walk: Walk) -> int:

@@ -69,7 +69,7 @@ def best_factors(points: int, ranks: int, cyclic: bool = False, ends: bool = Fal
         ends: whether it may do so in the end: then nothing moves if they divide r.
 
     >>> best_factors(48, 4), best_factors(24, 4, cyclic=True), best_factors(24, 4, ends=True), best_factors(47, 4)
-    (Factors(r=6, s=8, ranks=4), Factors(r=6, s=4, ranks=4), Factors(r=4, s=6, ranks=4), None)
+    (Factors(r=4, s=12, ranks=4), Factors(r=6, s=4, ranks=4), Factors(r=4, s=6, ranks=4), None)
     """
     share = -(-points // ranks)
 

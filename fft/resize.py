@@ -101,9 +101,9 @@ def sized(
     >>> wanted = problem((4, 6), (0, 1), "fft", np.dtype("c16"), s=(4, 9), resample=(4, 6))
     >>> for action in sized(Transform("fft", (0, 1)), {0: 0, 1: 1}, (4, 6), wanted):
     ...     print(action)
-    Resize(kind='resize', mode=1, here=6, there=9, half=False)
+    Resize(kind='resize', mode=1, here=6, there=9, half=False, back=False)
     Transform(kind='fft', modes=(1,), length=0)
-    Resize(kind='resample', mode=1, here=9, there=6, half=False)
+    Resize(kind='resample', mode=1, here=9, there=6, half=False, back=False)
     Transform(kind='fft', modes=(0,), length=0)
     """
     pads = {m: Resize("resize", m, shape[axes[m]], problem.taken(axes[m])) for m in transform.modes}

@@ -32,15 +32,8 @@ if TYPE_CHECKING:
     from ..fft.walk import Walk
     from ..tensor import DistTensor
 
-ALGORITHMS = (
-    "auto",
-    "slab",
-    "pencil",
-    "rows",
-    "volumetric",
-    "cyclic",
-    "ragged",
-)  # rote.fft.algorithms, without loading it
+# rote.fft.algorithms, without loading it
+ALGORITHMS = ("auto", "slab", "pencil", "rows", "volumetric", "cyclic", "ragged")
 
 _Run: TypeAlias = "Callable[[DistTensor], DistTensor]"
 
