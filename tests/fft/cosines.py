@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import random
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from itertools import cycle, islice, product
@@ -19,7 +20,7 @@ import scipy.fft
 from numpy.typing import NDArray
 from transforms import COMPLEX, GRIDS, NORMS, REAL, cases, refused, some_axes, values
 
-from rote import DistTensor
+from rote import DistTensor, GatherWarning
 from rote.fft import FFT, dctn, dstn, idctn, idstn
 from rote.fft.kinds import TRIGONOMETRIC
 from rote.fft.local.kernels import complex_dtype, real_dtype
@@ -230,6 +231,7 @@ CHECKS: list[Callable[[Comm], None]] = [check for name, check in globals().items
 
 
 if __name__ == "__main__":
+    warnings.simplefilter("ignore", GatherWarning)
     comm = world()
     for check in CHECKS:
         check(comm)

@@ -5,12 +5,14 @@ Under mpiexec: `python lengths.py`. In one process: `rote.run(check, ranks)`.
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import scipy.fft
 from families import numbers
 
 import rote
-from rote import DistTensor
+from rote import DistTensor, GatherWarning
 from rote.fft import FFT
 from rote.runtime import world
 
@@ -240,6 +242,7 @@ CHECKS = [check for name, check in globals().items() if name.startswith("check_"
 
 
 if __name__ == "__main__":
+    warnings.simplefilter("ignore", GatherWarning)
     comm = world()
     for check in CHECKS:
         check(comm)
