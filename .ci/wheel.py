@@ -1,4 +1,4 @@
-"""The wheel holds every file of the three packages, the grammar and the type marker, and nothing else.
+"""The wheel is rote-tensor's, and holds every file of the three packages, the grammar and the type marker, no others.
 
 Usage: python .ci/wheel.py CHECKOUT WHEEL
 """
@@ -24,6 +24,8 @@ def expected(checkout: Path) -> set[str]:
 
 def main(checkout: str, wheel: str) -> None:
     """Compare, and say what differs."""
+    if not Path(wheel).name.startswith("rote_tensor-"):
+        sys.exit(f"{Path(wheel).name} is no wheel of rote-tensor")
     with zipfile.ZipFile(wheel) as archive:
         found = {name for name in archive.namelist() if ".dist-info/" not in name}
     wanted = expected(Path(checkout))

@@ -4,33 +4,68 @@
 >>> x = rote.DistTensor.from_global(np.eye(4), "block[(0),()]")
 >>> np.allclose(rote.fft.fftn(x).to_global(), np.fft.fftn(np.eye(4)))
 True
+
+Importing the package imports neither NumPy nor a library of transforms: each name is fetched when it is first used.
 """
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 if __name__ != "rote.fft":
     raise ImportError(f"this package is rote.fft, found as {__name__!r} in the checkout's root; write: import rote.fft")
 
-from .convolution import convolve, correlate
-from .families import algorithms
-from .functions import dctn, dstn, fftfreq, fftn, idctn, idstn, ifftn, irfftn, rfftn
-from .shift import fftshift, ifftshift
-from .transform import FFT
+if TYPE_CHECKING:
+    from .convolution import convolve as convolve
+    from .convolution import correlate as correlate
+    from .families import algorithms as algorithms
+    from .functions import dctn as dctn
+    from .functions import dstn as dstn
+    from .functions import fftfreq as fftfreq
+    from .functions import fftn as fftn
+    from .functions import idctn as idctn
+    from .functions import idstn as idstn
+    from .functions import ifftn as ifftn
+    from .functions import irfftn as irfftn
+    from .functions import rfftn as rfftn
+    from .shift import fftshift as fftshift
+    from .shift import ifftshift as ifftshift
+    from .transform import FFT as FFT
 
-__all__ = [
-    "FFT",
-    "algorithms",
-    "convolve",
-    "correlate",
-    "dctn",
-    "dstn",
-    "fftfreq",
-    "fftn",
-    "fftshift",
-    "idctn",
-    "idstn",
-    "ifftn",
-    "ifftshift",
-    "irfftn",
-    "rfftn",
-]
+# Where each public name lives; the imports above say the same to type checkers.
+_HOME = {
+    "FFT": "transform",
+    "algorithms": "families",
+    "convolve": "convolution",
+    "correlate": "convolution",
+    "dctn": "functions",
+    "dstn": "functions",
+    "fftfreq": "functions",
+    "fftn": "functions",
+    "fftshift": "shift",
+    "idctn": "functions",
+    "idstn": "functions",
+    "ifftn": "functions",
+    "ifftshift": "shift",
+    "irfftn": "functions",
+    "rfftn": "functions",
+}
+
+__all__ = sorted(_HOME)
+
+if not TYPE_CHECKING:  # a type checker would take any misspelt name for an attribute
+
+    def __getattr__(name):
+        """Import a public name on first use, and keep it."""
+        from importlib import import_module
+
+        if name not in _HOME:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        import_module(f"{__name__}.dispatch")  # from now on numpy.fft answers, too
+        value = globals()[name] = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+        return value
+
+
+def __dir__() -> list[str]:
+    """The public names, fetched or not, and what the module already holds."""
+    return sorted({*globals(), *__all__})

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from operator import index as as_int
 from typing import Any
 
 import numpy as np
 
 from rote.compiler.machine import DEFAULT, Machine
 from rote.errors import LayoutError
+from rote.grammar.nodes import exact
 from rote.layout.distribution import Distribution, distribute
-from rote.layout.grid import Grid
+from rote.layout.grid import Grid, grid_shape
 from rote.layout.layout import Layout, as_layout
+from rote.tensor import DistTensor
 
 from .choose import Choice, best, choices, ranking, walk_of
 from .families import SPLITS, check_algorithm, read_lines, start
@@ -22,7 +23,7 @@ from .kinds import Kinds, by_axis, in_order
 from .problem import Problem
 from .walk import Walk
 
-__all__ = ["NORMS", "Asked", "as_asked", "asked_kinds", "check_norm", "normal_axes", "scale"]
+__all__ = ["NORMS", "Asked", "as_asked", "asked_kinds", "check_norm", "check_tensor", "normal_axes", "scale"]
 
 NORMS = ("backward", "ortho", "forward")
 
@@ -107,7 +108,7 @@ class Asked:
         if grid is None:
             split = [axis for axis in self.problem.axes if axis != self.problem.real]
             grid = Grid.of(self.ranks, {"rows": 1, "ragged": 1, **SPLITS}.get(algorithm, max(len(split), 1)))
-        return distribute(start(algorithm, len(self.shape), grid, self.problem), self.shape, grid)
+        return distribute(start(algorithm, self.shape, grid, self.problem), self.shape, grid)
 
 
 def as_asked(
@@ -122,7 +123,7 @@ def as_asked(
     where = None if layout is None else as_layout(layout)
     ends = None if output is None else as_layout(output)
     if grid is not None and not isinstance(grid, Grid):
-        grid = Grid((grid,) if isinstance(grid, int) else tuple(grid))
+        grid = Grid(grid_shape(grid))
     return Asked(shape, problem, ranks, where, grid, ends)
 
 
@@ -166,7 +167,7 @@ def normal_axes(axes: Sequence[int] | int | None, order: int) -> tuple[int, ...]
     if axes is None:
         return tuple(range(order))
     try:
-        named = tuple(as_int(a) for a in (axes if isinstance(axes, Iterable) else (axes,)))
+        named = tuple(exact(a) for a in (axes if isinstance(axes, Iterable) else (axes,)))
     except TypeError:
         raise LayoutError(f"axes are integers, not {axes!r}") from None
     if any(not -order <= a < order for a in named):
@@ -182,3 +183,17 @@ def check_norm(norm: str | None) -> str:
     if norm is not None and norm not in NORMS:
         raise LayoutError(f"norm is one of {', '.join(NORMS)}; not {norm!r}")
     return norm or "backward"
+
+
+def check_tensor(x: object, name: str) -> None:
+    """Refuse what is no tensor where `name` takes one.
+
+    Raises:
+        TypeError: it is something else, such as an array.
+    """
+    if not isinstance(x, DistTensor):
+        raise TypeError(
+            f"{name} takes a DistTensor, not {type(x).__name__}, which does not say where it lies\n"
+            "write DistTensor.from_global(array, layout) if every rank has all of it, or from_local or from_slices if "
+            "each has its block"
+        )

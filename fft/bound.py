@@ -68,6 +68,11 @@ class BoundWalk:
         """Whether ranks need anything of each other."""
         return any(isinstance(one.run, Step) and one.run.kind not in LOCAL for one in self._found)
 
+    @property
+    def libraries(self) -> frozenset[str]:
+        """The packages that transform this rank's blocks, by name."""
+        return frozenset(one.run.recipe.library for one in self._found if isinstance(one.run, Kernel))
+
     def read(self, scratch: SharedScratch) -> None:
         """Run in scratch that ranks share."""
         self._run = ReadWalk(self._found, scratch, self._ortho)

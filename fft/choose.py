@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from math import inf, log2, prod
+from math import prod
 
-from rote.compiler.cost import pace
 from rote.compiler.explain import in_seconds
 from rote.compiler.machine import DEFAULT, Machine
-from rote.compiler.rules import one_step
-from rote.compiler.step import LOCAL
+from rote.compiler.once import once
 from rote.errors import LayoutError
 from rote.layout.distribution import Distribution
 from rote.layout.grid import Grid
 from rote.layout.layout import L, Layout, as_layout
 
 from .build import Line, build
-from .families import SPLITS, check_algorithm, lines_of, read_lines, start
+from .families import check_algorithm, lines_of, read_lines, start, transposed
 from .gathered import crowded
-from .problem import Problem
+from .price import NONE, Price, Prices
+from .problem import Problem, components
 from .walk import Walk
 
-__all__ = ["Choice", "best", "choices", "compared", "farther", "ranking", "walk_of", "walks"]
+__all__ = ["Choice", "best", "choices", "compared", "farther", "preferred", "ranking", "walk_of", "walks"]
+
+_ALIKE = 1.1  # times the cheapest
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +33,25 @@ class Choice:
     Attributes:
         name: of its family.
         source: where it begins.
-        seconds: the model's time of its moves, and of its transforms, on the slowest rank; infinite without a walk.
+        price: by the model.
         walk: itself; or None, and `why` there is none.
     """
 
     name: str
     source: Distribution
-    seconds: float
+    price: Price
     walk: Walk | None
     why: str = ""
+
+    @property
+    def seconds(self) -> float:
+        """The model's time on the slowest rank; infinite without a walk."""
+        return self.price.seconds
+
+    @property
+    def plain(self) -> bool:
+        """Whether there is a walk that reads the tensor as it is, and so leaves its spectrum."""
+        return self.walk is not None and self.walk.source.layout.view is None and self.walk.target.layout.view is None
 
 
 def walk_of(
@@ -73,7 +83,7 @@ def walk_of(
         return best(choices(source, problem, output, machine))
     plain = source.layout.view is None
     if algorithm in ("volumetric", "cyclic") and plain and not any(source.splits[a] for a in problem.axes):
-        algorithm = "transpose"  # nothing is split, so nothing moves in any family
+        algorithm = "slab"  # nothing is split, so nothing moves in any family
     return build(source, lines_of(algorithm, source, problem, output), problem)
 
 
@@ -90,21 +100,23 @@ def _check_said(walk: Walk, problem: Problem) -> None:
             )
 
 
+@once(64)
 def choices(
     source: Distribution, problem: Problem, output: Layout | str | None = None, machine: Machine = DEFAULT
 ) -> tuple[Choice, ...]:
-    """The walks of all families from where a tensor lies, the cheapest first; then the families without, and why."""
+    """The walks of all families from where a tensor lies, in the order in which they are `preferred`."""
+    prices = Prices(machine)
     found = [
-        _choice(name, source, problem, output, machine)
-        for name in ("transpose", "cyclic", "volumetric", "rows")
+        _choice(name, source, problem, output, prices)
+        for name in (transposed(len(source.layout.grid_modes)), "cyclic", "volumetric", "rows")
         if {"volumetric": source.grid.order > 1, "rows": source.layout.view is not None}.get(name, True)
     ]
     if not any(map(_spread, found)):
-        found.append(_choice("ragged", source, problem, output, machine))
-    return _ordered(found)
+        found.append(_choice("ragged", source, problem, output, prices))
+    return preferred(found)
 
 
-@lru_cache(maxsize=64)
+@once(64)
 def ranking(
     shape: tuple[int, ...],
     ranks: int,
@@ -113,7 +125,7 @@ def ranking(
     output: Layout | str | None = None,
     machine: Machine = DEFAULT,
 ) -> tuple[Choice, ...]:
-    """The walks of all families on all grids of so many ranks (or on one grid), the cheapest first; then the rest.
+    """The walks of all families on all grids of so many ranks (or on one), in the order in which they are `preferred`.
 
     >>> import numpy as np
     >>> from .problem import problem
@@ -122,25 +134,27 @@ def ranking(
     ['slab', 'cyclic']
     """
     found: list[Choice] = []
+    prices = Prices(machine)
     for on in [grid] if grid is not None else _grids(ranks, len(shape)):
-        usual = next((name for name, order in SPLITS.items() if order == on.order), "transpose")
+        usual = transposed(on.order)
         for name in (usual, "cyclic", "volumetric", "rows") if on.order > 1 else (usual, "cyclic", "rows"):
             try:
-                source = start(name, len(shape), on, problem).on(shape, on)
+                source = start(name, shape, on, problem).on(shape, on)
+                _check_components(source, problem)
             except LayoutError as error:
                 source = L(*((),) * len(shape)).on(shape, on)
-                found.append(Choice(name, source, inf, None, str(error)))
+                found.append(Choice(name, source, NONE, None, str(error)))
             else:
-                found.append(_choice(name, source, problem, output, machine))
+                found.append(_choice(name, source, problem, output, prices))
     if not any(map(_spread, found)):
         for on in [grid] if grid is not None else _grids(ranks, len(shape)):
             try:
-                source = start("ragged", len(shape), on, problem).on(shape, on)
+                source = start("ragged", shape, on, problem).on(shape, on)
             except LayoutError as error:
-                found.append(Choice("ragged", L(*((),) * len(shape)).on(shape, on), inf, None, str(error)))
+                found.append(Choice("ragged", L(*((),) * len(shape)).on(shape, on), NONE, None, str(error)))
             else:
-                found.append(_choice("ragged", source, problem, output, machine))
-    return _ordered(found)
+                found.append(_choice("ragged", source, problem, output, prices))
+    return preferred(found)
 
 
 def _spread(choice: Choice) -> bool:
@@ -148,9 +162,21 @@ def _spread(choice: Choice) -> bool:
     return choice.walk is not None and not crowded(choice.walk)
 
 
-def _ordered(found: list[Choice]) -> tuple[Choice, ...]:
-    """The choices by their time; behind those that keep a tensor spread over its ranks those that do not."""
-    return tuple(sorted(found, key=lambda choice: (choice.walk is None, not _spread(choice), choice.seconds)))
+def preferred(found: Sequence[Choice]) -> tuple[Choice, ...]:
+    """Choices in the order in which "auto" would take them: the first is taken.
+
+    An estimate does not tell walks apart that are within 10 % of the cheapest. Of these comes first what leaves a
+    spectrum of the kind that the tensor is of, blocks or cyclic; then what has fewer moves and stages; then blocks. The
+    rest goes by time, those without a walk last. Walks that read modes through a view are taken only where there is no
+    other, and those on which ranks come to hold much more than their parts likewise.
+    """
+    ranked = sorted(found, key=lambda choice: choice.price.order)
+    field = [choice for choice in ranked if choice.plain] or [choice for choice in ranked if choice.walk is not None]
+    field = [choice for choice in field if _spread(choice)] or field
+    near = [choice for choice in field if choice.seconds <= _ALIKE * field[0].seconds]
+    near.sort(key=_virtues)
+    first = {id(choice) for choice in near}
+    return (*near, *(choice for choice in ranked if id(choice) not in first))
 
 
 def walks(found: Sequence[Choice]) -> dict[Walk, Choice]:
@@ -167,13 +193,12 @@ def walks(found: Sequence[Choice]) -> dict[Walk, Choice]:
             every.setdefault(choice.walk, choice)
     if not every:
         raise LayoutError(found[0].why)
-    plain = {w: choice for w, choice in every.items() if w.source.layout.view is None and w.target.layout.view is None}
-    spread = {w: choice for w, choice in (plain or every).items() if not crowded(w)}
-    return spread or plain or every
+    plain = {walk: choice for walk, choice in every.items() if choice.plain} or every
+    return {walk: choice for walk, choice in plain.items() if _spread(choice)} or plain
 
 
 def best(found: Sequence[Choice]) -> Walk:
-    """The cheapest walk that may be taken.
+    """The walk that is taken of some that are in order.
 
     Raises:
         LayoutError: there is no walk.
@@ -183,24 +208,54 @@ def best(found: Sequence[Choice]) -> Walk:
 
 def farther(choice: Choice, problem: Problem, output: Layout | str | None, machine: Machine) -> Choice:
     """The same family from the same source, its entries moved to the farthest mode that will do, not the nearest."""
-    return _choice(choice.name, choice.source, problem, output, machine, far=True)
+    return _choice(choice.name, choice.source, problem, output, Prices(machine), far=True)
 
 
 def compared(found: Sequence[Choice], walk: Walk) -> list[str]:
-    """Why a walk was chosen: what the cheapest of each family would take, or why a family has none."""
-    named: dict[str, Choice] = {}
+    """Why a walk was chosen: what the best of each family would take, or why a family has none; the chosen one first.
+
+    Args:
+        found: in the order in which they are preferred.
+        walk: that was chosen.
+    """
+    taken = next((choice for choice in found if choice.walk == walk), None)
+    named: dict[str, Choice] = {} if taken is None else {taken.name: taken}
     for choice in found:
         named.setdefault(choice.name, choice)
-    taken = next((choice.seconds for choice in found if choice.walk == walk), 0.0)
     lines = []
     for name, choice in named.items():
         if choice.walk is None:
             lines.append(f"  {name} has no walk: {choice.why}")
             continue
-        times = "" if choice.walk == walk or not taken else f", {choice.seconds / taken:.2f} times as long"
-        held = "" if choice.walk == walk or _spread(choice) else ", but ranks come to hold more than their parts"
-        lines.append(f"  {name} on {choice.source.grid}: about {in_seconds(choice.seconds)}{times}{held}")
+        more = "" if not taken or not taken.seconds else f", {choice.seconds / taken.seconds:.2f} times as long"
+        if choice is taken:
+            more = ", taken"
+        elif not choice.plain:
+            more += ", if you ask for its view"
+        elif not _spread(choice):
+            more += ", but ranks come to hold more than their parts"
+        lines.append(f"  {name} on {choice.source.grid}: about {in_seconds(choice.seconds)}{more}")
     return lines
+
+
+def _check_components(source: Distribution, problem: Problem) -> None:
+    """Refuse to split components where nobody has asked for it."""
+    split = [axis for axis in components(source.shape, problem) if source.layout.view is None and source.splits[axis]]
+    if split:
+        raise LayoutError(
+            f"axis {split[0]} of {source.shape[split[0]]} components would be split; give the layout to say so"
+        )
+
+
+def _virtues(choice: Choice) -> tuple[bool, int, int, bool, tuple[float, int]]:
+    """What walks that take about as long are sorted by."""
+    assert choice.walk is not None
+    before, after = (
+        {entry.kind.name for mode in end.splits for entry in mode if entry.parts > 1}
+        for end in (choice.walk.source, choice.walk.target)
+    )
+    blocks = before | after <= {"block"}
+    return before != after, choice.price.moves, len(choice.walk.stages), not blocks, choice.price.order
 
 
 def _choice(
@@ -208,14 +263,14 @@ def _choice(
     source: Distribution,
     problem: Problem,
     output: Layout | str | None,
-    machine: Machine,
+    prices: Prices,
     far: bool = False,
 ) -> Choice:
     try:
         walk = build(source, lines_of(name, source, problem, output, far), problem)
     except LayoutError as error:
-        return Choice(name, source, inf, None, str(error))
-    return Choice(name, source, _seconds(walk, machine), walk)
+        return Choice(name, source, NONE, None, str(error))
+    return Choice(name, source, prices(walk), walk)
 
 
 def _grids(ranks: int, order: int) -> list[Grid]:
@@ -228,17 +283,3 @@ def _grids(ranks: int, order: int) -> list[Grid]:
         ]
         every += [shape for shape in found if prod(shape) == ranks]
     return [Grid(shape) for shape in every]
-
-
-def _seconds(walk: Walk, machine: Machine) -> float:
-    """The model's time: of the moves, and of the transforms as a quarter of a copy for every doubling of the points."""
-    seconds, copy_time = 0.0, max(machine.along(walk.source.grid.order).copy_time)
-    for before, after, dtype in walk.ends:
-        step = one_step(before, after)
-        if step is not None and step.kind not in LOCAL:
-            seconds += pace(step, dtype.itemsize, machine).seconds
-    for stage, dtype in zip(walk.stages, walk.dtypes(), strict=False):
-        points = prod(stage.before.view_shape[m] for action in stage.actions for m in action.modes)
-        block_bytes = prod(stage.before.max_local_shape()) * dtype.itemsize
-        seconds += block_bytes * log2(max(points, 1)) / 4 * copy_time
-    return seconds

@@ -23,7 +23,7 @@ from rote.runtime.comm import Comm
 from rote.runtime.shelf import keep
 from rote.tensor import DistTensor
 
-from .asked import normal_axes
+from .asked import check_tensor, normal_axes
 from .functions import fftn, rfftn
 from .local.kernels import complex_dtype, real_dtype
 from .shift import alike, placed, refuse_tiles, resized
@@ -84,6 +84,7 @@ def correlate(x: DistTensor, y: DistTensor | npt.ArrayLike, mode: str = "full", 
 
 
 def _convolved(x: DistTensor, y: DistTensor | npt.ArrayLike, mode: str, axes: Axes, correlated: bool) -> DistTensor:
+    check_tensor(x, "correlate" if correlated else "convolve")
     if not isinstance(y, DistTensor):
         kernel = np.asarray(y)
         y = DistTensor.from_global(kernel, Layout(((),) * kernel.ndim), x.comm, x.grid)

@@ -15,7 +15,7 @@ from itertools import accumulate
 from math import isqrt, prod
 
 from rote.errors import LayoutError
-from rote.grammar.nodes import Entry, Fuse, Name, Tile, ViewItem
+from rote.grammar.nodes import CYCLIC, Entry, Fuse, Name, Tile, ViewItem
 from rote.layout.distribution import Distribution
 from rote.layout.grid import Grid
 from rote.layout.layout import Layout
@@ -170,7 +170,7 @@ class _Grids:
 
 def _check(source: Distribution, axis: int) -> None:
     for s in source.splits[axis]:
-        if s.kind.name != "cyclic" or s.kind.sizes != (1,):
+        if s.kind != CYCLIC:
             raise LayoutError(
                 f"axis {axis} of {source.layout} does not lie elementwise cyclically; write ({s.grid_mode}:cyclic)"
             )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rote.errors import LayoutError, counted
+from rote.errors import LayoutError
 from rote.grammar import RESIZES, ActionSyntax, parse_walk, unparse
 from rote.grammar.nodes import CYCLIC
 from rote.layout.distribution import Distribution
@@ -11,24 +11,34 @@ from rote.layout.layout import Entry, L, Layout, as_layout, block
 
 from .build import Line
 from .cyclic import cyclic
-from .problem import Problem
+from .problem import Problem, components
 from .ragged import ragged
 from .rows import row_layout, rows
 from .transpose import refitted, transpose
 from .walk import Resize, Transform
 
-__all__ = ["SPLITS", "algorithms", "check_algorithm", "lines_of", "read_lines", "start"]
+__all__ = ["SPLITS", "algorithms", "check_algorithm", "lines_of", "read_lines", "start", "transposed"]
 
 SPLITS = {"slab": 1, "pencil": 2}
-"""The number of grid modes that the layouts of an algorithm name."""
+"""The number of grid modes over which an algorithm splits, where nothing is said; a pencil takes more as well."""
 
 algorithms = ("auto", "slab", "pencil", "rows", "volumetric", "cyclic", "ragged")
 """The names that `algorithm=` takes: "volumetric" moves each mode by itself, "cyclic" all at once; "ragged" takes any
 number of points, an axis at a time; "auto" compares."""
 
 
-def start(algorithm: str, order: int, grid: Grid, problem: Problem) -> Layout:
+def transposed(splits: int) -> str:
+    """The name of the family that transposes tensors which are split over so many grid modes.
+
+    A slab is split over one, and a pencil over any more (Dalcin et al. 2019, eq. 26-32).
+    """
+    return "slab" if splits < 2 else "pencil"
+
+
+def start(algorithm: str, shape: tuple[int, ...], grid: Grid, problem: Problem) -> Layout:
     """The layout in which an algorithm begins on a grid, where nothing is said.
+
+    Components are split only on a grid of more modes than can split the others.
 
     Raises:
         LayoutError: the grid is not one for it.
@@ -36,9 +46,10 @@ def start(algorithm: str, order: int, grid: Grid, problem: Problem) -> Layout:
     >>> import numpy as np
     >>> from .problem import problem
     >>> real = problem((8, 8, 8), (0, 1, 2), "rfft", np.dtype("f8"))
-    >>> print(start("volumetric", 3, Grid((2, 2)), real), start("pencil", 3, Grid((2, 2)), real))
+    >>> print(start("volumetric", (8, 8, 8), Grid((2, 2)), real), start("pencil", (8, 8, 8), Grid((2, 2)), real))
     [(0),(1),()] block[(0),(1),()]
     """
+    order = len(shape)
     if algorithm == "rows":
         if grid.order != 1:
             raise LayoutError(f"rows takes a grid of order 1, not {grid}")
@@ -57,15 +68,19 @@ def start(algorithm: str, order: int, grid: Grid, problem: Problem) -> Layout:
         if len(axes) < grid.order and grid.size > 1:
             raise LayoutError(f"ragged splits the axes {problem.axes}; the grid {grid} is of order {grid.order}")
         return L(*(axes.index(a) if a in axes else () for a in range(order)))
-    wanted = SPLITS.get(algorithm, grid.order)
-    if grid.order != wanted:
-        raise LayoutError(f"a {algorithm} takes a grid of order {wanted}, not {grid}")
-    if wanted >= max(order, 2):
+    if (algorithm == "slab" and grid.order != 1) or (algorithm == "pencil" and grid.order < 2):
+        wanted = f"1, not {grid}" if algorithm == "slab" else f"2, not {grid}, or of a higher one"
+        raise LayoutError(f"a {algorithm} takes a grid of order {wanted}")
+    if grid.order >= max(order, 2):
         raise LayoutError(
-            f"a tensor of order {order} is transformed on a grid of order {order - 1} or less, not {wanted}; "
+            f"a tensor of order {order} is transformed on a grid of order {order - 1} or less, not {grid.order}; "
             "give a layout to say otherwise"
         )
-    return L(*(block(m) if m < wanted else () for m in range(order)))
+    kept = components(shape, problem)
+    usable = [axis for axis in range(order) if axis not in kept]
+    if grid.order >= max(len(usable), 2):
+        usable = [*range(order)]
+    return L(*(block(usable.index(axis)) if axis in usable[: grid.order] else () for axis in range(order)))
 
 
 def read_lines(text: str) -> list[Line]:
@@ -102,16 +117,16 @@ def check_algorithm(algorithm: str, layout: Layout | None = None) -> None:
     """
     if algorithm not in algorithms:
         raise LayoutError(f"algorithm is one of {', '.join(algorithms)}; not {algorithm!r}")
-    wanted = SPLITS.get(algorithm)
-    if layout is not None and wanted is not None and len(layout.grid_modes) != wanted:
-        modes = counted(wanted, "grid mode")
-        raise LayoutError(f"a {algorithm} splits over {modes}, but {layout} names {len(layout.grid_modes)}")
+    splits = None if layout is None else len(layout.grid_modes)
+    if splits is not None and algorithm in SPLITS and transposed(splits) != algorithm:
+        modes = "1 grid mode" if algorithm == "slab" else "2 grid modes or more"
+        raise LayoutError(f"a {algorithm} splits over {modes}, but {layout} names {splits}")
 
 
 def lines_of(
     name: str, source: Distribution, problem: Problem, output: Layout | str | None, far: bool = False
 ) -> list[Line]:
-    """The lines of a family by its name, or "transpose", from where a tensor lies; `far` as `transpose` has it.
+    """The lines of a family by its name from where a tensor lies; `far` as `transpose` has it.
 
     Raises:
         LayoutError: the family does not take such a tensor.

@@ -15,7 +15,7 @@ from rote.runtime.measure import known_machine
 from rote.runtime.shelf import keep
 from rote.tensor import DistTensor
 
-from .asked import check_norm, normal_axes, scale
+from .asked import check_norm, check_tensor, normal_axes, scale
 from .bound import BoundWalk, bind_walks
 from .choose import walk_of
 from .gathered import warn_if_gathered
@@ -91,6 +91,7 @@ def rfftn(
 
     Arguments and errors as `fftn`; a complex tensor is refused as well.
     """
+    check_tensor(x, "rfftn")
     if x.dtype.kind == "c":
         raise LayoutError(f"rfftn transforms real tensors, not {x.dtype}; use fftn")
     return _transform("rfft", x, s, axes, norm, output, algorithm)
@@ -204,12 +205,19 @@ def fftfreq(f: FFT, d: float | Sequence[float] = 1.0) -> tuple[npt.NDArray[Any],
 
     Raises:
         LayoutError: there are not as many spacings as axes, or one is not positive.
+        TypeError: f is no transform. A tensor does not say which of its axes are frequencies, nor of how many points.
 
     >>> f = FFT((4, 6), "block[(0),()]", dtype="f8")
     >>> vertical, horizontal = fftfreq(f, d=(0.5, 1.0))
     >>> vertical.ravel().tolist(), horizontal.shape
     ([0.0, 0.5, -1.0, -0.5], (1, 4))
     """
+    if not isinstance(f, FFT):
+        raise TypeError(
+            f"fftfreq takes the transform, an FFT, not {type(f).__name__}, which does not say what was transformed\n"
+            "write f = FFT(x.shape, x.layout, x.grid, x.comm, x.dtype); X = f.forward(x); fftfreq(f)\n"
+            "or numpy.fft.fftfreq(n) for a whole axis of n points"
+        )
     return frequencies(f.walk, f.axes, f.comm.rank, d)
 
 
@@ -223,6 +231,7 @@ def _checked(type: int) -> int:
 def _transform(
     kind: str, x: DistTensor, s: Lengths, axes: Axes, norm: str | None, output: Layout | str | None, algorithm: str
 ) -> DistTensor:
+    check_tensor(x, f"{kind.rstrip('1234')}n")
     if axes is None and isinstance(s, Sequence):
         axes = range(-len(s), 0)
     named = normal_axes(axes, len(x.shape))

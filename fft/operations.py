@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rote.compiler.movement import components, sends
 from rote.compiler.plan import Plan
 from rote.compiler.step import Step
 from rote.layout.distribution import Distribution
@@ -223,13 +224,14 @@ def _stays_everywhere(moves: Sequence[Plan], comm: Comm) -> tuple[bool, ...]:
 
 def _stays(move: Plan, rank: int) -> bool:
     """Whether a rank's block stays as it is, and is only read otherwise."""
-    return np.array_equal(_order(move.source, rank), _order(move.target, rank))
-
-
-def _order(dist: Distribution, rank: int) -> Array:
-    """The elements of a rank's block, in its order, as row-major tensor indices."""
-    flat = np.zeros(dist.local_shape(rank), np.int64)
-    for index, extent in zip(dist.tensor_indices(rank), dist.shape, strict=True):
-        flat *= extent
-        flat += index
-    return flat.reshape(-1)
+    source, target = move.source, move.target
+    shapes = source.local_shape(rank), target.local_shape(rank)
+    kept = [message for message in sends(source, target, rank) if message.peer == rank]
+    if prod(shapes[0]) != prod(shapes[1]) or sum(map(len, kept)) != prod(shapes[0]):
+        return False
+    strides = [[prod(shape[mode + 1 :]) for mode in range(len(shape))] for shape in shapes]
+    return all(
+        group.lies([strides[0][m] for m in part.before], [strides[1][m] for m in part.after])
+        for message in kept
+        for part, group in zip(components(source, target), message.groups, strict=True)
+    )

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from operator import index as as_int
 from typing import Any
 
 import numpy as np
 
 from rote.errors import LayoutError, counted
+from rote.grammar.nodes import exact
 
 from .kinds import Kinds, by_axis, is_forward
 
-__all__ = ["Problem", "problem"]
+__all__ = ["Problem", "components", "problem"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +91,20 @@ class Problem:
         return tuple(self.given(axis) if axis in done else n for axis, n in enumerate(shape))
 
 
+def components(shape: Sequence[int], problem: Problem) -> tuple[int, ...]:
+    """The axes that hold the components of a field rather than points: nothing splits them, unless it is asked to.
+
+    They are not transformed, and are shorter than an axis that is; of a single axis that is transformed, there are
+    none, for what is beside it is all that can be split well. A longer axis is a batch.
+
+    >>> components((3, 8, 8, 8), problem((3, 8, 8, 8), (1, 2, 3), "fft", np.dtype("c16")))
+    (0,)
+    """
+    longest = max((shape[axis] for axis in problem.axes), default=0)
+    others = (axis for axis in range(len(shape)) if axis not in problem.axes and shape[axis] < longest)
+    return tuple(others) if len(problem.axes) > 1 else ()
+
+
 def problem(
     shape: Sequence[int],
     axes: tuple[int, ...],
@@ -132,7 +146,7 @@ def _lengths(
     if given is None:
         return tuple(usual)
     try:
-        found = [as_int(n) for n in (given if isinstance(given, Sequence | np.ndarray) else (given,))]
+        found = [exact(n) for n in (given if isinstance(given, Sequence | np.ndarray) else (given,))]
     except TypeError:
         raise LayoutError(f"{name} is one integer per axis, not {given!r}") from None
     if len(found) != len(axes):

@@ -11,9 +11,12 @@ from dataclasses import replace
 from itertools import accumulate, pairwise
 from math import prod
 
+import numpy as np
+
 from rote.errors import LayoutError
 from rote.grammar.nodes import Kind
 from rote.layout.distribution import Distribution
+from rote.layout.kinds import extent
 from rote.layout.layout import Entry, block
 
 from .problem import Problem
@@ -51,7 +54,7 @@ def recut(before: Distribution, mode: int, entries: tuple[Entry, ...], resize: R
         (split,) = splits
         if len(split.kind.sizes) == 1:
             return entries
-        sizes = split.kind.sizes or tuple(here // period + (c < here % period) for c in range(period))
+        sizes = extent(split.kind, period, here, np.arange(period)).tolist()
         ends = (0, *(min(end, there) for end in accumulate(sizes)))
         cut = Kind("block", tuple(b - a for a, b in pairwise(ends)))
         return tuple(Entry(e.grid_mode, cut) if e.grid_mode == split.grid_mode else fitting(e) for e in entries)

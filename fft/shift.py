@@ -20,7 +20,7 @@ from rote.layout.view import from_tensor, to_tensor
 from rote.runtime.comm import Comm
 from rote.tensor import DistTensor
 
-from .asked import normal_axes
+from .asked import check_tensor, normal_axes
 from .resize import fitting
 
 __all__ = ["alike", "fftshift", "ifftshift", "placed", "refuse_tiles", "resized"]
@@ -49,12 +49,14 @@ def fftshift(X: DistTensor, axes: Axes = None) -> DistTensor:
     >>> fftshift(x).to_global().tolist()
     [-2.0, -1.0, 0.0, 1.0, 2.0]
     """
+    check_tensor(X, "fftshift")
     named = normal_axes(axes, X.ndim)
     return placed(X, X.distribution, tuple(n // 2 if a in named else 0 for a, n in enumerate(X.shape)))
 
 
 def ifftshift(X: DistTensor, axes: Axes = None) -> DistTensor:
     """What undoes `fftshift`, for odd extents too, as `numpy.fft.ifftshift`. Arguments and errors as there."""
+    check_tensor(X, "ifftshift")
     named = normal_axes(axes, X.ndim)
     return placed(X, X.distribution, tuple(-(n // 2) if a in named else 0 for a, n in enumerate(X.shape)))
 

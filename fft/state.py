@@ -93,8 +93,20 @@ def _resample(action: Resize, axis: int, state: State) -> Resize:
     points = state.points.get(axis, action.here)
     if begun == "rfft" and action.here != points // 2 + 1:
         raise LayoutError(f"resample of a real axis is of half a spectrum; write fold({axis}={points // 2 + 1}) before")
+    if begun == "rfft" and points != action.there and min(points, action.there) % 2 == 0:
+        _check_nyquist(axis, state)
     state.points[axis] = action.there
     return replace(action, here=points, half=begun == "rfft")
+
+
+def _check_nyquist(axis: int, state: State) -> None:
+    """Refuse to resample half a spectrum once its terms are mixed: of Nyquist's term it takes the real part."""
+    mixed = [other for other, kind in state.kinds.items() if other != axis and kind in ("fft", "ifft")]
+    if mixed:
+        raise LayoutError(
+            f"resample takes the real part of Nyquist's term along axis {axis}, which is mixed with others once axis "
+            f"{mixed[0]} is transformed; write rfft and resample of axis {axis} in front of that"
+        )
 
 
 def _check_fold(action: Resize, axis: int, done: bool, state: State) -> None:

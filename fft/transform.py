@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import pi
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ from rote.compiler.machine import DEFAULT, Machine
 from rote.compiler.plan import Plan
 from rote.compiler.step import as_dtype
 from rote.errors import LayoutError
-from rote.layout.distribution import Distribution
+from rote.layout.distribution import Distribution, tensor_shape
 from rote.layout.grid import Grid
 from rote.layout.layout import Layout
 from rote.runtime.comm import Comm
@@ -23,12 +23,11 @@ from rote.runtime.execute import check_grid
 from rote.runtime.measure import Progress, known_machine
 from rote.tensor import DistTensor
 
-from .asked import as_asked, asked_kinds, check_norm
-from .bound import BoundWalk
+from .asked import as_asked, asked_kinds, check_norm, check_tensor
 from .choose import Choice, best, compared
 from .gathered import warn_if_gathered
 from .local.kernels import check_extents
-from .pair import bind_pair
+from .pair import Pair, bind_pair
 from .problem import problem
 from .spectral import wavenumbers
 from .trial import Decision, Tried, decide
@@ -112,11 +111,12 @@ class FFT:
     ) -> None:
         tuning = Tuning(tune, threads, method)
         ranks = as_comm(comm)
-        extents = (shape,) if isinstance(shape, int) else tuple(shape)
+        extents = tensor_shape(shape)
         found = as_dtype(dtype)
         found = found if found.kind in "fc" else np.dtype("f8")
         self._axes, kind = asked_kinds(kinds, axes, len(extents), found.kind == "f")
         self._norm = check_norm(norm)
+        self._lengths = {"s": s, "resample": resample}
         self._comm = ranks
         check_extents(extents, self._axes)
         said = "" if kinds is None and "[" in algorithm else kind  # the text of a walk says its kinds itself
@@ -134,8 +134,10 @@ class FFT:
         if algorithm == "auto" and tune != "model":
             self._decision = decide(asked, self._choices, on, ranks, self._norm, tuning, progress)
             self.walk = self._decision.walk
-        pair = bind_pair(self.walk, ranks, self._norm, tuning)
-        self._forward, self._backward, self._workspace = pair.forward, pair.backward, pair.workspace
+        self._tuning = tuning
+        self._pair: Pair | None = None
+        if (tune, method) != ("model", "auto"):  # what was asked for is timed, or refused, now
+            self._bound()
         if "[" not in algorithm:
             warn_if_gathered(self.walk, wanted, ranks, 1)
 
@@ -178,9 +180,19 @@ class FFT:
     def workspace_bytes(self) -> int:
         """Bytes that this rank needs beyond input and output: two of the largest blocks or messages on the way.
 
-        Both directions share them. The ends of messages may lie in the output for a while.
+        Both directions share them. The ends of messages may lie in the output for a while. They are taken when the
+        transform first runs, or when all ranks first ask here for their number: collective until then.
         """
-        return self._workspace
+        return self._bound().workspace
+
+    @property
+    def libraries(self) -> tuple[str, ...]:
+        """The packages that transform the blocks of this rank, there and back, by name; in alphabetical order.
+
+        >>> FFT((4, 6)).libraries
+        ('pyfftw',)
+        """
+        return tuple(sorted(self._forward.libraries | self._backward.libraries))
 
     @property
     def tried(self) -> tuple[Tried, ...]:
@@ -192,16 +204,18 @@ class FFT:
 
         Raises:
             LayoutError: x or `out` is not of the shape, layout and dtype that the transform was made for.
+            TypeError: one is no tensor.
         """
-        return self._run(self._forward, x, out)
+        return self._run(x, out, back=False)
 
     def backward(self, X: DistTensor, out: DistTensor | None = None) -> DistTensor:
         """The tensor of a spectrum, in `input_layout`; X keeps its values.
 
         Raises:
             LayoutError: X or `out` is not of the shape, layout and dtype that the transform was made for.
+            TypeError: one is no tensor.
         """
-        return self._run(self._backward, X, out)
+        return self._run(X, out, back=True)
 
     def wavenumbers(self, L: float | Sequence[float] = 2 * pi, nyquist: str = "keep") -> tuple[Array, ...]:
         """The angular wavenumbers 2 pi k / L of this rank's block of the spectrum that `forward` gives.
@@ -233,18 +247,52 @@ class FFT:
         """
         return wavenumbers(self.walk, self._axes, self._comm.rank, L, nyquist)
 
-    def _run(self, bound: BoundWalk, x: DistTensor, out: DistTensor | None) -> DistTensor:
+    def _bound(self) -> Pair:
+        """Both directions, bound to memory and to the other ranks. Collective the first time."""
+        if self._pair is None:
+            self._pair = bind_pair(self.walk, self._comm, self._norm, self._tuning)
+        return self._pair
+
+    def _run(self, x: DistTensor, out: DistTensor | None, back: bool) -> DistTensor:
+        if not isinstance(x, DistTensor) or not isinstance(out, DistTensor | None):
+            name = "backward" if back else "forward"
+            check_tensor(x, name)
+            check_tensor(out, f"{name}'s out")
         if x.comm is not self._comm:
             raise LayoutError("the transform and the tensor are on different communicators; give both the same comm")
-        dtypes = bound.dtypes
-        _check(x, bound.walk.source, dtypes[0], "the input")
+        pair = self._bound()
+        bound = pair.backward if back else pair.forward
+        source, target, dtypes = bound.walk.source, bound.walk.target, bound.dtypes
+        _check(x, source, dtypes[0], "the input")
         if out is None:
-            target = bound.walk.target
             out = DistTensor(np.empty(target.local_shape(self._comm.rank), dtypes[-1]), target, self._comm)
         else:
-            _check(out, bound.walk.target, dtypes[-1], "out")
+            _check(out, target, dtypes[-1], "out")
         bound(x.local, out.local)
         return out
+
+    def __copy__(self) -> FFT:
+        return self  # what is planned never changes, and keeps no values between two calls
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> FFT:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a transform is not pickled, for its communicator lives in this run only\n"
+            f"keep its text, which makes it again: {self!r}"
+        )
+
+    def __repr__(self) -> str:
+        walk = self.walk
+        kinds = {axis: walk.kinds[axis] for axis in self._axes}
+        what = f"axes={self._axes}" if set(kinds.values()) <= {"fft", "rfft"} else f"kinds={kinds}"
+        lengths = "".join(f", {name}={given!r}" for name, given in self._lengths.items() if given is not None)
+        norm = "" if self._norm == "backward" else f", norm={self._norm!r}"
+        return (
+            f"FFT({self.shape}, {str(self.input_layout)!r}, grid={self.grid.shape}, dtype={str(walk.dtype)!r}, "
+            f"{what}{lengths}{norm}, output={str(self.output_layout)!r})"
+        )
 
     def __str__(self) -> str:
         timed = [str(self._decision)] if self.tried else []

@@ -14,7 +14,7 @@ from rote.layout.layout import Layout
 
 from .build import Line
 from .kinds import TRIGONOMETRIC
-from .problem import Problem
+from .problem import Problem, components
 from .resize import begin, fitting, sized
 from .walk import Transform
 
@@ -44,6 +44,7 @@ def transpose(source: Distribution, problem: Problem, far: bool = False) -> list
         todo = [real, *todo] if forward else [*todo, real]
     here, resizes = begin(source, problem)
     lines = [Line(source.layout, resizes)] if resizes else []
+    kept = components(source.shape, problem)
     while True:
         now = _ready(here, todo, kind)
         done = _transforms([a for a in problem.axes if a in now], kind, forward)
@@ -53,7 +54,7 @@ def transpose(source: Distribution, problem: Problem, far: bool = False) -> list
         if not todo:
             return lines
         after = refitted(here, problem.after(here.shape, now))
-        here = _freed(after, todo[0], todo, forward, far).on(after.shape, after.grid)
+        here = _freed(after, todo[0], todo, kept, forward, far).on(after.shape, after.grid)
 
 
 def _ready(here: Distribution, todo: list[int], kind: dict[int, str]) -> list[int]:
@@ -72,17 +73,17 @@ def _transforms(now: list[int], kind: dict[int, str], forward: bool) -> tuple[Tr
     return tuple(transform for transform in found if transform.modes)
 
 
-def _freed(here: Distribution, axis: int, todo: list[int], forward: bool, far: bool) -> Layout:
+def _freed(here: Distribution, axis: int, todo: list[int], kept: tuple[int, ...], forward: bool, far: bool) -> Layout:
     """The layout in which `axis` is whole: its entries move to the best other mode, or are dropped if there is none.
 
     Best is a whole mode that is not to be transformed any more; then one that is split already; then one that must be
-    freed later anyway. Among equals the nearest one, to the right in a forward walk and to the left in an inverse one;
-    or, if `far`, the last of them in this order.
+    freed later anyway; and last one of components, which are `kept`. Among equals the nearest one, to the right in a
+    forward walk and to the left in an inverse one; or, if `far`, the last of them in this order.
     """
     places = [m for m in range(here.order) if m != axis]
     if not places:
         return here.layout.whole(axis)
-    worth = {m: (m in todo, bool(here.splits[m])) for m in places}
+    worth = {m: (m in kept, m in todo, bool(here.splits[m])) for m in places}
     equals = [m for m in places if worth[m] == min(worth.values())]
     equals.sort(key=lambda m: ((m < axis) == forward, abs(m - axis)))
     to = equals[-1 if far else 0]

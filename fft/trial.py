@@ -21,7 +21,7 @@ from rote.runtime.comm import Comm
 from rote.runtime.measure import Progress, decided, medians, slowest
 
 from .asked import Asked
-from .choose import Choice, farther, walks
+from .choose import Choice, best, farther, preferred, walks
 from .pair import bind_pair
 from .tuning import Tuning
 from .walk import Walk
@@ -110,7 +110,7 @@ def decide(
 
 
 def candidates(asked: Asked, found: Sequence[Choice], machine: Machine, most: int) -> dict[Walk, Choice]:
-    """The walks that are worth timing, the cheapest by the model first.
+    """The walks that are worth timing: the model's choice first, then others in the order in which they are preferred.
 
     To those found comes each family in another order of axes.
     """
@@ -120,9 +120,10 @@ def candidates(asked: Asked, found: Sequence[Choice], machine: Machine, most: in
         other = farther(choice, asked.problem, asked.output, machine)
         if other.walk is not None:
             every.setdefault(other.walk, other)
-    ranked = sorted(every.items(), key=lambda item: item[1].seconds)
-    limit = _WITHIN * ranked[0][1].seconds
-    return {walk: choice for walk, choice in ranked[:most] if choice.seconds <= limit}
+    limit = _WITHIN * min(choice.seconds for choice in every.values())
+    first = best(found)
+    ranked = sorted(preferred([*every.values()]), key=lambda choice: choice.walk != first)
+    return walks([choice for choice in ranked[:most] if choice.seconds <= limit])
 
 
 def race(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rote.errors import LayoutError
+from rote.layout.grid import integer
 from rote.runtime.choosing import TUNES
 from rote.runtime.methods import check_method
 
@@ -32,7 +33,7 @@ class Tuning:
     def __post_init__(self) -> None:
         if self.tune not in TUNES:
             raise LayoutError(f"tune is one of {', '.join(TUNES)}; not {self.tune!r}")
-        if self.threads < 1:
+        if integer(self.threads, "threads") < 1:
             raise LayoutError(f"a rank has one thread or more, not {self.threads}")
         check_method(self.method)
 

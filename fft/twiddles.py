@@ -17,6 +17,8 @@ __all__ = ["chirp", "factor", "roots"]
 Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
 
+_AT_ONCE = 1 << 14  # roots; of more, each is a product of two
+
 
 def roots(numerator: Ints, points: int, dtype: np.dtype[Any]) -> Array:
     """exp(-2 pi i k / points) for integers k from 0 to points - 1; each part to about an ulp of the dtype's precision.
@@ -27,21 +29,42 @@ def roots(numerator: Ints, points: int, dtype: np.dtype[Any]) -> Array:
     >>> roots(np.arange(4), 4, np.dtype("c16")).tolist()
     [(1+0j), -1j, (-1+0j), 1j]
     """
-    real = np.promote_types(real_dtype(dtype), np.float64)
-    octant, rest = np.divmod(8 * numerator, points)
-    odd = octant % 2 == 1
-    eighth = np.where(odd, points - rest, rest).astype(np.longdouble) / points  # of an eighth of a turn
-    angle = eighth * np.arctan(np.longdouble(1))
+    found = np.empty(numerator.shape, dtype)
+    flat, numbers = found.reshape(-1), numerator.reshape(-1)
+    nearby = _table(points) if len(flat) > _AT_ONCE and np.promote_types(dtype, "c16") == "c16" else None
+    for start in range(0, len(flat), _AT_ONCE):
+        octant, rest = np.divmod(8 * numbers[start : start + _AT_ONCE], points)
+        eighth = np.where(octant % 2 == 1, points - rest, rest)  # of so many parts of an eighth of a turn
+        if nearby is None:
+            near, far = _near(eighth, points, np.promote_types(real_dtype(dtype), np.float64))
+        else:
+            coarse, fine = nearby
+            product = coarse[eighth // len(fine)] * fine[eighth % len(fine)]
+            near, far = product.real, product.imag
+        swapped = (octant + 1) // 2 % 2 == 1  # octants 1, 2, 5 and 6: nearer to the imaginary axis
+        cosine, sine = np.where(swapped, far, near), np.where(swapped, near, far)
+        part = flat[start : start + _AT_ONCE]
+        part.real = np.where((octant + 2) // 4 % 2 == 1, -cosine, cosine) + 0.0
+        part.imag = np.where(octant // 4 == 1, sine, -sine) + 0.0
+    return found
+
+
+def _table(points: int) -> tuple[Array, Array]:
+    """Few roots that every root of the first eighth of a turn is a product of two of, in more bits than are kept."""
+    step = 1 << (points.bit_length() // 2)
+    wide = np.dtype(np.longdouble)
+    parts = (_near(k, points, wide) for k in (np.arange(0, points + 1, step), np.arange(step)))
+    coarse, fine = (near + 1j * far for near, far in parts)
+    return coarse, fine
+
+
+def _near(eighth: Ints, points: int, real: np.dtype[Any]) -> tuple[Array, Array]:
+    """Cosine and sine of so many parts, of `points`, of an eighth of a turn."""
+    angle = eighth.astype(np.longdouble) / points * np.arctan(np.longdouble(1))
     rounded = angle.astype(real)
     lost = (angle - rounded).astype(real)
     near, far = np.cos(rounded), np.sin(rounded)
-    near, far = near - lost * far, far + lost * near
-    swapped = (octant + 1) // 2 % 2 == 1  # octants 1, 2, 5 and 6: nearer to the imaginary axis
-    cosine, sine = np.where(swapped, far, near), np.where(swapped, near, far)
-    found = np.empty(numerator.shape, dtype)
-    found.real = np.where((octant + 2) // 4 % 2 == 1, -cosine, cosine) + 0.0
-    found.imag = np.where(octant // 4 == 1, sine, -sine) + 0.0
-    return found
+    return near - lost * far, far + lost * near
 
 
 def chirp(index: Ints, points: int, dtype: np.dtype[Any], back: bool = False) -> Array:

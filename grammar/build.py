@@ -21,6 +21,7 @@ from .nodes import (
     LayoutSyntax,
     Name,
     Op,
+    Rounding,
     StageSyntax,
     Tile,
     TransitionSyntax,
@@ -53,7 +54,14 @@ class _Build(Transformer[Any, Any]):
         return items[0], items[1]
 
     def cyclic(self, items: _Items) -> Kind:
-        return CYCLIC if items[0] is None else Kind("cyclic", (items[0],))
+        size, at = items or (1, None)
+        return Kind("cyclic", (size,), at or 0)
+
+    def cyclic_at(self, items: _Items) -> Kind:
+        return Kind("cyclic", (1,), items[0])
+
+    def rounded(self, items: _Items) -> Kind:
+        return Kind(items[0])
 
     def block(self, items: _Items) -> Kind:
         return BLOCK if items[0] is None else Kind("block", tuple(items))
@@ -106,6 +114,9 @@ class _Build(Transformer[Any, Any]):
 
     def NAME(self, token: str) -> str:
         return str(token)
+
+    def ROUNDING(self, token: str) -> Rounding:
+        return cast(Rounding, str(token))
 
     def OP(self, token: str) -> Op:
         return cast(Op, str(token))

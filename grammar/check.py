@@ -10,9 +10,18 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 
 from .errors import NotationError
-from .mistakes import mistake
-from .nodes import MAX_GRID_MODES, MAX_MODES, MAX_NUMBER, MAX_TEXT, OPS
-from .places import BEFORE_BRACKETS, GRID_MODE_PLACES, NEVER, PLACES, TILE_PLACES, Place
+from .mistakes import KINDS_TO_WRITE, mistake
+from .nodes import MAX_GRID_MODES, MAX_MODES, MAX_NUMBER, MAX_TEXT, OPS, ROUNDINGS
+from .places import (
+    BEFORE_BRACKETS,
+    GRID_MODE_PLACES,
+    KIND_PLACES,
+    KIND_WORDS,
+    NEVER,
+    PLACES,
+    TILE_PLACES,
+    Place,
+)
 from .tokens import SPACE, Token, reaches, scan
 
 _KINDS = ("block", "cyclic")
@@ -31,6 +40,8 @@ def check_tokens(text: str, tokens: list[Token]) -> Side:
     """The check of a text in tokens, the last of which is its end: what the layout, or the target, has used."""
     place, side, order = "start", Side(text), None
     for i, token in enumerate(tokens):
+        if place in KIND_PLACES and token.text in KIND_WORDS:
+            token = tokens[i] = token._replace(type=token.text)
         after = PLACES[place].then.get(token.type)
         if after is None:
             raise _wrong(text, tokens, i, place)
@@ -70,7 +81,7 @@ class Side:
     def take(self, place: str, token: Token, following: Token) -> None:
         """Count a token that may stand at its place; raise if it may not be there once more."""
         if token.type == "number":
-            self._number(place, token, following)
+            self._number(place, token)
         elif token.type == "word" and place != "plus":
             self._name(place, token, following)
         elif place in BEFORE_BRACKETS:
@@ -89,12 +100,11 @@ class Side:
     def _error(self, name: str, token: Token, hint: str = "") -> NotationError:
         return mistake(name, self.text, token.position, token.text, hint)
 
-    def _number(self, place: str, token: Token, following: Token) -> None:
+    def _number(self, place: str, token: Token) -> None:
         if reaches(token.text, MAX_NUMBER):
             raise self._error("number-too-large", token)
         number = int(token.text)
-        only = place.endswith("sizes") and following.type != ","  # block(0); in a list, a part may be empty
-        if number == 0 and (only or place in TILE_PLACES):
+        if number == 0 and place in TILE_PLACES:
             raise self._error("zero-tile", token)
         if place in GRID_MODE_PLACES:
             if number >= MAX_GRID_MODES:
@@ -195,7 +205,8 @@ def _balanced(tokens: list[Token], i: int) -> bool:
 
 def _hint(name: str, token: Token, place: str) -> str:
     if name == "unknown-kind":
-        return nearest(token.text, _KINDS, "write cyclic, cyclic(4), block, block(4) or block(3,5,2)")
+        rounded = f"write block({token.text})" if token.text in ROUNDINGS else f"write {KINDS_TO_WRITE}"
+        return nearest(token.text, _KINDS, rounded)
     if name == "unknown-operation":
         return nearest(token.text, OPS, "write sum, max, min or prod")
     if name == "doubled-comma" and place == "comma":
@@ -205,6 +216,10 @@ def _hint(name: str, token: Token, place: str) -> str:
 
 def usual_hint(name: str, token: Token, place: Place) -> str:
     """What the error of a mistake says beyond its name, when it is the same in layouts and in walks."""
+    if name == "letter-for-size":
+        return nearest(token.text, tuple(word for word in KIND_WORDS if word in place.then), "write a number")
+    if name == "bare-size":
+        return "at=2" if token.text == "at" else token.text
     if name == "leading-zero":
         return token.text.lstrip("0")[:20] or "0"
     if name == "missing-closing-parenthesis":

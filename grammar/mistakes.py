@@ -8,6 +8,8 @@ from __future__ import annotations
 from .errors import NotationError, shown
 from .nodes import MAX_GRID_MODES, MAX_MODES, MAX_TEXT, MAX_WALK
 
+KINDS_TO_WRITE = "cyclic, cyclic(4), cyclic(4,at=2), block, block(4), block(3,5,2), block(ceil) or block(floor)"
+
 MISTAKES: dict[str, tuple[str, str]] = {
     # the text as a whole
     "empty-text": ("a layout is missing: the text is empty", "write for example [(0),()], or [] for order 0"),
@@ -45,7 +47,7 @@ MISTAKES: dict[str, tuple[str, str]] = {
     "decimal-number": ("numbers are whole", "write digits only, without a point"),
     "leading-zero": ("a number does not begin with 0", "write {hint}; separate several numbers by commas"),
     "number-too-large": ("a number must be less than 2**63", "write a smaller number"),
-    "zero-tile": ("a size must be at least 1; only in a list of sizes may one be 0", "write 1 or more"),
+    "zero-tile": ("a size must be at least 1 here; only a block may have size 0", "write 1 or more"),
     # modes and grid modes
     "bare-grid-mode": ("a mode's grid modes must be in parentheses", "write (0) for one grid mode, () for none"),
     "letter-for-grid-mode": ("a grid mode is a number, not {found}", "write its number, as in (0)"),
@@ -61,16 +63,33 @@ MISTAKES: dict[str, tuple[str, str]] = {
     "too-many-modes": (f"a layout has at most {MAX_MODES} modes", "write fewer modes"),
     # kinds
     "unknown-kind": ("{found} is not a kind", "{hint}"),
-    "missing-kind": ("a kind is missing after the colon", "write cyclic, cyclic(4), block, block(4) or block(3,5,2)"),
+    "missing-kind": ("a kind is missing after the colon", f"write {KINDS_TO_WRITE}"),
     "kind-without-colon": ("a colon must stand between a grid mode and its kind", "write : before {found}"),
     "misplaced-kind": (
         "a kind stands inside a mode, after its grid mode",
         "write (0:{found}), or {found}[...] for the kind of all entries",
     ),
-    "bare-size": ("the sizes of a kind must be in parentheses", "write ({found})"),
+    "bare-size": ("the sizes of a kind must be in parentheses", "write ({hint})"),
     "missing-size": ("a size is missing here", "write a number"),
-    "letter-for-size": ("a size is a number, not {found}", "write a number"),
+    "letter-for-size": ("a size is a number, not {found}", "{hint}"),
     "too-many-sizes": ("cyclic has one size", "write cyclic(4), or block(3,5,2) for the sizes part by part"),
+    "size-of-rounded": (
+        "block(ceil) and block(floor) size their parts themselves",
+        "write block(ceil) or block(floor) alone, or block(3,5,2) for the sizes part by part",
+    ),
+    "rounded-cyclic": ("only blocks are rounded: cyclic deals tiles out in turn", "write block({found}) or cyclic(4)"),
+    "at-of-block": (
+        "only the tiles of cyclic begin at another coordinate than 0",
+        "write the block without at, or cyclic(4,at=2)",
+    ),
+    "unknown-option": ("{found} is nothing that cyclic has", "write at=2 for the coordinate of the first tile"),
+    "missing-equals": ("an = is missing after at", "write for example at=2 for the coordinate of the first tile"),
+    "missing-coordinate": ("a coordinate is missing after at=", "write that of the first tile, as in cyclic(4,at=2)"),
+    "letter-for-coordinate": (
+        "a coordinate is a number, not {found}",
+        "write that of the first tile, as in cyclic(4,at=2)",
+    ),
+    "text-after-at": ("at is the last that cyclic says", "write the size before it, as in cyclic(4,at=2)"),
     # suffixes
     "unknown-operation": ("{found} is not an operation", "{hint}"),
     "empty-suffix": ("a suffix needs at least one grid mode in parentheses", "write for example +(1) or |(1)"),

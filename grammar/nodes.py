@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from operator import index
+from typing import Literal, SupportsIndex, TypeAlias
 
 Op: TypeAlias = Literal["sum", "max", "min", "prod"]
 OPS: tuple[Op, ...] = ("sum", "max", "min", "prod")
+
+# How block(ceil) and block(floor) round where their parts begin.
+Rounding: TypeAlias = Literal["ceil", "floor"]
+ROUNDINGS: tuple[Rounding, ...] = ("ceil", "floor")
 
 # What a stage of a walk can do: transforms along modes; what makes real numbers complex, or takes their real part; what
 # gives modes another extent, at the end of a mode, in the middle of a spectrum, from a spectrum to half of it and back,
@@ -24,20 +30,63 @@ MAX_GRID_MODES = 64  # grid modes are 0 … 63
 MAX_NUMBER = 2**63  # sizes and roots are below
 
 
+def exact(value: SupportsIndex) -> int:
+    """An integer as a plain int, NumPy's too.
+
+    A bool or a float is none: equal in hash to an integer, it would be found in its place wherever one is looked up.
+
+    Raises:
+        TypeError: the value is not an integer.
+    """
+    if type(value) is int:
+        return value
+    if isinstance(value, bool):
+        raise TypeError(f"{value!r} is not an integer")
+    return int(index(value))
+
+
+def exact_all(values: Iterable[SupportsIndex], name: str) -> tuple[int, ...]:
+    """Some integers of a node as plain ones; `name` is what they are called where one is none.
+
+    Raises:
+        TypeError: one is not an integer.
+    """
+    try:
+        return tuple(map(exact, values))
+    except TypeError:
+        raise TypeError(f"{name} are integers, not {values!r}") from None
+
+
 @dataclass(frozen=True, slots=True)
 class Kind:
     """How an entry deals out indices.
 
     ``cyclic`` is ``cyclic(1)``: ``("cyclic", (1,))``; ``cyclic(b)``: ``("cyclic", (b,))``; balanced ``block``:
-    ``("block", ())``; ``block(b)``: ``("block", (b,))``; ``block(3,5,2)``: ``("block", (3, 5, 2))``.
+    ``("block", ())``; ``block(b)``: ``("block", (b,))``; ``block(3,5,2)``: ``("block", (3, 5, 2))``; ``block(ceil)``:
+    ``("ceil", ())``; ``block(floor)``: ``("floor", ())``. `at` is the coordinate of the first tile: ``cyclic(4,at=2)``
+    is ``("cyclic", (4,), 2)``.
     """
 
-    name: Literal["cyclic", "block"]
+    name: Literal["cyclic", "block", "ceil", "floor"]
     sizes: tuple[int, ...] = ()
+    at: int = 0
 
     def __post_init__(self) -> None:
-        if self.name == "cyclic" and not self.sizes:
-            object.__setattr__(self, "sizes", (1,))
+        if self.name not in ("cyclic", "block", *ROUNDINGS):
+            raise ValueError(f"a kind is cyclic, block, ceil or floor, not {self.name!r}")
+        least = 1 if self.name == "cyclic" else 0
+        sizes = exact_all(self.sizes, f"the sizes of {self.name}") or (1,) * least
+        if not all(least <= b < MAX_NUMBER for b in sizes):
+            raise ValueError(f"the sizes of {self.name} are integers of at least {least}, below 2**63, not {sizes}")
+        if self.name == "cyclic" and len(sizes) > 1:
+            raise ValueError(f"cyclic has one size, not {sizes}")
+        if self.name in ROUNDINGS and sizes:
+            raise ValueError(f"block({self.name}) has no sizes, not {sizes}")
+        (at,) = exact_all((self.at,), "coordinates of a first tile")
+        if not 0 <= at < (MAX_NUMBER if self.name == "cyclic" else 1):
+            raise ValueError(f"at is 0 or more, below 2**63, and 0 for all kinds but cyclic, not {at} for {self.name}")
+        object.__setattr__(self, "sizes", sizes)
+        object.__setattr__(self, "at", at)
 
 
 CYCLIC = Kind("cyclic", (1,))
@@ -50,6 +99,10 @@ class Entry:
 
     grid_mode: int
     kind: Kind = CYCLIC
+
+    def __post_init__(self) -> None:
+        if type(self.grid_mode) is not int:
+            object.__setattr__(self, "grid_mode", *exact_all((self.grid_mode,), "grid modes"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +127,15 @@ class Tile:
     """
 
     parts: tuple[tuple[str, int | None], ...]
+
+    def __post_init__(self) -> None:
+        given = [size for _, size in self.parts if size is not None]
+        sizes = exact_all(given, "the sizes of parts")
+        if not all(1 <= size < MAX_NUMBER for size in sizes):
+            raise ValueError(f"the sizes of parts are integers of at least 1, below 2**63, not {given}")
+        left = iter(sizes)
+        parts = tuple((name, None if size is None else next(left)) for name, size in self.parts)
+        object.__setattr__(self, "parts", parts)
 
 
 ViewItem: TypeAlias = Name | Fuse | Tile
@@ -102,8 +164,10 @@ class LayoutSyntax:
             object.__setattr__(self, "view", None)
         if not self.partial:
             object.__setattr__(self, "op", "sum")
-        object.__setattr__(self, "partial", tuple(sorted(self.partial)))
-        object.__setattr__(self, "rooted", tuple(sorted(self.rooted)))
+        partial = exact_all(self.partial, "grid modes")
+        rooted = (exact_all(pair, "a grid mode and its root") for pair in self.rooted)
+        object.__setattr__(self, "partial", tuple(sorted(partial)))
+        object.__setattr__(self, "rooted", tuple((g, at) for g, at in sorted(rooted)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +193,10 @@ class ActionSyntax:
     modes: tuple[int, ...] = ()
     extents: tuple[int, ...] = ()
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "modes", exact_all(self.modes, "the modes of an action"))
+        object.__setattr__(self, "extents", exact_all(self.extents, "the extents of an action"))
+
 
 @dataclass(frozen=True, slots=True)
 class StageSyntax:
@@ -143,8 +211,8 @@ class StageSyntax:
     actions: tuple[ActionSyntax, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.grid == ():  # one rank
-            object.__setattr__(self, "grid", (1,))
+        if self.grid is not None:  # a grid without modes is one rank
+            object.__setattr__(self, "grid", exact_all(self.grid, "the modes of a grid") or (1,))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ def parse_syntax(text: str) -> LayoutSyntax | TransitionSyntax:
     Raises NotationError, which names the mistake, shows it and says what to write; TypeError for anything but a str.
 
     >>> parse_syntax("[(0),()]").modes
-    ((Entry(grid_mode=0, kind=Kind(name='cyclic', sizes=(1,))),), ())
+    ((Entry(grid_mode=0, kind=Kind(name='cyclic', sizes=(1,), at=0)),), ())
     """
     if not isinstance(text, str):
         raise TypeError(f"a layout is written as a str, not as {type(text).__name__}: write for example '[(0),()]'")

@@ -46,21 +46,50 @@ def _more(then: Mapping[str, str], word: str) -> Place:
     return _inside(then, {",": "doubled-comma", ")": "trailing-comma", **_words(word)})
 
 
+def _with(place: Place, **wrong: str) -> Place:
+    """The place with more names for what is wrong there."""
+    return place._replace(wrong={**place.wrong, **wrong})
+
+
 def _done(then: Mapping[str, str], **wrong: str) -> Place:
     """After a member of a list in parentheses."""
     return _inside(then, {"number": "missing-comma", **_words("missing-comma"), **wrong})
 
 
+# Words that mean something to a kind, between its parentheses only: elsewhere they may be names.
+KIND_WORDS = ("ceil", "floor", "at")
+_ROUNDED = dict.fromkeys(("ceil", "floor"), "size-of-rounded")
+_NO_OTHER_KIND = dict.fromkeys(("ceil", "floor"), "rounded-cyclic")
+_NO_COMMA = dict.fromkeys(KIND_WORDS, "missing-comma")
+_NO_PARENTHESES = dict.fromkeys(("number", *KIND_WORDS), "bare-size")
+
+
 def _sizes(of: str, end: str) -> dict[str, Place]:
-    """The sizes in parentheses after ``block`` and after ``cyclic``; `of` tells those of a default kind apart."""
-    listed = {",": of + "next size", ")": end}
-    one = dict.fromkeys((",", "number"), "too-many-sizes")
+    """What stands in parentheses after ``block`` and after ``cyclic``; `of` tells that of a default kind apart."""
+    sizes = _first(
+        {"number": of + "size", **dict.fromkeys(("ceil", "floor"), of + "rounded")}, "letter-for-size", "missing-size"
+    )
+    more = _more({"number": of + "size"}, "letter-for-size")
+    tile = _first({"number": of + "tile size", "at": of + "at"}, "letter-for-size", "missing-size")
+    after_tile = _more({"at": of + "at"}, "unknown-option")
     return {
-        of + "sizes": _first({"number": of + "size"}, "letter-for-size", "missing-size"),
-        of + "size": _done(listed),
-        of + "next size": _more({"number": of + "size"}, "letter-for-size"),
-        of + "tile": _first({"number": of + "tile size"}, "letter-for-size", "missing-size"),
-        of + "tile size": _inside({")": end}, {**_words("missing-comma"), **one}),
+        of + "sizes": _with(sizes, at="at-of-block"),
+        of + "size": _with(_done({",": of + "next size", ")": end}), **_NO_COMMA),
+        of + "next size": _with(more, **_ROUNDED, at="at-of-block"),
+        of + "rounded": _with(
+            _inside({")": end}, {**_words("size-of-rounded"), ",": "size-of-rounded", "number": "size-of-rounded"}),
+            **dict.fromkeys(KIND_WORDS, "size-of-rounded"),
+        ),
+        of + "tile": _with(tile, **_NO_OTHER_KIND),
+        of + "tile size": _with(_done({",": of + "next of tile", ")": end}, number="too-many-sizes"), **_NO_COMMA),
+        of + "next of tile": _with(after_tile, **_NO_OTHER_KIND, number="too-many-sizes"),
+        of + "at": Place({"=": of + "first"}, {}, "missing-equals"),
+        of + "first": Place(
+            {"number": of + "at end"},
+            {**_words("letter-for-coordinate"), **dict.fromkeys(KIND_WORDS, "letter-for-coordinate")},
+            "missing-coordinate",
+        ),
+        of + "at end": _with(_done({")": end}, **{",": "text-after-at"}), **_NO_COMMA),
     }
 
 
@@ -130,8 +159,8 @@ IN_BRACKETS: dict[str, Place] = {
     "kind": Place(
         {"block": "block", "cyclic": "cyclic"}, {"word": "unknown-kind", "mixed": "unknown-kind"}, "missing-kind"
     ),
-    "block": _done({"(": "sizes", **_ENTRY_ENDS}, number="bare-size"),
-    "cyclic": _done({"(": "tile", **_ENTRY_ENDS}, number="bare-size"),
+    "block": _done({"(": "sizes", **_ENTRY_ENDS}, **_NO_PARENTHESES),
+    "cyclic": _done({"(": "tile", **_ENTRY_ENDS}, **_NO_PARENTHESES),
     **_sizes("", end="entry end"),
     "entry end": _done(_ENTRY_ENDS),
 }
@@ -208,6 +237,9 @@ MODE_PLACES = frozenset({"mode of transform", "mode of resize"})
 # Where a number is a grid mode; where it is a tile, hence at least 1.
 GRID_MODE_PLACES = frozenset({"mode", "next entry", "partial", "next partial", "rooted", "next rooted"})
 TILE_PLACES = frozenset({"only size", "part size", "tile", "default tile"})
+
+# Where the words of a kind are such.
+KIND_PLACES = frozenset({"block", "cyclic", *_sizes("", ""), *_sizes("default ", "")})
 
 # What is wrong wherever it stands.
 NEVER: Mapping[str, str] = {

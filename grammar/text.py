@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from .nodes import (
-    BLOCK,
     CYCLIC,
+    ROUNDINGS,
     ActionSyntax,
     Entry,
     Fuse,
@@ -22,7 +22,8 @@ from .nodes import (
 def unparse(node: LayoutSyntax | TransitionSyntax) -> str:
     """The canonical text of a layout or of a transition: ``parse_syntax(unparse(node)) == node``.
 
-    >>> unparse(LayoutSyntax(((Entry(0, BLOCK),), (), (Entry(1, BLOCK),)), rooted=((2, 0), (3, 1))))
+    >>> block = Kind("block")
+    >>> unparse(LayoutSyntax(((Entry(0, block),), (), (Entry(1, block),)), rooted=((2, 0), (3, 1))))
     'block[(0),(),(1)]|(2,3@1)'
     """
     if isinstance(node, TransitionSyntax):
@@ -75,16 +76,25 @@ def _brackets(modes: tuple[tuple[Entry, ...], ...]) -> str:
 
 
 def _with_default(modes: tuple[tuple[Entry, ...], ...], default: Kind) -> str:
-    prefix = "" if default == CYCLIC else _kind(default)
+    prefix = "" if default == CYCLIC else kind_text(default)
     return f"{prefix}[{','.join('(' + ','.join(_entry(e, default) for e in mode) + ')' for mode in modes)}]"
 
 
 def _entry(entry: Entry, default: Kind) -> str:
-    return f"{entry.grid_mode}" if entry.kind == default else f"{entry.grid_mode}:{_kind(entry.kind)}"
+    return f"{entry.grid_mode}" if entry.kind == default else f"{entry.grid_mode}:{kind_text(entry.kind)}"
 
 
-def _kind(kind: Kind) -> str:
-    return kind.name if kind in (CYCLIC, BLOCK) else f"{kind.name}({','.join(map(str, kind.sizes))})"
+def kind_text(kind: Kind) -> str:
+    """The shortest text of a kind.
+
+    >>> kind_text(Kind("ceil")), kind_text(Kind("cyclic", (4,), 2)), kind_text(Kind("cyclic", at=2))
+    ('block(ceil)', 'cyclic(4,at=2)', 'cyclic(at=2)')
+    """
+    if kind.name in ROUNDINGS:
+        return f"block({kind.name})"
+    sizes = () if kind.sizes == CYCLIC.sizes and kind.name == "cyclic" else kind.sizes
+    words = [*map(str, sizes), *([f"at={kind.at}"] if kind.at else [])]
+    return kind.name + (f"({','.join(words)})" if words else "")
 
 
 def _item(item: ViewItem) -> str:

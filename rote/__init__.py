@@ -46,15 +46,15 @@ if TYPE_CHECKING:
     from .errors import PlanError as PlanError
     from .errors import RoteError as RoteError
     from .layout.distribution import Distribution as Distribution
+    from .layout.entries import block as block
+    from .layout.entries import cyclic as cyclic
+    from .layout.entries import partial as partial
+    from .layout.entries import root as root
     from .layout.grid import Grid as Grid
     from .layout.layout import L as L
     from .layout.layout import Layout as Layout
     from .layout.layout import Transition as Transition
-    from .layout.layout import block as block
-    from .layout.layout import cyclic as cyclic
     from .layout.layout import parse as parse
-    from .layout.layout import partial as partial
-    from .layout.layout import root as root
     from .runtime.local import run as run
     from .runtime.methods import methods as methods
     from .tensor import DistTensor as DistTensor
@@ -65,10 +65,10 @@ __version__ = "0.1.0"
 _HOME = {
     "parse": "layout.layout",
     "L": "layout.layout",
-    "block": "layout.layout",
-    "cyclic": "layout.layout",
-    "partial": "layout.layout",
-    "root": "layout.layout",
+    "block": "layout.entries",
+    "cyclic": "layout.entries",
+    "partial": "layout.entries",
+    "root": "layout.entries",
     "Layout": "layout.layout",
     "Transition": "layout.layout",
     "Grid": "layout.grid",

@@ -2,7 +2,21 @@
 
 from __future__ import annotations
 
-from .cli import main
+import sys
+from time import perf_counter, process_time
+
+__all__ = ["start"]
+
+
+def start() -> None:
+    """Run the command line and exit; Ctrl-C is an answer from the first import on."""
+    try:
+        from .cli import main
+
+        main(obj=perf_counter() - process_time())  # when this process began: until here it has computed all the time
+    except KeyboardInterrupt:
+        sys.exit("interrupted")
+
 
 if __name__ == "__main__":
-    main()
+    start()

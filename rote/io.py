@@ -54,9 +54,11 @@ def read_header(path: Path, comm: Comm) -> Header:
 
     Raises (the same on all ranks):
         OSError: the file is missing or cannot be opened.
-        RoteError: it is not a `.npy` file, is damaged or truncated, or holds elements of no dtype that Rote carries.
+        RoteError: it is no `.npy` file, by name or content, is damaged or truncated, or holds elements of no dtype that
+            Rote carries.
     """
     with agreed(comm):
+        _check_name(path)
         found = _parse(path) if comm.rank == 0 else None
     header: Header = comm.allgather_object(found)[0]
     return header
@@ -113,13 +115,14 @@ def write_npy(path: Path, block: Array, dist: Distribution, comm: Comm) -> None:
 
     Raises (the same on all ranks):
         LayoutError: the layout is partial, or a block has another shape than its rank's.
-        RoteError: elements of no dtype that Rote carries.
+        RoteError: elements of no dtype that Rote carries, or a name that is another format's, as "x.h5".
         CommError: the grid does not match the ranks, or these hold several dtypes.
         OSError: the file cannot be made: no such folder, no permission, no space, a directory of that name.
     """
     check_grid(dist.grid, comm)
     _refuse_partial(dist)
     with agreed(comm):
+        _check_name(path)
         _check_block(block, dist, comm.rank)
     dtypes = [np.dtype(name) for name in comm.allgather_object(block.dtype.str)]
     if len(set(dtypes)) > 1:
@@ -183,6 +186,14 @@ def _parse(path: Path) -> Header:
             "give a whole copy of the file"
         )
     return header
+
+
+def _check_name(path: Path) -> None:
+    """Refuse names that promise another format; those without a suffix promise none."""
+    name = os.fspath(path)
+    stem, suffix = os.path.splitext(name)
+    if suffix.lower() not in ("", ".npy"):
+        raise RoteError(f"{name} is not the name of a .npy file, the format of Rote's\nwrite {stem}.npy")
 
 
 def _check_dtype(dtype: np.dtype[Any], name: str) -> None:

@@ -1,7 +1,7 @@
 """Who owns what, as plain text: a picture of the owners, then a table of the ranks.
 
 Along a mode, neighbouring indices that lie at the same coordinates are one run, found from the index sets; so a
-drawing costs what it shows, for 32,768 ranks as for 4, and is never more than about 60 lines of 100 columns.
+drawing costs what it shows, for 32,768 ranks as for 4, and is never more than about 60 lines.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from .owners import Owners, Run, is_light, mode_names, owners_at, rank_color, ru
 
 __all__ = ["draw"]
 
-_WIDTH = 100  # columns
 _LINES = 36  # of the picture; the head has up to 5, the table up to 18
 _RANKS = 16  # that the table lists one by one
 _FEW = 6  # that it lists when there are more
@@ -31,7 +30,7 @@ Tick = Run | None  # None stands for indices that are left out
 At = tuple[tuple[int, int], ...]
 
 
-def draw(dist: Distribution, color: bool = False) -> str:
+def draw(dist: Distribution, color: bool = False, width: int = 100) -> str:
     """Who owns what: a picture with the owner of every element, then the block of every rank.
 
     A matrix shows mode 0 downwards and mode 1 to the right; a tensor of higher order is shown as matrices of its last
@@ -40,6 +39,7 @@ def draw(dist: Distribution, color: bool = False) -> str:
 
     Args:
         color: paint each rank in its colour, by the terminal's escapes for 256 colours.
+        width: the columns that it may take, as far as one run of indices and one cell fit into them.
 
     >>> from rote.layout.layout import parse
     >>> print(draw(parse("block[(0),()]").on((3, 4), 2)))
@@ -55,7 +55,7 @@ def draw(dist: Distribution, color: bool = False) -> str:
         0  0   (2, 4)  {0..1}  {0..3}
         1  1   (1, 4)  {2}     {0..3}
     """
-    parts = [chain([str(dist)], _notes(dist)), _picture(dist, color), _table(dist, color)]
+    parts = [chain([str(dist)], _notes(dist)), _picture(dist, color, width), _table(dist, color, width)]
     return "\n\n".join("\n".join(line.rstrip() for line in lines) for lines in parts)
 
 
@@ -76,7 +76,7 @@ def _notes(dist: Distribution) -> Iterator[str]:
         yield f"{empty:,} of {dist.grid.size:,} ranks hold{'s' * (empty == 1)} nothing"
 
 
-def _picture(dist: Distribution, color: bool) -> Iterator[str]:
+def _picture(dist: Distribution, color: bool, width: int) -> Iterator[str]:
     names = mode_names(dist)
     if 0 in dist.view_shape:
         yield "the tensor has no elements"
@@ -84,29 +84,32 @@ def _picture(dist: Distribution, color: bool) -> Iterator[str]:
         yield f"one element, on {_paint(_label(dist, ()), dist, color)}"
     elif dist.order == 1:
         yield f"{names[0]} across"
-        yield from _matrix(dist, (), [Run(0, 1)], _columns(dist, 0, _WIDTH - 6), color)
+        yield from _matrix(dist, (), [Run(0, 1)], _columns(dist, 0, width - 6), color, width)
     elif dist.order == 2:
         yield f"{names[0]} down, {names[1]} across"
         rows = _ticks(dist, 0, _LINES - 2, small=24)
         rows = rows if None not in rows else _ticks(dist, 0, _LINES // 2, small=0)  # all do not fit: a few will do
-        yield from _matrix(dist, (), rows, _columns(dist, 1, _WIDTH - 4 - max(map(len, map(_text, rows)))), color)
+        yield from _matrix(dist, (), rows, _columns(dist, 1, width - 4 - max(map(len, map(_text, rows)))), color, width)
     else:
         yield f"{names[-2]} down, {names[-1]} across, for each part of {', '.join(names[:-2])}"
-        yield from _slices(dist, color)
+        yield from _slices(dist, color, width)
 
 
-def _slices(dist: Distribution, color: bool) -> Iterator[str]:
+def _slices(dist: Distribution, color: bool, page: int) -> Iterator[str]:
     """A tensor of order 3 or more as matrices of its last two modes, side by side as they fit."""
     leading = range(dist.order - 2)
-    rows, columns = _ticks(dist, dist.order - 2, 12, small=8), _columns(dist, dist.order - 1, 44, small=8)
+    rows, columns = (
+        _ticks(dist, dist.order - 2, 12, small=8),
+        _columns(dist, dist.order - 1, min(44, page - 6), small=8),
+    )
     panels = []
     for chosen in islice(product(*(list(islice(_parts(dist, mode), _LINES)) for mode in leading)), _LINES):
         at = tuple(pair for found in chosen for pair in found)
         sets = [_brief(_held(dist, mode, found), 20).strip("{}") for mode, found in zip(leading, chosen, strict=True)]
         sets = [f"{{{text}}}" if "," in text else text for text in sets]
-        panels.append([f"[{', '.join([*sets, ':', ':'])}]", *_matrix(dist, at, rows, columns, color)])
+        panels.append([f"[{', '.join([*sets, ':', ':'])}]", *_matrix(dist, at, rows, columns, color, page)])
     width = max(_visible(line) for panel in panels for line in panel) + 3
-    beside, height = max(1, (_WIDTH + 3) // width), len(panels[0]) + 1
+    beside, height = max(1, (page + 3) // width), len(panels[0]) + 1
     beside = min(beside, -(-len(panels) // -(-len(panels) // beside)))  # as many in the last row as in the others
     shown = panels[: beside * max(1, _LINES // height)]
     for first in range(0, len(shown), beside):
@@ -118,10 +121,12 @@ def _slices(dist: Distribution, color: bool) -> Iterator[str]:
         yield f"\n… and {left:,} more like these"
 
 
-def _matrix(dist: Distribution, at: At, rows: Sequence[Tick], columns: Sequence[Tick], color: bool) -> Iterator[str]:
+def _matrix(
+    dist: Distribution, at: At, rows: Sequence[Tick], columns: Sequence[Tick], color: bool, page: int
+) -> Iterator[str]:
     """The owners of some rows and columns, with the global indices in front and above."""
     heads = [_text(column) for column in columns]
-    if sum(map(len, heads)) + 2 * len(heads) > _WIDTH // 2:  # where a run begins says enough
+    if sum(map(len, heads)) + 2 * len(heads) > page // 2:  # where a run begins says enough
         heads = [str(column.start) if column else "…" for column in columns]
     labels = [
         [_label(dist, (*at, *row.at, *column.at)) if row and column else None for column in columns] for row in rows
@@ -137,13 +142,13 @@ def _matrix(dist: Distribution, at: At, rows: Sequence[Tick], columns: Sequence[
         yield f"{name:>{margin}} " + "".join(painted)
 
 
-def _table(dist: Distribution, color: bool) -> Iterator[str]:
+def _table(dist: Distribution, color: bool, width: int) -> Iterator[str]:
     """The coordinates and the block of every rank, or of the first few and the last."""
     size = dist.grid.size
     ranks: list[int | None] = list(range(size))
     if size > _RANKS:
         ranks = [*range(_FEW), None, size - 1]
-    room = max(12, (_WIDTH - 30) // max(1, dist.order) - 2)
+    room = max(12, (width - 30) // max(1, dist.order) - 2)
     lines = [["rank", "at", "block", *mode_names(dist)]]
     for rank in ranks:
         if rank is None:

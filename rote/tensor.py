@@ -6,8 +6,8 @@ move data, and all constructors, are collective: every rank calls them.
 
 from __future__ import annotations
 
-import html
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -19,24 +19,27 @@ from .errors import LayoutError
 from .layout.distribution import Distribution, distribute
 from .layout.grid import Grid
 from .layout.layout import Layout, as_layout
+from .layout.slices import as_slices
+from .protocols import ArrayProtocols
 from .runtime.agree import agreed
 from .runtime.choosing import tuned
 from .runtime.comm import Comm, Path
 from .runtime.doors import as_comm
 from .runtime.execute import bind
-from .runtime.packing import cut, identity
-from .runtime.place import GridLike, check_values, place, same_everywhere, same_place
+from .runtime.packing import cut, filled, identity
+from .runtime.place import GridLike, check_values, place, place_slices, same_everywhere
 
 __all__ = ["DistTensor"]
 
 Array = npt.NDArray[Any]
 
 
-class DistTensor(np.lib.mixins.NDArrayOperatorsMixin):
+class DistTensor(ArrayProtocols):
     """A tensor distributed over the ranks of a communicator.
 
-    Element-wise operators and NumPy ufuncs work between tensors of equal distribution and with scalars. Nothing is
-    gathered behind the user's back: `np.asarray(x)` is refused, `x.to_global()` says it.
+    Operators and NumPy's element-wise functions work between tensors of equal distribution and with scalars;
+    `np.array_equal` and `np.allclose` are collective and the same on all ranks. Nothing is gathered behind the user's
+    back: what wants the whole array, as `np.asarray(x)`, is refused with a cure; `x.to_global()` says it.
 
     >>> import numpy as np
     >>> x = DistTensor.from_global(np.arange(6.0).reshape(2, 3), "block[(0),()]")
@@ -106,6 +109,34 @@ class DistTensor(np.lib.mixins.NDArrayOperatorsMixin):
         return x
 
     @staticmethod
+    def from_slices(
+        local: npt.ArrayLike, slices: Sequence[slice], shape: Iterable[int] | int, comm: object | None = None
+    ) -> DistTensor:
+        """A tensor of blocks of which each rank knows the slices; layout and grid are found. Blocks are wrapped.
+
+        So those of other libraries come in: uneven, empty, replicated, elementwise cyclic, with ranks in row-major
+        order over the grid's modes in any order.
+
+        Args:
+            local, comm: as in `from_local`.
+            slices: per mode, which global indices it holds; an empty block may say so by any empty slice.
+            shape: of the whole tensor.
+
+        Raises:
+            LayoutError: on all ranks, where blocks overlap, leave a gap, or are those of no layout; it says which.
+
+        >>> print(DistTensor.from_slices(np.zeros((3, 4)), (slice(0, 3), slice(0, 4)), (3, 4)).layout)
+        [(),()]
+        """
+        ranks = as_comm(comm)
+        with agreed(ranks):
+            block = np.asarray(local)
+            block = block.astype(as_dtype(block.dtype), copy=False)
+        block, dist = place_slices(block, slices, shape, ranks)
+        same_everywhere(ranks, dist, block.dtype)
+        return DistTensor(block, dist, ranks)
+
+    @staticmethod
     def from_function(
         function: Callable[..., npt.ArrayLike],
         shape: Iterable[int] | int,
@@ -145,9 +176,8 @@ class DistTensor(np.lib.mixins.NDArrayOperatorsMixin):
         dtype: npt.DTypeLike = "f8",
     ) -> DistTensor:
         """A tensor of zeros."""
-        x = DistTensor.empty(shape, layout, comm, grid, dtype)
-        x.local[...] = 0 if x.distribution.contributes(x.comm.rank) else identity(x.layout.op, x.dtype)
-        return x
+        dist = place(shape, layout, ranks := as_comm(comm), grid)
+        return DistTensor(filled(dist, ranks.rank, 0, as_dtype(dtype)), dist, ranks)
 
     @staticmethod
     def empty(
@@ -158,8 +188,7 @@ class DistTensor(np.lib.mixins.NDArrayOperatorsMixin):
         dtype: npt.DTypeLike = "f8",
     ) -> DistTensor:
         """A tensor whose elements are not set."""
-        ranks = as_comm(comm)
-        dist = place(shape, layout, ranks, grid)
+        dist = place(shape, layout, ranks := as_comm(comm), grid)
         return DistTensor(np.empty(dist.local_shape(ranks.rank), as_dtype(dtype)), dist, ranks)
 
     @staticmethod
@@ -182,6 +211,7 @@ class DistTensor(np.lib.mixins.NDArrayOperatorsMixin):
 
         Raises:
             OSError: the file cannot be written; the same on all ranks. LayoutError: the tensor is partial.
+            RoteError: the name is that of another format, as "x.h5".
         """
         from .io import write_npy
 
@@ -228,6 +258,21 @@ class DistTensor(np.lib.mixins.NDArrayOperatorsMixin):
         return self.local.dtype
 
     @property
+    def size(self) -> int:
+        """The number of elements of the whole tensor."""
+        return prod(self.shape)
+
+    def slices(self) -> tuple[slice, ...]:
+        """Per mode, the slice of the whole tensor that this rank's block is: `whole[x.slices()]` is `x.local`.
+
+        Raises: LayoutError when some block is none: of a view, of contributions, or of several tiles.
+
+        >>> DistTensor.zeros((4, 6), "block[(0),()]").slices()
+        (slice(0, 4, None), slice(0, 6, None))
+        """
+        return as_slices(self.distribution, self._comm.rank)
+
+    @property
     def real(self) -> DistTensor:
         """The real parts, as a new tensor."""
         return self._map("real", lambda block: block.real.copy())
@@ -243,7 +288,7 @@ class DistTensor(np.lib.mixins.NDArrayOperatorsMixin):
 
     def copy(self) -> DistTensor:
         """A tensor with a block of its own."""
-        return DistTensor(self.local.copy(), self.distribution, self._comm)
+        return self._with(self.local.copy())
 
     def astype(self, dtype: npt.DTypeLike) -> DistTensor:
         """The tensor in another dtype; always a copy."""
@@ -290,61 +335,16 @@ class DistTensor(np.lib.mixins.NDArrayOperatorsMixin):
         """The whole array, on every rank."""
         return self.redistribute(Layout(((),) * self.ndim)).local
 
+    def _with(self, block: Array) -> DistTensor:
+        return DistTensor(block, self.distribution, self._comm)
+
     def _map(self, name: str, function: Callable[[Array], npt.ArrayLike]) -> DistTensor:
         """The tensor of a function of each element."""
         check_values(name, self.distribution)
-        return DistTensor(np.asarray(function(self.local)), self.distribution, self._comm)
-
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        if method != "__call__" or ufunc.signature is not None:
-            return NotImplemented
-        outs = kwargs.pop("out", (None,) * ufunc.nout)
-        given = (*inputs, *outs, kwargs.get("where"))
-        operands = [x for x in given if isinstance(x, DistTensor)]
-        first = operands[0]
-        same_place(ufunc.__name__, [(x.distribution, x._comm) for x in operands])
-        if any(not isinstance(x, DistTensor) and np.ndim(x) for x in given):
-            raise LayoutError(f"{ufunc.__name__} takes tensors and scalars; lay the array out with from_global first")
-        if "where" in kwargs:
-            kwargs["where"] = _local(kwargs["where"])
-        check_values(ufunc.__name__, first.distribution)
-        result = ufunc(*map(_local, inputs), out=tuple(map(_local, outs)), **kwargs)
-        parts = result if isinstance(result, tuple) else (result,)
-        dist, comm = first.distribution, first._comm
-        found = [
-            x if x is not None else DistTensor(np.asarray(part), dist, comm)
-            for x, part in zip(outs, parts, strict=True)
-        ]
-        return found[0] if len(found) == 1 else tuple(found)
-
-    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
-        raise LayoutError("a tensor is not gathered silently; write x.to_global(), or x.local for this rank's block")
-
-    def __bool__(self) -> bool:
-        raise ValueError("the truth of a tensor is ambiguous; compare x.to_global(), or reduce x.local")
-
-    def __len__(self) -> int:
-        if not self.shape:
-            raise TypeError("a tensor of order 0 has no length")
-        return self.shape[0]
+        return self._with(np.asarray(function(self.local)))
 
     def __repr__(self) -> str:
         return (
             f"DistTensor({self.shape}, {self.dtype}, {str(self.layout)!r}, grid={self.grid.shape}, "
             f"rank={self._comm.rank}, local={self.local.shape})"
         )
-
-    def _repr_html_(self) -> str:
-        rows = {
-            "layout": f"<code>{html.escape(str(self.layout))}</code>",
-            "shape": f"{self.shape} {self.dtype}",
-            "grid": f"{self.grid}, {self.grid.size} ranks",
-            f"rank {self._comm.rank} holds": f"{self.local.shape}, {self.local.nbytes:,} bytes",
-        }
-        cells = "".join(f"<tr><th>{name}</th><td>{value}</td></tr>" for name, value in rows.items())
-        return f"<table><caption>DistTensor</caption>{cells}</table>"
-
-
-def _local(x: Any) -> Any:
-    """The block of a tensor; anything else as it is."""
-    return x.local if isinstance(x, DistTensor) else x

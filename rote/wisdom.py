@@ -46,7 +46,7 @@ __all__ = [
 
 _SCHEMA, _EDITION = "rote wisdom", 1
 _PARTS = ("machine", "versions", "facts")  # of a key
-_DECISIONS, _LEFTOVERS = "[0-9a-f]*.json", ".*.tmp"  # what the files are called; the latter, where a writer was killed
+_DECISIONS, _LEFTOVERS = f"{'[0-9a-f]' * 32}.json", ".rote-*.tmp"  # the latter, where a writer was killed
 
 _ignored: set[str] = set()
 _ignoring = threading.Lock()  # in-process ranks are threads, and only one of them warns
@@ -160,18 +160,30 @@ def entries() -> tuple[Entry, ...]:
     return tuple(sorted((entry for path in _files(_DECISIONS) if (entry := _read(path))), key=str))
 
 
-def forget(match: str | None = None) -> int:
-    """Forget every decision whose line (`str(entry)`) has `match` in it, or all; how many files that were.
+def forget(match: str = "", *, all: bool = False) -> tuple[Entry | Path, ...]:
+    """Forget every decision whose line (`str(entry)`) has `match` in it, or all of them; what is forgotten.
 
-    Without `match` the damaged files go too, if they are named as decisions are.
+    Args:
+        match: a part of the lines.
+        all: forget all decisions, and remove damaged files that are named as decisions are. No other file is touched,
+            whatever folder ROTE_WISDOM names.
+
+    Returns:
+        The decisions; of damaged files the paths.
+
+    Raises:
+        RoteError: neither is given, or both are.
     """
-    number = 0
-    for path in _files(_DECISIONS) + (_files(_LEFTOVERS) if match is None else []):
-        if match is None or ((entry := _read(path)) and match in str(entry)):
+    if bool(match) == all:
+        raise RoteError("say what to forget: a part of its line, or all=True for everything; not both")
+    forgotten: list[Entry | Path] = []
+    for path in _files(_DECISIONS) + (_files(_LEFTOVERS) if all else []):
+        entry = _read(path) if path.suffix == ".json" else None
+        if all or (entry is not None and match in str(entry)):
             with suppress(OSError):  # somebody else forgets too, or the folder is read-only
                 path.unlink()
-                number += 1
-    return number
+                forgotten.append(entry or path)
+    return tuple(forgotten)
 
 
 def export(path: str | os.PathLike[str]) -> int:
@@ -188,10 +200,9 @@ def export(path: str | os.PathLike[str]) -> int:
 def include(path: str | os.PathLike[str]) -> int:
     """Keep all decisions that `export` wrote, in place of those with the same keys; how many were kept.
 
-    A file that is none of `export`'s is ignored as a whole, with a warning.
-
     Raises:
         OSError: the file cannot be read.
+        RoteError: it is none of `export`'s; then nothing of it is kept.
     """
     data = Path(path).read_bytes()
     try:
@@ -199,8 +210,7 @@ def include(path: str | os.PathLike[str]) -> int:
         _demand(isinstance(listed, list), "it has no list of entries")
         found = [_entry(each) for each in listed]
     except (ValueError, RecursionError) as error:
-        _ignore(Path(path), f"{error}")
-        return 0
+        raise RoteError(f"{os.fspath(path)} holds no wisdom: {error}\ngive what rote tune --export wrote") from None
     return sum(map(_keep, found))
 
 
@@ -251,7 +261,7 @@ def _keep(entry: Entry) -> bool:
     aside = ""
     try:
         place.mkdir(parents=True, exist_ok=True)
-        handle, aside = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=place)
+        handle, aside = tempfile.mkstemp(prefix=".rote-", suffix=".tmp", dir=place)
         with open(handle, "w", encoding="utf-8") as file:
             file.write(json.dumps({_SCHEMA: _EDITION, **_plain(entry)}, indent=1) + "\n")
         os.replace(aside, place / f"{entry.key.name}.json")

@@ -51,6 +51,20 @@ def pick_shape(pick):
 
 def kinds_for(parts, extents):
     """Kinds that may split every one of these extents over so many parts."""
+    return [*plain_kinds(parts, extents), *later_kinds(parts, extents)]
+
+
+def later_kinds(parts, extents):
+    """Of these, blocks that are rounded and tiles from another coordinate on."""
+    found = [Kind("ceil"), Kind("floor")]
+    if parts > 1:
+        found += [Kind("cyclic", (1,), parts - 1), Kind("cyclic", (2,), 1)]
+    assert all(legal(kind.name, kind.sizes, parts, n, kind.at) for kind in found for n in extents)
+    return found
+
+
+def plain_kinds(parts, extents):
+    """Of these, all others: as many as a world of all layouts bears."""
     widest = max(extents)
     found = [Kind("cyclic", (1,)), Kind("block"), Kind("cyclic", (2,)), Kind("cyclic", (3,))]
     found += [Kind("block", (b,)) for b in (max(1, -(-widest // parts)), widest + 1)]
@@ -120,13 +134,14 @@ def pick_layout(pick, shape, grid):
 def all_layouts(shape, grid, kinds=None, rest=("replicated", "partial", "rooted")):
     """Every layout without a view on a shape and a grid: all roles, orders of refinement and kinds.
 
-    `kinds(parts, extents)` are the kinds to try, `rest` what a grid mode that splits nothing may be.
+    `kinds(parts, extents)` are the kinds to try, the plain ones if not given, `rest` what a grid mode that splits
+    nothing may be.
     """
     for roles in product(("split", *rest), repeat=len(grid)):
         split = [g for g, role in enumerate(roles) if role == "split"]
         partial = tuple(g for g, role in enumerate(roles) if role == "partial")
         roots = [(g, {0, grid[g] - 1}) for g, role in enumerate(roles) if role == "rooted"]
-        for modes in _all_modes(split, shape, grid, kinds or kinds_for):
+        for modes in _all_modes(split, shape, grid, kinds or plain_kinds):
             for op in ("sum", "max") if partial else ("sum",):
                 for at in product(*(sorted(choices) for _, choices in roots)):
                     rooted = tuple((g, c) for (g, _), c in zip(roots, at, strict=True))

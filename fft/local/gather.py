@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rote.layout.grid import unravel
+
 from ..kinds import FACES, TRIGONOMETRIC
 from .boxes import Box
 from .kernels import ALIGNMENT, Kernel, scratch_bytes, view
@@ -27,7 +29,9 @@ __all__ = ["Gather", "Reads", "gathers"]
 Array = npt.NDArray[Any]
 Index = tuple[slice, ...]
 Read = tuple[Array, Index]  # what is read into a tile, and where it lies there
-Reads = list[list[list[Read]]]  # by parts and tiles
+Reads = list[Sequence[tuple["_Tile", list[Read]]]]  # by parts
+
+_KEPT = 4096  # tiles whose views are made once; of larger blocks they are made as they are read, or they were too many
 
 
 def gathers(kernel: Kernel, ortho: bool = True) -> bool:
@@ -70,8 +74,7 @@ class Gather:
             ranges = _ranges([1 if m == axis else n for m, n in enumerate(lengths)], columns)
             ranges[axis] = [slice(0, lengths[axis])]
             starts = [r.start for r in of] + [0] * (len(shape) - first)
-            own = tuple(_tile(tile, starts, found, axis) for tile in product(*ranges))
-            self._parts.append(_Part(of, lengths, own))
+            self._parts.append(_Part(of, lengths, _Tiles(ranges, starts, found, axis)))
         threads = kernel.recipe.threads
         many = len(self._parts) >= threads
         of_one = on_threads(kernel, 1 if many else threads)
@@ -96,10 +99,8 @@ class Gather:
             )
             for box in self._boxes
         ]
-        return [
-            [[(views[box][taken], into) for box, taken, into in tile.reads] for tile in part.tiles]
-            for part in self._parts
-        ]
+        found = [_Views(part.tiles, views) for part in self._parts]
+        return [*map(list, found)] if sum(map(len, found)) <= _KEPT else [*found]
 
     def __call__(self, reads: Reads, target: Array) -> None:
         """Transform what is read into `target`."""
@@ -129,8 +130,7 @@ class _Hand:
         later = kernel.kind == "irfft" and bool(rest)  # what has been read stays complex until the last pass
         self._room = scratch_bytes(prod(largest) * kernel.dtype.itemsize) if later else None
         inner = replace(kernel, out_shape=kernel.shape) if later else kernel
-        tiles = [tile for part in parts for tile in part.tiles]
-        shape = tuple(max(_length(tile.room[m]) for tile in tiles) for m in range(len(kernel.shape)))
+        shape = tuple(map(max, zip(*(part.tiles.largest for part in parts), strict=True)))
         number = min(kernel.recipe.threads, max(len(part.tiles) for part in parts))
         self._tiles = [_BoundTile(inner, axis, shape, later, scale) for _ in range(number)]
         self._rests: dict[tuple[int, ...], BoundKernel] = {}
@@ -146,16 +146,17 @@ class _Hand:
         for rest in self._rests.values():
             rest.ready()
 
-    def __call__(self, part: _Part, reads: Sequence[Sequence[Read]], factors: Sequence[Array], target: Array) -> None:
+    def __call__(
+        self, part: _Part, reads: Sequence[tuple[_Tile, list[Read]]], factors: Sequence[Array], target: Array
+    ) -> None:
         there = target[part.of]
         room = there if self._room is None else view(self._room, part.shape, self._tiles[0].dtype)
         if len(self._tiles) == 1:
             run = self._tiles[0]
-            for tile, read in zip(part.tiles, reads, strict=True):
-                run(tile, read, factors, room)
+            for number in range(len(reads)):
+                run(*reads[number], factors, room)
         else:
-            items = list(zip(part.tiles, reads, strict=True))
-            spread(lambda tile, item: tile(*item, factors, room), self._tiles, items)
+            spread(lambda tile, number: tile(*reads[number], factors, room), self._tiles, range(len(reads)))
         if self._rests:
             rest = self._rests[part.shape]
             rest(room if rest.kernel.kind == "irfft" else there, there)
@@ -225,27 +226,71 @@ class _Tile:
     reads: tuple[tuple[int, Index, Index], ...]
 
 
+class _Tiles:
+    """The tiles of a part: what a tile reads is known from its range along each mode, so that few things are kept.
+
+    Args:
+        ranges: per mode of the part, those of the tiles; all of `axis`.
+        starts: where the part begins in the block.
+        found: the boxes that make up the block.
+    """
+
+    __slots__ = ("_axis", "_extents", "_ranges", "_starts", "_within", "largest")
+
+    def __init__(self, ranges: list[list[slice]], starts: Sequence[int], found: Sequence[Box], axis: int) -> None:
+        self._ranges, self._starts, self._axis = ranges, starts, axis
+        self._extents = tuple(map(len, ranges))
+        self.largest = tuple(max(map(_length, along), default=0) for along in ranges)
+        self._within = [
+            [[box.within(mode, r.start + start, r.stop + start) for box in found] for r in along]
+            for mode, (along, start) in enumerate(zip(ranges, starts, strict=True))
+        ]
+
+    def __len__(self) -> int:
+        return prod(self._extents)
+
+    def __getitem__(self, number: int) -> _Tile:
+        if not 0 <= number < len(self):
+            raise IndexError(number)
+        at = unravel(number, self._extents)
+        room = tuple(along[k] for along, k in zip(self._ranges, at, strict=True))
+        block = tuple(slice(r.start + n, r.stop + n) for r, n in zip(room, self._starts, strict=True))
+        reads = [
+            (box, tuple(a for a, _ in some), tuple(b for _, b in some))
+            for box, pairs in enumerate(
+                zip(*(along[k] for along, k in zip(self._within, at, strict=True)), strict=True)
+            )
+            if len(some := [pair for pair in pairs if pair is not None]) == len(pairs)
+        ]
+        filled = tuple(slice(0, _length(r)) for r in room)
+        stored, taken = list(room), list(filled)
+        stored[self._axis] = taken[self._axis] = slice(None)  # its points may be others afterwards
+        return _Tile(block, room, filled, tuple(stored), tuple(taken), tuple(reads))
+
+
+class _Views(Sequence[tuple[_Tile, list[Read]]]):
+    """Every tile with what it reads, of views of the boxes."""
+
+    __slots__ = ("_tiles", "_views")
+
+    def __init__(self, tiles: _Tiles, views: Sequence[Array]) -> None:
+        self._tiles, self._views = tiles, views
+
+    def __len__(self) -> int:
+        return len(self._tiles)
+
+    def __getitem__(self, number: Any) -> Any:
+        tile = self._tiles[number]
+        return tile, [(self._views[box][taken], into) for box, taken, into in tile.reads]
+
+
 @dataclass(frozen=True, slots=True)
 class _Part:
     """A part of a block: its range along the first modes, its shape, and its tiles."""
 
     of: Index
     shape: tuple[int, ...]
-    tiles: tuple[_Tile, ...]
-
-
-def _tile(room: Index, starts: Sequence[int], found: Sequence[Box], axis: int) -> _Tile:
-    block = tuple(slice(r.start + n, r.stop + n) for r, n in zip(room, starts, strict=True))
-    reads = []
-    for number, box in enumerate(found):
-        pairs = [box.within(mode, along.start, along.stop) for mode, along in enumerate(block)]
-        some = [pair for pair in pairs if pair is not None]
-        if len(some) == len(pairs):
-            reads.append((number, tuple(a for a, _ in some), tuple(b for _, b in some)))
-    filled = tuple(slice(0, _length(r)) for r in room)
-    stored, taken = list(room), list(filled)
-    stored[axis] = taken[axis] = slice(None)  # its points may be others afterwards
-    return _Tile(block, room, filled, tuple(stored), tuple(taken), tuple(reads))
+    tiles: _Tiles
 
 
 def _ranges(extents: Sequence[int], budget: int) -> list[list[slice]]:

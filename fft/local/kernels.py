@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyfftw
 
 from rote.errors import LayoutError
 
@@ -106,6 +105,8 @@ def real_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
 
 def scratch_bytes(nbytes: int) -> npt.NDArray[np.uint8]:
     """Scratch memory that begins with a line of the cache; pages that are never touched take no memory."""
+    import pyfftw  # not before somebody transforms: it brings SciPy, which takes a second
+
     found: npt.NDArray[np.uint8] = pyfftw.empty_aligned(nbytes, dtype="u1", n=_LINE)
     return found
 
@@ -124,6 +125,8 @@ def check_extents(shape: tuple[int, ...], axes: tuple[int, ...]) -> None:
 
 def library() -> tuple[str, str, tuple[str, ...]]:
     """The version of pyFFTW, that of FFTW, and the precisions that it was built with."""
+    import pyfftw
+
     names = {"32": "single", "64": "double", "ld": "long double"}
     precisions = tuple(name for key, name in names.items() if key in pyfftw._supported_types)
     return str(pyfftw.__version__), str(pyfftw.fftw_version), precisions
@@ -135,12 +138,16 @@ def is_plain(array: Array) -> bool:
     Other memory is copied instead of planned for: another plan would be slower and round otherwise, so that the last
     bits of a result would depend on where a block happens to lie, and differ between replicas.
     """
+    import pyfftw
+
     return array.flags.c_contiguous and bool(pyfftw.is_byte_aligned(array, n=ALIGNMENT))
 
 
 def plain(array: Array) -> Array:
     """The same memory as a `normal` array; a copy if it is not plain."""
     if not is_plain(array):
+        import pyfftw
+
         copy = pyfftw.empty_aligned(array.shape, array.dtype)
         copy[...] = array
         array = copy

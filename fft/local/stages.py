@@ -21,7 +21,6 @@ from .boxes import whole
 from .gather import Gather, gathers
 from .kernels import Kernel, scratch_bytes, view
 from .libraries import library, versions
-from .libraries.fftw import merged, studying
 from .passes import CACHED, CHUNK, BoundKernel
 from .recipe import WHOLE, Recipe
 
@@ -163,10 +162,14 @@ class _Contest:
         shapes, plans = self._job.shapes, self._plans
         kernel = self._job.kernel if _nbytes(self._job.kernel) <= _HUGE else self._kernel
         if shapes.index(shapes[self._comm.rank]) == self._comm.rank:
+            from .libraries.fftw import studying
+
             with studying(self._tune, seconds, plans) as study:
                 for recipe in recipes:
                     self._bound(replace(kernel, recipe=recipe)).ready()
             plans = study.plans
+        from .libraries.fftw import merged
+
         self._plans = merged(self._comm.allgather_object(plans), self._job.kernel.dtype)
         for memory in self._scratch:
             memory[: _nbytes(self._kernel)] = 0  # all libraries transform the same numbers

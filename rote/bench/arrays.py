@@ -46,6 +46,7 @@ def transform_job(
     wheres: tuple[Mesh, Mesh],
     scales: tuple[float, float] = (1.0, 1.0),
     close: Callable[[], None] = lambda: None,
+    library: str = "",
 ) -> Job:
     """A job that transforms x, which is filled here, forward and backward.
 
@@ -53,6 +54,7 @@ def transform_job(
         steps: the first returns the spectrum, the second what is transformed back.
         wheres: the indices of this rank's blocks, of x and of the spectrum.
         scales: by which the spectrum and what is transformed back are larger than numpy.fft's.
+        close, library: as `Job` has them.
     """
     fill(work, wheres[0], x)
 
@@ -64,7 +66,7 @@ def transform_job(
         first, *others = _vectors(work)
         _check(work, wheres[0], y, [scales[1] * first, *others])
 
-    return Job(steps, (check_spectrum, check_back), close)
+    return Job(steps, (check_spectrum, check_back), close, library)
 
 
 def check_values(work: Work, where: Mesh, block: Array) -> None:

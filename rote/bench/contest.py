@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from math import ceil, inf
 from statistics import median
 from time import perf_counter
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -31,6 +31,7 @@ __all__ = [
     "Line",
     "Missing",
     "Prepare",
+    "Round",
     "Work",
     "cores_of_all",
     "hold",
@@ -40,6 +41,13 @@ __all__ = [
 
 SPAN = 0.1  # seconds that the repetitions of one round fill
 _MOST = 10_000  # repetitions
+
+
+class Round(NamedTuple):
+    """What came of a round: the seconds of the slowest rank, and the libraries that transformed, with their builds."""
+
+    seconds: float
+    library: str = ""
 
 
 class Missing(RoteError):
@@ -84,11 +92,13 @@ class Job:
         steps: what is called in turn; each returns a block that the next may spoil.
         checks: per step, what raises a RoteError if the block is wrong.
         close: what ends it.
+        library: that transforms, with its build; empty where nothing is transformed.
     """
 
     steps: Sequence[Callable[[], Array]]
     checks: Sequence[Callable[[Array], None]]
     close: Callable[[], None] = lambda: None
+    library: str = ""
 
 
 Prepare: TypeAlias = Callable[[Comm, Work], Job]
@@ -103,7 +113,7 @@ class Entry:
         variant: which of its algorithms or layouts; empty if it has one.
         on, count: on what it runs, "MPI ranks" or "threads", and on how many.
         ranks: the ranks of the communicator that take part, from 0; rank 0 alone if None, on all cores.
-        run: one round on a communicator of these ranks; the seconds that the slowest took.
+        run: one round on a communicator of these ranks.
     """
 
     group: str
@@ -112,7 +122,7 @@ class Entry:
     count: int
     work: Work
     ranks: int | None
-    run: Callable[[Comm], float]
+    run: Callable[[Comm], Round]
 
     @property
     def name(self) -> str:
@@ -132,11 +142,12 @@ class Entry:
 
 @dataclass(slots=True)
 class Line:
-    """What an entry took: seconds per round, or why it is missing."""
+    """What an entry took: seconds per round, by which libraries; or why it is missing."""
 
     entry: Entry
     seconds: list[float] = field(default_factory=list)
     missing: str = ""
+    library: str = ""
 
     @property
     def median(self) -> float:
@@ -144,8 +155,8 @@ class Line:
         return median(self.seconds)
 
 
-def measure(prepare: Prepare, work: Work, comm: Comm) -> float:
-    """One round of a contestant that runs in this process: seconds for all steps, the most of any rank. Collective."""
+def measure(prepare: Prepare, work: Work, comm: Comm) -> Round:
+    """One round of a contestant that runs in this process. Collective."""
     job = prepare(comm, work)
     for step, check in zip(job.steps, job.checks, strict=True):
         block = step()
@@ -155,10 +166,10 @@ def measure(prepare: Prepare, work: Work, comm: Comm) -> float:
     once = _timed(comm, job.steps, 1)
     seconds = _timed(comm, job.steps, min(max(ceil(SPAN / once), 1), _MOST))
     job.close()
-    return seconds
+    return Round(seconds, job.library)
 
 
-def on_threads(prepare: Prepare, work: Work, comm: Comm) -> float:
+def on_threads(prepare: Prepare, work: Work, comm: Comm) -> Round:
     """One round of a contestant whose ranks are threads of this process."""
     return run(lambda team: measure(prepare, work, team), work.ranks)[0]
 
@@ -193,20 +204,21 @@ def hold(comm: Comm, entries: Sequence[Entry], rounds: int) -> list[Line]:
 
 def _turn(comm: Comm, line: Line, teams: dict[int | None, Comm], usable: set[int]) -> None:
     """One round of one entry; those who take no part sleep."""
-    entry, seconds, failure = line.entry, inf, None
+    entry, found, failure = line.entry, Round(inf), None
     if comm.rank < (entry.ranks or 1):
         try:
             with _bound_to(usable) if entry.ranks is None else nullcontext():
-                seconds = entry.run(teams[entry.ranks])
+                found = entry.run(teams[entry.ranks])
         except Exception as error:  # whatever another library raises
             failure = error
     _sleep_until_all_come(comm)
     with agreed(comm):
         if failure is not None and entry.ours:
             raise failure
-    seconds, line.missing = comm.allgather_object((seconds, _reason(failure)))[0]
+    found, line.missing = comm.allgather_object((found, _reason(failure)))[0]
     if not line.missing:
-        line.seconds.append(seconds)
+        line.seconds.append(found.seconds)
+        line.library = found.library
 
 
 def _reason(failure: Exception | None) -> str:

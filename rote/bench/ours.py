@@ -13,6 +13,7 @@ from ..layout.layout import parse
 from ..runtime.comm import Comm
 from ..tensor import DistTensor
 from .arrays import check_values, fill, transform_job
+from .builds import build
 from .contest import Entry, Job, Prepare, Work, measure, on_threads
 
 __all__ = ["entries", "slabs"]
@@ -54,7 +55,8 @@ def transform(algorithm: str, method: str, restore: bool, comm: Comm, work: Work
     y = fft.backward(X)
 
     steps = (lambda: fft.forward(x, X).local, lambda: fft.backward(X, y).local)
-    return transform_job(work, steps, x.local, (source.tensor_indices(comm.rank), target.tensor_indices(comm.rank)))
+    wheres = source.tensor_indices(comm.rank), target.tensor_indices(comm.rank)
+    return transform_job(work, steps, x.local, wheres, library="; ".join(map(build, fft.libraries)))
 
 
 def move(method: str, comm: Comm, work: Work) -> Job:

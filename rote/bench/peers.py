@@ -17,7 +17,8 @@ import numpy as np
 from ..layout.grid import Grid
 from ..runtime.comm import Comm
 from .arrays import Array, check_values, fill, transform_job
-from .contest import Entry, Job, Missing, Prepare, Work, measure, on_threads
+from .builds import build
+from .contest import Entry, Job, Missing, Prepare, Round, Work, measure, on_threads
 from .ours import slabs
 
 __all__ = ["entries", "program"]
@@ -43,7 +44,7 @@ def _entry(group: str, variant: str, prepare: Prepare, work: Work, mpi: bool) ->
     return Entry(group, variant, "MPI ranks", p, work, p if mpi else None, partial(_run, prepare, work))
 
 
-def _run(prepare: Prepare, work: Work, comm: Comm) -> float:
+def _run(prepare: Prepare, work: Work, comm: Comm) -> Round:
     try:
         return measure(prepare, work, comm)
     except ImportError as error:
@@ -59,7 +60,7 @@ def _pfft(layout: str, comm: Comm, work: Work) -> Job:
 
     steps = (lambda: fft.forward(x, X), lambda: fft.backward(X, y))
     wheres = np.ogrid[fft.local_slice(False)], np.ogrid[fft.local_slice(True)]
-    return transform_job(work, steps, x, wheres, (1 / prod(work.shape), 1.0), fft.destroy)
+    return transform_job(work, steps, x, wheres, (1 / prod(work.shape), 1.0), fft.destroy, build("mpi4py-fft"))
 
 
 def _transfer(comm: Comm, work: Work) -> Job:

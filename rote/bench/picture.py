@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import cycle
+from math import ceil, floor, log10
 from typing import TYPE_CHECKING
 
 from ..errors import RoteError
@@ -13,9 +15,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["draw", "figure_class"]
+__all__ = ["draw", "figure", "figure_class"]
 
 _INK, _OURS, _OTHERS = "#404040", "#A50026", "#9DB4CE"
+_COOL = ("#364B9A", "#4A7BB7", "#1B7837", "#762A83", "#7F7F7F", "#00A5A5", "#8C6D31", "#000000")
 
 
 def figure_class() -> type[Figure]:
@@ -33,18 +36,23 @@ def figure_class() -> type[Figure]:
 
 def draw(path: str, families: Sequence[Sequence[Line]], title: str, scaling: bool) -> None:
     """Write the picture of those who ran, axes below axes: for each shape and dtype that somebody could do."""
+    figure(families, title, scaling).savefig(path)
+
+
+def figure(families: Sequence[Sequence[Line]], title: str, scaling: bool) -> Figure:
+    """The picture that `draw` writes."""
     groups = [ran for lines in families if (ran := [line for line in lines if not line.missing])]
-    heights = [3.4 if scaling else 0.5 + 0.25 * len(group) for group in groups]
-    figure = figure_class()(figsize=(8, 0.6 + sum(heights)), layout="constrained", dpi=130)
-    for number, group in enumerate(groups):
-        ax = figure.add_subplot(figure.add_gridspec(len(groups), 1, height_ratios=heights)[number])
+    heights = [4.0 if scaling else 0.9 + 0.25 * len(group) for group in groups]
+    found = figure_class()(figsize=(8, 0.6 + sum(heights)), layout="constrained", dpi=130)
+    rows = found.subplots(len(groups), 1, height_ratios=heights, squeeze=False)[:, 0]
+    for ax, group in zip(rows, groups, strict=True):
         (_curves if scaling else _bars)(ax, group)
         ax.set_title(str(group[0].entry.work), fontsize=10, color=_INK, loc="left")
         ax.tick_params(colors=_INK, labelsize=8)
         for side in ("top", "right"):
             ax.spines[side].set_visible(False)
-    figure.suptitle(title, fontsize=9, color=_INK)
-    figure.savefig(path)
+    found.suptitle(title, fontsize=9, color=_INK)
+    return found
 
 
 def _bars(ax: Axes, group: Sequence[Line]) -> None:
@@ -64,13 +72,33 @@ def _curves(ax: Axes, group: Sequence[Line]) -> None:
     curves: dict[str, list[Line]] = {}
     for line in group:
         curves.setdefault(f"{line.entry.name}, {line.entry.on}", []).append(line)
-    for name, curve in curves.items():
-        style = {"color": _OURS, "ls": "-" if curve[0].entry.group == "rote" else "--"} if curve[0].entry.ours else {}
+    ours = [name for name, curve in curves.items() if curve[0].entry.ours]
+    colours = dict(zip([*ours, *(name for name in curves if name not in ours)], _colours(len(ours)), strict=False))
+    for marker, (name, curve) in zip(cycle("osD^vP*X"), curves.items(), strict=False):
         ranks = [line.entry.work.ranks for line in curve]
-        ax.loglog(ranks, [line.median * 1e3 for line in curve], "o", ms=4, lw=1.2, label=name, **{"ls": "-", **style})
+        style = {"color": colours[name], "marker": marker, "ls": "--" if curve[0].entry.group == "threads" else "-"}
+        ax.loglog(ranks, [line.median * 1e3 for line in curve], ms=5, lw=1.2, label=name, **style)
     ticks = sorted({line.entry.work.ranks for line in group})
     ax.set_xticks(ticks, [str(n) for n in ticks])
     ax.set_xticks([], minor=True)
     ax.set_xlabel("ranks or threads", fontsize=8, color=_INK)
     ax.set_ylabel("median in ms", fontsize=8, color=_INK)
-    ax.legend(frameon=False, fontsize=7, labelcolor=_INK)
+    ax.set_yticks(*_time_ticks([line.median * 1e3 for line in group]))
+    ax.set_yticks([], minor=True)
+    ax.legend(frameon=False, fontsize=7, labelcolor=_INK, loc="center left", bbox_to_anchor=(1.0, 0.5))
+
+
+def _colours(ours: int) -> Iterator[str]:
+    """As many reds as curves of Rote, then colours that are none, each once before any comes again."""
+    for n in range(ours):
+        part = n / max(ours - 1, 1)  # from a dark red to a light orange
+        yield "#" + "".join(f"{round(a + part * (b - a)):02X}" for a, b in ((165, 253), (0, 174), (38, 97)))
+    yield from cycle(_COOL)
+
+
+def _time_ticks(times: Sequence[float]) -> tuple[list[float], list[str]]:
+    """The numbers 1, 2 and 5 times powers of ten that lie about some times, and their texts."""
+    powers = range(floor(log10(min(times))) - 1, ceil(log10(max(times))) + 1)
+    every = [digit * 10.0**power for power in powers for digit in (1, 2, 5)]
+    ticks = [tick for tick in every if min(times) / 2 <= tick <= max(times) * 2]
+    return ticks, [f"{tick:g}" for tick in ticks]

@@ -11,21 +11,15 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from ..launcher import alone
 from ..runtime.comm import Comm
-from .contest import SPAN, Entry, Missing, Work, cores
+from ..runtime.cores import cores
+from .builds import fftw_text
+from .contest import SPAN, Entry, Missing, Round, Work
 from .peers import program
 
 __all__ = ["entries"]
 
-_LAUNCH = (
-    "PMI_",
-    "PMIX_",
-    "OMPI_",
-    "OPAL_",
-    "PRTE_",
-    "MPI_LOCAL",
-)  # of an outer mpiexec, which a program here must not join
-_AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 _CROWDED = {"OMPI_MCA_rmaps_base_oversubscribe": "1", "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
 _INSTALL = "on Debian, apt-get install libfftw3-mpi-dev libopenmpi-dev openmpi-bin"
 
@@ -46,10 +40,11 @@ def entries(work: Work) -> list[Entry]:
     return [Entry("fftw-mpi", "", "MPI ranks", work.ranks, work, None, lambda comm: _run(work, comm))]
 
 
-def _run(work: Work, comm: Comm) -> float:
+def _run(work: Work, comm: Comm) -> Round:
     """One round: a launch of the program, which remembers its plans."""
     built = _build(work.dtype.char in "fF", work.ranks)
-    return float(_launch(built, work.ranks, work.points, "r2c" if work.real else "c2c", "1", str(SPAN))[1])
+    first, seconds = _launch(built, work.ranks, work.points, "r2c" if work.real else "c2c", "1", str(SPAN))[:2]
+    return Round(float(seconds), fftw_text(first.split()[-1]))
 
 
 def _launch(built: _Program, ranks: int, *args: str) -> list[str]:
@@ -99,7 +94,7 @@ def _output(*command: str, crowded: bool = False) -> str:
     Raises:
         Missing: it fails; with the line in which it says so.
     """
-    own = {name: value for name, value in os.environ.items() if not name.startswith(_LAUNCH)} | _AS_ROOT
+    own = alone()
     if "OPAL_PREFIX" in os.environ:  # a launcher that lives in another place than it was built for: its libraries
         paths = own.get("LD_LIBRARY_PATH", "").split(os.pathsep)
         own["LD_LIBRARY_PATH"] = os.pathsep.join(p for p in paths if not p.startswith(os.environ["OPAL_PREFIX"]))

@@ -12,7 +12,7 @@ from .. import __version__
 from ..compiler.explain import table
 from .contest import SPAN, Line
 
-__all__ = ["as_json", "in_units", "machine", "missing", "ratio", "scaling", "summary", "times"]
+__all__ = ["as_json", "in_units", "libraries", "machine", "missing", "ratio", "scaling", "summary", "times"]
 
 _PACKAGES = ("numpy", "mpi4py", "mpi4py-fft", "pyfftw", "scipy", "ducc0", "mkl_fft", "mkl")
 
@@ -50,6 +50,15 @@ def scaling(lines: Sequence[Line], weak: bool) -> str:
         cells = in_units(line.median), _factor(pays), _factor(ratio(line, lines))
         rows.append((line.entry.name, line.entry.where, str(line.entry.work), *cells))
     return "\n".join(table(rows, range(3, 6)))
+
+
+def libraries(lines: Sequence[Line]) -> str:
+    """The libraries that transformed, with their builds, and who had the same ones; empty if none did."""
+    names: dict[str, dict[str, None]] = {}
+    for line in _ran(lines):
+        if line.library:
+            names.setdefault(line.library, {})[line.entry.name] = None
+    return "\n".join(table([(", ".join(those), library) for library, those in names.items()], ())) if names else ""
 
 
 def missing(lines: Sequence[Line]) -> list[str]:
@@ -147,7 +156,12 @@ def as_json(lines: Sequence[Line], about: dict[str, Any]) -> dict[str, Any]:
                 **(
                     {"missing": line.missing}
                     if line.missing
-                    else {"median": line.median, "ratio": ratio(line, lines), "seconds": line.seconds}
+                    else {
+                        "median": line.median,
+                        "ratio": ratio(line, lines),
+                        "seconds": line.seconds,
+                        "library": line.library,
+                    }
                 ),
             }
             for line in lines

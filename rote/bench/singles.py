@@ -14,7 +14,8 @@ import numpy as np
 
 from ..runtime.comm import Comm
 from .arrays import Array, mesh, spectrum_shape, transform_job
-from .contest import Entry, Job, Missing, Work, measure
+from .builds import build
+from .contest import Entry, Job, Missing, Round, Work, measure
 
 __all__ = ["LIBRARIES", "entries"]
 
@@ -39,20 +40,20 @@ def entries(work: Work, usable: int, one: bool) -> list[Entry]:
     ]
 
 
-def _run(name: str, threads: int, work: Work, comm: Comm) -> float:
+def _run(name: str, threads: int, work: Work, comm: Comm) -> Round:
     try:
-        return measure(partial(_prepare, LIBRARIES[name], threads), work, comm)
+        return measure(partial(_prepare, name, threads), work, comm)
     except ImportError:
         raise Missing(f"is not installed; pip install {name}") from None
     finally:
         time.sleep(_LINGER if name == "mkl_fft" else 0)
 
 
-def _prepare(library: _Library, threads: int, comm: Comm, work: Work) -> Job:
+def _prepare(name: str, threads: int, comm: Comm, work: Work) -> Job:
     x, y = (np.empty(work.shape, work.dtype) for _ in range(2))
     X = np.empty(spectrum_shape(work), np.result_type(work.dtype, "c8"))
-    steps, scale = library(work, threads, x, X, y)
-    return transform_job(work, steps, x, (mesh(x.shape), mesh(X.shape)), (1.0, scale))
+    steps, scale = LIBRARIES[name](work, threads, x, X, y)
+    return transform_job(work, steps, x, (mesh(x.shape), mesh(X.shape)), (1.0, scale), library=build(name))
 
 
 def _pyfftw(work: Work, threads: int, x: Array, X: Array, y: Array) -> tuple[_Steps, float]:

@@ -1,22 +1,54 @@
-"""The command line: `rote`, which is `python -m rote`. The one part of the house that knows tensors and FFTs alike."""
+"""The command line: `rote`, which is `python -m rote`. The one part of the house that knows tensors and FFTs alike.
+
+A command is imported when it runs, so that `rote --version` and `rote --help` import no more than click.
+"""
 
 from __future__ import annotations
 
 import click
 
 from .. import __version__
-from .bench import bench
-from .demo import demo
-from .doctor import doctor
 from .ending import Rote
-from .layouts import explain, show
-from .transform import fft
-from .tune import tune
 
 __all__ = ["main"]
 
+_MENU = {
+    "show": "Draw who owns what.",
+    "explain": "Show a plan and what it costs; or which FFT costs least.",
+    "fft": "Transform a .npy file into another.",
+    "bench": "Measure transforms and moves, and those of other libraries.",
+    "tune": "Measure this machine for the cost model, and keep it.",
+    "demo": "Make a field, transform it, draw its layouts and its spectrum.",
+    "doctor": "Look at the installation, and name the commands that mend it.",
+}
 
-@click.group(cls=Rote, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+
+def _load(name: str) -> click.Command:
+    """Import a command of the menu."""
+    match name:
+        case "show":
+            from .layouts import show as command
+        case "explain":
+            from .layouts import explain as command
+        case "fft":
+            from .transform import fft as command
+        case "bench":
+            from .bench import bench as command
+        case "tune":
+            from .tune import tune as command
+        case "demo":
+            from .demo import demo as command
+        case _:
+            from .doctor import doctor as command
+    return command
+
+
+@click.group(
+    cls=Rote,
+    menu=_MENU,
+    load=_load,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.version_option(__version__, prog_name="rote", message="%(prog)s %(version)s")
 def main() -> None:
     """Redistributions of dense tensors, and parallel FFTs, written as layouts.
@@ -29,7 +61,3 @@ def main() -> None:
         rote show "block[(0),(1)]"                     who owns what
         mpiexec -n 4 rote fft volume.npy spectrum.npy  the FFT of a file, on four ranks
     """
-
-
-for _command in (show, explain, fft, bench, tune, demo, doctor):
-    main.add_command(_command)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import errno
 import json
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
 
-from ..errors import LayoutError
+from ..errors import LayoutError, RoteError
 from ..runtime.agree import agreed
 from ..runtime.comm import Comm
 from .ending import on_ranks
+from .files import Picture, force_option, refuse_target
 from .options import integers
 from .transform import ALGORITHMS
 
@@ -46,6 +45,7 @@ class _Request:
     rounds: int
     json: str | None
     png: str | None
+    force: bool
 
 
 def _shapes(context: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> tuple[tuple[int, ...], ...]:
@@ -54,7 +54,7 @@ def _shapes(context: click.Context, option: click.Parameter, texts: tuple[str, .
     return tuple(found for text in texts if (found := read(context, option, text)) is not None)
 
 
-@click.command(short_help="Measure transforms and moves, and those of other libraries.")
+@click.command()
 @click.option("--shape", metavar="128x128x128", multiple=True, callback=_shapes, help="May be given again.")
 @click.option("--dtype", multiple=True, type=click.Choice(tuple(_REAL)), help="May be given again; c16 and f8.")
 @click.option("--real", is_flag=True, help="Real arrays of the precision of --dtype, for half a spectrum.")
@@ -72,8 +72,9 @@ def _shapes(context: click.Context, option: click.Parameter, texts: tuple[str, .
 @click.option("--moves", is_flag=True, help="Redistribution alone: from slabs of mode 0 to slabs of mode 1.")
 @click.option("--scaling", type=click.Choice(("strong", "weak")), help="On 1, 2, 4, ... ranks; weak: mode 0 grows.")
 @click.option("--rounds", type=click.IntRange(min=1), default=5, show_default=True)
-@click.option("--json", metavar="FILE", help="Leave all that is measured.")
-@click.option("--png", metavar="FILE", help="Leave a picture.")
+@click.option("--json", metavar="FILE", type=click.Path(), help="Leave all that is measured.")
+@click.option("--png", metavar="FILE.png", type=Picture(), help="Leave a picture.")
+@force_option
 def bench(**options: Any) -> None:
     """Time Rote and the libraries that do the same, in turn, round after round, and print the medians.
 
@@ -92,6 +93,8 @@ def bench(**options: Any) -> None:
         raise click.UsageError(f"--only {wrong[0]} takes no part here; choose from {', '.join(chosen)}")
     if request.moves and (request.algorithm or request.restore):
         raise click.UsageError("--algorithm and --restore are about transforms; leave them out, or --moves")
+    if request.json is not None and request.json == request.png:
+        raise click.UsageError("--json and --png name the same file; give each one of its own")
     on_ranks(_bench, None, 1, request)
 
 
@@ -112,7 +115,8 @@ def _bench(comm: Comm, request: _Request) -> None:
         if request.png is not None:
             picture.figure_class()
         for path in (request.json, request.png):
-            _refuse(path)
+            if path is not None and comm.rank == 0:
+                refuse_target(path, request.force)
     about = report.machine(usable, mpi)
     head = _head(request, most, mpi, about)
     _say(comm, head)
@@ -125,8 +129,13 @@ def _bench(comm: Comm, request: _Request) -> None:
     lines = [line for found in done for line in found]
     if len(families) > 1 and not request.scaling:
         _say(comm, "", report.summary(lines))
+    built = report.libraries(lines)
+    if built:
+        _say(comm, "", f"the libraries of these figures:\n{built}")
     absent = report.missing(lines)
     _say(comm, *[""][: len(absent)], *absent)
+    if not any(line.seconds for line in lines):
+        raise RoteError("nobody could take part, and nothing is left\nname others with --only, or none")
     with agreed(comm):
         if comm.rank == 0 and request.json is not None:
             with open(request.json, "w", encoding="utf-8") as file:
@@ -180,12 +189,3 @@ def _say(comm: Comm, *texts: str) -> None:
     if comm.rank == 0:
         for text in texts:
             click.echo(text)
-
-
-def _refuse(path: str | None) -> None:
-    """Refuse a file that could not be written, before the work and not after it."""
-    folder = os.path.dirname(path or "") or "."
-    if not os.path.isdir(folder):
-        raise FileNotFoundError(errno.ENOENT, "there is no such folder; make it first", folder)
-    if path is not None and os.path.isdir(path):
-        raise IsADirectoryError(errno.EISDIR, "this is a folder; name a file in it", path)

@@ -13,6 +13,7 @@ from ..compiler.explain import in_bytes
 from ..runtime.agree import agreed
 from ..runtime.comm import Comm
 from .ending import on_ranks
+from .files import force_option, refuse_target
 from .transform import Request, refuse_wrong, transform
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ Floats = npt.NDArray[np.float64]
 LAYOUT = "block[(0),(1),()]"
 
 
-@click.command(short_help="Make a field, transform it, draw its layouts and its spectrum.")
+@click.command()
 @click.option(
     "--size", metavar="N", type=click.IntRange(min=8), default=64, show_default=True, help="Points along each mode."
 )
@@ -38,17 +39,18 @@ LAYOUT = "block[(0),(1),()]"
 @click.option(
     "--dir", "folder", metavar="FOLDER", default="rote-demo", show_default=True, help="The folder for the files."
 )
-def demo(size: int, ranks: int | None, folder: str) -> None:
+@force_option
+def demo(size: int, ranks: int | None, folder: str, force: bool) -> None:
     """Make a field of Taylor-Green vortices, transform it as `rote fft` does, and compare with numpy.fft.
 
     The field is the velocity u of one vortex per shell of wave numbers k, with energy k^(-5/3), so that the energy
     spectrum is known exactly. Leaves volume.npy, spectrum.npy and demo.png, with the layouts along the way and the
     energy spectrum.
     """
-    on_ranks(_program, ranks, 4, size, folder)
+    on_ranks(_program, ranks, 4, size, folder, force)
 
 
-def _program(comm: Comm, size: int, folder: str) -> None:
+def _program(comm: Comm, size: int, folder: str, force: bool) -> None:
     """The demo, on every rank."""
     from ..tensor import DistTensor
     from .field import exact_energy, shell_energy, vortices
@@ -61,11 +63,13 @@ def _program(comm: Comm, size: int, folder: str) -> None:
     with agreed(comm):
         if comm.rank == 0:
             os.makedirs(folder, exist_ok=True)
+            for path in (volume, spectrum, picture):
+                refuse_target(path, force)
     say(f"Taylor-Green vortices of all sizes, {size} x {size} x {size} points, {comm.size} ranks\n")
     DistTensor.from_function(vortices(size), (size,) * 3, LAYOUT, comm, dtype="f8").save(volume)
 
     say(f'$ rote fft {volume} {spectrum} --layout "{LAYOUT}" --check')
-    done = transform(comm, Request(volume, spectrum, layout=LAYOUT, check=True))
+    done = transform(comm, Request(volume, spectrum, layout=LAYOUT, check=True, force=force))
     refuse_wrong(done, spectrum)
 
     energy, exact = shell_energy(done.result, (size,) * 3), exact_energy(size)

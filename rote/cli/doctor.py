@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from .ending import on_rank_0, on_terminal
+from .ending import coloured, columns, on_rank_0
 from .looks import Finding, findings
 
 __all__ = ["doctor"]
@@ -45,8 +45,7 @@ def _table(found: list[Finding]) -> str:
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     for each in found:
         table.add_row(Text(each.state, _STYLES[each.state]), each.subject, Text(each.found))
-    watched = on_terminal()
-    console = Console(file=io.StringIO(), force_terminal=watched, width=None if watched else 200)
+    console = Console(file=io.StringIO(), force_terminal=coloured(), width=columns(200))
     with console.capture() as capture:
         console.print(table)
     return "\n".join(line.rstrip() for line in capture.get().splitlines())

@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import os
 import re
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
@@ -17,21 +18,43 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from ..errors import CommError, RoteError
+from ..launcher import launched
 
 if TYPE_CHECKING:
     from ..runtime.mpi import MpiComm
 
-__all__ = ["Rote", "described", "on_rank_0", "on_ranks", "on_terminal"]
+__all__ = ["Rote", "animated", "coloured", "columns", "described", "on_rank_0", "on_ranks", "on_terminal"]
 
 T = TypeVar("T")
 
-_EXPECTED = (RoteError, OSError, MemoryError)  # what values and machines can do; any other error is a bug of ours
 _PATIENCE = 3.0  # seconds for which a failed rank waits for the others to fail as well
 
 
 class Rote(click.Group):
-    """A group of commands that ends as this module says."""
+    """A group of commands that ends as this module says, and loads a command when it runs.
+
+    Attributes:
+        menu: the names of the commands, and what the group's help says of each.
+        load: the command of a name.
+    """
+
+    def __init__(self, *args: Any, menu: dict[str, str], load: Callable[[str], click.Command], **extra: Any) -> None:
+        super().__init__(*args, **extra)
+        self.menu = menu
+        self.load = load
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        """The names, in the order of the menu."""
+        return [*self.menu]
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        """The command of a name; None if there is none."""
+        return self.load(name) if name in self.menu else None
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        """The menu, without loading a command."""
+        with formatter.section("Commands"):
+            formatter.write_dl([*self.menu.items()])
 
     def main(
         self,
@@ -44,18 +67,20 @@ class Rote(click.Group):
         """Run a command line and exit: status 0, 1 after an error, 2 after a wrong use."""
         if not standalone_mode:
             return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
-        others = _other_ranks()
-        text = ""
-        with _rank_0_speaks(others):
-            try:
+        others, text = None, ""
+        try:
+            others = _other_ranks()
+            with _rank_0_speaks(others):
                 found = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
-                status = found if isinstance(found, int) else 0
-            except click.ClickException as error:
-                text, status = _shown(error), error.exit_code
-            except click.Abort:
-                text, status = "interrupted", 1
-            except _EXPECTED as error:
-                text, status = described(error), 1
+            status = found if isinstance(found, int) else 0
+        except click.ClickException as error:
+            text, status = _shown(error), error.exit_code
+        except (click.Abort, KeyboardInterrupt):
+            text, status = "interrupted", 1
+        except Exception as error:
+            if not _is_expected(error):
+                raise
+            text, status = described(error), 1
         if status:
             _say_once(text, status, others)
         sys.exit(status)
@@ -84,8 +109,9 @@ def on_ranks(program: Callable[..., T], ranks: int | None, default: int, *args: 
     return program(comm, *args) if wanted == 1 else run(program, wanted, args)[0]
 
 
-def on_rank_0(program: Callable[[], int]) -> int:
+def on_rank_0(program: Callable[[], T]) -> T:
     """What a program returns that only rank 0 runs, on all ranks; this process is rank 0 where MPI is broken."""
+    from ..errors import CommError
     from ..runtime import agreed, world
 
     try:
@@ -93,13 +119,29 @@ def on_rank_0(program: Callable[[], int]) -> int:
     except CommError:
         return program()
     with agreed(comm):
-        found = program() if comm.rank == 0 else 0
-    return int(comm.allgather_object(found)[0])
+        answers = [program()] if comm.rank == 0 else []
+    answer: T = comm.allgather_object(answers)[0][0]
+    return answer
 
 
 def on_terminal() -> bool:
     """Whether somebody watches: never under mpiexec, which may give its ranks terminals that nobody sees."""
     return sys.stdout.isatty() and "mpi4py.MPI" not in sys.modules
+
+
+def animated() -> bool:
+    """Whether what is shown may move: on a terminal that can do more than print lines."""
+    return on_terminal() and os.environ.get("TERM") not in ("dumb", "unknown")
+
+
+def coloured() -> bool:
+    """Whether texts may have colours: not where the environment says NO_COLOR (https://no-color.org)."""
+    return animated() and not os.environ.get("NO_COLOR")
+
+
+def columns(usual: int) -> int:
+    """The width of the terminal, or what the environment says it is (COLUMNS); the usual one if neither says."""
+    return shutil.get_terminal_size((usual, 24)).columns
 
 
 def described(error: BaseException) -> str:
@@ -115,7 +157,18 @@ def described(error: BaseException) -> str:
     return "\n".join([f"Error: {text}", *notes])
 
 
+def _is_expected(error: Exception) -> bool:
+    """Whether values or machines can do this; any other error is a bug of ours."""
+    from ..errors import RoteError
+
+    return isinstance(error, RoteError | OSError | MemoryError)
+
+
 def _shown(error: click.ClickException) -> str:
+    """An error of the command line as one paragraph; the whole help where nothing was asked."""
+    asked = not isinstance(error, click.exceptions.NoArgsIsHelpError)
+    if asked and isinstance(error, click.UsageError) and error.ctx is not None:
+        return f"Error: {error.format_message()}\ntry: {error.ctx.command_path} --help"
     text = io.StringIO()
     error.show(text)
     return text.getvalue().rstrip("\n")
@@ -123,6 +176,9 @@ def _shown(error: click.ClickException) -> str:
 
 def _other_ranks() -> MpiComm | None:
     """A communicator of its own over the ranks of MPI, if there are several; a broken MPI is left to the command."""
+    if not launched() and "mpi4py.MPI" not in sys.modules:
+        return None
+    from ..errors import CommError
     from ..runtime import world
 
     try:

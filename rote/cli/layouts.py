@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
 from math import prod
 
 import click
 
 from ..compiler.explain import in_bytes, in_seconds, table
-from ..compiler.step import as_dtype
-from ..errors import LayoutError, PlanError
+from ..errors import LayoutError, PlanError, counted
 from ..grammar.nodes import Fuse, Tile
 from ..layout.distribution import Distribution, distribute
 from ..layout.grid import Grid
 from ..layout.layout import Layout, Transition, parse
-from .ending import on_terminal
-from .options import integers
+from .ending import coloured, columns, on_rank_0
+from .files import Picture, force_option, refuse_target
+from .options import Bytes, integers, of_ffts
 
 __all__ = ["explain", "show"]
 
@@ -34,8 +35,11 @@ _grid = click.option(
 @click.argument("layout")
 @_shape
 @_grid
-@click.option("--plot", metavar="FILE.png", help="Draw it into a picture as well.")
-def show(layout: str, shape: tuple[int, ...] | None, grid: tuple[int, ...] | None, plot: str | None) -> None:
+@click.option("--plot", metavar="FILE.png", type=Picture(), help="Draw it into a picture as well.")
+@force_option
+def show(
+    layout: str, shape: tuple[int, ...] | None, grid: tuple[int, ...] | None, plot: str | None, force: bool
+) -> None:
     """Draw who owns what.
 
     \b
@@ -45,13 +49,20 @@ def show(layout: str, shape: tuple[int, ...] | None, grid: tuple[int, ...] | Non
     from ..show import draw
 
     dist = _distribution(layout, shape, grid)
-    click.echo(draw(dist, color=on_terminal()))
     if plot is not None:
-        from ..plot import layout as draw_layout
-
-        figure = draw_layout(dist, modes=range(3) if dist.order > 3 else None)
-        figure.savefig(plot, dpi=150, bbox_inches="tight")
+        on_rank_0(partial(refuse_target, plot, force))
+    click.echo(draw(dist, coloured(), columns(100)))
+    if plot is not None:
+        on_rank_0(partial(_draw, dist, plot))
         click.echo(f"\nleft {plot}")
+
+
+def _draw(dist: Distribution, path: str) -> None:
+    """Write the picture of a distribution."""
+    from ..plot import layout as draw_layout
+
+    figure = draw_layout(dist, modes=range(3) if dist.order > 3 else None)
+    figure.savefig(path, dpi=150, bbox_inches="tight")
 
 
 @click.command()
@@ -59,11 +70,12 @@ def show(layout: str, shape: tuple[int, ...] | None, grid: tuple[int, ...] | Non
 @_shape
 @_grid
 @click.option("--dtype", default="f8", show_default=True, help="Of the elements, as NumPy writes it.")
-@click.option("--max-bytes", type=int, metavar="BYTES", help="The most that any rank may hold at once.")
+@click.option("--max-bytes", type=Bytes(), metavar="BYTES", help="The most that a rank may hold: 100000, 64K, 1.5GiB.")
 @click.option("--why-not", metavar="KIND", help="Say what a plan with such a step would cost: allgather, exchange, ...")
 @click.option("--verify", is_flag=True, help="Prove that every element arrives exactly once.")
 @click.option("--fft", metavar="64x64x64", callback=integers(), help="Compare the FFTs of a tensor instead.")
 @click.option("--ranks", type=click.IntRange(1), help="With --fft: of how many ranks, on any grid.")
+@click.option("--why", is_flag=True, help="With --fft: say of every grid why a family has no walk there.")
 def explain(
     transition: str | None,
     shape: tuple[int, ...] | None,
@@ -74,6 +86,7 @@ def explain(
     verify: bool,
     fft: tuple[int, ...] | None,
     ranks: int | None,
+    why: bool,
 ) -> None:
     """Show how a tensor goes from one layout to another, and what that costs; or which FFT costs least.
 
@@ -86,12 +99,18 @@ def explain(
     from ..compiler.compile import compile
 
     if fft is not None:
+        given = {"--shape": shape, "--max-bytes": max_bytes, "--why-not": why_not, "--verify": verify or None}
+        others = [name for name, value in given.items() if value is not None]
+        if others:
+            raise click.UsageError(f"{others[0]} is of a transition, and --fft has a shape of its own; leave one out")
         if transition is not None or ranks is None:
-            raise PlanError("FFTs are compared for a shape and a number of ranks: rote explain --fft 64x64 --ranks 4")
-        click.echo(_compared(fft, ranks, grid, dtype))
+            raise click.UsageError(
+                "FFTs are compared for a shape and a number of ranks; write rote explain --fft 64x64 --ranks 4"
+            )
+        click.echo(_compared(fft, ranks, grid, dtype, why))
         return
-    if transition is None or ranks is not None:
-        raise PlanError('write a transition, rote explain "[(0),()] -> [(),(0)]", or --fft with --ranks')
+    if transition is None or ranks is not None or why:
+        raise click.UsageError('write a transition, rote explain "[(0),()] -> [(),(0)]", or --fft with --ranks')
     found = parse(transition)
     if not isinstance(found, Transition):
         raise PlanError(f'{found} is one layout, and a plan goes from one to another\nwrite "{found} -> …"')
@@ -106,23 +125,28 @@ def explain(
         click.echo("verified: every element arrives exactly once")
 
 
-def _compared(shape: tuple[int, ...], ranks: int, grid: tuple[int, ...] | None, dtype: str) -> str:
-    """The walks of an FFT on all grids of so many ranks, the cheapest first, and why others are none."""
+def _compared(shape: tuple[int, ...], ranks: int, grid: tuple[int, ...] | None, dtype: str, why: bool) -> str:
+    """The walks of an FFT on all grids of so many ranks, the one that is taken first, and why others are none."""
     from ..fft.choose import ranking
     from ..fft.problem import problem
 
-    found = as_dtype(dtype)
+    found = of_ffts(dtype)
     kind = "fft" if found.kind == "c" else "rfft"
     wanted = problem(shape, tuple(range(len(shape))), kind, found)
-    ranked = ranking(shape, ranks, wanted, None if grid is None else Grid(grid))
     rows = [("family", "grid", "layout", "moves", "received", "about")]
-    for choice in ranked:
-        if choice.walk is not None:
-            where = str(choice.source.grid), str(choice.source.layout)
-            received = in_bytes(sum(plan.cost.bytes for plan in choice.walk.moves))
-            rows.append((choice.name, *where, str(len(choice.walk.moves)), received, in_seconds(choice.seconds)))
+    none: dict[str, list[str]] = {}
+    for choice in ranking(shape, ranks, wanted, None if grid is None else Grid(grid)):
+        on, price = str(choice.source.grid), choice.price
+        if choice.walk is None:
+            none.setdefault(choice.name, []).append(f"{on}: {choice.why}")
+        else:
+            figures = str(price.moves), in_bytes(price.received), in_seconds(price.seconds)
+            rows.append((choice.name, on, str(choice.source.layout), *figures))
     lines = [f"{kind} of {shape} {found} on {ranks} ranks", *table(rows, range(3, 6))]
-    lines += [f"  no {choice.name} on {choice.source.grid}: {choice.why}" for choice in ranked if choice.walk is None]
+    for name, reasons in none.items():
+        more = len(reasons) - 1
+        told = reasons if why or not more else [f"{reasons[0]} (and none on {counted(more, 'other grid')}; --why)"]
+        lines += [f"  no {name} on {reason}" for reason in told]
     return "\n".join(lines)
 
 
@@ -137,8 +161,9 @@ def _distribution(text: str, shape: tuple[int, ...] | None, grid: tuple[int, ...
 
 
 def _small_grid(*layouts: Layout) -> tuple[int, ...]:
-    """Two ranks along each grid mode, more where sizes or a root ask for them."""
-    wanted = [(e.grid_mode, len(e.kind.sizes)) for layout in layouts for mode in layout.modes for e in mode]
+    """Two ranks along each grid mode, more where sizes, a first tile or a root ask for them."""
+    entries = [e for layout in layouts for mode in layout.modes for e in mode]
+    wanted = [(e.grid_mode, max(len(e.kind.sizes), e.kind.at + 1)) for e in entries]
     wanted += [(g, at + 1) for layout in layouts for g, at in layout.rooted]
     order = max((g for layout in layouts for g in layout.grid_modes), default=0) + 1
     return tuple(max([2, *(least for named, least in wanted if named == g)]) for g in range(order))

@@ -20,14 +20,14 @@ import numpy as np
 from .. import __version__
 from ..compiler.explain import in_bytes
 from ..errors import RoteError
+from ..launcher import alone
 from .check import available_memory, installed_memory, largest_error
 
 __all__ = ["Finding", "findings"]
 
 _MPI = "pip install mpich"
 _PLOT = "pip install matplotlib"
-_ANEW = "pip install --force-reinstall rote"
-_LAUNCH = ("PMI_", "PMIX_", "OMPI_", "PRTE_", "MPI_LOCAL")  # of an outer mpiexec, which a process of ours must not join
+_ANEW = "pip install --force-reinstall rote-tensor"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,14 @@ class Finding:
     found: str
     state: str = "ok"
     cure: str = ""
+
+
+class _Mendable(RoteError):
+    """What is missing has a cure of its own."""
+
+    def __init__(self, text: str, cure: str) -> None:
+        super().__init__(text)
+        self.cure = cure
 
 
 def findings() -> Iterator[Finding]:
@@ -68,9 +76,8 @@ def findings() -> Iterator[Finding]:
         try:
             yield Finding(subject, look())
         except Exception as error:  # whatever a half-installed package raises
-            yield Finding(
-                subject, f"{error}".partition("\n")[0] or type(error).__name__, state or "broken", cure or _ANEW
-            )
+            mends = error.cure if isinstance(error, _Mendable) else cure or _ANEW
+            yield Finding(subject, f"{error}".partition("\n")[0] or type(error).__name__, state or "broken", mends)
 
 
 def _python() -> str:
@@ -93,19 +100,24 @@ def _mpi() -> str:
 
 def _mpiexec() -> str:
     """The launcher that a shell would take, and whether it is of the MPI that mpi4py loads."""
-    path, where = shutil.which("mpiexec"), "on the PATH"
-    if path is None or Path(path).parent == Path(sys.executable).parent:
-        path, where = shutil.which("mpiexec", path=str(Path(sys.executable).parent)), "beside this Python"
-    if path is None:
+    programs = str(Path(sys.executable).parent)
+    path, beside = shutil.which("mpiexec"), shutil.which("mpiexec", path=programs)
+    if path is None and beside is None:
         raise RoteError("no mpiexec on the PATH or beside this Python")
-    kind = _family(_run(path, "--version"))
     try:
         library = _family(_mpi())
     except Exception:  # the look at MPI itself says so
         library = ""
-    if kind and library and kind != library:
-        raise RoteError(f"the one {where} is of {kind}, but mpi4py loads {library}: its ranks would not meet")
-    return f"{Path(path).name} {where}{f', of {kind}' if kind else ''}"
+    kind = "" if path is None else _family(_run(path, "--version"))
+    fits = path is not None and (not kind or not library or kind == library)
+    if path is not None and fits:
+        where = "beside this Python" if Path(path).parent == Path(programs) else f"on the PATH, {path}"
+        return f"mpiexec {where}{f', of {kind}' if kind else ''}"
+    wrong = "the PATH has none" if path is None else f"the one on the PATH, {path}, is of {kind}"
+    loads = f", but mpi4py loads {library}: its ranks would not meet" if path is not None else ""
+    if beside is not None and beside != path and (not library or _family(_run(beside, "--version")) in ("", library)):
+        raise _Mendable(f"{wrong}{loads}; {beside}, beside this Python, does", f'export PATH="{programs}:$PATH"')
+    raise RoteError(f"{wrong}{loads}")
 
 
 def _family(text: str) -> str:
@@ -170,10 +182,8 @@ def _fft() -> str:
 
 def _run(*command: str) -> str:
     """What a command prints; an error that ends with its last line if it fails."""
-    alone = {name: value for name, value in os.environ.items() if not name.startswith(_LAUNCH)}
-    alone |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     done = subprocess.run(
-        command, env=alone, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False
+        command, env=alone(), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False
     )
     if done.returncode:
         lines = done.stderr.strip().splitlines() or [f"{Path(command[0]).name} ends with status {done.returncode}"]

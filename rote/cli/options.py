@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import click
 
-__all__ = ["integers", "threads_option"]
+from ..errors import LayoutError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+__all__ = ["Bytes", "integers", "of_ffts", "threads_option"]
+
+_AMOUNT = re.compile(
+    r"(?P<number>[0-9][0-9_]*(?:\.[0-9]+)?)\s*(?:(?P<prefix>[KMGTPE])(?P<unit>iB|B)?|B)?", re.IGNORECASE
+)
 
 threads_option = click.option(
     "--threads", metavar="N", type=click.IntRange(min=1), help="Per rank, for local transforms; 1, if not given."
@@ -36,3 +46,39 @@ def integers(signed: bool = False) -> Reader:
         return tuple(int(part) for part in parts)
 
     return read
+
+
+class Bytes(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.2
+    """A number of bytes, as people write it; K and KiB are 1024 of them, KB is 1000.
+
+    >>> [Bytes().convert(text, None, None) for text in ("100_000", "64K", "1.5 GiB", "2MB", "7b")]
+    [100000, 65536, 1610612736, 2000000, 7]
+    """
+
+    name = "bytes"
+
+    def convert(self, value: str | int, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The number; a usage error if the text is none."""
+        if isinstance(value, int):
+            return value
+        found = _AMOUNT.fullmatch(value.strip())
+        if found is None:
+            self.fail(f"{value!r} is no number of bytes; write it as 100000, 64K, 1.5GiB or 2MB", param, ctx)
+        base = 1000 if (found["unit"] or "").upper() == "B" else 1024
+        power = "KMGTPE".index(found["prefix"].upper()) + 1 if found["prefix"] else 0
+        return int(float(found["number"]) * base**power) if "." in value else int(found["number"]) * base**power
+
+
+def of_ffts(text: str) -> np.dtype[Any]:
+    """The dtype of a tensor that is to be transformed.
+
+    Raises:
+        PlanError: the text is no dtype that Rote moves.
+        LayoutError: it is of integers: whoever has them says in which precision they are transformed.
+    """
+    from ..compiler.step import as_dtype
+
+    found = as_dtype(text)
+    if found.kind not in "fc":
+        raise LayoutError(f"FFTs are of real or complex numbers, not of {found}; write f4, f8, c8, c16, ...")
+    return found

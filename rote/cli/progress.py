@@ -1,4 +1,4 @@
-"""A bar that shows how much is done, where somebody watches."""
+"""A bar that shows what is done, and how much of it, where somebody watches."""
 
 from __future__ import annotations
 
@@ -6,20 +6,21 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from ..runtime.comm import Comm
-from .ending import on_terminal
+from .ending import animated
 
 __all__ = ["progress"]
 
 
 @contextmanager
 def progress(comm: Comm, name: str) -> Iterator[Callable[[float], None] | None]:
-    """What shows on a terminal, from rank 0, the part that is done."""
-    if comm.rank or not on_terminal():
+    """What shows on a terminal, from rank 0, the part that is done; until it is called, that something is."""
+    if comm.rank or not animated():
         yield None
         return
     from rich.console import Console
-    from rich.progress import Progress
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-    with Progress(console=Console(), transient=True) as bar:
-        task = bar.add_task(name, total=1.0)
-        yield lambda part: bar.update(task, completed=part)
+    columns = TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn()
+    with Progress(*columns, console=Console(), transient=True) as bar:
+        task = bar.add_task(name, total=None)
+        yield lambda part: bar.update(task, total=1.0, completed=part)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import errno
-import os
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -23,13 +20,15 @@ from ..runtime.execute import check_grid
 from .check import largest_error, refuse_too_large, tolerance
 from .cores import refuse_too_many
 from .ending import on_ranks
+from .files import force_option, refuse_target
 from .options import integers, threads_option
-from .progress import progress
 from .watch import Watch
 
 if TYPE_CHECKING:
+    from ..fft.problem import Problem
     from ..fft.transform import FFT
     from ..fft.walk import Walk
+    from ..runtime.measure import Progress
     from ..tensor import DistTensor
 
 # rote.fft.algorithms, without loading it
@@ -58,6 +57,7 @@ class Request:
     check: bool = False
     tune: str = "model"
     threads: int | None = None
+    force: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +77,10 @@ class Transformed:
     error: float | None
 
 
-@click.command(short_help="Transform a .npy file into another.")
+@click.command()
 @click.argument("source", metavar="IN.npy")
 @click.argument("target", metavar="OUT.npy")
-@click.option("--layout", metavar="LAYOUT", help="Of the input; blocks over the first modes, if not given.")
+@click.option("--layout", metavar="LAYOUT", help="Of the input; blocks, the cheapest to transform, if not given.")
 @click.option("--grid", metavar="2x2", callback=integers(), help="The ranks; balanced, if not given.")
 @click.option(
     "--ranks", metavar="N", type=click.IntRange(min=1), help="Ranks inside this process, where no mpiexec starts them."
@@ -96,14 +96,19 @@ class Transformed:
 @click.option("--output", metavar="LAYOUT", help="Of the result in memory; the cheapest, if not given.")
 @click.option("--check", is_flag=True, help="Compare the result with numpy.fft on rank 0.")
 @click.option(
+    "--effort",
     "--tune",
+    "tune",
     type=click.Choice(["model", "measure", "patient"]),
     default="model",
     show_default=True,
-    help="Estimate what is fastest, or time it, for longer if patient; what was found is kept.",
+    help="Estimate what is fastest, or time it, for longer if patient; what was found is kept. Under Open MPI write "
+    "--effort, for its mpirun takes --tune, wherever it stands, for an option of its own.",
 )
 @threads_option
-def fft(ranks: int | None, **options: Any) -> None:
+@force_option
+@click.pass_obj
+def fft(began: float | None, /, ranks: int | None, **options: Any) -> None:
     """Transform IN.npy into OUT.npy: every rank reads, transforms and writes its own part.
 
     \b
@@ -116,7 +121,7 @@ def fft(ranks: int | None, **options: Any) -> None:
     request = Request(**options)
     if request.length is not None and not (request.inverse and request.real):
         raise click.UsageError("--length goes with --inverse --real: half a spectrum does not say what it comes from")
-    refuse_wrong(on_ranks(transform, ranks, 1, request), request.target)
+    refuse_wrong(on_ranks(transform, ranks, 1, request, began), request.target)
 
 
 def refuse_wrong(done: Transformed, path: str) -> None:
@@ -126,23 +131,31 @@ def refuse_wrong(done: Transformed, path: str) -> None:
         raise RoteError(f"{path} differs from what numpy.fft computes by {done.error:.1e}, more than {limit:.0e}")
 
 
-def transform(comm: Comm, request: Request) -> Transformed:
+def transform(comm: Comm, request: Request, began: float | None = None) -> Transformed:
     """Do what is asked, on every rank of a communicator; rank 0 prints the plan and the times.
+
+    Args:
+        began: when this process began, by `perf_counter`: the phases are counted from then on.
 
     Raises (the same on all ranks):
         RoteError: the input is no `.npy` file of numbers, or does not fit the layout, the ranks or the options.
         OSError: a file cannot be read or written.
     """
-    from ..io import read_header
-    from ..tensor import DistTensor
+    watch = Watch(comm, began)
+    with watch.phase("start"):
+        from ..fft.local.kernels import library
+        from ..io import read_header
+        from ..tensor import DistTensor
 
-    watch = Watch(comm)
-    header = read_header(request.source, comm)
-    job = _prepare(request, header.shape, header.dtype, comm)
-    with agreed(comm):
-        if comm.rank == 0:
-            _refuse_target(request)
-            if request.check:
+        library()  # loads FFTW
+    with watch.phase("plan") as part:
+        header = read_header(request.source, comm)
+        with agreed(comm):
+            if comm.rank == 0:
+                refuse_target(request.target, request.force, request.source)
+        job = _prepare(request, header.shape, header.dtype, comm, part)
+        with agreed(comm):
+            if comm.rank == 0 and request.check:
                 refuse_too_large(header.shape, job.dtype, job.target.shape, job.result)
     watch.say(job.text)
     with watch.phase("read"):
@@ -193,7 +206,7 @@ class _Job:
         return f"numpy.fft.{self.walk.kind}n"
 
 
-def _prepare(request: Request, shape: tuple[int, ...], dtype: np.dtype[Any], comm: Comm) -> _Job:
+def _prepare(request: Request, shape: tuple[int, ...], dtype: np.dtype[Any], comm: Comm, part: Progress | None) -> _Job:
     """The walk of a request, bound; the same on every rank, errors included."""
     from ..fft.transform import describe
 
@@ -201,7 +214,7 @@ def _prepare(request: Request, shape: tuple[int, ...], dtype: np.dtype[Any], com
     real = dtype.kind != "c" and not request.inverse if request.real is None else request.real
     if real and not request.inverse and dtype.kind == "c":
         raise LayoutError(f"--real transforms real arrays, and {request.source} holds {dtype}; leave --real out")
-    fft = (_backward if request.inverse else _forward)(request, shape, dtype, comm, real)
+    fft = (_backward if request.inverse else _forward)(request, shape, dtype, comm, real, part)
     walk = fft.walk.inverse() if request.inverse else fft.walk
     run: _Run = fft.backward if request.inverse else fft.forward
     plan = describe(walk, fft.axes) if request.inverse else str(fft)
@@ -220,29 +233,63 @@ def _prepare(request: Request, shape: tuple[int, ...], dtype: np.dtype[Any], com
     return _Job(walk, run, target, fft.axes, "\n".join(lines) + "\n")
 
 
-def _forward(request: Request, shape: tuple[int, ...], dtype: np.dtype[Any], comm: Comm, real: bool) -> FFT:
+def _forward(
+    request: Request, shape: tuple[int, ...], dtype: np.dtype[Any], comm: Comm, real: bool, part: Progress | None
+) -> FFT:
     """The transform of the file."""
+    from ..fft.asked import normal_axes
     from ..fft.local.kernels import complex_dtype, real_dtype
+    from ..fft.problem import problem
 
     kind = real_dtype(dtype) if real else complex_dtype(dtype)
-    return _bound(request, comm, shape, request.layout, request.grid, kind, request.algorithm)
+    layout, grid = request.layout, request.grid
+    if layout is None and request.algorithm == "auto" and all(shape):
+        wanted = problem(shape, normal_axes(request.axes, len(shape)), "rfft" if real else "fft", kind)
+        begins = _begins(request, shape, wanted, comm)
+        layout, grid = str(begins.layout), begins.grid.shape
+    return _bound(request, comm, shape, layout, grid, kind, request.algorithm, part)
 
 
-def _backward(request: Request, shape: tuple[int, ...], dtype: np.dtype[Any], comm: Comm, real: bool) -> FFT:
+def _begins(request: Request, shape: tuple[int, ...], wanted: Problem, comm: Comm) -> Distribution:
+    """Where the transform of a file begins: of the cheapest ones in one that reads blocks, if there is any."""
+    from ..fft.asked import as_asked
+    from ..fft.choose import best
+    from ..runtime.measure import known_machine
+
+    asked = as_asked(shape, wanted, comm.size, request.layout, request.grid, None)
+    if request.layout is not None or request.algorithm != "auto":
+        return asked.walk(request.algorithm).source
+    choices = asked.choices(known_machine(comm))
+    blocks = [choice for choice in choices if choice.walk is not None and _is_in_blocks(choice.source)]
+    return best(blocks or choices).source
+
+
+def _is_in_blocks(dist: Distribution) -> bool:
+    return all(entry.kind.name == "block" for mode in dist.layout.modes for entry in mode)
+
+
+def _backward(
+    request: Request, shape: tuple[int, ...], dtype: np.dtype[Any], comm: Comm, real: bool, part: Progress | None
+) -> FFT:
     """The transform that the file is the spectrum of."""
-    from ..fft.asked import as_asked, normal_axes
-    from ..fft.choose import walk_of
+    from ..fft.asked import normal_axes
+    from ..fft.choose import best, choices
     from ..fft.local.kernels import complex_dtype, real_dtype
     from ..fft.problem import problem
 
     axes, kind = normal_axes(request.axes, len(shape)), complex_dtype(dtype)
-    there = problem(shape, axes, "fft", kind)
-    begins = as_asked(shape, there, comm.size, request.layout, request.grid, None).walk(request.algorithm).source
+    begins = _begins(request, shape, problem(shape, axes, "fft", kind), comm)
     check_grid(begins.grid, comm)
     extents = _restored(request, shape, axes) if real else None
-    walk = walk_of(begins, problem(shape, axes, "irfft" if real else "ifft", kind, extents))
+    found = choices(begins, problem(shape, axes, "irfft" if real else "ifft", kind, extents))
+    walk = best(found)
+    name = next(choice.name for choice in found if choice.walk == walk)
     result, grid = walk.target.shape, walk.target.grid.shape
-    return _bound(request, comm, result, None, grid, real_dtype(kind) if real else kind, str(walk.inverse()))
+    dtype = real_dtype(kind) if real else kind
+    if name in ("cyclic", "volumetric"):  # whose way there is of the same family; it ends where the file is read
+        ends = str(begins.layout)
+        return _bound(request, comm, result, str(walk.target.layout), grid, dtype, name, part, ends)
+    return _bound(request, comm, result, None, grid, dtype, str(walk.inverse()), part)
 
 
 def _bound(
@@ -253,24 +300,14 @@ def _bound(
     grid: tuple[int, ...] | None,
     dtype: np.dtype[Any],
     algorithm: str,
+    part: Progress | None,
+    output: str | None = None,
 ) -> FFT:
     """A transform, tuned as it is asked for."""
     from ..fft.transform import FFT
 
-    with progress(comm, "tune") if request.tune != "model" else nullcontext() as part:
-        return FFT(
-            shape,
-            layout,
-            grid,
-            comm,
-            dtype,
-            request.axes,
-            algorithm,
-            request.norm,
-            tune=request.tune,
-            threads=request.threads or 1,
-            progress=part,
-        )
+    tuning: dict[str, Any] = {"tune": request.tune, "threads": request.threads or 1, "progress": part}
+    return FFT(shape, layout, grid, comm, dtype, request.axes, algorithm, request.norm, output, **tuning)
 
 
 def _restored(request: Request, shape: tuple[int, ...], axes: tuple[int, ...]) -> list[int]:
@@ -285,19 +322,6 @@ def _restored(request: Request, shape: tuple[int, ...], axes: tuple[int, ...]) -
             f"{points} points of half a spectrum come from an extent of {either}{said}; say which with --length"
         )
     return [*(shape[a] for a in axes[:-1]), request.length]
-
-
-def _refuse_target(request: Request) -> None:
-    """Refuse a result that could not be written, before the work and not after it."""
-    folder = os.path.dirname(request.target) or "."
-    if not os.path.isdir(folder):
-        raise FileNotFoundError(errno.ENOENT, "there is no such folder; make it first", folder)
-    if os.path.isdir(request.target):
-        raise IsADirectoryError(errno.EISDIR, "this is a folder; name a file in it", request.target)
-    if not os.access(folder, os.W_OK):
-        raise PermissionError(errno.EACCES, "this folder cannot be written to", folder)
-    if request.check and os.path.exists(request.target) and os.path.samefile(request.source, request.target):
-        raise RoteError("--check reads the input again after the result is written; give the result a name of its own")
 
 
 def _compare(request: Request, job: _Job, comm: Comm, watch: Watch) -> float:

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import click
@@ -20,8 +21,9 @@ from ..runtime.comm import Comm
 from ..runtime.cores import cores
 from .cores import refuse_too_many
 from .ending import on_rank_0, on_ranks
+from .files import force_option, refuse_target
 from .moves import calls, moves, ranked
-from .options import integers, threads_option
+from .options import integers, of_ffts, threads_option
 from .progress import progress
 
 __all__ = ["tune"]
@@ -37,7 +39,7 @@ _LONGEST = 40  # characters of a text in a decision, such as FFTW's plans, that 
 _compiling = threading.Lock()  # the first of in-process ranks compiles for all
 
 
-@click.command(short_help="Measure this machine for the cost model, and keep it.")
+@click.command()
 @click.option(
     "--ranks",
     metavar="N",
@@ -58,18 +60,22 @@ _compiling = threading.Lock()  # the first of in-process ranks compiles for all
 @threads_option
 @click.option("--show", is_flag=True, help="List what is kept.")
 @click.option(
-    "--forget", metavar="[TEXT]", is_flag=False, flag_value="", help="Forget what --show lists with TEXT in it, or all."
+    "--forget", metavar="TEXT", is_flag=False, flag_value="", help="Forget what --show lists with TEXT in its line."
 )
-@click.option("--export", "target", metavar="FILE", help="Write what is kept into a file.")
-@click.option("--import", "source", metavar="FILE", help="Keep what --export wrote.")
+@click.option("--all", "everything", is_flag=True, help="With --forget and no TEXT: forget all that is kept.")
+@click.option("--export", "target", metavar="FILE", type=click.Path(), help="Write what is kept into a file.")
+@click.option("--import", "source", metavar="FILE", type=click.Path(), help="Keep what --export wrote.")
+@force_option
 def tune(
     ranks: int | None,
     seconds: float | None,
     check: bool,
     show: bool,
     forget: str | None,
+    everything: bool,
     target: str | None,
     source: str | None,
+    force: bool,
     **fft: Any,
 ) -> None:
     """Measure what messages, copies and steps take between ranks, and keep it in this user's cache folder.
@@ -80,13 +86,13 @@ def tune(
         mpiexec -n 4 rote tune --shape 256x256x256 --patient
         rote tune --show
 
-    With a shape, the FFTs that may be fastest are timed, for FFT(..., tune="measure") and rote fft --tune measure.
+    With a shape, the FFTs that may be fastest are timed, for FFT(..., tune="measure") and rote fft --effort measure.
     The environment variable ROTE_WISDOM names another folder; empty, nothing is kept.
     """
     asked = {
         "--show": _show if show else None,
-        "--forget": None if forget is None else lambda: f"forgot {_files(wisdom.forget(forget or None))}{_where()}",
-        "--export": None if target is None else lambda: f"left {target}, with {_files(wisdom.export(target))}",
+        "--forget": None if forget is None else lambda: _forget(forget, everything),
+        "--export": None if target is None else lambda: _export(target, force),
         "--import": None if source is None else lambda: f"kept {_files(wisdom.include(source))}{_where()}",
     }
     chores = {name: chore for name, chore in asked.items() if chore is not None}
@@ -97,6 +103,10 @@ def tune(
         raise click.UsageError(f"{' and '.join([*chores, *work])} do not go together; give one of them")
     if timed and "--shape" not in timed:
         raise click.UsageError(f"{timed[0]} is of an FFT; say of which tensor with --shape")
+    if everything and forget is None:
+        raise click.UsageError("--all goes with --forget")
+    if forget is not None and bool(forget) == everything:
+        raise click.UsageError("say what to forget: --forget TEXT what has TEXT in its line, --forget --all everything")
     for chore in chores.values():
         on_rank_0(partial(_tell, chore))
     if timed:
@@ -105,15 +115,14 @@ def tune(
         on_ranks(_measure, ranks, min(len(cores()), 8), seconds or 2.0, check)
 
 
-def _tell(chore: Callable[[], str]) -> int:
-    """Print what a chore answers, and what it warns of; status 0."""
+def _tell(chore: Callable[[], str]) -> None:
+    """Print what a chore answers, and what it warns of."""
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         text = chore()
     for each in warned:
         click.echo(f"Warning: {each.message}", err=True)
     click.echo(text)
-    return 0
 
 
 def _show() -> str:
@@ -121,8 +130,20 @@ def _show() -> str:
     return "\n".join([f"{_files(len(known))}{_where()}", *map(_line, known)])
 
 
-def _line(entry: wisdom.Entry) -> str:
-    """What is kept, for people: a walk in its lines, and of long texts the beginning."""
+def _forget(text: str, everything: bool) -> str:
+    gone = wisdom.forget(text, all=everything)
+    return "\n".join([f"forgot {_files(len(gone))}{_where()}", *map(_line, gone)])
+
+
+def _export(path: str, force: bool) -> str:
+    refuse_target(path, force)
+    return f"left {path}, with {_files(wisdom.export(path))}"
+
+
+def _line(entry: wisdom.Entry | Path) -> str:
+    """What is kept, for people: a walk in its lines, and of long texts the beginning; a damaged file by its path."""
+    if isinstance(entry, Path):
+        return str(entry)
     found = entry.decision
     if not isinstance(found, dict):
         return str(entry)
@@ -197,7 +218,7 @@ def _time(comm: Comm, wanted: _Transform) -> None:
             wanted.shape,
             wanted.layout,
             comm=comm,
-            dtype=wanted.dtype or "c16",
+            dtype=of_ffts(wanted.dtype or "c16"),
             tune=tune,
             threads=threads,
             progress=part,

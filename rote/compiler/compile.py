@@ -11,10 +11,11 @@ import numpy.typing as npt
 
 from ..errors import PlanError, counted
 from ..layout.distribution import Distribution, distribute, tensor_shape
-from ..layout.grid import Grid, grid_shape
+from ..layout.grid import Grid, grid_shape, integer
 from ..layout.layout import Layout, Transition, parse
 from .explain import in_bytes
 from .machine import DEFAULT, Machine
+from .once import once
 from .plan import Plan
 from .search import Search, Walk
 from .step import as_dtype
@@ -46,6 +47,7 @@ def compile(
     Raises:
         PlanError: the distributions are of different tensors or numbers of ranks; or every plan needs more than
             `max_bytes`, and the text says how much the least does.
+        LayoutError: the shape, the grid or `max_bytes` is not made of integers, or the layouts do not fit.
 
     >>> compile("[(0),(1)] -> [(),(0,1)]", shape=(4, 6), grid=(2, 2)).steps[0].kind
     'alltoall'
@@ -53,7 +55,8 @@ def compile(
     ['allgather', 'gather']
     """
     pair = ends(source, target, shape, grid)
-    return _compile(*pair, as_dtype(dtype), machine or DEFAULT, max_bytes)
+    most = None if max_bytes is None else integer(max_bytes, "max_bytes")
+    return _compile(*pair, as_dtype(dtype), machine or DEFAULT, most)
 
 
 def tradeoff(
@@ -108,7 +111,7 @@ def _ends(
     return distribute(source, shape, grid), distribute(target, shape, grid)
 
 
-@lru_cache(maxsize=4096)
+@once(4096)  # in-process ranks compile the same at the same time
 def _compile(
     source: Distribution, target: Distribution, dtype: np.dtype[Any], machine: Machine, max_bytes: int | None
 ) -> Plan:

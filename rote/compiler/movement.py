@@ -1,52 +1,98 @@
 """What each rank sends and receives when a tensor goes from one distribution to another.
 
-A transition falls into components: the smallest groups of view modes on both sides that read the same digits of the
-tensor. In each component a rank's local indices are grouped by the coordinates that hold them on the other side; a
-message is the product of one group per component. Grid modes that split nothing on the other side follow `meets`.
-Between two grids over the same ranks the coordinates of either side are those of its own grid.
+A transition falls into components, in each of which the elements that a rank holds are grouped by the coordinates that
+hold them on the other side; a message is the product of one group per component. Grid modes that split nothing on the
+other side follow `meets`. Between two grids over the same ranks the coordinates of either side are those of its own
+grid.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import product
 from math import prod
 from operator import itemgetter
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from ..layout.distribution import Distribution, Role, mode_set
-from ..layout.view import Digit, from_tensor, to_tensor
+from ..layout.distribution import Distribution, Role
+from .overlap import Component, Overlap, Reading, Row, Scatter, components, overlaps, readings
 
-__all__ = ["Component", "Group", "Message", "components", "groups", "meets", "receives", "sends"]
+__all__ = ["Group", "Listed", "Message", "Run", "components", "groups", "meets", "receives", "sends", "spread"]
 
 Ints = npt.NDArray[np.int64]
+At = tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Component:
-    """View modes of the source and of the target that read the same digits of the tensor."""
+class Run(NamedTuple):
+    """Elements that are evenly spaced in the blocks of both sides, along each of some digits.
 
-    before: tuple[int, ...]
-    after: tuple[int, ...]
+    Attributes:
+        shape: the number of values of each digit.
+        here, there: per view mode of the component, the local index in the block of the own side and the other one.
+    """
+
+    shape: tuple[int, ...]
+    here: tuple[Row, ...]
+    there: tuple[Row, ...]
+
+
+class Listed(NamedTuple):
+    """Elements one by one: per view mode of the component, their local indices on the own side and the other one."""
+
+    here: tuple[Ints, ...]
+    there: tuple[Ints, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Group:
-    """Local indices of one component that lie at the same coordinates on the other side.
+    """Elements of one component that lie at the same coordinates on the other side. Both sides have them in one order.
 
     Attributes:
         coordinates: those coordinates, as pairs (grid mode, coordinate).
-        positions: one array of local indices per view mode of the component; elements in ascending tensor order.
+        elements: where they are, in runs, or one by one where runs would be too many.
     """
 
     coordinates: tuple[tuple[int, int], ...]
-    positions: tuple[Ints, ...]
+    elements: tuple[Run, ...] | Listed
 
     def __len__(self) -> int:
-        return len(self.positions[0]) if self.positions else 1
+        if isinstance(self.elements, Listed):
+            return len(self.elements.here[0])
+        return sum(prod(run.shape) for run in self.elements)
+
+    @property
+    def positions(self) -> tuple[Ints, ...]:
+        """The local indices of all elements on the own side, per view mode of the component."""
+        return self._positions(0)
+
+    @property
+    def opposite(self) -> tuple[Ints, ...]:
+        """The same on the other side."""
+        return self._positions(1)
+
+    def lies(self, here: Sequence[int], there: Sequence[int]) -> bool:
+        """Whether every element is at one place in both blocks, if these are their strides along the view modes."""
+        if isinstance(self.elements, Listed):
+            places = [
+                sum((row * stride for row, stride in zip(rows, strides, strict=True)), np.zeros(len(self), np.int64))
+                for rows, strides in zip(self.elements, (here, there), strict=True)
+            ]
+            return np.array_equal(*places)
+        return all(_flat(run.here, here) == _flat(run.there, there) for run in self.elements)
+
+    def _positions(self, side: int) -> tuple[Ints, ...]:
+        if isinstance(self.elements, Listed):
+            return self.elements[side]
+        rows = zip(*((run.here, run.there)[side] for run in self.elements), strict=True)
+        return tuple(
+            np.concatenate([spread(run.shape, row) for run, row in zip(self.elements, along, strict=True)])
+            for along in rows
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,32 +133,6 @@ def meets(source: Role, target: Role, op_changes: bool, number: int) -> npt.NDAr
         met &= b == 0 if source.name == "replicated" or (source.name == "partial" and op_changes) else a == b
     met.flags.writeable = False
     return met
-
-
-@lru_cache(maxsize=4096)
-def components(source: Distribution, target: Distribution) -> tuple[Component, ...]:
-    """The components of a transition, ordered by the first digit of the tensor that they read."""
-    before, after = source.digits, target.digits
-    shared = {digits: m for m, digits in enumerate(after)}
-    if all(digits in shared for digits in before) and len(set(before)) == len(before) == len(after):
-        pairs = sorted(((digits, m) for m, digits in enumerate(before)), key=lambda pair: _first(pair[0]))
-        return tuple(Component((m,), (shared[digits],)) for digits, m in pairs)
-    groups: list[set[int]] = []
-    for digits in (*before, *after):
-        modes = {digit.mode for digit in digits}
-        joined = [g for g in groups if g & modes]
-        groups = [g for g in groups if not g & modes] + [modes.union(*joined)]
-    found = []
-    for modes in sorted(groups, key=min):
-        one_before = [m for m, digits in enumerate(before) if digits[0].mode in modes]
-        one_after = [m for m, digits in enumerate(after) if digits[0].mode in modes]
-        by_digits = {before[m]: m for m in one_before}
-        if len(by_digits) == len(one_before) == len(one_after) and set(by_digits) == {after[m] for m in one_after}:
-            ordered = sorted(one_after, key=lambda m: _first(after[m]))
-            found += [Component((by_digits[after[m]],), (m,)) for m in ordered]
-        else:
-            found.append(Component(tuple(one_before), tuple(one_after)))
-    return tuple(found)
 
 
 def sends(source: Distribution, target: Distribution, rank: int) -> Iterator[Message]:
@@ -185,83 +205,92 @@ def _mates_across(source: Distribution, target: Distribution, rank: int, sending
     ]
 
 
-def groups(
-    mine: Distribution, other: Distribution, part: Component, me: tuple[int, ...], sending: bool
-) -> tuple[Group, ...]:
+@lru_cache(maxsize=65536)
+def groups(mine: Distribution, other: Distribution, part: Component, me: At, sending: bool) -> tuple[Group, ...]:
     """One component of what the rank at coordinates `me` holds in `mine`, grouped by where it lies in `other`."""
     here, there = (part.before, part.after) if sending else (part.after, part.before)
-    held = tuple(tuple(me[s.grid_mode] for s in mine.splits[m]) for m in here)
-    if len(here) == len(there) == 1 and mine.digits[here[0]] == other.digits[there[0]]:
-        return _along_mode(mine, other, here[0], there[0], held[0])
-    return _across_modes(mine, other, here, there, held)
+    own = tuple(me[s.grid_mode] for m in here for s in mine.splits[m])
+    names = [s.grid_mode for m in there for s in other.splits[m]]
+    pair = (mine, other) if sending else (other, mine)
+    found = [
+        Group(tuple(sorted(zip(names, at, strict=True))), elements)
+        for at, elements in _held(*readings(*pair, part), own, sending)
+    ]
+    return tuple(sorted(found, key=lambda group: group.coordinates))
 
 
 @lru_cache(maxsize=16384)
-def _along_mode(
-    mine: Distribution, other: Distribution, here: int, there: int, coordinates: tuple[int, ...]
-) -> tuple[Group, ...]:
-    """Both sides read the mode alike: local order is tensor order."""
-    indices = _held(mine, here, coordinates)
-    lies, _ = other.locate(there, indices)
-    return _grouped(other.grid.shape, lies, None, (len(indices),))
+def _held(source: Reading, target: Reading, own: At, sending: bool) -> tuple[tuple[At, tuple[Run, ...] | Listed], ...]:
+    """What lies at some coordinates on one side of a component, by its coordinates on the other one."""
+    found = overlaps(source, target)
+    if isinstance(found, Scatter):
+        return tuple(_listed(found, own, sending))
+    runs: dict[At, list[Run]] = {}
+    for overlap in found:
+        for at, run in _runs(overlap, own, sending):
+            runs.setdefault(at, []).append(run)
+    return tuple((at, tuple(each)) for at, each in runs.items())
 
 
-def _across_modes(
-    mine: Distribution,
-    other: Distribution,
-    here: tuple[int, ...],
-    there: tuple[int, ...],
-    coordinates: tuple[tuple[int, ...], ...],
-) -> tuple[Group, ...]:
-    """The sides read the digits differently: go through the tensor's own indices, element by element."""
-    held = [_held(mine, mode, at) for mode, at in zip(here, coordinates, strict=True)]
-    local_shape = tuple(len(indices) for indices in held)
-    tensor = _tensor_indices(mine, here, held)
-    lies: dict[int, Ints] = {}
-    for mode in there:
-        lies |= other.locate(mode, from_tensor(other.digits[mode], tensor))[0]
-    lies = {g: np.broadcast_to(c, local_shape).reshape(-1) for g, c in lies.items()}
-    flat: Ints = np.zeros((), np.int64)
-    for m in sorted(tensor):
-        flat = flat * mine.shape[m] + tensor[m]
-    return _grouped(other.grid.shape, lies, np.broadcast_to(flat, local_shape).reshape(-1), local_shape)
+def _runs(overlap: Overlap, own: At, sending: bool) -> Iterator[tuple[At, Run]]:
+    """The elements of an overlap that lie at some coordinates on one side, by those on the other one."""
+    near, far = (overlap.source, overlap.target) if sending else (overlap.target, overlap.source)
+    fixed = _digits(overlap.shape, near.at, own)
+    if fixed is None:
+        return
+    axes = range(len(overlap.shape))
+    varied = [axis for axis in axes if axis not in fixed and any(row[axis + 1] for row in far.at)]
+    left = [axis for axis in axes if axis not in fixed and axis not in varied]
+    shape = tuple(overlap.shape[axis] for axis in left)
+    for values in product(*(range(overlap.shape[axis]) for axis in varied)):
+        digits = fixed | dict(zip(varied, values, strict=True))
+
+        def within(row: Row, digits: dict[int, int] = digits) -> Row:
+            return sum((row[axis + 1] * n for axis, n in digits.items()), row[0]), *(row[axis + 1] for axis in left)
+
+        at = tuple(within(row)[0] for row in far.at)
+        yield at, Run(shape, tuple(map(within, near.local)), tuple(map(within, far.local)))
 
 
-def _grouped(
-    grid: tuple[int, ...], lies: dict[int, Ints], flat: Ints | None, local_shape: tuple[int, ...]
-) -> tuple[Group, ...]:
-    if 0 in local_shape:
-        return ()
-    grid_modes = tuple(sorted(lies))
-    peer = np.zeros(prod(local_shape), np.int64)
-    for g in grid_modes:
-        peer = peer * grid[g] + lies[g]
-    order = np.argsort(peer, kind="stable") if flat is None else np.lexsort((flat, peer))
-    bounds = [0, *(np.flatnonzero(np.diff(peer[order])) + 1).tolist(), len(order)]
-    first = order[bounds[:-1]]
-    along = [[(g, c) for c in lies[g][first].tolist()] for g in grid_modes]
-    positions = np.unravel_index(order, local_shape) if len(local_shape) > 1 else (order,)
-    return tuple(
-        Group(coordinates, tuple(p[start:end] for p in positions))
-        for coordinates, start, end in zip(
-            zip(*along, strict=True) if along else [()], bounds[:-1], bounds[1:], strict=True
-        )
-    )
+def _digits(shape: At, rows: tuple[Row, ...], values: At) -> dict[int, int] | None:
+    """The digits, by axis, for which some numbers have these values; None if there are none."""
+    found: dict[int, int] = {}
+    for row, value in zip(rows, values, strict=True):
+        left = value - row[0] - sum(row[axis + 1] * n for axis, n in found.items())
+        for step, axis in sorted(((step, axis) for axis, step in enumerate(row[1:]) if step), reverse=True):
+            if axis not in found:
+                found[axis], left = divmod(left, step)
+                if not 0 <= found[axis] < shape[axis]:
+                    return None
+        if left:
+            return None
+    return found
 
 
-def _held(dist: Distribution, mode: int, coordinates: tuple[int, ...]) -> Ints:
-    return mode_set(dist.splits[mode], dist.view_shape[mode], coordinates).to_array()
+def _listed(scatter: Scatter, own: At, sending: bool) -> Iterator[tuple[At, Listed]]:
+    """The same of elements one by one."""
+    near, far = scatter if sending else scatter[::-1]
+    (near_at, near_local), (far_at, far_local) = near, far
+    mine: Ints = np.flatnonzero(np.logical_and.reduce([at == c for at, c in zip(near_at, own, strict=True)]))
+    if not own:
+        mine = np.arange(len(near_local[0]))
+    coordinates = np.array([at[mine] for at in far_at], np.int64).reshape(len(far_at), len(mine))
+    order = np.lexsort(coordinates[::-1]) if len(far_at) else np.arange(len(mine))
+    changes = (np.diff(coordinates[:, order]) != 0).any(axis=0)
+    for chosen in np.split(order, np.flatnonzero(changes) + 1) if len(mine) else ():
+        at = tuple(coordinates[:, chosen[0]].tolist())
+        picked = mine[chosen]
+        yield at, Listed(tuple(row[picked] for row in near_local), tuple(row[picked] for row in far_local))
 
 
-def _tensor_indices(dist: Distribution, modes: tuple[int, ...], held: list[Ints]) -> dict[int, Ints]:
-    """The tensor indices of the outer product of some view modes' indices, broadcast over that product."""
-    tensor: dict[int, Ints] = {}
-    for axis, (mode, indices) in enumerate(zip(modes, held, strict=True)):
-        along = indices.reshape([-1 if k == axis else 1 for k in range(len(modes))])
-        for m, added in to_tensor(dist.digits[mode], along).items():
-            tensor[m] = tensor.get(m, 0) + added
-    return tensor
+def _flat(rows: tuple[Row, ...], strides: Sequence[int]) -> Row:
+    """The sum of numbers, each times a stride."""
+    return tuple(sum(n * stride for n, stride in zip(each, strides, strict=True)) for each in zip(*rows, strict=True))
 
 
-def _first(digits: tuple[Digit, ...]) -> tuple[int, int]:
-    return digits[0].mode, -digits[0].weight
+def spread(shape: At, row: Row) -> Ints:
+    """All values of a number that is linear in digits below `shape`, in row-major order of these."""
+    found = np.full((), row[0], np.int64)
+    for n, step in zip(shape, row[1:], strict=True):
+        found = np.add.outer(found, step * np.arange(n))
+    return found.reshape(-1)

@@ -15,13 +15,11 @@ from math import prod
 import numpy as np
 
 from ..errors import PlanError
-from .movement import Group, Message, receives, sends
-from .partition import DOES, RECEIVES, SENDS, At, Ends, Part
+from .movement import Message, receives, sends
+from .partition import DOES, RECEIVES, SENDS, At, Ends, Part, same
 from .recount import Flow
 
 __all__ = ["prove_pairs"]
-
-Index = dict[tuple[At, tuple[tuple[int, int], ...]], Group]
 
 
 def prove_pairs(kind: str, ends: Ends, parts: list[Part]) -> Flow:
@@ -35,7 +33,6 @@ def prove_pairs(kind: str, ends: Ends, parts: list[Part]) -> Flow:
         raise PlanError(f"a step from grid {source.grid} to {target.grid} is an exchange, or a relayout, no {kind}")
     ranks = range(source.grid.size)
     places = [[end.grid.coordinates(rank) for rank in ranks] for end in ends]
-    indices = [_index(parts, side) for side in (SENDS, RECEIVES)]
     told: dict[tuple[int, int], Message] = {}
     for rank in ranks:
         for message in _listed(ends, rank, SENDS):
@@ -50,7 +47,7 @@ def prove_pairs(kind: str, ends: Ends, parts: list[Part]) -> Flow:
             if sent is None or not source.holds(peer):
                 raise PlanError(f"rank {rank} receives a message from rank {peer}, which sends none or holds nothing")
             for side, one in ((SENDS, sent), (RECEIVES, message)):
-                if not _right(one, parts, indices[side], at, side):
+                if not _right(one, parts, at, side):
                     raise PlanError(f"rank {peer} to {rank}: {DOES[side]} a message that has other elements, or order")
             where = tuple(at[SENDS][s.grid_mode] for mode in source.splits for s in mode)
             if message.combine != (where in begun):
@@ -66,7 +63,7 @@ def prove_pairs(kind: str, ends: Ends, parts: list[Part]) -> Flow:
             if peer != rank:
                 counts[:, rank] += len(message), 1, 0
                 counts[2, peer] += len(message)
-        wanted = prod(len(part.rows[RECEIVES][_own(part, RECEIVES, places[RECEIVES][rank])]) for part in parts)
+        wanted = prod(len([*part.row(RECEIVES, _own(part, RECEIVES, places[RECEIVES][rank]))]) for part in parts)
         wanted *= prod(source.grid.shape[g] for g in source.partial) * (target.holds(rank) and target.contributes(rank))
         if len(seen) != wanted:
             raise PlanError(f"rank {rank} receives {len(seen)} products of groups, but what it needs are {wanted}")
@@ -85,27 +82,18 @@ def _listed(ends: Ends, rank: int, side: int) -> list[Message]:
     return found
 
 
-def _index(parts: list[Part], side: int) -> list[Index]:
-    """Per component, the groups of one side by own coordinates and by those on the other side."""
-    return [{(own, g.coordinates): g for own, row in part.rows[side].items() for g in row} for part in parts]
-
-
-def _right(message: Message, parts: list[Part], indices: list[Index], at: tuple[At, At], side: int) -> bool:
+def _right(message: Message, parts: list[Part], at: tuple[At, At], side: int) -> bool:
     """Whether a message has the one group of each component that lies where the other rank is."""
     if len(message.groups) != len(parts):
         return False
-    for group, part, index in zip(message.groups, parts, indices, strict=True):
-        there = tuple((g, at[1 - side][g]) for g in sorted(part.at[1 - side]))
-        wanted = index.get((_own(part, side, at[side]), there))
-        if wanted is None or not (group is wanted or _same(group, wanted)):
+    for group, part in zip(message.groups, parts, strict=True):
+        there = tuple((g, at[1 - side][g]) for g in sorted(part.over[1 - side]))
+        cuts = dict(part.row(side, _own(part, side, at[side]))).get(there)
+        if group.coordinates != there or cuts is None or not same(group, cuts):
             return False
     return True
 
 
 def _own(part: Part, side: int, at: At) -> At:
     """Own coordinates along the grid modes that split a component."""
-    return tuple(at[g] for g in sorted(part.at[side]))
-
-
-def _same(group: Group, other: Group) -> bool:
-    return len(group.positions) == len(other.positions) and all(map(np.array_equal, group.positions, other.positions))
+    return tuple(at[g] for g in part.over[side])

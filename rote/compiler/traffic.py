@@ -16,17 +16,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..layout.distribution import Distribution, Role, Split, locate, mode_set
-from ..layout.view import Digit, from_tensor, to_tensor
-from .movement import Component, components, meets
+from ..layout.distribution import Distribution, Role, Split, mode_set
+from .movement import meets
+from .overlap import Component, Reading, Scatter, components, overlaps, readings
 
 __all__ = ["Traffic", "block_sizes", "sent_sizes", "traffic"]
 
 Ints = npt.NDArray[np.int64]
 Meeting = tuple[Role, Role, bool, int, bool, bool]  # roles, whether the operation changes, extent, sending, equal
-Reading = tuple[tuple[tuple[Digit, ...], tuple[Split, ...], int], ...]  # per view mode: digits, splits, extent
-
-_AT_ONCE = 1 << 20  # elements
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,7 +51,6 @@ def traffic(source: Distribution, target: Distribution, sending: bool = False, e
 
     Only peers with the same coordinates along the grid modes `equal` count: with all grid modes, the rank itself.
     """
-    mine, other = (source, target) if sending else (target, source)
     grid = source.grid
     op_changes = source.layout.op != target.layout.op
     meeting: list[Meeting] = [
@@ -63,17 +59,14 @@ def traffic(source: Distribution, target: Distribution, sending: bool = False, e
     elements = messages = np.ones((1,) * grid.order, np.int64)
     apart = set(range(grid.order))
     for part in components(source, target):
-        here, there = (part.before, part.after) if sending else (part.after, part.before)
-        own = tuple(s.grid_mode for m in here for s in mine.splits[m])
-        theirs = tuple(s.grid_mode for m in there for s in other.splits[m])
+        modes = (
+            tuple(s.grid_mode for m in part.before for s in source.splits[m]),
+            tuple(s.grid_mode for m in part.after for s in target.splits[m]),
+        )
+        theirs = modes[sending]
         apart -= {*theirs}
         met = tuple(meeting[g] for g in theirs)
-        if _alike(mine, other, here, there):
-            args = mine.splits[here[0]], other.splits[there[0]], mine.view_shape[here[0]]
-            more_elements, more_messages = _along_mode(*args, met, grid.order)
-        else:
-            table = _across(_read(mine, here), _read(other, there))
-            more_elements, more_messages = _summed(table, own, theirs, met, grid.order)
+        more_elements, more_messages = _summed(*readings(source, target, part), modes, sending, met, grid.order)
         elements, messages = elements * more_elements, messages * more_messages
     for g in apart:
         peers = _peers(meeting[g], g, grid.order)
@@ -83,79 +76,56 @@ def traffic(source: Distribution, target: Distribution, sending: bool = False, e
 
 
 def sent_sizes(source: Distribution, target: Distribution, part: Component) -> Ints:
-    """How many local indices of one component lie where: an axis per split of the source, then of the target."""
-    if _alike(source, target, part.before, part.after):
-        (m,), (n,) = part.before, part.after
-        return _sizes(source.splits[m], target.splits[n], source.view_shape[m])
-    return _across(_read(source, part.before), _read(target, part.after))
-
-
-def _alike(mine: Distribution, other: Distribution, here: tuple[int, ...], there: tuple[int, ...]) -> bool:
-    """Whether both sides of a component read one mode, and the same digits of the tensor."""
-    return len(here) == len(there) == 1 and mine.digits[here[0]] == other.digits[there[0]]
-
-
-@lru_cache(maxsize=16384)
-def _along_mode(
-    own: tuple[Split, ...], theirs: tuple[Split, ...], extent: int, met: tuple[Meeting, ...], order: int
-) -> tuple[Ints, Ints]:
-    """The sums of a component whose sides read one mode alike."""
-    modes = tuple(s.grid_mode for s in own), tuple(s.grid_mode for s in theirs)
-    return _summed(_sizes(own, theirs, extent), *modes, met, order)
+    """How many elements of one component lie where: an axis per split of the source, then of the target."""
+    return _sizes(*readings(source, target, part))
 
 
 @lru_cache(maxsize=1024)
-def _sizes(own: tuple[Split, ...], theirs: tuple[Split, ...], extent: int) -> Ints:
-    """Per coordinates on both sides, how many indices along one mode lie there and there."""
-    number: Ints = np.zeros(extent, np.int64)
-    for splits in (own, theirs):
-        found, _ = locate(splits, extent, np.arange(extent))
-        for s in splits:
-            number = number * s.parts + found[s.grid_mode]
-    shape = [s.parts for s in (*own, *theirs)]
-    return np.bincount(number, minlength=prod(shape)).reshape(shape)
-
-
-def _read(dist: Distribution, modes: tuple[int, ...]) -> Reading:
-    """All that matters of one side of a component."""
-    return tuple((dist.digits[m], dist.splits[m], dist.view_shape[m]) for m in modes)
-
-
-@lru_cache(maxsize=256)
-def _across(here: Reading, there: Reading) -> Ints:
-    """The same table for sides that read the digits differently: every element is looked up on both sides."""
-    shape = [s.parts for side in (here, there) for _, splits, _ in side for s in splits]
-    extents = [extent for _, _, extent in here]
-    table: Ints = np.zeros(prod(shape), np.int64)
-    for start in range(0, prod(extents), _AT_ONCE):
-        index = np.unravel_index(np.arange(start, min(prod(extents), start + _AT_ONCE)), extents)
-        tensor: dict[int, Ints] = {}
-        for (digits, _, _), along in zip(here, index, strict=True):
-            for m, added in to_tensor(digits, along).items():
-                tensor[m] = tensor.get(m, 0) + added
-        number: Ints = np.zeros((), np.int64)
-        inside = (*index, *(from_tensor(digits, tensor) for digits, _, _ in there))
-        for (_, splits, extent), along in zip((*here, *there), inside, strict=True):
-            found, _ = locate(splits, extent, along)
-            for s in splits:
-                number = number * s.parts + found[s.grid_mode]
-        table += np.bincount(np.broadcast_to(number, index[0].shape), minlength=len(table))
+def _sizes(source: Reading, target: Reading) -> Ints:
+    shape = [parts for _, splits, _ in (*source, *target) for _, parts in splits]
+    strides = [prod(shape[n + 1 :]) for n in range(len(shape))]
+    table = np.zeros(prod(shape), np.int64)
+    found = overlaps(source, target)
+    if isinstance(found, Scatter):
+        every = zip((*found.source[0], *found.target[0]), strides, strict=True)
+        lies = sum((at * stride for at, stride in every), np.zeros_like(found.source[1][0]))
+        table += np.bincount(lies, minlength=len(table))
+        return table.reshape(shape)
+    for extents, one, other in found:
+        rows = [[n * stride for n in row] for row, stride in zip((*one.at, *other.at), strides, strict=True)]
+        start, *steps = map(sum, zip((0,) * (len(extents) + 1), *rows, strict=True))
+        numbers: Ints = np.full((), start, np.int64)
+        for n, step in zip(extents, steps, strict=True):
+            numbers = np.add.outer(numbers, step * np.arange(n)) if step else numbers
+        table[numbers.reshape(-1)] += prod(n for n, step in zip(extents, steps, strict=True) if not step)
     return table.reshape(shape)
 
 
+@lru_cache(maxsize=16384)
 def _summed(
-    table: Ints, own: tuple[int, ...], theirs: tuple[int, ...], met: tuple[Meeting, ...], order: int
+    source: Reading,
+    target: Reading,
+    modes: tuple[tuple[int, ...], tuple[int, ...]],
+    sending: bool,
+    met: tuple[Meeting, ...],
+    order: int,
 ) -> tuple[Ints, Ints]:
-    """A table of sizes summed over the peers that meet: elements and messages, over a grid of this order."""
+    """The sizes of a component summed over the peers that meet: elements and messages, over a grid of this order.
+
+    Args:
+        modes: the grid modes that split it, on both sides.
+        met: along those of the peers.
+    """
+    table, own, theirs = _sizes(source, target), modes[not sending], modes[sending]
     meeting = [(g, matrix) for g, matrix in zip(theirs, map(_meeting, met), strict=True) if matrix is not None]
     over = sorted({*own, *(g for g, _ in meeting)})
     label = {g: k for k, g in enumerate(sorted({*own, *theirs}))}
-    peers = [len(label) + label[g] for g in theirs]
+    ours, peers = [label[g] for g in own], [len(label) + label[g] for g in theirs]
     more: list[Any] = []
     for g, matrix in meeting:
         more += [matrix, [label[g], len(label) + label[g]]]
     axes: list[Any]
-    axes, out = [*(label[g] for g in own), *peers], [label[g] for g in over]
+    axes, out = [*ours, *peers] if sending else [*peers, *ours], [label[g] for g in over]
     elements, messages = (
         np.asarray(np.einsum(counts, axes, *more, out)) for counts in (table, (table > 0).astype(np.int64))
     )

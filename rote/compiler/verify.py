@@ -2,7 +2,7 @@
 
 A message is a product of one group of elements per component, and goes wherever two ranks meet along every grid mode.
 So factors are proved, not elements, and a proof hardly takes longer on more ranks:
-1. per component, what a rank needs falls into groups, and they are those that its senders cut out of what they hold;
+1. per component, the boxes of its elements have each once, and both sides have the same ones in each (`partition`);
 2. per grid mode, coordinates meet as the roles on both sides ask: values arrive once, contributions enter once;
 3. the lists of messages are these products, ascending by rank; of contributions the first assigns, the others combine
    (that is read off the lists of as many ranks as have `LISTED` messages, and of one rank at least);
@@ -19,7 +19,6 @@ all members each of its grid modes is one over which they work; by 3 both sides 
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import zip_longest
 from math import prod
 from operator import itemgetter
 from typing import Any
@@ -29,9 +28,9 @@ import numpy.typing as npt
 
 from ..errors import PlanError
 from ..layout.distribution import Distribution
-from .movement import Group, components, meets, receives, sends
+from .movement import components, meets, receives, sends
 from .pairwise import prove_pairs
-from .partition import DOES, RECEIVES, SENDS, Ends, Part, prove, rank_at
+from .partition import DOES, RECEIVES, SENDS, Cut, Ends, Part, prove, rank_at, same
 from .recount import Claimed, Flow, figures, flow
 from .step import LOCAL, Step
 
@@ -142,8 +141,7 @@ def _lists(ends: Ends, parts: list[Part], met: list[Array], side: int) -> None:
     grid, listed = ends[side].grid, (sends, receives)[side]
     strides = [prod(grid.shape[g + 1 :]) for g in range(grid.order)]
     free = [g for g in range(grid.order) if not any(g in part.at[1 - side] for part in parts)]
-    cuts = [(sorted(part.at[side]), part.rows[side]) for part in parts]
-    first, seen = rank_at(ends[side], (), 0), 0  # of a rooted tensor, the root
+    first, seen = rank_at(ends[side], (), ()), 0  # of a rooted tensor, the root
     for rank in (first, *(r for r in range(grid.size) if r != first)):
         me = grid.coordinates(rank)
         mates = [(m[c] if side == SENDS else m[:, c]).tolist() for m, c in zip(met, me, strict=True)]
@@ -152,17 +150,19 @@ def _lists(ends: Ends, parts: list[Part], met: list[Array], side: int) -> None:
             places = [place + strides[g] * c for place in places for c, meet in enumerate(mates[g]) if meet]
         options = [
             [
-                (sum(strides[g] * c for g, c in group.coordinates), group)
-                for group in rows[tuple(me[g] for g in over)]
-                if all(mates[g][c] for g, c in group.coordinates)
+                (sum(strides[g] * c for g, c in coordinates), cut)
+                for coordinates, cut in part.row(side, tuple(me[g] for g in part.over[side]))
+                if all(mates[g][c] for g, c in coordinates)
             ]
-            for over, rows in cuts
+            for part in parts
         ]
         number = len(places) * prod(map(len, options))
         if seen and seen + number > LISTED:
             return
         seen += max(number, 1)
-        proved: list[tuple[int, tuple[Group, ...], bool]] = [(place, (), place != places[0]) for place in places]
+        proved: list[tuple[int, tuple[tuple[Cut, ...], ...], bool]] = [
+            (place, (), place != places[0]) for place in places
+        ]
         for option in options:
             proved = [(at + more, (*some, group), last) for at, some, last in proved for more, group in option]
         proved.sort(key=itemgetter(0))
@@ -172,8 +172,7 @@ def _lists(ends: Ends, parts: list[Part], met: list[Array], side: int) -> None:
             text = f"{does} {len(peers)} messages, with ranks {str(peers)[:60]}"
             raise PlanError(f"{text}, but it meets {len(right)}, {str(right)[:60]}, each once and in ascending order")
         for message, (peer, some, last) in zip(found, proved, strict=True):
-            pairs = [] if message.groups == some else zip_longest(message.groups, some)  # nearly always the same
-            if not all(a and b and _same(a, b) for a, b in pairs):
+            if len(message.groups) != len(some) or not all(map(same, message.groups, some)):
                 raise PlanError(f"{does} a message with rank {peer} that has other elements, or other order")
             if side == RECEIVES and message.combine != last:
                 text = f"{does} a message from rank {peer} with combine={message.combine}"
@@ -190,7 +189,7 @@ def _check_kind(step: Step, parts: list[Part], met: list[Array]) -> None:
     outside = talk if kind in LOCAL else talk - {*step.grid_modes}
     other = [f"{g} ({names[g]})" for g in sorted(talk | changed | idle) if kind in ROLES and names[g] != ROLES[kind]]
     filled = any(before.name != "partial" == after.name for before, after in roles)
-    cut = [any(len(row) > 1 for part in parts for row in part.rows[side].values()) for side in (SENDS, RECEIVES)]
+    cut = [any(_several(part, side) for part in parts) for side in (SENDS, RECEIVES)]
     unlike = any(before.name != after.name for before, after in roles)
     shared = [m.sum(axis=k).max() > 1 for m, r in zip(met, roles, strict=True) for k in (0, 1) if r[0].name != "split"]
     for wrong, text in (
@@ -220,6 +219,7 @@ def _named(dist: Distribution) -> tuple[object, ...]:
     return dist.shape, dist.grid, dist.digits, dist.splits, dist.roles, dist.partial and dist.layout.op
 
 
-def _same(group: Group, other: Group) -> bool:
-    pairs = zip_longest(group.positions, other.positions, fillvalue=())
-    return all(np.array_equal(here, there) for here, there in pairs)
+def _several(part: Part, side: int) -> bool:
+    """Whether the elements at some coordinates of one side lie at several of the other one."""
+    own = {*zip(*(at.tolist() for at in part.at[side].values()), strict=True)}
+    return len(part.sizes) > max(len(own), 1)

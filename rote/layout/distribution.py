@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import product
-from operator import index as as_int
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
@@ -79,7 +79,8 @@ class Distribution:
     _hash: int = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        layout, shape, grid = self.layout, self.shape, self.grid
+        layout, shape, grid = self.layout, tensor_shape(self.shape), self.grid
+        object.__setattr__(self, "shape", shape)
         if len(shape) != layout.tensor_order:
             raise LayoutError(
                 f"{layout} is for tensors of order {layout.tensor_order}, but the shape is {shape}; "
@@ -94,13 +95,14 @@ class Distribution:
                 raise LayoutError(f"{layout} is rooted at coordinate {at}, but grid mode {g} has {has}, from 0 on")
         view = layout.view or View.plain(len(shape))
         digits = view.digits(shape)
+        extents = tuple([prod([digit.size for digit in mode]) for mode in digits])
         splits = tuple(
             tuple(Split(e.grid_mode, e.kind, grid.shape[e.grid_mode]) for e in mode) for mode in layout.modes
         )
-        for mode, extent in zip(splits, view.shape(shape), strict=True):
+        for mode, extent in zip(splits, extents, strict=True):
             _check_mode(mode, extent)
         object.__setattr__(self, "digits", digits)
-        object.__setattr__(self, "view_shape", view.shape(shape))
+        object.__setattr__(self, "view_shape", extents)
         object.__setattr__(self, "splits", tuple(tuple(s for s in mode if s.parts > 1) for mode in splits))
         object.__setattr__(
             self, "roles", tuple(_role(layout, g) if p > 1 else _REPLICATED for g, p in enumerate(grid.shape))
@@ -189,9 +191,13 @@ class Distribution:
         Raises:
             LayoutError: the index is outside the tensor.
         """
-        where = (as_int(index),) if not isinstance(index, Sequence) else tuple(as_int(i) for i in index)
-        if len(where) != self.order or any(not 0 <= i < n for i, n in zip(where, self.view_shape, strict=True)):
-            raise LayoutError(f"{where} is no index of a tensor of shape {self.view_shape}")
+        try:
+            where = integers(index, least=0)
+            inside = all(i < n for i, n in zip(where, self.view_shape, strict=True))
+        except (TypeError, ValueError):  # no integers, negative ones, or not one for each mode
+            inside = False
+        if not inside:
+            raise LayoutError(f"{index!r} is no index of a tensor of shape {self.view_shape}")
         fixed = dict(self.layout.rooted)
         for mode, i in enumerate(where):
             coordinates, _ = self.locate(mode, np.array(i))

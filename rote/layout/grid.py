@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
-from operator import index as as_int
+from typing import SupportsIndex
 
 from ..errors import LayoutError, counted
+from ..grammar.nodes import exact
 
-__all__ = ["Grid", "grid_shape", "integers"]
+__all__ = ["Grid", "grid_shape", "integer", "integers"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,7 @@ class Grid:
         >>> Grid.of(12, 2), Grid.of(8, 3)
         (Grid((4, 3)), Grid((2, 2, 2)))
         """
+        nprocs, order = integer(nprocs, "a number of processes"), integer(order, "the order of a grid")
         if nprocs < 1 or order < 0 or (order == 0 and nprocs > 1):
             raise LayoutError(f"{counted(nprocs, 'process makes', 'processes make')} no grid of order {order}")
         return Grid(min(_factorings(nprocs, order, nprocs)))
@@ -54,15 +56,20 @@ class Grid:
 
     def coordinates(self, rank: int) -> tuple[int, ...]:
         """The coordinates of a rank."""
+        rank = integer(rank, "a rank")
         if not 0 <= rank < self.size:
             raise LayoutError(f"grid {self} has ranks 0 to {self.size - 1}, not {rank}")
         return unravel(rank, self.shape)
 
     def rank(self, coordinates: Sequence[int]) -> int:
         """The rank at some coordinates."""
-        if len(coordinates) != self.order or any(not 0 <= c < p for c, p in zip(coordinates, self.shape, strict=True)):
-            raise LayoutError(f"grid {self} has no coordinates {tuple(coordinates)}")
-        return ravel(coordinates, self.shape)
+        try:
+            at = integers(coordinates, least=0)
+            if all(c < p for c, p in zip(at, self.shape, strict=True)):
+                return ravel(at, self.shape)
+        except (TypeError, ValueError):  # no integers, negative ones, or not one for each grid mode
+            pass
+        raise LayoutError(f"grid {self} has no coordinates {coordinates!r}")
 
     def __str__(self) -> str:
         return "x".join(map(str, self.shape)) or "()"  # a grid of order 0 is not one of a single coordinate
@@ -87,6 +94,18 @@ def grid_shape(grid: Grid | Iterable[int] | int) -> tuple[int, ...]:
         ) from None
 
 
+def integer(value: SupportsIndex, name: str) -> int:
+    """One integer as a plain one; `name` is what it is called where it is none.
+
+    Raises:
+        LayoutError: it is none, as a bool is none.
+    """
+    try:
+        return exact(value)
+    except TypeError:
+        raise LayoutError(f"{name} is an integer, not {value!r}") from None
+
+
 def integers(values: Iterable[int] | int, least: int) -> tuple[int, ...]:
     """One integer, or several, as a tuple of plain ones.
 
@@ -97,10 +116,9 @@ def integers(values: Iterable[int] | int, least: int) -> tuple[int, ...]:
     >>> integers(4, least=0), integers([2, 3], least=0)
     ((4,), (2, 3))
     """
-    given = tuple(values) if isinstance(values, Iterable) else (values,)
-    if bool in map(type, given):
-        raise TypeError(f"{values!r} has a bool")
-    found = tuple(map(as_int, given))
+    if isinstance(values, bytes):  # its items are integers, but it says none
+        raise TypeError(f"{values!r} is text")
+    found = tuple(map(exact, values if isinstance(values, Iterable) else (values,)))
     for n in found:  # a loop is fastest for a few, and every compile from text comes by here
         if n < least:
             raise ValueError(f"{n} is less than {least}")

@@ -129,6 +129,16 @@ class IndexSet:
         picked = self._at(positions.unroll(min(end, first + common)))
         return IndexSet.of_runs(picked, period, self._element(end - 1) + 1 if end > first else 0)
 
+    def at(self, position: int) -> int:
+        """The element at a position, from 0 on.
+
+        Raises:
+            IndexError: there is none.
+        """
+        if not 0 <= position < len(self):
+            raise IndexError(position)
+        return self._element(position)
+
     def _element(self, position: int) -> int:
         cycle, left = divmod(position, self.width)
         for a, b in self.runs:

@@ -1,22 +1,27 @@
 """The arithmetic of one split: which digit of a local index goes to the coordinate, and what stays.
 
 On the local index l that the splits before have left, a split over p parts with tile b sends the digit `q mod p`,
-`q = l div b`, to the coordinate and leaves `(q div p)*b + l mod b`. Balanced block is the start/length formula of
-Dalcin et al. 2019, eq. 9 and algorithm 1. Functions take integers or NumPy arrays alike; `n` is the extent.
+`q = l div b`, to the coordinate and leaves `(q div p)*b + l mod b`; where the first tile lies at coordinate k, that is
+`(q + k) mod p`, and the same stays. `block(ceil)` has the tile ceil(n/p). Part i of `block(floor)` is from floor(i*n/p)
+up to floor((i+1)*n/p). Balanced block is the start/length formula of Dalcin et al. 2019, eq. 9 and algorithm 1.
+Functions take integers or NumPy arrays alike; `n` is the extent.
 """
 
 from __future__ import annotations
 
-from itertools import accumulate
+from dataclasses import replace
+from itertools import accumulate, pairwise
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import LayoutError, counted
 from ..grammar.nodes import Kind
+from ..grammar.text import kind_text
 from .indexset import IndexSet
 
-__all__ = ["check", "extent", "local_positions", "split"]
+__all__ = ["Stretch", "check", "extent", "local_positions", "split", "stretches"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -24,7 +29,14 @@ _INDICES = "index", "indices"
 
 
 def check(kind: Kind, p: int, n: int) -> None:
-    """Refuse a split of extent `n` over `p` coordinates that its sizes do not allow."""
+    """Refuse a split of extent `n` over `p` coordinates that its sizes, or its first coordinate, do not allow."""
+    if kind.at >= p:
+        less = f"at={p - 1} or less, or " * (p > 1)
+        raise LayoutError(
+            f"the first tile of {kind_text(kind)} lies at coordinate {kind.at}, but there "
+            f"{'is' if p == 1 else 'are'} {counted(p, 'coordinate')}, from 0 on; "
+            f"write {less}{kind_text(replace(kind, at=0))}"
+        )
     if kind.name != "block" or not kind.sizes:
         return
     if len(kind.sizes) == 1:
@@ -37,7 +49,7 @@ def check(kind: Kind, p: int, n: int) -> None:
     elif len(kind.sizes) != p or sum(kind.sizes) != n:
         sizes = f"{p} sizes that add up to {n}, or " * (p > 1)
         raise LayoutError(
-            f"block({','.join(map(str, kind.sizes))}) names {len(kind.sizes)} parts of "
+            f"{kind_text(kind)} names {len(kind.sizes)} parts of "
             f"{counted(sum(kind.sizes), *_INDICES)} in all, but {counted(n, *_INDICES)} must be placed on "
             f"{counted(p, 'rank')}; write {sizes}block for balanced parts"
         )
@@ -49,12 +61,17 @@ def split(kind: Kind, p: int, n: int | Ints, index: Ints) -> tuple[Ints, Ints]:
     >>> coordinate, local = split(Kind("cyclic", (2,)), 3, 10, np.arange(10))
     >>> coordinate.tolist(), local.tolist()
     ([0, 0, 1, 1, 2, 2, 0, 0, 1, 1], [0, 1, 0, 1, 0, 1, 2, 3, 2, 3])
+    >>> [split(Kind(name), 4, 10, np.arange(10))[0].tolist() for name in ("ceil", "floor")]
+    [[0, 0, 0, 1, 1, 1, 2, 2, 2, 3], [0, 0, 1, 1, 1, 2, 2, 3, 3, 3]]
     """
-    if kind.name == "cyclic" or len(kind.sizes) == 1:
-        (b,) = kind.sizes
+    b = _tile(kind, p, n)
+    if b is not None:
         q, offset = np.divmod(index, b)
         turn, coordinate = np.divmod(q, p)
-        return coordinate, turn * b + offset
+        return (coordinate + kind.at) % p, turn * b + offset
+    if kind.name == "floor":
+        part = _floor_part(p, n, index)
+        return part, index - _floor_start(p, n, part)
     if kind.sizes:
         bounds = np.array([0, *accumulate(kind.sizes)], dtype=np.int64)
         coordinate = np.searchsorted(bounds, index, side="right") - 1
@@ -72,10 +89,14 @@ def extent(kind: Kind, p: int, n: int | Ints, coordinate: int | Ints) -> Ints:
     [4, 3, 3]
     """
     c, n = np.asarray(coordinate, dtype=np.int64), np.asarray(n, dtype=np.int64)
-    if kind.name == "cyclic" or len(kind.sizes) == 1:
-        (b,) = kind.sizes
-        full, rest = np.divmod(n, b * p)
-        return full * b + np.clip(rest - c * b, 0, b)
+    b = _tile(kind, p, n)
+    if b is not None:
+        tiles, left = np.divmod(n, b)
+        turns, rest = np.divmod(tiles, p)
+        turn = (c - kind.at) % p
+        return turns * b + np.where(turn < rest, b, np.where(turn == rest, left, 0))
+    if kind.name == "floor":
+        return _floor_start(p, n, c + 1) - _floor_start(p, n, c)
     if kind.sizes:
         return np.array(kind.sizes, dtype=np.int64)[c]
     q, r = np.divmod(n, p)
@@ -88,12 +109,73 @@ def local_positions(kind: Kind, p: int, n: int, coordinate: int) -> IndexSet:
     >>> print(local_positions(Kind("cyclic", (2,)), 3, 10, 1))
     {2..3, 8..9}
     """
-    if kind.name == "cyclic" or len(kind.sizes) == 1:
-        (b,) = kind.sizes
-        return IndexSet.of_runs([(coordinate * b, min((coordinate + 1) * b, n))], b * p, n)
+    tile = _tile(kind, p, n)
+    if tile is not None:
+        b = int(tile)
+        start = (coordinate - kind.at) % p * b
+        return IndexSet.of_runs([(start, min(start + b, n))], b * p, n)
+    if kind.name == "floor":
+        return IndexSet.interval(coordinate * n // p, (coordinate + 1) * n // p)
     if kind.sizes:
         start = sum(kind.sizes[:coordinate])
         return IndexSet.interval(start, start + kind.sizes[coordinate])
     q, r = divmod(n, p)
     start = coordinate * q + min(coordinate, r)
     return IndexSet.interval(start, start + q + (coordinate < r))
+
+
+class Stretch(NamedTuple):
+    """Indices from `start` up to `stop` that are dealt out in tiles, in turn, to `parts` coordinates from `first` on.
+
+    Of index `start + i` the digit `i div tile` is dealt: modulo `parts` it says the coordinate, and divided by them the
+    tile there. Behind the last of all coordinates comes the first. Each coordinate is in one stretch.
+    """
+
+    start: int
+    stop: int
+    first: int
+    parts: int
+    tile: int
+
+
+def stretches(kind: Kind, p: int, n: int) -> tuple[Stretch, ...]:
+    """The indices below n as stretches.
+
+    >>> stretches(Kind("block", ()), 3, 10)
+    (Stretch(start=0, stop=4, first=0, parts=1, tile=4), Stretch(start=4, stop=10, first=1, parts=2, tile=3))
+    """
+    tile = _tile(kind, p, n)
+    if tile is not None:
+        return (Stretch(0, n, kind.at, p, int(tile)),) if n else ()
+    if kind.name == "floor" and n % p:
+        starts = [c * n // p for c in range(p + 1)]
+        return tuple(Stretch(a, b, c, 1, b - a) for c, (a, b) in enumerate(pairwise(starts)) if a < b)
+    if kind.sizes:
+        ends = [*accumulate(kind.sizes)]
+        sized = enumerate(zip(ends, kind.sizes, strict=True))
+        return tuple(Stretch(end - b, end, c, 1, b) for c, (end, b) in sized if b)
+    q, r = divmod(n, p)
+    long = Stretch(0, r * (q + 1), 0, r, q + 1)
+    return tuple(one for one in (long, Stretch(long.stop, n, r, p - r, q)) if one.start < one.stop)
+
+
+def _tile(kind: Kind, p: int, n: int | Ints) -> Ints | None:
+    """The tile of a kind that deals out tiles in turn, else None; where there is nothing to deal out, it is 1."""
+    if kind.name == "ceil":
+        return np.asarray(-(-n // p) + (n == 0), dtype=np.int64)
+    tiled = kind.name == "cyclic" or len(kind.sizes) == 1
+    return np.asarray(max(kind.sizes[0], 1), dtype=np.int64) if tiled else None
+
+
+def _floor_start(p: int, n: int | Ints, part: Ints) -> Ints:
+    """floor(part * n / p), by digits: the product itself may be 2**63 or more."""
+    q, r = np.divmod(n, p)
+    return part * q + part * r // p
+
+
+def _floor_part(p: int, n: int | Ints, index: Ints) -> Ints:
+    """The part that holds an index: the last that does not begin behind it."""
+    near = np.ceil((index + 1) * (p / np.maximum(n, 1))) - 1  # floating point gives it, or one beside it
+    part = near.astype(np.int64)
+    part = part - (_floor_start(p, n, part) > index)
+    return part + (_floor_start(p, n, part + 1) <= index)

@@ -9,18 +9,28 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from operator import index as as_int
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, cast
 
 from ..errors import LayoutError, counted
-from ..grammar.nodes import MAX_GRID_MODES, MAX_MODES, MAX_NUMBER, OPS, Entry, Kind, LayoutSyntax, Op, TransitionSyntax
+from ..grammar.nodes import (
+    CYCLIC,
+    MAX_GRID_MODES,
+    MAX_MODES,
+    MAX_NUMBER,
+    Entry,
+    Kind,
+    LayoutSyntax,
+    Op,
+    TransitionSyntax,
+)
 from ..grammar.parser import parse_syntax
 from ..grammar.text import unparse
+from .entries import Partial, Rooted, as_entry, block, cyclic, entry_code, partial, root
+from .grid import Grid, integer
 from .view import View
 
 if TYPE_CHECKING:
     from .distribution import Distribution
-    from .grid import Grid
 
 __all__ = [
     "Entry",
@@ -40,22 +50,6 @@ __all__ = [
 Mode = int | Entry | tuple[int | Entry, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Partial:
-    """What `+ partial(3)` adds to a layout: the value is a reduction over these grid modes."""
-
-    grid_modes: tuple[int, ...]
-    op: Op
-
-
-@dataclass(frozen=True, slots=True)
-class Rooted:
-    """What `| root(2)` adds to a layout: only coordinate `at` of this grid mode holds data."""
-
-    grid_mode: int
-    at: int
-
-
 @dataclass(frozen=True, slots=True, repr=False)
 class Layout:
     """How the modes of a tensor lie on the modes of a grid.
@@ -68,7 +62,7 @@ class Layout:
         rooted: pairs (grid mode, coordinate): only that coordinate holds data.
 
     Raises:
-        LayoutError: a grid mode is used twice, or the view has another number of modes.
+        LayoutError: a grid mode is used twice or is no integer, or the view has another number of modes.
 
     >>> a = parse("[(0),(),(1)]")
     >>> a == L((0), (), (1)), str(a.move(0, to=1)), a.drop(1).is_prefix_of(a)
@@ -83,7 +77,10 @@ class Layout:
     _hash: int = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        canonical = self.syntax
+        try:
+            canonical = self.syntax
+        except TypeError as error:
+            raise LayoutError(str(error)) from None
         if canonical.view is None:
             object.__setattr__(self, "view", None)
         object.__setattr__(self, "op", canonical.op)
@@ -147,6 +144,7 @@ class Layout:
 
     def move(self, grid_mode: int, to: int) -> Layout:
         """The layout in which the entry of `grid_mode` stands last in mode `to`; an all-to-all."""
+        grid_mode = integer(grid_mode, "a grid mode")
         found = [e for mode in self.modes for e in mode if e.grid_mode == grid_mode]
         if not found:
             raise LayoutError(f"{self} splits no mode over grid mode {grid_mode}; use .split to add it")
@@ -154,6 +152,7 @@ class Layout:
 
     def drop(self, grid_mode: int) -> Layout:
         """The layout that no longer names `grid_mode`, and so is replicated over it; an all-gather (or all-reduce)."""
+        grid_mode = integer(grid_mode, "a grid mode")
         if grid_mode not in self.grid_modes:
             raise LayoutError(f"{self} does not name grid mode {grid_mode}")
         partial = tuple(g for g in self.partial if g != grid_mode)
@@ -167,13 +166,12 @@ class Layout:
 
     def split(self, mode: int, entry: int | Entry) -> Layout:
         """The layout in which `mode` is further split by `entry`, for example `block(0)`; a local slice."""
-        self._check_mode(mode)
-        return self._with_mode(mode, (*self.modes[mode], _entry(entry, _kind("cyclic"))))
+        mode = self._mode(mode)
+        return self._with_mode(mode, (*self.modes[mode], as_entry(entry, CYCLIC)))
 
     def whole(self, mode: int) -> Layout:
         """The layout in which `mode` is not split at all."""
-        self._check_mode(mode)
-        return self._with_mode(mode, ())
+        return self._with_mode(self._mode(mode), ())
 
     def is_prefix_of(self, other: Layout) -> bool:
         """Whether every entry list is a prefix of the other's: then a rank's block under `other` is part of its own."""
@@ -183,10 +181,13 @@ class Layout:
             and all(longer[: len(mode)] == mode for mode, longer in zip(self.modes, other.modes, strict=True))
         )
 
-    def _check_mode(self, mode: int) -> None:
-        if not 0 <= mode < self.order:
+    def _mode(self, mode: int) -> int:
+        """The number of a mode, as one that is there."""
+        number = integer(mode, "a mode")
+        if not 0 <= number < self.order:
             has = f"modes 0 to {self.order - 1}" if self.order else "no modes"
-            raise LayoutError(f"{self} has {has}, not {mode}")
+            raise LayoutError(f"{self} has {has}, not {number}")
+        return number
 
     def _with_mode(self, mode: int, entries: tuple[Entry, ...]) -> Layout:
         return replace(self, modes=self.modes[:mode] + (entries,) + self.modes[mode + 1 :])
@@ -251,7 +252,7 @@ def L(*modes: Mode, kind: str = "cyclic", view: str | None = None) -> Layout:
     Args:
         modes: `()` for a whole mode, `0` or `(0)` for one grid mode, `(0, 1)` for successive refinement; `block(0)` and
             `cyclic(1, 4)` name a kind of their own.
-        kind: the kind of every entry that names none, as in the text: "cyclic", "cyclic(4)", "block".
+        kind: the kind of every entry that names none, as in the text: "cyclic", "cyclic(4)", "block", "block(ceil)".
         view: the view prefix, as in the text: "a (r s=4)".
 
     >>> L((0), (), (1), kind="block")
@@ -260,30 +261,8 @@ def L(*modes: Mode, kind: str = "cyclic", view: str | None = None) -> Layout:
     block[(0),(),(1:cyclic(4))]|(2)
     """
     default = _kind(kind)
-    rows = tuple(tuple(_entry(e, default) for e in (m if isinstance(m, tuple) else (m,))) for m in modes)
+    rows = tuple(tuple(as_entry(e, default) for e in (m if isinstance(m, tuple) else (m,))) for m in modes)
     return Layout(rows, None if view is None else as_layout(f"{view}: [{'()' * len(rows)}]").view)
-
-
-def block(grid_mode: int, *sizes: int) -> Entry:
-    """A block split over a grid mode: balanced, parts of exactly b (`block(0, b)`), or sizes given part by part."""
-    return _sized("block", grid_mode, sizes)
-
-
-def cyclic(grid_mode: int, b: int = 1) -> Entry:
-    """A (block-)cyclic split over a grid mode with tiles of b."""
-    return _sized("cyclic", grid_mode, (b,))
-
-
-def partial(*grid_modes: int, op: Op = "sum") -> Partial:
-    """`layout + partial(3)`: the value is the sum (or "max", "min", "prod") over grid mode 3."""
-    if op not in OPS:
-        raise LayoutError(f"a partial layout reduces by sum, max, min or prod, not {op!r}")
-    return Partial(tuple(as_int(g) for g in grid_modes), op)
-
-
-def root(grid_mode: int, at: int = 0) -> Rooted:
-    """`layout | root(2, at=1)`: only coordinate 1 of grid mode 2 holds data."""
-    return Rooted(as_int(grid_mode), as_int(at))
 
 
 @lru_cache(maxsize=4096)
@@ -317,33 +296,11 @@ def _from_syntax(node: LayoutSyntax) -> Layout:
     return Layout(node.modes, view, node.op, node.partial, node.rooted)
 
 
-def _sized(name: Literal["block", "cyclic"], grid_mode: int, sizes: tuple[int, ...]) -> Entry:
-    least = 1 if len(sizes) == 1 else 0
-    if any(isinstance(b, bool) or not isinstance(b, int) or not least <= b < MAX_NUMBER for b in sizes):
-        raise LayoutError(f"the sizes of {name} are integers of at least {least}, below 2**63, not {sizes}")
-    return Entry(grid_mode, Kind(name, sizes))
-
-
-def _entry(value: int | Entry, default: Kind) -> Entry:
-    if isinstance(value, Entry):
-        return value
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise LayoutError(f"a mode is split over grid modes, which are numbers; not {value!r}")
-    return Entry(value, default)
-
-
 @lru_cache(maxsize=256)
 def _kind(text: str) -> Kind:
     return as_layout(f"{text}[(0)]").modes[0][0].kind
 
 
 def _mode_code(mode: tuple[Entry, ...]) -> str:
-    codes = [_entry_code(entry) for entry in mode]
+    codes = [entry_code(entry) for entry in mode]
     return codes[0] if len(codes) == 1 and "(" in codes[0] else f"({', '.join(codes)})"
-
-
-def _entry_code(entry: Entry) -> str:
-    kind = entry.kind
-    if kind == Kind("cyclic", (1,)):
-        return str(entry.grid_mode)
-    return f"{kind.name}({', '.join(map(str, (entry.grid_mode, *kind.sizes)))})"

@@ -7,7 +7,7 @@ permutes; a tile stands for the tensor mode at its own position.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 
 import numpy as np
@@ -41,6 +41,10 @@ class View:
     """
 
     items: tuple[ViewItem, ...]
+    _tensor_modes: tuple[tuple[int, ...], ...] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_tensor_modes", _tensor_modes(self.items))  # asked for again and again
 
     @staticmethod
     def plain(order: int) -> View:
@@ -59,21 +63,7 @@ class View:
 
     def tensor_modes(self) -> tuple[tuple[int, ...], ...]:
         """Per item, the tensor modes that it reads, slowest first."""
-        names: list[str | None] = []
-        for item in self.items:
-            match item:
-                case Name(name):
-                    names.append(name)
-                case Fuse(fused):
-                    names.extend(fused)
-                case Tile():
-                    names.append(None)
-        places = [place for place, name in enumerate(names) if name is not None]
-        number = dict(zip(sorted(name for name in names if name is not None), places, strict=True))
-        modes = iter([place if name is None else number[name] for place, name in enumerate(names)])
-        return tuple(
-            tuple(next(modes) for _ in range(len(item.names) if isinstance(item, Fuse) else 1)) for item in self.items
-        )
+        return self._tensor_modes
 
     def digits(self, shape: tuple[int, ...]) -> tuple[tuple[Digit, ...], ...]:
         """Per view mode, the digits that its index is made of, slowest first.
@@ -86,7 +76,7 @@ class View:
             if isinstance(item, Tile):
                 found.extend(_tile_digits(item, modes[0], shape[modes[0]]))
             else:
-                found.append(tuple(Digit(mode, 1, shape[mode]) for mode in modes))
+                found.append(tuple([Digit(mode, 1, shape[mode]) for mode in modes]))
         return tuple(found)
 
     def shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -96,6 +86,30 @@ class View:
     def permutation(self) -> tuple[int, ...]:
         """The tensor's modes in the order in which the view reads them."""
         return tuple(mode for modes in self.tensor_modes() for mode in modes)
+
+
+def _tensor_modes(items: tuple[ViewItem, ...]) -> tuple[tuple[int, ...], ...]:
+    """Per item, the tensor modes that it reads: tiles stand where they are, names in the order of the alphabet."""
+    names: list[str] = []
+    places: list[int] = []
+    order = 0
+    for item in items:
+        own = () if isinstance(item, Tile) else item.names if isinstance(item, Fuse) else (item.name,)
+        names += own
+        places += range(order, order + len(own))
+        order += 1 if isinstance(item, Tile) else len(own)
+    number = dict(zip(sorted(names), places, strict=True))
+    found: list[tuple[int, ...]] = []
+    order = 0
+    for item in items:
+        if isinstance(item, Tile):
+            found.append((order,))
+            order += 1
+        else:
+            own = item.names if isinstance(item, Fuse) else (item.name,)
+            found.append(tuple([number[name] for name in own]))
+            order += len(own)
+    return tuple(found)
 
 
 def _tile_digits(tile: Tile, mode: int, extent: int) -> list[tuple[Digit, ...]]:

@@ -8,14 +8,11 @@ from functools import cache
 from typing import cast
 
 from ..errors import CommError
+from ..launcher import SIZES, launched
 from .comm import Comm, inside
 from .local import alone
 
 __all__ = ["as_comm", "world"]
-
-# What MPI launchers leave in the environment, and which of it states the number of ranks.
-_SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE")
-_LAUNCHED = (*_SIZES, "PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "MPI_LOCALRANKID", "PALS_RANKID")
 
 # Types found to speak the protocol: asking an object for all its methods takes 10 µs.
 _speakers: set[type] = set()
@@ -38,7 +35,7 @@ def world() -> Comm:
     here = inside.get()
     if here is not None:
         return here
-    if "mpi4py.MPI" in sys.modules or _launched():
+    if "mpi4py.MPI" in sys.modules or launched():
         return _mpi_world()
     return _alone()
 
@@ -71,12 +68,6 @@ def as_comm(comm: object | None) -> Comm:
 
 
 @cache
-def _launched() -> bool:
-    """Was this process started by an MPI launcher?"""
-    return any(name in os.environ for name in _LAUNCHED)
-
-
-@cache
 def _alone() -> Comm:
     """This process as the only rank."""
     return alone()
@@ -84,7 +75,7 @@ def _alone() -> Comm:
 
 def _mpi_world() -> Comm:
     """MPI's world, after a check that launcher and library are of one mind about its size."""
-    launched = max((int(os.environ[name]) for name in _SIZES if os.environ.get(name, "").isdecimal()), default=None)
+    launched = max((int(os.environ[name]) for name in SIZES if os.environ.get(name, "").isdecimal()), default=None)
     try:
         from . import mpi
     except (ImportError, RuntimeError) as error:  # mpi4py is missing, or finds no MPI library

@@ -8,7 +8,6 @@ raised, all wait) is a verdict that ends the run, so that a wrong program answer
 
 from __future__ import annotations
 
-import operator
 import pickle
 import threading
 from collections.abc import Callable, Hashable, Sequence
@@ -19,6 +18,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..errors import CommError
+from ..layout.grid import integer
 from .agree import agreed
 from .comm import Array, Path, inside
 from .meeting import Job, Released, Team
@@ -179,12 +179,13 @@ def run(fn: Callable[..., T], ranks: int = 4, args: tuple[Any, ...] = ()) -> lis
 
     Raises: the error of the lowest rank that raised one, with a note that names the rank; the others are released from
     whatever collective they wait in. CommError when the ranks do not meet: one returned while others wait for it, they
-    make different calls, or each waits for another. `ranks` below 1 is a CommError.
+    make different calls, or each waits for another. `ranks` below 1 is a CommError, and none
+    that is no integer a LayoutError.
 
     >>> run(lambda comm, word: word * comm.rank, ranks=3, args=("ab",))
     ['', 'ab', 'abab']
     """
-    size = operator.index(ranks)
+    size = integer(ranks, "the number of ranks")
     if size < 1:
         raise CommError(f"there must be at least one rank, not {size}\nwrite ranks=1 or more")
     job = Job(size)

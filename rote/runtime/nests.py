@@ -1,71 +1,28 @@
-"""Nests: where the elements of a component lie in two arrays, as views of both.
+"""Where the elements of a component lie in two arrays, as strided views of both.
 
-A layout is made of digits, and the places that a digit leads to are evenly spaced. So the places of a component's
-elements, in both arrays at once, fall into a few nests of evenly spaced places, and each nest is a strided view of
-either array: no list of indices is needed. Where tiles and extents do not fit each other, nests may be many and small.
+A movement says of its elements that they are in runs, evenly spaced along each of some digits in both blocks; a message
+has them one after the other. Where tiles do not fit each other there are too many runs, and elements are picked one by
+one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Along", "Both", "Nest", "Places", "Shape", "Side", "nests", "places"]
+from ..compiler.movement import Group, Listed
+
+__all__ = ["Along", "Both", "Places", "Shape", "Side"]
 
 Ints = npt.NDArray[np.int64]
 Shape = tuple[int, ...]
+Rows = tuple[Shape, ...]  # per mode: where it begins, then its step along each digit
 Along = tuple[tuple[int, Ints], ...]  # where elements lie along some modes of an array: pairs (mode, indices)
-
-_MOST = 1024  # views of one component
-_SEEN = 4096  # distances that are looked at for the commonest one
-_RARE = 1 / 64  # of all distances, where places are without order
-
-
-class Nest(NamedTuple):
-    """Places at one distance, within places at one distance, …: `steps[d]` is that along dimension d."""
-
-    shape: Shape
-    origin: tuple[int, ...]
-    steps: tuple[tuple[int, ...], ...]
-
-
-def nests(columns: Ints) -> Iterator[Nest]:
-    """Places, one per column, as nests, by greed; each place is in one of them.
-
-    Runs at the commonest distance are the fastest dimension. The first places of the runs of one length are nests
-    again; so is what is in no run.
-
-    >>> [(nest.shape, nest.origin, nest.steps) for nest in nests(np.array([[0, 1, 2, 6, 7, 8, 12]]))]
-    [((2, 3), (0,), ((6,), (1,))), ((), (12,), ())]
-    """
-    while (number := columns.shape[1]) > 1:
-        gaps = columns[:, 1:] - columns[:, :-1]
-        if (gaps == gaps[:, :1]).all():
-            yield Nest((number,), tuple(columns[:, 0].tolist()), (tuple(gaps[:, 0].tolist()),))
-            return
-        step, share = _commonest(gaps[:, :_SEEN])
-        if share < _RARE:
-            break
-        starts = np.append(0, np.flatnonzero((gaps != step[:, None]).any(axis=0)) + 1)
-        lengths = np.diff(starts, append=number)
-        for length in sorted(set(lengths.tolist()) - {1}, reverse=True):
-            for nest in nests(columns[:, starts[lengths == length]]):
-                yield Nest((*nest.shape, length), nest.origin, (*nest.steps, tuple(step.tolist())))
-        columns = columns[:, starts[lengths == 1]]
-    for place in columns.T.tolist():  # alone, or without order
-        yield Nest((), tuple(place), ())
-
-
-def _commonest(gaps: Ints) -> tuple[Ints, float]:
-    """A column that is there most often, and the share of those that are equal to it."""
-    weights = np.cumprod([1, *(1 + np.ptp(gaps[:0:-1], axis=1))])[::-1]  # different gaps get different numbers
-    _, first, counts = np.unique(weights @ gaps, return_index=True, return_counts=True)
-    return gaps[:, first[counts.argmax()]], counts.max() / gaps.shape[1]
 
 
 class Side(NamedTuple):
@@ -73,6 +30,12 @@ class Side(NamedTuple):
 
     origin: tuple[tuple[int, int], ...]
     steps: tuple[tuple[tuple[int, int], ...], ...]
+
+    @classmethod
+    def of(cls, modes: Sequence[int], rows: Rows) -> Side:
+        """The view of places along some modes."""
+        origin, *steps = (tuple(zip(modes, along, strict=True)) for along in zip(*rows, strict=True))
+        return cls(origin, tuple(steps))
 
     def lies(self, strides: Shape) -> tuple[int, Shape]:
         """The offset and the strides of the view, of an array that has some strides."""
@@ -96,23 +59,57 @@ class Both(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Places:
-    """The elements of one component: where they lie in two arrays, and views of them all (none if there are many)."""
+    """The elements of one component in two arrays, each a block or a message.
 
-    here: Along
-    there: Along
-    views: tuple[Both, ...]
+    Attributes:
+        group: the elements.
+        here, there: the modes of either array along which they lie, and whether that is the own side's block (0), the
+            other side's (1), or a message (2).
+    """
+
+    group: Group
+    here: tuple[tuple[int, ...], int]
+    there: tuple[tuple[int, ...], int]
 
     def __len__(self) -> int:
-        return len(self.here[0][1])
+        return len(self.group)
+
+    @property
+    def number(self) -> int:
+        """How many views they are; 0 if they are picked one by one."""
+        return 0 if isinstance(self.group.elements, Listed) else len(self.group.elements)
+
+    @property
+    def views(self) -> list[Both]:
+        """Views of them all."""
+        found, first = list[Both](), 0
+        for run in () if isinstance(self.group.elements, Listed) else self.group.elements:
+            message = (first, *(prod(run.shape[axis + 1 :]) for axis in range(len(run.shape))))
+            sides = run.here, run.there, (message,)
+            shape, rows, others = _joined(run.shape, sides[self.here[1]], sides[self.there[1]])
+            found.append(Both(shape, Side.of(self.here[0], rows), Side.of(self.there[0], others)))
+            first += prod(run.shape)
+        return found
+
+    @property
+    def lists(self) -> tuple[Along, Along]:
+        """Where they lie, one by one."""
+        sides = self.group.positions, self.group.opposite, (np.arange(len(self)),)
+        (modes, side), (others, other) = self.here, self.there
+        return tuple(zip(modes, sides[side], strict=True)), tuple(zip(others, sides[other], strict=True))
 
 
-def places(here: Along, there: Along) -> Places:
-    """The elements of one component, given where they lie in two arrays."""
-    found = list(islice(nests(np.array([indices for _, indices in (*here, *there)])), _MOST + 1))
-    modes, middle = [mode for mode, _ in (*here, *there)], len(here)
-    views = []
-    for shape, origin, steps in found if len(found) <= _MOST else ():
-        pairs = [tuple(zip(modes, each, strict=True)) for each in (origin, *steps)]
-        first, then = [each[:middle] for each in pairs], [each[middle:] for each in pairs]
-        views.append(Both(shape, Side(first[0], tuple(first[1:])), Side(then[0], tuple(then[1:]))))
-    return Places(here, there, tuple(views))
+def _joined(shape: Shape, rows: Rows, others: Rows) -> tuple[Shape, Rows, Rows]:
+    """The same elements with every two dimensions joined that one could be; those of one element are left out."""
+    for axis in reversed(range(len(shape))):
+        at, every = axis + 1, (*rows, *others)
+        whole = at < len(shape) and all(row[at] == row[at + 1] * shape[at] for row in every)
+        if shape[axis] != 1 and not whole:
+            continue
+        inner = shape[at] if whole else 1
+        if whole:
+            shape = (*shape[:axis], shape[axis] * inner, *shape[at + 1 :])
+        else:
+            shape = (*shape[:axis], *shape[at:])
+        rows, others = (tuple((*row[:at], *row[at + 1 :]) for row in side) for side in (rows, others))
+    return shape, rows, others

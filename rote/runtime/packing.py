@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy.typing as npt
 from ..compiler.movement import Component, Group, Message, components, receives, sends
 from ..layout.distribution import Distribution
 from ..layout.view import View
-from .nests import Along, Places, Shape, places
+from .nests import Places, Shape
 from .pieces import Factor, Piece, everything, pieces
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "Region",
     "cut",
     "direct_regions",
+    "filled",
     "identity",
     "offsets",
     "read_regions",
@@ -33,6 +34,8 @@ __all__ = [
 Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
 Offsets = dict[int, tuple[Ints, ...]]
+
+_OWN, _OTHER, _MESSAGE = range(3)  # what `Places` calls them
 
 REDUCE: dict[str, np.ufunc] = {
     "sum": np.add,
@@ -109,33 +112,21 @@ def direct_regions(
 ) -> tuple[tuple[Region, ...], tuple[Region, ...]]:
     """The same two, but what a rank keeps is not sent, and what it has from itself leads from block to block."""
     parts, here, there = components(source, target), source.local_shape(rank), target.local_shape(rank)
-    leaves, comes = _leaving(parts), _coming(parts)
-    sent = {message.peer: message for message in sends(source, target, rank)}
-    kept = sent.pop(rank).groups if rank in sent else ()
-
-    def stays(k: int, group: Group) -> Places:
-        return places(_along(parts[k].before, kept[k]), _along(parts[k].after, group))
-
+    leaves, comes, stays = _leaving(parts), _coming(parts), _direct(parts)
     incoming = (
         _region(message, stays, here, there) if message.peer == rank else _region(message, comes, None, there)
         for message in receives(source, target, rank)
     )
-    return tuple(_region(message, leaves, here, None) for message in sent.values()), tuple(incoming)
+    outgoing = (message for message in sends(source, target, rank) if message.peer != rank)
+    return tuple(_region(message, leaves, here, None) for message in outgoing), tuple(incoming)
 
 
 def read_regions(source: Distribution, target: Distribution, rank: int) -> tuple[Region, ...]:
     """From the blocks of others, and a rank's own, to its new block, by sender: for ranks that read each other's."""
-    parts, there = components(source, target), target.local_shape(rank)
-
-    def region(message: Message) -> Region:
-        (sent,) = (one.groups for one in sends(source, target, message.peer) if one.peer == rank)
-
-        def leads(k: int, group: Group) -> Places:
-            return places(_along(parts[k].before, sent[k]), _along(parts[k].after, group))
-
-        return _region(message, leads, source.local_shape(message.peer), there)
-
-    return tuple(map(region, receives(source, target, rank)))
+    leads, there = _direct(components(source, target)), target.local_shape(rank)
+    return tuple(
+        _region(message, leads, source.local_shape(message.peer), there) for message in receives(source, target, rank)
+    )
 
 
 def offsets(source: Distribution, target: Distribution, rank: int) -> tuple[Offsets, Offsets]:
@@ -163,20 +154,17 @@ def _offsets(message: Message, modes: Sequence[tuple[int, ...]], shape: Shape) -
 
 def _leaving(parts: Sequence[Component]) -> Callable[[int, Group], Places]:
     """The places of a group of component k, in a block and in a message."""
-    return cache(lambda k, group: places(_along(parts[k].before, group), _in_order(k, group)))  # it is in many messages
+    return lambda k, group: Places(group, (parts[k].before, _OWN), ((k,), _MESSAGE))
 
 
 def _coming(parts: Sequence[Component]) -> Callable[[int, Group], Places]:
     """The same in a message and in a block."""
-    return cache(lambda k, group: places(_in_order(k, group), _along(parts[k].after, group)))
+    return lambda k, group: Places(group, ((k,), _MESSAGE), (parts[k].after, _OWN))
 
 
-def _along(modes: tuple[int, ...], group: Group) -> Along:
-    return tuple(zip(modes, group.positions, strict=True))
-
-
-def _in_order(k: int, group: Group) -> Along:
-    return ((k, np.arange(len(group))),)
+def _direct(parts: Sequence[Component]) -> Callable[[int, Group], Places]:
+    """The same, of a receiver's group, in its sender's block and in its own."""
+    return lambda k, group: Places(group, (parts[k].before, _OTHER), (parts[k].after, _OWN))
 
 
 def _region(message: Message, part: Callable[[int, Group], Places], here: Shape | None, there: Shape | None) -> Region:
@@ -202,9 +190,14 @@ def cut(array: Array, dist: Distribution, rank: int) -> Array:
     if not dist.holds(rank):
         return np.empty(dist.local_shape(rank), array.dtype)
     if not dist.contributes(rank):
-        return np.full(dist.local_shape(rank), identity(dist.layout.op, array.dtype), array.dtype)
+        return filled(dist, rank, 0, array.dtype)
     viewed = as_view(array, dist)
     return np.array(viewed[np.ix_(*dist.indices(rank))], order="C") if dist.order else np.array(viewed)
+
+
+def filled(dist: Distribution, rank: int, value: Any, dtype: np.dtype[Any]) -> Array:
+    """A rank's block of a tensor of one value; where a rank does not contribute, what the reduction ignores."""
+    return np.full(dist.local_shape(rank), value if dist.contributes(rank) else identity(dist.layout.op, dtype), dtype)
 
 
 def as_view(array: Array, dist: Distribution) -> Array:

@@ -202,12 +202,13 @@ Piece = Strided | Listed
 def pieces(parts: Sequence[Places], here: Shape, there: Shape) -> tuple[Piece, ...]:
     """The product of the elements of some components, in arrays of these shapes; each element is in one piece."""
     strides = _strides(here), _strides(there)
-    views = [part.views for part in parts]
-    number = prod(map(len, views))
+    number = prod(part.number for part in parts)
     if 0 < number <= _FEW or 0 < number * _SMALL <= prod(map(len, parts)):
-        return tuple(Strided(reduce(Both.times, each) if each else _ONE, strides) for each in product(*views))
-    lists = tuple(part.here for part in parts), tuple(part.there for part in parts)
-    return (Listed(tuple(map(len, parts)), *lists, strides),)
+        views = product(*(part.views for part in parts))
+        return tuple(Strided(reduce(Both.times, each) if each else _ONE, strides) for each in views)
+    lists = [part.lists for part in parts]
+    first, second = (tuple(each[side] for each in lists) for side in (0, 1))
+    return (Listed(tuple(map(len, parts)), first, second, strides),)
 
 
 def everything(shape: Shape) -> tuple[Piece, ...]:

@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 
 from ..errors import LayoutError
-from ..layout.distribution import Distribution, distribute
+from ..layout.distribution import Distribution, distribute, tensor_shape
 from ..layout.grid import Grid
 from ..layout.layout import Layout, as_layout
-from .comm import Comm
+from ..layout.slices import as_runs, find_distribution
+from .agree import agreed
+from .comm import Array, Comm
 from .execute import check_grid
 
-__all__ = ["GridLike", "check_values", "place", "same_everywhere", "same_place"]
+__all__ = ["GridLike", "check_values", "place", "place_slices", "same_everywhere", "same_place"]
 
 GridLike = Grid | Sequence[int] | int | None
 
@@ -27,6 +29,24 @@ def place(shape: Iterable[int] | int, layout: Layout | str, ranks: Comm, grid: G
     dist = distribute(found, shape, grid)
     check_grid(dist.grid, ranks)
     return dist
+
+
+def place_slices(
+    block: Array, slices: Sequence[slice], shape: Iterable[int] | int, ranks: Comm
+) -> tuple[Array, Distribution]:
+    """The distribution of blocks that are slices of a tensor, and this rank's block in it. Collective."""
+    with agreed(ranks):
+        extents = tensor_shape(shape)
+        runs = as_runs(slices, extents)
+        wanted = tuple(length for _, length, _ in runs)
+        if block.shape != wanted and (block.size or 0 not in wanted):
+            raise LayoutError(f"rank {ranks.rank} gives a block of {block.shape}, but its slices are of {wanted}")
+    said = ranks.allgather_object((extents, runs))
+    with agreed(ranks):
+        if len({one for one, _ in said}) > 1:
+            raise LayoutError(f"a tensor is one thing on all ranks, but they give it shapes {[one for one, _ in said]}")
+        dist = find_distribution(extents, [held for _, held in said])
+        return block.reshape(dist.local_shape(ranks.rank)), dist  # which only changes one that is empty
 
 
 def same_everywhere(ranks: Comm, dist: Distribution, dtype: np.dtype[Any]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from rote.bench import programs, report
-from rote.bench.contest import Entry, Line, Work
+from rote.bench.builds import build, fftw_text
+from rote.bench.contest import Entry, Line, Round, Work
+from rote.bench.picture import figure
 from rote.cli import main
 
 ROTE = Path(sys.executable).with_name("rote")
@@ -28,6 +31,8 @@ def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rote.bench.contest.SPAN", 0.01)
     monkeypatch.setattr("rote.bench.programs.SPAN", 0.01)
     monkeypatch.setattr("rote.bench.singles._LINGER", 0.0)
+    for place in ("rote.fft.trial", "rote.fft.local.stages"):
+        monkeypatch.setattr(f"{place}.SECONDS", {"measure": 0.05, "patient": 0.1})
     programs._build.cache_clear()
 
 
@@ -38,7 +43,7 @@ def bench(*args: str) -> Result:
 
 def entries(*args: str) -> list[dict[str, Any]]:
     """What `rote bench --json` leaves; it must succeed."""
-    done = bench(*args, "--json", "bench.json")
+    done = bench(*args, "--json", "bench.json", "--force")
     assert done.exit_code == 0, done.output
     found: list[dict[str, Any]] = json.loads(Path("bench.json").read_text())["entries"]
     return found
@@ -60,6 +65,7 @@ def test_everyone_is_measured_or_missing() -> None:
             assert len(each["seconds"]) == 2
             assert min(each["seconds"]) > 0
             assert each["median"] == np.median(each["seconds"])
+            assert each["library"] and f" {each['library']}\n" in done.output.partition("libraries of these figures")[2]
     assert not [each for each in found["entries"] if "fails" in each.get("missing", "")]
     assert {"processor", "cores", "system", "versions"} <= set(found)
     assert {"rote", "python", "numpy"} <= set(found["versions"])
@@ -115,9 +121,11 @@ def test_restored_spectra() -> None:
 
 
 def small(*args: str) -> str:
-    """The output of a contest of few."""
+    """The output of a contest of few; if nobody ran, that is its error."""
     done = bench("--shape", "4x4", "--dtype", "c16", "--ranks", "2", "--rounds", "1", *args)
-    assert done.exit_code == 0, done.output
+    ran = "median" in done.output.partition("\n\n")[2]
+    assert done.exit_code == (0 if ran else 1), done.output
+    assert ("Error: nobody could take part, and nothing is left\n" in done.output) is not ran
     return done.output
 
 
@@ -185,9 +193,11 @@ WRONG = [
     ("--rounds 0", 2, "--rounds"),
     ("--ranks 0", 2, "--ranks"),
     ("--moves --only scipy", 2, "--only scipy takes no part here; choose from rote, threads, mpi4py-fft, alltoallw"),
+    ("--json all.png --png all.png", 2, "--json and --png name the same file"),
+    ("--png bench.txt", 2, "bench.txt does not end as a picture does"),
     ("--moves --restore", 2, "leave them out, or --moves"),
     ("--json nowhere/bench.json", 1, "nowhere: there is no such folder"),
-    ("--png .", 1, ".: this is a folder"),
+    ("--json .", 1, ".: this is a folder"),
 ]
 
 
@@ -198,6 +208,7 @@ def test_bad_input(line: str, status: int, part: str) -> None:
     assert (done.exit_code, type(done.exception)) == (status, SystemExit), done.output
     assert part in done.output
     assert done.output.count("Error: ") == 1
+    assert done.stderr.startswith("Error: ") and "\n\n" not in done.stderr  # one paragraph
     assert "median  " not in done.output
     assert list(Path.cwd().iterdir()) == []
 
@@ -217,7 +228,8 @@ def test_a_picture_needs_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def line(group: str, variant: str, work: Work, *seconds: float) -> Line:
     """A contestant that took some seconds; missing if it took none."""
-    entry = Entry(group, variant, "threads", work.ranks, work, None, lambda comm: 1.0)
+    on = "MPI ranks" if group == "rote" else "threads"
+    entry = Entry(group, variant, on, work.ranks, work, None, lambda comm: Round(1.0))
     return Line(entry, list(seconds), "" if seconds else "is away")
 
 
@@ -248,6 +260,57 @@ def test_what_scaling_pays() -> None:
     ]
     weak = [line("rote", "", Work((8 * p, 8), np.dtype("f8"), p), 6.0 * p) for p in (1, 2)]
     assert [row.split()[-2] for row in report.scaling(weak, weak=True).splitlines()[1:]] == ["1.00", "0.50"]
+
+
+# --- builds and pictures --------------------------------------------------------------------------------------------
+
+
+def test_builds_are_those_that_run() -> None:
+    """The FFTW that a figure names is the one that the package is linked to, with its instructions, not another's."""
+    import pyfftw
+
+    fftw = pyfftw.fftw_version
+    assert build("pyfftw").startswith(f"pyfftw {pyfftw.__version__} with FFTW {fftw}")
+    assert build("no-such-package") == "no-such-package"
+    assert fftw_text("fftw-3.3.10-sse2-avx-avx2-avx2_128") == "FFTW 3.3.10 (sse2, avx, avx2, avx2_128)"
+    work = Work((8, 8), np.dtype("c16"), 2)
+    lines = [line(group, "", work, 1.0) for group in ("rote", "pyfftw", "scipy", "memcpy")]
+    for each, library in zip(lines, ("a 1 with FFTW 2", "a 1 with FFTW 2", "b 3", ""), strict=True):
+        each.library = library
+    assert [row.split(maxsplit=2) for row in report.libraries(lines).splitlines()] == [
+        ["rote,", "pyfftw", "a 1 with FFTW 2"],
+        ["scipy", "b", "3"],
+    ]
+    assert [each["library"] for each in report.as_json(lines, {})["entries"]] == ["a 1 with FFTW 2"] * 2 + ["b 3", ""]
+
+
+@pytest.mark.parametrize("scaling", [False, True])
+def test_nothing_in_a_picture_lies_on_another(scaling: bool) -> None:
+    """Panels, with all that they say, lie apart and inside; every curve has a colour and a marker of its own."""
+    contestants = [("rote", name) for name in ("slab", "pencil", "auto")] + [("threads", "slab"), ("threads", "auto")]
+    contestants += [(name, "") for name in sorted(PEERS)]
+    families = [
+        [
+            line(group, variant, Work(shape, np.dtype("c16"), p), (n + 2) * 1e-3 / p)
+            for p in ((1, 2, 4, 8) if scaling else (4,))
+            for n, (group, variant) in enumerate(contestants)
+        ]
+        for shape in ((64, 64, 64), (128, 128, 128), (96, 160, 224))
+    ]
+    drawn = figure(families, "what is measured\nand where", scaling)
+    drawn.draw_without_rendering()
+    boxes = [ax.get_tightbbox() for ax in drawn.axes]
+    assert len(boxes) == 3
+    for upper, lower in pairwise(boxes):
+        assert upper.y0 > lower.y1
+    assert all(box.x0 >= 0 and box.x1 <= drawn.bbox.x1 + 1 and box.y0 >= 0 for box in boxes)
+    assert boxes[0].y1 < drawn._suptitle.get_window_extent().y0
+    if scaling:
+        for ax in drawn.axes:
+            colours = [curve.get_color() for curve in ax.get_lines()]
+            assert len(colours) == len(set(colours)) == len(contestants)
+            styles = {(c.get_marker(), c.get_linestyle()) for c in ax.get_lines()}
+            assert len(styles) >= 8
 
 
 # --- on MPI's ranks -------------------------------------------------------------------------------------------------

@@ -63,6 +63,8 @@ def test_show_draws_the_distribution() -> None:
         ("[(1),(),()]", "[(1),(),()] on (4, 4, 4), grid 2x2"),
         ("block(3,5,2)[(0)]", "block(3,5,2)[(0)] on (10,), grid 3"),
         ("block(2)[(0)]", "block(2)[(0)] on (4,), grid 2"),
+        ("block(ceil)[(0)]", "block(ceil)[(0)] on (8,), grid 2"),
+        ("cyclic(4,at=2)[(0)]", "cyclic(4,at=2)[(0)] on (8,), grid 3"),
         ("[(0)]|(1@3)", "[(0)]|(1@3) on (8,), grid 2x4"),
         ("a (r s=3): [(0),(1),()]", "a (r s=3): [(0),(1),()] on (4, 6), grid 2x2"),
         ("(a b) c: [(0),()]", "(a b) c: [(0),()] on (8, 8, 8), grid 2"),
@@ -120,15 +122,24 @@ def test_explain_keeps_within_memory_and_says_why_not() -> None:
 
 
 def test_explain_compares_ffts() -> None:
-    """`--fft` lists the families on all grids, the cheapest first, and says why another is none; it wants `--ranks`."""
+    """`--fft` lists the families on all grids, the one that is taken first, and why others are none, a line each.
+
+    `--why` says it of every grid; `--fft` wants `--ranks`.
+    """
     lines = run("explain", "--fft", "64x60x64", "--ranks", "8", "--dtype", "c16").output.splitlines()
     assert lines[0] == "fft of (64, 60, 64) complex128 on 8 ranks"
     assert lines[1].split() == ["family", "grid", "layout", "moves", "received", "about"]
     found = ranking((64, 60, 64), 8, problem((64, 60, 64), (0, 1, 2), "fft", np.dtype("c16")))
-    assert [line.split()[0] for line in lines[2:]] == [c.name if c.walk else "no" for c in found]
+    none = dict.fromkeys(c.name for c in found if not c.walk)
+    assert [line.split()[0] for line in lines[2:]] == [c.name for c in found if c.walk] + ["no"] * len(none)
     assert any(line.startswith("  no cyclic on 2x4: axis 1 of [(0),(1),()]: 4 ranks leave 15 of 60") for line in lines)
-    assert run("explain", "--fft", "64").exit_code == run("explain").exit_code == 1
-    assert run("explain", "[(0)] -> [()]", "--ranks", "4").exit_code == 1
+    assert [line.split()[1] for line in lines if "--why" in line] == ["rows"]
+    every = run("explain", "--fft", "64x60x64", "--ranks", "8", "--dtype", "c16", "--why").output.splitlines()
+    assert [line.split()[0] for line in every[2:]] == [c.name if c.walk else "no" for c in found]
+    assert every[-1].startswith("  no ") and not any("--why" in line for line in every)
+    assert run("explain", "[(0)] -> [()]", "--why").exit_code == 2
+    assert run("explain", "--fft", "64").exit_code == run("explain").exit_code == 2
+    assert run("explain", "[(0)] -> [()]", "--ranks", "4").exit_code == 2
 
 
 def test_explain_wants_a_transition() -> None:
@@ -162,12 +173,16 @@ def test_a_typo_is_under_its_caret() -> None:
         (("show", "[(0),()]", "--shape", "٣x3"), 2, "write it as 8x9x10"),
         (("show", "[(0),()]", "--grid", "9" * 5000), 2, "write it as 2x2"),
         (("show",), 2, "Missing argument"),
-        (("explain",), 1, "write a transition"),
+        (("explain",), 2, "write a transition"),
         (("explain", "[(0)] -> [()]", "--shape", "4", "--grid", "2", "--dtype", "S3"), 1, "not |S3"),
         (("explain", "[(0)] -> [()]", "--shape", "4", "--grid", "2", "--max-bytes", "9"), 1, "write max_bytes=96"),
-        (("explain", "[(0)] -> [()]", "--max-bytes", "few"), 2, "'few' is not a valid integer"),
+        (("explain", "[(0)] -> [()]", "--max-bytes", "few"), 2, "'few' is no number of bytes; write it as 100000, 64K"),
+        (("explain", "--fft", "8x8", "--ranks", "2", "--shape", "8x8"), 2, "--shape is of a transition"),
+        (("explain", "--fft", "8x8", "--ranks", "2", "--dtype", "q"), 1, "not of int64; write f4"),
         (("sho",), 2, "No such command"),
-        (("show", "[(0)]", "--plot", os.path.join("no", "where.png")), 1, "No such file or directory"),
+        (("show", "[(0)]", "--plot", os.path.join("no", "where.png")), 1, "no: there is no such folder"),
+        (("show", "[(0)]", "--plot", "x.txt"), 2, "x.txt does not end as a picture does; write .png, .pdf,"),
+        (("show", "[(0)]", "--plot", "x"), 2, "x does not end as a picture does"),
     ],
 )
 def test_errors_are_one_text(args: tuple[str, ...], status: int, part: str) -> None:
@@ -177,6 +192,11 @@ def test_errors_are_one_text(args: tuple[str, ...], status: int, part: str) -> N
     assert part in done.output
     assert done.output.count("Error: ") == 1
     assert "Traceback" not in done.output
+    assert "\n\n" not in done.output and "Usage" not in done.output
+    last = done.output.splitlines()[-1]
+    assert status == 1 or (
+        last.startswith("try: ") and last.endswith(" --help" if args == ("sho",) else f" {args[0]} --help")
+    )
 
 
 def test_an_error_names_the_rank_that_it_came_from() -> None:

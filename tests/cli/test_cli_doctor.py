@@ -99,6 +99,24 @@ def test_an_mpiexec_of_another_mpi(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "to mend mpiexec" in below
 
 
+@pytest.mark.parametrize("shell", ["/usr/bin/mpiexec", None])
+def test_the_mpiexec_beside_this_python_is_named(shell: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the right launcher is installed but a shell takes another one, or none, the cure is the PATH."""
+    programs = str(Path(sys.executable).parent)
+    said = {
+        (sys.executable, "-m", "mpi4py", "--mpi-lib-version"): "MPICH Version:      5.0.2",
+        ("/usr/bin/mpiexec", "--version"): "mpirun (Open MPI) 4.1.4",
+        (f"{programs}/mpiexec", "--version"): "HYDRA build details:",
+    }
+    monkeypatch.setattr(looks, "_run", lambda *command: said[command])
+    monkeypatch.setattr("shutil.which", lambda name, path=None: f"{programs}/mpiexec" if path == programs else shell)
+    status, found, below = doctor()
+    assert status == 0 and found["MPI"][0] == "ok" and found["mpiexec"][0] == "missing"
+    assert f"{programs}/mpiexec, beside this Python" in " ".join(found["mpiexec"][1].split())
+    assert f'to mend mpiexec:\n    export PATH="{programs}:$PATH"\n' in below
+    assert "pip install mpich" not in below
+
+
 @pytest.mark.parametrize(
     ("text", "family"),
     [

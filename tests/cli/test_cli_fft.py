@@ -90,7 +90,26 @@ def test_what_is_printed() -> None:
     plan = rote.run(lambda comm: str(rote.fft.FFT(REAL.shape, "block[(0),(1),()]", comm=comm, dtype="f8")), 4)[0]
     head = "real.npy: (6, 7, 9) float64, real, so half a spectrum as by numpy.fft.rfftn"
     assert done.output.startswith(f"{head}\n{plan}\nout.npy: (6, 7, 5) complex128, 3.3 KiB\n\n")
-    assert [line.split()[0] for line in done.output.splitlines()[-3:]] == ["read", "transform", "write"]
+    times = ["start", "plan", "read", "transform", "write", "total"]
+    assert [line.split()[0] for line in done.output.splitlines()[-6:]] == times
+
+
+@pytest.mark.parametrize("inverse", [(), ("--inverse",)])
+@pytest.mark.parametrize(("shape", "ranks"), [((32, 32), 4), ((64,), 2), ((16,), 4), ((4, 16), 2)])
+def test_files_are_read_in_blocks(shape: tuple[int, ...], ranks: int, inverse: tuple[str, ...]) -> None:
+    """Without --layout, a file is read in contiguous blocks, even where the model finds a cyclic walk cheaper; with a
+    cyclic algorithm, in that one's own layout."""
+    array = RNG.standard_normal(shape) + 1j
+    np.save("in.npy", array)
+    usual = rote.run(lambda comm: rote.fft.FFT(shape, comm=comm).input_layout, ranks)[0]
+    assert "block" not in str(usual)  # so that this test can fail
+    every = (((), "block["), (("--algorithm", "cyclic"), "["), (("--layout", str(usual)), "["))
+    for options, kind in every:
+        done = fft("in.npy", "out.npy", "--ranks", str(ranks), "--force", *inverse, *options)
+        assert done.exit_code == 0, done.output
+        assert done.output.splitlines()[2].strip().startswith(f"{kind}(0)")
+        np.testing.assert_allclose(np.load("out.npy"), (np.fft.ifftn if inverse else np.fft.fftn)(array), atol=1e-11)
+    assert "blocks, the cheapest" in " ".join(fft("--help").output.split())
 
 
 @pytest.mark.parametrize("inverse", [False, True])
@@ -99,8 +118,8 @@ def test_tuned(inverse: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     monkeypatch.setenv("ROTE_WISDOM", str(tmp_path / "kept"))
     monkeypatch.setattr("rote.fft.trial.SECONDS", {"measure": 0.05, "patient": 0.1})
     args = ("half.npy", "out.npy", "--inverse", "--real", "--length", "9") if inverse else ("real.npy", "out.npy")
-    for tune in ("measure", "patient"):
-        done = fft(*args, "--ranks", "4", "--tune", tune, "--threads", "1", "--check")
+    for option, tune in (("--tune", "measure"), ("--effort", "patient")):
+        done = fft(*args, "--ranks", "4", option, tune, "--force", "--threads", "1", "--check")
         assert (done.exit_code, done.stderr) == (0, "")
         assert ("there and back" in done.output) is not inverse  # the way back is that of the walk
         assert ", below 1e-10\n" in done.output
@@ -123,7 +142,7 @@ def test_threads_are_no_more_than_cores(
 ) -> None:
     """Of all ranks of a host together, and of each that is bound; all are refused alike, and told what would do."""
     asked = iter(cores)
-    monkeypatch.setattr("rote.cli.cores._mine", lambda: frozenset(next(asked)))
+    monkeypatch.setattr("rote.cli.cores.cores", lambda: frozenset(next(asked)))
 
     def program(comm: Comm) -> str:
         try:
@@ -156,7 +175,9 @@ WRONG = [
     ("words.npy out.npy", 1, "elements of dtype <U1"),
     ("real.npy nowhere/out.npy", 1, "nowhere: there is no such folder"),
     ("real.npy folder", 1, "folder: this is a folder"),
-    ("real.npy real.npy --check", 1, "give the result a name of its own"),
+    ("real.npy real.npy", 1, "real.npy is the input, and would be lost; give the result a name of its own"),
+    ("real.npy real.npy --force --check", 1, "real.npy is the input, and would be lost"),
+    ("real.npy half.npy", 1, "half.npy: this is there already; --force overwrites it"),
     ("real.npy out.npy --layout block[(0),()]", 1, "for tensors of order 2"),
     ("real.npy out.npy --layout block[(0),(),()", 1, "brackets of the modes are not closed"),
     ("real.npy out.npy --layout blok[(0),(),()]", 1, "    ^\n"),
@@ -192,6 +213,7 @@ def test_bad_input(line: str, status: int, part: str, ranks: str) -> None:
     assert (done.exit_code, type(done.exception)) == (status, SystemExit), done.output
     assert part in done.output
     assert done.output.count("Error: ") == 1
+    assert done.stderr.startswith("Error: ") and "\n\n" not in done.stderr  # one paragraph
     assert "read  " not in done.output
     assert {path: path.stat().st_mtime_ns for path in Path.cwd().iterdir()} == before
 

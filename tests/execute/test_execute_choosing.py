@@ -48,7 +48,7 @@ def test_what_was_found_patiently_serves_all(kept, monkeypatch):
     timed = choosing.medians
     monkeypatch.setattr(choosing, "medians", None)
     rote.run(lambda comm: choosing.tuned(SWAP, comm, "measure"), 3)
-    wisdom.forget()
+    wisdom.forget(all=True)
     monkeypatch.setattr(choosing, "medians", timed)
     rote.run(lambda comm: choosing.tuned(SWAP, comm, "measure"), 3)
     monkeypatch.setattr(choosing, "medians", None)

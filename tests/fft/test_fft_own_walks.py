@@ -211,6 +211,13 @@ REFUSED = [
     ((16,), (0,), "D", "(a b=4): [(),()]: resize(a=6)", "resize takes a whole axis, but mode 0 is signal // 4 % 4"),
     ((8, 6), (0, 1), "D", "(a b): [()]: resize(0=6)", "resize takes a whole axis, but mode 0 is signal .* and signal"),
     ((8, 6), (0, 1), "D", "[(),()]: dct2(0), resample(0=6)", "resample is of a spectrum along axis 0; write it behind"),
+    (
+        (8, 7),
+        (0, 1),
+        "d",
+        "[(),()]: rfft(0, 1), resample(1=6)",
+        "term along axis 1, which is mixed with others",
+    ),
     ((8, 6), (0, 1), "D", "on 3x2 [(0),()]: fft(1)\n[(),(0)]: fft(0)", "grid 3x2 is of 6 ranks, but there are 2"),
     ((8, 6), (0, 1), "D", "[(),()]+prod(0): fft(0, 1)", "the transform of a prod is not the prod of the transforms"),
     ((8, 6), (0, 1), "D", "[(0),(),()]: fft(1)", r"for tensors of order 3, but the shape is \(8, 6\); write one pair"),

@@ -154,7 +154,7 @@ def test_text_of_an_fft():
     assert middle == str(walk("block[(0),(1),()]", (8, 9, 10), (2, 2), "rfft")).splitlines()
     assert last.startswith("  each rank receives ") and last.endswith(" in 2 moves")
     why = [line for line in text.splitlines() if " has no walk: " in line]
-    assert "  transpose on 2x2: about " in text and [line.split()[0] for line in why] == ["cyclic", "volumetric"]
+    assert "  pencil on 2x2: about " in text and [line.split()[0] for line in why] == ["cyclic", "volumetric"]
     assert all("2 ranks do not divide 9 points" in line for line in why)
 
 

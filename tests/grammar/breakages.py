@@ -128,7 +128,9 @@ def delete_group_opening(pieces: list[Piece], i: int, random: Random) -> Broken:
 
 
 @breaks("s(", "ds(")
-def delete_sizes_opening(pieces: list[Piece], i: int, random: Random) -> Broken:
+def delete_sizes_opening(pieces: list[Piece], i: int, random: Random) -> Broken | None:
+    if role(pieces, i + 1) in ("drounding", "dat"):
+        return None  # before the brackets it is read as a name
     return Broken(without(pieces, i), "bare-size", i)
 
 
@@ -165,12 +167,16 @@ def double_comma(pieces: list[Piece], i: int, random: Random) -> Broken:
 @breaks("]", "m)", "s)", "ds)", "x)")
 def trail_comma(pieces: list[Piece], i: int, random: Random) -> Broken | None:
     before = role(pieces, i - 1)
-    if before in ("[", "m(", "tile", "dtile"):
-        return None  # a leading one, or one that asks cyclic for more sizes
+    if before in ("[", "m("):
+        return None  # a leading one
+    if before.endswith("rounding"):
+        return Broken(inserted(pieces, i, ","), "size-of-rounded", i)
+    if before.endswith("first"):
+        return Broken(inserted(pieces, i, ","), "text-after-at", i)
     return Broken(inserted(pieces, i, ","), "trailing-comma", i + 1)
 
 
-@breaks("g", "m(", "size", "tile", "dsize", "dtile", "xg")
+@breaks("g", "m(", "size", "tile", "dsize", "dtile", "xg", "rounding", "drounding", "at", "dat")
 def lead_comma(pieces: list[Piece], i: int, random: Random) -> Broken | None:
     if role(pieces, i - 1) not in ("[", "m(", "s(", "ds(", "x("):
         return None
@@ -191,12 +197,13 @@ def comma_between_names(pieces: list[Piece], i: int, random: Random) -> Broken |
 
 # --- numbers -----------------------------------------------------------------------------------------------------
 
-NUMBERS = ("g", "xg", "size", "tile", "dsize", "dtile", "psize", "root")
+NUMBERS = ("g", "xg", "size", "tile", "dsize", "dtile", "psize", "root", "first", "dfirst")
 
 
 @breaks(*NUMBERS)
 def letter_for_digit(pieces: list[Piece], i: int, random: Random) -> Broken:
-    of = {"g": "grid-mode", "xg": "grid-mode", "root": "root"}.get(pieces[i].role, "size")
+    ofs = {"g": "grid-mode", "xg": "grid-mode", "root": "root", "first": "coordinate", "dfirst": "coordinate"}
+    of = ofs.get(pieces[i].role, "size")
     digits = list(pieces[i].text)
     digits[random.randrange(len(digits))] = random.choice("xyzOl")
     return Broken(changed(pieces, i, "".join(digits)), f"letter-for-{of}", i)
@@ -228,7 +235,9 @@ def enlarge_grid_mode(pieces: list[Piece], i: int, random: Random) -> Broken:
 
 
 @breaks("tile", "dtile", "psize")
-def zero_tile(pieces: list[Piece], i: int, random: Random) -> Broken:
+def zero_tile(pieces: list[Piece], i: int, random: Random) -> Broken | None:
+    if pieces[i - 2].text == "block":
+        return None  # a block may hold nothing
     return Broken(changed(pieces, i, "0"), "zero-tile", i)
 
 
@@ -245,7 +254,9 @@ def repeat_grid_mode(pieces: list[Piece], i: int, random: Random) -> Broken | No
 
 
 @breaks("kind", "dkind")
-def misspell_kind(pieces: list[Piece], i: int, random: Random) -> Broken:
+def misspell_kind(pieces: list[Piece], i: int, random: Random) -> Broken | None:
+    if role(pieces, i + 2) == "dat" and pieces[i + 4].text == "0":
+        return None  # it is read as a view, in which the part named at is empty
     return Broken(changed(pieces, i, misspelt(pieces[i].text, random)), "unknown-kind", i)
 
 
@@ -264,16 +275,68 @@ def delete_grid_mode(pieces: list[Piece], i: int, random: Random) -> Broken | No
     return Broken(without(pieces, i), "missing-grid-mode", i) if role(pieces, i + 1) == "k:" else None
 
 
-@breaks("tile", "dtile")
+@breaks("tile", "dtile", "rounding", "drounding")
 def delete_size(pieces: list[Piece], i: int, random: Random) -> Broken:
-    return Broken(without(pieces, i), "missing-size", i)
+    return Broken(without(pieces, i), "missing-size" if role(pieces, i + 1).endswith(")") else "leading-comma", i)
 
 
 @breaks("tile", "dtile")
 def second_size_of_cyclic(pieces: list[Piece], i: int, random: Random) -> Broken | None:
     if pieces[i - 2].text != "cyclic":
         return None
-    return Broken(inserted(inserted(pieces, i + 1, "7"), i + 1, ","), "too-many-sizes", i + 1)
+    return Broken(inserted(inserted(pieces, i + 1, "7"), i + 1, ","), "too-many-sizes", i + 2)
+
+
+@breaks("rounding", "drounding")
+def size_of_a_rounded_block(pieces: list[Piece], i: int, random: Random) -> Broken:
+    if random.random() < 0.5:
+        return Broken(inserted(inserted(pieces, i, ","), i, "4"), "size-of-rounded", i + 2)
+    return Broken(inserted(inserted(pieces, i + 1, random.choice(("4", "at"))), i + 1, ","), "size-of-rounded", i + 1)
+
+
+@breaks("rounding", "drounding")
+def misspell_rounding(pieces: list[Piece], i: int, random: Random) -> Broken:
+    return Broken(changed(pieces, i, misspelt(pieces[i].text, random)), "letter-for-size", i)
+
+
+@breaks("tile", "dtile")
+def round_cyclic(pieces: list[Piece], i: int, random: Random) -> Broken | None:
+    if pieces[i - 2].text != "cyclic":
+        return None
+    return Broken(changed(pieces, i, random.choice(("ceil", "floor"))), "rounded-cyclic", i)
+
+
+@breaks("at", "dat")
+def offset_of_a_block(pieces: list[Piece], i: int, random: Random) -> Broken:
+    kind = max(j for j in range(i) if pieces[j].role in ("kind", "dkind"))
+    return Broken(changed(pieces, kind, "block"), "at-of-block", i)
+
+
+@breaks("at", "dat")
+def another_option(pieces: list[Piece], i: int, random: Random) -> Broken:
+    size = role(pieces, i - 1).endswith("s(")  # where a size may stand too, it is taken for one
+    word = random.choice(("from", "root", "At", "at0"))
+    return Broken(changed(pieces, i, word), "letter-for-size" if size else "unknown-option", i)
+
+
+@breaks("at=", "dat=")
+def delete_equals_of_at(pieces: list[Piece], i: int, random: Random) -> Broken:
+    return Broken(without(pieces, i), "missing-equals", i)
+
+
+@breaks("at=", "dat=")
+def another_mark_for_equals(pieces: list[Piece], i: int, random: Random) -> Broken:
+    return Broken(changed(pieces, i, random.choice(":@")), "missing-equals", i)
+
+
+@breaks("first", "dfirst")
+def delete_coordinate(pieces: list[Piece], i: int, random: Random) -> Broken:
+    return Broken(without(pieces, i), "missing-coordinate", i)
+
+
+@breaks("at", "dat")
+def size_behind_at(pieces: list[Piece], i: int, random: Random) -> Broken:
+    return Broken(inserted(inserted(pieces, i + 3, "7"), i + 3, ","), "text-after-at", i + 3)
 
 
 @breaks("m(")
@@ -344,6 +407,8 @@ def kind_for_name(pieces: list[Piece], i: int, random: Random) -> Broken:
     # at the very start it is read as a default kind, and the mistake is what follows
     first = role(pieces, i - 1) in ("end", "->")
     if first and role(pieces, i + 1) == "v(":
+        if pieces[i + 2].text in ("ceil", "floor", "at"):
+            return None  # which mean something to a kind
         return Broken(changed(pieces, i, "block"), "letter-for-size")
     return Broken(changed(pieces, i, "block"), "reserved-name", i + 1 if first else i)
 

@@ -16,12 +16,16 @@ from rote.grammar.nodes import OPS
 
 # --- nodes ------------------------------------------------------------------------------------------------------
 
-KINDS = (CYCLIC, BLOCK, Kind("cyclic", (4,)), Kind("block", (4,)), Kind("block", (3, 5, 2)), Kind("block", (0, 0)))
+KINDS = (
+    *(CYCLIC, BLOCK, Kind("cyclic", (4,)), Kind("block", (4,)), Kind("block", (3, 5, 2)), Kind("block", (0, 0))),
+    *(Kind("ceil"), Kind("floor"), Kind("cyclic", (1,), 2), Kind("cyclic", (4,), 1)),
+)
 
 sizes = st.integers(1, 2**63 - 1)
 kinds = st.one_of(
     st.sampled_from(KINDS),
     sizes.map(lambda b: Kind("cyclic", (b,))),
+    st.builds(lambda b, at: Kind("cyclic", (b,), at), sizes, st.integers(0, 2**63 - 1)),
     sizes.map(lambda b: Kind("block", (b,))),
     st.lists(st.integers(0, 2**63 - 1), min_size=2, max_size=5).map(lambda s: Kind("block", tuple(s))),
 )
@@ -157,7 +161,12 @@ def _kind(random: Random, of: str) -> list[Piece]:
     count = random.choice((0, 1)) if name == "cyclic" else random.choice((0, 1, 2, 3))
     role = of + ("size" if count > 1 else "tile")
     members = [[Piece(str(random.randint(1, 99)), role)] for _ in range(count)]
-    sizes = [Piece("(", of + "s("), *_listed(random, members, of + "s,"), Piece(")", of + "s)")] if count else []
+    if name == "block" and random.random() < 0.3:
+        members = [[Piece(random.choice(("ceil", "floor")), of + "rounding")]]
+    if name == "cyclic" and random.random() < 0.3:
+        at = str(random.choice((0, 1, 7)))
+        members.append([Piece("at", of + "at"), Piece("=", of + "at="), Piece(at, of + "first")])
+    sizes = [Piece("(", of + "s("), *_listed(random, members, of + "s,"), Piece(")", of + "s)")] if members else []
     return [Piece(name, of + "kind"), *sizes]
 
 
@@ -184,7 +193,7 @@ def _rooted(random: Random, fresh: list[int]) -> list[Piece]:
 
 def _view(random: Random, order: int) -> tuple[list[Piece], int]:
     """A view of a tensor of this order, and how many modes it has."""
-    names = random.sample(["a", "b", "c", "r", "s", "t", "x1", "Row", "_y", "max", "q", "u", "v", "w", "z"], 15)
+    names = random.sample(["a", "b", "c", "r", "s", "t", "x1", "Row", "_y", "max", "at", "ceil", "floor", "w", "z"], 15)
     pieces, modes = [], 0
     while order:
         fused = random.randint(2, 3)

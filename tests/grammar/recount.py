@@ -43,9 +43,7 @@ def sizes_are_right(layout: Any) -> bool:
     used = [int(found.children[0]) for found in layout.find_pred(lambda t: t.data in ("entry", "root"))]
     used += [int(g) for found in layout.find_data("partial") for g in found.children[1:]]
     tiles = [int(part.children[1]) for part in layout.find_data("part") if part.children[1] is not None]
-    for kind in layout.find_pred(lambda t: t.data in ("cyclic", "block")):
-        sizes = [int(size) for size in kind.children if size is not None]
-        tiles += sizes if len(sizes) == 1 else []
+    tiles += [int(size) for kind in layout.find_data("cyclic") for size in kind.children[:1]]
     return (
         max(numbers, default=0) < 2**63 and max(used, default=0) < 64 and len(set(used)) == len(used) and 0 not in tiles
     )

@@ -239,3 +239,15 @@ def test_joined_texts_parse() -> None:
     for _ in range(200):
         text, _ = join(random_pieces(random), random)
         assert parse_syntax(f"\n {text}\t") == parse_syntax(text)
+
+
+def test_both_agree_on_what_stands_in_a_kind() -> None:
+    """Every text of at most three tokens between the parentheses of block and of cyclic, and after a first size."""
+    words = (",", "=", "0", "7", "at", "ceil", "floor", "x", ")")
+    accepted = 0
+    for length in range(4):
+        for soup in map(" ".join, product(words, repeat=length)):
+            accepted += agree(f"[(0:block({soup}))]") + agree(f"[(0:cyclic({soup}))]")
+            if length == 3:
+                accepted += agree(f"cyclic(4,{soup})[(0)]")
+    assert accepted > 10

@@ -46,6 +46,13 @@ MEANINGS = {
     "[(0:block(4))]": LayoutSyntax(((Entry(0, Kind("block", (4,))),),)),
     "block(3,5,2)[(0)]": LayoutSyntax(((Entry(0, Kind("block", (3, 5, 2))),),)),
     "cyclic(4)[(0:block)]": LayoutSyntax(((B0,),)),
+    "[(0:block(ceil)),(1:block(floor))]": LayoutSyntax(((Entry(0, Kind("ceil")),), (Entry(1, Kind("floor")),))),
+    "[(0:cyclic(4,at=2)),(1:cyclic(at=2))]": LayoutSyntax(
+        ((Entry(0, Kind("cyclic", (4,), 2)),), (Entry(1, Kind("cyclic", (1,), 2)),))
+    ),
+    "at ceil (floor=2 max=4): [()()()()]": LayoutSyntax(
+        ((),) * 4, (Name("at"), Name("ceil"), Tile((("floor", 2), ("max", 4))))
+    ),
     "[]|(3@4,2)+sum(1,0)": LayoutSyntax((), partial=(0, 1), rooted=((2, 0), (3, 4))),
     "max block_: [()()]": LayoutSyntax(((), ()), (Name("max"), Name("block_"))),
     "(r=2 s=4): [()()]": LayoutSyntax(((), ()), (Tile((("r", 2), ("s", 4))),)),
@@ -62,6 +69,8 @@ CANONICAL = {
     "[(0:block),(1:block),(2:block),(3)]": "block[(0),(1),(2),(3:cyclic)]",
     "[(0:block(4)),(1:block(5))]": "block(4)[(0),(1:block(5))]",  # as long as block(5)[…], and occurs first
     "[(1:block(5)),(0:block(4))]": "block(5)[(1),(0:block(4))]",
+    "[(0:cyclic( 4 , at = 0 )),(1:cyclic(1,at=3))]": "cyclic(4)[(0),(1:cyclic(at=3))]",
+    "[(0:block( ceil ))]": "block(ceil)[(0)]",
     "[]|(3@4,2@0)+sum(1,0)": "[]+(0,1)|(2,3@4)",
     "b   (r  s = 4) : [()()(0)]": "b (r s=4): [(),(),(0)]",
     "a b: [()(0)]": "[(),(0)]",  # sorted plain names leave every mode where it is
@@ -127,7 +136,10 @@ def test_no_default_kind_is_shorter(node: LayoutSyntax) -> None:
     """Whatever default kind one writes, the text means the same and is not shorter."""
 
     def spelled(kind: Kind) -> str:
-        return kind.name + (f"({','.join(map(str, kind.sizes))})" if kind.sizes else "")
+        if kind.name in ("ceil", "floor"):
+            return f"block({kind.name})"
+        words = [*map(str, kind.sizes), f"at={kind.at}"] if kind.name == "cyclic" else [*map(str, kind.sizes)]
+        return kind.name + (f"({','.join(words)})" if words else "")
 
     bare = LayoutSyntax(node.modes)
     for default in {entry.kind for mode in node.modes for entry in mode}:

@@ -196,3 +196,25 @@ def test_a_wrong_block_is_named(tmp_path: Path) -> None:
     assert "exit status 3" in run_console(Block("console", "$ exit 3\nfine\n", 1, None), tmp_path)
     with pytest.raises(ValueError, match="before the first command"):
         commands("lost\n$ true\n")
+
+
+def test_the_environment_is_activated_before_its_commands() -> None:
+    """README says how `python`, `rote` and `mpiexec` become this environment's after the Quick start and before it uses
+    them, so that every command works as printed."""
+    page = (ROOT / "README.md").read_text("utf-8")
+    quick, activation, first = page.index("```sh"), page.index("source .venv/bin/activate"), page.index("$ mpiexec")
+    assert quick < activation < first
+
+
+def test_launchers_keep_their_own_options() -> None:
+    """No page, and no text of the command line, shows a launched command with --tune, which Open MPI's mpirun takes for
+    an option of its own, wherever it stands; --effort is the same."""
+    texts = [page.read_text("utf-8") for page in PAGES] + [
+        path.read_text("utf-8")
+        for folder in ("rote", "fft", "notebooks")
+        for path in (ROOT / folder).rglob("*.*y*")
+        if path.suffix in (".py", ".ipynb")
+    ]
+    launched = [line for text in texts for line in text.splitlines() if re.search(r"\bmpi(exec|run) -", line)]
+    assert len(launched) > 5
+    assert not [line for line in launched if "--tune" in line]

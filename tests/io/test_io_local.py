@@ -19,6 +19,7 @@ from io_cases import DTYPES, LAYOUTS, cases, numbered
 from io_laws import raised, same, saved
 from launch import RANKS
 
+import rote
 from rote.io import read_block, read_header, write_npy
 from rote.layout.layout import parse
 from rote.runtime import Comm, local, run
@@ -184,3 +185,44 @@ def test_memory(tmp_path: Path, layout: str, blocks: int) -> None:
     finally:
         tracemalloc.stop()
     assert (blocks - 0.1) * array.nbytes < peak < (blocks + 0.15) * array.nbytes
+
+
+@pytest.mark.parametrize("name", ["x.h5", "x.nc", "x.npz", "x.NPY.gz", "x.npy.part", "x.txt", "run.7/x.bin"])
+def test_names_of_other_formats_are_refused(name, tmp_path):
+    """A file of another suffix is neither written nor read: all ranks raise the same before anything is there."""
+    (tmp_path / "run.7").mkdir()
+    other = tmp_path / "other.bin"
+    np.save(tmp_path / "other.npy", np.zeros((4, 3)))
+    (tmp_path / "other.npy").rename(other)
+
+    def program(comm):
+        x = rote.DistTensor.zeros((4, 3), "[(0),()]", comm)
+        found = []
+        for call in (lambda: x.save(tmp_path / name), lambda: rote.DistTensor.load(str(other), "[(0),()]", comm)):
+            with pytest.raises(rote.RoteError) as caught:
+                call()
+            found.append(str(caught.value))
+        if comm.rank == 1:  # the others are told what one rank gets wrong
+            with pytest.raises(rote.RoteError, match="not the name"):
+                x.save(tmp_path / name)
+        else:
+            with pytest.raises(rote.RoteError, match="not the name"):
+                x.save(tmp_path / "right.npy")
+        return found
+
+    first, second = rote.run(program, 2)
+    assert first == second
+    assert f"{name} is not the name of a .npy file" in first[0] and "write" in first[0]
+    assert "other.bin is not the name" in first[1]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["other.bin", "run.7"]
+    assert not any((tmp_path / "run.7").iterdir())
+
+
+@pytest.mark.parametrize("name", ["x", "x.npy", "x.NPY", "run.7/x"])
+def test_names_of_npy_files_are_taken_as_they_are(name, tmp_path):
+    """`.npy`, in any case, and names without a suffix: the file has exactly that name."""
+    (tmp_path / "run.7").mkdir()
+    x = rote.DistTensor.from_global(np.arange(6.0), "[(0)]")
+    x.save(tmp_path / name)
+    np.testing.assert_array_equal(np.load(tmp_path / name), np.arange(6.0))
+    np.testing.assert_array_equal(rote.DistTensor.load(tmp_path / name, "[(0)]").to_global(), np.arange(6.0))

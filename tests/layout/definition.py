@@ -14,18 +14,25 @@ import numpy as np
 OPS = {"sum": np.add, "max": np.maximum, "min": np.minimum, "prod": np.multiply}
 
 
-def deal(name, sizes, p, n):
+def deal(name, sizes, p, n, at=0):
     """The coordinate that gets each of n local indices: cards dealt to p players."""
     if name == "cyclic" or len(sizes) == 1:
         (b,) = sizes
-        return [(i // b) % p for i in range(n)]
+        return [(at + i // b) % p for i in range(n)]  # player `at` gets the first tile; of blocks of 0 there is no i
+    if name == "ceil":  # everybody takes ceil(n/p) cards as long as there are some
+        each = next(each for each in range(n + 1) if each * p >= n)
+        return [c for c in range(p) for _ in range(each)][:n]
+    if name == "floor":  # player c takes the cards from floor(c*n/p) up to floor((c+1)*n/p)
+        return [c for c in range(p) for _ in range(c * n // p, (c + 1) * n // p)]
     if not sizes:  # balanced: the first n mod p players get one card more
         sizes = [n // p + (c < n % p) for c in range(p)]
     return [c for c in range(p) for _ in range(sizes[c])]
 
 
-def legal(name, sizes, p, n):
+def legal(name, sizes, p, n, at=0):
     """Whether n indices may be dealt like this."""
+    if at >= p:
+        return False
     if name == "cyclic" or not sizes:
         return True
     return n <= p * sizes[0] if len(sizes) == 1 else (len(sizes), sum(sizes)) == (p, n)
@@ -35,20 +42,20 @@ def legal(name, sizes, p, n):
 def hands(entries, n):
     """Per tuple of coordinates, the global indices that it holds, in local order.
 
-    `entries` are (kind, sizes, p), outermost first: each deals out what each player holds so far, in the order held.
+    `entries` are (kind, sizes, p, at), outermost first: each deals out what each player holds so far, in that order.
     """
     held = {(): list(range(n))}
-    for name, sizes, p in entries:
+    for name, sizes, p, at_first in entries:
         finer = {(*at, c): [] for at in held for c in range(p)}
         for at, cards in held.items():
-            for card, c in zip(cards, deal(name, sizes, p, len(cards)), strict=True):
+            for card, c in zip(cards, deal(name, sizes, p, len(cards), at_first), strict=True):
                 finer[(*at, c)].append(card)
         held = finer
     return held
 
 
 def chain(mode, grid):
-    return tuple((e.kind.name, e.kind.sizes, grid[e.grid_mode]) for e in mode)
+    return tuple((e.kind.name, e.kind.sizes, grid[e.grid_mode], e.kind.at) for e in mode)
 
 
 def coordinates(grid):

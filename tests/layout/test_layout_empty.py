@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import product
 
 import numpy as np
@@ -83,6 +84,32 @@ def test_what_refines_an_empty_part_is_empty():
 
 def test_a_tensor_of_no_elements_moves():
     """No extent is too small: a mode of 0 indices is dealt out by every kind."""
-    dists = [parse(text).on(0, 2) for text in ("block(0,0)[(0)]", "block(2)[(0)]", "[(0)]", "[()]+(0)")]
+    texts = ("block(0,0)[(0)]", "block(0)[(0)]", "block(2)[(0)]", "[(0)]", "[()]+(0)")
+    dists = [parse(text).on(0, 2) for text in texts]
     for source, target in product(dists, repeat=2):
         arrive(rote.compile(source, target))
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_sizes_given_part_by_part_may_all_be_nothing(ranks):
+    """Sizes made of what each rank holds are a layout, on one rank too: on an extent of 0 all of them may be 0."""
+    for sizes in ((0,) * ranks, (0,)):
+        dist = rote.L(rote.block(0, *sizes), ()).on((0, 3), ranks)
+        assert parse(str(dist.layout)) == dist.layout and eval(repr(dist.layout), vars(rote)) == dist.layout
+        assert [dist.local_shape(rank) for rank in range(ranks)] == [(0, 3)] * ranks
+        assert [found.tolist() for found in dist.indices(ranks - 1)] == [[], [0, 1, 2]]
+        assert dist.max_local_shape() == (0, 3) and dist.locate(0, np.arange(0))[1].tolist() == []
+        for other in ("[(0),()]", "block[(),(0)]", "[(),()]"):
+            arrive(rote.compile(dist, parse(other).on((0, 3), ranks)))
+            arrive(rote.compile(parse(other).on((0, 3), ranks), dist))
+
+
+def test_blocks_of_nothing_hold_nothing():
+    """`block(0)` is refused wherever something must be placed, with what to write; a tile of 0 is never one."""
+    with pytest.raises(
+        LayoutError, match=re.escape("block(0) over 2 ranks holds 0 indices, but 5 must be placed; write")
+    ):
+        parse("block(0)[(0)]").on(5, 2)
+    for make in (lambda: rote.cyclic(0, 0), lambda: parse("[(0:cyclic(0))]"), lambda: parse("(r s=0): [(),()]")):
+        with pytest.raises((LayoutError, rote.NotationError), match="at least 1"):
+            make()

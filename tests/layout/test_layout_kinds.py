@@ -19,6 +19,12 @@ EXTENTS = range(13)
 def all_kinds(p, n):
     """Every kind, and of the generalized blocks some lopsided ones and ones with empty parts."""
     yield Kind("block")
+    yield Kind("ceil")
+    yield Kind("floor")
+    yield Kind("block", (0,))
+    for at in (1, p - 1, p):
+        yield Kind("cyclic", (1,), at)
+        yield Kind("cyclic", (3,), at)
     for b in (1, 2, 3, 5, 20):
         yield Kind("cyclic", (b,))
         yield Kind("block", (b,))
@@ -29,13 +35,13 @@ def all_kinds(p, n):
 
 
 CASES = [(kind, p, n) for p in PARTS for n in EXTENTS for kind in all_kinds(p, n)]
-LEGAL = [(kind, p, n) for kind, p, n in CASES if legal(kind.name, kind.sizes, p, n)]
+LEGAL = [(kind, p, n) for kind, p, n in CASES if legal(kind.name, kind.sizes, p, n, kind.at)]
 
 
 def test_split_is_dealing():
     """The coordinate is who was dealt the index; the local index is how many that one was dealt before."""
     for kind, p, n in LEGAL:
-        players = deal(kind.name, kind.sizes, p, n)
+        players = deal(kind.name, kind.sizes, p, n, kind.at)
         before = [players[:i].count(c) for i, c in enumerate(players)]
         coordinate, local = kinds.split(kind, p, n, np.arange(n))
         assert (coordinate.tolist(), local.tolist()) == (players, before), (kind, p, n)
@@ -44,7 +50,7 @@ def test_split_is_dealing():
 def test_extent_and_positions_are_the_hands_dealt():
     """A coordinate's extent is the size of its hand, its positions are the cards in it."""
     for kind, p, n in LEGAL:
-        dealt = hands(((kind.name, kind.sizes, p),), n)
+        dealt = hands(((kind.name, kind.sizes, p, kind.at),), n)
         extents = kinds.extent(kind, p, n, np.arange(p))
         for c in range(p):
             found = kinds.local_positions(kind, p, n, c)
@@ -64,7 +70,8 @@ def test_digit_formula():
 def test_extents_may_be_arrays():
     """One question about many extents is the same as many questions: inner entries split what outer ones left."""
     for p in PARTS:
-        for kind in (Kind("block"), Kind("cyclic", (1,)), Kind("cyclic", (3,))):
+        found = Kind("block"), Kind("cyclic", (1,)), Kind("cyclic", (3,)), Kind("ceil"), Kind("floor")
+        for kind in (*found, Kind("cyclic", (2,), p - 1)):
             n = np.repeat(np.arange(1, 13), 12)
             index = np.tile(np.arange(12), 12) % n
             together = kinds.split(kind, p, n, index)
@@ -81,7 +88,7 @@ def test_check_refuses_exactly_what_cannot_be_dealt():
     """`check` answers for legal splits and raises for all others."""
     refused = 0
     for kind, p, n in [*CASES, *((Kind("block", (2, 3)), p, n) for p in PARTS for n in EXTENTS)]:
-        if legal(kind.name, kind.sizes, p, n):
+        if legal(kind.name, kind.sizes, p, n, kind.at):
             kinds.check(kind, p, n)
         else:
             refused += 1
@@ -102,3 +109,62 @@ def test_refusals_state_rule_and_values(kind, p, n, text):
     """The text gives what the kind holds, what must be placed, and what to write."""
     with pytest.raises(LayoutError, match=re.escape(text)):
         kinds.check(kind, p, n)
+
+
+def test_rounded_blocks_are_their_sentences():
+    """block(ceil): parts of ceil(n/p), as `torch.chunk` cuts; block(floor): part i is [i*n//p, (i+1)*n//p)."""
+    for p, n in ((p, n) for p in range(1, 9) for n in range(40)):
+        each = -(-n // p)
+        chunks = [range(n)[c * each : (c + 1) * each] for c in range(p)]
+        shares = [range(c * n // p, (c + 1) * n // p) for c in range(p)]
+        for name, parts in (("ceil", chunks), ("floor", shares)):
+            found = [kinds.local_positions(Kind(name), p, n, c) for c in range(p)]
+            assert [list(part) for part in found] == [list(part) for part in parts], (name, p, n)
+
+
+def test_an_offset_only_renames_coordinates():
+    """cyclic(b,at=k) is cyclic(b) with every coordinate k further round: ScaLAPACK's RSRC."""
+    for p, b, n in ((p, b, n) for p in PARTS for b in (1, 2, 5) for n in EXTENTS):
+        for k in range(p):
+            moved, plain = Kind("cyclic", (b,), k), Kind("cyclic", (b,))
+            where, left = kinds.split(moved, p, n, np.arange(n))
+            first, same = kinds.split(plain, p, n, np.arange(n))
+            assert np.array_equal(where, (first + k) % p) and np.array_equal(left, same)
+            for c in range(p):
+                assert kinds.local_positions(moved, p, n, (c + k) % p) == kinds.local_positions(plain, p, n, c)
+
+
+def test_large_extents_are_exact():
+    """Parts, extents and positions agree with plain integers up to extents near 2**63, where products overflow."""
+    for n in (2**40 + 7, 2**53 + 1, 2**62 - 1, 2**63 - 1):
+        for p in (3, 7, 1000):
+            for kind in (Kind("floor"), Kind("ceil"), Kind("cyclic", (2**40,), 2), Kind("block")):
+                cuts = [kinds.local_positions(kind, p, n, c) for c in (0, 1, p // 2, p - 1)]
+                for c, found in zip((0, 1, p // 2, p - 1), cuts, strict=True):
+                    assert int(kinds.extent(kind, p, n, c)) == found.count_below(found.stop)
+                    if not found:
+                        continue
+                    ends = np.array([found.start, found.stop - 1])
+                    where, left = kinds.split(kind, p, n, ends)
+                    assert where.tolist() == [c, c] and left.tolist() == [0, found.count_below(found.stop) - 1]
+
+
+@pytest.mark.parametrize(
+    "kind, p, text",
+    [
+        (
+            Kind("cyclic", (4,), 2),
+            2,
+            "coordinate 2, but there are 2 coordinates, from 0 on; write at=1 or less, or cyclic(4)",
+        ),
+        (
+            Kind("cyclic", (1,), 1),
+            1,
+            "cyclic(at=1) lies at coordinate 1, but there is 1 coordinate, from 0 on; write cyclic",
+        ),
+    ],
+)
+def test_a_first_tile_lies_on_the_grid(kind, p, text):
+    """The coordinate of the first tile is one of the grid mode's, on one coordinate too."""
+    with pytest.raises(LayoutError, match=re.escape(text)):
+        kinds.check(kind, p, 8)

@@ -6,7 +6,7 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
-from cases import all_layouts
+from cases import all_layouts, kinds_for, later_kinds
 from hypothesis import given, settings
 from layout import definition
 from strategies import distributions, layouts
@@ -76,6 +76,22 @@ def test_every_small_layout(grid):
                 checked += 1
     assert len({str(layout) for layout in seen}) == len(seen)
     assert checked > {0: 40, 1: 600, 2: 15000}[len(grid)]
+
+
+def test_every_small_layout_of_rounded_blocks_and_offsets():
+    """The same for blocks that are rounded and tiles from another coordinate on, in each other and in other kinds."""
+    checked = 0
+    for shape in [(n,) for n in (0, 1, 2, 5, 8)] + [(5, 4), (0, 3)]:
+        for layout in all_layouts(shape, (2, 3), later_kinds, rest=("replicated",)):
+            check_holdings(layout.on(shape, (2, 3)))
+            check_owners(layout.on(shape, (2, 3)))
+            check_text(layout)
+            checked += 1
+    for n in (1, 7):
+        for layout in all_layouts((n,), (3, 2), kinds_for, rest=("replicated",)):
+            check_holdings(layout.on((n,), (3, 2)))
+            checked += 1
+    assert checked > 400
 
 
 @settings(max_examples=150)
@@ -150,6 +166,7 @@ def chains(depth):
     entries = [
         f(*args) for g in (0, 1) for f, args in ((cyclic, (g,)), (cyclic, (g, 2)), (cyclic, (g, 3)), (block, (g,)))
     ]
+    entries += [entry for g in (0, 1) for entry in (block(g, "ceil"), block(g, "floor"), cyclic(g, at=1))]
     found = [()] + [(e,) for e in entries]
     return found + [(a, b) for a in entries for b in entries if a.grid_mode != b.grid_mode and depth > 1]
 
@@ -196,7 +213,7 @@ def test_a_prefix_holds_more_for_all_kinds():
     """Dropping the last entries of a mode only merges what ranks own, for all kinds, on uneven and empty shapes."""
     grid, checked = (2, 3), 0
     for n in (0, 1, 5, 7):
-        for layout in all_layouts((n,), grid, rest=("replicated",)):
+        for layout in all_layouts((n,), grid, kinds_for, rest=("replicated",)):
             for keep in range(len(layout.modes[0])):
                 shorter = L(layout.modes[0][:keep])
                 assert shorter.is_prefix_of(layout) and not layout.is_prefix_of(shorter)
@@ -327,7 +344,7 @@ ERRORS = {
     "view": (lambda: L((), (), view="(a b)"), "view"),
     "no number": (lambda: L("0"), "a mode is split over grid modes, which are numbers; not '0'"),
     "zero tile": (lambda: cyclic(0, 0), "the sizes of cyclic are integers of at least 1, below 2**63, not (0,)"),
-    "zero block": (lambda: block(0, 0), "the sizes of block are integers of at least 1, below 2**63, not (0,)"),
+    "zero block": (lambda: L(block(0, 0)).on(4, 2), "block(0) over 2 ranks holds 0 indices, but 4 must be placed"),
     "negative part": (lambda: block(0, 3, -1), "integers of at least 0, below 2**63, not (3, -1)"),
     "move": (lambda: L(0).move(1, to=0), "[(0)] splits no mode over grid mode 1; use .split to add it"),
     "drop": (lambda: L(0).drop(1), "[(0)] does not name grid mode 1"),

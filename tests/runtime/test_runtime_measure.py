@@ -164,7 +164,7 @@ def test_damaged_files_are_ignored(place, content):
     with pytest.warns(wisdom.WisdomWarning) as warned:
         assert wisdom.recall(key) is wisdom.recall(key) is None
         assert wisdom.entries() == ()
-        assert wisdom.forget("x") == 0
+        assert wisdom.forget("x") == ()
     assert len(warned) == 1 and str(path) in str(warned[0].message)
     assert wisdom.remember(key, 7) and wisdom.recall(key) == 7
 
@@ -222,7 +222,7 @@ def test_a_read_only_folder_keeps_nothing(tmp_path, monkeypatch):
         monkeypatch.setenv("ROTE_WISDOM", str(folder))
         assert not wisdom.remember(wisdom.key(FACTS), 1)
         assert wisdom.recall(wisdom.key(FACTS)) is None
-        assert (wisdom.entries(), wisdom.forget()) == ((), 0)
+        assert (wisdom.entries(), wisdom.forget(all=True)) == ((), ())
 
 
 def test_a_full_disk_keeps_nothing(place, monkeypatch):
@@ -245,7 +245,8 @@ def test_an_empty_variable_keeps_nothing(tmp_path, monkeypatch):
     assert wisdom.folder() is None
     assert not wisdom.remember(wisdom.key(FACTS), 1)
     assert wisdom.recall(wisdom.key(FACTS)) is None
-    assert (wisdom.entries(), wisdom.forget(), wisdom.export("none.json"), wisdom.include("none.json")) == ((), 0, 0, 0)
+    assert (wisdom.entries(), wisdom.forget(all=True)) == ((), ())
+    assert (wisdom.export("none.json"), wisdom.include("none.json")) == (0, 0)
     assert [path.name for path in tmp_path.iterdir()] == ["none.json"]
 
 
@@ -289,12 +290,12 @@ def test_export_then_include(tmp_path):
 
 @pytest.mark.parametrize("content", [*DAMAGED.values(), json.dumps({"rote wisdom": 1, "entries": [1]}).encode()])
 def test_including_another_file_includes_nothing(tmp_path, place, content):
-    """One warning, and nothing kept; a good entry beside a damaged one makes no difference."""
+    """An error that names the file, and nothing kept; a good entry beside a damaged one makes no difference."""
     path = tmp_path / "some.json"
     path.write_bytes(content)
-    with pytest.warns(wisdom.WisdomWarning) as warned:
-        assert wisdom.include(path) == wisdom.include(path) == 0
-    assert len(warned) == 1 and not place.exists()
+    with pytest.raises(rote.RoteError, match=r"some\.json holds no wisdom: .*\ngive what rote tune --export wrote"):
+        wisdom.include(path)
+    assert not place.exists()
 
 
 def test_files_that_users_name_raise(tmp_path):
@@ -306,15 +307,30 @@ def test_files_that_users_name_raise(tmp_path):
 
 
 def test_forget(place):
-    """What has a text in its line, or all, with what writers left behind when they were killed."""
+    """What has a text in its line, or all, with what writers left behind when they were killed; it is told what."""
     for grid in (2, 3, 4):
         wisdom.remember(wisdom.key({"grid": grid}), grid)
-    assert wisdom.forget("grid=3") == 1
-    assert [entry.decision for entry in wisdom.entries()] == [2, 4]
-    (place / ".left.tmp").write_text("")
-    (place / "notes.json").write_text("mine")
-    assert wisdom.forget() == 3
-    assert [path.name for path in place.iterdir()] == ["notes.json"]
+    known = wisdom.entries()
+    assert wisdom.forget("grid=3") == (known[1],)
+    assert wisdom.entries() == (known[0], known[2])
+    left, damaged = place / ".rote-left.tmp", place / f"{'0' * 32}.json"
+    left.write_text("")
+    damaged.write_text("torn")
+    theirs = {"notes.json", "data.json", "abc.json", ".vim.tmp", "deadbeef.json", f"{'0' * 32}.json.bak"}
+    for name in theirs:
+        (place / name).write_text("mine")
+    with pytest.warns(wisdom.WisdomWarning):
+        assert set(wisdom.forget(all=True)) == {known[0], known[2], left, damaged}
+    assert {path.name for path in place.iterdir()} == theirs
+
+
+@pytest.mark.parametrize(("args", "all"), [((), False), (("",), False), (("grid",), True)])
+def test_forget_says_what(args, all):
+    """Nothing is forgotten by a call that does not say what, or says two things."""
+    wisdom.remember(wisdom.key({"grid": 2}), 2)
+    with pytest.raises(rote.RoteError, match="say what to forget"):
+        wisdom.forget(*args, all=all)
+    assert len(wisdom.entries()) == 1
 
 
 # --- the machine ------------------------------------------------------------------------------------------------------

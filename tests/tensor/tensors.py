@@ -283,8 +283,10 @@ def check_refusals(comm: Comm) -> None:
         refused("from_global", np.add, other, x)
     refused("from_global", np.add, x, 1, out=np.zeros(SHAPE))
     refused("from_global", np.add, x, 1, where=np.ones(SHAPE, bool))
-    for gather in (np.asarray, np.array, np.sort, np.fft.fftn):
+    for gather in (np.asarray, np.array, np.float64):
         refused("x.to_global()", gather, x)
+    for gather in (np.sort, np.linalg.norm, list):
+        refused("x.to_global()", gather, x, error=TypeError)
     for op in ("", "max", "prod"):
         p = DistTensor.zeros(SHAPE, f"[(),()]+{op}(0,1)", comm, (comm.size, 1))
         if comm.size > 1:

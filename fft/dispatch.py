@@ -1,0 +1,92 @@
+"""NumPy's own transforms, `numpy.fft`, of tensors: the same calls as of arrays.
+
+Importing this enters them into the table of what NumPy's functions do with tensors (`rote.answers`), and so does the
+first use of any name of `rote.fft`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from rote.answers import ANSWERS
+from rote.errors import LayoutError
+from rote.tensor import DistTensor
+
+from .functions import fftn, ifftn, irfftn, rfftn
+from .shift import fftshift, ifftshift
+
+__all__ = ["TRANSFORMS"]
+
+Transform = Callable[..., DistTensor]
+_SWAPPED = {"forward": "backward", "backward": "forward", "ortho": "ortho", None: "forward"}
+
+
+def _many(transform: Transform, usual: Sequence[int] | None = None) -> Transform:
+    """NumPy's transform along several axes, those in `usual` if none are named."""
+
+    def called(
+        a: DistTensor,
+        s: Sequence[int] | None = None,
+        axes: Sequence[int] | None = usual,
+        norm: str | None = None,
+        out: Any = None,
+    ) -> DistTensor:
+        _refuse_out(out)
+        return transform(a, s, axes, norm)
+
+    return called
+
+
+def _single(transform: Transform) -> Transform:
+    """NumPy's transform along one axis."""
+
+    def called(
+        a: DistTensor, n: int | None = None, axis: int = -1, norm: str | None = None, out: Any = None
+    ) -> DistTensor:
+        _refuse_out(out)
+        return transform(a, None if n is None else (n,), (axis,), norm)
+
+    return called
+
+
+def _hfft(a: DistTensor, n: int | None = None, axis: int = -1, norm: str | None = None, out: Any = None) -> DistTensor:
+    """The real spectrum of a signal that is the conjugate of itself mirrored; `a` is its half."""
+    return _single(irfftn)(a.conj(), n, axis, _SWAPPED.get(norm, norm), out)
+
+
+def _ihfft(a: DistTensor, n: int | None = None, axis: int = -1, norm: str | None = None, out: Any = None) -> DistTensor:
+    """What undoes `hfft`."""
+    return _single(rfftn)(a, n, axis, _SWAPPED.get(norm, norm), out).conj()
+
+
+def _refuse_out(out: Any) -> None:
+    if out is not None:
+        raise LayoutError(
+            "numpy.fft writes tensors into no out; plan the transform by rote.fft.FFT, whose forward does"
+        )
+
+
+TRANSFORMS: dict[Callable[..., Any], Transform] = {
+    np.fft.fft: _single(fftn),
+    np.fft.ifft: _single(ifftn),
+    np.fft.rfft: _single(rfftn),
+    np.fft.irfft: _single(irfftn),
+    np.fft.fft2: _many(fftn, (-2, -1)),
+    np.fft.ifft2: _many(ifftn, (-2, -1)),
+    np.fft.rfft2: _many(rfftn, (-2, -1)),
+    np.fft.irfft2: _many(irfftn, (-2, -1)),
+    np.fft.fftn: _many(fftn),
+    np.fft.ifftn: _many(ifftn),
+    np.fft.rfftn: _many(rfftn),
+    np.fft.irfftn: _many(irfftn),
+    np.fft.hfft: _hfft,
+    np.fft.ihfft: _ihfft,
+    np.fft.fftshift: lambda x, axes=None: fftshift(x, axes),
+    np.fft.ifftshift: lambda x, axes=None: ifftshift(x, axes),
+}
+"""All functions of `numpy.fft` that take arrays."""
+
+ANSWERS.update(TRANSFORMS)

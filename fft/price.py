@@ -1,0 +1,129 @@
+"""The cost of a walk by the model, without compiling a plan: a move is priced as one step."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from math import inf, log2, prod
+from typing import Any
+
+import numpy as np
+
+from rote.compiler.cost import flow, pace
+from rote.compiler.machine import Machine
+from rote.compiler.rules import one_step
+from rote.compiler.step import LOCAL
+from rote.layout.distribution import Distribution
+
+from .walk import Walk
+
+__all__ = ["NONE", "Price", "Prices"]
+
+_TRANSFORMED = 0.25  # of the time of a copy, for every doubling of the points
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What a walk costs.
+
+    Attributes:
+        seconds: the model's time of its moves, and of its transforms, on the slowest rank.
+        moves: in which ranks talk.
+        received: bytes, the most that a rank receives in each move, summed.
+        total: bytes that all ranks receive.
+    """
+
+    seconds: float
+    moves: int
+    received: int
+    total: int
+
+    @property
+    def order(self) -> tuple[float, int]:
+        """What sorts walks: the slowest rank's time, as far as it tells them apart, and then what all ranks do."""
+        return float(f"{self.seconds:.9g}"), self.total
+
+
+NONE = Price(inf, 0, 0, 0)
+"""That of no walk."""
+
+_FREE = Price(0.0, 0, 0, 0)
+
+
+class Prices:
+    """The prices of walks on one machine: moves that are alike are priced once.
+
+    Args:
+        machine: its times.
+    """
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self._known: dict[Hashable, Price] = {}
+
+    def __call__(self, walk: Walk) -> Price:
+        """The price of a walk."""
+        copy_time = max(self._machine.along(walk.source.grid.order).copy_time)
+        moves = [self._move(*end) for end in walk.ends]
+        seconds = sum(move.seconds for move in moves)
+        for stage, dtype in zip(walk.stages, walk.dtypes(), strict=False):
+            points = prod(stage.before.view_shape[m] for action in stage.actions for m in action.modes)
+            block_bytes = prod(stage.before.max_local_shape()) * dtype.itemsize
+            seconds += block_bytes * log2(max(points, 1)) * _TRANSFORMED * copy_time
+        received, total = sum(move.received for move in moves), sum(move.total for move in moves)
+        return Price(seconds, sum(move.moves for move in moves), received, total)
+
+    def _move(self, before: Distribution, after: Distribution, dtype: np.dtype[Any]) -> Price:
+        """The price of a move, as one step."""
+        key = dtype.itemsize, _likeness(before, after, self._machine)
+        if key not in self._known:
+            self._known[key] = _FREE
+            step = one_step(before, after)
+            if step is not None and step.kind not in LOCAL:
+                elements = flow(step).elements
+                received, total = int(elements.max()), int(elements.sum()) * (step.ranks.size // elements.size)
+                seconds = pace(step, dtype.itemsize, self._machine).seconds
+                self._known[key] = Price(seconds, 1, received * dtype.itemsize, total * dtype.itemsize)
+        return self._known[key]
+
+
+def _likeness(before: Distribution, after: Distribution, machine: Machine) -> Hashable:
+    """A key that is the same only for moves which differ in the names of axes and grid modes, and so cost the same.
+
+    Names are given in an order that what they name sets, as far as it does; where it leaves names to choose, two moves
+    that are alike may have two keys.
+    """
+    if before.grid != after.grid or any(end.layout.partial or end.layout.rooted for end in (before, after)):
+        return before, after
+    shape, grid = before.shape, before.grid.shape
+    sides = [[*zip(end.digits, end.splits, strict=True)] for end in (before, after)]
+    along = machine.along(len(grid))
+    times = [*zip(along.latency, along.byte_time, along.copy_time, along.reduce_time, strict=True)]
+    places: dict[int, list[tuple[object, ...]]] = {g: [] for g, p in enumerate(grid) if p > 1}
+    for side, modes in enumerate(sides):
+        for digits, splits in modes:
+            if splits:
+                read = [(shape[d.mode], d.weight, d.size) for d in digits]
+                for depth, s in enumerate(splits):
+                    places[s.grid_mode].append((side, depth, s.kind.name, s.kind.sizes, read))
+    ranked = sorted([(grid[g], times[g], sorted(held), g) for g, held in places.items()])
+    number = {g: n for n, (*_, g) in enumerate(ranked)}
+    over = [
+        [[(number[s.grid_mode], s.kind.name, s.kind.sizes) for s in splits] for _, splits in modes] for modes in sides
+    ]
+    read_by: list[list[tuple[object, ...]]] = [[] for _ in shape]
+    for side, modes in enumerate(sides):
+        for (digits, _), entries in zip(modes, over[side], strict=True):
+            for place, d in enumerate(digits):
+                read_by[d.mode].append((side, place, d.weight, d.size, entries))
+    named = {m: n for n, (*_, m) in enumerate(sorted([(shape[m], sorted(by), m) for m, by in enumerate(read_by)]))}
+    said = [
+        sorted(
+            [
+                (tuple([(named[d.mode], d.weight, d.size) for d in digits]), tuple(entries))
+                for (digits, _), entries in zip(modes, over[side], strict=True)
+            ]
+        )
+        for side, modes in enumerate(sides)
+    ]
+    return tuple(sorted(shape)), tuple([(grid[g], times[g]) for *_, g in ranked]), tuple(map(tuple, said))

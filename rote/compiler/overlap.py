@@ -1,0 +1,350 @@
+"""Where the elements of a component lie under two distributions at once, by arithmetic on digits.
+
+An index is a number with digits, and a layout deals its digits out to coordinates and local indices. So the elements of
+a component fall into a few boxes of digits, in each of which the coordinates and the local indices on both sides are
+linear: `start + i0*step0 + i1*step1 + …`. How many boxes there are depends on how the tiles and extents of the two
+sides fit each other, not on how many elements or ranks there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice, pairwise
+from math import gcd, prod
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ..grammar.nodes import Kind
+from ..layout.distribution import Distribution
+from ..layout.kinds import Stretch, extent, split, stretches
+from ..layout.view import Digit, from_tensor
+
+__all__ = ["Component", "Overlap", "Reading", "Row", "Scatter", "Side", "components", "overlaps", "readings"]
+
+Row = tuple[int, ...]
+"""A number that is linear in the digits of a box: where it begins, then its step along each digit."""
+
+Ints = npt.NDArray[np.int64]
+Shape = tuple[int, ...]
+Reading = tuple[tuple[tuple[Digit, ...], tuple[tuple[Kind, int], ...], int], ...]
+"""Of some view modes, all that says where elements lie: their digits, the kinds and parts of their splits, extents."""
+
+_FEW = 64  # boxes that are always made
+_WORTH = 512  # elements that take as long one by one as one box
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """View modes of the source and of the target that read the same digits of the tensor."""
+
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+
+
+class Side(NamedTuple):
+    """Where the elements of an overlap lie on one side.
+
+    Attributes:
+        at: the coordinate along each split of the component's view modes, one mode after the other.
+        local: the local index along each of these view modes.
+    """
+
+    at: tuple[Row, ...]
+    local: tuple[Row, ...]
+
+
+class Overlap(NamedTuple):
+    """A box of elements, one for each combination of digits below `shape`, in ascending order of the tensor.
+
+    Of the digits that a coordinate depends on, each has a larger step than all those after it can add up to.
+    """
+
+    shape: Shape
+    source: Side
+    target: Side
+
+
+class Scatter(NamedTuple):
+    """Elements one by one, in ascending order of the tensor: where tiles do not fit each other, boxes are too many.
+
+    Attributes:
+        source, target: as those of an overlap, but each number is an array.
+    """
+
+    source: tuple[tuple[Ints, ...], tuple[Ints, ...]]
+    target: tuple[tuple[Ints, ...], tuple[Ints, ...]]
+
+
+class _Box(NamedTuple):
+    """A box of digits, and numbers that are linear in them. No step is negative."""
+
+    shape: Shape
+    rows: tuple[Row, ...]
+
+
+@lru_cache(maxsize=4096)
+def components(source: Distribution, target: Distribution) -> tuple[Component, ...]:
+    """The components of a transition, ordered by the first digit of the tensor that they read."""
+    before, after = source.digits, target.digits
+    shared = {digits: m for m, digits in enumerate(after)}
+    if all(digits in shared for digits in before) and len(set(before)) == len(before) == len(after):
+        pairs = sorted(((digits, m) for m, digits in enumerate(before)), key=lambda pair: _first(pair[0]))
+        return tuple(Component((m,), (shared[digits],)) for digits, m in pairs)
+    groups: list[set[int]] = []
+    for digits in (*before, *after):
+        modes = {digit.mode for digit in digits}
+        joined = [g for g in groups if g & modes]
+        groups = [g for g in groups if not g & modes] + [modes.union(*joined)]
+    found = []
+    for modes in sorted(groups, key=min):
+        one_before = [m for m, digits in enumerate(before) if digits[0].mode in modes]
+        one_after = [m for m, digits in enumerate(after) if digits[0].mode in modes]
+        by_digits = {before[m]: m for m in one_before}
+        if len(by_digits) == len(one_before) == len(one_after) and set(by_digits) == {after[m] for m in one_after}:
+            ordered = sorted(one_after, key=lambda m: _first(after[m]))
+            found += [Component((by_digits[after[m]],), (m,)) for m in ordered]
+        else:
+            found.append(Component(tuple(one_before), tuple(one_after)))
+    return tuple(found)
+
+
+@lru_cache(maxsize=16384)
+def readings(source: Distribution, target: Distribution, part: Component) -> tuple[Reading, Reading]:
+    """Both sides of a component; digits that both read alike are one number."""
+    same = [source.digits[m] for m in part.before] == [target.digits[m] for m in part.after]
+
+    def read(dist: Distribution, modes: tuple[int, ...]) -> Reading:
+        found = []
+        for number, m in enumerate(modes):
+            digits = (Digit(number, 1, dist.view_shape[m]),) if same else dist.digits[m]
+            found.append((digits, tuple((s.kind, s.parts) for s in dist.splits[m]), dist.view_shape[m]))
+        return tuple(found)
+
+    return read(source, part.before), read(target, part.after)
+
+
+@lru_cache(maxsize=4096)
+def overlaps(source: Reading, target: Reading) -> tuple[Overlap, ...] | Scatter:
+    """The elements of a component under two distributions, each in one overlap; one by one where these are many.
+
+    >>> from rote.layout.layout import parse
+    >>> ends = (parse(text).on(2**40, 4) for text in ("[(0)]", "block[(0)]"))
+    >>> overlaps(*readings(*ends, Component((0,), (0,))))
+    (Overlap(shape=(4, 68719476736, 4), source=Side(at=((0, 0, 0, 1),), local=((0, 68719476736, 1, 0),)), \
+target=Side(at=((0, 1, 0, 0),), local=((0, 0, 4, 1),))),)
+    """
+    extents: dict[int, int] = {}  # of the tensor's modes, in order
+    for digit in sorted({digit for digits, _, _ in source for digit in digits}, key=lambda digit: digit.mode):
+        extents[digit.mode] = extents.get(digit.mode, 1) * digit.size
+    if 0 in extents.values():
+        return ()
+    places = {mode: n for n, mode in enumerate(extents)}
+    indices = tuple((0, *(int(n == k) for k in range(len(places)))) for n in range(len(places)))
+    boxes: Iterable[_Box] = (_Box(tuple(extents.values()), indices),)
+    most = _FEW + prod(extents.values()) // _WORTH
+    for digits, splits, n in (*source, *target):
+        dealt = (dealt for box in boxes for read in _read(box, digits, places) for dealt in _deal(read, splits, n))
+        boxes = [*islice(dealt, most + 1)]
+        if len(boxes) > most:
+            return _scatter(source, target, extents)
+    return tuple(_overlap(box, len(places), source, target) for box in boxes)
+
+
+def _scatter(source: Reading, target: Reading, extents: dict[int, int]) -> Scatter:
+    """The same, element by element."""
+    flat = np.arange(prod(extents.values()))
+    tensor = dict(zip(extents, np.unravel_index(flat, tuple(extents.values())), strict=True))
+    sides = []
+    for side in (source, target):
+        at: list[Ints] = []
+        local: list[Ints] = []
+        for digits, splits, n in side:
+            index, left = from_tensor(digits, tensor), n * np.ones_like(flat)
+            for kind, parts in splits:
+                coordinate, index = split(kind, parts, left, index)
+                left = extent(kind, parts, left, coordinate)
+                at.append(coordinate)
+            local.append(index)
+        sides.append((tuple(at), tuple(local)))
+    return Scatter(*sides)
+
+
+def _read(box: _Box, digits: tuple[Digit, ...], places: dict[int, int]) -> list[_Box]:
+    """A box with one more number: the index along a view mode that reads these digits."""
+    boxes = [_Box(box.shape, (*box.rows, (0,) * (len(box.shape) + 1)))]
+    for digit in digits:
+        place, modulus = places[digit.mode], digit.weight * digit.size
+        boxes = [
+            _Box(fit.shape, (*fit.rows[:-1], _next(fit.rows[-1], digit.size, fit.rows[place], digit.weight, modulus)))
+            for one in boxes
+            for whole in _fitted(one, place, modulus)
+            for fit in _fitted(whole, place, digit.weight)
+        ]
+    return boxes
+
+
+def _next(index: Row, size: int, row: Row, weight: int, modulus: int) -> Row:
+    """An index with one more digit of a size, `row % modulus // weight`."""
+    return tuple(n * size + d for n, d in zip(index, _digit(row, weight, modulus), strict=True))
+
+
+def _deal(box: _Box, splits: tuple[tuple[Kind, int], ...], n: int) -> Iterator[_Box]:
+    """A box whose last number is an index below n, with the coordinates of these splits and the local index instead."""
+    if not splits:
+        yield box
+        return
+    (kind, parts), *inner = splits
+    for stretch in stretches(kind, parts, n):
+        for part in _between(box, stretch.start, stretch.stop):
+            for dealt in _turns(part, stretch, parts):
+                if not inner:
+                    yield dealt
+                    continue
+                for held, left in _by_extent(dealt, kind, parts, n) if _uneven(inner) else [(dealt, n)]:
+                    yield from _deal(held, tuple(inner), left)
+
+
+def _turns(box: _Box, stretch: Stretch, parts: int) -> Iterator[_Box]:
+    """A box within a stretch, with the coordinate and the local index there in place of its last number."""
+    *rows, (begin, *steps) = box.rows
+    shifted = _Box(box.shape, (*rows, (begin - stretch.start, *steps)))
+    tile, turn = stretch.tile, stretch.tile * stretch.parts
+    for whole in _fitted(shifted, -1, turn):
+        for fit in _fitted(whole, -1, tile):
+            *rows, index = fit.rows
+            first, *more = _digit(index, tile, turn)
+            local = tuple(n // turn * tile + n % turn % tile for n in index)
+            dealt = _Box(fit.shape, (*rows, (first + stretch.first, *more), local))
+            below, above = _cut(dealt, -2, parts)
+            yield from below
+            for one in above:  # behind the last coordinate comes the first
+                *rows, (first, *more), local = one.rows
+                yield _Box(one.shape, (*rows, (first - parts, *more), local))
+
+
+def _digit(row: Row, weight: int, modulus: int) -> Row:
+    """`row % modulus // weight` of a number that fits both: each of its steps is one digit's."""
+    return tuple(n % modulus // weight for n in row)
+
+
+def _uneven(splits: list[tuple[Kind, int]]) -> bool:
+    """Whether it depends on the extent where some splits send an index."""
+    return any(kind.name != "cyclic" and len(kind.sizes) != 1 for kind, _ in splits)
+
+
+def _by_extent(box: _Box, kind: Kind, parts: int, n: int) -> Iterator[tuple[_Box, int]]:
+    """A box that has just been dealt out, cut by its coordinate wherever another extent is left."""
+    left = extent(kind, parts, n, np.arange(parts))
+    edges = [0, *(np.flatnonzero(np.diff(left)) + 1).tolist(), parts]
+    for start, stop in pairwise(edges):
+        for part in _between(box, start, stop, -2):
+            yield part, int(left[start])
+
+
+def _between(box: _Box, start: int, stop: int, place: int = -1) -> Iterator[_Box]:
+    """The elements of a box whose number at a place is at least `start` and below `stop`."""
+    for part in _cut(box, place, start)[1]:
+        yield from _cut(part, place, stop)[0]
+
+
+def _cut(box: _Box, place: int, at: int) -> tuple[list[_Box], list[_Box]]:
+    """The elements of a box whose number at a place is below `at`, and the others."""
+    start, *steps = box.rows[place]
+    most = sum(step * (n - 1) for step, n in zip(steps, box.shape, strict=True))
+    if start + most < at:
+        return [box], []
+    if start >= at:
+        return [], [box]
+    step, axis = max((step, axis) for axis, step in enumerate(steps) if box.shape[axis] > 1)
+    n = box.shape[axis]
+    under = max(0, -(-(at - start - most) // step) + n - 1)  # so many for which all others stay below
+    over = min(n, -(-(at - start) // step))  # from there on even the first is not
+    below, above = [_slice(box, axis, 0, under)] if under else [], [_slice(box, axis, over, n)] if over < n else []
+    for k in range(under, over):
+        one, other = _cut(_slice(box, axis, k, k + 1), place, at)
+        below, above = below + one, other + above
+    return below, above
+
+
+def _fitted(box: _Box, place: int, divisor: int) -> Iterator[_Box]:
+    """The parts of a box in which a number at a place can be divided, digit by digit."""
+    start, *steps = box.rows[place]
+    rest = start % divisor
+    small = [(step, axis) for axis, step in enumerate(steps) if step % divisor and box.shape[axis] > 1]
+    over = rest + sum(step * (box.shape[axis] - 1) for step, axis in small) - divisor
+    if over < 0:
+        yield box
+        return
+    step, axis = max(small)
+    n, period = box.shape[axis], divisor // gcd(step, divisor)
+    others = over + divisor - rest - step * (n - 1)
+    edges, head = [0], -rest % divisor // step  # so many until a multiple is reached
+    if not others and 0 < head < n and (rest + head * step) % divisor == 0:
+        edges.append(head)
+    elif n > period:
+        whole = n // period * period
+        yield from _fitted(_split(box, axis, whole, period), place, divisor)
+        edges = [whole]
+    else:
+        while edges[-1] < n:
+            begin = (rest + edges[-1] * step) % divisor
+            edges.append(edges[-1] + max(1, (divisor - 1 - begin - others) // step + 1))  # stay below the next multiple
+        edges.pop()
+    for low, high in pairwise(dict.fromkeys([*edges, n])):
+        yield from _fitted(_slice(box, axis, low, high), place, divisor)
+
+
+def _slice(box: _Box, axis: int, start: int, stop: int) -> _Box:
+    """The part of a box with a range of one digit."""
+    n = stop - start
+    if n == box.shape[axis]:
+        return box
+    at = axis + 1
+    if n == 1:
+        rows = tuple((row[0] + start * row[at], *row[1:at], *row[at + 1 :]) for row in box.rows)
+        return _Box((*box.shape[:axis], *box.shape[at:]), rows)
+    rows = tuple((row[0] + start * row[at], *row[1:]) for row in box.rows)
+    return _Box((*box.shape[:axis], n, *box.shape[at:]), rows)
+
+
+def _split(box: _Box, axis: int, n: int, period: int) -> _Box:
+    """The part of a box with the first n values of one digit, read as two: the second is below `period`."""
+    at = axis + 1
+    shape = (*box.shape[:axis], n // period, period, *box.shape[at:])
+    return _Box(shape, tuple((*row[:at], row[at] * period, *row[at:]) for row in box.rows))
+
+
+def _overlap(box: _Box, places: int, source: Reading, target: Reading) -> Overlap:
+    """A box whose numbers are what `overlaps` works out, with as few digits as possible."""
+    shape, rows = _joined(box.shape, box.rows[places:])
+    numbers = iter(rows)
+    sides = []
+    for side in (source, target):
+        at: list[Row] = []
+        local: list[Row] = []
+        for _, splits, _ in side:
+            at += [next(numbers) for _ in splits]
+            local.append(next(numbers))
+        sides.append(Side(tuple(at), tuple(local)))
+    return Overlap(shape, *sides)
+
+
+def _joined(shape: Shape, rows: tuple[Row, ...]) -> tuple[Shape, tuple[Row, ...]]:
+    """The same elements with every two digits joined that one could be; digits of one value are left out."""
+    for axis in reversed(range(len(shape))):
+        at, n = axis + 1, shape[axis]
+        if n == 1:
+            shape = (*shape[:axis], *shape[at:])
+            rows = tuple((*row[:at], *row[at + 1 :]) for row in rows)
+        elif at < len(shape) and all(row[at] == row[at + 1] * shape[at] for row in rows):
+            shape = (*shape[:axis], n * shape[at], *shape[at + 1 :])
+            rows = tuple((*row[:at], *row[at + 1 :]) for row in rows)
+    return shape, rows
+
+
+def _first(digits: tuple[Digit, ...]) -> tuple[int, int]:
+    return digits[0].mode, -digits[0].weight

@@ -1,0 +1,26 @@
+"""MPI launchers: what mpiexec leaves in the environment of the processes that it starts. Starts no MPI."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+
+__all__ = ["SIZES", "alone", "launched"]
+
+SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE")
+"""The variables that state the number of ranks."""
+
+_MARKS = (*SIZES, "PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "MPI_LOCALRANKID", "PALS_RANKID")
+_PREFIXES = ("PMI_", "PMIX_", "OMPI_", "OPAL_", "PRTE_", "MPI_LOCAL")
+_AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+
+@cache
+def launched() -> bool:
+    """Whether this process was started by an MPI launcher."""
+    return any(name in os.environ for name in _MARKS)
+
+
+def alone() -> dict[str, str]:
+    """The environment for a program that must not join the ranks that this process is one of."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(_PREFIXES)} | _AS_ROOT

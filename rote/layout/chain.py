@@ -1,0 +1,165 @@
+"""One mode, read backwards: the chain of splits that gives every coordinate the part that it is known to hold.
+
+Parts are runs (start, length, step). The outermost split is found first, by the digit of the coordinates that decides
+in which of its parts a run lies; what it leaves is the same question about local indices, where runs are runs again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ..grammar.nodes import Kind
+from . import kinds
+
+__all__ = ["Axis", "Link", "find_chain"]
+
+Ints = npt.NDArray[np.int64]
+_TRIES = 3000  # digits that are tried before a chain is given up; few where there is one
+
+
+class Axis(NamedTuple):
+    """A digit of the rank: `rank // stride % size`."""
+
+    stride: int
+    size: int
+
+
+class Link(NamedTuple):
+    """One split of a chain: the digit of the rank that it goes to, and its kind."""
+
+    axis: Axis
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """Runs within some extents, one per part of the splits that are known (mode 0), then one mode per axis."""
+
+    axes: tuple[Axis, ...]
+    extents: Ints
+    start: Ints
+    length: Ints
+    step: Ints
+
+    @property
+    def answered(self) -> bool:
+        """Whether every run is all of its extent."""
+        whole = (self.start == 0) & ((self.step == 1) | (self.length <= 1))
+        return bool(((self.length == self.extents) & (whole | (self.length == 0))).all())
+
+    def outer(self, at: int, size: int, low: int) -> _Question:
+        """The question with a digit of an axis as mode 1; what is left of the axis above and below stays."""
+        stride, total = self.axes[at]
+        high = total // (size * low)
+        axes = (*self.axes[:at], Axis(stride * low * size, high), Axis(stride, low), *self.axes[at + 1 :])
+
+        def moved(values: Ints) -> Ints:
+            shape = (*values.shape[: at + 1], high, size, low, *values.shape[at + 2 :])
+            return np.moveaxis(values.reshape(shape), at + 2, 1)
+
+        return _Question(axes, self.extents, moved(self.start), moved(self.length), moved(self.step))
+
+    def within(self, kind: Kind) -> _Question | None:
+        """The question that a split over mode 1 leaves, if every run lies in one part of it."""
+        size = self.start.shape[1]
+        ones = (1,) * (self.start.ndim - 2)
+        extents = self.extents.reshape(-1, 1, *ones)
+        parts = kinds.extent(kind, size, self.extents[:, None], np.arange(size)[None, :])
+        lengths = self.length.reshape(*self.length.shape[:2], -1).sum(axis=2)
+        if not np.array_equal(np.broadcast_to(parts, lengths.shape), lengths):
+            return None
+        digit = np.arange(size).reshape(1, -1, *ones)
+        some, more = self.length > 0, self.length > 1
+        last = self.start + (self.length - 1) * self.step
+        places = []
+        for index, there in ((self.start, some), (self.start + self.step, more), (last, some)):
+            owner, local = kinds.split(kind, size, extents, np.where(there, index, 0))
+            if (there & (owner != digit)).any():
+                return None
+            places.append(local)
+        first, second, end = places
+        step = np.where(more, second - first, 1)
+        if (some & (end != first + (self.length - 1) * step)).any() or (step < 1).any():
+            return None
+        rest = self.start.shape[2:]
+        start, length, step = (v.reshape(-1, *rest) for v in (np.where(some, first, 0), self.length, step))
+        return _Question(self.axes, lengths.reshape(-1), start, length, step)
+
+    def kinds(self) -> Iterator[Kind]:
+        """The kinds of which a split over mode 1 may be: those that give the parts their lengths."""
+        size = self.start.shape[1]
+        lengths = self.length.reshape(*self.length.shape[:2], -1).sum(axis=2)
+        yield from (Kind("block"), Kind("cyclic", (1,)), Kind("ceil"), Kind("floor"))
+        widest = int(lengths[:, 0].max(initial=0))
+        if widest and (self.extents <= size * widest).all():
+            yield Kind("block", (widest,))
+        if len(lengths) and (lengths == lengths[0]).all():
+            yield Kind("block", tuple(map(int, lengths[0])))
+        zero = ((self.start == 0) & (self.length > 0)).reshape(*lengths.shape, -1).any(axis=(0, 2))
+        at = int(zero.argmax())  # where the first tile lies; the second begins as far on as a tile is long
+        beside = (at + 1) % size
+        starts = self.start[:, beside][self.length[:, beside] > 0]
+        tile = int(starts.min()) if starts.size else max(int(self.extents.max(initial=1)), 1)
+        if tile:
+            yield Kind("cyclic", (tile,), at)
+
+
+def find_chain(axes: tuple[Axis, ...], extent: int, start: Ints, length: Ints, step: Ints) -> tuple[Link, ...] | None:
+    """The splits of a mode, the outermost first, that give each coordinate its run; None if there are none.
+
+    Args:
+        axes: the digits of the rank on which the runs depend.
+        extent: of the mode.
+        start, length, step: of the runs, with one mode per axis; all of length 0 are at 0, with step 1.
+
+    Takes time in proportion to the number of runs.
+
+    >>> start = np.array([[0, 3], [5, 8]])
+    >>> length, step = np.array([[3, 2], [3, 2]]), np.ones((2, 2), int)
+    >>> [str(link.kind.sizes) for link in find_chain((Axis(2, 2), Axis(1, 2)), 10, start, length, step)]
+    ['()', '()']
+    """
+    tries = 0
+
+    def solve(question: _Question) -> tuple[Link, ...] | None:
+        nonlocal tries
+        if all(axis.size == 1 for axis in question.axes):
+            plain = question.extents.reshape(-1, *(1,) * len(question.axes))
+            return () if _Question((), plain, question.start, question.length, question.step).answered else None
+        for at, size, low in _digits(question.axes):
+            tries += 1
+            if tries > _TRIES:
+                return None
+            outer = question.outer(at, size, low)
+            for kind in outer.kinds():
+                left = outer.within(kind)
+                if left is not None:  # another kind would leave the same
+                    rest = solve(left)
+                    if rest is not None:
+                        return (Link(Axis(question.axes[at].stride * low, size), kind), *rest)
+                    break
+        return None
+
+    return solve(_Question(axes, np.array([extent]), start[None], length[None], step[None]))
+
+
+def _digits(axes: tuple[Axis, ...]) -> list[tuple[int, int, int]]:
+    """Every digit of every axis: which axis, the digit's size, and the size of what is below; the largest first."""
+    found = [
+        (at, size, low)
+        for at, axis in enumerate(axes)
+        for size in _divisors(axis.size)
+        if size > 1
+        for low in _divisors(axis.size // size)
+    ]
+    return sorted(found, key=lambda digit: -digit[1])
+
+
+def _divisors(n: int) -> list[int]:
+    small = [d for d in range(1, int(n**0.5) + 1) if n % d == 0]
+    return sorted({*small, *(n // d for d in small)})

@@ -1,0 +1,101 @@
+"""What the Python expressions of layouts are put together from: entries, and what is added to a layout."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, cast
+
+from ..errors import LayoutError
+from ..grammar.nodes import CYCLIC, OPS, ROUNDINGS, Entry, Kind, Op, Rounding, exact
+from .grid import integer
+
+__all__ = ["Partial", "Rooted", "as_entry", "block", "cyclic", "entry_code", "partial", "root"]
+
+
+@dataclass(frozen=True, slots=True)
+class Partial:
+    """What `+ partial(3)` adds to a layout: the value is a reduction over these grid modes."""
+
+    grid_modes: tuple[int, ...]
+    op: Op
+
+
+@dataclass(frozen=True, slots=True)
+class Rooted:
+    """What `| root(2)` adds to a layout: only coordinate `at` of this grid mode holds data."""
+
+    grid_mode: int
+    at: int
+
+
+def block(grid_mode: int, *sizes: int | Rounding) -> Entry:
+    """A block split over a grid mode: balanced, parts of exactly b (`block(0, b)`), or sizes given part by part.
+
+    `block(0, "ceil")` has parts of ceil(n/p), the last ones shorter or empty (BLOCK of HPF, FFTW-MPI, torch.chunk);
+    `block(0, "floor")` begins its part i at floor(i*n/p) (heFFTe, OpenFFT).
+
+    >>> from rote.layout.layout import L
+    >>> [block_.on(10, 4).local_shape(0) for block_ in (L(block(0)), L(block(0, "ceil")), L(block(0, "floor")))]
+    [(3,), (3,), (2,)]
+    """
+    for rounding in ROUNDINGS:
+        if sizes == (rounding,):
+            return Entry(integer(grid_mode, "a grid mode"), Kind(rounding))
+    return _sized(grid_mode, "block", sizes)
+
+
+def cyclic(grid_mode: int, b: int = 1, *, at: int = 0) -> Entry:
+    """A (block-)cyclic split over a grid mode with tiles of b, the first of which lies at coordinate `at`.
+
+    `at` is what RSRC and CSRC are in ScaLAPACK.
+
+    >>> from rote.layout.layout import L
+    >>> print(L(cyclic(0, 4, at=2), cyclic(1, at=1)))
+    cyclic(4,at=2)[(0),(1:cyclic(at=1))]
+    """
+    return _sized(grid_mode, "cyclic", (b,), at)
+
+
+def partial(*grid_modes: int, op: Op = "sum") -> Partial:
+    """`layout + partial(3)`: the value is the sum (or "max", "min", "prod") over grid mode 3."""
+    if op not in OPS:
+        raise LayoutError(f"a partial layout reduces by sum, max, min or prod, not {op!r}")
+    return Partial(tuple(integer(g, "a grid mode") for g in grid_modes), op)
+
+
+def root(grid_mode: int, at: int = 0) -> Rooted:
+    """`layout | root(2, at=1)`: only coordinate 1 of grid mode 2 holds data."""
+    return Rooted(integer(grid_mode, "a grid mode"), integer(at, "the coordinate of a root"))
+
+
+def as_entry(value: int | Entry, default: Kind) -> Entry:
+    """An entry, given as such or as the grid mode of one of a default kind.
+
+    Raises:
+        LayoutError: it is neither.
+    """
+    if isinstance(value, Entry):
+        return value
+    try:
+        return Entry(exact(value), default)
+    except TypeError:
+        raise LayoutError(f"a mode is split over grid modes, which are numbers; not {value!r}") from None
+
+
+def entry_code(entry: Entry) -> str:
+    """The Python expression of an entry: `block(0, 3)`, or its number if it is cyclic."""
+    kind = entry.kind
+    if kind == CYCLIC:
+        return str(entry.grid_mode)
+    if kind.name in ROUNDINGS:
+        return f"block({entry.grid_mode}, {kind.name!r})"
+    words = [entry.grid_mode, *(kind.sizes if kind.sizes != CYCLIC.sizes or kind.name == "block" else ())]
+    return f"{kind.name}({', '.join(map(str, words))}{f', at={kind.at}' if kind.at else ''})"
+
+
+def _sized(grid_mode: int, name: Literal["block", "cyclic"], sizes: tuple[object, ...], at: int = 0) -> Entry:
+    g = integer(grid_mode, "a grid mode")
+    try:
+        return Entry(g, Kind(name, cast("tuple[int, ...]", sizes), at))
+    except (TypeError, ValueError) as error:
+        raise LayoutError(str(error)) from None

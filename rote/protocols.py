@@ -1,0 +1,131 @@
+"""What Python and NumPy do with a tensor as they do it with an array: operators, numbers, copies, functions.
+
+Each is answered rightly or refused with a cure; no rank gathers a tensor, or takes its own block for the whole, because
+somebody wrote `np.asarray(x)`, `for row in x` or `pickle.dumps(x)`.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from .answers import REDUCTIONS, Distributed, answer, elementwise, refusal
+from .errors import LayoutError
+
+__all__ = ["ArrayProtocols"]
+
+Array = npt.NDArray[Any]
+
+
+class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
+    """The protocols of NumPy's arrays and of Python's objects, for what lies distributed."""
+
+    __slots__ = ()
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        types = [type(x) for x in (*inputs, *kwargs.get("out", ())) if hasattr(type(x), "__array_ufunc__")]
+        if _foreign(types):
+            return NotImplemented
+        name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
+        if method != "__call__" or ufunc.signature is not None:
+            raise TypeError(refusal(f"numpy.{name}({{}})", REDUCTIONS.get(name, "")))
+        return elementwise(ufunc.__name__, ufunc, inputs, kwargs)
+
+    def __array_function__(
+        self, function: Callable[..., Any], types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        return NotImplemented if _foreign(types) else answer(function, args, kwargs)
+
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
+        raise LayoutError("a tensor is not gathered silently; write x.to_global(), or x.local for this rank's block")
+
+    def __bool__(self) -> bool:
+        if self.distribution.shape:
+            raise ValueError(
+                "the truth of a tensor is ambiguous; write numpy.array_equal(x, y), which all ranks agree on, or "
+                "reduce x.to_global()"
+            )
+        return bool(self._number("bool"))
+
+    def __int__(self) -> int:
+        return int(self._number("int"))
+
+    def __float__(self) -> float:
+        return float(self._number("float"))
+
+    def __complex__(self) -> complex:
+        return complex(self._number("complex"))
+
+    def _number(self, name: str) -> Any:
+        """The value of a tensor of order 0, the same on all ranks. Collective."""
+        shape = self.distribution.shape
+        if shape:
+            raise TypeError(
+                f"{name}(x) takes a tensor of order 0, and x has shape {shape}\n"
+                f"write {name}(x.to_global()[…]) with an index, which every rank calls"
+            )
+        return self.to_global().item()
+
+    def __len__(self) -> int:
+        if not self.distribution.shape:
+            raise TypeError("a tensor of order 0 has no length")
+        return self.distribution.shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        raise TypeError("a tensor is not iterated, for its rows lie on several ranks\n" + _INDEXED)
+
+    def __getitem__(self, index: Any) -> Any:
+        raise TypeError("a tensor is not indexed, for its elements lie on several ranks\n" + _INDEXED)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        raise TypeError(
+            "a tensor is not indexed, for its elements lie on several ranks\n"
+            "write into x.local[…], or x *= 0 and the like"
+        )
+
+    def __contains__(self, value: Any) -> bool:
+        raise TypeError("a tensor is not searched, for its elements lie on several ranks\n" + _INDEXED)
+
+    def __copy__(self) -> Distributed:
+        return self.copy()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Distributed:
+        return self.copy()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a tensor is not pickled, for its communicator lives in this run only\n"
+            "write x.save(path), or pickle (x.local, x.distribution), of which DistTensor(*pair, comm) is one again"
+        )
+
+    def _repr_html_(self) -> str:
+        rows = {
+            "layout": f"<code>{html.escape(str(self.distribution.layout))}</code>",
+            "shape": f"{self.distribution.shape} {self.local.dtype}",
+            "grid": f"{self.distribution.grid}, {self.distribution.grid.size} ranks",
+            f"rank {self.comm.rank} holds": f"{self.local.shape}, {self.local.nbytes:,} bytes",
+        }
+        cells = "".join(f"<tr><th>{name}</th><td>{value}</td></tr>" for name, value in rows.items())
+        return f"<table><caption>DistTensor</caption>{cells}</table>"
+
+    if not TYPE_CHECKING:  # a type checker would take any misspelt name for an attribute
+
+        def __getattr__(self, name):
+            """Refuse what arrays have and tensors have not, with a cure."""
+            text = f"{type(self).__name__!r} object has no attribute {name!r}"
+            if not name.startswith("_") and hasattr(np.ndarray, name):
+                call = "()" if callable(getattr(np.ndarray, name)) else ""
+                text += "; " + refusal(f"{{}}.{name}{call}", REDUCTIONS.get(name, ""))
+            raise AttributeError(text, name=name, obj=self)
+
+
+_INDEXED = "write x.to_global()[…], or x.local[…] for this rank's block alone"
+
+
+def _foreign(types: Any) -> bool:
+    """Whether a type among them is neither an array nor a tensor, so that it may have an answer of its own."""
+    return any(not issubclass(one, np.ndarray | np.generic | Distributed) for one in types)

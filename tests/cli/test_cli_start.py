@@ -1,0 +1,91 @@
+"""How the command line starts: by what it imports, and Ctrl-C at any time."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import click
+import pytest
+
+import rote
+from rote.cli import main
+
+HEAVY = {"numpy", "rich", "scipy", "mpi4py", "matplotlib", "lark", "pyfftw", "ducc0", "platformdirs"}
+START = """
+import json, sys
+sys.argv = ["rote", *sys.argv[1:]]
+from rote.__main__ import start
+try:
+    start()
+except SystemExit as ended:
+    print(json.dumps([ended.code, sorted(sys.modules)]))
+"""
+NAMES = sorted(rote.fft.__all__)
+
+
+def python(code: str, *args: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
+    """A new Python, whose first folder of modules is `cwd`."""
+    command = [sys.executable, "-c", code, *args]
+    return subprocess.run(
+        command, cwd=cwd, env=os.environ | env, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60
+    )
+
+
+@pytest.mark.parametrize("args", [("--version",), ("--help",), ("-h",), (), ("nothing",)])
+def test_a_glance_imports_no_library(args: tuple[str, ...], tmp_path: Path) -> None:
+    """Version, help and a command that is none import click and nothing of weight: neither NumPy, rich nor a room."""
+    done = python(START, *args, cwd=tmp_path)
+    status, modules = json.loads(done.stdout.splitlines()[-1])
+    assert status == (0 if args and args[0].startswith("-") else 2)
+    assert {name.partition(".")[0] for name in modules} & HEAVY == set()
+    own = {name for name in modules if name.startswith("rote.") and name.count(".") == 1}
+    assert own <= {"rote.__main__", "rote.cli", "rote.launcher", "rote.errors", "rote.grammar"}
+
+
+@pytest.mark.parametrize(
+    ("code", "absent"),
+    [
+        ("import rote.fft", HEAVY),
+        ("import rote.fft; rote.fft.algorithms", {"pyfftw", "scipy", "ducc0", "mpi4py", "matplotlib"}),
+        ("import rote.fft; rote.fft.FFT, rote.fft.fftn", {"pyfftw", "scipy", "ducc0", "mpi4py", "matplotlib"}),
+    ],
+)
+def test_ffts_import_what_they_need(code: str, absent: set[str], tmp_path: Path) -> None:
+    """`import rote.fft` imports nothing from outside, and naming its functions no library of transforms."""
+    done = python(f"{code}\nimport json, sys; print(json.dumps(sorted(sys.modules)))", cwd=tmp_path)
+    assert {name.partition(".")[0] for name in json.loads(done.stdout)} & absent == set()
+
+
+def test_every_name_of_the_ffts_is_there() -> None:
+    """A name that is fetched late is kept and listed, and is no module; a misspelt one is an AttributeError."""
+    for name in NAMES:
+        value = getattr(rote.fft, name)
+        assert vars(rote.fft)[name] is value and not isinstance(value, ModuleType)
+        assert name in dir(rote.fft)
+    with pytest.raises(AttributeError, match=r"module 'rote\.fft' has no attribute 'ffftn'"):
+        rote.fft.ffftn  # noqa: B018
+
+
+def test_the_menu_names_the_commands() -> None:
+    """Each entry of the menu loads the command of its name, and nothing but the menu says what the help lists."""
+    context = click.Context(main)
+    assert isinstance(main, click.Group)
+    for name in main.list_commands(context):
+        command = main.get_command(context, name)
+        assert command is not None and command.name == name and command.short_help is None
+    assert main.get_command(context, "nothing") is None
+
+
+@pytest.mark.parametrize("package", ["click", "numpy", "rich"])
+def test_an_interrupt_during_imports(package: str, tmp_path: Path) -> None:
+    """Ctrl-C while anything is imported ends with one word and status 1."""
+    (tmp_path / f"{package}.py").write_text("raise KeyboardInterrupt\n")
+    done = python(START, "doctor", cwd=tmp_path, PYTHONPATH=str(tmp_path))
+    assert "Traceback" not in done.stderr
+    status = json.loads(done.stdout.splitlines()[-1])[0]
+    assert (status, done.stderr.strip()) in ((1, "interrupted"), ("interrupted", ""))

@@ -1,0 +1,129 @@
+"""Transforms as Python objects: wrong arguments, repr, copies and pickles; and pickles of what plans are made of."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import rote
+from rote import DistTensor
+from rote.errors import LayoutError
+from rote.fft import FFT
+
+
+def test_arrays_are_refused_with_a_cure():
+    """A plain array does not say where it lies: every transform says so, and what to write."""
+    f = FFT((4, 6), "block[(0),()]")
+    x, array = DistTensor.zeros((4, 6), "block[(0),()]", dtype="c16"), np.zeros((4, 6), complex)
+    names = ("fftn", "ifftn", "rfftn", "irfftn", "dctn", "idctn", "dstn", "idstn", "fftshift", "ifftshift")
+    calls = {name: getattr(rote.fft, name) for name in names}
+    calls |= {"forward": f.forward, "backward": f.backward, "forward's out": lambda array: f.forward(x, array)}
+    calls |= {name: lambda array, name=name: getattr(rote.fft, name)(array, x) for name in ("convolve", "correlate")}
+    for name, call in calls.items():
+        for wrong in (array, [[1.0]]):
+            with pytest.raises(
+                TypeError, match=f"^{name} takes a DistTensor, not {type(wrong).__name__}(?s:.*)from_global"
+            ):
+                call(wrong)
+    with pytest.raises(LayoutError, match="the transform takes"):
+        f.forward(DistTensor.zeros((4, 6), "block[(),(0)]", dtype="c16"))
+
+
+def test_frequencies_are_of_transforms():
+    """`fftfreq` of a tensor, or of a number of points, says what it takes."""
+    X = rote.fft.fftn(DistTensor.zeros((4, 6), "block[(0),()]"))
+    with pytest.raises(TypeError, match=r"not DistTensor(?s:.*)fftfreq\(f\)"):
+        rote.fft.fftfreq(X)
+    with pytest.raises(TypeError, match=r"not int(?s:.*)numpy\.fft\.fftfreq\(n\)"):
+        rote.fft.fftfreq(8)
+
+
+MADE = [
+    {"shape": (6, 5), "layout": "block[(0),()]"},
+    {"shape": (6, 5, 4), "dtype": "f4", "norm": "ortho"},
+    {"shape": 16, "layout": "[(0)]", "algorithm": "cyclic"},
+    {"shape": (6, 5), "dtype": "f8", "axes": 0},
+    {"shape": (6, 5), "kinds": {0: "dct2", 1: "fft"}, "output": "block[(0),()]"},
+    {"shape": (6, 4), "s": (8, -1), "resample": (-1, 3), "norm": "forward"},
+    {"shape": (4, 4), "dtype": "g"},
+]
+
+
+@pytest.mark.parametrize("options", MADE, ids=lambda options: "-".join(options))
+def test_repr_makes_the_transform_again(options):
+    """Law: `repr(f)` is code of a transform that leads between the same ends, and gives the same numbers."""
+
+    def program(comm):
+        f = FFT(**options)
+        g = eval(repr(f), {"FFT": FFT})
+        same = ("shape", "axes", "input_layout", "output_layout", "grid")
+        assert [getattr(f, name) for name in same] == [getattr(g, name) for name in same], (repr(f), repr(g))
+        assert repr(f) == repr(g) and repr(f).startswith("FFT((")
+        dtype = f.walk.dtype
+        x = DistTensor.from_function(lambda i, *_: np.cos(i), f.shape, f.input_layout, grid=f.grid, dtype=dtype)
+        np.testing.assert_allclose(f.forward(x).to_global(), g.forward(x).to_global(), rtol=1e-5, atol=1e-5)
+        return repr(f)
+
+    assert len(set(rote.run(program, 2))) == 1
+
+
+def test_copies_of_a_transform_are_itself():
+    """What is planned never changes: copies are the same object, also inside of others; pickles are refused."""
+    f = FFT((4, 6))
+    assert copy.copy(f) is f and copy.deepcopy({"f": [f]})["f"][0] is f
+    with pytest.raises(TypeError, match=r"communicator(?s:.*)FFT\(\(4, 6\)"):
+        pickle.dumps(f)
+
+
+def test_copies_of_a_tensor_are_its_own():
+    """`copy.copy` and `copy.deepcopy` have a block of their own and the same ranks; `pickle` says what to do."""
+
+    def program(comm):
+        x = DistTensor.from_global(np.arange(12.0).reshape(4, 3), "block[(0),()]", comm)
+        y, z = copy.copy(x), copy.deepcopy([x, x])
+        assert z[0] is z[1]
+        for twin in (y, z[0]):
+            assert twin.distribution == x.distribution and twin.comm is comm
+            assert np.array_equal(twin, x) and not np.shares_memory(twin.local, x.local)
+        for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+            with pytest.raises(TypeError, match=r"x\.save(?s:.*)DistTensor\(\*pair, comm\)"):
+                pickle.dumps(x, protocol)
+        pair = pickle.loads(pickle.dumps((x.local, x.distribution)))
+        assert np.array_equal(DistTensor(*pair, comm), x)
+
+    rote.run(program, 2)
+
+
+VALUES = """
+import rote
+values = [
+    rote.parse("a (r s=4): [(),(0:block),(1:cyclic(2))]|(2@1)"), rote.parse("[(0),()]+max(1) -> [(),(0)]"),
+    rote.parse("block[(0),()]").on((8, 9), (2,)), rote.Grid((2, 3)), rote.Machine(latency=1e-6),
+    rote.compile("block[(0),(1),()] -> block[(),(0),(1)]", shape=(8, 9, 10), grid=(2, 3), dtype="c16"),
+]
+"""
+
+
+@pytest.mark.parametrize("protocol", [0, 2, pickle.HIGHEST_PROTOCOL])
+def test_values_are_pickled(protocol, tmp_path):
+    """Layouts, transitions, distributions, grids, machines and plans survive pickle, also from another process.
+
+    They are equal, hash alike and are found in dictionaries there; deepcopy gives equal ones.
+    """
+    names: dict[str, list[object]] = {}
+    exec(VALUES, names)
+    values = names["values"]
+    for value in values:
+        twins = pickle.loads(pickle.dumps(value, protocol)), copy.deepcopy(value), copy.copy(value)
+        for twin in twins:
+            assert twin == value and hash(twin) == hash(value) and str(twin) == str(value) and {value: 1}[twin] == 1
+    path = tmp_path / "values"
+    code = f"{VALUES}\nimport pickle\nwith open({str(path)!r}, 'wb') as file: pickle.dump(values, file, {protocol})"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+    for twin, value in zip(pickle.loads(path.read_bytes()), values, strict=True):
+        assert twin == value and hash(twin) == hash(value) and {value: 1}[twin] == 1

@@ -1,0 +1,115 @@
+"""Planning of transforms: once for all in-process ranks, and in as many calls as the walks are worth."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections import Counter
+from functools import partial
+
+import numpy as np
+import pytest
+
+import rote
+from rote.cli.layouts import _compared
+from rote.compiler import cost
+from rote.compiler.plan import Plan
+from rote.fft import FFT, choose, fftn, price
+from rote.fft.problem import problem
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """How often walks are priced and plans are verified, on all threads."""
+    found = Counter()
+
+    def counting(name, function, *args, **kwargs):
+        found[name] += 1
+        return function(*args, **kwargs)
+
+    monkeypatch.setattr(choose, "_choice", partial(counting, "choices", choose._choice))
+    verify = Plan.verify
+    monkeypatch.setattr(Plan, "verify", lambda plan: counting("plans", verify, plan))
+    return found
+
+
+def together(program, ranks):
+    """A program on in-process ranks that begin at the same time."""
+    start = threading.Barrier(ranks)
+
+    def begun(comm):
+        start.wait()
+        return program(comm)
+
+    return rote.run(begun, ranks)
+
+
+@pytest.mark.parametrize("ranks", (2, 4, 8))
+def test_ranks_of_one_process_plan_once(ranks, counted):
+    """Law: walks are compared once, and each transition is compiled once, whatever the number of in-process ranks."""
+    shape = (8 + ranks, 12, 16)  # of nobody else's plans
+    walks = together(lambda comm: FFT(shape, comm=comm).walk, ranks)
+    assert len({id(walk) for walk in walks}) == 1
+    wanted = problem(shape, (0, 1, 2), "fft", np.dtype("D"))
+    asked = choose.ranking(shape, ranks, wanted, None, None, rote.Machine())
+    assert 0 < counted["choices"] <= len(asked)
+    assert counted["plans"] == len({*walks[0].ends, *walks[0].inverse().ends})
+    before = counted.copy()
+    together(lambda comm: FFT(shape, comm=comm) and None, ranks)
+    assert counted == before
+
+
+def test_functions_plan_once(counted):
+    """Law: so do the functions, for tensors that lie where they lie."""
+
+    def program(comm):
+        x = rote.DistTensor.zeros((7, 11, 12), "block[(0),(),()]", comm)
+        return str(fftn(x).layout)
+
+    assert len({*together(program, 4)}) == 1
+    assert (counted["choices"], counted["plans"]) == (2, 1)
+
+
+def calls(function):
+    """The Python calls that a function makes, and those of all that it calls."""
+    found = 0
+
+    def profile(frame, event, arg):
+        nonlocal found
+        found += event == "call"
+
+    sys.setprofile(profile)
+    try:
+        function()
+    finally:
+        sys.setprofile(None)
+    return found
+
+
+@pytest.mark.parametrize("ranks", (256, 1024, 4096))
+def test_explaining_costs_what_its_walks_are_worth(ranks, counted):
+    """Law: a comparison on all grids compiles and proves nothing, and takes some thousands of calls per candidate."""
+    shape, axes, dtype = (256, 256, 256), (0, 1, 2), np.dtype("D")
+    choose.ranking((4, 4, 4), 2, problem((4, 4, 4), axes, "fft", dtype))  # what is imported and parsed once
+    lines: list[str] = []
+    spent = calls(lambda: lines.extend(_compared(shape, ranks, None, "D", why=False).splitlines()))
+    found = choose.ranking(shape, ranks, problem(shape, axes, "fft", dtype), None)
+    assert spent < 8000 * len(found)
+    assert counted["plans"] == 0
+    assert len(lines) <= 2 + 4 + sum(choice.walk is not None for choice in found)
+
+
+def test_equal_moves_are_priced_once(monkeypatch):
+    """Law: a move on a grid and the same on that grid turned round, along axes as long, are priced a single time."""
+    priced = []
+    monkeypatch.setattr(price, "pace", lambda *args: priced.append(args) or cost.pace(*args))
+    wanted = problem((64, 64, 64), (0, 1, 2), "fft", np.dtype("D"))
+    source = rote.parse("block[(0),(1),()]")
+    prices = price.Prices(rote.Machine())
+    walks = [choose.walk_of(source.on((64, 64, 64), grid), wanted, "pencil") for grid in ((2, 8), (8, 2))]
+    found = [prices(walk) for walk in walks]
+    assert found[0] == found[1] and len(priced) == 2
+    uneven = choose.walk_of(
+        source.on((64, 60, 64), (2, 8)), problem((64, 60, 64), (0, 1, 2), "fft", np.dtype("D")), "pencil"
+    )
+    assert prices(uneven) != found[0] and len(priced) == 4

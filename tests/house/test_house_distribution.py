@@ -1,0 +1,83 @@
+"""The distribution is called rote-tensor: on PyPI `rote` is another project's, a memoization library."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from house import ROOT
+
+FOLDERS = ("rote", "grammar", "fft", "docs", "notebooks", "tests", ".ci")
+KINDS = {".py", ".md", ".ipynb", ".toml", ".lark", ".sh", ".yml", ".yaml", ".txt", ""}
+INSTALL = re.compile(
+    r"\b(?:pip3?|pipx|uv pip|uv tool|uv|conda|mamba) (?:install|add|run|download)\b(?P<rest>(?:(?!\\n|&&|\|)[^\n])*)"
+)
+FOREIGN = re.compile(r"(?<![\w./-])rote(?=\[|[=<>~!]=|[\s`'\"\\;,)]|$)")  # the bare name, with or without extras
+EXTRAS = re.compile(r"(?<![\w./$-])rote\[\w")
+
+
+def foreign(text: str) -> list[str]:
+    """The lines that would install a distribution of the name `rote`: commands, and requirements with extras."""
+    return [
+        line.strip()
+        for line in text.splitlines()
+        if any(FOREIGN.search(found["rest"]) for found in INSTALL.finditer(line)) or EXTRAS.search(line)
+    ]
+
+
+def texts() -> Iterator[Path]:
+    """All files that people or programs read commands from."""
+    yield from (path for path in ROOT.iterdir() if path.is_file() and path.suffix in KINDS)
+    for folder in FOLDERS:
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.is_file() and path.suffix in KINDS and "__pycache__" not in path.parts:
+                yield path
+
+
+def project() -> dict[str, object]:
+    """The table `project` of pyproject.toml."""
+    found: dict[str, object] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    return found
+
+
+def test_the_name() -> None:
+    """The distribution is rote-tensor; the command is rote, and the extras that ask for others ask for our own."""
+    table = project()
+    assert table["name"] == "rote-tensor"
+    assert table["scripts"] == {"rote": "rote.__main__:start"}
+    extras = table["optional-dependencies"]
+    assert isinstance(extras, dict)
+    asked = [name for wanted in extras.values() for name in wanted if name.startswith("rote")]
+    assert asked and all(name.startswith("rote-tensor[") for name in asked)
+    named = {extra.strip() for name in asked for extra in name.split("[")[1].rstrip("]").split(",")}
+    assert named <= set(extras)
+
+
+def test_nobody_is_told_to_install_another_project() -> None:
+    """No file of the repository has a command or a requirement that would fetch PyPI's `rote`."""
+    seen = [path for path in texts() if path != Path(__file__)]
+    assert {ROOT / "README.md", ROOT / "pyproject.toml", ROOT / ".ci" / "run", ROOT / "rote/cli/looks.py"} <= set(seen)
+    assert {str(path): lines for path in seen if (lines := foreign(path.read_text("utf-8", "replace")))} == {}
+
+
+@pytest.mark.parametrize(
+    ("line", "caught"),
+    [
+        ('pip install "rote[fast]"', True),
+        ("pip install --force-reinstall rote", True),
+        ("pip install rote==0.1 numpy", True),
+        ("python -m pip install 'rote[mpi,plot]' --quiet", True),
+        ('test = ["rote[mpi]", "pytest"]', True),
+        ('pip install "rote-tensor[fast]"', False),
+        ("pip install rote-tensor", False),
+        ('pip install ".[mpi,plot]" && .venv/bin/rote demo', False),
+        ("pip install /somewhere/rote", False),
+        ("rote fft volume.npy spectrum.npy", False),
+    ],
+)
+def test_the_search_can_fail(line: str, caught: bool) -> None:
+    """A command that names the other project is caught, and ours is not."""
+    assert bool(foreign(line)) is caught

@@ -1,0 +1,427 @@
+"""NumPy's functions and Python's protocols on tensors: each answers as on the whole array, or is refused."""
+
+from __future__ import annotations
+
+import operator
+import warnings
+from functools import partial
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import distributions
+
+import rote
+import rote.fft.dispatch
+import rote.protocols
+from rote import DistTensor
+from rote.answers import ANSWERS
+from rote.errors import LayoutError, RoteError
+from rote.runtime.packing import cut
+
+ROOMS = (
+    *(np, np.linalg, np.fft, np.lib, np.lib.scimath, np.lib.stride_tricks, np.lib.array_utils, np.lib.npyio),
+    *(np.random, np.ma, np.testing, np.char, np.strings, np.rec, np.polynomial, np.emath),
+)
+CURES = ("x.to_global()", "rote.fft.", "from_global", ".redistribute", "x.save", "DistTensor.zeros", "x.local")
+
+
+UNCERTAIN = (np.empty_like, np.shares_memory, np.may_share_memory)  # equal values are not what they promise
+
+
+def dispatching():
+    """All public functions of NumPy that ask their arguments what to do (NEP 18), by name."""
+    found = {}
+    for room in ROOMS:
+        for name in dir(room):
+            function = getattr(room, name, None)
+            if not name.startswith("_") and hasattr(function, "_implementation"):
+                found.setdefault(function, f"{room.__name__}.{name}")
+    return found
+
+
+def calls(x):
+    """Arguments to try, of which some suit a function and others do not."""
+    yield from ((x,), (x, x), (x, x, x), (x, 1), (1, x), (x, 0, 1), ([x, x],), ([x], x), (x, [x]), ("f", x), (x > 2, x))
+    yield from (
+        (x, 2, x),
+        ("a", x, x),
+        (x, x, 1, 1),
+        ("i,i", x, x),
+        (np.negative, 0, x),
+        ((3, 3), 0, x),
+        (x, [x], [x]),
+        ([x], [x]),
+    )
+
+
+def as_global(value):
+    """What a tensor, or several, are as arrays."""
+    if isinstance(value, DistTensor):
+        return value.to_global()
+    return type(value)(map(as_global, value)) if isinstance(value, list | tuple) else value
+
+
+def accepts(function, args, kwargs):
+    """Whether NumPy has an answer for the whole arrays; then what a tensor is refused with says a cure."""
+    try:
+        function(*as_global(args), **kwargs)
+    except TypeError:
+        return False
+    return True
+
+
+def same(got, want):
+    """Whether two answers are equal, dtype and all; memory that is shared by chance does not count."""
+    got, want = as_global(got), as_global(want)
+    if isinstance(want, tuple):
+        return len(got) == len(want) and all(map(same, got, want))
+    if isinstance(want, np.ndarray):
+        close = np.array_equal if want.dtype.kind not in "fc" else partial(np.allclose, equal_nan=True)
+        return got.dtype == want.dtype and got.shape == want.shape and close(got, want)
+    return type(got) is type(want) and got == want
+
+
+@pytest.mark.parametrize("name", ["i8", "f8", "c16"])
+def test_every_function_answers_or_refuses(name, monkeypatch):
+    """No function of NumPy takes a block for the tensor, or says what nobody understands.
+
+    Law: a call of any function that dispatches gives what it gives for the whole arrays, or it raises a TypeError or
+    RoteError that says what to write; and each function has a call that reaches the tensor.
+    """
+    reached, wrong = set(), []
+    answer = rote.protocols.answer
+
+    def recorded(function, args, kwargs):
+        reached.add(function)
+        try:
+            return answer(function, args, kwargs)
+        except (TypeError, RoteError) as error:
+            if not any(cure in str(error) for cure in CURES) and accepts(function, args, kwargs):
+                wrong.append(f"{functions[function]}: {error!r}")
+            raise
+
+    monkeypatch.setattr(rote.protocols, "answer", recorded)
+    functions = dispatching()
+    assert len(functions) > 250
+
+    def program(comm):
+        x = DistTensor.from_global(np.arange(9).reshape(3, 3).astype(name), "block[(0),()]", comm)
+        for function, where in functions.items():
+            for args in calls(x):
+                try:
+                    got = function(*args)
+                except (TypeError, RoteError, ValueError, AttributeError, IndexError, OSError):
+                    continue  # ours are looked at above; NumPy's are its own, of what no tensor takes part in
+                if not any(isinstance(arg, DistTensor) for arg in args):
+                    continue  # numpy.array_equal([x], [x]) asks no tensor, and takes every error for False
+                try:
+                    want = function(*as_global(args))
+                except TypeError:
+                    continue  # a tensor in the place of a dtype, which it has and an array is not taken for
+                if function not in UNCERTAIN and not same(got, want):
+                    wrong.append(f"{where}{args} is {got}")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        rote.run(program, 2)
+    assert wrong == []
+    assert [where for function, where in functions.items() if function not in reached] == []
+
+
+def test_like_makes_no_tensor_by_chance():
+    """`np.ones(3, like=x)` is refused, and so is every other constructor that takes `like=`."""
+    x = DistTensor.zeros((3, 4), "[(0),()]")
+    for call in (
+        partial(np.ones, 3),
+        partial(np.array, [1]),
+        partial(np.arange, 3),
+        partial(np.eye, 2),
+        partial(np.asarray, 1),
+    ):
+        with pytest.raises(TypeError, match="DistTensor"):
+            call(like=x)
+
+
+# Of tensors x, y that lie alike, a scalar s and a function that lays out anew (which for arrays does nothing).
+ANSWERED = {
+    "equal": lambda x, y: np.array_equal(x, y),
+    "equal to itself": lambda x, y: np.array_equal(x, x.copy()),
+    "equal nan": lambda x, y: np.array_equal(x / 0, x / 0, equal_nan=True),
+    "unequal nan": lambda x, y: np.array_equal(x / 0, x / 0),
+    "equiv": lambda x, y: (
+        np.array_equiv(x, y),
+        np.array_equiv(x, x),
+        np.array_equiv(x, 3),
+        np.array_equiv(3, x * 0 + 3),
+    ),
+    "equal to a number": lambda x, y: np.array_equal(x, 3),
+    "close": lambda x, y: (np.allclose(x, y), np.allclose(x, x + 1e-12), np.allclose(x, y, 0, 1e9), np.allclose(x, 3)),
+    "close nan": lambda x, y: (np.allclose(x / 0, x / 0, equal_nan=True), np.allclose(x / 0, x / 0)),
+    "each close": lambda x, y: (np.isclose(x, y), np.isclose(x, 3, rtol=0.5)),
+    "facts": lambda x, y: (np.shape(x), np.ndim(x), np.size(x), x.shape, x.ndim, x.size),
+    "extent": lambda x, y: tuple(np.size(x, axis) for axis in range(x.ndim)),
+    "dtypes": lambda x, y: (np.result_type(x, y, 1j), np.result_type(x, "f4"), np.can_cast(x.dtype, "c16")),
+    "real or complex": lambda x, y: (np.iscomplexobj(x), np.isrealobj(x), np.iscomplexobj(y), np.isrealobj(y)),
+    "each real": lambda x, y: (np.isreal(x), np.iscomplex(y)),
+    "parts": lambda x, y: (np.real(x), np.imag(x), np.real(y), np.imag(y), np.conj(y), np.angle(y), np.angle(y, True)),
+    "zeros": lambda x, y: (np.zeros_like(x), np.zeros_like(x, "i4"), np.zeros_like(x, shape=x.shape), np.zeros_like(y)),
+    "ones": lambda x, y: (np.ones_like(x), np.ones_like(y, dtype="f4"), np.full_like(x, 7), np.full_like(x, 2, "c8")),
+    "empty": lambda x, y: (np.empty_like(x).shape, np.empty_like(y, "f4").dtype),
+    "copies": lambda x, y: (np.copy(x), np.astype(x, "c8"), np.copy(y)),
+    "where": lambda x, y: (np.where(x > 3, x, y), np.where(x > 3, 1, 0), np.where(x == y, x, -1.0)),
+    "rounded": lambda x, y: (np.round(x / 7, 2), np.around(x / 7), np.fix(x / 7), np.clip(x, 2, 9), np.sinc(x)),
+    "clipped": lambda x, y: np.clip(x, None, 4, out=x.copy()),
+    "numbers": lambda x, y: (
+        np.nan_to_num(x / 0),
+        np.nan_to_num(x / 0, nan=5.0),
+        np.isposinf(x / 0),
+        np.isneginf(-x / 0),
+    ),
+    "memory": lambda x, y: (np.shares_memory(x, x), np.may_share_memory(x, x)) if x.size else (),
+    "no memory": lambda x, y: (np.shares_memory(x, y), np.may_share_memory(x, x.copy())),
+}
+
+
+@settings(max_examples=12)
+@given(distributions(), st.sampled_from(["i8", "f8"]))
+def test_answers_are_those_of_the_whole_array(dist, dtype):
+    """What is answered of tensors is the answer of the arrays, and the same on all ranks; a partial tensor is refused.
+
+    In any layout, on any grid, also where ranks hold nothing or nothing is there.
+    """
+    first = np.arange(np.prod(dist.shape, dtype=int)).reshape(dist.shape).astype(dtype)
+    second = np.where(first == 3, -1, first)
+    if not dist.partial:
+        second = second * (1 + 1j)
+    facts = ("facts", "extent", "dtypes", "real or complex", "empty", "memory", "no memory")
+
+    with np.errstate(all="ignore"):
+        wants = {name: row(first, second) for name, row in ANSWERED.items()}
+
+    def program(comm):
+        x, y = (DistTensor.from_global(a, dist.layout, comm, dist.grid) for a in (first, second))
+        for name, row in ANSWERED.items():
+            if not dist.partial or name in facts:
+                got, want = row(x, y), wants[name]
+                parts = zip(got, want, strict=True) if isinstance(got, tuple) else [(got, want)]
+                for one, whole in parts:
+                    if isinstance(one, DistTensor):
+                        assert one.distribution == dist and not np.shares_memory(one.local, x.local)
+                        one, whole = one.local, cut(whole, dist, comm.rank)
+                    assert same(one, whole), (dist, name, one, whole)
+            elif name not in ("zeros", "ones", "copies", "equal to a number"):
+                with pytest.raises(LayoutError, match="contributions"):
+                    row(x, y)
+        if dist.partial:
+            np.testing.assert_array_equal(np.zeros_like(x).to_global(), np.zeros_like(first))
+            np.testing.assert_array_equal(np.full_like(x, 3).to_global(), np.full_like(first, 3))
+            np.testing.assert_array_equal(np.copy(x).to_global(), first)
+
+    with np.errstate(all="ignore"):
+        rote.run(program, dist.grid.size)
+
+
+def test_every_answer_is_tried():
+    """The table of answers and the tests of it name the same functions."""
+    code = {name for row in ANSWERED.values() for name in row.__code__.co_names}
+    answered = {function.__name__ for function in ANSWERS if function.__module__ == "numpy"}
+    assert answered - code == {"common_type", "i0", "copyto"}  # the next test's
+
+
+def test_the_rest_of_the_answers():
+    """`common_type`, `i0` and `copyto` are as for arrays; a copy into an array is refused."""
+
+    def program(comm):
+        a = np.arange(6.0).reshape(3, 2)
+        x = DistTensor.from_global(a, "block[(0),()]", comm)
+        y = np.zeros_like(x)
+        assert np.copyto(y, x) is None
+        np.testing.assert_array_equal(y.to_global(), a)
+        np.copyto(y, 7, where=x > 2)
+        np.testing.assert_array_equal(y.to_global(), np.where(a > 2, 7, a))
+        assert np.common_type(x, x.astype("c8")) is np.common_type(a, a.astype("c8"))
+        np.testing.assert_array_equal(np.i0(x).to_global(), np.i0(a))
+        with pytest.raises(TypeError, match=r"x.to_global\(\)"):
+            np.copyto(np.zeros((3, 2)), x)
+        z = np.empty_like(x)
+        assert np.clip(x, 1, 2, out=z) is z
+        np.testing.assert_array_equal(z.to_global(), a.clip(1, 2))
+
+    rote.run(program, 2)
+
+
+def test_one_rank_that_differs_is_told_to_all():
+    """A comparison is the same on all ranks, also where only one block differs, or shares memory."""
+
+    def program(comm):
+        x = DistTensor.from_global(np.arange(8.0), "block[(0)]", comm)
+        y = x.copy()
+        y.local[...] += comm.rank == 2
+        z = DistTensor(x.local if comm.rank == 1 else x.local.copy(), x.distribution, comm)
+        return (
+            np.array_equal(x, y),
+            np.allclose(x, y),
+            np.array_equiv(x, y),
+            np.shares_memory(x, z),
+            np.array_equal(x, z),
+        )
+
+    assert rote.run(program, 4) == [(False, False, False, True, True)] * 4
+
+
+def test_comparisons_want_tensors_that_lie_alike():
+    """Tensors of other layouts, arrays and other shapes: refused with a cure, but for shapes, which say no."""
+    x = DistTensor.zeros((3, 4), "[(0),()]")
+    y = DistTensor.zeros((3, 4), "[(),(0)]")
+    for compare in (np.array_equal, np.allclose, np.array_equiv, np.isclose):
+        with pytest.raises(LayoutError, match=r"use \.redistribute first"):
+            compare(x, y)
+        with pytest.raises(LayoutError, match="from_global"):
+            compare(x, np.zeros((3, 4)))
+    assert not np.array_equal(x, DistTensor.zeros((4, 3), "[(0),()]")) and not np.array_equal(x, np.zeros(3))
+    assert not np.array_equiv(x, DistTensor.zeros((4, 3), "[(0),()]")) and np.array_equal(x, x)
+    with pytest.raises(LayoutError, match="has its shape"):
+        np.zeros_like(x, shape=(4, 3))
+    with pytest.raises(LayoutError, match="one value"):
+        np.full_like(x, np.zeros((3, 4)))
+
+
+def test_refusals_say_what_to_do():
+    """Reductions name the `Comm.allreduce` that combines, methods and attributes too; transforms name Rote's."""
+    x = DistTensor.zeros((3, 4), "[(0),()]")
+    for call, op in (
+        (np.sum, "sum"), (np.max, "max"), (np.all, "min"), (np.prod, "prod"), (np.add.reduce, "sum"),
+        (np.minimum.reduce, "min"), (lambda x: np.mean(x, axis=0), "sum"), (np.var, "sum"), (np.count_nonzero, "sum"),
+    ):  # fmt: skip
+        with pytest.raises(TypeError, match=rf"(?s)later release.*x.to_global\(\).*x.comm.allreduce\(array, '{op}'\)"):
+            call(x)
+    with pytest.raises(
+        AttributeError, match=r"(?s)no attribute 'sum'.*x.to_global\(\).sum\(\).*allreduce\(array, 'sum'\)"
+    ):
+        x.sum()
+    with pytest.raises(AttributeError, match=r"x.to_global\(\).reshape\(\)"):
+        x.reshape(12)
+    with pytest.raises(AttributeError, match=r"x.to_global\(\).T, or x.local.T"):
+        x.T  # noqa: B018
+    with pytest.raises(AttributeError, match=r"^'DistTensor' object has no attribute 'sun'$"):
+        x.sun  # noqa: B018
+    with pytest.raises(TypeError, match=r"numpy\.matmul"):
+        x @ x
+    with pytest.raises(TypeError, match=r"numpy\.add\.outer"):
+        np.add.outer(x, x)
+    with pytest.raises(TypeError, match=r"rote\.fft\.convolve"):
+        np.convolve(x, x)
+    with pytest.raises(TypeError, match=r"x\.save"):
+        np.save("x.npy", x)
+    assert not hasattr(x, "sum") and not hasattr(x, "__array_interface__")
+
+
+def test_transforms_are_answered_once_they_are_there(monkeypatch):
+    """`numpy.fft` names Rote's transform where `rote.fft` has not been imported."""
+    monkeypatch.setattr("rote.answers.ANSWERS", {})
+    x = DistTensor.zeros(4, "[(0)]")
+    for function in (np.fft.fft, np.fft.rfftn, np.fft.fftshift, np.fft.hfft, np.fft.irfft2):
+        with pytest.raises(TypeError, match=r"rote\.fft\.\w+\([xX]\), or import rote.fft"):
+            function(x)
+
+
+ONE = ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft"]
+MANY = ["fftn", "ifftn", "rfftn", "irfftn", "fft2", "ifft2", "rfft2", "irfft2"]
+OPTIONS = [
+    *product(ONE, [{"n": 6}, {"axis": 0, "norm": "ortho"}, {"norm": "forward"}]),
+    *product(MANY, [{}, {"s": (4, 6), "axes": (0, 1), "norm": "ortho"}]),
+    *product(["fftshift", "ifftshift"], [{}, {"axes": 1}, {"axes": (0, 2)}]),
+]
+
+
+def test_numpy_transforms_are_those_of_rote():
+    """`numpy.fft` of a tensor is `numpy.fft` of the array, for all its functions and all their arguments."""
+    rng = np.random.default_rng(0)
+    real = rng.standard_normal((5, 4, 6))
+    assert {name for name, _ in OPTIONS} == {f.__name__ for f in dispatching() if f.__module__ == "numpy.fft"}
+
+    def program(comm):
+        for name, options in OPTIONS:
+            function = getattr(np.fft, name)
+            array = real if name in ("rfft", "rfftn", "rfft2", "ihfft") else real + 1j * real[::-1]
+            got = function(DistTensor.from_global(array, "block[(0),(),()]", comm), **options)
+            want = function(array, **options)
+            assert isinstance(got, DistTensor) and got.dtype == want.dtype, name
+            np.testing.assert_allclose(got.to_global(), want, rtol=1e-12, atol=1e-12, err_msg=f"{name} {options}")
+        with pytest.raises(LayoutError, match="no out"):
+            np.fft.fft(DistTensor.zeros(4, "[(0)]", comm), out=np.zeros(4, complex))
+
+    rote.run(program, 2)
+
+
+def test_what_python_asks_is_answered_or_refused():
+    """Conversions, iteration, indices, truth and numbers: of the whole tensor, or refused with a cure."""
+    x = DistTensor.zeros((3, 4), "[(0),()]")
+    whole = r"x.to_global\(\)"
+    for gather in (
+        np.asarray,
+        np.array,
+        np.asanyarray,
+        np.ascontiguousarray,
+        np.float64,
+        np.random.permutation,
+    ):
+        with pytest.raises(LayoutError, match=whole):
+            gather(x)
+        with pytest.raises((LayoutError, TypeError)):
+            gather([x, x])
+    for call in (
+        list,
+        iter,
+        sum,
+        set,
+        lambda x: 3 in x,
+        lambda x: x[0],
+        lambda x: x[...],
+        lambda x: x[x > 1],
+    ):
+        with pytest.raises(TypeError, match=whole):
+            call(x)
+    with pytest.raises(TypeError, match=r"x.local\[…\]"):
+        x[0] = 1
+    for number in (float, int, complex):
+        with pytest.raises(TypeError, match=r"order 0"):
+            number(x)
+    with pytest.raises(ValueError, match="array_equal"):
+        bool(x)
+    with pytest.raises(TypeError):
+        memoryview(x)
+    with pytest.raises(TypeError):
+        operator.index(x)
+    assert len(x) == 3 and not np.iterable(x) and not np.isscalar(x)
+
+
+@pytest.mark.parametrize("text", ["[]", "[]|(0@1)", "[]+(0)", "[]+max(0)"])
+def test_a_tensor_of_order_0_is_a_number(text):
+    """float, int, complex and bool of a tensor of order 0 are its value, on all ranks, in any layout."""
+
+    def program(comm):
+        x = DistTensor.from_global(2.5, text, comm, 3)
+        zero = DistTensor.from_global(0, text, comm, 3)
+        return float(x), int(x), complex(x), bool(x), bool(zero), float(zero)
+
+    assert rote.run(program, 3) == [(2.5, 2, 2.5 + 0j, True, False, 0.0)] * 3
+    with pytest.raises(TypeError, match="complex"):
+        float(DistTensor.from_global(1j, "[]"))
+    with pytest.raises(TypeError, match="no length"):
+        len(DistTensor.from_global(1.0, "[]"))
+
+
+class Foreign:
+    """An array of somebody else's, who has an answer."""
+
+    __array_ufunc__ = __array_function__ = lambda self, *args, **kwargs: "answered"
+
+
+def test_others_may_answer():
+    """A type that is neither array nor tensor is asked in its turn."""
+    x = DistTensor.zeros(3, "[(0)]")
+    assert np.add(x, Foreign()) == np.array_equal(x, Foreign()) == x + Foreign() == "answered"
