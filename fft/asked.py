@@ -107,7 +107,7 @@ class Asked:
         check_algorithm(algorithm)
         if grid is None:
             split = [axis for axis in self.problem.axes if axis != self.problem.real]
-            grid = Grid.of(self.ranks, {"rows": 1, **SPLITS}.get(algorithm, max(len(split), 1)))
+            grid = Grid.of(self.ranks, {"rows": 1, "ragged": 1, **SPLITS}.get(algorithm, max(len(split), 1)))
         return distribute(start(algorithm, self.shape, grid, self.problem), self.shape, grid)
 
 

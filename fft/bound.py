@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -13,6 +14,7 @@ from rote.compiler.step import LOCAL, Step
 from rote.runtime.comm import Comm
 from rote.runtime.room import Room
 
+from .bluestein import spectra
 from .local.kernels import Kernel, is_plain, normal, plain, real_dtype, scratch_bytes
 from .operations import Multiply, Operation, operations
 from .read import ReadWalk
@@ -54,7 +56,7 @@ class BoundWalk:
         self.tuning = tuning
         self._ortho = ortho
         self._comm = comm
-        self._found = found = _scaled(operations(walk, comm, tuning), scale)
+        self._found = found = _scaled(operations(walk, comm, tuning, spectra(walk, comm, partial(_once, comm))), scale)
         if not found or _spoils(found[0], ortho):
             shape, dtype = walk.stages[0].before.local_shape(comm.rank), walk.dtype
             found.insert(0, Operation(Multiply(), shape, shape, dtype, dtype))
@@ -120,6 +122,15 @@ def bind_walks(comm: Comm, *walks: BoundWalk) -> int:
     for one in sent:
         one.bind(own)
     return 2 * needed + max(one.held for one in sent)
+
+
+def _once(comm: Comm, walk: Walk, block: Array) -> Array:
+    """Walk one block, with scratch of its own. Collective."""
+    bound = BoundWalk(walk, comm)
+    bind_walks(comm, bound)
+    out = np.empty(walk.target.local_shape(comm.rank), bound.dtypes[-1])
+    bound(block, out)
+    return out
 
 
 def _scaled(found: list[Operation], scale: np.floating[Any] | float) -> list[Operation]:

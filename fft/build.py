@@ -4,16 +4,13 @@ A line says how the tensor lies, and what is done there. Its view reads the digi
 parts of a tile stay modes of the tensor from then on, and so do digits that are fused to one; fused modes of several
 axes come apart again. Refused is a walk that transforms what is not whole on a rank, what is done already, or what
 waits for a more significant digit; that leaves out a twiddle or writes one that is not due; and one that forgets a
-digit, or leaves an axis in pieces.
+digit, or leaves an axis in pieces. What an axis is by then, and all that is no transform of digits, is in state.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
-
-import numpy as np
+from dataclasses import dataclass, replace
 
 from rote.errors import LayoutError
 from rote.layout.distribution import Distribution
@@ -21,15 +18,19 @@ from rote.layout.grid import Grid
 from rote.layout.layout import Entry, Layout
 
 from .digits import Digit, Mode, extent, name_modes, read, untiled, whole
-from .kinds import TRIGONOMETRIC, logical_size
+from .kinds import TRIGONOMETRIC
 from .problem import Problem
 from .resize import fitting, recut
+from .state import State, cast, check_ended, convolved, resized, said
 from .walk import Action, Resize, Stage, Transform, Twiddle, Walk, dtype_after
 
-__all__ = ["TWIDDLE", "Line", "build"]
+__all__ = ["CONVOLVE", "TWIDDLE", "Line", "build"]
 
 TWIDDLE = Transform("twiddle", ())
 """The action that applies all twiddles that are due."""
+
+CONVOLVE = Transform("convolve", ())
+"""The action that multiplies all spectra by that of the chirp that they are due to be convolved with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ def build(source: Distribution, lines: Sequence[Line], problem: Problem) -> Walk
     Raises:
         LayoutError: the lines make no transform of these axes; the text says which line, and why.
     """
-    state = _State(problem, dict(enumerate(source.shape)), problem.dtype)
+    state = State(problem, dict(enumerate(source.shape)), problem.dtype)
     modes = tuple(whole(axis, n) for axis, n in state.extents.items())
     grid, stages = source.grid, list[Stage]()
     for number, line in enumerate(lines, 1):
@@ -68,6 +69,7 @@ def build(source: Distribution, lines: Sequence[Line], problem: Problem) -> Walk
         stages.append(Stage(before, after, done))
     if stages[0].before != source:
         stages.insert(0, Stage(source, source))
+    check_ended(state)
     last = stages[-1].after
     target = _natural(last, read(last.layout.view, modes), state)
     axes = tuple(state.extents)
@@ -82,25 +84,6 @@ def build(source: Distribution, lines: Sequence[Line], problem: Problem) -> Walk
     )
 
 
-@dataclass(slots=True)
-class _State:
-    """How far a walk is.
-
-    Attributes:
-        problem: what is asked for.
-        extents: of all axes by now.
-        dtype: by now.
-        kinds, sizes, points: of the axes that have begun, as a walk has them.
-    """
-
-    problem: Problem
-    extents: dict[int, int]
-    dtype: np.dtype[Any]
-    kinds: dict[int, str] = field(default_factory=dict)
-    sizes: dict[int, int] = field(default_factory=dict)
-    points: dict[int, int] = field(default_factory=dict)
-
-
 def _check(before: Distribution, source: Distribution, line: Line) -> None:
     """Refuse a line on other ranks, or one that transforms what is reduced by anything but a sum."""
     if before.grid.size != source.grid.size:
@@ -111,7 +94,7 @@ def _check(before: Distribution, source: Distribution, line: Line) -> None:
 
 
 def _done(
-    before: Distribution, line: Line, viewed: list[Mode], state: _State
+    before: Distribution, line: Line, viewed: list[Mode], state: State
 ) -> tuple[tuple[Action, ...], tuple[tuple[Entry, ...], ...], list[Mode]]:
     """What a line does, with its twiddles; the entries of its modes, and what these stand for, afterwards."""
     done: list[Action] = []
@@ -119,7 +102,7 @@ def _done(
     entries = list(line.layout.modes)
     for action in line.done:
         if isinstance(action, Resize):
-            found = _resized(action, viewed, state)
+            found = resized(action, viewed, state)
             if before.splits[action.mode] and any(isinstance(a, Resize) and a.mode == action.mode for a in done):
                 raise LayoutError(
                     f"mode {action.mode} is split, and has another extent already; write {action.kind} below"
@@ -132,6 +115,10 @@ def _done(
                 raise LayoutError("no twiddle is due; it stands behind the transform of a digit that others wait for")
             done += due
             due = []
+        elif action == CONVOLVE:
+            done += convolved(viewed, state)
+        elif action.kind in ("complex", "real"):
+            done.append(cast(action, viewed, state))
         else:
             done.append(_transform(action, before, viewed, due, state))
             for m in action.modes:
@@ -142,39 +129,8 @@ def _done(
     return tuple(done), tuple(entries), viewed
 
 
-def _resized(action: Resize, viewed: list[Mode], state: _State) -> Resize:
-    """A change of extent, with what it changes; the axis has its new extent from here on."""
-    mode = viewed[action.mode]
-    if len(mode) != 1 or mode[0].size != state.extents[mode[0].axis]:
-        raise LayoutError(f"{action.kind} takes a whole axis, but mode {action.mode} is {_said(mode)}")
-    axis = mode[0].axis
-    here, half = state.extents[axis], False
-    if action.kind == "resample":
-        begun = state.kinds.get(axis, "")
-        if begun not in ("fft", "rfft") and (begun or state.problem.kind.get(axis, "") not in ("", "ifft")):
-            raise LayoutError(f"resample is of a spectrum along axis {axis}; write it behind fft or rfft")
-        half = begun == "rfft"
-        here = state.points.get(axis, here)
-        if half and here != action.there and min(here, action.there) % 2 == 0:
-            _check_nyquist(axis, state)
-        state.points[axis] = action.there
-    found = replace(action, here=here, half=half)
-    state.extents[axis] = found.extents[1]
-    return found
-
-
-def _check_nyquist(axis: int, state: _State) -> None:
-    """Refuse to resample half a spectrum once its terms are mixed: of Nyquist's term it takes the real part."""
-    mixed = [other for other, kind in state.kinds.items() if other != axis and kind in ("fft", "ifft")]
-    if mixed:
-        raise LayoutError(
-            f"resample takes the real part of Nyquist's term along axis {axis}, which is mixed with others once axis "
-            f"{mixed[0]} is transformed; write rfft and resample of axis {axis} in front of that"
-        )
-
-
 def _transform(
-    action: Transform, before: Distribution, viewed: list[Mode], due: list[Twiddle], state: _State
+    action: Transform, before: Distribution, viewed: list[Mode], due: list[Twiddle], state: State
 ) -> Transform:
     """A transform, with the extent that it restores; what is due afterwards is added."""
     kind, dtype = action.kind, state.dtype
@@ -199,23 +155,21 @@ def _transform(
     return replace(action, length=length)
 
 
-def _transformed(
-    kind: str, m: int, viewed: list[Mode], due: list[Twiddle], state: _State
-) -> tuple[Mode, list[Twiddle]]:
+def _transformed(kind: str, m: int, viewed: list[Mode], due: list[Twiddle], state: State) -> tuple[Mode, list[Twiddle]]:
     """What a mode stands for once it is transformed, and the twiddles that are due then."""
     if len(viewed[m]) != 1:
-        raise LayoutError(f"mode {m} is no digit of one axis, but {_said(viewed[m])}")
+        raise LayoutError(f"mode {m} is no digit of one axis, but {said(viewed[m])}")
     (digit,) = viewed[m]
     if digit.done:
-        raise LayoutError(f"mode {m} is done already: {_said(viewed[m])}")
+        raise LayoutError(f"mode {m} is done already: {said(viewed[m])}")
     axis, n = digit.axis, state.extents[digit.axis]
-    begun = state.kinds.setdefault(axis, kind)
+    begun = state.turned.setdefault(axis, kind)
     if begun != kind:
         raise LayoutError(f"mode {m} is a digit of axis {axis}, which {begun} has begun; write {begun}")
     if kind == "dct1" and n < 2:
         raise LayoutError(f"dct1 takes two points or more, but axis {axis} has {n}; dct2, dct3 and dct4 take one")
     if kind not in ("fft", "ifft") and digit.size != n:
-        raise LayoutError(f"{kind} takes a whole axis, but mode {m} is {_said(viewed[m])}")
+        raise LayoutError(f"{kind} takes a whole axis, but mode {m} is {said(viewed[m])}")
     length = n
     if kind == "irfft":
         if state.problem.kind.get(axis) != "irfft":
@@ -223,8 +177,7 @@ def _transformed(
         length = state.problem.points[state.problem.axes.index(axis)]
         if length // 2 + 1 != n:
             raise LayoutError(f"irfft along axis {axis} to {length} points takes {length // 2 + 1}, not {n}")
-    state.sizes[axis] = logical_size(kind, length)
-    state.points.setdefault(axis, length)
+    state.begin(axis, kind, length)
     if kind not in ("fft", "ifft"):
         state.extents[axis] = n // 2 + 1 if kind == "rfft" else length
         return (Digit(axis, 1, state.extents[axis], True),), []
@@ -253,14 +206,14 @@ def _with_weights(mode: Mode) -> list[tuple[int, Digit]]:
     return [(extent(mode[k + 1 :]), digit) for k, digit in enumerate(mode)]
 
 
-def _natural(last: Distribution, viewed: tuple[Mode, ...], state: _State) -> Distribution:
+def _natural(last: Distribution, viewed: tuple[Mode, ...], state: State) -> Distribution:
     """The same blocks as those of a tensor of whole axes, if they are."""
     axes = state.problem.axes
     for mode in viewed:
         for digit in mode:
             if digit.size != state.extents[digit.axis]:
                 raise LayoutError(
-                    f"the walk ends with axis {digit.axis} in pieces, {_said(mode)}; "
+                    f"the walk ends with axis {digit.axis} in pieces, {said(mode)}; "
                     "end it with a line that reads its digits as one mode, the last to be done first"
                 )
             of_one = digit.size == 1 and state.kinds.get(digit.axis) not in TRIGONOMETRIC
@@ -272,11 +225,3 @@ def _natural(last: Distribution, viewed: tuple[Mode, ...], state: _State) -> Dis
                 )
     view = name_modes([[digit.axis for digit in mode] for mode in viewed])
     return replace(last.layout, view=view).on(tuple(state.extents.values()), last.grid)
-
-
-def _said(mode: Mode) -> str:
-    """The digits of a mode in words."""
-    return (
-        " and ".join(f"{'spectrum' if d.done else 'signal'} // {d.weight} % {d.size} of axis {d.axis}" for d in mode)
-        or "nothing"
-    )

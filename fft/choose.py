@@ -16,6 +16,7 @@ from rote.layout.layout import L, Layout, as_layout
 
 from .build import Line, build
 from .families import check_algorithm, lines_of, read_lines, start, transposed
+from .gathered import crowded
 from .price import NONE, Price, Prices
 from .problem import Problem, components
 from .walk import Walk
@@ -110,6 +111,8 @@ def choices(
         for name in (transposed(len(source.layout.grid_modes)), "cyclic", "volumetric", "rows")
         if {"volumetric": source.grid.order > 1, "rows": source.layout.view is not None}.get(name, True)
     ]
+    if not any(map(_spread, found)):
+        found.append(_choice("ragged", source, problem, output, prices))
     return preferred(found)
 
 
@@ -143,7 +146,20 @@ def ranking(
                 found.append(Choice(name, source, NONE, None, str(error)))
             else:
                 found.append(_choice(name, source, problem, output, prices))
+    if not any(map(_spread, found)):
+        for on in [grid] if grid is not None else _grids(ranks, len(shape)):
+            try:
+                source = start("ragged", shape, on, problem).on(shape, on)
+            except LayoutError as error:
+                found.append(Choice("ragged", L(*((),) * len(shape)).on(shape, on), NONE, None, str(error)))
+            else:
+                found.append(_choice("ragged", source, problem, output, prices))
     return preferred(found)
+
+
+def _spread(choice: Choice) -> bool:
+    """Whether there is a walk on which every rank holds its part, and not much more."""
+    return choice.walk is not None and not crowded(choice.walk)
 
 
 def preferred(found: Sequence[Choice]) -> tuple[Choice, ...]:
@@ -152,10 +168,11 @@ def preferred(found: Sequence[Choice]) -> tuple[Choice, ...]:
     An estimate does not tell walks apart that are within 10 % of the cheapest. Of these comes first what leaves a
     spectrum of the kind that the tensor is of, blocks or cyclic; then what has fewer moves and stages; then blocks. The
     rest goes by time, those without a walk last. Walks that read modes through a view are taken only where there is no
-    other.
+    other, and those on which ranks come to hold much more than their parts likewise.
     """
     ranked = sorted(found, key=lambda choice: choice.price.order)
     field = [choice for choice in ranked if choice.plain] or [choice for choice in ranked if choice.walk is not None]
+    field = [choice for choice in field if _spread(choice)] or field
     near = [choice for choice in field if choice.seconds <= _ALIKE * field[0].seconds]
     near.sort(key=_virtues)
     first = {id(choice) for choice in near}
@@ -164,6 +181,8 @@ def preferred(found: Sequence[Choice]) -> tuple[Choice, ...]:
 
 def walks(found: Sequence[Choice]) -> dict[Walk, Choice]:
     """The different walks that may be taken, in order: those that read the tensor as it is, unless all do otherwise.
+
+    Of these, those on which no rank holds much more than its part of the tensor, unless all do.
 
     Raises:
         LayoutError: there is no walk.
@@ -174,7 +193,8 @@ def walks(found: Sequence[Choice]) -> dict[Walk, Choice]:
             every.setdefault(choice.walk, choice)
     if not every:
         raise LayoutError(found[0].why)
-    return {walk: choice for walk, choice in every.items() if choice.plain} or every
+    plain = {walk: choice for walk, choice in every.items() if choice.plain} or every
+    return {walk: choice for walk, choice in plain.items() if _spread(choice)} or plain
 
 
 def best(found: Sequence[Choice]) -> Walk:
@@ -212,6 +232,8 @@ def compared(found: Sequence[Choice], walk: Walk) -> list[str]:
             more = ", taken"
         elif not choice.plain:
             more += ", if you ask for its view"
+        elif not _spread(choice):
+            more += ", but ranks come to hold more than their parts"
         lines.append(f"  {name} on {choice.source.grid}: about {in_seconds(choice.seconds)}{more}")
     return lines
 

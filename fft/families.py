@@ -12,6 +12,7 @@ from rote.layout.layout import Entry, L, Layout, as_layout, block
 from .build import Line
 from .cyclic import cyclic
 from .problem import Problem, components
+from .ragged import ragged
 from .rows import row_layout, rows
 from .transpose import refitted, transpose
 from .walk import Resize, Transform
@@ -21,8 +22,9 @@ __all__ = ["SPLITS", "algorithms", "check_algorithm", "lines_of", "read_lines", 
 SPLITS = {"slab": 1, "pencil": 2}
 """The number of grid modes over which an algorithm splits, where nothing is said; a pencil takes more as well."""
 
-algorithms = ("auto", "slab", "pencil", "rows", "volumetric", "cyclic")
-"""The names that `algorithm=` takes: "volumetric" moves each mode by itself, "cyclic" all at once, "auto" compares."""
+algorithms = ("auto", "slab", "pencil", "rows", "volumetric", "cyclic", "ragged")
+"""The names that `algorithm=` takes: "volumetric" moves each mode by itself, "cyclic" all at once; "ragged" takes any
+number of points, an axis at a time; "auto" compares."""
 
 
 def transposed(splits: int) -> str:
@@ -61,6 +63,11 @@ def start(algorithm: str, shape: tuple[int, ...], grid: Grid, problem: Problem) 
                 f"the grid {grid} is of order {grid.order}"
             )
         return L(*(split.index(a) if a in split else () for a in range(order)))
+    if algorithm == "ragged":
+        axes = sorted(problem.axes, key=lambda a: a == problem.real)[: grid.order]
+        if len(axes) < grid.order and grid.size > 1:
+            raise LayoutError(f"ragged splits the axes {problem.axes}; the grid {grid} is of order {grid.order}")
+        return L(*(axes.index(a) if a in axes else () for a in range(order)))
     if (algorithm == "slab" and grid.order != 1) or (algorithm == "pencil" and grid.order < 2):
         wanted = f"1, not {grid}" if algorithm == "slab" else f"2, not {grid}, or of a higher one"
         raise LayoutError(f"a {algorithm} takes a grid of order {wanted}")
@@ -124,6 +131,8 @@ def lines_of(
     Raises:
         LayoutError: the family does not take such a tensor.
     """
+    if name == "ragged":
+        return ragged(source, problem, output)
     if name == "rows":
         lines = rows(source, problem)
     elif name in ("volumetric", "cyclic"):

@@ -18,6 +18,7 @@ from rote.tensor import DistTensor
 from .asked import check_norm, check_tensor, normal_axes, scale
 from .bound import BoundWalk, bind_walks
 from .choose import walk_of
+from .gathered import warn_if_gathered
 from .local.kernels import check_extents, complex_dtype, real_dtype
 from .problem import problem
 from .spectral import frequencies
@@ -25,6 +26,7 @@ from .transform import FFT
 
 __all__ = ["dctn", "dstn", "fftfreq", "fftn", "idctn", "idstn", "ifftn", "irfftn", "rfftn"]
 
+_DEPTH = 4  # calls from a user's, where a walk is made
 _KEPT = 16  # walks that a communicator keeps bound; each holds about two blocks of scratch
 
 Axes = Sequence[int] | int | None
@@ -250,6 +252,8 @@ def _transform(
         walk = walk_of(x.distribution, wanted, algorithm, where, machine)
         bound = BoundWalk(walk, x.comm, scale(norm, walk.sizes, wanted.forward), norm == "ortho")
         bind_walks(x.comm, bound)
+        if "[" not in algorithm:
+            warn_if_gathered(walk, wanted, x.comm, _DEPTH)
         return bound
 
     bound = keep(x.comm, "walks", (x.distribution, wanted, algorithm, where, norm), make, _KEPT)

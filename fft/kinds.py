@@ -22,9 +22,11 @@ INVERSE = {
     "ifft": "fft",
     "rfft": "irfft",
     "irfft": "rfft",
+    "complex": "real",
+    "real": "complex",
     **{kind: kind[:3] + {"2": "3", "3": "2"}.get(kind[3], kind[3]) for kind in TRIGONOMETRIC},
 }
-"""The transform that undoes another, but for a factor."""
+"""The transform, or the change of dtype, that undoes another, but for a factor."""
 
 FACES: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
     "dct1": ((0, -1), (0, -1)),

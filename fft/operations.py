@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
@@ -21,9 +21,9 @@ from .local.stages import with_recipes
 from .padding import BoundResize
 from .tuning import Tuning
 from .twiddles import factor
-from .walk import Resize, Stage, Twiddle, Walk, dtype_after
+from .walk import Convolve, Resize, Stage, Twiddle, Walk, dtype_after
 
-__all__ = ["Multiply", "Operation", "operations"]
+__all__ = ["Cast", "Multiply", "Operation", "operations"]
 
 Array = npt.NDArray[Any]
 Factors = tuple[Array, ...]
@@ -43,13 +43,21 @@ class Multiply:
 
 
 @dataclass(frozen=True, slots=True)
+class Cast:
+    """Real numbers as complex ones, or the real part of complex ones."""
+
+    def __call__(self, source: Array, target: Array) -> None:
+        target[...] = source if target.dtype.kind == "c" else source.real
+
+
+@dataclass(frozen=True, slots=True)
 class Operation:
     """One operation of a walk on a rank, and the block that goes in and that comes out.
 
     A step of a plan multiplies by factors of either block on the way.
     """
 
-    run: Multiply | Kernel | BoundResize | Step
+    run: Multiply | Cast | Kernel | BoundResize | Step
     shape: tuple[int, ...]
     out_shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -68,11 +76,15 @@ class Operation:
         return max(prod(self.shape) * self.dtype.itemsize, prod(self.out_shape) * self.out_dtype.itemsize)
 
 
-def operations(walk: Walk, comm: Comm, tuning: Tuning) -> list[Operation]:
-    """What a rank does in a walk, in order. Collective."""
+def operations(walk: Walk, comm: Comm, tuning: Tuning, spectra: Iterable[Array] = ()) -> list[Operation]:
+    """What a rank does in a walk, in order. Collective.
+
+    Args:
+        spectra: of the chirps, what its blocks are multiplied by for each `Convolve` of the walk.
+    """
     found: list[Operation] = []
     due: Factors = ()  # factors that the next move takes along
-    dtypes, moves, rank = walk.dtypes(), walk.transitions, comm.rank
+    dtypes, moves, rank, of_chirps = walk.dtypes(), walk.transitions, comm.rank, iter(spectra)
     stays = _stays_everywhere(moves, comm)
     shape: tuple[int, ...] = ()
     for number, stage in enumerate(walk.stages):
@@ -91,15 +103,19 @@ def operations(walk: Walk, comm: Comm, tuning: Tuning) -> list[Operation]:
             _lead(found, leading, here, dtype)
         shape = here
         for action in stage.done[len(leading) : last + 1]:
-            run: Multiply | Kernel | BoundResize
+            run: Multiply | Cast | Kernel | BoundResize
             out, then = shape, dtype
             if isinstance(action, Twiddle):
                 run = Multiply((factor(action, stage.before, rank, dtype),))
+            elif isinstance(action, Convolve):
+                run = Multiply((next(of_chirps),))
             elif isinstance(action, Resize):
                 ends = zip((stage.before, stage.after), action.extents, strict=True)
-                held = [_held(dist, action.mode, n, rank) for dist, n in ends]
-                run = BoundResize.of(action, *held)
-                out = _with(shape, action.mode, len(held[1]))
+                begun, ended = (_held(dist, action.mode, n, rank) for dist, n in ends)
+                run = BoundResize.of(action, begun, ended, dtype)
+                out = _with(shape, action.mode, len(ended))
+            elif action.kind in ("complex", "real"):
+                run, then = Cast(), dtype_after(action.kind, dtype)
             elif action.modes:
                 if action.length:
                     n = action.length // 2 + 1 if action.kind == "rfft" else action.length

@@ -1,4 +1,4 @@
-"""Blocks along a mode that gets another extent: what is kept is copied, and what is new is zero."""
+"""Blocks along a mode that gets another extent: what is kept is copied, maybe weighted, and what is new is zero."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .twiddles import chirp
 from .walk import Resize
 
 __all__ = ["BoundResize"]
@@ -28,6 +29,7 @@ class BoundResize:
         twice: where Nyquist's term of the shorter block, behind its head, is in the longer one; empty if it has none.
         half: whether it is half a spectrum, which has one of two.
         cut: whether the points become fewer; half a spectrum may have as many elements on either side.
+        weights: of the head, if it has any.
     """
 
     mode: int
@@ -36,13 +38,20 @@ class BoundResize:
     twice: tuple[int, ...]
     half: bool
     cut: bool
+    weights: Array | None = None
 
     @staticmethod
-    def of(resize: Resize, here: Array, there: Array) -> BoundResize:
-        """A change of extent on a rank, which has these indices of the mode before and after."""
+    def of(resize: Resize, here: Array, there: Array, dtype: np.dtype[Any]) -> BoundResize:
+        """A change of extent on a rank, which has these indices of the mode before and after, of blocks of a dtype."""
         cut = resize.here > resize.there
         fewer, more = (there, here) if cut else (here, there)
-        if resize.kind == "resize" or resize.here == resize.there:
+        if resize.kind == "chirp":
+            weights = chirp(fewer, min(resize.extents), dtype, resize.back)
+            return BoundResize(resize.mode, len(fewer), 0, (), False, cut, weights)
+        if resize.kind == "fold" and not cut:
+            once = (fewer == 0) | (2 * fewer == resize.there)  # all others stand for the other half as well
+            return BoundResize(resize.mode, len(fewer), 0, (), False, cut, np.where(once, 1, 2).astype(dtype))
+        if resize.kind != "resample" or resize.here == resize.there:
             return BoundResize(resize.mode, len(fewer), 0, (), resize.half, cut)
         points, longer = sorted((resize.here, resize.there))
         head = int(np.searchsorted(fewer, (points + 1) // 2))
@@ -57,6 +66,8 @@ class BoundResize:
         kept = ((0, 0, self.head), (here - self.tail, there - self.tail, self.tail))
         for start, end, count in kept:
             target[self._at(end, count)] = source[self._at(start, count)]
+        if self.weights is not None:
+            target[self._at(0, self.head)] *= self.weights.reshape(-1, *(1,) * (source.ndim - self.mode - 1))
         target[self._at(self.head, there - self.tail - self.head)] = 0
         if self.twice and self.cut:
             terms = [source[self._at(place, 1)] for place in self.twice]

@@ -46,11 +46,11 @@ def recut(before: Distribution, mode: int, entries: tuple[Entry, ...], resize: R
         return tuple(map(fitting, entries))
     period = prod(s.parts for s in splits)
     if all(s.kind.name == "cyclic" for s in splits):
-        if resize.kind == "resize":
+        if resize.kind != "resample":
             return entries
         if all(s.kind.sizes == (1,) for s in splits) and not resize.half and (here - there) % period == 0:
             return entries
-    elif resize.kind == "resize" and there < here and len(splits) == 1:
+    elif resize.kind != "resample" and there < here and len(splits) == 1:
         (split,) = splits
         if len(split.kind.sizes) == 1:
             return entries
@@ -104,9 +104,9 @@ def sized(
     >>> wanted = problem((4, 6), (0, 1), "fft", np.dtype("c16"), s=(4, 9), resample=(4, 6))
     >>> for action in sized(Transform("fft", (0, 1)), {0: 0, 1: 1}, (4, 6), wanted):
     ...     print(action)
-    Resize(kind='resize', mode=1, here=6, there=9, half=False)
+    Resize(kind='resize', mode=1, here=6, there=9, half=False, back=False)
     Transform(kind='fft', modes=(1,), length=0)
-    Resize(kind='resample', mode=1, here=9, there=6, half=False)
+    Resize(kind='resample', mode=1, here=9, there=6, half=False, back=False)
     Transform(kind='fft', modes=(0,), length=0)
     """
     pads = {m: Resize("resize", m, shape[axes[m]], problem.taken(axes[m])) for m in transform.modes}

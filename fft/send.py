@@ -24,7 +24,7 @@ from .local.boxes import Box, boxes, whole
 from .local.gather import Gather, gathers
 from .local.kernels import Kernel
 from .local.passes import BoundKernel
-from .operations import Multiply, Operation
+from .operations import Cast, Multiply, Operation
 from .padding import BoundResize
 from .places import FIRST, IN, OUT, SECOND, Place, ways
 from .tuning import Tuning
@@ -151,7 +151,7 @@ class _Call:
             exchange.run(Transfer(exchange.messages, block, out, *buffers, self._before, self._after))
 
 
-def _bound(turn: _Turn, scratch: Scratch, ortho: bool) -> Multiply | BoundResize | BoundKernel | Gather | None:
+def _bound(turn: _Turn, scratch: Scratch, ortho: bool) -> Multiply | Cast | BoundResize | BoundKernel | Gather | None:
     """What is done beside a move, if anything."""
     run = turn.last.run
     if isinstance(run, Step):

@@ -27,6 +27,7 @@ from rote.tensor import DistTensor
 
 from .asked import as_asked, asked_kinds, check_norm, check_tensor
 from .choose import Choice, best, compared
+from .gathered import warn_if_gathered
 from .local.kernels import check_extents
 from .pair import Pair, bind_pair
 from .problem import problem
@@ -55,8 +56,9 @@ class FFT:
         dtype: of the input; a real one makes a real-to-half-spectrum transform, as `numpy.fft.rfftn`.
         axes: as NumPy; all if None. A real transform halves the last of them.
         algorithm: one of `rote.fft.algorithms`: "slab" (a grid of order 1), "pencil" (order 2), "rows" (order 1),
-            "volumetric" or "cyclic" (as many grid modes as axes), or "auto": the cheapest by the cost model; or the
-            text of a walk, a line per layout, as `f.walk` prints.
+            "volumetric" or "cyclic" (as many grid modes as axes), "ragged" (any number of points on any number of
+            ranks), or "auto": the cheapest by the cost model of those on which no rank holds much more than its part,
+            if there is one; or the text of a walk, a line per layout, as `f.walk` prints.
         norm: "backward", "ortho" or "forward", as NumPy.
         output: the layout of the spectrum; where the walk ends, the cheapest, if None.
         kinds: what `forward` does: "fft", "rfft", or one of "dct1" to "dct4" and "dst1" to "dst4" as `scipy.fft.dct`
@@ -81,6 +83,9 @@ class FFT:
     Raises:
         LayoutError: shape, layout, axes, kinds and algorithm do not fit each other.
         CommError: the grid does not match the ranks.
+
+    Warns:
+        GatherWarning: every rank comes to hold a whole axis that was split; on rank 0.
 
     >>> f = FFT((8, 9, 10), dtype="f8")
     >>> x = DistTensor.zeros((8, 9, 10), f.input_layout)
@@ -140,6 +145,8 @@ class FFT:
         self._pair: Pair | None = None
         if (tune, method) != ("model", "auto"):  # what was asked for is timed, or refused, now
             self._bound()
+        if "[" not in algorithm:
+            warn_if_gathered(self.walk, wanted, ranks, 1)
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ from rote.layout.distribution import Distribution
 from .local.kernels import real_dtype
 from .walk import Twiddle
 
-__all__ = ["factor", "roots"]
+__all__ = ["chirp", "factor", "roots"]
 
 Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
@@ -65,6 +65,19 @@ def _near(eighth: Ints, points: int, real: np.dtype[Any]) -> tuple[Array, Array]
     lost = (angle - rounded).astype(real)
     near, far = np.cos(rounded), np.sin(rounded)
     return near - lost * far, far + lost * near
+
+
+def chirp(index: Ints, points: int, dtype: np.dtype[Any], back: bool = False) -> Array:
+    """exp(-pi i k² / points) for indices k; the square is reduced modulo 2 points in integers, up to 2**39 points.
+
+    >>> chirp(np.array([0, 1, 2]), 2, np.dtype("c16")).tolist()
+    [(1+0j), -1j, (1+0j)]
+    """
+    turn = 2 * points
+    high, low = np.divmod(index, 1 << 16)
+    squares = ((index * high % turn << 16) + index * low) % turn
+    found = roots(squares, turn, dtype)
+    return np.conj(found) if back else found
 
 
 def factor(twiddle: Twiddle, dist: Distribution, rank: int, dtype: np.dtype[Any]) -> Array:

@@ -12,22 +12,23 @@ import numpy as np
 from rote.compiler.compile import compile
 from rote.compiler.plan import Plan
 from rote.compiler.step import LOCAL
-from rote.grammar import TWIDDLE, ActionSyntax, StageSyntax, WalkSyntax, unparse_walk
+from rote.grammar import CONVOLVE, TWIDDLE, ActionSyntax, StageSyntax, WalkSyntax, unparse_walk
 from rote.layout.distribution import Distribution
 from rote.layout.refine import unfused
 
 from .kinds import INVERSE
 from .local.kernels import complex_dtype, real_dtype
 
-__all__ = ["Action", "Resize", "Stage", "Transform", "Twiddle", "Walk", "dtype_after"]
+__all__ = ["Action", "Convolve", "Resize", "Stage", "Transform", "Twiddle", "Walk", "dtype_after"]
 
 
 @dataclass(frozen=True, slots=True)
 class Transform:
-    """A transform of modes that are whole on a rank.
+    """A transform of modes that are whole on a rank; or a change of dtype, of modes of an axis that it is for.
 
     Attributes:
-        kind: a key of `INVERSE`; "rfft" and "irfft" are real along the last of their modes.
+        kind: a key of `INVERSE`; "rfft" and "irfft" are real along the last of their modes, and "complex" and "real"
+            say that numbers are complex from here on, or that only the real part of them is.
         modes: of the block, in NumPy's order.
         length: the real extent along the last mode of "rfft" and "irfft".
     """
@@ -66,15 +67,38 @@ class Twiddle:
 
 
 @dataclass(frozen=True, slots=True)
+class Convolve:
+    """A spectrum times that of a chirp: what `n` points become, in a transform of more of them (Bluestein 1970).
+
+    Attributes:
+        modes: of the spectrum's digits, the most significant first; their `sizes`, whose product is its points.
+        n: the points of the signal that was padded to these.
+        back: whether the chirp turns the other way.
+    """
+
+    modes: tuple[int, ...]
+    sizes: tuple[int, ...]
+    n: int
+    back: bool = False
+
+    def inverse(self) -> Convolve:
+        """The convolution with the chirp that turns the other way."""
+        return replace(self, back=not self.back)
+
+
+@dataclass(frozen=True, slots=True)
 class Resize:
     """A mode of another extent: cut, or padded with zeros.
 
     Attributes:
         kind: "resize", at the end of the mode; or "resample", a spectrum in its middle: it becomes that of the signal
-            on another number of points, with half of Nyquist's term at both ends of the longer one.
+            on another number of points, with half of Nyquist's term at both ends of the longer one; or "fold", a whole
+            spectrum at its end, to the half that a real signal needs, and back to one with the same real part, which
+            has that half twice; or "chirp", at the end of the mode, with what is kept times a chirp.
         mode: of the block.
         here, there: the number of points before and after; of half a spectrum, those of the signal.
         half: whether it is half a spectrum, that of a real signal.
+        back: whether the chirp turns the other way.
     """
 
     kind: str
@@ -82,10 +106,11 @@ class Resize:
     here: int
     there: int
     half: bool = False
+    back: bool = False
 
     def inverse(self) -> Resize:
         """The way back to the extent before."""
-        return replace(self, here=self.there, there=self.here)
+        return replace(self, here=self.there, there=self.here, back=self.back != (self.kind == "chirp"))
 
     @property
     def extents(self) -> tuple[int, int]:
@@ -93,7 +118,7 @@ class Resize:
         return (self.here // 2 + 1, self.there // 2 + 1) if self.half else (self.here, self.there)
 
 
-Action = Transform | Twiddle | Resize
+Action = Transform | Twiddle | Convolve | Resize
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +147,8 @@ class Stage:
                 found[-1] = replace(last, modes=(*last.modes, action.mode), extents=(*last.extents, action.there))
             elif isinstance(action, Resize):
                 found.append(ActionSyntax(action.kind, (action.mode,), (action.there,)))
+            elif isinstance(action, Convolve):
+                found.append(ActionSyntax(CONVOLVE))
             elif last is None or last.name != TWIDDLE:
                 found.append(ActionSyntax(TWIDDLE))
         return tuple(found)
@@ -219,5 +246,5 @@ def _alike(source: Distribution, target: Distribution) -> tuple[Distribution, Di
 
 def dtype_after(kind: str, dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The dtype that a kind of transform makes of another."""
-    change = {"rfft": complex_dtype, "irfft": real_dtype}.get(kind)
+    change = {"rfft": complex_dtype, "complex": complex_dtype, "irfft": real_dtype, "real": real_dtype}.get(kind)
     return change(dtype) if change else dtype

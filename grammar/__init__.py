@@ -23,6 +23,8 @@ if __name__ != "rote.grammar":
 from .errors import NotationError, RoteError
 from .nodes import (
     BLOCK,
+    CASTS,
+    CONVOLVE,
     CYCLIC,
     RESIZES,
     TRANSFORMS,
@@ -44,6 +46,8 @@ from .text import unparse, unparse_walk
 
 __all__ = [
     "BLOCK",
+    "CASTS",
+    "CONVOLVE",
     "CYCLIC",
     "RESIZES",
     "TRANSFORMS",

@@ -156,8 +156,8 @@ WALK_MISTAKES: dict[str, tuple[str, str]] = {
         "write them in parentheses, as in {hint}(0) or {hint}(0, 1)",
     ),
     "twiddle-modes": (
-        "twiddle names no modes: it applies all factors that are due",
-        "write twiddle without parentheses and modes",
+        "{hint} names no modes: it applies all factors that are due",
+        "write {hint} without parentheses and modes",
     ),
     "missing-extent": (
         "{hint} needs the new extent of each mode",

@@ -14,11 +14,14 @@ OPS: tuple[Op, ...] = ("sum", "max", "min", "prod")
 Rounding: TypeAlias = Literal["ceil", "floor"]
 ROUNDINGS: tuple[Rounding, ...] = ("ceil", "floor")
 
-# What a stage of a walk can do: transforms along modes; what gives modes another extent, at the end of a mode or in the
-# middle of a spectrum; and ``twiddle``, which names no modes.
+# What a stage of a walk can do: transforms along modes; what makes real numbers complex, or takes their real part; what
+# gives modes another extent, at the end of a mode, in the middle of a spectrum, from a spectrum to half of it and back,
+# or for a convolution with a chirp; and two that name no modes: ``twiddle``, and ``convolve`` with that chirp.
 TRANSFORMS = ("fft", "ifft", "rfft", "irfft", "dct1", "dct2", "dct3", "dct4", "dst1", "dst2", "dst3", "dst4")
-RESIZES = ("resize", "resample")
+CASTS = ("complex", "real")
+RESIZES = ("resize", "resample", "fold", "chirp")
 TWIDDLE = "twiddle"
+CONVOLVE = "convolve"
 
 MAX_TEXT = 10_000  # characters of a layout, a transition, a stage
 MAX_WALK = 50_000  # characters of a walk with all its comments
@@ -177,11 +180,13 @@ class TransitionSyntax:
 
 @dataclass(frozen=True, slots=True)
 class ActionSyntax:
-    """What is done in a stage of a walk: one of TRANSFORMS along `modes`, in that order, or TWIDDLE without modes.
+    """What is done in a stage of a walk: one of TRANSFORMS or CASTS along `modes`, in order; or TWIDDLE; or CONVOLVE.
 
     One of RESIZES gives each of the `modes` its new extent: ``resize`` cuts or pads with zeros at the end of the mode,
-    ``resample`` in the middle of the spectrum along it. `modes` are the numbers of modes of the stage's layout, hence
-    of its view if it has one; `extents` has one number, at least 1, for each of them, and is empty for other actions.
+    ``resample`` in the middle of the spectrum along it, ``fold`` keeps the half of it that a real signal needs, or pads
+    that to the whole, and ``chirp`` pads a signal for a convolution, or cuts what comes of it. `modes` are the numbers
+    of modes of the stage's layout, hence of its view if it has one; `extents` has one number, at least 1, for each of
+    them, and is empty for other actions.
     """
 
     name: str

@@ -26,8 +26,9 @@ def parse_walk(text: str) -> WalkSyntax:
     """The syntax of a walk, one stage per line: ``[on GRID] LAYOUT [: ACTION {, ACTION}]``.
 
     Blank lines, and comments from ``#`` to the end of a line, say nothing. An action is ``twiddle``, or a transform and
-    its modes: ``fft(t)``, ``rfft(0, 1)``, also ifft, irfft, dct1 to dct4, dst1 to dst4; or ``resize`` or ``resample``
-    with modes and their new extents: ``resize(1=96, 2=96)``. A mode goes by its name in the line's view, or by its
+    its modes: ``fft(t)``, ``rfft(0, 1)``, also ifft, irfft, dct1 to dct4, dst1 to dst4, or complex or real; or
+    ``resize``, ``resample``, ``fold`` or ``chirp`` with modes and their new extents: ``resize(1=96, 2=96)``; or
+    ``convolve``. A mode goes by its name in the line's view, or by its
     number.
 
     Raises NotationError, which names the mistake, shows its line and says what to write; TypeError for anything but a

@@ -11,18 +11,30 @@ from dataclasses import dataclass, field
 from .check import check_tokens, nearest, usual_hint
 from .errors import NotationError
 from .mistakes import mistake
-from .nodes import MAX_GRID_MODES, MAX_NUMBER, MAX_TEXT, MAX_WALK, RESIZES, TRANSFORMS, TWIDDLE
+from .nodes import CASTS, CONVOLVE, MAX_GRID_MODES, MAX_NUMBER, MAX_TEXT, MAX_WALK, RESIZES, TRANSFORMS, TWIDDLE
 from .places import ACTION_PLACES, ARROWS, MODE_PLACES, NEVER
 from .tokens import SPACE, Token, reaches, scan
 
 # Every action, and what it is among tokens; what a mode is then, once a stage at most.
-_ACTIONS = {**dict.fromkeys(TRANSFORMS, "transform"), **dict.fromkeys(RESIZES, "resize"), TWIDDLE: "twiddle"}
-_DONE = {**dict.fromkeys(TRANSFORMS, "transformed"), "resize": "resized", "resample": "resampled"}
+_ACTIONS = {
+    **dict.fromkeys((*TRANSFORMS, *CASTS), "transform"),
+    **dict.fromkeys(RESIZES, "resize"),
+    **dict.fromkeys((TWIDDLE, CONVOLVE), "twiddle"),
+}
+_DONE = {
+    **dict.fromkeys(TRANSFORMS, "transformed"),
+    "complex": "made complex",
+    "real": "made real",
+    "resize": "resized",
+    "resample": "resampled",
+    "fold": "folded",
+    "chirp": "chirped",
+}
 _MEANT = {
     **dict.fromkeys(("pad", "crop"), "write resize, or resample for the middle of a spectrum"),
     **dict.fromkeys(("truncate", "dealias"), "write resample, or resize for the end of a mode"),
 }
-_OF_AN_ACTION = ("missing-modes", "missing-extent", "extent-of-transform")  # mistakes that name it
+_OF_AN_ACTION = ("missing-modes", "missing-extent", "extent-of-transform", "twiddle-modes")  # mistakes that name it
 _NEVER = {type_: name for type_, name in NEVER.items() if type_ not in ARROWS}
 
 

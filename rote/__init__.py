@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from .compiler.plan import Plan as Plan
     from .compiler.relabel import relabel as relabel
     from .errors import CommError as CommError
+    from .errors import GatherWarning as GatherWarning
     from .errors import LayoutError as LayoutError
     from .errors import NotationError as NotationError
     from .errors import PlanError as PlanError
@@ -86,6 +87,7 @@ _HOME = {
     "LayoutError": "errors",
     "PlanError": "errors",
     "CommError": "errors",
+    "GatherWarning": "errors",
 }
 _SUBMODULES = ("compiler", "errors", "fft", "grammar", "layout", "plot", "runtime", "simulate", "wisdom")
 

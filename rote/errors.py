@@ -5,13 +5,15 @@ RoteError
 ├── LayoutError (ValueError)      a layout does not fit its shape, its grid, or itself
 ├── PlanError                     a plan cannot be made, or is not right
 └── CommError (RuntimeError)      ranks cannot talk, or do not agree
+
+and a warning, GatherWarning (UserWarning): every rank comes to hold a whole axis that was split.
 """
 
 from __future__ import annotations
 
 from .grammar.errors import NotationError, RoteError
 
-__all__ = ["CommError", "LayoutError", "NotationError", "PlanError", "RoteError", "counted"]
+__all__ = ["CommError", "GatherWarning", "LayoutError", "NotationError", "PlanError", "RoteError", "counted"]
 
 
 class LayoutError(RoteError, ValueError):
@@ -26,6 +28,10 @@ class CommError(RoteError, RuntimeError):
     """Ranks cannot talk to each other, or do not agree."""
 
 
+class GatherWarning(UserWarning):
+    """Every rank comes to hold all of a tensor along an axis that was split; the text says how many bytes that is."""
+
+
 def counted(number: int, one: str, more: str = "") -> str:
     """A number and what it counts, as a text says it.
 
@@ -36,5 +42,5 @@ def counted(number: int, one: str, more: str = "") -> str:
 
 
 # Users know them as rote.LayoutError and so on, and so shall tracebacks.
-for _error in (RoteError, NotationError, LayoutError, PlanError, CommError):
+for _error in (RoteError, NotationError, LayoutError, PlanError, CommError, GatherWarning):
     _error.__module__ = "rote"

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from ..runtime.measure import Progress
     from ..tensor import DistTensor
 
-ALGORITHMS = ("auto", "slab", "pencil", "rows", "volumetric", "cyclic")  # rote.fft.algorithms, without loading it
+# rote.fft.algorithms, without loading it
+ALGORITHMS = ("auto", "slab", "pencil", "rows", "volumetric", "cyclic", "ragged")
 
 _Run: TypeAlias = "Callable[[DistTensor], DistTensor]"
 

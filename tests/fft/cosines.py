@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import random
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, partial
 from itertools import cycle, islice, product
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 from parts import run_checks, share
 from transforms import COMPLEX, EVERY, GRIDS, NORMS, REAL, cases, refused, transforms, values
 
-from rote import DistTensor
+from rote import DistTensor, GatherWarning
 from rote.fft import FFT, dctn, dstn, idctn, idstn
 from rote.fft.kinds import TRIGONOMETRIC
 from rote.fft.local.kernels import complex_dtype, real_dtype
@@ -233,6 +234,7 @@ CHECKS: list[Callable[..., None]] = [check for name, check in globals().items() 
 
 
 if __name__ == "__main__":
+    warnings.simplefilter("ignore", GatherWarning)
     comm = world()
     made = run_checks(CHECKS, comm, sys.argv[1])
     if comm.rank == 0:

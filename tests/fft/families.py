@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import random
 import sys
+import warnings
 from dataclasses import dataclass, replace
 from itertools import cycle, islice
 from math import log2, prod
@@ -22,7 +23,7 @@ from cases import factorings, kinds_for
 from parts import share
 from transforms import NORMS
 
-from rote import DistTensor
+from rote import DistTensor, GatherWarning
 from rote.fft import FFT, ifftn, irfftn
 from rote.grammar.nodes import Entry, Fuse, Kind, Name
 from rote.layout.layout import Layout, parse
@@ -302,6 +303,7 @@ def check_families(comm, number, part):
 
 
 if __name__ == "__main__":
+    warnings.simplefilter("ignore", GatherWarning)
     here = world()
     check_families(here, int(sys.argv[1]), sys.argv[2])
     if here.rank == 0:

@@ -6,6 +6,7 @@ Under mpiexec: `python lengths.py some|rest`. In one process: `rote.run(check, r
 from __future__ import annotations
 
 import sys
+import warnings
 from itertools import product
 
 import numpy as np
@@ -14,7 +15,7 @@ from families import numbers
 from parts import SOME, run_checks, share
 
 import rote
-from rote import DistTensor
+from rote import DistTensor, GatherWarning
 from rote.fft import FFT
 from rote.runtime import world
 
@@ -250,6 +251,7 @@ CHECKS = [check for name, check in globals().items() if name.startswith("check_"
 
 
 if __name__ == "__main__":
+    warnings.simplefilter("ignore", GatherWarning)
     comm = world()
     made = run_checks(CHECKS, comm, sys.argv[1])
     if comm.rank == 0:

@@ -23,6 +23,8 @@ from rote.fft.problem import problem
 from rote.fft.rows import rows
 from rote.fft.transpose import transpose
 
+pytestmark = pytest.mark.filterwarnings("ignore::rote.GatherWarning")  # cosines of one axis
+
 PROGRAM = Path(__file__).with_name("cosines.py")
 
 

@@ -19,6 +19,8 @@ from rote.fft.choose import walk_of
 from rote.fft.problem import problem
 
 D = np.dtype("D")
+pytestmark = pytest.mark.filterwarnings("ignore::rote.GatherWarning")  # resampled spectra of one axis
+
 PROGRAM = Path(lengths.__file__)
 
 

@@ -107,7 +107,7 @@ REFUSED = [
         None,
         None,
         "D",
-        "one of auto, slab, pencil, rows, volumetric, cyclic; not 'sixstep'",
+        "one of auto, slab, pencil, rows, volumetric, cyclic, ragged; not 'sixstep'",
     ),
 ]
 
