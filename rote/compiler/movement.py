@@ -82,7 +82,7 @@ class Group:
                 sum((row * stride for row, stride in zip(rows, strides, strict=True)), np.zeros(len(self), np.int64))
                 for rows, strides in zip(self.elements, (here, there), strict=True)
             ]
-            return np.array_equal(*places)
+            return np.array_equal(places[0], places[1])
         return all(_flat(run.here, here) == _flat(run.there, there) for run in self.elements)
 
     def _positions(self, side: int) -> tuple[Ints, ...]:

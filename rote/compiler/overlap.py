@@ -319,9 +319,9 @@ def _split(box: _Box, axis: int, n: int, period: int) -> _Box:
 
 
 def _overlap(box: _Box, places: int, source: Reading, target: Reading) -> Overlap:
-    """A box whose numbers are what `overlaps` works out, with as few digits as possible."""
-    shape, rows = _joined(box.shape, box.rows[places:])
-    numbers = iter(rows)
+    """A box whose numbers are what `overlaps` works out, with as few digits as its elements allow."""
+    shape, rows = _joined(box.shape, box.rows)
+    numbers = iter(rows[places:])
     sides = []
     for side in (source, target):
         at: list[Row] = []

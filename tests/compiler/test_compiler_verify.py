@@ -647,7 +647,7 @@ def test_every_mutation_is_refused():
 def test_it_counts_as_one_does_message_by_message():
     """Bytes, messages and peak of plans of none to four steps, and of steps under other names, are those of a count."""
     seen = Counter()
-    for steps, number in ((1, 200), (2, 60), (3, 40), (4, 20)):
+    for steps, number in ((1, 300), (2, 60), (3, 40), (4, 20)):
         for plan in plans(11 + steps, number, steps=steps):
             certify(plan, figures(plan))
             certify(plan, lambda plan=plan: figures(plan))

@@ -236,7 +236,7 @@ def test_the_costly_imports_wait() -> None:
 
 def test_verify_is_a_second_program() -> None:
     """What proves a plan right shares no code with what found it and what priced it."""
-    proving = [f"rote.compiler.{name}" for name in ("verify", "partition", "recount")]
+    proving = [f"rote.compiler.{name}" for name in ("verify", "partition", "elements", "pairwise", "recount")]
     shared = [found.target for module, found in all_imports() if module in proving]
     searching = [
         f"rote.compiler.{name}"
