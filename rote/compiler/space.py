@@ -22,7 +22,7 @@ __all__ = ["MOST", "layouts"]
 
 MOST = 2_500  # layouts: five grid modes, two modes and one kind make 1,631
 _MOST_RANKS = 200_000  # layouts times ranks
-_MOST_CUT = 1 << 22  # elements times layouts, where views differ and elements are counted one by one
+_MOST_VIEWED = 24  # layouts in each of two views: what moves between views is worked out anew for each pair
 _MOST_MOVED = 5  # grid modes whose subsets are all tried in a normal form
 
 Row = tuple[tuple[Entry, ...], ...]
@@ -38,11 +38,7 @@ def layouts(source: Distribution, target: Distribution) -> tuple[tuple[Distribut
         same = source.digits == target.digits
         choices = tuple((g, _kinds(source, target, g), _roles(source, target, g)) for g in _grid_modes(source))
         number = _count(choices, source.order)
-        exact = (
-            number <= MOST
-            and number * source.grid.size <= _MOST_RANKS
-            and (same or 2 * number * prod(source.shape) <= _MOST_CUT)
-        )
+        exact = number <= (MOST if same else _MOST_VIEWED) and number * source.grid.size <= _MOST_RANKS
         found = []
         for end in (source,) if same else (source, target):
             every = _all(end.shape, end.grid, end.layout.view, end.order, choices) if exact else ()

@@ -90,7 +90,6 @@ def test_compiling_and_binding_a_move_does_not_grow(text: str, grid: object, sha
 
     def plan(n: int) -> None:
         found = rote.compile(text, shape=shape(n), grid=grid, dtype="c16")
-        found.explain()
         for step in found.steps:
             direct_regions(step.before, step.after, 1)
             read_regions(step.before, step.after, 0)
