@@ -205,12 +205,16 @@ def _mates_across(source: Distribution, target: Distribution, rank: int, sending
     ]
 
 
-@lru_cache(maxsize=65536)
 def groups(mine: Distribution, other: Distribution, part: Component, me: At, sending: bool) -> tuple[Group, ...]:
     """One component of what the rank at coordinates `me` holds in `mine`, grouped by where it lies in `other`."""
-    here, there = (part.before, part.after) if sending else (part.after, part.before)
-    own = tuple(me[s.grid_mode] for m in here for s in mine.splits[m])
-    names = [s.grid_mode for m in there for s in other.splits[m]]
+    here = part.before if sending else part.after
+    return _groups(mine, other, part, tuple(me[s.grid_mode] for m in here for s in mine.splits[m]), sending)
+
+
+@lru_cache(maxsize=16384)
+def _groups(mine: Distribution, other: Distribution, part: Component, own: At, sending: bool) -> tuple[Group, ...]:
+    """The same of all ranks at some coordinates along the splits of the component."""
+    names = [s.grid_mode for m in (part.after if sending else part.before) for s in other.splits[m]]
     pair = (mine, other) if sending else (other, mine)
     found = [
         Group(tuple(sorted(zip(names, at, strict=True))), elements)

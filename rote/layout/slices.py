@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from itertools import islice
 from math import prod
 
@@ -205,7 +205,7 @@ def _filled(keys: Ints, stride: int, size: int, mode: int | None) -> Ints:
     return found
 
 
-@cache
+@lru_cache(maxsize=4096)
 def _primes(n: int) -> list[int]:
     return [p for p in range(2, n + 1) if n % p == 0 and all(p % q for q in range(2, int(p**0.5) + 1))]
 

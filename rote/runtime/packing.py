@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from math import prod
 from typing import Any
 
@@ -15,7 +15,7 @@ from ..compiler.movement import Group, Message, components, receives, sends
 from ..compiler.overlap import Component
 from ..layout.distribution import Distribution
 from ..layout.view import View
-from .nests import Places, Shape
+from .nests import Places, Shape, places
 from .pieces import Factor, Piece, everything, pieces
 
 __all__ = [
@@ -146,32 +146,30 @@ def _offsets(message: Message, modes: Sequence[tuple[int, ...]], shape: Shape) -
     strides = [prod(shape[mode + 1 :]) for mode in range(len(shape))]
     found = []
     for along, group in zip(modes, message.groups, strict=True):
-        places = np.zeros(len(group), np.int64)
-        for mode, positions in zip(along, group.positions, strict=True):
-            places += positions * strides[mode]
-        found.append(places)
+        lies = places(group, (along, _OWN), ((0,), _MESSAGE)).lists[0]
+        found.append(sum((indices * strides[mode] for mode, indices in lies), np.zeros(len(group), np.int64)))
     return tuple(found)
 
 
 def _leaving(parts: Sequence[Component]) -> Callable[[int, Group], Places]:
     """The places of a group of component k, in a block and in a message."""
-    return lambda k, group: Places(group, (parts[k].before, _OWN), ((k,), _MESSAGE))
+    return cache(lambda k, group: places(group, (parts[k].before, _OWN), ((k,), _MESSAGE)))  # it is in many messages
 
 
 def _coming(parts: Sequence[Component]) -> Callable[[int, Group], Places]:
     """The same in a message and in a block."""
-    return lambda k, group: Places(group, ((k,), _MESSAGE), (parts[k].after, _OWN))
+    return cache(lambda k, group: places(group, ((k,), _MESSAGE), (parts[k].after, _OWN)))
 
 
 def _direct(parts: Sequence[Component]) -> Callable[[int, Group], Places]:
     """The same, of a receiver's group, in its sender's block and in its own."""
-    return lambda k, group: Places(group, (parts[k].before, _OTHER), (parts[k].after, _OWN))
+    return cache(lambda k, group: places(group, (parts[k].before, _OTHER), (parts[k].after, _OWN)))
 
 
 def _region(message: Message, part: Callable[[int, Group], Places], here: Shape | None, there: Shape | None) -> Region:
     """A region between a message and a block, or two blocks, of these shapes (None is the message)."""
-    shape = tuple(map(len, message.groups))
     parts = [part(k, group) for k, group in enumerate(message.groups)]
+    shape = tuple(one.size for one in parts)
     combine = message.combine and there is not None  # what is packed is not reduced
     found = pieces(parts, shape if here is None else here, shape if there is None else there)
     return Region(message.peer, shape, combine, found)

@@ -202,13 +202,13 @@ Piece = Strided | Listed
 def pieces(parts: Sequence[Places], here: Shape, there: Shape) -> tuple[Piece, ...]:
     """The product of the elements of some components, in arrays of these shapes; each element is in one piece."""
     strides = _strides(here), _strides(there)
-    number = prod(part.number for part in parts)
-    if 0 < number <= _FEW or 0 < number * _SMALL <= prod(map(len, parts)):
-        views = product(*(part.views for part in parts))
-        return tuple(Strided(reduce(Both.times, each) if each else _ONE, strides) for each in views)
+    views = [part.views for part in parts]
+    number = prod(map(len, views))
+    if 0 < number <= _FEW or 0 < number * _SMALL <= prod(part.size for part in parts):
+        return tuple(Strided(reduce(Both.times, each) if each else _ONE, strides) for each in product(*views))
     lists = [part.lists for part in parts]
     first, second = (tuple(each[side] for each in lists) for side in (0, 1))
-    return (Listed(tuple(map(len, parts)), first, second, strides),)
+    return (Listed(tuple(part.size for part in parts), first, second, strides),)
 
 
 def everything(shape: Shape) -> tuple[Piece, ...]:

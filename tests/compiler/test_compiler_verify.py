@@ -318,7 +318,7 @@ def overlaps_changed(change):
             return False
         for module in (movement, partition):
             monkeypatch.setattr(module, "overlaps", lambda *ends: new if ends == key else right(*ends))
-        for module, name in ((movement, "groups"), (movement, "_held"), (partition, "_proof")):
+        for module, name in ((movement, "_groups"), (movement, "_held"), (partition, "_proof")):
             monkeypatch.setattr(module, name, getattr(module, name).__wrapped__)
         return True
 

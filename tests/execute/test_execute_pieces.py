@@ -10,75 +10,48 @@ import numpy as np
 import pytest
 
 import rote
+from rote.compiler.movement import Group, Run
+from rote.compiler.movement import Listed as GroupLists
 from rote.runtime import nests, pieces
 from rote.runtime.packing import REDUCE, direct_regions, receive_regions, send_regions
 from rote.runtime.pieces import Factor, Listed, Strided
 
-
-def expand(nest):
-    """The places of a nest, one per column."""
-    steps = np.array(nest.steps, int).reshape(len(nest.shape), len(nest.origin))
-    return np.array(nest.origin)[:, None] + steps.T @ np.indices(nest.shape).reshape(len(nest.shape), prod(nest.shape))
-
-
-def ordered(columns):
-    return columns[:, np.lexsort(columns)].tolist()
-
-
-@pytest.mark.parametrize("most", [1, 2, 5, 100])
-def test_nests_hold_each_place_once(most):
-    """Of any places, in any order, along one mode or several: as many nests as it takes, and none of them overlap."""
-    rng = np.random.default_rng(most)
-    for _ in range(200):
-        columns = np.cumsum(rng.integers(-most, most + 1, rng.integers(1, [4, 60])), axis=1)
-        found = np.concatenate([expand(nest) for nest in nests.nests(columns)], axis=1)
-        assert ordered(found) == ordered(columns)
-
-
-def digits(*sizes, keep=None):
-    """The first numbers of evenly spaced digits, as a place and its number; the last ones may be left out."""
-    steps = np.cumprod([1, *(size + 2 for size in sizes[:0:-1])])[::-1]
-    places = np.ravel(sum(np.ix_(*(step * np.arange(size) for size, step in zip(sizes, steps, strict=True)))))
-    return np.stack([places, np.arange(len(places))])[:, :keep]
-
-
-@pytest.mark.parametrize("columns, number", [
-    (digits(5), 1),
-    (digits(4, 3), 1),
-    (digits(4, 2, 3), 1),
-    (digits(3, 2, 2, 2), 1),
-    (digits(7, 3, keep=19), 2),
-    (digits(7, 3)[:, 2:], 2),
-    (digits(7, 3)[:, 2:-1], 3),
-    (digits(5, 4, 3)[:, 14:-2], 5),
-    (digits(4, 3)[:, ::-1], 1),
-])  # fmt: skip
-def test_digits_are_few_nests(columns, number):
-    """Whole digits are one nest; where the first and the last tile are not whole, each digit adds two at most."""
-    assert len(list(nests.nests(columns))) <= number
-
-
-def test_irregular_places_are_given_up_in_time():
-    """To see that random places are no few nests takes about as long as to sort them a few times."""
-    columns = np.random.default_rng(0).permutation(200_000)[None]
-    assert nests.places(((0, columns[0]),), ((0, np.arange(200_000)),)).views == ()
-
-
 # --- copies -------------------------------------------------------------------------------------------------------
 
 
-def pick_parts(rng, order):
-    """Components of random modes: regular, ragged or irregular indices in two arrays, and the shapes of those."""
+def pick_side(rng, runs, number):
+    """Rows of all runs along one or two modes of an array, each element at a place of its own; and their extents."""
+    modes = int(rng.integers(1, 3))
+    rows, starts = [[] for _ in runs], [int(n) for n in rng.integers(0, 3, modes)]
+    for rank in rng.permutation(len(runs)).tolist():
+        steps = [[0] * modes for _ in runs[rank]]
+        reach = [0] * modes
+        for digit in rng.permutation(len(runs[rank])).tolist():
+            mode = int(rng.integers(modes))
+            steps[digit][mode] = reach[mode] + int(rng.integers(1, 3))
+            reach[mode] += steps[digit][mode] * (runs[rank][digit] - 1)
+        rows[rank] = [(starts[m], *(step[m] for step in steps)) for m in range(modes)]
+        starts = [start + far + 1 for start, far in zip(starts, reach, strict=True)]
+    return [tuple(each) for each in rows], [start + int(rng.integers(2)) for start in starts]
+
+
+def pick_parts(rng, order, listed):
+    """Components of random modes: runs, or some of them indices one by one; and the shapes of the two arrays."""
     parts, shapes = [], ([], [])
-    for _ in range(order):
-        number, along = int(rng.integers(1, 9)), ([], [])
-        for side, shape in zip(along, shapes, strict=True):
-            for _ in range(rng.integers(1, 3)):
-                step, tile = rng.integers(1, 4, 2)
-                index = np.arange(number) // tile * tile * step + np.arange(number) % tile
-                side.append((len(shape), index if rng.random() < 0.7 else rng.permutation(number)))
-                shape.append(int(side[-1][1].max()) + int(rng.integers(1, 3)))
-        parts.append(nests.places(*map(tuple, along)))
+    for k in range(order):
+        runs = [tuple(rng.integers(1, 5, rng.integers(0, 3)).tolist()) for _ in range(rng.integers(1, 4))]
+        sides, modes = [], []
+        for shape in shapes:
+            rows, extents = pick_side(rng, runs, k)
+            modes.append(tuple(range(len(shape), len(shape) + len(extents))))
+            shape += extents
+            sides.append(rows)
+        group = Group((), tuple(Run(run, *rows) for run, *rows in zip(runs, *sides, strict=True)))
+        if listed and rng.random() < 0.3:
+            order_ = rng.permutation(len(group))
+            lists = [tuple(row[order_] for row in rows) for rows in (group.positions, group.opposite)]
+            group = Group((), GroupLists(*lists))
+        parts.append(nests.places(group, (modes[0], 0), (modes[1], 1)))
     return parts, *map(tuple, shapes)
 
 
@@ -86,7 +59,7 @@ def listed(parts, side, shape):
     """Where the elements of a product lie in an array's memory, by definition."""
     places = np.zeros((1,) * len(parts), int)
     for k, part in enumerate(parts):
-        for mode, index in getattr(part, side):
+        for mode, index in part.lists[side]:
             along = [-1 if axis == k else 1 for axis in range(len(parts))]
             places = places + index.reshape(along) * prod(shape[mode + 1 :])
     return places.reshape(-1)
@@ -100,8 +73,8 @@ def test_copies_are_what_indices_say(few, monkeypatch):
     monkeypatch.setattr(pieces, "TILE", 9)  # so that several tiles are made
     rng, kinds = np.random.default_rng(few % 17), set()
     for turn in range(300):
-        parts, here, there = pick_parts(rng, turn % 4 or bool(not few))
-        first, last = (listed(parts, *end) for end in (("here", here), ("there", there)))
+        parts, here, there = pick_parts(rng, turn % 4 or bool(not few), few < 10**9)
+        first, last = (listed(parts, *end) for end in ((0, here), (1, there)))
         if len(set(last.tolist())) < len(last):
             continue  # two elements for one place
         source, target = rng.integers(1, 9, here), rng.integers(1, 9, there)
@@ -135,13 +108,32 @@ def test_runs_are_copied_as_one_item(dtype):
     """Runs of any length and dtype, contiguous in both arrays: bit by bit."""
     for run in (1, 2, 3, 5, 64, 65, 1024, 1025):
         source = np.arange(4 * run * 2).reshape(4, 2, run).astype(dtype)
-        places = tuple(np.ix_(np.arange(4) * 2 * run, np.arange(run)))
-        index = sum(places).reshape(-1)
-        part = nests.places(((0, index),), ((0, np.arange(4 * run)),))
+        group = Group((), (Run((4, run), ((0, 2 * run, 1),), ((0, run, 1),)),))
+        part = nests.places(group, ((0,), 0), ((0,), 1))
         target = np.zeros(4 * run, dtype)
         for piece in pieces.pieces([part], (8 * run,), (4 * run,)):
             piece.copy(source, target, None, (), ())
         assert np.array_equal(target, source[:, 0].reshape(-1))
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (4, 3), (2, 3, 4)])
+def test_runs_that_go_on_are_one(shape):
+    """Law: runs that are cut along any digit, at any place, are one view again, in whatever order they come."""
+    rows = [(5, *np.cumprod([1, *(n + 1 for n in shape[:0:-1])])[::-1].tolist()[: len(shape)])] * 2
+    whole = Run(shape, (tuple(rows[0]),), (tuple(rows[1]),))
+    for axis, n in enumerate(shape):
+        for cut in range(1, n):
+            parts = []
+            for low, high in ((0, cut), (cut, n)):
+                row = (rows[0][0] + low * rows[0][axis + 1], *rows[0][1:])
+                length = (*shape[:axis], high - low, *shape[axis + 1 :])
+                if high - low == 1:  # such a digit is left out
+                    length, row = (*shape[:axis], *shape[axis + 1 :]), (*row[: axis + 1], *row[axis + 2 :])
+                parts.append(Run(length, (row,), (row,)))
+            found = nests.places(Group((), tuple(parts)), ((0,), 0), ((0,), 1)).views
+            right = nests.places(Group((), (whole,)), ((0,), 0), ((0,), 1)).views
+            if n > 2 or len(parts[0].shape) == len(shape):
+                assert found == right, (axis, cut)
 
 
 # --- layouts ------------------------------------------------------------------------------------------------------
