@@ -50,16 +50,24 @@ def elements_at(reading: Reading, shape: At, side: Side, extents: dict[int, int]
         index = _index_row(splits, extent, shape, [next(coordinates) for _ in splits], local)
         for digit in reversed(digits):
             size, weight = max(digit.size, 1), digit.weight * _stride(extents, digit.mode)
-            if _above(index, shape, size) >= size:
-                raise PlanError(f"a box of {splits} over {extent} is not linear in its digits")
-            found = [n + value % size * weight for n, value in zip(found, index, strict=True)]
-            index = tuple(n // size for n in index)
+            value, index = _divided(index, shape, size)
+            found = [n + part * weight for n, part in zip(found, value, strict=True)]
     return tuple(found)
 
 
-def _above(row: Row, shape: At, size: int) -> int:
-    """The most that a number can be within a multiple of a size, by the digits that step below it."""
-    return row[0] % size + sum(step % size * (n - 1) for step, n in zip(row[1:], shape, strict=True))
+def _divided(row: Row, shape: At, size: int) -> tuple[Row, Row]:
+    """The rest of a number by a size, and the number divided by it, if both are linear in the digits.
+
+    Raises:
+        PlanError: they are not.
+    """
+    ends = [step * (n - 1) for step, n in zip(row[1:], shape, strict=True)]
+    if row[0] + sum(end for end in ends if end < 0) >= 0 and row[0] + sum(end for end in ends if end > 0) < size:
+        return row, (0,) * len(row)
+    rest, whole = tuple(n % size for n in row), tuple(n // size for n in row)
+    if rest[0] + sum(step * (n - 1) for step, n in zip(rest[1:], shape, strict=True)) >= size:
+        raise PlanError(f"a number of a box, {row} of digits below {shape}, is not linear in its digits by {size}")
+    return rest, whole
 
 
 def _index_row(splits: Splits, extent: int, shape: At, at: list[Row], local: Row) -> Row:
