@@ -90,6 +90,7 @@ def run(
         on: "threads" has threads in this process under a launcher too.
 
     Raises:
+        LayoutError: `ranks` is no integer.
         CommError: `ranks` is below 1, or the launcher has started another number; the results of MPI's ranks cannot be
             pickled. Of threads that do not meet: one returned while others wait for it, they make different calls, or
             each waits for another.

@@ -67,7 +67,7 @@ def test_no_ranks(ranks):
 
 @pytest.mark.parametrize("ranks", (1.5, "4", None))
 def test_ranks_must_be_a_number(ranks):
-    with pytest.raises(TypeError):
+    with pytest.raises(rote.LayoutError, match="the number of ranks is an integer, not"):
         rote.run(lambda comm: None, ranks)
 
 
