@@ -16,7 +16,7 @@ from rote.layout.layout import L, Layout, as_layout
 
 from .build import Line, build
 from .families import check_algorithm, lines_of, read_lines, start, transposed
-from .gathered import crowded
+from .gathered import crowded, gathered_bytes
 from .price import NONE, Price, Prices
 from .problem import Problem, components
 from .walk import Walk
@@ -162,17 +162,23 @@ def _spread(choice: Choice) -> bool:
     return choice.walk is not None and not crowded(choice.walk)
 
 
+def _lightest(found: list[Choice]) -> list[Choice]:
+    """Of choices with a walk those that spread the tensor; if none does, those that gather nothing; if all do, all."""
+    spread = [choice for choice in found if _spread(choice)]
+    return spread or [choice for choice in found if choice.walk and not gathered_bytes(choice.walk)] or found
+
+
 def preferred(found: Sequence[Choice]) -> tuple[Choice, ...]:
     """Choices in the order in which "auto" would take them: the first is taken.
 
     An estimate does not tell walks apart that are within 10 % of the cheapest. Of these comes first what leaves a
     spectrum of the kind that the tensor is of, blocks or cyclic; then what has fewer moves and stages; then blocks. The
     rest goes by time, those without a walk last. Walks that read modes through a view are taken only where there is no
-    other, and those on which ranks come to hold much more than their parts likewise.
+    other, and those on which ranks come to hold much more than their parts likewise, above all those that gather.
     """
     ranked = sorted(found, key=lambda choice: choice.price.order)
     field = [choice for choice in ranked if choice.plain] or [choice for choice in ranked if choice.walk is not None]
-    field = [choice for choice in field if _spread(choice)] or field
+    field = _lightest(field)
     near = [choice for choice in field if choice.seconds <= _ALIKE * field[0].seconds]
     near.sort(key=_virtues)
     first = {id(choice) for choice in near}
@@ -182,7 +188,8 @@ def preferred(found: Sequence[Choice]) -> tuple[Choice, ...]:
 def walks(found: Sequence[Choice]) -> dict[Walk, Choice]:
     """The different walks that may be taken, in order: those that read the tensor as it is, unless all do otherwise.
 
-    Of these, those on which no rank holds much more than its part of the tensor, unless all do.
+    Of these, those on which no rank holds much more than its part of the tensor; where all do, those that gather
+    nothing, if there are any.
 
     Raises:
         LayoutError: there is no walk.
@@ -193,8 +200,8 @@ def walks(found: Sequence[Choice]) -> dict[Walk, Choice]:
             every.setdefault(choice.walk, choice)
     if not every:
         raise LayoutError(found[0].why)
-    plain = {walk: choice for walk, choice in every.items() if choice.plain} or every
-    return {walk: choice for walk, choice in plain.items() if _spread(choice)} or plain
+    plain = [choice for choice in every.values() if choice.plain] or [*every.values()]
+    return {choice.walk: choice for choice in _lightest(plain) if choice.walk is not None}
 
 
 def best(found: Sequence[Choice]) -> Walk:

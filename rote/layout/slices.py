@@ -144,9 +144,9 @@ def _readings(keys: Ints, idle: npt.NDArray[np.bool_], stride: int) -> Iterator[
         yield _Reading((), keys)
         return
     size = _reach(keys, stride)
-    choices: list[tuple[int | None, int]] = [(None, size)]
-    if size == 1:
-        choices = [(mode, size) for mode in range(len(keys)) for size in _sizes(keys, stride, mode)]
+    choices: list[tuple[int | None, int]] = [(None, size)] if size > 1 else []
+    if size == 1 or idle.any():  # where ranks are idle, a digit that seems to decide of nothing may decide who is
+        choices += [(mode, size) for mode in range(len(keys)) for size in _sizes(keys, stride, mode)]
     for mode, size in choices:
         filled = _filled(keys, stride, size, mode)
         yield from _prefixed(_Digit(Axis(stride, size), mode), _readings(filled, idle, stride * size))

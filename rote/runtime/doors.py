@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import os
 import pickle
 import sys
@@ -11,6 +10,7 @@ from typing import Any, Literal, TypeVar, cast
 
 from ..errors import CommError
 from ..launcher import SIZES, launched
+from ..layout.grid import integer
 from .agree import agreed
 from .comm import Comm, inside
 from .local import alone, run_threads
@@ -90,6 +90,7 @@ def run(
         on: "threads" has threads in this process under a launcher too.
 
     Raises:
+        LayoutError: `ranks` is no integer.
         CommError: `ranks` is below 1, or the launcher has started another number; the results of MPI's ranks cannot be
             pickled. Of threads that do not meet: one returned while others wait for it, they make different calls, or
             each waits for another.
@@ -102,7 +103,7 @@ def run(
     """
     if on not in ("auto", "threads"):
         raise CommError(f'on is "auto" or "threads"; not {on!r}')
-    size = operator.index(ranks)
+    size = integer(ranks, "the number of ranks")
     comm = None if on == "threads" or inside.get() is not None else world()
     if comm is None or comm.size == 1:
         return run_threads(fn, size, args)

@@ -21,8 +21,8 @@ SUBJECTS = [
 
 
 def doctor() -> tuple[int, dict[str, tuple[str, str]], str]:
-    """The exit status, subject -> (state, found), and what is said below."""
-    done = CliRunner().invoke(main, ["doctor"])
+    """The exit status, subject -> (state, found), and what is said below; every finding on one line."""
+    done = CliRunner(env={"COLUMNS": "200"}).invoke(main, ["doctor"])
     assert type(done.exception) in (SystemExit, type(None))
     table, _, below = done.output.partition("\n\n")
     rows = [line.split(maxsplit=2) for line in table.splitlines()]

@@ -95,7 +95,7 @@ def test_what_is_printed() -> None:
 
 
 @pytest.mark.parametrize("inverse", [(), ("--inverse",)])
-@pytest.mark.parametrize(("shape", "ranks"), [((32, 32), 4), ((64,), 2), ((16,), 4), ((4, 16), 2)])
+@pytest.mark.parametrize(("shape", "ranks"), [((32,), 4), ((64,), 2), ((16,), 4), ((81,), 3)])
 def test_files_are_read_in_blocks(shape: tuple[int, ...], ranks: int, inverse: tuple[str, ...]) -> None:
     """Without --layout, a file is read in contiguous blocks, even where the model finds a cyclic walk cheaper; with a
     cyclic algorithm, in that one's own layout."""
@@ -182,7 +182,8 @@ WRONG = [
     ("real.npy out.npy --layout block[(0),(),()", 1, "brackets of the modes are not closed"),
     ("real.npy out.npy --layout blok[(0),(),()]", 1, "    ^\n"),
     ("real.npy out.npy --grid 3", 1, "grid 3 has 3 ranks"),
-    ("real.npy out.npy --grid 2x2x2", 1, "grid of order"),
+    ("real.npy out.npy --grid 2x2x2", 1, "grid 2x2x2 has 8 ranks"),
+    ("real.npy out.npy --grid 2x2x1x2 --ranks 8", 1, "grid of order"),
     ("real.npy out.npy --layout block[(0),(1),()] --grid 4", 1, "names grid mode 1"),
     ("real.npy out.npy --layout block[(0),(1),()] --algorithm slab", 1, "slab splits over 1 grid mode,"),
     ("real.npy out.npy --output block[(0),()]", 1, "for tensors of order 2"),

@@ -20,6 +20,8 @@ from rote.fft.local.kernels import Kernel, scratch_bytes
 from rote.runtime.local import LocalComm
 from rote.runtime.reading import Reading
 
+pytestmark = pytest.mark.filterwarnings("ignore::rote.GatherWarning")  # slabs of one axis, asked for by name
+
 D = np.dtype("D")
 
 

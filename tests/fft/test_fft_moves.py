@@ -18,6 +18,8 @@ from rote.fft.choose import walk_of
 from rote.fft.cyclic import levels
 from rote.fft.problem import problem
 
+pytestmark = pytest.mark.filterwarnings("ignore::rote.GatherWarning")  # slabs of one axis, asked for by name
+
 D = np.dtype("D")
 
 

@@ -31,7 +31,7 @@ def resized(spectrum, points, kept, half):
     resize = Resize("resample", 0, points, kept, half)
     here, there = (np.arange(n) for n in resize.extents)
     out = np.full(len(there), np.nan, complex)
-    BoundResize.of(resize, here, there)(spectrum, out)
+    BoundResize.of(resize, here, there, spectrum.dtype)(spectrum, out)
     return out
 
 

@@ -283,7 +283,7 @@ def test_both_agree_on_texts_with_a_random_change() -> None:
     """Valid stages with one or two tokens dropped, doubled, replaced or added, anywhere."""
     random = Random(5)
     accepted = 0
-    for _ in range(3000):
+    for _ in range(4000):  # the more kinds and actions there are, the fewer changed texts are valid
         pieces = [piece.text for piece in stage_pieces(random)]
         for _ in range(random.randint(1, 2)):
             i = random.randrange(len(pieces) + 1)

@@ -111,6 +111,17 @@ def test_decompositions_of_others(data):
         assert lists == want or (not all(want) and not all(lists)), (found, rank)
 
 
+def test_idle_ranks_that_say_nothing_are_found_their_place():
+    """Of 3 x 2 ranks four are idle, and what all but two hold says nothing of the order in which ranks lie."""
+    idle = (slice(0, 0), slice(0, 0))
+    slices = [idle, (slice(0, 1), slice(0, 1)), (slice(1, 2), slice(0, 1)), idle, idle, idle]
+    held = [as_runs(one, (2, 1)) for one in slices]
+    found = find_distribution((2, 1), held)
+    assert [found.local_shape(rank) for rank in (1, 2)] == [(1, 1), (1, 1)]
+    assert [found.indices(rank)[0].tolist() for rank in (1, 2)] == [[0], [1]]
+    assert all(0 in found.local_shape(rank) for rank in (0, 3, 4, 5))
+
+
 def boxes(*ends):
     """Slices of boxes in two modes, each given by its four ends."""
     return [(slice(a, b), slice(c, d)) for a, b, c, d in ends]
