@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from strategies import pairs
 
 import rote
@@ -18,10 +18,22 @@ def plan():
     return rote.compile("block[(0),()] -> block[(),(0)]", shape=(6, 4), grid=2)
 
 
+@settings(max_examples=8)
 @given(pairs())
 def test_a_plan_is_as_it_says(pair):
     """Law: every plan meets what it claims itself, and one less of anything is too little."""
-    plan = rote.compile(*pair)
+    check_claims(rote.compile(*pair))
+
+
+@pytest.mark.slow
+@given(pairs())
+def test_more_plans_are_as_they_say(pair):
+    """The same of more of them."""
+    check_claims(rote.compile(*pair))
+
+
+def check_claims(plan):
+    """`rote.expect` takes what a plan claims, and refuses one less."""
     cost, kinds = plan.cost, [step.kind for step in plan.steps]
     limits = {"max_bytes": cost.bytes, "max_messages": cost.messages, "max_peak_bytes": cost.peak_bytes}
     rote.expect(plan, steps=kinds, **limits)

@@ -9,6 +9,8 @@ import pytest
 from cases import all_layouts
 from hypothesis import given, settings
 from layout import definition
+from marks import PARTS
+from parts import SOME, share
 from strategies import pairs
 
 import rote
@@ -86,30 +88,32 @@ CASES = [
 ]
 
 
+@pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("grid", [(), (1,), (2,), (3,)], ids=str)
-def test_every_pair_on_a_line(grid):
+def test_every_pair_on_a_line(grid, part):
     """Every pair of layouts of order <= 2 on grids of order <= 1, all kinds, extents <= 5, does as defined."""
-    checked = 0
-    for order in (0, 1, 2):
-        for shape in product(range(6), repeat=order):
-            dists = [layout.on(shape, grid) for layout in all_layouts(shape, grid)]
-            for source, target in product(dists, repeat=2):
-                array, blocks = definition.numbered(source.layout, shape, grid)
-                found = rote.simulate.run(rote.compile(source, target, dtype="i8"), blocks)
-                assert definition.wrong(target.layout, grid, found, array) == "", (source, target)
-                checked += 1
-    assert checked == {(): 43, (1,): 9443, (2,): 14905, (3,): 15915}[grid]
+    cases = []
+    for shape in (shape for order in (0, 1, 2) for shape in product(range(6), repeat=order)):
+        dists = [layout.on(shape, grid) for layout in all_layouts(shape, grid)]
+        cases += product(dists, repeat=2)
+    assert len(cases) == {(): 43, (1,): 9443, (2,): 14905, (3,): 15915}[grid]
+    for source, target in share(cases, part, 43):
+        array, blocks = definition.numbered(source.layout, source.shape, grid)
+        found = rote.simulate.run(rote.compile(source, target, dtype="i8"), blocks)
+        assert definition.wrong(target.layout, grid, found, array) == "", (source, target)
 
 
+@pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("shape, grid, kinds", CASES, ids=lambda x: getattr(x, "__name__", str(x)))
-def test_every_small_pair(shape, grid, kinds):
+def test_every_small_pair(shape, grid, kinds, part):
     """Every pair of small layouts, rooted and partial ones included."""
     rng = np.random.default_rng(0)
     dists = [layout.on(shape, grid) for layout in all_layouts(shape, grid, kinds)]
     seen = set()
-    for source, target in product(dists, repeat=2):
+    for source, target in share(product(dists, repeat=2), part, 5 if len(dists) < 20 else 37):
         seen.update(check_move(source, target, rng))
-    assert len(dists) >= 9 and "allreduce" in seen and "broadcast" in seen
+    assert len(dists) >= 9 and len(seen) >= 4
+    assert part == SOME or ("allreduce" in seen and "broadcast" in seen)
 
 
 VIEWED = [
@@ -129,13 +133,16 @@ VIEWED = [
 ]
 
 
-def test_every_pair_of_views():
+@pytest.mark.parametrize("part", PARTS)
+def test_every_pair_of_views(part):
     """Digits move between views: tiled, fused, permuted, with parts of 1."""
     rng = np.random.default_rng(0)
+    cases = []
     for shape, grid in product(((4, 6), (2, 12), (0, 6)), ((2, 2), (2, 3))):
         dists = [rote.parse(text).on(shape, grid) for text in VIEWED]
-        for source, target in product(dists, repeat=2):
-            check_move(source, target, rng)
+        cases += product(dists, repeat=2)
+    for source, target in share(cases, part, 20):
+        check_move(source, target, rng)
 
 
 def test_the_check_can_fail(monkeypatch):
@@ -156,11 +163,23 @@ def test_the_check_can_fail(monkeypatch):
         check_cost(plan)
 
 
-@settings(max_examples=250)
+@settings(max_examples=40)
 @given(pairs())
 def test_every_pair(pair):
     """Any two layouts: mixed kinds, views, partial and rooted, on shapes that do not divide."""
-    source, target = pair
+    check_pair(*pair)
+
+
+@pytest.mark.slow
+@settings(max_examples=250)
+@given(pairs())
+def test_many_more_pairs(pair):
+    """The same of more of them."""
+    check_pair(*pair)
+
+
+def check_pair(source, target):
+    """Moved right, the same plan when written and read again, few steps, and none where there is nothing to do."""
     check_move(source, target, np.random.default_rng(0))
     plan = rote.compile(source, target)
     assert rote.Plan.from_json(plan.to_json()) == rote.Plan.from_text(str(plan)) == plan
@@ -169,7 +188,7 @@ def test_every_pair(pair):
         assert not plan.steps
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(pairs())
 def test_there_and_back(pair):
     """There and back is the identity, on the blocks of a layout that is not partial."""

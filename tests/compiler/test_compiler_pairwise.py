@@ -58,9 +58,10 @@ def crossing(rng, plan):
     return rng.choice([k for k, step in enumerate(plan.steps) if step.before.grid != step.after.grid])
 
 
-def test_no_false_alarms():
+@pytest.mark.parametrize("every", (8, pytest.param(1, marks=pytest.mark.slow)))
+def test_no_false_alarms(every):
     """Right plans are accepted, at the figures that are counted message by message, which are those that they claim."""
-    for plan in (*plans(1, 300), *plans(2, 60, steps=2), *plans(3, 40, steps=3)):
+    for plan in (*plans(1, 300 // every), *plans(2, 60 // every, steps=2), *plans(3, 40 // every, steps=3)):
         certify(plan, figures(plan))
         certify(plan, plan.cost)
 
@@ -333,8 +334,9 @@ def test_lists_that_are_told_anew_are_right():
     assert done >= 40
 
 
-def test_every_mutation_is_refused():
-    """Of 200 seeded plans of one to three steps, all that are changed in one of 45 ways are refused.
+@pytest.mark.parametrize("every", (10, pytest.param(1, marks=pytest.mark.slow)))
+def test_every_mutation_is_refused(every):
+    """Of 200, or 20, seeded plans of one to three steps, all that are changed in one of 45 ways are refused.
 
     One rank's list of messages is changed, or the lists of both sides alike, or the groups that they are made of, or
     the plan, or its claim.
@@ -343,7 +345,7 @@ def test_every_mutation_is_refused():
     names = (*ON_LISTS, *ON_BOTH, *ON_GROUPS, *ON_PLANS, *ON_CLAIMS)
     assert len(set(names)) == 45
     killed, survived = Counter(), []
-    for plan in (*plans(5, 140), *plans(6, 40, steps=2), *plans(7, 20, steps=3)):
+    for plan in (*plans(5, 140 // every), *plans(6, 40 // every, steps=2), *plans(7, 20 // every, steps=3)):
         claimed = figures(plan)
         for name in names:
             with pytest.MonkeyPatch.context() as patch:
@@ -355,7 +357,8 @@ def test_every_mutation_is_refused():
                 else:
                     survived.append((name, str(mutant[0])))
     assert not survived, (len(survived), survived[:5])
-    assert set(killed) == set(names) and min(killed.values()) >= 10, killed
+    assert len(killed) >= 40
+    assert every > 1 or (set(killed) == set(names) and min(killed.values()) >= 10), killed
 
 
 def test_the_refusals_name_the_ranks(monkeypatch):

@@ -62,7 +62,11 @@ def test_the_comparison_can_fail(monkeypatch):
         compare((9, 12), (2, 2, 2), MACHINES["mixed"])
 
 
-@pytest.mark.parametrize("shape, grid", [((5, 7), (2, 2)), ((4, 6, 5), (2, 3)), ((6, 5), (2, 3, 2))], ids=str)
+@pytest.mark.parametrize(
+    "shape, grid",
+    [((5, 7), (2, 2)), ((4, 6, 5), (2, 3)), pytest.param((6, 5), (2, 3, 2), marks=pytest.mark.slow)],
+    ids=str,
+)
 def test_the_cost_is_a_distance(shape, grid):
     """cost(a, a) = 0, cost(a, c) <= cost(a, b) + cost(b, c) on all triples, and the bound never says too much."""
     machine = MACHINES["mixed"]
@@ -87,14 +91,15 @@ def renamed(dist, names):
     return rote.parse(text).on(dist.shape, grid)
 
 
-def test_grid_modes_have_no_names():
+@pytest.mark.parametrize("number", (1, pytest.param(25, marks=pytest.mark.slow)))
+def test_grid_modes_have_no_names(number):
     """Renaming the grid modes, with their times, changes no cost, in any of the five ways there are."""
     shape, grid, rng = (6, 5), (2, 3, 2), random.Random(1)
     dists = [rote.parse(notation(each)).on(shape, grid) for each in World(shape, grid).lists]
     times = (1e-6, 3e-6, 9e-6), (1e-9, 5e-9, 2e-9)
     for names in list(permutations(range(3)))[1:]:
         there = [tuple(each[names.index(g)] for g in range(3)) for each in times]
-        for a, b in [rng.sample(dists, 2) for _ in range(25)]:
+        for a, b in [rng.sample(dists, 2) for _ in range(number)]:
             plans = [
                 rote.compile(*ends, "c16", machine=rote.Machine(latency, byte_time))
                 for ends, (latency, byte_time) in (((a, b), times), ((renamed(a, names), renamed(b, names)), there))

@@ -31,7 +31,11 @@ def transformed(algorithm, shape, grid):
     return walk, np.abs(walked(walk, array) - want).max() / np.abs(want).max()
 
 
-@pytest.mark.parametrize("grid", TABLE_1, ids=lambda grid: "x".join(map(str, grid)))
+@pytest.mark.parametrize(
+    "grid",
+    [pytest.param(grid, marks=[pytest.mark.slow] * (prod(grid) > 64)) for grid in TABLE_1],
+    ids=lambda grid: "x".join(map(str, grid)),
+)
 def test_grids_of_table_1(grid):
     """Law: on each grid of the table, of p² points per mode or 64, all modes take one all-to-all; cyclic in and out."""
     sizes = [max(p * p, 64 if len(grid) == 3 else 4) for p in grid]
@@ -40,18 +44,21 @@ def test_grids_of_table_1(grid):
     assert error < 1e-14 and len(walk.moves) == 1 and walk.target == walk.source
 
 
-def test_volumetric_on_512_ranks():
-    """64³ points on 8x8x8 ranks: one all-to-all per mode over 8 ranks each, or one over all 512."""
-    each, error = transformed("volumetric", (64, 64, 64), (8, 8, 8))
-    assert error < 1e-14 and [plan.cost.messages for plan in each.moves] == [7, 7, 7]
-    merged, error = transformed("cyclic", (64, 64, 64), (8, 8, 8))
-    assert error < 1e-14 and [plan.cost.messages for plan in merged.moves] == [511]
+@pytest.mark.parametrize("p", (4, pytest.param(8, marks=pytest.mark.slow)))
+def test_volumetric_on_64_and_512_ranks(p):
+    """p²·p²·p² points on p·p·p ranks: one all-to-all per mode over p ranks each, or one over all p³."""
+    each, error = transformed("volumetric", (p * p,) * 3, (p,) * 3)
+    assert error < 1e-14 and [plan.cost.messages for plan in each.moves] == [p - 1] * 3
+    merged, error = transformed("cyclic", (p * p,) * 3, (p,) * 3)
+    assert error < 1e-14 and [plan.cost.messages for plan in merged.moves] == [p**3 - 1]
     assert merged.source == merged.target == each.source == each.target
 
 
-def test_group_cyclic_on_1024_ranks():
-    """4096 points on 1024 ranks, four each: log 1024 / log 4 = 5 all-to-alls; the last also puts digits in order."""
-    walk, error = transformed("cyclic", (4096,), (1024,))
-    assert error < 1e-14 and len(walk.moves) == moves_of(4096, 1024) == 5
-    assert [plan.cost.messages for plan in walk.moves] == [3, 3, 3, 3, 4]
+@pytest.mark.parametrize("moves", (3, pytest.param(5, marks=pytest.mark.slow)))
+def test_group_cyclic_on_64_and_1024_ranks(moves):
+    """Four points on each of 4^k ranks: k all-to-alls, of 3 messages each; the last also puts digits in order."""
+    ranks = 4**moves
+    walk, error = transformed("cyclic", (4 * ranks,), (ranks,))
+    assert error < 1e-14 and len(walk.moves) == moves_of(4 * ranks, ranks) == moves
+    assert [plan.cost.messages for plan in walk.moves] == [*[3] * (moves - 1), 4]
     assert walk.source == walk.target
