@@ -28,7 +28,7 @@ from rote.runtime import Comm, world
 
 Array = NDArray[Any]
 DTYPES = [np.dtype(code) for code in "?bBhHiIlLqQfdgFDG"]
-EVERY = 11  # of so many cases a quick run looks at one, on each number of ranks at another
+EVERY = 23  # of so many cases a quick run looks at one, on each number of ranks at another
 GRIDS = {1: (1, 1), 2: (1, 2), 3: (3, 1), 4: (2, 2), 6: (3, 2), 8: (2, 4)}
 SHAPE = (6, 5)
 
