@@ -616,8 +616,9 @@ def mutated(name, rng, plan, claimed, patch):
     return None if plan is None or claimed is None else (plan, claimed)
 
 
-def test_every_mutation_is_refused():
-    """Of 500 seeded plans of one to three steps, all that are changed in one of 47 ways are refused.
+@pytest.mark.parametrize("every", (5, pytest.param(1, marks=pytest.mark.slow)))
+def test_every_mutation_is_refused(every):
+    """Of 500, or 100, seeded plans of one to three steps, all that are changed in one of 47 ways are refused.
 
     A list of messages, the movement, the plan or its claim is changed; 20 of them are tried on each plan.
     """
@@ -625,8 +626,8 @@ def test_every_mutation_is_refused():
     names = (*ON_LISTS, *ON_MOVEMENT, *ON_PLANS, *ON_CLAIMS)
     assert len(names) == 47
     killed, survived = Counter(), []
-    made = (*plans(4, 250), *plans(5, 150, steps=2), *plans(10, 100, steps=3))
-    assert len(made) == 500
+    made = (*plans(4, 250 // every), *plans(5, 150 // every, steps=2), *plans(10, 100 // every, steps=3))
+    assert len(made) == 500 // every
     for plan in made:
         claimed = figures(plan)
         certify(plan, claimed)
@@ -641,14 +642,16 @@ def test_every_mutation_is_refused():
                 else:
                     survived.append((name, str(mutant[0])))
     assert not survived, (len(survived), survived[:5])
-    assert set(killed) == set(names) and min(killed.values()) >= 5, killed
+    assert len(killed) >= 44
+    assert every > 1 or (set(killed) == set(names) and min(killed.values()) >= 5), killed
 
 
-def test_it_counts_as_one_does_message_by_message():
+@pytest.mark.parametrize("every", (5, pytest.param(1, marks=pytest.mark.slow)))
+def test_it_counts_as_one_does_message_by_message(every):
     """Bytes, messages and peak of plans of none to four steps, and of steps under other names, are those of a count."""
     seen = Counter()
     for steps, number in ((1, 300), (2, 60), (3, 40), (4, 20)):
-        for plan in plans(11 + steps, number, steps=steps):
+        for plan in plans(11 + steps, number // every, steps=steps):
             certify(plan, figures(plan))
             certify(plan, lambda plan=plan: figures(plan))
             nothing = replace(plan, target=plan.source, steps=())
@@ -658,7 +661,7 @@ def test_it_counts_as_one_does_message_by_message():
                 if not refused(other):
                     certify(other, figures(other))
                     seen[kind] += 1
-    assert set(seen) == set(ALL_KINDS), seen
+    assert len(seen) >= 9 and (every > 1 or set(seen) == set(ALL_KINDS)), seen
 
 
 def test_figures_by_hand():

@@ -18,7 +18,7 @@ from rote.runtime import execute
 PROGRAM = Path(claims.__file__)
 
 
-@pytest.mark.parametrize("number", (30, pytest.param(150, marks=pytest.mark.slow)))
+@pytest.mark.parametrize("number", (15, pytest.param(150, marks=pytest.mark.slow)))
 @pytest.mark.parametrize("ranks", (1, 2, 3, 4, 6, 8))
 def test_in_process_ranks_move_what_is_claimed(ranks, number):
     """Each step makes the one call it is named after, and local ones none; per rank it moves what the compiler counts.
@@ -27,14 +27,14 @@ def test_in_process_ranks_move_what_is_claimed(ranks, number):
     """
     seen = rote.run(claims.check, ranks, (number if ranks < 6 else number * 2 // 3,))
     assert all(found == seen[0] for found in seen)
-    if number == 30:
+    if number == 15:
         assert len(seen[0]) >= (3 if ranks == 1 else 8)
         return
     assert seen[0] >= ({0, 1, 2, 3, *(rule.kind for rule in RULES)} if ranks > 1 else {0, 1, 2, "relayout"})
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("number", (20, pytest.param(150, marks=pytest.mark.slow)))
+@pytest.mark.parametrize("number", (10, pytest.param(150, marks=pytest.mark.slow)))
 def test_mpi_ranks_move_what_is_claimed(job, number):
     """The same plans on MPI ranks; and there, each a process of its own, they take the memory that is claimed."""
     done = job.run(PROGRAM, number, timeout=120)

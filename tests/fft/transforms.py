@@ -42,7 +42,7 @@ GRIDS = {
     8: ((8,), (2, 4), (2, 2, 2)),
 }
 NORMS = (None, "backward", "ortho", "forward")
-EVERY = 17  # of so many transforms a quick run makes one, on each number of ranks another
+EVERY = 31  # of so many transforms a quick run makes one, on each number of ranks another
 COMPLEX = ("D", "F", "G")
 REAL = ("d", "f", "g", "i", "?", "B")  # integers and bool are taken as double
 

@@ -36,7 +36,7 @@ def test_lives_on_ranks_of_this_process(ranks, part):
 @pytest.mark.mpi
 @pytest.mark.parametrize("part", PARTS)
 def test_on_mpi_ranks(job, part):
-    """Tensors on MPI ranks do too, and 300 communicators of the user's leave nothing."""
+    """Tensors on MPI ranks do too, and 30 or 300 communicators of the user's leave nothing."""
     done = job.run(PROGRAM, part, timeout=150)
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
     checks = [check for check in tensors.CHECKS if part == SOME or has_parts(check)]
