@@ -90,8 +90,9 @@ def padded_factors(points: int, ranks: int) -> Factors:
     """
     least = 2 * points - 1
     columns = [ranks * t for t in _smooth(4 * isqrt(least) // ranks + 2)]
-    rows = _smooth(2 * max(least, 16))
-    found = [Factors(next(r for r in rows if r > 1 and r * s >= least), s, ranks) for s in columns if s > 1]
+    rows = _smooth(8 * max(isqrt(least), 16))  # no longer ones: blocks are smallest where rows are about as many
+    pairs = ((next((r for r in rows if r > 1 and r * s >= least), 0), s) for s in columns if s > 1)
+    found = [Factors(r, s, ranks) for r, s in pairs if r]
     return min(found, key=lambda one: (one.largest, one.points, abs(one.r - one.s)))
 
 
