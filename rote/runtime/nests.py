@@ -40,8 +40,15 @@ class Side(NamedTuple):
 
     def lies(self, strides: Shape) -> tuple[int, Shape]:
         """The offset and the strides of the view, of an array that has some strides."""
-        start = sum(at * strides[mode] for mode, at in self.origin)
-        return start, tuple(sum(step * strides[mode] for mode, step in pairs) for pairs in self.steps)
+        start, steps = 0, list[int]()  # in loops, for this is what takes longest of making a view
+        for mode, at in self.origin:
+            start += at * strides[mode]
+        for pairs in self.steps:
+            step = 0
+            for mode, n in pairs:
+                step += n * strides[mode]
+            steps.append(step)
+        return start, tuple(steps)
 
 
 class Both(NamedTuple):
