@@ -38,7 +38,8 @@ def layouts(source: Distribution, target: Distribution) -> tuple[tuple[Distribut
         same = source.digits == target.digits
         choices = tuple((g, _kinds(source, target, g), _roles(source, target, g)) for g in _grid_modes(source))
         number = _count(choices, source.order)
-        exact = number <= (MOST if same else _MOST_VIEWED) and number * source.grid.size <= _MOST_RANKS
+        permuted = sorted(map(repr, source.digits)) == sorted(map(repr, target.digits))  # the same numbers in both
+        exact = number <= (MOST if permuted else _MOST_VIEWED) and number * source.grid.size <= _MOST_RANKS
         found = []
         for end in (source,) if same else (source, target):
             every = _all(end.shape, end.grid, end.layout.view, end.order, choices) if exact else ()

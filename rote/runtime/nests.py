@@ -131,12 +131,16 @@ def _longer(one: Run, other: Run) -> Run | None:
     rows, others = (*one.here, *one.there), (*other.here, *other.there)
     for axis in range(len(wide.shape)):
         at, lengths, rests = axis + 1, [], []
+        steps = [row[at] for row in (*wide.here, *wide.there)]
         for run in (one, other):
             has = len(run.shape) == len(wide.shape)
+            if has and [row[at] for row in (*run.here, *run.there)] != steps:
+                break
             lengths.append(run.shape[axis] if has else 1)
             without = (run.shape, *(row[1:] for row in (*run.here, *run.there)))
             rests.append([(*each[:axis], *each[at:]) for each in without] if has else [*without])
-        steps = [row[at] for row in (*wide.here, *wide.there)]
+        if len(rests) < 2:
+            continue
         follows = all(b[0] == a[0] + lengths[0] * step for a, b, step in zip(rows, others, steps, strict=True))
         if rests[0] == rests[1] and follows and len(one.shape) + len(other.shape) >= 2 * len(wide.shape) - 1:
             shape = (*wide.shape[:axis], sum(lengths), *wide.shape[at:])

@@ -136,6 +136,12 @@ def test_runs_that_go_on_are_one(shape):
                 assert found == right, (axis, cut)
 
 
+def test_runs_of_other_steps_stay_apart():
+    """A run that begins where another ends, but steps otherwise, is no part of it."""
+    runs = Run((2, 2), ((0, 0, 1),), ((4, 1, 2),)), Run((2, 4), ((2, 0, 6),), ((8, 1, 0),))
+    assert len(nests.places(Group((), runs), ((0,), 0), ((0,), 1)).views) == 2
+
+
 # --- layouts ------------------------------------------------------------------------------------------------------
 
 FEW = [
