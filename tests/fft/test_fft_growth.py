@@ -5,12 +5,11 @@ Seconds are not measured. A sweep over indices inside one call of NumPy's would 
 
 from __future__ import annotations
 
-import sys
-import threading
 import tracemalloc
 from collections.abc import Callable
 
 import pytest
+from effort import calls
 
 import rote
 from rote.fft import FFT
@@ -22,32 +21,21 @@ SLACK = 2**19  # bytes: what a search keeps, if one size is in doubt and another
 
 def measured(plan: Callable[[], object]) -> tuple[int, int]:
     """The number of calls, by all threads, and the peak of memory while something is planned."""
-    calls = 0
-
-    def count(frame: object, event: str, arg: object) -> None:
-        nonlocal calls
-        calls += event in ("call", "c_call")
-
     tracemalloc.start()
-    threading.setprofile(count)
-    sys.setprofile(count)
     try:
-        plan()
+        made = calls(plan)
+        return made, tracemalloc.get_traced_memory()[1]
     finally:
-        sys.setprofile(None)
-        threading.setprofile(None)
-        peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-    return calls, peak
 
 
 def check(plan: Callable[[int], object], start: int, times: tuple[int, ...] = TIMES) -> None:
     """Plan at some size, and at multiples of it."""
     plan(start // 2)  # what is made once in a process
-    calls, peak = measured(lambda: plan(start))
+    few, peak = measured(lambda: plan(start))
     for factor in times:
         more, higher = measured(lambda factor=factor: plan(start * factor))
-        assert more <= MOST * calls, (factor, calls, more)
+        assert more <= MOST * few, (factor, few, more)
         assert higher <= MOST * peak + SLACK, (factor, peak, higher)
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections import Counter
 from functools import partial
 
 import numpy as np
 import pytest
+from effort import calls
 
 import rote
 from rote.cli.layouts import _compared
@@ -74,22 +74,6 @@ def test_functions_plan_once(counted):
 
     assert len({*together(program, 4)}) == 1
     assert (counted["choices"], counted["plans"]) == (2, 1)
-
-
-def calls(function):
-    """The Python calls that a function makes, and those of all that it calls."""
-    found = 0
-
-    def profile(frame, event, arg):
-        nonlocal found
-        found += event == "call"
-
-    sys.setprofile(profile)
-    try:
-        function()
-    finally:
-        sys.setprofile(None)
-    return found
 
 
 @pytest.mark.parametrize("ranks", (256, 1024, 4096))
