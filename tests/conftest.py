@@ -1,5 +1,7 @@
 """For all tests: MPI programs, Hypothesis, and the rule that a test that does not run has failed.
 
+ROTE_TESTS_EXAMPLES=all gives the laws all their examples, of which a quick run sees a few (marks.py).
+
 ROTE_TESTS_NO_MPI=1 skips the tests that start MPI; without it, a missing MPI fails them. Any other skip must give a
 reason that starts with "expected:", or it is a failure.
 """
@@ -19,6 +21,7 @@ from hypothesis import settings
 sys.path.insert(0, str(Path(__file__).parent))  # so that every test may import launch, however pytest imports
 
 import launch
+import marks
 
 if TYPE_CHECKING:
     from subprocess import CompletedProcess
@@ -36,7 +39,9 @@ ON_CI = bool(os.environ.get("CI"))
 
 os.environ["ROTE_WISDOM"] = ""  # no test, nor what it starts, finds or leaves anything in the user's cache
 
-settings.register_profile("rote", deadline=None, max_examples=60, derandomize=ON_CI, database=None, print_blob=True)
+settings.register_profile(
+    "rote", deadline=None, max_examples=marks.examples(60), derandomize=ON_CI, database=None, print_blob=True
+)
 settings.load_profile("rote")
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 from parts import REST, SOME, has_parts
 
-__all__ = ["PARTS", "parts_of"]
+__all__ = ["PARTS", "examples", "parts_of"]
 
 PARTS = (SOME, pytest.param(REST, marks=pytest.mark.slow))  # of a world of cases; see parts.py
 
@@ -22,3 +23,11 @@ def parts_of(checks: Sequence[Callable[..., object]]) -> list[Any]:
         if has_parts(check):
             found.append(pytest.param(check, (REST,), id=f"{name}-{REST}", marks=pytest.mark.slow))
     return found
+
+
+def examples(number: int) -> int:
+    """How many examples Hypothesis tries of a law: all in the run of the slow tests, otherwise a few of them.
+
+    `@settings(max_examples=examples(100))`; a law that says nothing gets `examples(60)`.
+    """
+    return number if os.environ.get("ROTE_TESTS_EXAMPLES") == "all" else max(5, number // 4)
