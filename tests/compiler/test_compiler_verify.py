@@ -19,7 +19,7 @@ from compiler import exhaustive_verify
 from layout import definition
 
 import rote
-from rote.compiler import movement, overlap, partition, verify
+from rote.compiler import components, movement, overlap, partition, verify
 from rote.compiler.plan import Plan
 from rote.compiler.rules import one_step
 from rote.compiler.step import LOCAL
@@ -305,7 +305,7 @@ def overlaps_changed(change):
         wrong = rng.choice(movement.components(step.before, step.after) or (None,))
         if wrong is None:
             return False
-        key, done = overlap.readings(step.before, step.after, wrong), []
+        key, done = components.readings(step.before, step.after, wrong), []
 
         def mutated(source, target):
             found = right(source, target)
