@@ -79,6 +79,7 @@ def overlaps(source: Reading, target: Reading) -> tuple[Overlap, ...] | Scatter:
     """The elements of a component under two distributions, each in one overlap; one by one where these are many.
 
     >>> from rote.layout.layout import parse
+    >>> from .components import Component, readings
     >>> ends = (parse(text).on(2**40, 4) for text in ("[(0)]", "block[(0)]"))
     >>> overlaps(*readings(*ends, Component((0,), (0,))))
     (Overlap(shape=(4, 68719476736, 4), source=Side(at=((0, 0, 0, 1),), local=((0, 68719476736, 1, 0),)), \
