@@ -154,10 +154,11 @@ def check_mixed(comm: Comm, part: str) -> None:
         assert f.forward(x, out=X) is X and np.array_equal(X.local, kept)
 
 
-def check_one_kind_for_all(comm: Comm) -> None:
+def check_one_kind_for_all(comm: Comm, part: str) -> None:
     """kinds= takes one name for all axes, or for those of axes=; rfft halves the last of them."""
     shape, grid = (6, 5, 4), GRIDS[comm.size][1]
-    for axes, kind, code in product((None, (0, 2), -2, ()), ("dct1", "dct2", "dst3", "fft", "rfft"), "dD"):
+    world = product((None, (0, 2), -2, ()), ("dct1", "dct2", "dst3", "fft", "rfft"), "dD")
+    for axes, kind, code in share(world, part, 7, comm.size):
         named = range(3) if axes is None else (axes,) if isinstance(axes, int) else axes
         if (kind == "fft" and code == "d" and named) or (kind == "rfft" and (code == "D" or not named)):
             continue

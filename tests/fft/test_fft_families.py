@@ -11,7 +11,7 @@ import pytest
 from families import FAMILIES, moves_of, numbers, pick_case
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from marks import PARTS
+from marks import PARTS, examples
 from strategies import distributions
 
 import rote
@@ -78,7 +78,7 @@ def test_a_wrong_number_is_found():
 
 
 @given(distributions(), st.sampled_from(("auto", "volumetric", "cyclic", "rows")), st.data())
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 def test_any_layout_is_transformed_or_refused(dist, family, data):
     """Law: from any layout, views, sums and roots among them, a family gives numpy.fft's numbers or a LayoutError."""
     assume(dist.shape)
@@ -169,7 +169,7 @@ def near(a, b):
 
 
 @given(families_at_work())
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 def test_parseval(case):
     """Law: the ortho transform keeps the sum of squares, and the inner product of two tensors."""
 
@@ -185,7 +185,7 @@ def test_parseval(case):
 
 
 @given(families_at_work(), st.complex_numbers(max_magnitude=10), st.complex_numbers(max_magnitude=10))
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 def test_linear(case, a, b):
     """Law: F(a x + b y) = a F(x) + b F(y), all of them distributed."""
 
@@ -200,7 +200,7 @@ def test_linear(case, a, b):
 
 
 @given(families_at_work(), st.lists(st.integers(-20, 20), min_size=5, max_size=5))
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 def test_shift(case, by):
     """Law: a tensor rolled along all its axes has the spectrum times exp(-2 pi i k s / n), at each global index k."""
 

@@ -12,7 +12,7 @@ import pytest
 import spectra
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from marks import PARTS, parts_of
+from marks import PARTS, examples, parts_of
 from parts import SOME, has_parts
 from test_fft_laws import near, numbers, on_ranks, settings_of_transforms
 
@@ -166,7 +166,7 @@ def test_convolution_is_scipys(setting, codes, correlated):
     rote.run(program, prod(grid))
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(settings_of_transforms(), st.integers(0, 2**31))
 def test_convolution_theorem(setting, seed):
     """Around a circle convolution commutes, and a shifted impulse shifts; x correlates with itself at lag 0."""

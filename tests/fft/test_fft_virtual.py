@@ -33,7 +33,7 @@ def transformed(algorithm, shape, grid):
 
 @pytest.mark.parametrize(
     "grid",
-    [pytest.param(grid, marks=[pytest.mark.slow] * (prod(grid) > 64)) for grid in TABLE_1],
+    [pytest.param(grid, marks=[pytest.mark.slow] * (prod(grid) > 32)) for grid in TABLE_1],
     ids=lambda grid: "x".join(map(str, grid)),
 )
 def test_grids_of_table_1(grid):

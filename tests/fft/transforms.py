@@ -222,17 +222,26 @@ def check_objects(comm: Comm, part: str) -> None:
         assert np.array_equal(X.local, kept)
 
 
-def check_output(comm: Comm) -> None:
+def check_output(comm: Comm, part: str) -> None:
     """output= lays the result out as asked; without it the walk's own end, the cheapest, stays."""
     g1, g2, _ = GRIDS[comm.size]
-    for shape, layout, grid in (((5, 6, 4), "block[(0),(1),()]", g2), ((5, 6, 4), "block[(0),(),()]", g1)):
+    shape, functions = (5, 6, 4), {"fftn": fftn, "rfftn": rfftn, "ifftn": ifftn, "irfftn": irfftn}
+    ends = ("[(),(),(0)]", "[(),(),()]")
+    world = [
+        (layout, grid, asked, name)
+        for layout, grid, other in (
+            ("block[(0),(1),()]", g2, "block[(),(0),()]|(1)"),
+            ("block[(0),(),()]", g1, "[(),(0),()]"),
+        )
+        for asked in (layout, *ends, other)
+        for name in functions
+    ]
+    for layout, grid, asked, name in share(world, part, 7, comm.size):
         x = DistTensor.from_global(values(shape, "d"), layout, comm, grid)
-        for asked in (layout, "[(),(),(0)]", "[(),(),()]", "block[(),(0),()]|(1)" if grid is g2 else "[(),(0),()]"):
-            for name, transform in (("fftn", fftn), ("rfftn", rfftn), ("ifftn", ifftn), ("irfftn", irfftn)):
-                got = transform(x, output=asked)
-                assert got.layout == rote.parse(asked)
-                last = 2 * (shape[-1] - 1) if name == "irfftn" else 0
-                same(got, reference(name, shape, "d", None, None, last))
+        got = functions[name](x, output=asked)
+        assert got.layout == rote.parse(asked)
+        last = 2 * (shape[-1] - 1) if name == "irfftn" else 0
+        same(got, reference(name, shape, "d", None, None, last))
 
 
 def check_out(comm: Comm) -> None:
