@@ -11,7 +11,7 @@ import pytest
 from families import FAMILIES, moves_of, numbers, pick_case
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from marks import PARTS, examples
+from marks import PARTS, examples, mpi_parts
 from strategies import distributions
 
 import rote
@@ -21,7 +21,7 @@ from rote.fft import FFT
 pytestmark = pytest.mark.filterwarnings("ignore::rote.GatherWarning")  # a slab of one axis
 
 PROGRAM = Path(__file__).with_name("families.py")
-CASES = {1: 36, 2: 36, 3: 36, 4: 36, 6: 24, 8: 18, 16: 12}
+CASES = {1: 24, 2: 24, 3: 24, 4: 24, 6: 24, 8: 12, 16: 6}
 MPI_CASES = {1: 24, 2: 24, 3: 18, 4: 18, 6: 12}
 
 
@@ -33,7 +33,7 @@ def test_on_ranks_of_this_process(ranks, part):
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize(("job", "part"), mpi_parts(), indirect=["job"])
 def test_on_mpi_ranks(job, part):
     """The same on MPI ranks."""
     done = job.run(PROGRAM, MPI_CASES[job.ranks], part, timeout=120)

@@ -97,7 +97,7 @@ def test_reading_gives_the_bits_that_messages_give(ranks, part, monkeypatch):
 
     def program(comm):
         found = []
-        for case in share(cases(comm.size, 25), part, 7, comm.size):
+        for case in share(cases(comm.size, 18), part, 7, comm.size):
             for code in "Dd" if case.real else "D":
                 f = FFT(case.shape, case.layout, case.grid, comm, code, case.axes, case.family, "ortho", case.output)
                 x = DistTensor.from_global(numbers(case.shape, code), case.layout, comm, case.grid)

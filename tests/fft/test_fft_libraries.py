@@ -13,7 +13,7 @@ import pyfftw
 import pytest
 import scipy.fft
 from marks import PARTS
-from parts import REST, share
+from parts import REST, SOME, share
 
 from rote.fft.kinds import TRIGONOMETRIC
 from rote.fft.local import gather, passes
@@ -113,8 +113,9 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("part", PARTS)
 def test_a_library_is_numpy_and_scipy_fft(part: str, name: str, recipe: Recipe) -> None:
     """Law: what a library says it can do is exact: every kind and dtype, along any axes, in place or not, gathered."""
-    checked = 0
-    for shape, kind, char, axes in share(transforms(), part, 7, RECIPES.index(recipe)):
+    number, checked = RECIPES.index(recipe), 0
+    world = share(transforms(), SOME, 2, number)  # every other one; all by each two recipes that follow each other
+    for shape, kind, char, axes in share(world, part, 4, number):
         length = 2 * shape[axes[-1]] - 1 if kind == "irfft" else 0
         block, want = numbers(shape, char), exact(kind, shape, char, axes, length)
         kernel = Kernel(kind, axes, shape, want.shape, block.dtype, replace(recipe, library=name))

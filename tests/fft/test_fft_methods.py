@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import same_bits
-from marks import PARTS
+from marks import PARTS, mpi_parts
 from parts import SOME
 
 import rote
@@ -24,8 +24,7 @@ def test_threads_transform_alike_by_every_method(ranks, part):
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("part", PARTS)
-@pytest.mark.parametrize("job", (1, 2, pytest.param(3, marks=pytest.mark.slow), 4), indirect=True)
+@pytest.mark.parametrize(("job", "part"), mpi_parts(1, 2, 3, 4), indirect=["job"])
 def test_mpi_ranks_transform_alike_by_every_method(job, part):
     """The same, of all that MPI can do."""
     done = job.run(PROGRAM, part, timeout=120)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import ragged
 from families import numbers
-from marks import PARTS
+from marks import PARTS, mpi_parts
 from workspace import bytes_taken
 
 import rote
@@ -40,8 +40,7 @@ def test_what_else_may_be_asked_for(check, part):
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("part", PARTS)
-@pytest.mark.parametrize("job", (3, 4), indirect=True)
+@pytest.mark.parametrize(("job", "part"), mpi_parts(3, 4), indirect=["job"])
 def test_on_mpi_ranks(job, part):
     """All of that on MPI ranks."""
     done = job.run(PROGRAM, part, timeout=120)

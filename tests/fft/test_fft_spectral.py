@@ -12,7 +12,7 @@ import pytest
 import spectra
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from marks import PARTS, examples, parts_of
+from marks import examples, mpi_parts, parts_of
 from parts import SOME, has_parts
 from test_fft_laws import near, numbers, on_ranks, settings_of_transforms
 
@@ -36,8 +36,7 @@ def test_on_ranks_of_this_process(ranks, check, args):
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("job", (1, 2, 4), indirect=True)
-@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize(("job", "part"), mpi_parts(1, 2, 4), indirect=["job"])
 def test_on_mpi_ranks(job, part):
     """Spectral tools on MPI ranks do too."""
     done = job.run(PROGRAM, part, timeout=120)

@@ -11,8 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from families import numbers
-from launch import RANKS
-from marks import PARTS
+from marks import PARTS, mpi_parts
 from parts import share
 
 import rote
@@ -36,7 +35,7 @@ def check(comm, part):
         (("D", None), ("d", None), ("d", "dct2")),
         (((12, 10, 14), "block[(0),(),()]"), ((7, 6), "[(0),()]")),
     )
-    for (code, kinds), (shape, layout) in share(world, part, 4, comm.size):
+    for (code, kinds), (shape, layout) in share(world, part, 6, comm.size):
         whole = f"[{','.join(['()'] * len(shape))}]"
         f = FFT(shape, layout, comm.size, comm, code, kinds=kinds, output=whole, tune="measure")
         array = numbers(shape, code)
@@ -152,8 +151,7 @@ def test_on_ranks_of_this_process(ranks, part, monkeypatch):
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("part", PARTS)
-@pytest.mark.parametrize("ranks", (2, *(pytest.param(ranks, marks=pytest.mark.slow) for ranks in RANKS[2:4])))
+@pytest.mark.parametrize(("ranks", "part"), mpi_parts(2))
 def test_on_mpi_ranks(mpirun, ranks, part):
     """Timed plans on MPI ranks, each of which times by itself."""
     done = mpirun(ranks, Path(__file__), part, timeout=120)
