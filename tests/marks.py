@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
+from launch import RANKS
 from parts import REST, SOME, has_parts
 
-__all__ = ["PARTS", "examples", "parts_of"]
+__all__ = ["PARTS", "examples", "mpi_parts", "parts_of"]
 
 PARTS = (SOME, pytest.param(REST, marks=pytest.mark.slow))  # of a world of cases; see parts.py
 
@@ -23,6 +24,15 @@ def parts_of(checks: Sequence[Callable[..., object]]) -> list[Any]:
         if has_parts(check):
             found.append(pytest.param(check, (REST,), id=f"{name}-{REST}", marks=pytest.mark.slow))
     return found
+
+
+def mpi_parts(*ranks: int) -> list[Any]:
+    """Numbers of MPI ranks and parts of a world: some of it on each number, the rest on three, an uneven number.
+
+    `@pytest.mark.parametrize(("job", "part"), mpi_parts(), indirect=["job"])`, on 1, 2, 3, 4 and 6 ranks if none are
+    named. Ranks of this process see the rest on each number: they plan once for all.
+    """
+    return [*((each, SOME) for each in ranks or RANKS), pytest.param(3, REST, marks=pytest.mark.slow)]
 
 
 def examples(number: int) -> int:

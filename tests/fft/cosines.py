@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import scipy.fft
 from numpy.typing import NDArray
-from parts import run_checks, share
+from parts import SOME, run_checks, share
 from transforms import COMPLEX, EVERY, GRIDS, NORMS, REAL, cases, refused, transforms, values
 
 from rote import DistTensor, GatherWarning
@@ -84,9 +84,10 @@ def check_functions(comm: Comm, part: str) -> None:
 
 
 def check_small(comm: Comm, part: str) -> None:
-    """Every type in every norm and dtype, of few points: where the ends of an axis are a large part of it."""
-    world = product((1, 2, 3, 4, 7), "dfgD", NORMS[1:], FUNCTIONS, TYPES)
-    for n, code, norm, name, number in share(world, part, EVERY, comm.size):
+    """Types in every norm and dtype, of few points: where the ends of an axis are a large part of it."""
+    every = product((1, 2, 3, 4, 7), "dfgD", NORMS[1:], FUNCTIONS, TYPES)
+    world = share(every, SOME, 3, comm.size)  # on each number of ranks others, on 1, 2 and 3 all
+    for n, code, norm, name, number in share(world, part, 11, comm.size):
         kind = f"{name[:-1]}{number}"
         if fits({0: kind}, (n,)):
             x = DistTensor.from_global(values((n, 2), code), "block[(0),()]", comm)
@@ -154,10 +155,11 @@ def check_mixed(comm: Comm, part: str) -> None:
         assert f.forward(x, out=X) is X and np.array_equal(X.local, kept)
 
 
-def check_one_kind_for_all(comm: Comm) -> None:
+def check_one_kind_for_all(comm: Comm, part: str) -> None:
     """kinds= takes one name for all axes, or for those of axes=; rfft halves the last of them."""
     shape, grid = (6, 5, 4), GRIDS[comm.size][1]
-    for axes, kind, code in product((None, (0, 2), -2, ()), ("dct1", "dct2", "dst3", "fft", "rfft"), "dD"):
+    world = product((None, (0, 2), -2, ()), ("dct1", "dct2", "dst3", "fft", "rfft"), "dD")
+    for axes, kind, code in share(world, part, 7, comm.size):
         named = range(3) if axes is None else (axes,) if isinstance(axes, int) else axes
         if (kind == "fft" and code == "d" and named) or (kind == "rfft" and (code == "D" or not named)):
             continue

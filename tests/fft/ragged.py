@@ -1,6 +1,6 @@
 """Checks of transforms of one split axis, for any number of points and ranks: in this process, and on MPI ranks.
 
-Run as a program, this file makes all checks on the world and prints how many.
+Run as a program, `python ragged.py some|rest`, it makes the checks of that part on the world and prints how many.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from families import numbers
+from parts import run_checks, share
 
 from rote import DistTensor
 from rote.fft import FFT, fftfreq, fftn, ifftn, irfftn, rfftn
@@ -36,9 +37,9 @@ def lengths(ranks):
     return (*range(first, 41, 6), LARGE[ranks])
 
 
-def check_lengths(comm):
+def check_lengths(comm, part):
     """Forward and backward are those of numpy.fft, from cyclic layouts and from blocks, real and complex."""
-    for number, n in enumerate(lengths(comm.size)):
+    for number, n in share(enumerate(lengths(comm.size)), part, 4, comm.size):
         layout = ("[(0)]", "block[(0)]")[number % 2]
         code = "Dd"[number // 2 % 2]
         array = numbers((n,), code)
@@ -60,16 +61,12 @@ def check_lengths(comm):
             near(ifftn(x, algorithm="ragged"), np.fft.ifft(array), "D")
 
 
-def check_options(comm):
+def check_options(comm, part):
     """Norms, dtypes, lengths of the transform, outputs and methods of exchange are as for every family."""
     methods = ("auto", "alltoallv", "put" if hasattr(comm, "handle") else "auto")
-    for code, norm, n, method in zip(
-        "fFdDgG",
-        ("ortho", "forward", "backward") * 2,
-        (30, 23, 11, 60, 12, 13),
-        methods * 2,
-        strict=True,
-    ):
+    norms, points = ("ortho", "forward", "backward") * 2, (30, 23, 11, 60, 12, 13)
+    world = zip("fFdDgG", norms, points, methods * 2, strict=True)
+    for code, norm, n, method in share(world, part, 3, comm.size):
         array = numbers((n,), code)
         real = array.dtype.kind == "f"
         x = DistTensor.from_global(array, "block[(0)]", comm)
@@ -89,14 +86,10 @@ def check_options(comm):
         near(ifftn(X, s=n + 3, norm=norm, algorithm="ragged"), np.fft.ifft(X.to_global(), n + 3, norm=norm), code)
 
 
-def check_tensors(comm):
+def check_tensors(comm, part):
     """One split axis of a tensor whose other axes are too short to take the ranks, and all axes of it."""
-    for shape, axes, code in (
-        ((26, 3), (0,), "D"),
-        ((30, 3), (0, 1), "d"),
-        ((3, 23), (1, 0), "D"),
-        ((2, 40), (0, 1), "d"),
-    ):
+    world = (((26, 3), (0,), "D"), ((30, 3), (0, 1), "d"), ((3, 23), (1, 0), "D"), ((2, 40), (0, 1), "d"))
+    for shape, axes, code in share(world, part, 3, comm.size):
         split = shape.index(max(shape))
         layout = f"[{','.join('(0)' if m == split else '()' for m in range(2))}]"
         array = numbers(shape, code)
@@ -111,14 +104,7 @@ def check_tensors(comm):
 CHECKS = (check_lengths, check_options, check_tensors)
 
 
-def check(comm):
-    """All checks; how many elements a rank held at most of each large one is theirs to say."""
-    for one in CHECKS:
-        one(comm)
-    return len(CHECKS)
-
-
 if __name__ == "__main__":
-    done = check(world())
+    done = run_checks(CHECKS, world(), sys.argv[1])
     if world().rank == 0:
         print(done)

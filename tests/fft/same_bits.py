@@ -1,6 +1,6 @@
 """A program for any ranks: transforms by every method of exchange give the same bits, and are numpy's.
 
-Under mpiexec: `python same_bits.py [method ...]`. In one process: `rote.run(check, ranks, (names,))`.
+Under mpiexec: `python same_bits.py some|rest [method ...]`. In one process: `rote.run(check, ranks, (part, names))`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from execute.methods import absent
+from parts import share
 
 from rote import DistTensor
 from rote.fft import FFT
@@ -36,11 +37,11 @@ def grid_of(ranks, order):
     return (ranks,) if order == 1 else (ranks // 2, 2) if ranks % 2 == 0 else (ranks, 1)
 
 
-def check(comm, names=()):
-    """Every request by every method; the number of those that were compared. Raises AssertionError if bits differ."""
+def check(comm, part, names=()):
+    """Every request of a part by every method; how many were compared. Raises AssertionError if bits differ."""
     compared = 0
     names = [name for name in names or METHODS if not absent(comm, name)]
-    for shape, dtype, algorithm, order, more in REQUESTS:
+    for shape, dtype, algorithm, order, more in share(REQUESTS, part, 3, comm.size):
         blocks = None
         grid = grid_of(comm.size, order)
         if algorithm in ("cyclic", "volumetric") and any(shape[0] % p**2 for p in grid):
@@ -66,5 +67,5 @@ def check(comm, names=()):
 if __name__ == "__main__":
     from rote.runtime import world
 
-    number = check(world(), sys.argv[1:])
+    number = check(world(), sys.argv[1], sys.argv[2:])
     print("compared", number)

@@ -10,14 +10,13 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import cycle
+from itertools import cycle, product
 from math import pi
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from parts import run_checks, share
-from scipy import signal
+from parts import SOME, run_checks, share
 from transforms import EVERY, GRIDS, cases, close, refused, some_axes, values
 
 from rote import DistTensor
@@ -172,16 +171,17 @@ def check_convolve(comm: Comm, part: str) -> None:
     """convolve and correlate are scipy.signal's, for all layouts and for tensors of two different ones."""
     options = cycle([(mode, codes) for mode in MODES for codes in ("dd", "Dd", "dD", "DD")])
     world = [(*case, axes, *next(options)) for case in cases(comm.size) for axes in some_axes(case[0])[:2]]
-    for shape, layout, grid, axes, mode, (one, two) in share(world, part, EVERY, comm.size):
+    world = share(world, SOME, 3, comm.size)  # on each number of ranks others, on 1, 2 and 3 all
+    for shape, layout, grid, axes, mode, (one, two) in share(world, part, EVERY // 3, comm.size):
         named = range(len(shape)) if axes is None else [a % len(shape) for a in axes]
         other = tuple((n + 1) // 2 if a in named else n for a, n in enumerate(shape))
         a, b = values(shape, one), values(other, two)
         x = DistTensor.from_global(a, layout, comm, grid)
         y = DistTensor.from_global(b, f"[{'(),' * (len(shape) - 1)}(0)]", comm, grid)
         for got, want in (
-            (convolve(x, y, mode, axes), by_scipy(a, b, mode, tuple(named))),
-            (convolve(x, b, mode, axes), by_scipy(a, b, mode, tuple(named))),
-            (correlate(x, y, mode, axes), by_scipy(a, b, mode, tuple(named), True)),
+            (convolve(x, y, mode, axes), by_rank_0(comm, by_scipy, a, b, mode, tuple(named))),
+            (convolve(x, b, mode, axes), by_rank_0(comm, by_scipy, a, b, mode, tuple(named))),
+            (correlate(x, y, mode, axes), by_rank_0(comm, by_scipy, a, b, mode, tuple(named), True)),
         ):
             assert (got.shape, got.dtype.kind) == (want.shape, want.dtype.kind)
             assert got.grid == x.grid and (got.shape != x.shape or got.layout == x.layout)
@@ -189,11 +189,19 @@ def check_convolve(comm: Comm, part: str) -> None:
         assert np.array_equal(x.to_global(), a) and np.array_equal(y.to_global(), b)
     a, b = values((8, 6), "d"), values((8, 6), "D")
     x, y = (DistTensor.from_global(c, f"{k}[(0),()]", comm, comm.size) for c, k in ((a, "block"), (b, "cyclic(2)")))
-    close(convolve(x, y, "wrap"), by_scipy(a, b, "wrap", (0, 1)), 1e-12)
+    close(convolve(x, y, "wrap"), by_rank_0(comm, by_scipy, a, b, "wrap", (0, 1)), 1e-12)
+
+
+def by_rank_0(comm: Comm, reference: Callable[..., Array], *args: Any) -> Array:
+    """What a function gives, found by one rank for all: scipy.signal takes each process a second to import."""
+    found: Array = comm.allgather_object(reference(*args) if comm.rank == 0 else None)[0]
+    return found
 
 
 def by_scipy(a: Array, b: Array, mode: str, axes: tuple[int, ...], correlated: bool = False) -> Array:
     """What scipy.signal gives; around a circle, that of the first operand repeated."""
+    from scipy import signal
+
     common = [(n, m) if i in axes else (max(n, m),) * 2 for i, (n, m) in enumerate(zip(a.shape, b.shape, strict=True))]
     a, b = (np.broadcast_to(array, shape) for array, shape in zip((a, b), zip(*common, strict=True), strict=True))
     if correlated and mode == "wrap":
@@ -206,28 +214,35 @@ def by_scipy(a: Array, b: Array, mode: str, axes: tuple[int, ...], correlated: b
     return np.asarray(signal.fftconvolve(np.pad(a, around, "wrap"), b, "valid", axes))
 
 
-def check_convolve_is_scipys_correlate(comm: Comm) -> None:
+def by_scipy_alone(name: str, a: Array, b: Array, mode: str) -> Array:
+    """What a function of scipy.signal itself gives."""
+    from scipy import signal
+
+    return np.asarray(getattr(signal, name)(a, b, mode))
+
+
+def check_convolve_is_scipys_correlate(comm: Comm, part: str) -> None:
     """Integers too, either operand longer, and lags in the order that scipy has them."""
-    for n, m in ((7, 4), (4, 7), (1, 5), (6, 6)):
+    world = product(((7, 4), (4, 7), (1, 5), (6, 6)), ("full", "same", "valid"))
+    for (n, m), mode in share(world, part, 5, comm.size):
         a, b = values((n,), "D"), values((m,), "B")
         x = DistTensor.from_global(a, "block[(0)]", comm, comm.size)
-        for mode in ("full", "same", "valid"):
-            close(correlate(x, b, mode), signal.correlate(a, b, mode), 1e-13)
-            close(convolve(x, b, mode), signal.fftconvolve(a, b, mode), 1e-13)
+        close(correlate(x, b, mode), by_rank_0(comm, by_scipy_alone, "correlate", a, b, mode), 1e-13)
+        close(convolve(x, b, mode), by_rank_0(comm, by_scipy_alone, "fftconvolve", a, b, mode), 1e-13)
 
 
-def check_one_kernel_serves_all(comm: Comm) -> None:
+def check_one_kernel_serves_all(comm: Comm, part: str) -> None:
     """Along an axis that is not convolved an extent of 1 stands for all, of either operand."""
     grid = GRIDS[comm.size][1]
-    for layout in ("block[(0),(1),()]", "[(),(1),(0)]", "block[(0,1),(),()]"):
-        for one, two in (((5, 4, 6), (1, 3, 2)), ((1, 4, 6), (5, 3, 6)), ((5, 4, 1), (1, 3, 6))):
-            a, b = values(one, "d"), values(two, "d")
-            x, y = (DistTensor.from_global(array, layout, comm, grid) for array in (a, b))
-            axes = (1,) if two[2] == 6 else (2, 1)
-            for mode in MODES:
-                want = by_scipy(a, b, mode, axes)
-                close(convolve(x, y, mode, axes), want, 1e-12)
-                close(convolve(x, b, mode, axes), want, 1e-12)
+    layouts = ("block[(0),(1),()]", "[(),(1),(0)]", "block[(0,1),(),()]")
+    shapes = (((5, 4, 6), (1, 3, 2)), ((1, 4, 6), (5, 3, 6)), ((5, 4, 1), (1, 3, 6)))
+    for layout, (one, two), mode in share(product(layouts, shapes, MODES), part, 7, comm.size):
+        a, b = values(one, "d"), values(two, "d")
+        x, y = (DistTensor.from_global(array, layout, comm, grid) for array in (a, b))
+        axes = (1,) if two[2] == 6 else (2, 1)
+        want = by_rank_0(comm, by_scipy, a, b, mode, axes)
+        close(convolve(x, y, mode, axes), want, 1e-12)
+        close(convolve(x, b, mode, axes), want, 1e-12)
 
 
 def check_poisson(comm: Comm, part: str) -> None:

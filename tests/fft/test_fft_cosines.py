@@ -10,7 +10,7 @@ import cosines
 import numpy as np
 import pytest
 import scipy.fft
-from marks import PARTS, parts_of
+from marks import mpi_parts, parts_of
 from parts import SOME, has_parts
 from virtual import walked
 
@@ -36,7 +36,7 @@ def test_on_ranks_of_this_process(ranks, check, args):
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize(("job", "part"), mpi_parts(), indirect=["job"])
 def test_on_mpi_ranks(job, part):
     """Cosine and sine transforms on MPI ranks do too."""
     done = job.run(PROGRAM, part, timeout=120)

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from cases import pick_grid, pick_layout, pick_shape
 from families import cases, numbers
+from marks import PARTS
+from parts import share
 
 import rote
 from rote import DistTensor
@@ -88,13 +90,14 @@ def test_parts_and_tiles_of_any_size(cached, chunk, code, monkeypatch):
             assert np.abs(out - want).max() <= to * np.abs(want).max(), (axes, kind)
 
 
+@pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("ranks", (2, 3, 4, 6))
-def test_reading_gives_the_bits_that_messages_give(ranks, monkeypatch):
+def test_reading_gives_the_bits_that_messages_give(ranks, part, monkeypatch):
     """Law: with messages alone a transform gives the same bits as with shared memory, in every family, many times."""
 
     def program(comm):
         found = []
-        for case in cases(comm.size, 25):
+        for case in share(cases(comm.size, 18), part, 7, comm.size):
             for code in "Dd" if case.real else "D":
                 f = FFT(case.shape, case.layout, case.grid, comm, code, case.axes, case.family, "ortho", case.output)
                 x = DistTensor.from_global(numbers(case.shape, code), case.layout, comm, case.grid)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.signal
 from families import numbers
-from marks import PARTS, parts_of
+from marks import mpi_parts, parts_of
 from parts import SOME, has_parts
 
 import rote
@@ -32,7 +32,7 @@ def test_on_ranks_of_this_process(ranks, check, args):
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize(("job", "part"), mpi_parts(), indirect=["job"])
 def test_on_mpi_ranks(job, part):
     """On MPI ranks they do too."""
     done = job.run(PROGRAM, part, timeout=120)

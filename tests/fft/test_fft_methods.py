@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 import same_bits
+from marks import PARTS, mpi_parts
+from parts import SOME
 
 import rote
 from rote.errors import CommError
@@ -14,17 +16,18 @@ from rote.fft import FFT
 PROGRAM = Path(same_bits.__file__)
 
 
+@pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("ranks", (2, 3, 4))
-def test_threads_transform_alike_by_every_method(ranks):
+def test_threads_transform_alike_by_every_method(ranks, part):
     """Law: the bits of a spectrum, and of what it is the spectrum of, do not depend on how messages travel."""
-    assert min(rote.run(same_bits.check, ranks)) >= 2 * 6
+    assert min(rote.run(same_bits.check, ranks, (part,))) >= (2 * 2 if part == SOME else 2 * 4)
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("job", (1, 2, pytest.param(3, marks=pytest.mark.slow), 4), indirect=True)
-def test_mpi_ranks_transform_alike_by_every_method(job):
+@pytest.mark.parametrize(("job", "part"), mpi_parts(1, 2, 3, 4), indirect=["job"])
+def test_mpi_ranks_transform_alike_by_every_method(job, part):
     """The same, of all that MPI can do."""
-    done = job.run(PROGRAM, timeout=120)
+    done = job.run(PROGRAM, part, timeout=120)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.count("compared") == job.ranks
 

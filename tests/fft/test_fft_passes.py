@@ -7,6 +7,8 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 import scipy.fft
+from marks import PARTS
+from parts import share
 
 from rote.fft.kinds import TRIGONOMETRIC
 from rote.fft.local import passes
@@ -64,14 +66,16 @@ def test_passes_are_numpy_fft(cached: int, aliased: int, char: str, monkeypatch:
 
 @pytest.mark.parametrize(("cached", "aliased"), [(1, 1), (700, 1), (1, 32), (700, 48), (1, 1 << 11)])
 @pytest.mark.parametrize("char", "fdgFDG")
-def test_passes_are_scipy_fft(cached: int, aliased: int, char: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("part", PARTS)
+def test_passes_are_scipy_fft(part: str, cached: int, aliased: int, char: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Law: whatever the size of a tile, every cosine and sine transform equals scipy.fft, in place or not."""
     monkeypatch.setattr(passes, "CACHED", cached)
     monkeypatch.setattr(passes, "CHUNK", 10 * cached)
     monkeypatch.setattr(passes, "_ALIASED", aliased)
     random = np.random.default_rng(0)
     tolerance = 40 * float(np.finfo(real_dtype(char)).eps)
-    for shape, kind in product([(7,), (5, 6), (3, 4, 5), (2, 9, 3, 11)], TRIGONOMETRIC):
+    world = product([(7,), (5, 6), (3, 4, 5), (2, 9, 3, 11)], TRIGONOMETRIC)
+    for shape, kind in share(world, part, 5, cached + aliased + "fdgFDG".index(char)):
         block = random.standard_normal(shape).astype(char)
         block = block + block.dtype.type(1j) * block[::-1] if block.dtype.kind == "c" else block
         for count in range(1, len(shape) + 1):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
 import warnings
 from math import isqrt, prod
 from pathlib import Path
@@ -11,6 +10,8 @@ import numpy as np
 import pytest
 import ragged
 from families import numbers
+from marks import PARTS, mpi_parts
+from workspace import bytes_taken
 
 import rote
 from rote import DistTensor, GatherWarning, LayoutError
@@ -24,23 +25,25 @@ from rote.fft.twiddles import chirp
 PROGRAM = Path(__file__).with_name("ragged.py")
 
 
+@pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("ranks", (1, 2, 3, 4, 6, 8))
-def test_lengths(ranks):
+def test_lengths(ranks, part):
     """Law: a transform is numpy.fft's for every number of points, prime or not, and its inverse goes back."""
-    rote.run(ragged.check_lengths, ranks)
+    rote.run(ragged.check_lengths, ranks, (part,))
 
 
+@pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("check", (ragged.check_options, ragged.check_tensors), ids=("options", "tensors"))
-def test_what_else_may_be_asked_for(check):
+def test_what_else_may_be_asked_for(check, part):
     """Law: norms, dtypes, s, output, methods and other axes change nothing of that."""
-    rote.run(check, 3)
+    rote.run(check, 3, (part,))
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("ranks", (3, 4))
-def test_on_mpi_ranks(mpirun, ranks):
+@pytest.mark.parametrize(("job", "part"), mpi_parts(3, 4), indirect=["job"])
+def test_on_mpi_ranks(job, part):
     """All of that on MPI ranks."""
-    done = mpirun(ranks, PROGRAM, timeout=120)
+    done = job.run(PROGRAM, part, timeout=120)
     assert (done.returncode, done.stderr, done.stdout) == (0, "", f"{len(ragged.CHECKS)}\n"), done.stderr
 
 
@@ -84,21 +87,7 @@ def test_memory_is_that_of_a_part(n, code, most):
     def program(comm):
         f = FFT(n, "[(0)]", comm=comm, dtype=code)
         x = DistTensor.from_function(lambda i: i % 7 - 3.0, n, "[(0)]", comm=comm, dtype=code)
-        X = f.forward(x)
-        y = f.backward(X)
-        assert np.allclose(y.local, x.local)
-        comm.barrier()
-        if comm.rank == 0:
-            tracemalloc.start()
-        comm.barrier()
-        f.forward(x, out=X)
-        f.backward(X, out=y)
-        comm.barrier()
-        peak = 0
-        if comm.rank == 0:
-            _, peak = tracemalloc.get_traced_memory()
-            tracemalloc.stop()
-        comm.barrier()
+        peak = bytes_taken(f, x)
         return f.workspace_bytes, peak
 
     found = rote.run(program, 8)

@@ -6,6 +6,8 @@ from itertools import product
 
 import numpy as np
 import pytest
+from marks import PARTS
+from parts import share
 
 import rote
 from rote import DistTensor
@@ -14,22 +16,20 @@ from rote.fft import FFT
 CODES = "fdgFDG"
 
 
+@pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("ranks", (2, 3))
-def test_small_odd_shapes_of_every_dtype(ranks):
+def test_small_odd_shapes_of_every_dtype(ranks, part):
     """fftn and rfftn are NumPy's, in shared scratch."""
 
     def program(comm):
-        for layout, shape in product(("block[(0),()]", "[(),(0)]"), product((1, 5), (3, 5, 7))):
-            array = np.random.default_rng(shape).standard_normal(shape)
-            for code in CODES:
-                values = array.astype(code)
-                x = DistTensor.from_global(values, layout, comm)
-                run, want = (rote.fft.fftn, np.fft.fftn) if code.isupper() else (rote.fft.rfftn, np.fft.rfftn)
-                X = run(x)
-                tolerance = 1e-5 if code in "fF" else 1e-12
-                np.testing.assert_allclose(
-                    X.to_global(), want(values), atol=tolerance, err_msg=f"{layout} {shape} {code}"
-                )
+        world = product(("block[(0),()]", "[(),(0)]"), product((1, 5), (3, 5, 7)), CODES)
+        for layout, shape, code in share(world, part, 5, ranks):
+            values = np.random.default_rng(shape).standard_normal(shape).astype(code)
+            x = DistTensor.from_global(values, layout, comm)
+            run, want = (rote.fft.fftn, np.fft.fftn) if code.isupper() else (rote.fft.rfftn, np.fft.rfftn)
+            X = run(x)
+            tolerance = 1e-5 if code in "fF" else 1e-12
+            np.testing.assert_allclose(X.to_global(), want(values), atol=tolerance, err_msg=f"{layout} {shape} {code}")
 
     rote.run(program, ranks)
 

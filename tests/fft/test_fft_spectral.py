@@ -12,7 +12,7 @@ import pytest
 import spectra
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from marks import PARTS, parts_of
+from marks import examples, mpi_parts, parts_of
 from parts import SOME, has_parts
 from test_fft_laws import near, numbers, on_ranks, settings_of_transforms
 
@@ -36,8 +36,7 @@ def test_on_ranks_of_this_process(ranks, check, args):
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("job", (1, 2, 4), indirect=True)
-@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize(("job", "part"), mpi_parts(1, 2, 4), indirect=["job"])
 def test_on_mpi_ranks(job, part):
     """Spectral tools on MPI ranks do too."""
     done = job.run(PROGRAM, part, timeout=120)
@@ -166,7 +165,7 @@ def test_convolution_is_scipys(setting, codes, correlated):
     rote.run(program, prod(grid))
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(settings_of_transforms(), st.integers(0, 2**31))
 def test_convolution_theorem(setting, seed):
     """Around a circle convolution commutes, and a shifted impulse shifts; x correlates with itself at lag 0."""

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 import transforms
-from marks import PARTS, parts_of
+from marks import PARTS, mpi_parts, parts_of
 
 import rote
+
+pytestmark = pytest.mark.filterwarnings("ignore::rote.GatherWarning")  # cosines of one axis
 
 PROGRAM = Path(__file__).with_name("transforms.py")
 
@@ -22,7 +24,7 @@ def test_on_ranks_of_this_process(ranks, check, args):
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize(("job", "part"), mpi_parts(), indirect=["job"])
 def test_on_mpi_ranks(job, part):
     """Transforms on MPI ranks do too, and give the same bits as in-process ranks: as many ranks, the same kernels."""
     done = job.run(PROGRAM, part, timeout=120)

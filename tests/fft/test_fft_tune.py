@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
 from families import numbers
-from launch import RANKS
+from marks import PARTS, mpi_parts
+from parts import share
 
 import rote
 from rote import DistTensor, wisdom
@@ -27,21 +29,23 @@ from rote.runtime import world
 from rote.runtime.local import alone
 
 
-def check(comm):
+def check(comm, part):
     """Transforms with timed plans are numpy.fft's there and back, and replicas of a spectrum have the same bits."""
-    for shape, layout in (((12, 10, 14), "block[(0),(),()]"), ((7, 6), "[(0),()]")):
+    world = product(
+        (("D", None), ("d", None), ("d", "dct2")),
+        (((12, 10, 14), "block[(0),(),()]"), ((7, 6), "[(0),()]")),
+    )
+    for (code, kinds), (shape, layout) in share(world, part, 6, comm.size):
         whole = f"[{','.join(['()'] * len(shape))}]"
-        for code in "Dd":
-            for kinds in (None, "dct2") if code == "d" else (None,):
-                f = FFT(shape, layout, comm.size, comm, code, kinds=kinds, output=whole, tune="measure")
-                array = numbers(shape, code)
-                x = DistTensor.from_global(array, layout, comm, comm.size)
-                X = f.forward(x)
-                if kinds is None:
-                    want = np.fft.fftn(array) if code == "D" else np.fft.rfftn(array)
-                    assert np.abs(X.local - want).max() <= 1e-13 * np.abs(want).max()
-                assert np.abs(f.backward(X).local - x.local).max(initial=0) <= 1e-13
-                assert len(set(comm.allgather_object(X.local.tobytes()))) == 1
+        f = FFT(shape, layout, comm.size, comm, code, kinds=kinds, output=whole, tune="measure")
+        array = numbers(shape, code)
+        x = DistTensor.from_global(array, layout, comm, comm.size)
+        X = f.forward(x)
+        if kinds is None:
+            want = np.fft.fftn(array) if code == "D" else np.fft.rfftn(array)
+            assert np.abs(X.local - want).max() <= 1e-13 * np.abs(want).max()
+        assert np.abs(f.backward(X).local - x.local).max(initial=0) <= 1e-13
+        assert len(set(comm.allgather_object(X.local.tobytes()))) == 1
     with pytest.raises(rote.LayoutError, match="tune is one of model, measure, patient; not 'fast'"):
         FFT((4, 4), comm=comm, tune="fast")
 
@@ -138,23 +142,24 @@ def test_the_model_imports_no_other_library():
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "set()\n"
 
 
+@pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("ranks", (1, 2, 4))
-def test_on_ranks_of_this_process(ranks, monkeypatch):
+def test_on_ranks_of_this_process(ranks, part, monkeypatch):
     """Timed plans on in-process ranks."""
     monkeypatch.setattr(stages, "SECONDS", {"measure": 0.3, "patient": 0.6})
-    rote.run(check, ranks)
+    rote.run(check, ranks, (part,))
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("ranks", (2, *(pytest.param(ranks, marks=pytest.mark.slow) for ranks in RANKS[2:4])))
-def test_on_mpi_ranks(mpirun, ranks):
+@pytest.mark.parametrize(("ranks", "part"), mpi_parts(2))
+def test_on_mpi_ranks(mpirun, ranks, part):
     """Timed plans on MPI ranks, each of which times by itself."""
-    done = mpirun(ranks, Path(__file__), timeout=120)
+    done = mpirun(ranks, Path(__file__), part, timeout=120)
     assert (done.returncode, done.stderr, done.stdout) == (0, "", "right\n")
 
 
 if __name__ == "__main__":
     stages.SECONDS["measure"] = 0.3
-    check(world())
+    check(world(), sys.argv[1])
     if world().rank == 0:
         print("right")

@@ -93,29 +93,29 @@ def pencils_in_theory(points, p, q):
     return points**3 * (2 - Fraction(1, p) - Fraction(1, q))
 
 
-def draw(path):
-    """Draw the figure into a PNG file."""
+def draw(path, processes=PROCESSES):
+    """Draw the figure into a PNG file: so many numbers of processes."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8, 5), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
-    theory = [2 * DTYPE.itemsize * rows_in_theory(POINTS, p) / 1e6 for p in PROCESSES]
-    axes.plot(PROCESSES, theory, color="0.8", linewidth=7, label="rows in the published order (OpenFFT), in theory")
-    published = [volume(published_walk(SHAPE, p)) / 1e6 for p in PROCESSES]
-    axes.plot(PROCESSES, published, "o-", color="C3", label="rows in the published order, compiled")
-    searched = [volume(row_walk(SHAPE, p)) / 1e6 for p in PROCESSES]
-    axes.plot(PROCESSES, searched, "D:", color="C1", markersize=4, label="rows in the searched order, compiled")
-    pencils = [(p, grid, volume(pencil_walk(SHAPE, grid)) / 1e6) for p in PROCESSES[1:] for grid in grids(p)[-1:]]
+    theory = [2 * DTYPE.itemsize * rows_in_theory(POINTS, p) / 1e6 for p in processes]
+    axes.plot(processes, theory, color="0.8", linewidth=7, label="rows in the published order (OpenFFT), in theory")
+    published = [volume(published_walk(SHAPE, p)) / 1e6 for p in processes]
+    axes.plot(processes, published, "o-", color="C3", label="rows in the published order, compiled")
+    searched = [volume(row_walk(SHAPE, p)) / 1e6 for p in processes]
+    axes.plot(processes, searched, "D:", color="C1", markersize=4, label="rows in the searched order, compiled")
+    pencils = [(p, grid, volume(pencil_walk(SHAPE, grid)) / 1e6) for p in processes for grid in grids(p)[-1:]]
     axes.plot([p for p, *_ in pencils], [v for *_, v in pencils], "s--", color="C2", label="pencils, compiled")
     for p, (a, b), v in pencils:
         axes.annotate(f"{a}x{b}", (p, v), (0, 8), textcoords="offset points", ha="center", fontsize=7)
-    few = [p for p in PROCESSES if p <= POINTS]
+    few = [p for p in processes if p <= POINTS]
     slabs = [volume(slab_walk(SHAPE, p)) / 1e6 for p in few]
     axes.plot(few, slabs, "x", color="C0", markersize=11, label="slabs, compiled")
     axes.set_xscale("log", base=2)
-    axes.set_xticks(PROCESSES, [str(p) for p in PROCESSES])
+    axes.set_xticks(processes, [str(p) for p in processes])
     axes.set_xlabel("processes")
     axes.set_ylabel("sent plus received by all processes, MB")
     axes.set_title(f"{POINTS}³ points, complex double: the volume of communication")
