@@ -50,7 +50,8 @@ def _environment() -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(outer)}
     as_root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     quiet = {"OMPI_MCA_osc": "^ucx"}  # Open MPI's wheel complains about its own UCX when a window is made
-    return {**kept, **as_root, **quiet, "OMP_NUM_THREADS": "1", "PYTHONFAULTHANDLER": "1"}
+    yielding = {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"}  # MPICH's ranks that wait sleep: many share few cores
+    return {**kept, **as_root, **quiet, **yielding, "OMP_NUM_THREADS": "1", "PYTHONFAULTHANDLER": "1"}
 
 
 def mpirun(
