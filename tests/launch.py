@@ -20,7 +20,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-__all__ = ["RANKS", "Job", "find_mpiexec", "mpirun"]
+__all__ = ["RANKS", "Job", "environment", "find_mpiexec", "mpirun"]
 
 RANKS = (1, 2, 3, 4, 6)
 
@@ -38,13 +38,13 @@ def _launcher() -> list[str]:
     mpiexec = find_mpiexec()
     if mpiexec is None:
         raise RuntimeError("no mpiexec beside this Python or on the PATH; install one with: pip install mpich")
-    version = subprocess.run([mpiexec, "--version"], capture_output=True, text=True, env=_environment()).stdout
+    version = subprocess.run([mpiexec, "--version"], capture_output=True, text=True, env=environment()).stdout
     if "Open MPI" in version or "OpenRTE" in version:
         return [mpiexec, "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
     return [mpiexec]
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
     """This process's environment, without an outer MPI launch, and without what would mix the lines of ranks."""
     outer = ("PMI_", "PMIX_", "OMPI_", "PRTE_", "MPI_LOCAL", "PYTHONUNBUFFERED")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(outer)}
@@ -72,7 +72,7 @@ def mpirun(
         started = subprocess.Popen(
             command,
             cwd=folder,
-            env={**_environment(), **(env or {}), _MARK: mark},
+            env={**environment(), **(env or {}), _MARK: mark},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -150,7 +150,7 @@ class Job:
             self._started = subprocess.Popen(
                 [*_launcher(), "-n", str(self.ranks), sys.executable, str(Path(__file__).with_name("serve.py")), root],
                 cwd=root,
-                env={**_environment(), _MARK: self._mark},
+                env={**environment(), _MARK: self._mark},
                 stdin=subprocess.DEVNULL,
                 stdout=said,
                 stderr=said,

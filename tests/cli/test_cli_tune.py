@@ -175,7 +175,7 @@ def test_wrong_uses(args, status, part, tmp_path, monkeypatch):
 # --- the moves, and how times rank ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("ranks", [2, 3, 4])
+@pytest.mark.parametrize("ranks", [2, 3, pytest.param(4, marks=pytest.mark.slow)])
 def test_moves_are_fixed(ranks):
     """60 different moves between 1e4 and 2e6 elements, the same whenever they are asked for, of many kinds of steps."""
     found = moves(ranks)

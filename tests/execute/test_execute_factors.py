@@ -36,7 +36,7 @@ def test_elements_that_are_picked_one_by_one_are_multiplied(monkeypatch):
     """The same where each message is picked by lists of indices, as where layouts do not fit."""
     right = packing.places
     monkeypatch.setattr(packing, "places", lambda *args: replace(right(*args), views=()))
-    rote.run(factors.check, 4, (60,))
+    rote.run(factors.check, 4, (30,))
 
 
 @pytest.mark.parametrize("before, after", [(False, True), (True, False)])

@@ -28,7 +28,7 @@ def test_in_process_ranks_are_right(ranks, number):
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("number", (30, pytest.param(300, marks=pytest.mark.slow)))
+@pytest.mark.parametrize("number", (15, pytest.param(300, marks=pytest.mark.slow)))
 def test_mpi_ranks_are_right(job, number):
     """The same transitions on MPI ranks."""
     done = job.run(PROGRAM, number, timeout=120)
@@ -100,7 +100,7 @@ def test_the_check_can_fail(monkeypatch):
         rote.run(moves.check, 2)
 
 
-@pytest.mark.parametrize("rounds", (6_000, pytest.param(20_000, marks=pytest.mark.slow)))
+@pytest.mark.parametrize("rounds", (2_000, pytest.param(20_000, marks=pytest.mark.slow)))
 def test_twenty_thousand_redistributions_in_process(rounds):
     """20,000 binds and calls of more plans than are kept leave no memory and no communicators behind."""
     rote.run(moves.check_no_leak, 2, (rounds,))
