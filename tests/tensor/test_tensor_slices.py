@@ -123,7 +123,7 @@ def test_idle_ranks_that_say_nothing_are_found_their_place():
     assert all(0 in found.local_shape(rank) for rank in (0, 3, 4, 5))
 
 
-@pytest.mark.parametrize("shape", product((1, 2), repeat=3), ids=str)
+@pytest.mark.parametrize("shape", [*product((1, 2), repeat=3)], ids=str)
 def test_blocks_of_every_small_grid_are_found(shape):
     """Law: ranks on any grid up to 3 x 3 x 3 are found their blocks, where the idle ones say nothing of their place."""
     for grid in product((1, 2, 3), repeat=3):
