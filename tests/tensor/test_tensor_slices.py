@@ -226,8 +226,8 @@ if comm.rank == 0:
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("ranks", RANKS[-1:])
-def test_blocks_of_another_program(mpirun, ranks):
+@pytest.mark.parametrize("job", RANKS[-1:], indirect=True)
+def test_blocks_of_another_program(job):
     """On MPI ranks, pencils of all alignments, also those whose blocks have equal shapes, hold the right elements."""
-    done = mpirun(ranks, FOREIGN)
+    done = job.run(FOREIGN)
     assert (done.returncode, done.stdout, done.stderr) == (0, "found\n", ""), done.stderr
