@@ -25,7 +25,7 @@ print("so far", flush=True)
 time.sleep(600)
 """
     with pytest.raises(AssertionError, match=r'hangs: 2 ranks(.|\n)*so far(.|\n)*program.py", line 6'):
-        mpirun(2, code, tmp_path, timeout=5)
+        mpirun(2, code, tmp_path, timeout=3)
     pids = [int(path.name) for path in tmp_path.iterdir()]
     assert len(pids) == 2 and not [pid for pid in pids if runs(pid)]
 
