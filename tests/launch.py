@@ -180,10 +180,9 @@ class Job:
 def _end(started: subprocess.Popen[str], mark: str) -> None:
     """Let the ranks say where they hang, then kill all: launchers put ranks into process groups of their own."""
     python = os.path.realpath(sys.executable)
-    for pid in _marked(mark):
-        if os.path.realpath(f"/proc/{pid}/exe") == python:
-            _signal([pid], signal.SIGABRT)
-            time.sleep(0.02)  # so that the next does not write into what this one says
+    for pid in [pid for pid in _marked(mark) if os.path.realpath(f"/proc/{pid}/exe") == python]:
+        _signal([pid], signal.SIGABRT)
+        time.sleep(0.02)  # so that the next does not write into what this one says
     with suppress(subprocess.TimeoutExpired):
         started.wait(timeout=2)
     with suppress(ProcessLookupError):
