@@ -20,7 +20,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-__all__ = ["RANKS", "Job", "find_mpiexec", "mpirun"]
+__all__ = ["RANKS", "Job", "environment", "find_mpiexec", "mpirun"]
 
 RANKS = (1, 2, 3, 4, 6)
 
@@ -38,19 +38,20 @@ def _launcher() -> list[str]:
     mpiexec = find_mpiexec()
     if mpiexec is None:
         raise RuntimeError("no mpiexec beside this Python or on the PATH; install one with: pip install mpich")
-    version = subprocess.run([mpiexec, "--version"], capture_output=True, text=True, env=_environment()).stdout
+    version = subprocess.run([mpiexec, "--version"], capture_output=True, text=True, env=environment()).stdout
     if "Open MPI" in version or "OpenRTE" in version:
         return [mpiexec, "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
     return [mpiexec]
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
     """This process's environment, without an outer MPI launch, and without what would mix the lines of ranks."""
     outer = ("PMI_", "PMIX_", "OMPI_", "PRTE_", "MPI_LOCAL", "PYTHONUNBUFFERED")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(outer)}
     as_root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     quiet = {"OMPI_MCA_osc": "^ucx"}  # Open MPI's wheel complains about its own UCX when a window is made
-    return {**kept, **as_root, **quiet, "OMP_NUM_THREADS": "1", "PYTHONFAULTHANDLER": "1"}
+    yielding = {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"}  # MPICH's ranks that wait sleep: many share few cores
+    return {**kept, **as_root, **quiet, **yielding, "OMP_NUM_THREADS": "1", "PYTHONFAULTHANDLER": "1"}
 
 
 def mpirun(
@@ -71,7 +72,7 @@ def mpirun(
         started = subprocess.Popen(
             command,
             cwd=folder,
-            env={**_environment(), **(env or {}), _MARK: mark},
+            env={**environment(), **(env or {}), _MARK: mark},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -149,7 +150,7 @@ class Job:
             self._started = subprocess.Popen(
                 [*_launcher(), "-n", str(self.ranks), sys.executable, str(Path(__file__).with_name("serve.py")), root],
                 cwd=root,
-                env={**_environment(), _MARK: self._mark},
+                env={**environment(), _MARK: self._mark},
                 stdin=subprocess.DEVNULL,
                 stdout=said,
                 stderr=said,
@@ -179,7 +180,9 @@ class Job:
 def _end(started: subprocess.Popen[str], mark: str) -> None:
     """Let the ranks say where they hang, then kill all: launchers put ranks into process groups of their own."""
     python = os.path.realpath(sys.executable)
-    _signal([pid for pid in _marked(mark) if os.path.realpath(f"/proc/{pid}/exe") == python], signal.SIGABRT)
+    for pid in [pid for pid in _marked(mark) if os.path.realpath(f"/proc/{pid}/exe") == python]:
+        _signal([pid], signal.SIGABRT)
+        time.sleep(0.02)  # so that the next does not write into what this one says
     with suppress(subprocess.TimeoutExpired):
         started.wait(timeout=2)
     with suppress(ProcessLookupError):

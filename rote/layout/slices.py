@@ -27,7 +27,7 @@ __all__ = ["as_runs", "as_slices", "find_distribution"]
 
 Ints = npt.NDArray[np.int64]
 Run = tuple[int, int, int]
-_READINGS = 64  # ways to read the ranks as digits that are tried; one or two where there is a layout
+_READINGS = 1024  # ways to read the ranks as digits that are tried; few where there is a layout, if no rank is idle
 
 
 def as_slices(dist: Distribution, rank: int) -> tuple[slice, ...]:
@@ -168,11 +168,14 @@ def _prefixed(digit: _Digit, readings: Iterator[_Reading]) -> Iterator[_Reading]
 
 
 def _sizes(keys: Ints, stride: int, mode: int) -> list[int]:
-    """The sizes of digits that decide of one mode alone: those below what decides of nothing, and the largest."""
-    most = _reach(np.delete(keys, mode, axis=0), stride)
-    own = keys[mode : mode + 1]
-    sizes = [p for p in range(2, most + 1) if most % p == 0]
-    return [p for p in sizes if p == most or not all(_decides(own, stride * p, q) for q in _primes(most // p))]
+    """The sizes of digits that decide of one mode alone: those below what decides of nothing, and the largest.
+
+    Where keys are not known there may be several largest ones, none of which is a multiple of another.
+    """
+    others, own = np.delete(keys, mode, axis=0), keys[mode : mode + 1]
+    sizes = [p for p in _divisors(keys.shape[1] // stride) if not _decides(others, stride, p)]
+    larger = {p: [q // p for q in sizes if q > p and q % p == 0 and q // p in _primes(q // p)] for p in sizes}
+    return [p for p in sizes if not larger[p] or not all(_decides(own, stride * p, q) for q in larger[p])]
 
 
 def _reach(keys: Ints, stride: int) -> int:
@@ -203,6 +206,11 @@ def _filled(keys: Ints, stride: int, size: int, mode: int | None) -> Ints:
     if mode is not None:
         found[mode] = keys[mode]
     return found
+
+
+@lru_cache(maxsize=4096)
+def _divisors(n: int) -> list[int]:
+    return [p for p in range(2, n + 1) if n % p == 0]
 
 
 @lru_cache(maxsize=4096)

@@ -31,8 +31,8 @@ def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rote.bench.contest.SPAN", 0.01)
     monkeypatch.setattr("rote.bench.programs.SPAN", 0.01)
     monkeypatch.setattr("rote.bench.singles._LINGER", 0.0)
-    for place in ("rote.fft.trial", "rote.fft.local.stages"):
-        monkeypatch.setattr(f"{place}.SECONDS", {"measure": 0.05, "patient": 0.1})
+    for seconds in ("rote.fft.trial.SECONDS", "rote.fft.local.stages.SECONDS", "rote.runtime.choosing._SECONDS"):
+        monkeypatch.setattr(seconds, {"measure": 0.01, "patient": 0.1})
     programs._build.cache_clear()
 
 
@@ -102,7 +102,20 @@ def test_moves() -> None:
 @pytest.mark.parametrize(("kind", "extents"), [("strong", [4, 4, 4]), ("weak", [4, 8, 12])])
 def test_scaling(kind: str, extents: list[int]) -> None:
     """The same array on 1, 2, ... ranks, or one that grows with them."""
-    options = ("--shape", "4x3x5", "--dtype", "f8", "--algorithm", "slab", "--ranks", "3", "--png", "scaling.png")
+    options = (
+        "--shape",
+        "4x3x5",
+        "--dtype",
+        "f8",
+        "--algorithm",
+        "slab",
+        "--ranks",
+        "3",
+        "--rounds",
+        "1",
+        "--png",
+        "scaling.png",
+    )
     found = entries("--scaling", kind, *options, *only("rote", "scipy"))
     ours = [each for each in found if each["contestant"] == "rote"]
     assert [each["ranks"] for each in ours] == [1, 2, 3]
@@ -113,7 +126,7 @@ def test_scaling(kind: str, extents: list[int]) -> None:
 def test_restored_spectra() -> None:
     """Algorithms can be compared where the spectrum lies as the input does."""
     options = ("--algorithm", "slab", "--algorithm", "volumetric", "--restore", "--real", "--ranks", "2")
-    found = entries("--shape", "8x8x8", *options, *only("rote"))
+    found = entries("--shape", "8x8x8", "--rounds", "1", *options, *only("rote"))
     assert [(each["name"], each["dtype"]) for each in found] == [("rote slab", "f8"), ("rote volumetric", "f8")]
 
 
@@ -317,10 +330,11 @@ def test_nothing_in_a_picture_lies_on_another(scaling: bool) -> None:
 
 
 @pytest.mark.mpi
-def test_on_mpi_ranks(mpirun, tmp_path):
+@pytest.mark.parametrize("job", (2,), indirect=True)
+def test_on_mpi_ranks(job, tmp_path):
     """Rote runs on MPI's ranks and on threads, in one contest, and rank 0 alone speaks."""
     options = ("--shape", "8x6x5", "--dtype", "f8", "--algorithm", "slab", "--rounds", 1, "--json", tmp_path / "b.json")
-    done = mpirun(2, ROTE, "bench", *options, *only("rote", "threads", "mpi4py-fft", "scipy"))
+    done = job.run(ROTE, "bench", *options, *only("rote", "threads", "mpi4py-fft", "scipy"))
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("transforms forward and backward on 2 MPI ranks, medians of 1 round\n")
     found = {(each["name"], each["on"]): each for each in json.loads((tmp_path / "b.json").read_text())["entries"]}
@@ -329,9 +343,10 @@ def test_on_mpi_ranks(mpirun, tmp_path):
 
 
 @pytest.mark.mpi
-def test_moves_on_mpi_ranks(mpirun, tmp_path):
+@pytest.mark.parametrize("job", (3,), indirect=True)
+def test_moves_on_mpi_ranks(job, tmp_path):
     """Alltoallw moves the slabs to the same places; extents need not divide; some ranks hold nothing."""
-    done = mpirun(3, ROTE, "bench", "--moves", "--shape", "5x7x2", "--shape", "2x2", "--rounds", 1, env=PROGRAMS)
+    done = job.run(ROTE, "bench", "--moves", "--shape", "5x7x2", "--shape", "2x2", "--rounds", 1, env=PROGRAMS)
     assert (done.returncode, done.stderr) == (0, "")
     rows = [row.split()[:4] for row in done.stdout.splitlines()]
     for name in ("rote", "alltoallw", "memcpy"):

@@ -116,7 +116,8 @@ def test_files_are_read_in_blocks(shape: tuple[int, ...], ranks: int, inverse: t
 def test_tuned(inverse: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Timed walks give the same file, and are kept; one thread per rank is never too many."""
     monkeypatch.setenv("ROTE_WISDOM", str(tmp_path / "kept"))
-    monkeypatch.setattr("rote.fft.trial.SECONDS", {"measure": 0.05, "patient": 0.1})
+    for seconds in ("rote.fft.trial.SECONDS", "rote.fft.local.stages.SECONDS", "rote.runtime.choosing._SECONDS"):
+        monkeypatch.setattr(seconds, {"measure": 0.05, "patient": 0.1})
     args = ("half.npy", "out.npy", "--inverse", "--real", "--length", "9") if inverse else ("real.npy", "out.npy")
     for option, tune in (("--tune", "measure"), ("--effort", "patient")):
         done = fft(*args, "--ranks", "4", option, tune, "--force", "--threads", "1", "--check")

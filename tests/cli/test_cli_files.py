@@ -117,8 +117,9 @@ def test_forget_names_what_is_gone() -> None:
 
 
 @pytest.mark.mpi
-def test_the_input_is_safe_on_all_ranks(mpirun, tmp_path):
+@pytest.mark.parametrize("job", (3,), indirect=True)
+def test_the_input_is_safe_on_all_ranks(job, tmp_path):
     """One text and one status from all ranks; the file is as it was."""
-    done = mpirun(3, ROTE, "fft", tmp_path / "in.npy", tmp_path / "soft.npy", "--force")
+    done = job.run(ROTE, "fft", tmp_path / "in.npy", tmp_path / "soft.npy", "--force")
     assert (done.returncode, done.stderr.count("Error: "), done.stdout) == (1, 1, "")
     np.testing.assert_array_equal(np.load(tmp_path / "in.npy"), ARRAY)

@@ -175,7 +175,7 @@ def test_wrong_uses(args, status, part, tmp_path, monkeypatch):
 # --- the moves, and how times rank ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("ranks", [2, 3, 4])
+@pytest.mark.parametrize("ranks", [2, 3, pytest.param(4, marks=pytest.mark.slow)])
 def test_moves_are_fixed(ranks):
     """60 different moves between 1e4 and 2e6 elements, the same whenever they are asked for, of many kinds of steps."""
     found = moves(ranks)
@@ -226,14 +226,15 @@ def test_progress_is_for_those_who_watch(monkeypatch):
 
 
 @pytest.mark.mpi
-def test_tune_under_mpi(mpirun, place):
+@pytest.mark.parametrize("job", (2,), indirect=True)
+def test_tune_under_mpi(job, place):
     """Rank 0 alone speaks and keeps; chores are done once."""
     rote, env = Path(sys.executable).with_name("rote"), {"ROTE_WISDOM": str(place)}
-    done = mpirun(2, rote, "tune", "--seconds", 0.2, env=env)
+    done = job.run(rote, "tune", "--seconds", 0.2, env=env)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("2 ranks through ") and done.stdout.count("latency") == 1
     assert done.stdout.endswith(f"kept in {place}\n")
     (entry,) = wisdom.entries()
     assert json.loads(entry.key.text)["versions"]["mpi"]
-    done = mpirun(2, rote, "tune", "--forget", "--all", env=env)
+    done = job.run(rote, "tune", "--forget", "--all", env=env)
     assert (done.returncode, done.stdout, done.stderr) == (0, f"forgot 1 decision in {place}\n{entry}\n", "")

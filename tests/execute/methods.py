@@ -6,8 +6,10 @@ Under mpiexec: `python methods.py number ranks-per-node most [method ...]`. In o
 from __future__ import annotations
 
 import sys
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from unittest.mock import patch
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -51,7 +53,7 @@ def absent(comm, name):
 
 
 def on_nodes(ranks_each):
-    """From now on the ranks of MPI's world count as those of several nodes, of so many each."""
+    """For a while the ranks of MPI's world count as those of several nodes, of so many each: on new communicators."""
     from rote.runtime import world
     from rote.runtime.mpi import MpiComm
 
@@ -64,7 +66,7 @@ def on_nodes(ranks_each):
             self.cache["nodes"] = tuple(number[one] for one in told)
         return self.cache["nodes"]
 
-    MpiComm.nodes = nodes
+    return patch.object(MpiComm, "nodes", nodes)
 
 
 def taken(comm):
@@ -76,17 +78,15 @@ def taken(comm):
 
 if __name__ == "__main__":
     number, ranks_each, most, *asked = sys.argv[1:]
-    if int(ranks_each):
-        on_nodes(int(ranks_each))
-    if int(most):  # elements that one call of MPI can count
-        import rote.runtime.mpi
-
-        rote.runtime.mpi._MOST = int(most)
-    as_it_is = dict(METHODS)
-    METHODS["isend-32"], METHODS["waitsome-32"] = (partial(method, together=2) for method in (Isend, Waitsome))
-    here = rote.runtime.world()
-    found = check(here, int(number), asked)
-    usual = taken(here) if here.size > 1 else ()
-    METHODS.update(as_it_is)  # for the next program on these ranks
+    parted = {"isend-32": partial(Isend, together=2), "waitsome-32": partial(Waitsome, together=2)}
+    with ExitStack() as changed:  # until the next program on these ranks
+        changed.enter_context(patch.dict(METHODS, parted))
+        if int(ranks_each):
+            changed.enter_context(on_nodes(int(ranks_each)))
+        if int(most):  # elements that one call of MPI can count
+            changed.enter_context(patch("rote.runtime.mpi._MOST", int(most)))
+        here = rote.runtime.world().split(0, 0)  # which keeps nothing of what others bound
+        found = check(here, int(number), asked)
+        usual = taken(here) if here.size > 1 else ()
     if here.rank == 0:
         print(*found, "| usual:", *usual)

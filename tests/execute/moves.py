@@ -155,7 +155,7 @@ def resident():
     return int(statm.read_text().split()[1]) * 4096 if statm.exists() else 0
 
 
-def check_no_leak(comm, rounds=20_000):
+def check_no_leak(comm, rounds=10_000):
     """Many redistributions and binds, of more plans than are kept, neither leak nor exhaust communicators."""
     plans = [
         rote.compile(f"{a} -> {b}", shape=(n, 3), grid=(1, comm.size) if n % 2 else (comm.size, 1), dtype=dtype)
@@ -165,19 +165,20 @@ def check_no_leak(comm, rounds=20_000):
     ]
     blocks = [np.zeros(plan.source.local_shape(comm.rank), plan.dtype) for plan in plans]
     assert len(plans) > 64  # more than a communicator keeps
+    warm, cycle = rounds // 4, 4 * len(plans)  # after a cycle the same programs are kept as before it
     after_warm_up = 0
     for turn in range(rounds):
         at = turn // 4 % len(plans) if turn % 4 == 0 else turn % 3  # one in four is bound anew
         bind(plans[at], comm)(blocks[at])
-        if turn == rounds // 4:
+        if turn == warm:
             comm.barrier()
             after_warm_up = resident()
             if comm.rank == 0:
                 tracemalloc.start()
             comm.barrier()
-        elif turn == rounds // 4 + rounds // 20:
+        elif turn == warm + cycle:
             traced = tracemalloc.get_traced_memory()[0] if comm.rank == 0 else 0
-        elif turn == rounds // 4 + rounds // 10:
+        elif turn == warm + 2 * cycle:
             comm.barrier()
             if comm.rank == 0:
                 grown = tracemalloc.get_traced_memory()[0] - traced

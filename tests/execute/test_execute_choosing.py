@@ -86,20 +86,22 @@ def test_a_tensor_moves_alike_however_its_method_is_found(kept):
 
 
 MPI = """
-import numpy as np, rote
+from unittest.mock import patch
+import rote
 from rote.runtime import choosing, world
 
 comm = world()
 plan = rote.compile("block[(0),()] -> block[(),(0)]", shape=(300, 200), grid=comm.size)
-choosing._SECONDS = {"measure": 0.2, "patient": 0.2}
-print(choosing.tuned(plan, comm, "measure"))
+with patch.dict(choosing._SECONDS, measure=0.1):
+    print(choosing.tuned(plan, comm, "measure"))
 """
 
 
 @pytest.mark.mpi
-def test_mpi_ranks_choose_alike(mpirun, tmp_path):
+@pytest.mark.parametrize("job", (3,), indirect=True)
+def test_mpi_ranks_choose_alike(job, tmp_path):
     """Of all methods but MPI's one-sided calls, which are asked for by name."""
-    done = mpirun(3, MPI, env={"ROTE_WISDOM": str(tmp_path)})
+    done = job.run(MPI, env={"ROTE_WISDOM": str(tmp_path)})
     assert (done.returncode, done.stderr) == (0, "")
     (found,) = {*done.stdout.splitlines()}
     assert found in {f"('{name}',)" for name in METHODS if name != "put"}

@@ -16,7 +16,7 @@ from rote.runtime import execute, packing
 from rote.runtime.execute import bind
 
 
-@pytest.mark.parametrize("number", (20, pytest.param(150, marks=pytest.mark.slow)))
+@pytest.mark.parametrize("number", (20, pytest.param(75, marks=pytest.mark.slow)))
 def test_plans_multiply_as_they_move(number):
     """Each kind of step, and plans of no step and of several, with no factor, one or two at either end.
 
@@ -29,14 +29,14 @@ def test_plans_multiply_as_they_move(number):
     kinds = ("none", *(rule.kind for rule in RULES))
     all_of_them = {(kind, name) for kind in kinds for name in ("before", "after")}
     found = reduce(set.union, seen)
-    assert found >= all_of_them or (number < 150 and 2 * len(found) > len(all_of_them))
+    assert found >= all_of_them or (number < 75 and 2 * len(found) > len(all_of_them))
 
 
 def test_elements_that_are_picked_one_by_one_are_multiplied(monkeypatch):
     """The same where each message is picked by lists of indices, as where layouts do not fit."""
     right = packing.places
     monkeypatch.setattr(packing, "places", lambda *args: replace(right(*args), views=()))
-    rote.run(factors.check, 4, (60,))
+    rote.run(factors.check, 4, (30,))
 
 
 @pytest.mark.parametrize("before, after", [(False, True), (True, False)])

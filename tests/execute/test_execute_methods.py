@@ -22,7 +22,7 @@ def test_in_process_ranks_are_right_by_every_method(ranks):
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("number", (4, pytest.param(16, marks=pytest.mark.slow)))
+@pytest.mark.parametrize("number", (4, pytest.param(8, marks=pytest.mark.slow)))
 def test_mpi_ranks_are_right_by_every_method(job, number):
     """The transitions and factors of the other tests, by each method: `simulate`'s block, bit for bit."""
     done = job.run(PROGRAM, number, 0, 0, timeout=120)
@@ -43,51 +43,56 @@ ON_NODES = [  # ranks, ranks of a node, and what is usual then
 
 @pytest.mark.mpi
 @pytest.mark.parametrize(
-    "number, ranks, each, usual",
-    [(10, *ON_NODES[0]), (10, *ON_NODES[3]), *(pytest.param(40, *each, marks=pytest.mark.slow) for each in ON_NODES)],
+    "number, job, each, usual",
+    [(10, *ON_NODES[0]), (10, *ON_NODES[3]), *(pytest.param(20, *each, marks=pytest.mark.slow) for each in ON_NODES)],
+    indirect=["job"],
 )
-def test_ranks_of_several_nodes_are_right(mpirun, number, ranks, each, usual):
+def test_ranks_of_several_nodes_are_right(job, number, each, usual):
     """Nodes of two, two and two, four and two, or one rank: by the methods that know of nodes, and by the usual one."""
-    done = mpirun(ranks, PROGRAM, number, each, 0, "auto", "nodes", "two-level", timeout=120)
+    done = job.run(PROGRAM, number, each, 0, "auto", "nodes", "two-level", timeout=120)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.split() == ["auto", "nodes", "two-level", "|", "usual:", *usual]
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("number", (4, pytest.param(16, marks=pytest.mark.slow)))
+@pytest.mark.parametrize("number", (4, pytest.param(8, marks=pytest.mark.slow)))
 @pytest.mark.parametrize("each", (0, 2))
-def test_more_elements_than_mpi_can_count_are_right(mpirun, each, number):
+@pytest.mark.parametrize("job", (3,), indirect=True)
+def test_more_elements_than_mpi_can_count_are_right(job, each, number):
     """Where one call counts 7 elements at most, as MPI before 4 does 2**31 - 1, large messages go in parts."""
-    done = mpirun(3, PROGRAM, number, each, 7, timeout=120)
+    done = job.run(PROGRAM, number, each, 7, timeout=120)
     assert (done.returncode, done.stderr) == (0, "")
     assert {*METHODS} - {*done.stdout.split()} == ({"shared"} if each else set())
 
 
 @pytest.mark.mpi
-def test_ranks_of_several_nodes_share_no_memory(mpirun):
+@pytest.mark.parametrize("job", (2,), indirect=True)
+def test_ranks_of_several_nodes_share_no_memory(job):
     """Then "shared" is refused."""
-    done = mpirun(2, PROGRAM, 1, 1, 0, "shared", "alltoallv")
+    done = job.run(PROGRAM, 1, 1, 0, "shared", "alltoallv")
     assert (done.returncode, done.stderr, done.stdout.split()[:2]) == (0, "", ["alltoallv", "|"])
 
 
 NO_SHARED_MEMORY = f"""
 import sys
+from unittest.mock import patch
 sys.path.insert(0, {str(PROGRAM.parents[1])!r})
 from execute import methods
 from rote.runtime import world
 from rote.runtime.mpi import MpiComm
 
-methods.on_nodes(2)
-comm, share = world(), MpiComm.share
-MpiComm.share = lambda self, nbytes: share(self, nbytes) if comm.rank > 1 else None
-print(methods.absent(comm, "nodes"), methods.absent(comm, "two-level"), *methods.taken(comm))
+comm, share = world().split(0, 0), MpiComm.share
+on_some = lambda self, nbytes: share(self, nbytes) if comm.rank > 1 else None
+with methods.on_nodes(2), patch.object(MpiComm, "share", on_some):
+    print(methods.absent(comm, "nodes"), methods.absent(comm, "two-level"), *methods.taken(comm))
 """
 
 
 @pytest.mark.mpi
-def test_where_one_node_shares_no_memory_none_does(mpirun):
+@pytest.mark.parametrize("job", (4,), indirect=True)
+def test_where_one_node_shares_no_memory_none_does(job):
     """A system that refuses shared memory on one node is an answer to all ranks, and messages go another way."""
-    done = mpirun(4, NO_SHARED_MEMORY)
+    done = job.run(NO_SHARED_MEMORY)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines() == ["shared shared alltoallv alltoallv"] * 4
 

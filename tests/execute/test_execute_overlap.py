@@ -32,9 +32,10 @@ def test_in_process_ranks_may_share_buffers(ranks, monkeypatch):
 
 
 @pytest.mark.mpi
-def test_mpi_ranks_may_share_buffers(mpirun):
+@pytest.mark.parametrize("job", (3,), indirect=True)
+def test_mpi_ranks_may_share_buffers(job):
     """The output of a rank lies in its own input, whole or in part, whatever the method."""
-    done = mpirun(3, PROGRAM)
+    done = job.run(PROGRAM)
     assert (done.returncode, done.stderr) == (0, "")
     assert int(done.stdout) >= 8 * len(overlaps.MOVES) + 4
 

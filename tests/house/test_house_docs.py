@@ -22,6 +22,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import launch
 import pytest
 from house import ROOT
 
@@ -82,7 +83,12 @@ def commands(text: str) -> list[tuple[str, str]]:
 def run_console(block: Block, folder: Path) -> str:
     """Run the commands of a console block in `folder`; the complaint, empty when they print what the page says."""
     programs = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
-    environment = os.environ | {"PATH": programs, "COLUMNS": "100", "TERM": "dumb", "PYTHONWARNINGS": "default"}
+    environment = launch.environment() | {
+        "PATH": programs,
+        "COLUMNS": "100",
+        "TERM": "dumb",
+        "PYTHONWARNINGS": "default",
+    }
     for command, expected in commands(block.text):
         done = subprocess.run(
             ["bash", "-c", command],

@@ -212,8 +212,8 @@ def check_replacing(comm: Comm, folder: Path, count: int) -> None:
 
 def check_long_runs(comm: Comm, folder: Path, count: int) -> None:
     """A large tensor in short runs is written as rows, whatever its layout; the file is the same."""
-    array = numbered((480, 5, 64 * comm.size), np.dtype("c16"))  # more than 1 MiB on each rank
-    grid = (comm.size, 1)
+    array = numbered((240, 5, 64 * comm.size), np.dtype("c16"))  # more than 1 MiB on each rank
+    grid, file = (comm.size, 1), saved(array)
     for layout, rows in (
         ("[(),(),(0)]", "block[(0),(),()]"),
         ("cyclic(4)[(),(1),(0)]", "block[(0),(),()]"),
@@ -226,8 +226,8 @@ def check_long_runs(comm: Comm, folder: Path, count: int) -> None:
         if comm.size > 1:
             assert in_long_runs(dist, 16) == parse(rows).on(array.shape, grid), layout
         write_npy(folder / "long.npy", cut(array, dist, comm.rank), dist, comm)
-        assert (folder / "long.npy").read_bytes() == saved(array), layout
-        comm.barrier()
+        with agreed(comm):
+            assert comm.rank or (folder / "long.npy").read_bytes() == file, layout
     small = parse("[(),(),(0)]").on((60, 5, comm.size), grid)
     assert in_long_runs(small, 16) == small
 

@@ -47,19 +47,26 @@ def test_programs_run_in_an_empty_folder(mpirun):
     assert mpirun(2, "import sys; sys.exit(5)").returncode != 0
 
 
-def session(tmp_path: Path, text: str, **env: str) -> str:
-    """The output of a pytest session of its own over one test file, under these tests' conftest."""
-    for name in ("conftest.py", "launch.py"):
+def session(tmp_path: Path, *texts: str, **env: str) -> str:
+    """The output of a pytest session of its own over some test files, under these tests' conftest."""
+    for name in ("conftest.py", "launch.py", "marks.py", "parts.py"):
         shutil.copy(TESTS / name, tmp_path)
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
-    (tmp_path / "test_it.py").write_text(text)
+    for number, text in enumerate(texts):
+        (tmp_path / f"test_{number}.py").write_text(text)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)]
     return subprocess.run(command, env={**os.environ, **env}, cwd=tmp_path, capture_output=True, text=True).stdout
 
 
-def test_unexpected_skips_fail(tmp_path):
-    """A skip fails, wherever it is said, unless its reason says that it is expected."""
-    text = """
+NO_MPI = "import launch\nlaunch.find_mpiexec = lambda: None\ndef test_it(mpirun): pass\n"
+
+
+def test_what_does_not_run_has_failed(tmp_path):
+    """A skip fails, wherever it is said, unless its reason says that it is expected; so does a file that skips itself.
+
+    Without MPI the tests that need it fail and say how to mend it.
+    """
+    skips = """
 import pytest
 def test_says_so(): pytest.skip("expected: there is no such thing here")
 @pytest.mark.skipif(True, reason="expected: never")
@@ -70,22 +77,15 @@ def test_marked(): pass
 @pytest.mark.xfail
 def test_known(): assert False
 """
-    said = session(tmp_path, text)
-    assert "1 failed, 2 skipped, 1 xfailed, 1 error" in said and "unexpected skip: no idea" in said, said
+    said = session(tmp_path, skips, NO_MPI, ROTE_TESTS_NO_MPI="")
+    assert "1 failed, 2 skipped, 1 xfailed, 2 errors" in said and "unexpected skip: no idea" in said, said
+    assert "pip install" in said, said
 
 
 def test_files_that_skip_fail(tmp_path):
-    """A whole file that skips itself is an error."""
-    said = session(tmp_path, "import pytest\npytest.importorskip('no_such_module')\n")
+    """A whole file that skips itself is an error; the documented switch skips the tests that need MPI."""
+    said = session(tmp_path, "import pytest\npytest.importorskip('no_such_module')\n", NO_MPI, ROTE_TESTS_NO_MPI="1")
     assert "1 error" in said and "unexpected skip" in said, said
-
-
-def test_missing_mpi_fails_unless_said(tmp_path):
-    """Without MPI the tests that need it fail and say how to mend it; the documented switch skips them."""
-    hide = "import launch\nlaunch.find_mpiexec = lambda: None\ndef test_it(mpirun): pass\n"
-    said = session(tmp_path, hide, ROTE_TESTS_NO_MPI="")
-    assert "1 error" in said and "pip install" in said, said
-    assert "1 skipped" in session(tmp_path, hide, ROTE_TESTS_NO_MPI="1")
 
 
 @pytest.mark.mpi

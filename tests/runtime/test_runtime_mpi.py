@@ -138,7 +138,8 @@ def test_error_caught_on_one_rank_is_no_end(mpirun):
     assert sorted(done.stdout.splitlines()) == [f"{rank} ['raised on rank 0 of 3']" for rank in range(3)]
 
 
-def test_ranks_of_run_inside_mpi_are_their_own_world(mpirun):
+@pytest.mark.parametrize("job", (2,), indirect=True)
+def test_ranks_of_run_inside_mpi_are_their_own_world(job):
     """rote.run works on an MPI rank: world() is the in-process one inside, MPI's outside."""
     code = """
     import rote
@@ -146,7 +147,7 @@ def test_ranks_of_run_inside_mpi_are_their_own_world(mpirun):
     inner = rote.run(lambda comm: (world() is comm, world().size), ranks=3, on="threads")
     assert inner == [(True, 3)] * 3 and world().size == 2 and "MPI" in repr(world())
     """
-    done = mpirun(2, textwrap.dedent(code))
+    done = job.run(textwrap.dedent(code))
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -202,11 +203,12 @@ def readme_program() -> str:
     return page.split("```python\n")[1].split("```")[0]
 
 
-def test_one_program_runs_both_ways(mpirun):
+@pytest.mark.parametrize("job", (4,), indirect=True)
+def test_one_program_runs_both_ways(job):
     """README's program prints the same as `python program.py` and as `mpiexec -n 4 python program.py`."""
     program = readme_program()
     assert "rote.run(program, ranks=4)" in program
-    launched = mpirun(4, program + "assert 'MPI' in repr(rote.runtime.world())\n")
+    launched = job.run(program + "assert 'MPI' in repr(rote.runtime.world())\n")
     assert (launched.returncode, launched.stderr) == (0, "")
     assert launched.stdout.strip() == alone(program) and launched.stdout.count("True") == 4
 
@@ -241,9 +243,10 @@ print("ran")
 """
 
 
-def test_run_takes_the_launchers_ranks(mpirun):
+@pytest.mark.parametrize("job", (2,), indirect=True)
+def test_run_takes_the_launchers_ranks(job):
     """Under a launcher each process runs the program once and gets all results; another number of ranks is refused."""
-    done = mpirun(2, RUNS)
+    done = job.run(RUNS)
     assert (done.returncode, done.stderr, done.stdout) == (0, "", "ran\n" * 2)
 
 

@@ -67,12 +67,13 @@ def prepared():
     return tensors, [rote.fft.FFT(shape, x.layout) for shape, (_, x, _) in zip(SHAPES, tensors[0], strict=True)]
 
 
-def test_threads_get_their_own_results():
-    """20,000 small transforms and redistributions on four threads of one process: each as NumPy's."""
+@pytest.mark.parametrize("number", (1_000, pytest.param(5_000, marks=pytest.mark.slow)))
+def test_threads_get_their_own_results(number):
+    """4,000, or 20,000, small transforms and redistributions on four threads of one process: each as NumPy's."""
     tensors, transforms = prepared()
     with ThreadPoolExecutor(THREADS) as pool:
-        done = [pool.submit(work, thread, tensors, transforms, 5_000) for thread in range(THREADS)]
-        assert [each.result() for each in done] == [5_000] * THREADS
+        done = [pool.submit(work, thread, tensors, transforms, number) for thread in range(THREADS)]
+        assert [each.result() for each in done] == [number] * THREADS
 
 
 def test_threads_that_begin_together_have_one_world():
@@ -107,7 +108,8 @@ def test_a_thread_leaves_its_programs_to_the_next():
 
 
 @pytest.mark.mpi
-def test_threads_of_one_mpi_rank(mpirun):
+@pytest.mark.parametrize("job", (1,), indirect=True)
+def test_threads_of_one_mpi_rank(job):
     """The same where the one rank is MPI's."""
     code = """
     import sys
@@ -121,5 +123,5 @@ def test_threads_of_one_mpi_rank(mpirun):
         done = [pool.submit(work, thread, tensors, transforms, 500) for thread in range(THREADS)]
         print([int(each.result()) for each in done])
     """
-    done = mpirun(1, textwrap.dedent(code), Path(__file__).parents[1])
+    done = job.run(textwrap.dedent(code), Path(__file__).parents[1])
     assert (done.stdout, done.stderr, done.returncode) == (f"{[500] * THREADS}\n", "", 0)

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 import tensors
 from hypothesis import given
+from launch import RANKS
 from marks import PARTS, parts_of
-from parts import SOME, has_parts
+from parts import REST, SOME, has_parts
 from strategies import distributions, pairs, pairs_across
 
 import rote
@@ -29,12 +30,16 @@ def test_on_ranks_of_this_process(ranks, check, args):
 @pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("ranks", (1, 2))
 def test_lives_on_ranks_of_this_process(ranks, part):
-    """20,000 tensors on in-process ranks leave nothing behind."""
+    """8,000 tensors on in-process ranks leave nothing behind."""
     rote.run(tensors.check_lives, ranks, (part,))
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize(
+    ("job", "part"),
+    [*((ranks, SOME) for ranks in RANKS), pytest.param(4, REST, marks=pytest.mark.slow)],
+    indirect=["job"],
+)
 def test_on_mpi_ranks(job, part):
     """Tensors on MPI ranks do too, and 30 or 300 communicators of the user's leave nothing."""
     done = job.run(PROGRAM, part, timeout=150)
@@ -46,7 +51,7 @@ def test_on_mpi_ranks(job, part):
 @pytest.mark.mpi
 @pytest.mark.slow
 def test_lives_on_mpi_ranks(mpirun):
-    """20,000 tensors on two MPI ranks leave nothing behind."""
+    """8,000 tensors on two MPI ranks leave nothing behind."""
     done = mpirun(2, PROGRAM, "lives", timeout=150)
     assert (done.returncode, done.stdout, done.stderr) == (0, "1 checks on 2 ranks\n", "")
 

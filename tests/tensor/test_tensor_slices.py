@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from launch import RANKS
 from layout.definition import held as brute
+from marks import examples
 from strategies import distributions
 
 import rote
@@ -46,7 +47,7 @@ def test_every_layout_of_slices_is_found(grid):
     assert count > 20
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(distributions())
 def test_slices_say_the_block(dist):
     """Law: `whole[x.slices()]` is `x.local`, and `from_slices` of both is the tensor again; else both are refused."""
@@ -77,7 +78,7 @@ def parts(n, p):
     return [slice(a, b) for a, b in pairwise(ends)]
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(400))
 @given(st.data())
 def test_decompositions_of_others(data):
     """Blocks of any grid, its modes in any order over the modes of the tensor, with idle ranks that say (0:0, 0:0).
@@ -120,6 +121,20 @@ def test_idle_ranks_that_say_nothing_are_found_their_place():
     assert [found.local_shape(rank) for rank in (1, 2)] == [(1, 1), (1, 1)]
     assert [found.indices(rank)[0].tolist() for rank in (1, 2)] == [[0], [1]]
     assert all(0 in found.local_shape(rank) for rank in (0, 3, 4, 5))
+
+
+@pytest.mark.parametrize("shape", [*product((1, 2), repeat=3)], ids=str)
+def test_blocks_of_every_small_grid_are_found(shape):
+    """Law: ranks on any grid up to 3 x 3 x 3 are found their blocks, where the idle ones say nothing of their place."""
+    for grid in product((1, 2, 3), repeat=3):
+        cut = [parts(n, p) for n, p in zip(shape, grid, strict=True)]
+        slices = list(product(*cut))
+        idle = [any(one.start == one.stop for one in each) for each in slices]
+        given = [(slice(0, 0),) * 3 if none else each for each, none in zip(slices, idle, strict=True)]
+        found = find_distribution(shape, [as_runs(each, shape) for each in given])
+        for rank, (each, none) in enumerate(zip(slices, idle, strict=True)):
+            held = [index.tolist() for index in found.indices(rank)]
+            assert not all(held) if none else held == [list(range(one.start, one.stop)) for one in each], (grid, found)
 
 
 def boxes(*ends):
@@ -211,8 +226,8 @@ if comm.rank == 0:
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("ranks", RANKS[-1:])
-def test_blocks_of_another_program(mpirun, ranks):
+@pytest.mark.parametrize("job", RANKS[-1:], indirect=True)
+def test_blocks_of_another_program(job):
     """On MPI ranks, pencils of all alignments, also those whose blocks have equal shapes, hold the right elements."""
-    done = mpirun(ranks, FOREIGN)
+    done = job.run(FOREIGN)
     assert (done.returncode, done.stdout, done.stderr) == (0, "found\n", ""), done.stderr
