@@ -9,7 +9,7 @@ import pytest
 from cases import all_layouts
 from hypothesis import given, settings
 from layout import definition
-from marks import PARTS
+from marks import PARTS, examples
 from parts import SOME, share
 from strategies import pairs
 
@@ -97,7 +97,7 @@ def test_every_pair_on_a_line(grid, part):
         dists = [layout.on(shape, grid) for layout in all_layouts(shape, grid)]
         cases += product(dists, repeat=2)
     assert len(cases) == {(): 43, (1,): 9443, (2,): 14905, (3,): 15915}[grid]
-    for source, target in share(cases, part, 43):
+    for source, target in share(cases, part, 101):
         array, blocks = definition.numbered(source.layout, source.shape, grid)
         found = rote.simulate.run(rote.compile(source, target, dtype="i8"), blocks)
         assert definition.wrong(target.layout, grid, found, array) == "", (source, target)
@@ -163,7 +163,7 @@ def test_the_check_can_fail(monkeypatch):
         check_cost(plan)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(pairs())
 def test_every_pair(pair):
     """Any two layouts: mixed kinds, views, partial and rooted, on shapes that do not divide."""
@@ -171,7 +171,7 @@ def test_every_pair(pair):
 
 
 @pytest.mark.slow
-@settings(max_examples=250)
+@settings(max_examples=examples(250))
 @given(pairs())
 def test_many_more_pairs(pair):
     """The same of more of them."""
@@ -188,7 +188,7 @@ def check_pair(source, target):
         assert not plan.steps
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(pairs())
 def test_there_and_back(pair):
     """There and back is the identity, on the blocks of a layout that is not partial."""

@@ -10,6 +10,8 @@ import pytest
 from compiler.exhaustive_search import World, notation
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from marks import PARTS, examples
+from parts import share
 from strategies import pairs
 
 import rote
@@ -91,20 +93,20 @@ def renamed(dist, names):
     return rote.parse(text).on(dist.shape, grid)
 
 
-@pytest.mark.parametrize("number", (1, pytest.param(25, marks=pytest.mark.slow)))
-def test_grid_modes_have_no_names(number):
+@pytest.mark.parametrize("part", PARTS)
+def test_grid_modes_have_no_names(part):
     """Renaming the grid modes, with their times, changes no cost, in any of the five ways there are."""
     shape, grid, rng = (6, 5), (2, 3, 2), random.Random(1)
     dists = [rote.parse(notation(each)).on(shape, grid) for each in World(shape, grid).lists]
     times = (1e-6, 3e-6, 9e-6), (1e-9, 5e-9, 2e-9)
-    for names in list(permutations(range(3)))[1:]:
+    cases = [(names, *rng.sample(dists, 2)) for _ in range(8) for names in list(permutations(range(3)))[1:]]
+    for names, a, b in share(cases, part, 21):
         there = [tuple(each[names.index(g)] for g in range(3)) for each in times]
-        for a, b in [rng.sample(dists, 2) for _ in range(number)]:
-            plans = [
-                rote.compile(*ends, "c16", machine=rote.Machine(latency, byte_time))
-                for ends, (latency, byte_time) in (((a, b), times), ((renamed(a, names), renamed(b, names)), there))
-            ]
-            assert plans[0].cost.seconds == pytest.approx(plans[1].cost.seconds, rel=1e-9), (a, b, names)
+        costs = [
+            Search(*ends, ITEM, rote.Machine(latency, byte_time)).cheapest().seconds
+            for ends, (latency, byte_time) in (((a, b), times), ((renamed(a, names), renamed(b, names)), there))
+        ]
+        assert costs[0] == pytest.approx(costs[1], rel=1e-9), (a, b, names)
 
 
 def test_slow_directions_are_crossed_with_little():
@@ -115,7 +117,7 @@ def test_slow_directions_are_crossed_with_little():
     assert plan.steps[0].grid_modes == (1,) and slow_last.cost.seconds >= plan.cost.seconds
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(pairs(), st.sampled_from(sorted(MACHINES)))
 def test_memory_is_honoured(ends, name):
     """Every point of the trade-off is the cheapest plan within its peak; below the last, an error says the least."""
