@@ -40,8 +40,9 @@ def stages_with_broken_layouts(name: str, part: str) -> Iterator[Broken]:
         broken = at_random(BREAKAGES, name, layout_pieces(random, random.randint(0, 4)), random)
         if broken is None or any(piece.text == "#" for piece in broken.pieces):
             continue
-        number = broken.pieces[0].text[:1].isdigit()  # after a grid it is read as more of it
-        grid = [] if number else random.choice(([], [Piece("on", "on"), Piece("4x256", "grid")]))
+        first = broken.pieces[0].text
+        more = first[:1].isdigit() or first in ("*", ",")  # after a grid it is read as more of it
+        grid = [] if more else random.choice(([], [Piece("on", "on"), Piece("4x256", "grid")]))
         actions = random.choice(([], [":", "twiddle"], [":", "fft", "(", "0", ",", "1", ")", ",", "twiddle"]))
         yield Broken(
             [*grid, *broken.pieces, *(Piece(text, "action") for text in actions)],
