@@ -240,15 +240,15 @@ CASES = [
     ((2, 3), (), (1, 1), None, 1),
     ((), (4,), (2, 2), None, 1),
     ((), (2, 2), (4, 1), None, 1),
-    ((5,), (2,), (1, 2), None, 2),
+    ((5,), (2,), (1, 2), None, 3),
     ((0,), (2, 2), (4,), mixed, 1),
-    ((3,), (4,), (2, 2), None, 1),
+    ((3,), (4,), (2, 2), None, 4),
     ((5,), (2, 2), (4,), mixed, 1),
     ((3,), (2, 2), (1, 4), mixed, 5),
     ((3, 2), (4,), (2, 2), mixed, 1),
-    ((2, 3), (6,), (3, 2), mixed, 1),
-    ((2, 3), (2, 3), (3, 2), mixed, 7),
-    ((2, 5), (2, 2, 2), (8,), mixed, 11),
+    ((2, 3), (6,), (3, 2), mixed, 2),
+    ((2, 3), (2, 3), (3, 2), mixed, 11),
+    ((2, 5), (2, 2, 2), (8,), mixed, 29),
 ]
 
 
@@ -259,7 +259,7 @@ def test_every_small_pair(shape, one, other, kinds, stride, part):
     rng = np.random.default_rng(0)
     dists = [[layout.on(shape, grid) for layout in all_layouts(shape, grid, kinds)] for grid in (one, other)]
     seen = set()
-    for source, target in share(islice(product(*dists), 0, None, stride), part, 31):
+    for source, target in share(islice(product(*dists), 0, None, stride), part, 11):
         plan = rote.compile(source, target, "i8")
         seen.update(check_move(plan, rng))
         check_cost(plan)

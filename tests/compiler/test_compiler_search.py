@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from itertools import pairwise, permutations, product
+from itertools import islice, pairwise, permutations, product
 
 import numpy as np
 import pytest
@@ -33,12 +33,15 @@ SHAPES = [(9, 12), (3, 4, 6)]
 
 
 def compare(shape, grid, machine):
-    """Compile all pairs of layouts and compare each with the exhaustive search; how many plans had several steps."""
+    """Compile pairs of layouts and compare each with the exhaustive search; how many plans had several steps.
+
+    All pairs; of more than 10,000, one in eleven.
+    """
     world = World(shape, grid)
     least = world.least(ITEM, machine)
     dists = [rote.parse(notation(each)).on(shape, grid) for each in world.lists]
     several = 0
-    for (a, source), (b, target) in product(enumerate(dists), repeat=2):
+    for (a, source), (b, target) in islice(product(enumerate(dists), repeat=2), 0, None, 11 if len(dists) > 100 else 1):
         walk = Search(source, target, ITEM, machine).cheapest()
         assert walk.seconds == pytest.approx(least[a, b], rel=1e-9), (source, target, walk.steps)
         if machine == MACHINES["bytes"]:
@@ -51,7 +54,7 @@ def compare(shape, grid, machine):
 @pytest.mark.parametrize("grid", GRIDS, ids=str)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_every_plan_is_a_cheapest(shape, grid, machine):
-    """All pairs of layouts of order 2 and 3: the seconds of the exhaustive search; if bytes alone count, the bound."""
+    """Pairs of layouts of order 2 and 3: the seconds of the exhaustive search; if bytes alone count, the bound."""
     several = compare(shape, grid, MACHINES[machine])
     if machine == "mixed" and len(grid) == 3:
         assert several, "where no plan has several steps, the search proves nothing"
@@ -99,8 +102,8 @@ def test_grid_modes_have_no_names(part):
     shape, grid, rng = (6, 5), (2, 3, 2), random.Random(1)
     dists = [rote.parse(notation(each)).on(shape, grid) for each in World(shape, grid).lists]
     times = (1e-6, 3e-6, 9e-6), (1e-9, 5e-9, 2e-9)
-    cases = [(names, *rng.sample(dists, 2)) for _ in range(8) for names in list(permutations(range(3)))[1:]]
-    for names, a, b in share(cases, part, 21):
+    cases = [(names, *rng.sample(dists, 2)) for _ in range(3) for names in list(permutations(range(3)))[1:]]
+    for names, a, b in share(cases, part, 8):
         there = [tuple(each[names.index(g)] for g in range(3)) for each in times]
         costs = [
             Search(*ends, ITEM, rote.Machine(latency, byte_time)).cheapest().seconds

@@ -65,11 +65,14 @@ def check_owners(dist):
 @pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("grid", [(), (1,), (2,), (3,), (1, 2), (2, 2), (2, 3)], ids=str)
 def test_every_small_layout(grid, part):
-    """All layouts of order <= 2 on all grids <= 2x3, all kinds, extents <= 5: text, holdings, owners."""
+    """Layouts of order <= 2 on all grids <= 2x3, all kinds, extents <= 5: text, holdings, owners.
+
+    All of them on grids of order 1, one in three on larger ones.
+    """
     shapes = [shape for order in (0, 1, 2) for shape in product(range(6), repeat=order)]
     world = [(shape, layout) for shape in shapes for layout in all_layouts(shape, grid)]
     seen = set()
-    for shape, layout in share(world, part, 97):
+    for shape, layout in share(world[:: 3 if len(grid) > 1 else 1], part, 31):
         dist = layout.on(shape, grid)
         assert dist.shape == dist.view_shape == shape
         check_holdings(dist)
