@@ -24,7 +24,7 @@ from .matrix import from_others
 from .step import LOCAL, Step
 from .traffic import block_sizes, traffic
 
-__all__ = ["Cost", "Flow", "Pace", "at_least", "flow", "lower_bound", "pace", "peak", "steps_cost"]
+__all__ = ["Cost", "Flow", "Pace", "at_least", "at_least_in_two", "flow", "lower_bound", "pace", "peak", "steps_cost"]
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.floating[Any]]
@@ -156,6 +156,28 @@ def at_least(source: Distribution, target: Distribution, item: int, machine: Mac
         min(times.byte_time) * needed + min(times.copy_time) * _sizes_beside(source, target)
     )
     return machine.step_time + float(seconds.max())
+
+
+def at_least_in_two(source: Distribution, target: Distribution, item: int, machine: Machine) -> float:
+    """Seconds that every plan of two steps or more takes, on one grid.
+
+    Between layouts that split along all grid modes, nothing is held twice: a rank packs what it gives away at least
+    once. Whatever lies between the steps has all elements, too, so that they are laid out anew once more, on average.
+    """
+    least = machine.step_time + at_least(source, target, item, machine)
+    roles = (
+        role.name for dist in (source, target) for role, p in zip(dist.roles, dist.grid.shape, strict=True) if p > 1
+    )
+    if source.grid != target.grid or any(name != "split" for name in roles):
+        return least
+    times, ranks = machine.along(source.grid.order), source.grid.shape
+    needed, sizes = _needed(source, target), block_sizes(target)
+    given = block_sizes(source) - traffic(source, target, True, tuple(range(len(ranks)))).elements
+    seconds = min(times.latency) * (needed > 0) + item * (
+        min(times.byte_time) * needed + min(times.copy_time) * (given + sizes)
+    )
+    again = item * min(times.copy_time) * prod(source.shape) / prod(ranks)
+    return 2 * machine.step_time + float(max(seconds.max(), np.broadcast_to(seconds, ranks).mean() + again))
 
 
 @lru_cache(maxsize=65536)

@@ -19,7 +19,8 @@ from ..grammar.nodes import Kind
 from ..layout.distribution import Split, mode_set
 from ..layout.indexset import IndexSet
 from ..layout.view import to_tensor
-from .overlap import Reading, Row, Side
+from .components import Reading
+from .overlap import Row, Side
 
 __all__ = [
     "Elements",

@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from ..layout.distribution import Distribution
 from ..layout.grid import Grid
+from .components import components
 from .movement import meets
-from .overlap import components
 from .traffic import sent_sizes, traffic
 
 __all__ = ["coordinates", "from_others", "message_matrix", "overlap"]

@@ -20,7 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..layout.distribution import Distribution, Role
-from .overlap import Component, Overlap, Reading, Row, Scatter, components, overlaps, readings
+from .components import Component, Reading, components, readings
+from .overlap import Overlap, Row, Scatter, overlaps
 
 __all__ = ["Group", "Listed", "Message", "Run", "components", "groups", "meets", "receives", "sends", "spread"]
 

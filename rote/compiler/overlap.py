@@ -9,7 +9,6 @@ sides fit each other, not on how many elements or ranks there are.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice, pairwise
 from math import gcd, prod
@@ -19,30 +18,19 @@ import numpy as np
 import numpy.typing as npt
 
 from ..grammar.nodes import Kind
-from ..layout.distribution import Distribution
 from ..layout.kinds import Stretch, extent, split, stretches
 from ..layout.view import Digit, from_tensor
+from .components import Reading
 
-__all__ = ["Component", "Overlap", "Reading", "Row", "Scatter", "Side", "components", "overlaps", "readings"]
+__all__ = ["Overlap", "Row", "Scatter", "Side", "boxes", "extents_of", "one_by_one", "overlaps"]
 
 Row = tuple[int, ...]
 """A number that is linear in the digits of a box: where it begins, then its step along each digit."""
 
 Ints = npt.NDArray[np.int64]
 Shape = tuple[int, ...]
-Reading = tuple[tuple[tuple[Digit, ...], tuple[tuple[Kind, int], ...], int], ...]
-"""Of some view modes, all that says where elements lie: their digits, the kinds and parts of their splits, extents."""
-
 _FEW = 64  # boxes that are always made
 _WORTH = 512  # elements that take as long one by one as one box
-
-
-@dataclass(frozen=True, slots=True)
-class Component:
-    """View modes of the source and of the target that read the same digits of the tensor."""
-
-    before: tuple[int, ...]
-    after: tuple[int, ...]
 
 
 class Side(NamedTuple):
@@ -87,47 +75,6 @@ class _Box(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def components(source: Distribution, target: Distribution) -> tuple[Component, ...]:
-    """The components of a transition, ordered by the first digit of the tensor that they read."""
-    before, after = source.digits, target.digits
-    shared = {digits: m for m, digits in enumerate(after)}
-    if all(digits in shared for digits in before) and len(set(before)) == len(before) == len(after):
-        pairs = sorted(((digits, m) for m, digits in enumerate(before)), key=lambda pair: _first(pair[0]))
-        return tuple(Component((m,), (shared[digits],)) for digits, m in pairs)
-    groups: list[set[int]] = []
-    for digits in (*before, *after):
-        modes = {digit.mode for digit in digits}
-        joined = [g for g in groups if g & modes]
-        groups = [g for g in groups if not g & modes] + [modes.union(*joined)]
-    found = []
-    for modes in sorted(groups, key=min):
-        one_before = [m for m, digits in enumerate(before) if digits[0].mode in modes]
-        one_after = [m for m, digits in enumerate(after) if digits[0].mode in modes]
-        by_digits = {before[m]: m for m in one_before}
-        if len(by_digits) == len(one_before) == len(one_after) and set(by_digits) == {after[m] for m in one_after}:
-            ordered = sorted(one_after, key=lambda m: _first(after[m]))
-            found += [Component((by_digits[after[m]],), (m,)) for m in ordered]
-        else:
-            found.append(Component(tuple(one_before), tuple(one_after)))
-    return tuple(found)
-
-
-@lru_cache(maxsize=16384)
-def readings(source: Distribution, target: Distribution, part: Component) -> tuple[Reading, Reading]:
-    """Both sides of a component; digits that both read alike are one number."""
-    same = [source.digits[m] for m in part.before] == [target.digits[m] for m in part.after]
-
-    def read(dist: Distribution, modes: tuple[int, ...]) -> Reading:
-        found = []
-        for number, m in enumerate(modes):
-            digits = (Digit(number, 1, dist.view_shape[m]),) if same else dist.digits[m]
-            found.append((digits, tuple((s.kind, s.parts) for s in dist.splits[m]), dist.view_shape[m]))
-        return tuple(found)
-
-    return read(source, part.before), read(target, part.after)
-
-
-@lru_cache(maxsize=4096)
 def overlaps(source: Reading, target: Reading) -> tuple[Overlap, ...] | Scatter:
     """The elements of a component under two distributions, each in one overlap; one by one where these are many.
 
@@ -137,40 +84,54 @@ def overlaps(source: Reading, target: Reading) -> tuple[Overlap, ...] | Scatter:
     (Overlap(shape=(4, 68719476736, 4), source=Side(at=((0, 0, 0, 1),), local=((0, 68719476736, 1, 0),)), \
 target=Side(at=((0, 1, 0, 0),), local=((0, 0, 4, 1),))),)
     """
-    extents: dict[int, int] = {}  # of the tensor's modes, in order
-    for digit in sorted({digit for digits, _, _ in source for digit in digits}, key=lambda digit: digit.mode):
-        extents[digit.mode] = extents.get(digit.mode, 1) * digit.size
+    found = boxes(source, target, _FEW)
+    if found is None:
+        extents = extents_of(source)
+        found = boxes(source, target, _FEW + prod(extents.values()) // _WORTH)
+        if found is None:
+            return Scatter(one_by_one(source, extents), one_by_one(target, extents))
+    return found
+
+
+@lru_cache(maxsize=4096)
+def boxes(source: Reading, target: Reading, most: int = _FEW) -> tuple[Overlap, ...] | None:
+    """The overlaps of a component, unless there are more than `most`."""
+    extents = extents_of(source)
     if 0 in extents.values():
         return ()
     places = {mode: n for n, mode in enumerate(extents)}
     indices = tuple((0, *(int(n == k) for k in range(len(places)))) for n in range(len(places)))
-    boxes: Iterable[_Box] = (_Box(tuple(extents.values()), indices),)
-    most = _FEW + prod(extents.values()) // _WORTH
+    found: Iterable[_Box] = (_Box(tuple(extents.values()), indices),)
     for digits, splits, n in (*source, *target):
-        dealt = (dealt for box in boxes for read in _read(box, digits, places) for dealt in _deal(read, splits, n))
-        boxes = [*islice(dealt, most + 1)]
-        if len(boxes) > most:
-            return _scatter(source, target, extents)
-    return tuple(_overlap(box, len(places), source, target) for box in boxes)
+        dealt = (dealt for box in found for read in _read(box, digits, places) for dealt in _deal(read, splits, n))
+        found = [*islice(dealt, most + 1)]
+        if len(found) > most:
+            return None
+    return tuple(_overlap(box, len(places), source, target) for box in found)
 
 
-def _scatter(source: Reading, target: Reading, extents: dict[int, int]) -> Scatter:
-    """The same, element by element."""
-    flat = np.arange(prod(extents.values()))
-    tensor = dict(zip(extents, np.unravel_index(flat, tuple(extents.values())), strict=True))
-    sides = []
-    for side in (source, target):
-        at: list[Ints] = []
-        local: list[Ints] = []
-        for digits, splits, n in side:
-            index, left = from_tensor(digits, tensor), n * np.ones_like(flat)
-            for kind, parts in splits:
-                coordinate, index = split(kind, parts, left, index)
-                left = extent(kind, parts, left, coordinate)
-                at.append(coordinate)
-            local.append(index)
-        sides.append((tuple(at), tuple(local)))
-    return Scatter(*sides)
+def extents_of(reading: Reading) -> dict[int, int]:
+    """The extents of the tensor's modes of a component, in order."""
+    found: dict[int, int] = {}
+    for digit in sorted({digit for digits, _, _ in reading for digit in digits}, key=lambda digit: digit.mode):
+        found[digit.mode] = found.get(digit.mode, 1) * digit.size
+    return found
+
+
+def one_by_one(reading: Reading, extents: dict[int, int]) -> tuple[tuple[Ints, ...], tuple[Ints, ...]]:
+    """The coordinates and local indices of every element of some tensor modes, one by one in ascending order."""
+    number = prod(extents.values())
+    tensor = dict(zip(extents, np.indices(tuple(extents.values())).reshape(len(extents), number), strict=True))
+    at: list[Ints] = []
+    local: list[Ints] = []
+    for digits, splits, n in reading:
+        index, left = from_tensor(digits, tensor), np.full(number, n)
+        for kind, parts in splits:
+            coordinate, index = split(kind, parts, left, index)
+            left = extent(kind, parts, left, coordinate)
+            at.append(coordinate)
+        local.append(index)
+    return tuple(at), tuple(local)
 
 
 def _read(box: _Box, digits: tuple[Digit, ...], places: dict[int, int]) -> list[_Box]:
@@ -344,7 +305,3 @@ def _joined(shape: Shape, rows: tuple[Row, ...]) -> tuple[Shape, tuple[Row, ...]
             shape = (*shape[:axis], n * shape[at], *shape[at + 1 :])
             rows = tuple((*row[:at], *row[at + 1 :]) for row in rows)
     return shape, rows
-
-
-def _first(digits: tuple[Digit, ...]) -> tuple[int, int]:
-    return digits[0].mode, -digits[0].weight

@@ -19,9 +19,10 @@ import numpy.typing as npt
 
 from ..errors import PlanError
 from ..layout.distribution import Distribution
+from .components import Component, Reading, readings
 from .elements import apart, distinct, each_once, elements_at, extents_of, index_of, listed, spread, value, varied
 from .movement import Group, Listed
-from .overlap import Component, Overlap, Reading, Row, Scatter, overlaps, readings
+from .overlap import Overlap, Row, Scatter, overlaps
 
 __all__ = ["DOES", "RECEIVES", "SENDS", "Cut", "Ends", "Part", "prove", "rank_at", "same"]
 

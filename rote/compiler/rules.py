@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ..layout.distribution import Distribution, Split
+from .components import components
 from .matrix import from_others
-from .movement import components
 from .step import LOCAL, Step
 
 __all__ = ["ANY", "RULES", "Rule", "one_step", "rule_of", "table"]

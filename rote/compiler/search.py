@@ -14,7 +14,7 @@ from heapq import heappop, heappush
 from math import inf
 
 from ..layout.distribution import Distribution
-from .cost import at_least, pace, peak
+from .cost import at_least, at_least_in_two, pace, peak
 from .machine import Machine
 from .rules import one_step
 from .space import layouts
@@ -52,16 +52,17 @@ class Search:
     target: Distribution
     item: int
     machine: Machine
-    most: int = 10_000
+    most: int = 1_000
     exact: bool = True
     _layouts: tuple[Distribution, ...] = ()
 
     def cheapest(self) -> Walk:
         """A cheapest walk; of several the one with the fewest steps."""
         direct = self.direct()
-        # Two steps take at least this, whatever lies between them.
-        two = self.machine.step_time + at_least(self.source, self.target, self.item, self.machine)
-        if not direct.steps or direct.seconds <= two * (1 + _SAME):
+        if not direct.steps:
+            return direct
+        two = at_least_in_two(self.source, self.target, self.item, self.machine)
+        if direct.seconds <= two * (1 + _SAME):
             return direct
         return next(self._walks(below=direct.seconds), direct)
 
@@ -137,7 +138,12 @@ class Search:
             return
         every, price, bound = self._all(), _prices(self.item, self.machine), _bounds(self.item, self.machine)
         left = [bound(dist, self.target) for dist in every]
-        aside = [self.machine.step_time + seconds for seconds in left]  # what a step to there, and on, takes at least
+        # What a step to there, and on, takes at least: every block is laid out anew.
+        copying = self.item * min(self.machine.along(self.source.grid.order).copy_time)
+        aside = [
+            self.machine.step_time + copying * int(block_sizes(dist).max()) + seconds
+            for dist, seconds in zip(every, left, strict=True)
+        ]
         limit = below * (1 - _SAME) if below < inf else inf
         heap: list[tuple[float, int, int, int, bool, int, float, tuple[Step, ...]]] = [
             (left[_SOURCE], 0, 0, _SOURCE, kind is None, 0, 0.0, ())

@@ -16,14 +16,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..layout.distribution import Distribution, Role, Split, mode_set
+from ..layout import kinds
+from ..layout.distribution import Distribution, Role, Split
+from .components import Component, Reading, components, readings
 from .movement import meets
-from .overlap import Component, Reading, Scatter, components, overlaps, readings
+from .overlap import Scatter, boxes, extents_of, one_by_one, overlaps
 
 __all__ = ["Traffic", "block_sizes", "sent_sizes", "traffic"]
 
 Ints = npt.NDArray[np.int64]
 Meeting = tuple[Role, Role, bool, int, bool, bool]  # roles, whether the operation changes, extent, sending, equal
+
+
+_COUNTED = 1 << 20  # elements of one side, or entries of a table, that take less time than many boxes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,9 +88,13 @@ def sent_sizes(source: Distribution, target: Distribution, part: Component) -> I
 @lru_cache(maxsize=1024)
 def _sizes(source: Reading, target: Reading) -> Ints:
     shape = [parts for _, splits, _ in (*source, *target) for _, parts in splits]
+    if boxes(source, target) is None:
+        counted = _counted(source, target)
+        if counted is not None:
+            return counted.reshape(shape)
+    found = overlaps(source, target)
     strides = [prod(shape[n + 1 :]) for n in range(len(shape))]
     table = np.zeros(prod(shape), np.int64)
-    found = overlaps(source, target)
     if isinstance(found, Scatter):
         every = zip((*found.source[0], *found.target[0]), strides, strict=True)
         lies = sum((at * stride for at, stride in every), np.zeros_like(found.source[1][0]))
@@ -99,6 +108,34 @@ def _sizes(source: Reading, target: Reading) -> Ints:
             numbers = np.add.outer(numbers, step * np.arange(n)) if step else numbers
         table[numbers.reshape(-1)] += prod(n for n, step in zip(extents, steps, strict=True) if not step)
     return table.reshape(shape)
+
+
+def _counted(source: Reading, target: Reading) -> Ints | None:
+    """The sizes where tiles do not fit each other: each side is counted alone; None if that is too much to count.
+
+    The splits of the two sides read some of the tensor's modes both. Per index along these, a coordinate of the source
+    and one of the target have as many elements together as the product of what either has.
+    """
+    extents = extents_of(source)
+    split = [tuple(mode for mode in side if mode[1]) for side in (source, target)]
+    read = [{digit.mode for digits, _, _ in side for digit in digits} for side in split]
+    shared = {m: n for m, n in extents.items() if m in read[0] & read[1]}
+    own = [{m: n for m, n in extents.items() if m in modes} for modes in read]
+    parts = [prod(parts for _, splits, _ in side for _, parts in splits) for side in split]
+    if max(prod(each.values()) for each in own) > _COUNTED or max(parts) * prod(shared.values()) > _COUNTED:
+        return None
+    tables = []
+    for side, modes, rows in zip(split, own, parts, strict=True):
+        numbers: Ints = np.zeros(prod(modes.values()), np.int64)
+        for at, (_, n) in zip(one_by_one(side, modes)[0], (s for _, splits, _ in side for s in splits), strict=True):
+            numbers = numbers * n + at
+        for m, index in zip(modes, np.indices(tuple(modes.values())).reshape(len(modes), len(numbers)), strict=True):
+            numbers = numbers * shared[m] + index if m in shared else numbers
+        columns = prod(shared.values())
+        counts = np.bincount(numbers, minlength=rows * columns)
+        tables.append(counts.reshape(rows, columns).astype(np.float64))  # a product of floats is fast, and exact
+    rest = prod(n for m, n in extents.items() if m not in read[0] | read[1])
+    return np.asarray((tables[0] @ tables[1].T).astype(np.int64) * rest)
 
 
 @lru_cache(maxsize=16384)
@@ -116,48 +153,57 @@ def _summed(
         modes: the grid modes that split it, on both sides.
         met: along those of the peers.
     """
-    table, own, theirs = _sizes(source, target), modes[not sending], modes[sending]
-    meeting = [(g, matrix) for g, matrix in zip(theirs, map(_meeting, met), strict=True) if matrix is not None]
-    over = sorted({*own, *(g for g, _ in meeting)})
+    own, theirs = modes[not sending], modes[sending]
     label = {g: k for k, g in enumerate(sorted({*own, *theirs}))}
-    ours, peers = [label[g] for g in own], [len(label) + label[g] for g in theirs]
-    more: list[Any] = []
-    for g, matrix in meeting:
-        more += [matrix, [label[g], len(label) + label[g]]]
-    axes: list[Any]
-    axes, out = [*ours, *peers] if sending else [*peers, *ours], [label[g] for g in over]
-    elements, messages = (
-        np.asarray(np.einsum(counts, axes, *more, out)) for counts in (table, (table > 0).astype(np.int64))
-    )
+    ours, peers, more = [label[g] for g in own], [], list[Any]()
+    for g, matrix in zip(theirs, map(_meeting, met), strict=True):
+        # Where a coordinate meets itself alone, the two are one axis, of which einsum takes the diagonal.
+        peers.append(label[g] if matrix is not None and matrix.ndim == 1 else len(label) + label[g])
+        if matrix is not None:
+            more += [matrix, [label[g], peers[-1]][: matrix.ndim]]
+    over = sorted({*own, *(g for g, matrix in zip(theirs, map(_meeting, met), strict=True) if matrix is not None)})
+    axes: list[Any] = [*ours, *peers] if sending else [*peers, *ours]
+    out, left = [label[g] for g in over], [*dict.fromkeys(axes)]
+    table: Ints = np.einsum(_sizes(source, target), axes, left)
+    if more:
+        counts = table, (table > 0).astype(np.int64)
+        elements, messages = (np.asarray(np.einsum(each, left, *more, out)) for each in counts)
+    else:  # the same, without a copy of the table
+        summed = tuple(n for n, k in enumerate(left) if k not in out)
+        turned = np.argsort([k for k in left if k in out])
+        elements, messages = (each(table, axis=summed).transpose(turned) for each in (np.sum, np.count_nonzero))
     return _over_grid(elements, over, order), _over_grid(messages, over, order)
 
 
 @lru_cache(maxsize=4096)
 def _meeting(meeting: Meeting) -> Ints | None:
-    """Along one grid mode, per own coordinate and peer's, 1 where they meet; None if all do."""
+    """Along one grid mode, per own coordinate and peer's, 1 where they meet; None if all do.
+
+    If none but equal coordinates count, per coordinate: 1 if it meets itself.
+    """
     source, target, op_changes, p, sending, equal = meeting
+    if source.name == target.name == "split":
+        return np.ones(p, np.int64) if equal else None
     met = meets(source, target, op_changes, p)
-    found = (met if sending else met.T).astype(np.int64)
     if equal:
-        found *= np.eye(p, dtype=np.int64)
-    return None if found.all() else found
+        return met.diagonal().astype(np.int64)
+    return None if met.all() else (met if sending else met.T).astype(np.int64)
 
 
 @lru_cache(maxsize=4096)
 def _peers(meeting: Meeting, g: int, order: int) -> Ints | None:
     """Along grid mode g, which splits nothing on the other side: how many peers meet each coordinate; None if one."""
-    matrix = _meeting(meeting)
-    p = meeting[3]
-    found = np.full(p, p, np.int64) if matrix is None else matrix.sum(axis=1)
+    met, p = _meeting(meeting), meeting[3]
+    found = np.full(p, p, np.int64) if met is None else met.sum(axis=1) if met.ndim == 2 else met
     return None if (found == 1).all() else _over_grid(found, [g], order)
 
 
 @lru_cache(maxsize=4096)
 def _extents(splits: tuple[Split, ...], extent: int) -> Ints:
-    table = np.empty([s.parts for s in splits], np.int64)
-    for at in np.ndindex(*table.shape):
-        table[at] = len(mode_set(splits, extent, at))
-    return table
+    left: Ints = np.full((), extent)
+    for s, at in zip(splits, np.indices([s.parts for s in splits], sparse=True), strict=True):
+        left = kinds.extent(s.kind, s.parts, left, at)
+    return np.broadcast_to(left, [s.parts for s in splits])
 
 
 def _over_grid(table: Ints, grid_modes: list[int], order: int) -> Ints:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..compiler.movement import Group, Message, components, receives, sends
-from ..compiler.overlap import Component
+from ..compiler.components import Component
 from ..layout.distribution import Distribution
 from ..layout.view import View
 from .nests import Places, Shape, places

@@ -21,7 +21,7 @@ from marks import PARTS
 from parts import REST, SOME, share
 
 import rote
-from rote.compiler import movement, overlap, partition, verify
+from rote.compiler import components, movement, overlap, partition, verify
 from rote.compiler.plan import Plan
 from rote.compiler.rules import one_step
 from rote.compiler.step import LOCAL
@@ -308,7 +308,7 @@ def overlaps_changed(change):
         wrong = rng.choice(movement.components(step.before, step.after) or (None,))
         if wrong is None:
             return False
-        key, done = overlap.readings(step.before, step.after, wrong), []
+        key, done = components.readings(step.before, step.after, wrong), []
 
         def mutated(source, target):
             found = right(source, target)

@@ -76,7 +76,7 @@ def test_functions_plan_once(counted):
     assert (counted["choices"], counted["plans"]) == (2, 1)
 
 
-@pytest.mark.parametrize("ranks", (256, 1024, 4096))
+@pytest.mark.parametrize("ranks", (256, pytest.param(1024, marks=pytest.mark.slow), 4096))
 def test_explaining_costs_what_its_walks_are_worth(ranks, counted):
     """Law: a comparison on all grids compiles and proves nothing, and takes some thousands of calls per candidate."""
     shape, axes, dtype = (256, 256, 256), (0, 1, 2), np.dtype("D")
@@ -84,7 +84,7 @@ def test_explaining_costs_what_its_walks_are_worth(ranks, counted):
     lines: list[str] = []
     spent = calls(lambda: lines.extend(_compared(shape, ranks, None, "D", why=False).splitlines()))
     found = choose.ranking(shape, ranks, problem(shape, axes, "fft", dtype), None)
-    assert spent < 8000 * len(found)
+    assert spent < 12_000 * len(found)
     assert counted["plans"] == 0
     assert len(lines) <= 2 + 4 + sum(choice.walk is not None for choice in found)
 
