@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..compiler.movement import Group, Message, components, receives, sends
 from ..compiler.components import Component
+from ..compiler.movement import Group, Message, components, receives, sends
 from ..layout.distribution import Distribution
 from ..layout.view import View
 from .nests import Places, Shape, places

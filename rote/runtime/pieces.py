@@ -205,10 +205,16 @@ def pieces(parts: Sequence[Places], here: Shape, there: Shape) -> tuple[Piece, .
     views = [part.views for part in parts]
     number = prod(map(len, views))
     if 0 < number <= _FEW or 0 < number * _SMALL <= prod(part.size for part in parts):
-        return tuple(Strided(reduce(Both.times, each) if each else _ONE, strides) for each in product(*views))
+        return tuple(_strided(each, strides) for each in product(*views))
     lists = [part.lists for part in parts]
     first, second = (tuple(each[side] for each in lists) for side in (0, 1))
     return (Listed(tuple(part.size for part in parts), first, second, strides),)
+
+
+@lru_cache(maxsize=4096)
+def _strided(views: tuple[Both, ...], strides: tuple[Shape, Shape]) -> Strided:
+    """The product of one view of each component; most messages of a rank, and of all ranks, are alike in it."""
+    return Strided(reduce(Both.times, views, _ONE), strides)
 
 
 def everything(shape: Shape) -> tuple[Piece, ...]:

@@ -11,6 +11,8 @@ import numpy as np
 import pipelines
 import pytest
 import ratios
+from marks import PARTS
+from parts import share
 from pipelines import gather_walk, layouts, rote_walk
 from ratios import BYTES_ONLY, CASES, Case, planned
 
@@ -22,6 +24,7 @@ ITEM = 8
 ROUNDING = 1 + 1e-12
 
 # On three grid modes a tensor of order 3 has 11,130 pairs.
+in_parts = pytest.mark.parametrize("part", PARTS)
 every_case = pytest.mark.parametrize(
     "case",
     [pytest.param(case, marks=[pytest.mark.slow] * (len(case.shape) == len(case.grid) == 3)) for case in CASES],
@@ -51,43 +54,53 @@ def first_pairs(case):
     return dict.fromkeys(case.alike(*pair) for pair in case.pairs())
 
 
+@in_parts
 @every_case
-def test_where_only_bytes_count_a_plan_moves_the_lower_bound(case):
+def test_where_only_bytes_count_a_plan_moves_the_lower_bound(case, part):
     """bytes == lower_bound == max over ranks of |need minus have|, and no pipeline moves less."""
     assert np.array_equal(case.lacks.max(axis=2), case.lacks.max(axis=2).flat[case.classes])
-    for a, b in first_pairs(case):
+    for a, b in share(first_pairs(case), part, 12):
         plan = planned(case, a, b)
         assert plan.cost.bytes == plan.lower_bound == ITEM * case.least(a, b), (a, b)
-    for a, b in case.pairs():
+    for a, b in share(case.pairs(), part, 12):
         assert case.received(rote_walk(a, b)) >= case.least(a, b), (a, b)
         assert case.received(gather_walk(a, b)) >= case.least(a, b), (a, b)
 
 
+@in_parts
 @every_case
-def test_no_pipeline_is_faster_than_a_plan(case):
+def test_no_pipeline_is_faster_than_a_plan(case, part):
     """On the default machine a plan takes no longer than either walk, whose steps are priced like its own."""
     dists, machine = case.distributions, rote.Machine()
-    walks = {(a, b): Search(dists[a], dists[b], ITEM, machine).cheapest().seconds for a, b in first_pairs(case)}
-    for a, b in case.pairs():
-        mine = walks[case.alike(a, b)]
+    fastest = cache(lambda a, b: Search(dists[a], dists[b], ITEM, machine).cheapest().seconds)
+    for a, b in share(case.pairs(), part, 12):
+        mine = fastest(*case.alike(a, b))
         assert mine <= walk_seconds(case, rote_walk(a, b)) * ROUNDING, (a, b)
         assert mine <= walk_seconds(case, gather_walk(a, b)) * ROUNDING, (a, b)
 
 
+@in_parts
 @pytest.mark.parametrize("case", [Case((12, 12), (2, 2)), Case((7, 7), (2, 3)), Case((4, 4, 4), (2, 2))], ids=str)
-def test_pairs_that_differ_by_names_cost_the_same(case):
+def test_pairs_that_differ_by_names_cost_the_same(case, part):
     """Renaming tensor modes or grid modes of the same extent changes no cost: one pair of each class will do."""
-    found = {}
+
+    @cache
+    def price(a, b, machine):
+        return rote.compile(case.distributions[a], case.distributions[b], "f8", machine=machine).cost
+
+    others = [pair for pair in case.pairs() if pair != case.alike(*pair)]
+    assert others
     for machine in (BYTES_ONLY, rote.Machine()):
-        for a, b in case.pairs():
-            cost = rote.compile(case.distributions[a], case.distributions[b], "f8", machine=machine).cost
-            first = found.setdefault((machine, case.alike(a, b)), cost)
+        for a, b in share(others, part, 8):
+            cost, first = price(a, b, machine), price(*case.alike(a, b), machine)
             assert (cost.bytes, cost.seconds) == (first.bytes, pytest.approx(first.seconds, rel=1e-12)), (a, b)
 
 
-def test_the_seconds_of_a_walk_are_those_of_a_plan_with_its_steps():
+@in_parts
+def test_the_seconds_of_a_walk_are_those_of_a_plan_with_its_steps(part):
+    """What is added up here of the steps of a pipeline is what a plan of these steps claims, and it is proved."""
     case = Case((7, 5), (2, 3))
-    for a, b in case.pairs():
+    for a, b in share(case.pairs(), part, 4):
         for walk in (rote_walk(a, b), gather_walk(a, b)):
             dists = [case.distributions[layout] for layout in walk]
             steps = tuple(movement(before, after) for before, after in pairwise(dists))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from marks import examples
 from strategies import pairs
 
 import rote
@@ -28,7 +29,7 @@ def compiled(pair, dtype):
         return rote.compile(*pair, dtype="f8")
 
 
-@settings(max_examples=250)
+@settings(max_examples=examples(250))
 @given(pairs(), st.sampled_from(DTYPES))
 def test_what_a_plan_prints_is_read_back(pair, dtype):
     """Law: from_text(str(plan)) == plan on the default machine; mixed kinds, views, partial, rooted, any dtype."""
@@ -172,7 +173,7 @@ def test_mistakes_in_layouts_keep_their_names():
         rote.Plan.from_text(f"{HEAD}\n{STEP}".replace("grid 2", "grid 0"))
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(pairs(), st.data())
 def test_damage_never_passes_for_another_answer(pair, data):
     """A character less or another one: one of Rote's errors, or a plan that prints itself so that it is read back."""

@@ -200,3 +200,16 @@ def test_where_there_are_too_many_views_elements_are_picked():
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 100 * pieces.TILE
+
+
+def test_messages_that_are_alike_share_their_pieces():
+    """Law: however many the ranks, a piece is made once of what lies alike in their blocks: here 64 for 4,096 messages.
+
+    A rank has 64 elements, each for a rank of its own, and they lie in its block as in every other rank's.
+    """
+    transition = rote.parse("[(0),(1),(2)] -> block[(0),(1),(2)]")
+    source, target = (layout.on((16,) * 3, (4,) * 3) for layout in (transition.source, transition.target))
+    for side in (send_regions, receive_regions):
+        regions = [region for rank in range(64) for region in side(source, target, rank)]
+        assert len(regions) == 64 * 64
+        assert len({piece for region in regions for piece in region.pieces}) == 64

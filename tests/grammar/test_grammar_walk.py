@@ -147,10 +147,10 @@ def test_a_layout_is_a_walk_of_one_stage(node: LayoutSyntax) -> None:
     assert unparse_walk(WalkSyntax((StageSyntax(node),))) == unparse(node)
 
 
-def test_white_space_comments_and_spelling_do_not_matter() -> None:
+@pytest.mark.parametrize("part", PARTS)
+def test_white_space_comments_and_spelling_do_not_matter(part: str) -> None:
     """However a walk is spelled, equal walks have one canonical text, and it means the same."""
-    random = Random(1)
-    for _ in range(300):
+    for random in map(Random, share(range(300), part, 4)):
         stages = [stage_pieces(random) for _ in range(random.randint(1, 3))]
         spelled = [
             "\n".join(line for stage in stages for line in (*nothing(random), join_line(stage, random)[0]))
@@ -279,11 +279,13 @@ def test_both_agree_on_all_short_texts(part: str) -> None:
     assert accepted > {SOME: 5, REST: 50}[part]
 
 
-def test_both_agree_on_texts_with_a_random_change() -> None:
+@pytest.mark.parametrize("part", PARTS)
+def test_both_agree_on_texts_with_a_random_change(part: str) -> None:
     """Valid stages with one or two tokens dropped, doubled, replaced or added, anywhere."""
-    random = Random(5)
     accepted = 0
-    for _ in range(4000):  # the more kinds and actions there are, the fewer changed texts are valid
+    for random in map(
+        Random, share(range(4000), part, 5)
+    ):  # the more kinds and actions there are, the fewer changed texts are valid
         pieces = [piece.text for piece in stage_pieces(random)]
         for _ in range(random.randint(1, 2)):
             i = random.randrange(len(pieces) + 1)
@@ -291,7 +293,7 @@ def test_both_agree_on_texts_with_a_random_change() -> None:
             pieces[i : i + 1] = random.choice((pieces[i : i + 1] * 2, [], [new], [new, *pieces[i : i + 1]]))
         text = " ".join(pieces)
         accepted += agree(text) if text.strip(" ") else 0
-    assert accepted > 100
+    assert accepted > {SOME: 20, REST: 80}[part]
 
 
 # --- hostile texts, and what is imported ------------------------------------------------------------------------------

@@ -67,7 +67,7 @@ def holds(layout, at):
     return all(at[g] == root for g, root in layout.rooted)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=4096)
 def held(layout, view_shape, grid):
     """Per rank, the global indices along every mode; nothing outside a root."""
     found = []

@@ -8,6 +8,7 @@ from itertools import product
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from marks import examples
 
 from rote.layout.grid import Grid
 from rote.layout.indexset import EMPTY, IndexSet
@@ -73,7 +74,7 @@ def test_small_sets_are_sets():
             check_two(one, two)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(index_sets(), index_sets(), index_sets())
 def test_sets_are_sets(one, two, three):
     """And so are all others; what the algebra returns is as good a set as what it was given."""

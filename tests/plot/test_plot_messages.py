@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from marks import examples
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from strategies import pairs
@@ -60,7 +61,7 @@ def kept(ax: Axes) -> int:
 # --- the numbers --------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=250)
+@settings(max_examples=examples(250))
 @given(pairs())
 def test_the_matrix_is_the_messages(pair: tuple[Distribution, Distribution]) -> None:
     """Law: the matrix, looked up in tables, is what the messages that ranks send add up to; the costs agree."""
