@@ -30,9 +30,11 @@ def mpi_parts(*ranks: int) -> list[Any]:
     """Numbers of MPI ranks and parts of a world: some of it on each number, the rest on three, an uneven number.
 
     `@pytest.mark.parametrize(("job", "part"), mpi_parts(), indirect=["job"])`, on 1, 2, 3, 4 and 6 ranks if none are
-    named. Ranks of this process see the rest on each number: they plan once for all.
+    named: the quick tests start two and three of these. Ranks of this process see the rest on each number: they plan
+    once for all.
     """
-    return [*((each, SOME) for each in ranks or RANKS), pytest.param(3, REST, marks=pytest.mark.slow)]
+    some = [pytest.param(each, SOME, marks=() if ranks or each in (2, 3) else pytest.mark.slow) for each in RANKS]
+    return [*([(each, SOME) for each in ranks] or some), pytest.param(3, REST, marks=pytest.mark.slow)]
 
 
 def examples(number: int) -> int:
@@ -40,4 +42,4 @@ def examples(number: int) -> int:
 
     `@settings(max_examples=examples(100))`; a law that says nothing gets `examples(60)`.
     """
-    return number if os.environ.get("ROTE_TESTS_EXAMPLES") == "all" else max(5, number // 4)
+    return number if os.environ.get("ROTE_TESTS_EXAMPLES") == "all" else max(5, number // 8)

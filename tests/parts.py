@@ -18,16 +18,18 @@ SOME, REST = "some", "rest"
 
 
 def share(cases: Iterable[Case], part: str, every: int, first: int = 0) -> list[Case]:
-    """Every `every`-th case from number `first` on (modulo `every`), or all others.
+    """Of each `2 every + 1` cases one, counted from number `first` on, or all others.
 
-    Another `first` for each number of ranks lets a quick run see all cases, each on some ranks.
+    The distance is odd, so that cases which alternate are all seen. Another `first` for each number of ranks lets a
+    quick run see other cases on each.
 
-    >>> share("abcdefg", SOME, 3), share("abcdefg", REST, 3), share("abcdefg", SOME, 3, first=4)
-    (['a', 'd', 'g'], ['b', 'c', 'e', 'f'], ['b', 'e'])
+    >>> share("abcdefgh", SOME, 1), share("abcdefgh", REST, 1), share("abcdefgh", SOME, 1, first=4)
+    (['a', 'd', 'g'], ['b', 'c', 'e', 'f', 'h'], ['b', 'e', 'h'])
     """
     if part not in (SOME, REST):
         raise ValueError(f"a part of the cases is {SOME!r} or {REST!r}, not {part!r}")
-    return [case for number, case in enumerate(cases) if ((number - first) % every == 0) == (part == SOME)]
+    apart = 2 * every + 1
+    return [case for number, case in enumerate(cases) if ((number - first) % apart == 0) == (part == SOME)]
 
 
 def has_parts(check: Callable[..., object]) -> bool:

@@ -133,7 +133,11 @@ main(["fft", *sys.argv[1:]])
 @pytest.mark.parametrize(
     ("error", "part"),
     [
-        ("rote.LayoutError('lost block')", "Error: lost block\nrank 2 of 3 fails alone, and ends the job\n"),
+        pytest.param(
+            "rote.LayoutError('lost block')",
+            "Error: lost block\nrank 2 of 3 fails alone, and ends the job\n",
+            marks=pytest.mark.slow,
+        ),
         ("ValueError('a bug')", "ValueError: a bug\n"),
     ],
 )

@@ -814,7 +814,7 @@ def test_every_kind_relabelled(part):
     """A step under another name is refused, unless the collective of that name does the same; then it runs right."""
     accepted, refusals = Counter(), Counter()
     rng = np.random.default_rng(0)
-    for plan in share(plans(8, 150, grid=(2, 2)), part, 5):
+    for plan in share(plans(8, 150, grid=(2, 2)), part, 2):
         plan = replace(plan, dtype=np.dtype("i8"))
         (step,) = plan.steps
         for kind in ALL_KINDS:

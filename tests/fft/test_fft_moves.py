@@ -183,7 +183,7 @@ def test_measured_bytes_are_those_of_the_plans(ranks, part):
         world = enumerate(families.cases(ranks, {2: 18, 4: 12, 6: 12, 8: 6}[ranks]))
         return [
             (str(case), measured(comm, case, code))
-            for number, case in share(world, part, 5, ranks)
+            for number, case in share(world, part, 2, ranks)
             for code in ("D", "d")[: 1 + (case.real and number % 2)]
         ]
 

@@ -76,7 +76,7 @@ def test_functions_plan_once(counted):
     assert (counted["choices"], counted["plans"]) == (2, 1)
 
 
-@pytest.mark.parametrize("ranks", (256, pytest.param(1024, marks=pytest.mark.slow), 4096))
+@pytest.mark.parametrize("ranks", (256, *(pytest.param(more, marks=pytest.mark.slow) for more in (1024, 4096))))
 def test_explaining_costs_what_its_walks_are_worth(ranks, counted):
     """Law: a comparison on all grids compiles and proves nothing, and takes some thousands of calls per candidate."""
     shape, axes, dtype = (256, 256, 256), (0, 1, 2), np.dtype("D")

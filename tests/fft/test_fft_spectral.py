@@ -36,7 +36,7 @@ def test_on_ranks_of_this_process(ranks, check, args):
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize(("job", "part"), mpi_parts(1, 2, 4), indirect=["job"])
+@pytest.mark.parametrize(("job", "part"), mpi_parts(), indirect=["job"])
 def test_on_mpi_ranks(job, part):
     """Spectral tools on MPI ranks do too."""
     done = job.run(PROGRAM, part, timeout=120)
