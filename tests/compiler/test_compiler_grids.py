@@ -198,7 +198,7 @@ def test_steps_before_and_after_the_change_of_grids(part):
     for _ in range(250):
         grids, shape = pick_grids(rng.choice), pick_shape(rng.choice)
         cases.append([pick_layout(rng.choice, shape, grid).on(shape, grid) for grid in grids])
-    for source, target in share(cases, part, 4):
+    for source, target in share(cases, part, 2):
         for machine in (MACHINES["latency"], MACHINES["reducing"]):
             plan = rote.compile(source, target, "i8", machine=machine)
             if len(plan.steps) > 1:

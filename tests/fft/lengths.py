@@ -33,7 +33,7 @@ LAYOUTS = {  # how a tensor lies; its shape; the order of the grid
     "[(0)]": ((64,), 1),
 }
 LENGTHS = (None, (6, 7, 8), (12, 9, 8), (3, 4, 5), (4, 16, 4), (16, 4, 6), (1, 1, 2), (32, 20, 9))
-EVERY = 23  # of so many transforms a quick run makes one, on each number of ranks another
+EVERY = 15  # of so many transforms a quick run makes one, on each number of ranks another
 NAMES = ("fftn", "ifftn", "rfftn", "irfftn", "dctn", "idstn")
 
 
