@@ -16,9 +16,7 @@ if __name__ != "rote.fft":
     raise ImportError(f"this package is rote.fft, found as {__name__!r} in the checkout's root; write: import rote.fft")
 
 if TYPE_CHECKING:
-    from .convolution import convolve as convolve
-    from .convolution import correlate as correlate
-    from .families import algorithms as algorithms
+    from .families.registry import algorithms as algorithms
     from .functions import dctn as dctn
     from .functions import dstn as dstn
     from .functions import fftfreq as fftfreq
@@ -28,25 +26,27 @@ if TYPE_CHECKING:
     from .functions import ifftn as ifftn
     from .functions import irfftn as irfftn
     from .functions import rfftn as rfftn
-    from .shift import fftshift as fftshift
-    from .shift import ifftshift as ifftshift
-    from .transform import FFT as FFT
+    from .plan import FFT as FFT
+    from .spectra.convolution import convolve as convolve
+    from .spectra.convolution import correlate as correlate
+    from .spectra.shift import fftshift as fftshift
+    from .spectra.shift import ifftshift as ifftshift
 
 # Where each public name lives; the imports above say the same to type checkers.
 _HOME = {
-    "FFT": "transform",
-    "algorithms": "families",
-    "convolve": "convolution",
-    "correlate": "convolution",
+    "FFT": "plan",
+    "algorithms": "families.registry",
+    "convolve": "spectra.convolution",
+    "correlate": "spectra.convolution",
     "dctn": "functions",
     "dstn": "functions",
     "fftfreq": "functions",
     "fftn": "functions",
-    "fftshift": "shift",
+    "fftshift": "spectra.shift",
     "idctn": "functions",
     "idstn": "functions",
     "ifftn": "functions",
-    "ifftshift": "shift",
+    "ifftshift": "spectra.shift",
     "irfftn": "functions",
     "rfftn": "functions",
 }

@@ -16,7 +16,7 @@ from rote.errors import LayoutError
 from rote.tensor import DistTensor
 
 from .functions import fftn, ifftn, irfftn, rfftn
-from .shift import fftshift, ifftshift
+from .spectra.shift import fftshift, ifftshift
 
 __all__ = ["TRANSFORMS"]
 

@@ -11,18 +11,18 @@ import numpy.typing as npt
 from rote.compiler.machine import DEFAULT
 from rote.errors import LayoutError
 from rote.layout.layout import Layout, as_layout
-from rote.runtime.measure import known_machine
-from rote.runtime.shelf import keep
+from rote.runtime.calibrate import known_machine
+from rote.runtime.comm.cache import keep
 from rote.tensor import DistTensor
 
-from .asked import check_norm, check_tensor, normal_axes, scale
-from .bound import BoundWalk, bind_walks
-from .choose import walk_of
-from .gathered import warn_if_gathered
-from .local.kernels import check_extents, complex_dtype, real_dtype
-from .problem import problem
-from .spectral import frequencies
-from .transform import FFT
+from .arguments import check_norm, check_tensor, normal_axes, scale
+from .families.choose import walk_of
+from .families.gathered import warn_if_gathered
+from .kernels.kernel import check_extents, complex_dtype, real_dtype
+from .plan import FFT
+from .program.program import BoundWalk, bind_walks
+from .request import problem
+from .spectra.wavenumbers import frequencies
 
 __all__ = ["dctn", "dstn", "fftfreq", "fftn", "idctn", "idstn", "ifftn", "irfftn", "rfftn"]
 

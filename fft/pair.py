@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rote.runtime.comm import Comm
+from rote.runtime.comm.protocol import Comm
 
-from .asked import scale
-from .bound import BoundWalk, bind_walks
+from .arguments import scale
+from .program.program import BoundWalk, bind_walks
 from .tuning import Tuning
-from .walk import Walk
+from .walk.walk import Walk
 
 __all__ = ["Pair", "bind_pair"]
 

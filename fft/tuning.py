@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from rote.errors import LayoutError
 from rote.layout.grid import integer
-from rote.runtime.choosing import TUNES
-from rote.runtime.methods import check_method
+from rote.runtime.autotune import TUNES
+from rote.runtime.exchange.registry import check_method
 
 __all__ = ["USUAL", "Tuning"]
 
@@ -19,7 +19,7 @@ class Tuning:
     Attributes:
         tune: how recipes are found, one of `TUNES`.
         threads: for the local transforms of one rank.
-        method: how messages travel, one of `rote.runtime.methods`, or "auto".
+        method: how messages travel, one of `rote.runtime.exchange.registry`, or "auto".
 
     Raises:
         LayoutError: there is no such `tune`, or no thread.

@@ -9,19 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 
+from .diagnostics import KINDS_TO_WRITE, mistake
 from .errors import NotationError
-from .mistakes import KINDS_TO_WRITE, mistake
 from .nodes import MAX_GRID_MODES, MAX_MODES, MAX_NUMBER, MAX_TEXT, OPS, ROUNDINGS
-from .places import (
-    BEFORE_BRACKETS,
-    GRID_MODE_PLACES,
-    KIND_PLACES,
-    KIND_WORDS,
-    NEVER,
-    PLACES,
-    TILE_PLACES,
-    Place,
-)
+from .states import BEFORE_BRACKETS, GRID_MODE_PLACES, KIND_PLACES, KIND_WORDS, NEVER, PLACES, TILE_PLACES, Place
 from .tokens import SPACE, Token, reaches, scan
 
 _KINDS = ("block", "cyclic")

@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from .check import check_tokens, nearest, usual_hint
+from .diagnostics import mistake
 from .errors import NotationError
-from .mistakes import mistake
 from .nodes import CASTS, CONVOLVE, MAX_GRID_MODES, MAX_NUMBER, MAX_TEXT, MAX_WALK, RESIZES, TRANSFORMS, TWIDDLE
-from .places import ACTION_PLACES, ARROWS, MODE_PLACES, NEVER
+from .states import ACTION_PLACES, ARROWS, MODE_PLACES, NEVER
 from .tokens import SPACE, Token, reaches, scan
 
 # Every action, and what it is among tokens; what a mode is then, once a stage at most.

@@ -55,8 +55,8 @@ if TYPE_CHECKING:
     from .layout.layout import Layout as Layout
     from .layout.layout import Transition as Transition
     from .layout.layout import parse as parse
-    from .runtime.doors import run as run
-    from .runtime.methods import methods as methods
+    from .runtime.comm.resolve import run as run
+    from .runtime.exchange.registry import methods as methods
     from .tensor import DistTensor as DistTensor
 
 __version__ = "0.1.0"
@@ -79,8 +79,8 @@ _HOME = {
     "Plan": "compiler.plan",
     "Machine": "compiler.machine",
     "relabel": "compiler.relabel",
-    "run": "runtime.doors",
-    "methods": "runtime.methods",
+    "run": "runtime.comm.resolve",
+    "methods": "runtime.exchange.registry",
     "DistTensor": "tensor",
     "RoteError": "errors",
     "NotationError": "errors",

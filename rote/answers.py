@@ -18,9 +18,9 @@ import numpy.typing as npt
 from .compiler.step import as_dtype
 from .errors import LayoutError
 from .layout.distribution import Distribution, tensor_shape
-from .runtime.comm import Comm
-from .runtime.packing import filled
-from .runtime.place import check_values, same_place
+from .runtime.comm.protocol import Comm
+from .runtime.copy.regions import filled
+from .runtime.placement import check_values, same_place
 
 __all__ = ["ANSWERS", "Distributed", "answer", "elementwise", "refusal"]
 

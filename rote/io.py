@@ -21,11 +21,11 @@ from numpy.lib import format as npy
 from .compiler.compile import compile
 from .errors import CommError, LayoutError, RoteError
 from .layout.distribution import Distribution
-from .runtime.agree import agreed
-from .runtime.comm import Array, Comm, Path
-from .runtime.execute import Program, check_grid
-from .runtime.filing import in_long_runs, parts
-from .runtime.packing import identity
+from .runtime.comm.collective_errors import agreed
+from .runtime.comm.protocol import Array, Comm, Path
+from .runtime.copy.regions import identity
+from .runtime.files import in_long_runs, parts
+from .runtime.program import Program, check_grid
 
 __all__ = ["Header", "read_block", "read_header", "write_npy"]
 

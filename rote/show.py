@@ -16,7 +16,7 @@ import numpy as np
 from .layout import kinds
 from .layout.distribution import Distribution, mode_set
 from .layout.indexset import IndexSet
-from .owners import Owners, Run, is_light, mode_names, owners_at, rank_color, run_around, runs
+from .ownership import Owners, Run, is_light, mode_names, owners_at, rank_color, run_around, runs
 
 __all__ = ["draw"]
 

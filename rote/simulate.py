@@ -24,7 +24,7 @@ from .compiler.step import Step
 from .errors import LayoutError
 from .layout.distribution import Distribution
 from .layout.view import View
-from .runtime.packing import REDUCE, cut, identity, receive_regions, send_regions
+from .runtime.copy.regions import REDUCE, cut, identity, receive_regions, send_regions
 
 __all__ = ["gather", "run", "scatter"]
 

@@ -21,14 +21,14 @@ from .layout.grid import Grid
 from .layout.layout import Layout, as_layout
 from .layout.slices import as_slices
 from .protocols import ArrayProtocols
-from .runtime.agree import agreed
-from .runtime.choosing import tuned
-from .runtime.comm import Comm, Path
-from .runtime.doors import as_comm
-from .runtime.execute import bind
-from .runtime.overlap import run_apart
-from .runtime.packing import cut, filled, identity
-from .runtime.place import GridLike, check_values, place, place_slices, same_everywhere
+from .runtime.aliasing import run_apart
+from .runtime.autotune import tuned
+from .runtime.comm.collective_errors import agreed
+from .runtime.comm.protocol import Comm, Path
+from .runtime.comm.resolve import as_comm
+from .runtime.copy.regions import cut, filled, identity
+from .runtime.placement import GridLike, check_values, place, place_slices, same_everywhere
+from .runtime.program import bind
 
 __all__ = ["DistTensor"]
 

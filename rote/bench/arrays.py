@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 
 from ..errors import RoteError
-from ..runtime.comm import Array
+from ..runtime.comm.protocol import Array
 from .contest import Job, Work
 
 __all__ = ["Array", "Mesh", "check_values", "fill", "mesh", "spectrum_shape", "transform_job"]

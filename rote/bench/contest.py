@@ -19,10 +19,10 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from ..errors import RoteError
-from ..runtime.agree import agreed
-from ..runtime.comm import Array, Comm
-from ..runtime.cores import cores
-from ..runtime.local import alone, run_threads
+from ..runtime.comm.collective_errors import agreed
+from ..runtime.comm.cores import cores
+from ..runtime.comm.protocol import Array, Comm
+from ..runtime.comm.threads import alone, run_threads
 
 __all__ = [
     "SPAN",
@@ -232,7 +232,7 @@ def _sleep_until_all_come(comm: Comm) -> None:
     """A barrier that takes no core: MPI's own spins."""
     if comm.size == 1:
         return
-    from ..runtime.mpi import MpiComm, all_come
+    from ..runtime.comm.mpi import MpiComm, all_come
 
     if isinstance(comm, MpiComm):
         all_come(comm, inf)

@@ -12,11 +12,11 @@ from functools import cache
 from pathlib import Path
 
 from ..launcher import alone
-from ..runtime.comm import Comm
-from ..runtime.cores import cores
+from ..runtime.comm.cores import cores
+from ..runtime.comm.protocol import Comm
 from .builds import fftw_text
 from .contest import SPAN, Entry, Missing, Round, Work
-from .peers import program
+from .mpi_libraries import program
 
 __all__ = ["entries"]
 

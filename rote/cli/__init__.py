@@ -8,7 +8,7 @@ from __future__ import annotations
 import click
 
 from .. import __version__
-from .ending import Rote
+from .failures import Rote
 
 __all__ = ["main"]
 

@@ -10,9 +10,9 @@ import click
 import numpy as np
 
 from ..errors import LayoutError, RoteError
-from ..runtime.agree import agreed
-from ..runtime.comm import Comm
-from .ending import on_ranks
+from ..runtime.comm.collective_errors import agreed
+from ..runtime.comm.protocol import Comm
+from .failures import on_ranks
 from .files import Picture, force_option, refuse_target
 from .options import integers
 from .transform import ALGORITHMS
@@ -102,7 +102,7 @@ def _bench(comm: Comm, request: _Request) -> None:
     """Hold the contest of each shape and dtype, and print it; on every rank."""
     from ..bench import picture, report
     from ..bench.contest import Line, cores_of_all, hold
-    from ..runtime.methods import check_method
+    from ..runtime.exchange.registry import check_method
 
     for name in request.method:
         check_method(name)
@@ -164,13 +164,14 @@ def _families(request: _Request, most: int) -> list[list[Work]]:
 
 
 def _entries(request: _Request, work: Work, usable: int, mpi: bool) -> list[Entry]:
-    from ..bench import ours, peers, programs, singles
+    from ..bench import local_libraries, mpi_libraries, programs, rote_cases
 
     algorithms = request.algorithm or ("slab", *["pencil"] * (len(work.shape) > 2), "auto")
     methods = request.method or ("auto",)
-    found = ours.entries(work, algorithms, methods, request.restore, mpi) + peers.entries(work, algorithms, mpi)
+    found = rote_cases.entries(work, algorithms, methods, request.restore, mpi)
+    found += mpi_libraries.entries(work, algorithms, mpi)
     if not work.move:
-        found += programs.entries(work) + singles.entries(work, usable, request.scaling is None)
+        found += programs.entries(work) + local_libraries.entries(work, usable, request.scaling is None)
     return [entry for entry in found if not request.only or entry.group in request.only]
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import platform
 
 from ..errors import RoteError, counted
-from ..runtime.comm import Comm
-from ..runtime.cores import cores
+from ..runtime.comm.cores import cores
+from ..runtime.comm.protocol import Comm
 
 __all__ = ["refuse_too_many"]
 

@@ -10,14 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from ..compiler.explain import in_bytes
-from ..runtime.agree import agreed
-from ..runtime.comm import Comm
-from .ending import on_ranks
+from ..runtime.comm.collective_errors import agreed
+from ..runtime.comm.protocol import Comm
+from .failures import on_ranks
 from .files import force_option, refuse_target
 from .transform import Request, refuse_wrong, transform
 
 if TYPE_CHECKING:
-    from ..fft.walk import Walk
+    from ..fft.walk.walk import Walk
     from ..grammar import ActionSyntax
 
 __all__ = ["demo"]
@@ -53,7 +53,7 @@ def demo(size: int, ranks: int | None, folder: str, force: bool) -> None:
 def _program(comm: Comm, size: int, folder: str, force: bool) -> None:
     """The demo, on every rank."""
     from ..tensor import DistTensor
-    from .field import exact_energy, shell_energy, vortices
+    from .energy import exact_energy, shell_energy, vortices
 
     def say(text: str) -> None:
         if comm.rank == 0:

@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from .ending import coloured, columns, on_rank_0
-from .looks import Finding, findings
+from .checkups import Finding, findings
+from .failures import coloured, columns, on_rank_0
 
 __all__ = ["doctor"]
 

@@ -13,7 +13,7 @@ from ..grammar.nodes import Fuse, Tile
 from ..layout.distribution import Distribution, distribute
 from ..layout.grid import Grid
 from ..layout.layout import Layout, Transition, parse
-from .ending import coloured, columns, on_rank_0
+from .failures import coloured, columns, on_rank_0
 from .files import Picture, force_option, refuse_target
 from .options import Bytes, integers, of_ffts
 
@@ -127,8 +127,8 @@ def explain(
 
 def _compared(shape: tuple[int, ...], ranks: int, grid: tuple[int, ...] | None, dtype: str, why: bool) -> str:
     """The walks of an FFT on all grids of so many ranks, the one that is taken first, and why others are none."""
-    from ..fft.choose import ranking
-    from ..fft.problem import problem
+    from ..fft.families.choose import ranking
+    from ..fft.request import problem
 
     found = of_ffts(dtype)
     kind = "fft" if found.kind == "c" else "rfft"

@@ -15,7 +15,7 @@ from ..compiler.explain import table
 from ..grammar.nodes import Kind
 from ..layout.distribution import distribute
 from ..layout.layout import Entry, Layout
-from ..runtime.comm import Array, Comm
+from ..runtime.comm.protocol import Array, Comm
 
 if TYPE_CHECKING:
     from ..compiler.machine import Machine
@@ -69,7 +69,7 @@ def _layout(draw: Random, order: int, grid_order: int, first: bool) -> Layout:
 
 def calls(plans: list[Plan], comm: Comm) -> list[Callable[[], object]]:
     """The moves of this rank, all between the same two pieces of memory."""
-    from ..runtime.execute import Program
+    from ..runtime.program import Program
 
     shapes = [[end.local_shape(comm.rank) for end in (plan.source, plan.target)] for plan in plans]
     most = max(prod(shape) * plan.dtype.itemsize for plan, ends in zip(plans, shapes, strict=True) for shape in ends)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from ..runtime.comm import Comm
-from .ending import animated
+from ..runtime.comm.protocol import Comm
+from .failures import animated
 
 __all__ = ["progress"]
 

@@ -14,21 +14,21 @@ from ..compiler.explain import in_bytes
 from ..errors import LayoutError, RoteError
 from ..layout.distribution import Distribution, distribute
 from ..layout.layout import as_layout
-from ..runtime.agree import agreed
-from ..runtime.comm import Comm
-from ..runtime.execute import check_grid
+from ..runtime.comm.collective_errors import agreed
+from ..runtime.comm.protocol import Comm
+from ..runtime.program import check_grid
 from .check import largest_error, refuse_too_large, tolerance
 from .cores import refuse_too_many
-from .ending import on_ranks
+from .failures import on_ranks
 from .files import force_option, refuse_target
 from .options import integers, threads_option
-from .watch import Watch
+from .phases import Watch
 
 if TYPE_CHECKING:
-    from ..fft.problem import Problem
-    from ..fft.transform import FFT
-    from ..fft.walk import Walk
-    from ..runtime.measure import Progress
+    from ..fft.plan import FFT
+    from ..fft.request import Problem
+    from ..fft.walk.walk import Walk
+    from ..runtime.calibrate import Progress
     from ..tensor import DistTensor
 
 # rote.fft.algorithms, without loading it
@@ -143,7 +143,7 @@ def transform(comm: Comm, request: Request, began: float | None = None) -> Trans
     """
     watch = Watch(comm, began)
     with watch.phase("start"):
-        from ..fft.local.kernels import library
+        from ..fft.kernels.kernel import library
         from ..io import read_header
         from ..tensor import DistTensor
 
@@ -208,7 +208,7 @@ class _Job:
 
 def _prepare(request: Request, shape: tuple[int, ...], dtype: np.dtype[Any], comm: Comm, part: Progress | None) -> _Job:
     """The walk of a request, bound; the same on every rank, errors included."""
-    from ..fft.transform import describe
+    from ..fft.plan import describe
 
     refuse_too_many(comm, request.threads or 1)
     real = dtype.kind != "c" and not request.inverse if request.real is None else request.real
@@ -237,9 +237,9 @@ def _forward(
     request: Request, shape: tuple[int, ...], dtype: np.dtype[Any], comm: Comm, real: bool, part: Progress | None
 ) -> FFT:
     """The transform of the file."""
-    from ..fft.asked import normal_axes
-    from ..fft.local.kernels import complex_dtype, real_dtype
-    from ..fft.problem import problem
+    from ..fft.arguments import normal_axes
+    from ..fft.kernels.kernel import complex_dtype, real_dtype
+    from ..fft.request import problem
 
     kind = real_dtype(dtype) if real else complex_dtype(dtype)
     layout, grid = request.layout, request.grid
@@ -252,9 +252,9 @@ def _forward(
 
 def _begins(request: Request, shape: tuple[int, ...], wanted: Problem, comm: Comm) -> Distribution:
     """Where the transform of a file begins: of the cheapest ones in one that reads blocks, if there is any."""
-    from ..fft.asked import as_asked
-    from ..fft.choose import best
-    from ..runtime.measure import known_machine
+    from ..fft.arguments import as_asked
+    from ..fft.families.choose import best
+    from ..runtime.calibrate import known_machine
 
     asked = as_asked(shape, wanted, comm.size, request.layout, request.grid, None)
     if request.layout is not None or request.algorithm != "auto":
@@ -272,10 +272,10 @@ def _backward(
     request: Request, shape: tuple[int, ...], dtype: np.dtype[Any], comm: Comm, real: bool, part: Progress | None
 ) -> FFT:
     """The transform that the file is the spectrum of."""
-    from ..fft.asked import normal_axes
-    from ..fft.choose import best, choices
-    from ..fft.local.kernels import complex_dtype, real_dtype
-    from ..fft.problem import problem
+    from ..fft.arguments import normal_axes
+    from ..fft.families.choose import best, choices
+    from ..fft.kernels.kernel import complex_dtype, real_dtype
+    from ..fft.request import problem
 
     axes, kind = normal_axes(request.axes, len(shape)), complex_dtype(dtype)
     begins = _begins(request, shape, problem(shape, axes, "fft", kind), comm)
@@ -304,7 +304,7 @@ def _bound(
     output: str | None = None,
 ) -> FFT:
     """A transform, tuned as it is asked for."""
-    from ..fft.transform import FFT
+    from ..fft.plan import FFT
 
     tuning: dict[str, Any] = {"tune": request.tune, "threads": request.threads or 1, "progress": part}
     return FFT(shape, layout, grid, comm, dtype, request.axes, algorithm, request.norm, output, **tuning)

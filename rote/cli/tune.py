@@ -17,10 +17,10 @@ import click
 from .. import wisdom
 from ..compiler.explain import table
 from ..errors import counted
-from ..runtime.comm import Comm
-from ..runtime.cores import cores
+from ..runtime.comm.cores import cores
+from ..runtime.comm.protocol import Comm
 from .cores import refuse_too_many
-from .ending import on_rank_0, on_ranks
+from .failures import on_rank_0, on_ranks
 from .files import force_option, refuse_target
 from .moves import calls, moves, ranked
 from .options import integers, of_ffts, threads_option
@@ -174,7 +174,7 @@ def _say(comm: Comm, text: str) -> None:
 def _measure(comm: Comm, seconds: float, check: bool) -> None:
     """Measure the machine, print, keep and check, on every rank."""
     from ..compiler.machine import DEFAULT
-    from ..runtime.measure import keep_machine, measure, medians
+    from ..runtime.calibrate import keep_machine, measure, medians
 
     if check and comm.size == 1:
         raise click.UsageError("one rank has nobody to move anything to; write --ranks 2 or more")
@@ -207,7 +207,7 @@ class _Transform:
 
 def _time(comm: Comm, wanted: _Transform) -> None:
     """Time FFTs, print what was found and keep it, on every rank."""
-    from ..fft.transform import FFT
+    from ..fft.plan import FFT
 
     threads = wanted.threads or 1
     refuse_too_many(comm, threads)
@@ -229,7 +229,7 @@ def _time(comm: Comm, wanted: _Transform) -> None:
 
 
 def _ranks(comm: Comm) -> str:
-    from ..runtime.measure import mpi_library
+    from ..runtime.calibrate import mpi_library
 
     mpi = mpi_library(comm)
     return f"{counted(comm.size, 'rank')} {f'through {mpi}' if mpi else 'in this process'}"

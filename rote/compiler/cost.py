@@ -22,7 +22,7 @@ from ..layout.grid import Grid
 from .machine import Machine, Times
 from .matrix import from_others
 from .step import LOCAL, Step
-from .traffic import block_sizes, traffic
+from .volumes import block_sizes, traffic
 
 __all__ = ["Cost", "Flow", "Pace", "at_least", "at_least_in_two", "flow", "lower_bound", "pace", "peak", "steps_cost"]
 

@@ -17,7 +17,7 @@ from ..layout.distribution import Distribution
 from ..layout.grid import Grid
 from .components import components
 from .movement import meets
-from .traffic import sent_sizes, traffic
+from .volumes import sent_sizes, traffic
 
 __all__ = ["coordinates", "from_others", "message_matrix", "overlap"]
 

@@ -21,7 +21,7 @@ from .machine import DEFAULT, Machine
 from .search import Search, Walk
 from .step import Step, as_dtype, as_kind
 from .text import read, write
-from .verify import verify
+from .verify.certificate import verify
 
 __all__ = ["Plan"]
 

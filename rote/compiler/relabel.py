@@ -23,7 +23,7 @@ from .explain import in_bytes
 from .matrix import coordinates, overlap
 from .movement import components, groups
 from .step import as_dtype
-from .traffic import block_sizes
+from .volumes import block_sizes
 
 __all__ = ["Relabelling", "assign", "common_elements", "relabel"]
 

@@ -14,12 +14,12 @@ from heapq import heappop, heappush
 from math import inf
 
 from ..layout.distribution import Distribution
+from .candidates import layouts
 from .cost import at_least, at_least_in_two, pace, peak
 from .machine import Machine
 from .rules import one_step
-from .space import layouts
 from .step import Step
-from .traffic import block_sizes
+from .volumes import block_sizes
 
 __all__ = ["Search", "Walk"]
 

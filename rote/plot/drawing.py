@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..layout.distribution import Distribution
-from ..owners import Owners, is_light, mode_names, owners_at, rank_color, run_around, runs
-from .faces import Face, Points, Side, cube, flat, ticks
+from ..ownership import Owners, is_light, mode_names, owners_at, rank_color, run_around, runs
+from .geometry import Face, Points, Side, cube, flat, ticks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -15,7 +15,7 @@ from ..compiler.plan import Plan
 from ..compiler.step import LOCAL, Step
 from ..errors import LayoutError, PlanError, RoteError
 from ..layout.distribution import Distribution
-from ..owners import Owners, owners_at
+from ..ownership import Owners, owners_at
 from .drawing import INK, draw, style
 from .matrix import MOST_RANKS, Scale, draw_matrix, draw_scale
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ..owners import is_light, rank_color
+from ..ownership import is_light, rank_color
 from .drawing import INK
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ The only room with processes, and `mpi.py` the only file that imports mpi4py. Im
 
 from __future__ import annotations
 
-from .agree import agreed
-from .comm import Comm
-from .doors import as_comm, run, world
+from .comm.collective_errors import agreed
+from .comm.protocol import Comm
+from .comm.resolve import as_comm, run, world
 
 __all__ = ["Comm", "agreed", "as_comm", "run", "world"]

@@ -30,8 +30,8 @@ def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROTE_BENCHMARKS", PROGRAMS["ROTE_BENCHMARKS"])
     monkeypatch.setattr("rote.bench.contest.SPAN", 0.01)
     monkeypatch.setattr("rote.bench.programs.SPAN", 0.01)
-    monkeypatch.setattr("rote.bench.singles._LINGER", 0.0)
-    for seconds in ("rote.fft.trial.SECONDS", "rote.fft.local.stages.SECONDS", "rote.runtime.choosing._SECONDS"):
+    monkeypatch.setattr("rote.bench.local_libraries._LINGER", 0.0)
+    for seconds in ("rote.fft.autotune.SECONDS", "rote.fft.kernels.timing.SECONDS", "rote.runtime.autotune._SECONDS"):
         monkeypatch.setattr(seconds, {"measure": 0.01, "patient": 0.1})
     programs._build.cache_clear()
 
@@ -152,8 +152,8 @@ def test_a_wrong_result_is_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
     """A library that computes something else is not timed; Rote's own error ends the contest."""
     monkeypatch.setattr("scipy.fft.ifftn", lambda X, workers: X)
     assert "missing: scipy fails: the results of c2c 4x4 c16 are wrong, by" in small(*only("scipy"))
-    monkeypatch.setattr("rote.fft.transform.FFT.backward", lambda self, X, y=None: y)
-    monkeypatch.setattr("rote.fft.transform.FFT.forward", lambda self, x, y=None: x)
+    monkeypatch.setattr("rote.fft.plan.FFT.backward", lambda self, X, y=None: y)
+    monkeypatch.setattr("rote.fft.plan.FFT.forward", lambda self, x, y=None: x)
     done = bench("--shape", "4x4", "--ranks", "1", *only("rote"))
     assert done.exit_code == 1
     assert "Error: the results of c2c 4x4 c16 are wrong, by" in done.output

@@ -13,10 +13,10 @@ from click.testing import CliRunner, Result
 
 import rote
 from rote.cli import main
-from rote.cli.ending import described
-from rote.fft.choose import ranking
-from rote.fft.problem import problem
-from rote.runtime.agree import agreed
+from rote.cli.failures import described
+from rote.fft.families.choose import ranking
+from rote.fft.request import problem
+from rote.runtime.comm.collective_errors import agreed
 
 
 def run(*args: str) -> Result:

@@ -116,7 +116,7 @@ def test_files_are_read_in_blocks(shape: tuple[int, ...], ranks: int, inverse: t
 def test_tuned(inverse: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Timed walks give the same file, and are kept; one thread per rank is never too many."""
     monkeypatch.setenv("ROTE_WISDOM", str(tmp_path / "kept"))
-    for seconds in ("rote.fft.trial.SECONDS", "rote.fft.local.stages.SECONDS", "rote.runtime.choosing._SECONDS"):
+    for seconds in ("rote.fft.autotune.SECONDS", "rote.fft.kernels.timing.SECONDS", "rote.runtime.autotune._SECONDS"):
         monkeypatch.setattr(seconds, {"measure": 0.05, "patient": 0.1})
     args = ("half.npy", "out.npy", "--inverse", "--real", "--length", "9") if inverse else ("real.npy", "out.npy")
     for option, tune in (("--tune", "measure"), ("--effort", "patient")):
@@ -267,7 +267,7 @@ def test_a_rank_that_raises(monkeypatch: pytest.MonkeyPatch, failing: int) -> No
         x.comm.barrier()
         return x
 
-    monkeypatch.setattr("rote.fft.transform.FFT.forward", lambda self, x: program(x))
+    monkeypatch.setattr("rote.fft.plan.FFT.forward", lambda self, x: program(x))
     done = fft("real.npy", "out.npy", "--ranks", "4")
     note = "" if failing == 0 else "raised on rank 2 of 4\n"
     assert done.exit_code == 1

@@ -11,12 +11,13 @@ from click.testing import CliRunner
 
 import rote
 import rote.cli.transform
-import rote.fft.transform
+import rote.fft.plan
 import rote.io
-from rote.cli import main, watch
+from rote.cli import main
+from rote.cli import phases as watch
+from rote.cli.phases import Watch
 from rote.cli.progress import progress
 from rote.cli.transform import Request, Transformed, transform
-from rote.cli.watch import Watch
 from rote.runtime import Comm
 
 PHASES = ["start", "plan", "read", "transform", "write"]
@@ -49,7 +50,7 @@ def clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Clock:
     monkeypatch.chdir(tmp_path)
     np.save("in.npy", np.random.default_rng(1).standard_normal((6, 5, 4)))
     found = Clock()
-    monkeypatch.setattr("rote.cli.watch.perf_counter", found)
+    monkeypatch.setattr("rote.cli.phases.perf_counter", found)
     return found
 
 
@@ -58,7 +59,7 @@ def test_phases_are_the_time_that_it_takes(clock: Clock, monkeypatch: pytest.Mon
     the sum is the time from the beginning of the process to the end."""
     for owner, name, seconds in (
         (rote.io, "read_header", 2.0),  # once for the plan, once to read
-        (rote.fft.transform, "FFT", 30.0),
+        (rote.fft.plan, "FFT", 30.0),
         (rote.DistTensor, "load", 5.0),
         (rote.fft.FFT, "forward", 7.0),
         (rote.DistTensor, "save", 11.0),
@@ -118,8 +119,8 @@ def test_the_plan_shows_on_a_terminal(monkeypatch: pytest.MonkeyPatch, clock: Cl
 
     monkeypatch.setattr(watch, "progress", seen)
     monkeypatch.setattr("rote.cli.progress.animated", lambda: True)
-    monkeypatch.setattr("rote.fft.trial.SECONDS", {"measure": 0.02, "patient": 0.1})
-    monkeypatch.setattr("rote.fft.local.stages.SECONDS", {"measure": 0.02, "patient": 0.1})
+    monkeypatch.setattr("rote.fft.autotune.SECONDS", {"measure": 0.02, "patient": 0.1})
+    monkeypatch.setattr("rote.fft.kernels.timing.SECONDS", {"measure": 0.02, "patient": 0.1})
     parts: list[float] = []
     monkeypatch.setattr(
         "rich.progress.Progress.update", lambda bar, task, completed=0.0, **more: parts.append(completed)

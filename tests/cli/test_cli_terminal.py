@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 import rote
-from rote.cli import ending, main
+from rote.cli import failures, main
 from rote.show import draw
 
 
@@ -31,12 +31,12 @@ def test_colours_and_bars(
     term: str, no_color: str | None, watched: bool, moves: bool, paints: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Colours where somebody watches a terminal that has them, unless NO_COLOR is set; bars unless it is dumb."""
-    monkeypatch.setattr(ending, "on_terminal", lambda: watched)
+    monkeypatch.setattr(failures, "on_terminal", lambda: watched)
     monkeypatch.setenv("TERM", term)
     monkeypatch.delenv("NO_COLOR", raising=False)
     if no_color is not None:
         monkeypatch.setenv("NO_COLOR", no_color)
-    assert (ending.animated(), ending.coloured()) == (moves, paints)
+    assert (failures.animated(), failures.coloured()) == (moves, paints)
     shown = CliRunner().invoke(main, ["show", "block[(0),()]"], color=True).output
     told = CliRunner().invoke(main, ["doctor"], color=True).output
     assert ("\x1b[" in shown) is ("\x1b[" in told) is paints

@@ -36,8 +36,9 @@ from test_compiler_verify import (
 )
 
 import rote
-from rote.compiler import movement, pairwise
+from rote.compiler import movement
 from rote.compiler.movement import receives, sends
+from rote.compiler.verify import pairwise
 from rote.errors import LayoutError, PlanError
 
 

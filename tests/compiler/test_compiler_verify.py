@@ -21,14 +21,15 @@ from marks import PARTS
 from parts import REST, SOME, share
 
 import rote
-from rote.compiler import components, movement, overlap, partition, verify
+from rote.compiler import components, movement, overlap
 from rote.compiler.plan import Plan
 from rote.compiler.rules import one_step
 from rote.compiler.step import LOCAL
+from rote.compiler.verify import certificate, partition
 from rote.errors import LayoutError, PlanError
-from rote.runtime.execute import bind
+from rote.runtime.program import bind
 
-ALL_KINDS = (*LOCAL, *verify.ROLES, "permute", "exchange")
+ALL_KINDS = (*LOCAL, *certificate.ROLES, "permute", "exchange")
 
 
 def joined(dists):
@@ -56,7 +57,7 @@ def plans(seed, number, grid=None, steps=1):
 
 def certify(plan, claimed=None):
     """What `plan.verify()` does, with any claim or none."""
-    verify.verify(plan.source, plan.target, plan.steps, plan.dtype, claimed)
+    certificate.verify(plan.source, plan.target, plan.steps, plan.dtype, claimed)
 
 
 def refused(plan, claimed=None):
@@ -209,7 +210,7 @@ ON_LISTS = {
 }
 
 
-def mutate_list(monkeypatch, rng, plan, change, modules=(verify,)):
+def mutate_list(monkeypatch, rng, plan, change, modules=(certificate,)):
     """Change the list of one rank of one step, on one side; whether that was possible."""
     side = "receives" if change is combine_flipped else rng.choice(["receives", "sends"])
     step = rng.choice(plan.steps)
@@ -249,7 +250,7 @@ def meets_flipped(rng, plan, monkeypatch):
             met[pair] = not met[pair]
         return met
 
-    for module in (movement, verify):
+    for module in (movement, certificate):
         monkeypatch.setattr(module, "meets", mutated)
     return True
 
@@ -483,7 +484,7 @@ def idle_grid_modes(rng, plan):
         (k, tuple(sorted((*step.grid_modes, g))))
         for k, step in enumerate(plan.steps)
         for g in range(grid.order)
-        if step.kind in verify.TOGETHER and g not in step.grid_modes and grid.shape[g] > 1
+        if step.kind in certificate.TOGETHER and g not in step.grid_modes and grid.shape[g] > 1
     ]
     if not idle:
         return None
@@ -705,7 +706,7 @@ def test_it_agrees_with_looking_at_every_element(part):
         exhaustive_verify.verify(plan.source, plan.target, plan.steps)
         for name in rng.sample(seen_by_both, 2):
             with pytest.MonkeyPatch.context() as patch:
-                mutate_list(patch, rng, plan, ON_LISTS[name], (verify, exhaustive_verify))
+                mutate_list(patch, rng, plan, ON_LISTS[name], (certificate, exhaustive_verify))
                 found = refused(plan)
                 try:
                     exhaustive_verify.verify(plan.source, plan.target, plan.steps)

@@ -25,8 +25,8 @@ from rote.compiler.cost import flow
 from rote.compiler.movement import receives
 from rote.compiler.rules import one_step
 from rote.compiler.step import LOCAL
-from rote.runtime.execute import bind
-from rote.runtime.pieces import TILE
+from rote.runtime.copy.strided import TILE
+from rote.runtime.program import bind
 
 CALLS = {
     "allgather": "allgatherv",

@@ -17,10 +17,10 @@ from execute import factors, moves
 
 import rote
 from rote.errors import CommError
-from rote.runtime.execute import bind
-from rote.runtime.methods import METHODS
-from rote.runtime.methods.isend import Isend
-from rote.runtime.methods.waitsome import Waitsome
+from rote.runtime.exchange.isend import Isend
+from rote.runtime.exchange.registry import METHODS
+from rote.runtime.exchange.waitsome import Waitsome
+from rote.runtime.program import bind
 
 # what these ranks cannot have, by the words that say so
 ABSENT = {
@@ -55,7 +55,7 @@ def absent(comm, name):
 def on_nodes(ranks_each):
     """For a while the ranks of MPI's world count as those of several nodes, of so many each: on new communicators."""
     from rote.runtime import world
-    from rote.runtime.mpi import MpiComm
+    from rote.runtime.comm.mpi import MpiComm
 
     node = world().rank // ranks_each
 
@@ -84,7 +84,7 @@ if __name__ == "__main__":
         if int(ranks_each):
             changed.enter_context(on_nodes(int(ranks_each)))
         if int(most):  # elements that one call of MPI can count
-            changed.enter_context(patch("rote.runtime.mpi._MOST", int(most)))
+            changed.enter_context(patch("rote.runtime.comm.mpi._MOST", int(most)))
         here = rote.runtime.world().split(0, 0)  # which keeps nothing of what others bound
         found = check(here, int(number), asked)
         usual = taken(here) if here.size > 1 else ()

@@ -13,7 +13,7 @@ from execute.recording import Call, Recording
 
 import rote
 from rote.compiler.rules import RULES
-from rote.runtime import execute
+from rote.runtime import program as execute
 
 PROGRAM = Path(claims.__file__)
 

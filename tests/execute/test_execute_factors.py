@@ -12,8 +12,9 @@ from execute import factors, moves
 import rote
 from rote.compiler.rules import RULES
 from rote.errors import LayoutError
-from rote.runtime import execute, packing
-from rote.runtime.execute import bind
+from rote.runtime import program as execute
+from rote.runtime.copy import regions
+from rote.runtime.program import bind
 
 
 @pytest.mark.parametrize("number", (20, pytest.param(75, marks=pytest.mark.slow)))
@@ -34,8 +35,8 @@ def test_plans_multiply_as_they_move(number):
 
 def test_elements_that_are_picked_one_by_one_are_multiplied(monkeypatch):
     """The same where each message is picked by lists of indices, as where layouts do not fit."""
-    right = packing.places
-    monkeypatch.setattr(packing, "places", lambda *args: replace(right(*args), views=()))
+    right = regions.places
+    monkeypatch.setattr(regions, "places", lambda *args: replace(right(*args), views=()))
     rote.run(factors.check, 4, (30,))
 
 

@@ -9,7 +9,7 @@ from execute import methods
 
 import rote
 from rote.errors import CommError
-from rote.runtime.methods import METHODS, check_method
+from rote.runtime.exchange.registry import METHODS, check_method
 
 PROGRAM = Path(methods.__file__)
 
@@ -79,7 +79,7 @@ from unittest.mock import patch
 sys.path.insert(0, {str(PROGRAM.parents[1])!r})
 from execute import methods
 from rote.runtime import world
-from rote.runtime.mpi import MpiComm
+from rote.runtime.comm.mpi import MpiComm
 
 comm, share = world().split(0, 0), MpiComm.share
 on_some = lambda self, nbytes: share(self, nbytes) if comm.rank > 1 else None

@@ -12,7 +12,7 @@ from execute.recording import Recording
 import rote
 from rote.compiler.matrix import message_matrix
 from rote.errors import CommError, LayoutError
-from rote.runtime.execute import bind
+from rote.runtime.program import bind
 
 PROGRAM = Path(moves.__file__)
 

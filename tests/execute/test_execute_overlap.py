@@ -10,8 +10,8 @@ import pytest
 from execute import overlaps
 
 import rote
-from rote.runtime.overlap import overlaps as overlap
-from rote.runtime.pieces import Strided
+from rote.runtime.aliasing import overlaps as overlap
+from rote.runtime.copy.strided import Strided
 
 PROGRAM = Path(overlaps.__file__)
 

@@ -12,9 +12,9 @@ import pytest
 import rote
 from rote.compiler.movement import Group, Run
 from rote.compiler.movement import Listed as GroupLists
-from rote.runtime import nests, pieces
-from rote.runtime.packing import REDUCE, direct_regions, receive_regions, send_regions
-from rote.runtime.pieces import Factor, Listed, Strided
+from rote.runtime.copy import strided, views
+from rote.runtime.copy.regions import REDUCE, direct_regions, receive_regions, send_regions
+from rote.runtime.copy.strided import Factor, Listed, Strided
 
 # --- copies -------------------------------------------------------------------------------------------------------
 
@@ -51,7 +51,7 @@ def pick_parts(rng, order, listed):
             order_ = rng.permutation(len(group))
             lists = [tuple(row[order_] for row in rows) for rows in (group.positions, group.opposite)]
             group = Group((), GroupLists(*lists))
-        parts.append(nests.places(group, (modes[0], 0), (modes[1], 1)))
+        parts.append(views.places(group, (modes[0], 0), (modes[1], 1)))
     return parts, *map(tuple, shapes)
 
 
@@ -68,9 +68,9 @@ def listed(parts, side, shape):
 @pytest.mark.parametrize("few", [16, 10**9, 0])
 def test_copies_are_what_indices_say(few, monkeypatch):
     """In pieces of either kind: values times factors, stored or reduced; of the target, nothing else is touched."""
-    monkeypatch.setattr(pieces, "_FEW", few)
-    monkeypatch.setattr(pieces, "_SMALL", 10**9)
-    monkeypatch.setattr(pieces, "TILE", 9)  # so that several tiles are made
+    monkeypatch.setattr(strided, "_FEW", few)
+    monkeypatch.setattr(strided, "_SMALL", 10**9)
+    monkeypatch.setattr(strided, "TILE", 9)  # so that several tiles are made
     rng, kinds = np.random.default_rng(few % 17), set()
     for turn in range(300):
         parts, here, there = pick_parts(rng, turn % 4 or bool(not few), few < 10**9)
@@ -92,7 +92,7 @@ def test_copies_are_what_indices_say(few, monkeypatch):
             [Factor(factor, np.broadcast_to(factor, shape).strides) for factor in found]
             for found, shape in zip(factors, (here, there), strict=True)
         ]
-        for piece in pieces.pieces(parts, here, there):
+        for piece in strided.pieces(parts, here, there):
             kinds.add(type(piece))
             piece.copy(source, target, op, *given)
         assert np.array_equal(target.reshape(-1), right)
@@ -109,9 +109,9 @@ def test_runs_are_copied_as_one_item(dtype):
     for run in (1, 2, 3, 5, 64, 65, 1024, 1025):
         source = np.arange(4 * run * 2).reshape(4, 2, run).astype(dtype)
         group = Group((), (Run((4, run), ((0, 2 * run, 1),), ((0, run, 1),)),))
-        part = nests.places(group, ((0,), 0), ((0,), 1))
+        part = views.places(group, ((0,), 0), ((0,), 1))
         target = np.zeros(4 * run, dtype)
-        for piece in pieces.pieces([part], (8 * run,), (4 * run,)):
+        for piece in strided.pieces([part], (8 * run,), (4 * run,)):
             piece.copy(source, target, None, (), ())
         assert np.array_equal(target, source[:, 0].reshape(-1))
 
@@ -130,8 +130,8 @@ def test_runs_that_go_on_are_one(shape):
                 if high - low == 1:  # such a digit is left out
                     length, row = (*shape[:axis], *shape[axis + 1 :]), (*row[: axis + 1], *row[axis + 2 :])
                 parts.append(Run(length, (row,), (row,)))
-            found = nests.places(Group((), tuple(parts)), ((0,), 0), ((0,), 1)).views
-            right = nests.places(Group((), (whole,)), ((0,), 0), ((0,), 1)).views
+            found = views.places(Group((), tuple(parts)), ((0,), 0), ((0,), 1)).views
+            right = views.places(Group((), (whole,)), ((0,), 0), ((0,), 1)).views
             if n > 2 or len(parts[0].shape) == len(shape):
                 assert found == right, (axis, cut)
 
@@ -139,7 +139,7 @@ def test_runs_that_go_on_are_one(shape):
 def test_runs_of_other_steps_stay_apart():
     """A run that begins where another ends, but steps otherwise, is no part of it."""
     runs = Run((2, 2), ((0, 0, 1),), ((4, 1, 2),)), Run((2, 4), ((2, 0, 6),), ((8, 1, 0),))
-    assert len(nests.places(Group((), runs), ((0,), 0), ((0,), 1)).views) == 2
+    assert len(views.places(Group((), runs), ((0,), 0), ((0,), 1)).views) == 2
 
 
 # --- layouts ------------------------------------------------------------------------------------------------------
@@ -199,7 +199,7 @@ def test_where_there_are_too_many_views_elements_are_picked():
     outgoing[0].copy(blocks[0], message)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 100 * pieces.TILE
+    assert peak < 100 * strided.TILE
 
 
 def test_messages_that_are_alike_share_their_pieces():

@@ -17,7 +17,7 @@ from parts import share
 
 from rote import DistTensor
 from rote.fft import FFT
-from rote.runtime.methods import METHODS
+from rote.runtime.exchange.registry import METHODS
 
 # shape, dtype, algorithm, order of the grid, what else
 REQUESTS = (

@@ -18,15 +18,15 @@ from launch import RANKS
 
 import rote
 from rote import DistTensor, Machine, wisdom
-from rote.fft import FFT, fftn, trial
-from rote.fft.asked import as_asked, asked_kinds
-from rote.fft.choose import best
-from rote.fft.local import stages
-from rote.fft.problem import problem
-from rote.fft.trial import candidates, race
+from rote.fft import FFT, autotune, fftn
+from rote.fft.arguments import as_asked, asked_kinds
+from rote.fft.autotune import candidates, race
+from rote.fft.families.choose import best
+from rote.fft.kernels import timing
+from rote.fft.request import problem
 from rote.fft.tuning import Tuning
 from rote.layout.grid import Grid
-from rote.runtime import measure, world
+from rote.runtime import calibrate, world
 
 SHAPE = (8, 6, 10)
 SHORT = {"measure": 0.05, "patient": 0.1}
@@ -36,7 +36,7 @@ SHORT = {"measure": 0.05, "patient": 0.1}
 def place(tmp_path, monkeypatch):
     """A folder of its own for each test, and little time."""
     monkeypatch.setenv("ROTE_WISDOM", str(tmp_path / "kept"))
-    for module in (trial, stages):
+    for module in (autotune, timing):
         monkeypatch.setattr(module, "SECONDS", SHORT)
     return tmp_path / "kept"
 
@@ -55,7 +55,7 @@ def races(monkeypatch):
         found.append(len(field))
         return race(field, *args)
 
-    monkeypatch.setattr(trial, "race", counted)
+    monkeypatch.setattr(autotune, "race", counted)
     return found
 
 
@@ -183,7 +183,7 @@ def test_damaged_decisions_are_ignored(races, place):
 
 def test_what_is_printed(monkeypatch):
     """What was timed stands beside what the model says, the walk that is taken first."""
-    monkeypatch.setattr(trial, "SECONDS", {"measure": 1.0})
+    monkeypatch.setattr(autotune, "SECONDS", {"measure": 1.0})
     (text, f), _ = rote.run(lambda comm: (str(f := FFT(SHAPE, comm=comm, tune="measure")), f.tried), 2)
     head, *rows = text.splitlines()[-len(f) - 1 :]
     assert head.split() == ["there", "and", "back", "timed", "by", "the", "model"]
@@ -232,8 +232,8 @@ def test_candidates(asked):
         assert asked.layout in (None, walk.source.layout)
         assert asked.output in (None, walk.target.layout)
         assert asked.grid in (None, walk.source.grid)
-        decision = trial.Decision(walk, (trial.Tried("one", 1.0, 1.0),)).as_json()
-        assert trial._read(asked, json.loads(json.dumps(decision))).walk == walk
+        decision = autotune.Decision(walk, (autotune.Tried("one", 1.0, 1.0),)).as_json()
+        assert autotune._read(asked, json.loads(json.dumps(decision))).walk == walk
 
 
 def test_orders_of_axes():
@@ -275,7 +275,7 @@ def test_it_ends_in_time(monkeypatch):
     assert one == other and one[0] < math.inf and one[1:] == [math.inf] * (len(field) - 1)
     assert told == sorted(told) and told[-1] == 1
     ticks = count()  # a clock by which no turn takes long, however busy the machine is
-    monkeypatch.setattr(trial, "perf_counter", lambda: 0.01 * next(ticks))
+    monkeypatch.setattr(autotune, "perf_counter", lambda: 0.01 * next(ticks))
     start = time.process_time()
     one, other = rote.run(lambda comm: program(comm, 0.3), 2)
     assert time.process_time() - start < 3
@@ -292,8 +292,8 @@ def test_one_walk_is_bound_at_a_time(monkeypatch):
         living[comm.rank].append(weakref.ref(pair.forward))
         return pair
 
-    bind_pair = trial.bind_pair
-    monkeypatch.setattr(trial, "bind_pair", bound)
+    bind_pair = autotune.bind_pair
+    monkeypatch.setattr(autotune, "bind_pair", bound)
     asked = asked_for(2)
     field = [*candidates(asked, asked.choices(), Machine(), 3)]
     rote.run(lambda comm: race(field, comm, "backward", Tuning(), 1.0), 2)
@@ -322,13 +322,13 @@ def test_the_machine_that_was_measured_is_the_one_that_counts(monkeypatch):
         seen.append(args)
         return measure_recalled(comm, *args)
 
-    measure_recalled = measure.recalled
-    monkeypatch.setattr(measure, "recalled", recalled)
+    measure_recalled = calibrate.recalled
+    monkeypatch.setattr(calibrate, "recalled", recalled)
     far, narrow = (
         rote.run(lambda comm, machine=machine: moves_of(comm, machine=machine)[0], 4)[0] for machine in (FAR, NARROW)
     )
     for machine, moves in ((FAR, far), (NARROW, narrow)):
-        rote.run(lambda comm, machine=machine: measure.keep_machine(comm, machine), 4)
+        rote.run(lambda comm, machine=machine: calibrate.keep_machine(comm, machine), 4)
         seen.clear()
         assert {found[0] for found in rote.run(moves_of, 4)} == {moves}
         assert len(seen) == 4
@@ -339,12 +339,12 @@ def test_a_machine_that_is_kept_is_known_at_once():
     """Also to the communicator that has looked before; where none is kept, it is the usual one."""
 
     def program(comm):
-        before = measure.known_machine(comm)
-        measure.keep_machine(comm, FAR)
-        return before, measure.known_machine(comm)
+        before = calibrate.known_machine(comm)
+        calibrate.keep_machine(comm, FAR)
+        return before, calibrate.known_machine(comm)
 
     assert rote.run(program, 2) == [(Machine(), FAR)] * 2
-    assert rote.run(measure.known_machine, 3) == [Machine()] * 3
+    assert rote.run(calibrate.known_machine, 3) == [Machine()] * 3
 
 
 def test_wrong_requests():
@@ -354,8 +354,8 @@ def test_wrong_requests():
 
 
 if __name__ == "__main__":
-    trial.SECONDS.update(SHORT)
-    stages.SECONDS.update(SHORT)
+    autotune.SECONDS.update(SHORT)
+    timing.SECONDS.update(SHORT)
     check(world())
     if world().rank == 0:
         print("right")

@@ -17,11 +17,11 @@ from virtual import walked
 import rote
 from rote import DistTensor
 from rote.fft import FFT, dctn, dstn, idctn
-from rote.fft.build import build
-from rote.fft.kinds import INVERSE, TRIGONOMETRIC, by_axis, logical_size
-from rote.fft.problem import problem
-from rote.fft.rows import rows
-from rote.fft.transpose import transpose
+from rote.fft.families.rows import rows
+from rote.fft.families.transpose import transpose
+from rote.fft.request import problem
+from rote.fft.transforms import INVERSE, TRIGONOMETRIC, by_axis, logical_size
+from rote.fft.walk.typecheck import build
 
 pytestmark = pytest.mark.filterwarnings("ignore::rote.GatherWarning")  # cosines of one axis
 

@@ -15,12 +15,12 @@ import rote
 from rote import DistTensor
 from rote.compiler.rules import one_step
 from rote.fft import FFT
-from rote.fft.local import gather
-from rote.fft.local.boxes import boxes, whole
-from rote.fft.local.gather import Gather
-from rote.fft.local.kernels import Kernel, scratch_bytes
-from rote.runtime.local import LocalComm
-from rote.runtime.reading import Reading
+from rote.fft.kernels import gather
+from rote.fft.kernels.boxes import boxes, whole
+from rote.fft.kernels.gather import Gather
+from rote.fft.kernels.kernel import Kernel, scratch_bytes
+from rote.runtime.comm.threads import LocalComm
+from rote.runtime.exchange.reading import Reading
 
 pytestmark = pytest.mark.filterwarnings("ignore::rote.GatherWarning")  # slabs of one axis, asked for by name
 

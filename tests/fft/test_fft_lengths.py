@@ -15,8 +15,8 @@ from parts import SOME, has_parts
 import rote
 from rote import DistTensor
 from rote.fft import FFT
-from rote.fft.choose import walk_of
-from rote.fft.problem import problem
+from rote.fft.families.choose import walk_of
+from rote.fft.request import problem
 
 D = np.dtype("D")
 pytestmark = pytest.mark.filterwarnings("ignore::rote.GatherWarning")  # resampled spectra of one axis

@@ -15,13 +15,13 @@ import scipy.fft
 from marks import PARTS
 from parts import REST, SOME, share
 
-from rote.fft.kinds import TRIGONOMETRIC
-from rote.fft.local import gather, passes
-from rote.fft.local.boxes import whole
-from rote.fft.local.gather import Gather, gathers
-from rote.fft.local.kernels import Kernel, plain, real_dtype, scratch_bytes
-from rote.fft.local.libraries import NAMES, fftw, library, protocol, versions
-from rote.fft.local.recipe import WHOLE, Recipe
+from rote.fft.kernels import gather, passes
+from rote.fft.kernels.backends import NAMES, fftw, library, protocol, versions
+from rote.fft.kernels.boxes import whole
+from rote.fft.kernels.config import WHOLE, Recipe
+from rote.fft.kernels.gather import Gather, gathers
+from rote.fft.kernels.kernel import Kernel, plain, real_dtype, scratch_bytes
+from rote.fft.transforms import TRIGONOMETRIC
 
 SHAPES = [(7,), (5, 6), (6, 1), (3, 4, 5), (4, 9, 1, 11)]
 RECIPES = [

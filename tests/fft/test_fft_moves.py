@@ -16,9 +16,9 @@ import rote
 from rote import DistTensor
 from rote.compiler.step import LOCAL
 from rote.fft import FFT
-from rote.fft.choose import walk_of
-from rote.fft.cyclic import levels
-from rote.fft.problem import problem
+from rote.fft.families.choose import walk_of
+from rote.fft.families.cyclic import levels
+from rote.fft.request import problem
 
 pytestmark = pytest.mark.filterwarnings("ignore::rote.GatherWarning")  # slabs of one axis, asked for by name
 

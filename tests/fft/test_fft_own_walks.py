@@ -14,7 +14,8 @@ from families import numbers
 
 import rote
 from rote import DistTensor
-from rote.fft import FFT, build, irfftn
+from rote.fft import FFT, irfftn
+from rote.fft.walk import typecheck
 
 SIX_STEP = "(t s=4): [(),(0)]: fft(t), twiddle\n(b r=4) s: [(0),(),()]: fft(s)\n(s b r): [()]"
 OWN = {
@@ -255,8 +256,8 @@ def test_wrong_walks_are_refused(shape, axes, dtype, text, reason):
 
 
 def test_every_reason_is_tried():
-    """Each `raise` of build.py is that of some walk above, but the one that adds the number of the line."""
-    path = Path(build.__file__)
+    """Each `raise` of typecheck.py is that of some walk above, but the one that adds the number of the line."""
+    path = Path(typecheck.__file__)
     raises = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Raise)]
     assert len(raises) > 12
     found = set()

@@ -10,9 +10,9 @@ import scipy.fft
 from marks import PARTS
 from parts import share
 
-from rote.fft.kinds import TRIGONOMETRIC
-from rote.fft.local import passes
-from rote.fft.local.kernels import Kernel, complex_dtype, plain, real_dtype, scratch_bytes
+from rote.fft.kernels import passes
+from rote.fft.kernels.kernel import Kernel, complex_dtype, plain, real_dtype, scratch_bytes
+from rote.fft.transforms import TRIGONOMETRIC
 
 SHAPES = [(7,), (5, 6), (6, 1), (3, 4, 5), (2, 9, 1, 11), (1, 17, 3)]
 

@@ -14,8 +14,10 @@ import rote
 from rote.cli.layouts import _compared
 from rote.compiler import cost
 from rote.compiler.plan import Plan
-from rote.fft import FFT, choose, fftn, price
-from rote.fft.problem import problem
+from rote.fft import FFT, fftn
+from rote.fft.families import choose
+from rote.fft.request import problem
+from rote.fft.walk import price
 
 
 @pytest.fixture

@@ -9,10 +9,10 @@ import pytest
 
 import rote
 from rote.fft import FFT, algorithms
-from rote.fft.asked import as_asked
-from rote.fft.choose import Choice, choices, preferred, ranking
-from rote.fft.price import NONE, Price
-from rote.fft.problem import problem
+from rote.fft.arguments import as_asked
+from rote.fft.families.choose import Choice, choices, preferred, ranking
+from rote.fft.request import problem
+from rote.fft.walk.price import NONE, Price
 
 D = np.dtype("D")
 CASES = [

@@ -16,11 +16,11 @@ from workspace import bytes_taken
 import rote
 from rote import DistTensor, GatherWarning, LayoutError
 from rote.fft import FFT
-from rote.fft.choose import walk_of
-from rote.fft.gathered import crowded, gathered_bytes
-from rote.fft.problem import problem
-from rote.fft.ragged import best_factors, padded_factors
-from rote.fft.twiddles import chirp
+from rote.fft.families.choose import walk_of
+from rote.fft.families.gathered import crowded, gathered_bytes
+from rote.fft.families.ragged import best_factors, padded_factors
+from rote.fft.program.twiddles import chirp
+from rote.fft.request import problem
 
 PROGRAM = Path(__file__).with_name("ragged.py")
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from rote.compiler.matrix import message_matrix
-from rote.fft.choose import walk_of
-from rote.fft.problem import problem
-from rote.fft.rows import row_layout
+from rote.fft.families.choose import walk_of
+from rote.fft.families.rows import row_layout
+from rote.fft.request import problem
 
 CASES = (
     ((12, 18, 20), 48),

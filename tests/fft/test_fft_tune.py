@@ -17,16 +17,16 @@ from parts import share
 import rote
 from rote import DistTensor, wisdom
 from rote.fft import FFT
-from rote.fft.choose import walk_of
-from rote.fft.local import stages
-from rote.fft.local.kernels import Kernel
-from rote.fft.local.libraries import numpyfft
-from rote.fft.local.recipe import Recipe
-from rote.fft.operations import operations
-from rote.fft.problem import problem
+from rote.fft.families.choose import walk_of
+from rote.fft.kernels import timing
+from rote.fft.kernels.backends import numpyfft
+from rote.fft.kernels.config import Recipe
+from rote.fft.kernels.kernel import Kernel
+from rote.fft.program.operations import operations
+from rote.fft.request import problem
 from rote.fft.tuning import Tuning
 from rote.runtime import world
-from rote.runtime.local import alone
+from rote.runtime.comm.threads import alone
 
 
 def check(comm, part):
@@ -64,9 +64,9 @@ def test_recipes_are_remembered(ranks, monkeypatch, tmp_path):
     """Law: what was timed once is not timed again, by other ranks of another program either; all ranks do the same."""
     monkeypatch.setenv("ROTE_WISDOM", str(tmp_path / "kept"))
     contests = []
-    contest = stages._Contest
-    monkeypatch.setattr(stages, "_Contest", lambda *args: contests.append(args) or contest(*args))
-    monkeypatch.setattr(stages, "SECONDS", {"measure": 0.2, "patient": 0.4})
+    contest = timing._Contest
+    monkeypatch.setattr(timing, "_Contest", lambda *args: contests.append(args) or contest(*args))
+    monkeypatch.setattr(timing, "SECONDS", {"measure": 0.2, "patient": 0.4})
     first = rote.run(recipes, ranks)
     assert len(contests) == ranks * len(first[0]) > 0
     assert rote.run(recipes, ranks) == first
@@ -83,7 +83,7 @@ def test_recipes_are_remembered(ranks, monkeypatch, tmp_path):
 
 def test_of_large_blocks_a_part_is_timed(monkeypatch):
     """A block is cut where no point of a transform is lost, or halved along other modes; a huge one along all."""
-    monkeypatch.setattr(stages, "_LARGEST", 1 << 25)
+    monkeypatch.setattr(timing, "_LARGEST", 1 << 25)
     for shape, axes, want in (
         ((8, 16, 16), (1, 2), (8, 16, 16)),
         ((1000, 256, 256), (1, 2), (32, 256, 256)),
@@ -94,16 +94,16 @@ def test_of_large_blocks_a_part_is_timed(monkeypatch):
         ((0, 1024, 1024), (1, 2), (0, 1024, 1024)),
     ):
         kernel = Kernel("fft", axes, shape, shape, np.dtype("D"))
-        assert stages._bounded(kernel).shape == stages._bounded(kernel).out_shape == want
+        assert timing._bounded(kernel).shape == timing._bounded(kernel).out_shape == want
     half = Kernel("rfft", (0, 1), (1 << 14, 1 << 14), (1 << 14, (1 << 13) + 1), np.dtype("d"))
-    assert stages._bounded(half).shape == (1 << 12, 1 << 14)
-    assert stages._bounded(half).out_shape == (1 << 12, (1 << 13) + 1)
+    assert timing._bounded(half).shape == (1 << 12, 1 << 14)
+    assert timing._bounded(half).out_shape == (1 << 12, (1 << 13) + 1)
 
 
 def test_a_damaged_recipe_is_ignored(monkeypatch, tmp_path):
     """A decision that is no recipe is ignored with a warning, and made again."""
     monkeypatch.setenv("ROTE_WISDOM", str(tmp_path))
-    monkeypatch.setattr(stages, "SECONDS", {"measure": 0.1, "patient": 0.2})
+    monkeypatch.setattr(timing, "SECONDS", {"measure": 0.1, "patient": 0.2})
     (first,) = recipes(alone())
     (path,) = tmp_path.glob("*.json")
     kept = json.loads(path.read_text())
@@ -115,7 +115,7 @@ def test_a_damaged_recipe_is_ignored(monkeypatch, tmp_path):
 
 def test_a_library_that_fails_is_not_taken(monkeypatch):
     """A library that cannot be imported, or that refuses a block on one rank, is no candidate on any."""
-    monkeypatch.setattr(stages, "SECONDS", {"measure": 0.2, "patient": 0.4})
+    monkeypatch.setattr(timing, "SECONDS", {"measure": 0.2, "patient": 0.4})
     asked, prepare = [], numpyfft.prepare
 
     def refuses(kernel, *args):
@@ -125,7 +125,7 @@ def test_a_library_that_fails_is_not_taken(monkeypatch):
         return prepare(kernel, *args)
 
     monkeypatch.setattr(numpyfft, "prepare", refuses)
-    monkeypatch.setattr(stages, "_BETTER", 1e9)  # any other than the usual one is taken
+    monkeypatch.setattr(timing, "_BETTER", 1e9)  # any other than the usual one is taken
     for name in ("ducc0", "mkl_fft", "scipy"):
         monkeypatch.setitem(sys.modules, name, None)
     assert {one.library for one in rote.run(recipes, 2)[0]} == {"pyfftw"}
@@ -146,7 +146,7 @@ def test_the_model_imports_no_other_library():
 @pytest.mark.parametrize("ranks", (1, 2, 4))
 def test_on_ranks_of_this_process(ranks, part, monkeypatch):
     """Timed plans on in-process ranks."""
-    monkeypatch.setattr(stages, "SECONDS", {"measure": 0.3, "patient": 0.6})
+    monkeypatch.setattr(timing, "SECONDS", {"measure": 0.3, "patient": 0.6})
     rote.run(check, ranks, (part,))
 
 
@@ -159,7 +159,7 @@ def test_on_mpi_ranks(mpirun, ranks, part):
 
 
 if __name__ == "__main__":
-    stages.SECONDS["measure"] = 0.3
+    timing.SECONDS["measure"] = 0.3
     check(world(), sys.argv[1])
     if world().rank == 0:
         print("right")

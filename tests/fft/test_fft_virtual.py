@@ -10,8 +10,8 @@ from families import moves_of, numbers
 from virtual import walked
 
 import rote
-from rote.fft.choose import walk_of
-from rote.fft.problem import problem
+from rote.fft.families.choose import walk_of
+from rote.fft.request import problem
 
 D = np.dtype("D")
 TABLE_1 = [  # of Popovici et al. 2019: grids of order 1, 2 and 3 over 2 to 512 processes

@@ -12,9 +12,9 @@ import pytest
 import rote
 from rote import DistTensor
 from rote.fft import FFT, fftn, ifftn, irfftn, rfftn
-from rote.fft.build import build
-from rote.fft.problem import problem
-from rote.fft.transpose import transpose
+from rote.fft.families.transpose import transpose
+from rote.fft.request import problem
+from rote.fft.walk.typecheck import build
 
 D = np.dtype("D")
 SLAB = ["block[(0),(),()]", "block[(),(0),()]"]  # equations 12-14

@@ -6,8 +6,8 @@ import numpy as np
 import scipy.fft
 
 from rote import simulate
-from rote.fft.twiddles import factor
-from rote.fft.walk import Transform
+from rote.fft.program.twiddles import factor
+from rote.fft.walk.walk import Transform
 
 
 def walked(walk, array):

@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 
 from rote.grammar import NotationError, RoteError, parse_syntax
-from rote.grammar.mistakes import MISTAKES
+from rote.grammar.diagnostics import MISTAKES
 
 # name of the mistake, then the error as printed: rule, text, caret, cure
 BLOCKS = Path(__file__).with_name("mistakes.txt").read_text("utf-8").strip().split("\n\n")

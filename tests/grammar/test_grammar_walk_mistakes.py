@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 
 from rote.grammar import NotationError, parse_walk
-from rote.grammar.mistakes import MISTAKES, WALK_MISTAKES
+from rote.grammar.diagnostics import MISTAKES, WALK_MISTAKES
 
 # name of the mistake, then the error as printed: rule, line, caret, cure
 BLOCKS = Path(__file__).with_name("walk_mistakes.txt").read_text("utf-8").strip().split("\n\n")

@@ -159,7 +159,7 @@ def test_an_installed_copy_does_not_look_beside_itself(tmp_path: Path) -> None:
 
 # --- every module, imported -----------------------------------------------------------------------------------------
 
-# All in one Python of their own: importing rote.runtime.mpi starts MPI, and pytest's own process must not, since
+# All in one Python of their own: importing rote.runtime.comm.mpi starts MPI, and pytest's own process must not, since
 # what MPI leaves in the environment would reach the mpiexec of other tests.
 RUNNER = """
 import contextlib, doctest, importlib, io, json, sys

@@ -20,17 +20,45 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "rote.launcher": (),
     "rote.layout": ("rote.grammar", "rote.errors"),
     "rote.compiler": ("rote.grammar", "rote.errors", "rote.layout"),
+    "rote.compiler.verify": ("rote.grammar", "rote.errors", "rote.layout", "rote.compiler"),
     "rote.compiler.plan": ("rote.grammar", "rote.errors", "rote.layout", "rote.compiler", "rote.plot"),  # plan.plot()
     "rote.wisdom": ("rote", "rote.errors"),
+    "rote.runtime.comm": ("rote.errors", "rote.launcher", "rote.layout"),
+    "rote.runtime.copy": ("rote.errors", "rote.layout", "rote.compiler"),
+    "rote.runtime.exchange": ("rote.errors", "rote.layout", "rote.compiler", "rote.runtime.comm", "rote.runtime.copy"),
+    "rote.runtime.program": (
+        *("rote.errors", "rote.layout", "rote.compiler"),
+        *("rote.runtime.comm", "rote.runtime.copy", "rote.runtime.exchange"),
+    ),
     "rote.runtime": ("rote.errors", "rote.launcher", "rote.layout", "rote.compiler", "rote.wisdom"),
-    "rote.simulate": ("rote.errors", "rote.layout", "rote.compiler", "rote.runtime.packing"),
+    "rote.simulate": ("rote.errors", "rote.layout", "rote.compiler", "rote.runtime.copy.regions"),
     "rote.io": ("rote.errors", "rote.layout", "rote.compiler", "rote.runtime"),
     "rote.answers": ("rote.errors", "rote.layout", "rote.compiler", "rote.runtime"),
     "rote.protocols": ("rote.errors", "rote.answers"),
     "rote.tensor": ("rote.errors", "rote.layout", "rote.compiler", "rote.runtime", "rote.io", "rote.protocols"),
-    "rote.owners": ("rote.grammar", "rote.layout"),
-    "rote.show": ("rote.layout", "rote.owners"),
-    "rote.plot": ("rote.owners", "rote.errors", "rote.layout", "rote.compiler", "rote.simulate", "rote.tensor"),
+    "rote.ownership": ("rote.grammar", "rote.layout"),
+    "rote.show": ("rote.layout", "rote.ownership"),
+    "rote.plot": ("rote.ownership", "rote.errors", "rote.layout", "rote.compiler", "rote.simulate", "rote.tensor"),
+    "rote.fft.transforms": ("rote.errors",),
+    "rote.fft.request": ("rote.grammar", "rote.errors", "rote.fft.transforms"),
+    "rote.fft.tuning": ("rote.errors", "rote.layout", "rote.compiler.machine", "rote.runtime"),
+    "rote.fft.kernels": (
+        *("rote.errors", "rote.layout", "rote.compiler", "rote.runtime"),
+        *("rote.fft.transforms", "rote.fft.tuning"),
+    ),
+    "rote.fft.walk": (
+        *("rote.errors", "rote.grammar", "rote.layout", "rote.compiler"),
+        *("rote.fft.transforms", "rote.fft.request", "rote.fft.kernels.kernel"),
+    ),
+    "rote.fft.families": (
+        *("rote.errors", "rote.grammar", "rote.layout", "rote.compiler", "rote.runtime.comm.protocol"),
+        *("rote.fft.transforms", "rote.fft.request", "rote.fft.walk"),
+    ),
+    "rote.fft.program": (
+        *("rote.grammar", "rote.errors", "rote.layout", "rote.compiler", "rote.runtime", "rote.tensor"),
+        *("rote.fft.transforms", "rote.fft.request", "rote.fft.tuning", "rote.fft.kernels", "rote.fft.walk"),
+        "rote.fft.families",
+    ),
     "rote.fft": (
         *("rote", "rote.errors", "rote.grammar", "rote.layout", "rote.compiler", "rote.runtime"),
         *("rote.answers", "rote.tensor"),
@@ -58,12 +86,12 @@ NUMBERLESS = ("rote", "rote.__main__", "rote.grammar", "rote.errors", "rote.laun
 OUTSIDE: dict[str, tuple[str, ...]] = {
     "numpy": tuple(room for room in ROOMS if room not in NUMBERLESS),
     "lark": ("rote.grammar.build",),
-    "mpi4py": ("rote.runtime.mpi",),
-    "pyfftw": ("rote.fft.local.kernels", "rote.fft.local.libraries.fftw", "rote.bench.singles"),
-    "scipy": ("rote.compiler.relabel", "rote.fft.local.libraries.scipyfft", "rote.bench.singles"),
-    "ducc0": ("rote.fft.local.libraries.ducc", "rote.bench.singles"),
-    "mkl_fft": ("rote.fft.local.libraries.mkl", "rote.bench.singles", "rote.bench.ours"),
-    "mpi4py_fft": ("rote.bench.peers",),
+    "mpi4py": ("rote.runtime.comm.mpi",),
+    "pyfftw": ("rote.fft.kernels.kernel", "rote.fft.kernels.backends.fftw", "rote.bench.local_libraries"),
+    "scipy": ("rote.compiler.relabel", "rote.fft.kernels.backends.scipyfft", "rote.bench.local_libraries"),
+    "ducc0": ("rote.fft.kernels.backends.ducc", "rote.bench.local_libraries"),
+    "mkl_fft": ("rote.fft.kernels.backends.mkl", "rote.bench.local_libraries", "rote.bench.rote_cases"),
+    "mpi4py_fft": ("rote.bench.mpi_libraries",),
     "platformdirs": ("rote.wisdom",),
     "matplotlib": ("rote.plot", "rote.cli.picture", "rote.bench.picture"),
     "mpl_toolkits": ("rote.plot",),
@@ -221,27 +249,24 @@ def test_rooms_are_in_building_order() -> None:
 
 def test_exactly_one_file_imports_mpi4py() -> None:
     """MPI has one door."""
-    assert {module for module, found in all_imports() if within(found.target, "mpi4py")} == {"rote.runtime.mpi"}
+    assert {module for module, found in all_imports() if within(found.target, "mpi4py")} == {"rote.runtime.comm.mpi"}
 
 
 def test_the_costly_imports_wait() -> None:
     """What is optional, and the files that import lark, mpi4py and pyfftw, are imported inside functions only."""
-    late = ("matplotlib", "mpl_toolkits", "scipy", "ducc0", "mkl_fft", "rote.grammar.build", "rote.runtime.mpi")
-    late += ("rote.fft.local.libraries.fftw",)
+    late = ("matplotlib", "mpl_toolkits", "scipy", "ducc0", "mkl_fft", "rote.grammar.build", "rote.runtime.comm.mpi")
+    late += ("rote.fft.kernels.backends.fftw",)
     eager = [(m, f.target) for m, f in all_imports() if f.eager and any(within(f.target, name) for name in late)]
     assert eager == []
     loads = {m for m, f in all_imports() if f.eager and within(f.target, "pyfftw")}
-    assert loads == {"rote.fft.local.libraries.fftw"}
+    assert loads == {"rote.fft.kernels.backends.fftw"}
 
 
 def test_verify_is_a_second_program() -> None:
     """What proves a plan right shares no code with what found it and what priced it."""
-    proving = [f"rote.compiler.{name}" for name in ("verify", "partition", "elements", "pairwise", "recount")]
-    shared = [found.target for module, found in all_imports() if module in proving]
-    searching = [
-        f"rote.compiler.{name}"
-        for name in ("compile", "search", "space", "rules", "cost", "traffic", "machine", "plan", "explain")
-    ]
+    shared = [found.target for module, found in all_imports() if within(module, "rote.compiler.verify")]
+    names = "candidates compile cost explain machine matrix plan rules search volumes"
+    searching = [f"rote.compiler.{name}" for name in names.split()]
     assert shared
     assert [name for name in shared if any(within(name, place) for place in searching)] == []
 
@@ -289,22 +314,28 @@ BREAKS = [
     ("rote.layout.grid", "from importlib import import_module\nimport_module('..tensor', __package__)"),
     ("rote.layout.grid", "__import__('mpi4py')"),
     ("rote.layout.grid", "import importlib\nimportlib.import_module(name)"),
-    ("rote.compiler.plan", "from ..runtime.comm import Comm"),
+    ("rote.compiler.plan", "from ..runtime.comm.protocol import Comm"),
     ("rote.compiler.plan", "import mpi4py.MPI"),
-    ("rote.runtime.local", "from mpi4py import MPI"),
-    ("rote.runtime.execute", "from ..tensor import DistTensor"),
-    ("rote.runtime.execute", "from ..fft import fftn"),
-    ("rote.simulate", "from .runtime.execute import bind"),
+    ("rote.runtime.comm.threads", "from mpi4py import MPI"),
+    ("rote.runtime.program", "from ..tensor import DistTensor"),
+    ("rote.runtime.program", "from ..fft import fftn"),
+    ("rote.simulate", "from .runtime.program import bind"),
+    ("rote.runtime.comm.mpi", "from ..copy.regions import Region"),
+    ("rote.runtime.copy.strided", "from ..comm.protocol import Comm"),
+    ("rote.runtime.exchange.put", "from ..program import bind"),
+    ("rote.fft.request", "from .families.choose import choices"),
+    ("rote.fft.walk.walk", "from ..program.program import BoundWalk"),
+    ("rote.compiler.verify.certificate", "from ...runtime import program"),
     ("rote.tensor", "from .fft import fftn"),
     ("rote.tensor", "class T:\n    def f(self):\n        from rote import fft"),
     ("rote.io", "from . import fft"),
-    ("rote.plot", "import rote.fft.walk"),
+    ("rote.plot", "import rote.fft.walk.walk"),
     ("rote.tensor", "import matplotlib.pyplot as plt"),
     ("rote.tensor", "import rich"),
     ("rote.plot", "import click"),
-    ("rote.fft.local.kernels", "import mpi4py"),
-    ("rote.fft.walk", "import pyfftw"),
-    ("rote.fft.walk", "from rote.cli import main"),
+    ("rote.fft.kernels.kernel", "import mpi4py"),
+    ("rote.fft.walk.walk", "import pyfftw"),
+    ("rote.fft.walk.walk", "from rote.cli import main"),
     ("rote.cli", "import mpi4py"),
     ("rote.cli", "import scipy"),
     ("rote.compiler.search", "def f():\n    from scipy import optimize"),
@@ -322,9 +353,10 @@ def test_each_wall_can_be_hit(module: str, source: str) -> None:
 ALLOWED = [
     ("rote.grammar.build", "from lark import Lark"),
     ("rote.layout.grid", "import numpy as np\nfrom ..errors import LayoutError\nfrom .indexset import IndexSet"),
-    ("rote.runtime.mpi", "from mpi4py import MPI\nfrom .comm import Comm"),
-    ("rote.fft.walk", "from rote.tensor import DistTensor\nfrom .local.kernels import plan\nimport functools"),
-    ("rote.fft.local.kernels", "import pyfftw"),
+    ("rote.runtime.comm.mpi", "from mpi4py import MPI\nfrom .protocol import Comm"),
+    ("rote.fft.walk.walk", "from ..kernels.kernel import complex_dtype\nimport functools"),
+    ("rote.fft.functions", "from rote.tensor import DistTensor\nfrom .kernels.kernel import complex_dtype"),
+    ("rote.fft.kernels.kernel", "import pyfftw"),
     ("rote.compiler.relabel", "def f():\n    from scipy.optimize import linear_sum_assignment"),
     ("rote.cli", "import click, rich.table\nimport rote\nfrom rote import fft, Grid"),
 ]

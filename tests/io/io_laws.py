@@ -22,8 +22,8 @@ from rote.errors import CommError, LayoutError, RoteError
 from rote.io import read_block, read_header, write_npy
 from rote.layout.layout import parse
 from rote.runtime import Comm, agreed, world
-from rote.runtime.filing import in_long_runs
-from rote.runtime.packing import cut
+from rote.runtime.copy.regions import cut
+from rote.runtime.files import in_long_runs
 
 
 def saved(array: NDArray[Any], version: tuple[int, int] | None = None) -> bytes:

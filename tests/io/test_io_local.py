@@ -22,9 +22,10 @@ from launch import RANKS
 import rote
 from rote.io import read_block, read_header, write_npy
 from rote.layout.layout import parse
-from rote.runtime import Comm, local, run
-from rote.runtime.comm import inside
-from rote.runtime.packing import cut
+from rote.runtime import Comm, run
+from rote.runtime.comm import threads as local
+from rote.runtime.comm.protocol import inside
+from rote.runtime.copy.regions import cut
 
 DIST = "block[(0),()]"
 

@@ -55,7 +55,7 @@ import errno, os, resource, sys
 from pathlib import Path
 sys.path[:0] = [sys.argv[1]]
 import numpy as np
-import rote.runtime.mpi as mpi
+import rote.runtime.comm.mpi as mpi
 from io_cases import numbered
 from io_laws import alone, cut, parse, raised, world, write_npy
 comm, folder = world(), Path(sys.argv[2])

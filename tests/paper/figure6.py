@@ -17,11 +17,11 @@ import numpy as np
 
 import rote
 from rote.compiler.cost import flow
-from rote.fft.build import Line, build
-from rote.fft.choose import walk_of
-from rote.fft.problem import problem
-from rote.fft.rows import row_layout
-from rote.fft.walk import Transform
+from rote.fft.families.choose import walk_of
+from rote.fft.families.rows import row_layout
+from rote.fft.request import problem
+from rote.fft.walk.typecheck import Line, build
+from rote.fft.walk.walk import Transform
 
 POINTS = 256
 SHAPE = (POINTS,) * 3

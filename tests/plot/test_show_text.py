@@ -10,7 +10,7 @@ import pytest
 
 import rote
 from rote.layout.distribution import Distribution
-from rote.owners import Owners, owners_at, rank_color, run_around, runs
+from rote.ownership import Owners, owners_at, rank_color, run_around, runs
 from rote.show import draw
 
 MODES = ["()", "(0)", "(0:block)", "(0:block(3))", "(0:cyclic(2))", "(0,1)", "(0:block,1)", "(0:cyclic(2),1:cyclic(3))"]

@@ -18,7 +18,8 @@ import pytest
 
 import rote
 from rote.errors import CommError
-from rote.runtime import agreed, as_comm, local, world
+from rote.runtime import agreed, as_comm, world
+from rote.runtime.comm import threads as local
 
 
 @pytest.mark.parametrize("ranks", (1, 2, 3, 4, 6, 8))

@@ -26,7 +26,7 @@ import gc
 from mpi4py import MPI
 from rote.errors import CommError
 from rote.runtime import as_comm, world
-from rote.runtime.mpi import set_abort
+from rote.runtime.comm.mpi import set_abort
 
 def refused(call, part):
     try:
@@ -92,7 +92,7 @@ ENDS = """
 import sys
 import numpy as np
 from rote.runtime import world
-from rote.runtime.mpi import set_abort
+from rote.runtime.comm.mpi import set_abort
 comm = world()
 row = comm.split(0, 0)
 if comm.rank == comm.size - 1:

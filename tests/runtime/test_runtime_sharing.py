@@ -10,8 +10,9 @@ import warnings
 import pytest
 
 import rote
-from rote.runtime import shared, world
-from rote.runtime.cores import cores
+from rote.runtime import world
+from rote.runtime.comm import shared_memory
+from rote.runtime.comm.cores import cores
 
 REFUSED = OSError(errno.EINVAL, "refused by the test")
 
@@ -33,7 +34,7 @@ def test_what_one_rank_is_refused_no_rank_has(monkeypatch, call):
     monkeypatch.setattr(os, call, some)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        assert rote.run(lambda comm: [shared.share(comm, 100) for _ in range(2)], 3) == [[None] * 2] * 3
+        assert rote.run(lambda comm: [shared_memory.share(comm, 100) for _ in range(2)], 3) == [[None] * 2] * 3
     assert [str(each.message) for each in caught] == [
         "ranks send messages, for they cannot share memory: [Errno 22] refused by the test"
     ]
@@ -43,7 +44,7 @@ def test_a_system_without_files_in_memory(monkeypatch):
     """Where there is no such call at all, nothing is shared."""
     monkeypatch.delattr(os, "memfd_create")
     with pytest.warns(RuntimeWarning, match="memfd_create"):
-        assert rote.run(lambda comm: shared.share(comm, 1), 2) == [None] * 2
+        assert rote.run(lambda comm: shared_memory.share(comm, 1), 2) == [None] * 2
 
 
 def test_cores_are_counted_where_affinity_is_not_told(monkeypatch):
@@ -66,7 +67,7 @@ def test_memory_is_given_back():
     before, files = ours(), len(os.listdir("/proc/self/fd"))
 
     def program(comm):
-        parts = shared.share(comm, 10_000)
+        parts = shared_memory.share(comm, 10_000)
         found = ours() - before, len(os.listdir("/proc/self/fd")) - files
         comm.barrier()
         last = parts[-1][5:]
@@ -85,7 +86,8 @@ import ctypes, errno, os, sys, warnings
 import numpy as np
 import rote
 from rote import DistTensor
-from rote.runtime import shared, world
+from rote.runtime.comm import shared_memory
+from rote.runtime import world
 
 comm = world()
 array = np.random.default_rng(1).standard_normal((7, 5, 6))
@@ -106,12 +108,12 @@ def failing(*args):
     return ctypes.c_void_p(-1).value
 
 # One rank alone is refused something: all send messages, and one warns, once.
-system = shared._system()
+system = shared_memory._system()
 for place, name, instead, said in (
     (os, "memfd_create", refused, 1), (os, "posix_fallocate", refused, 1), (os, "open", refused, 1),
     (system, "mmap", failing, 1), (system, "madvise", failing, 0),
 ):
-    shared._told.__dict__.clear()
+    shared_memory._told.__dict__.clear()
     team, kept = comm.split(0, comm.rank), getattr(place, name)
     if comm.rank == 1:
         setattr(place, name, instead)

@@ -19,7 +19,7 @@ import rote.protocols
 from rote import DistTensor
 from rote.answers import ANSWERS
 from rote.errors import LayoutError, RoteError
-from rote.runtime.packing import cut
+from rote.runtime.copy.regions import cut
 
 ROOMS = (
     *(np, np.linalg, np.fft, np.lib, np.lib.scimath, np.lib.stride_tricks, np.lib.array_utils, np.lib.npyio),

@@ -1,0 +1,217 @@
+"""Walks tried on the ranks themselves: the few that the model finds cheapest run there and back, and the fastest stays.
+
+What was found is kept as wisdom, and found again by the next program that asks for the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from math import inf
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from rote.compiler.explain import in_seconds, table
+from rote.compiler.machine import Machine
+from rote.layout.grid import Grid
+from rote.runtime.calibrate import Progress, decided, medians, slowest
+from rote.runtime.comm.protocol import Comm
+
+from .arguments import Asked
+from .families.choose import Choice, best, farther, preferred, walks
+from .pair import bind_pair
+from .tuning import Tuning
+from .walk.walk import Walk
+
+__all__ = ["Decision", "Tried", "candidates", "decide", "race"]
+
+SECONDS = {"measure": 10.0, "patient": 60.0}
+"""The most that all walks of one request may be timed for, about; each that is begun is ended."""
+
+_MOST = {"measure": 4, "patient": 8}  # walks that are timed
+_WITHIN = 3.0  # how many times as long as the best a walk may take by the model, and still be timed
+_PASSES = 2  # times that every walk has its turn, so that a disturbance does not meet one alone
+_MORE, _SOON = 8, 0.1  # the most that this may be, as long as no more than such a part of the seconds is over
+_BEHIND = 1.5  # how many times as long as the best a walk may take in one pass, and still run in the next
+_BETTER = 0.97  # part of its time that another walk must stay below to be taken in place of the model's best
+_ROUNDS = 8  # of one turn
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """A walk that was timed.
+
+    Attributes:
+        name: of its family, with grid and layouts.
+        seconds: there and back, on the slowest rank.
+        model: what the model says, in seconds.
+    """
+
+    name: str
+    seconds: float
+    model: float
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The walk that is taken, and all that were timed, this one first and then by time; as text, a line for each."""
+
+    walk: Walk
+    tried: tuple[Tried, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """The decision as it is kept."""
+        return {
+            "walk": [line.strip() for line in str(self.walk).splitlines() if not line.strip().startswith("#")],
+            "grid": list(self.walk.source.grid.shape),
+            "tried": [[one.name, one.seconds, one.model] for one in self.tried],
+        }
+
+    def __str__(self) -> str:
+        rows = [("there and back", "timed", "by the model")]
+        rows += [(f"  {one.name}", in_seconds(one.seconds), in_seconds(one.model)) for one in self.tried]
+        return "\n".join(table(rows, {1, 2}))
+
+
+def decide(
+    asked: Asked,
+    found: Sequence[Choice],
+    machine: Machine,
+    comm: Comm,
+    norm: str,
+    tuning: Tuning,
+    progress: Progress | None = None,
+) -> Decision:
+    """The walk that is fastest on these ranks: as it was once found and kept, or timed now. Collective.
+
+    The same on all ranks. What was found patiently serves those who only measure, too.
+
+    Args:
+        asked: what is to be done, by one of the walks `found`.
+        machine: by which these were ranked.
+        tuning: what is asked for.
+        progress: called with the part of the work that is done.
+
+    Raises:
+        LayoutError: there is no walk.
+    """
+    field = candidates(asked, found, machine, _MOST[tuning.tune])
+    if len(field) == 1 or comm.size == 1:  # on one rank all do the same
+        return Decision(next(iter(field)), ())
+    facts = {"what": "walk", **asked.facts(), "threads": tuning.threads, "method": tuning.method}
+
+    def find() -> dict[str, Any]:
+        return _fastest(field, comm, norm, tuning, progress).as_json()
+
+    return decided(comm, facts, tuning.tune, partial(_read, asked), find)
+
+
+def candidates(asked: Asked, found: Sequence[Choice], machine: Machine, most: int) -> dict[Walk, Choice]:
+    """The walks that are worth timing: the model's choice first, then others in the order in which they are preferred.
+
+    To those found comes each family in another order of axes.
+    """
+    every: dict[Walk, Choice] = {}
+    for walk, choice in walks(found).items():
+        every.setdefault(walk, choice)
+        other = farther(choice, asked.problem, asked.output, machine)
+        if other.walk is not None:
+            every.setdefault(other.walk, other)
+    limit = _WITHIN * min(choice.seconds for choice in every.values())
+    first = best(found)
+    ranked = sorted(preferred([*every.values()]), key=lambda choice: choice.walk != first)
+    return walks([choice for choice in ranked[:most] if choice.seconds <= limit])
+
+
+def race(
+    field: Sequence[Walk], comm: Comm, norm: str, tuning: Tuning, seconds: float, progress: Progress | None = None
+) -> list[float]:
+    """The seconds that each of some walks takes there and back, on the slowest rank; infinite if its turn never came.
+
+    Only one of them is bound at a time. Collective; the same on all ranks.
+
+    Args:
+        seconds: the most that all may take, about; the first one always has its turn.
+    """
+    start, times, took, spent = perf_counter(), [inf] * len(field), [0.0] * len(field), 0.0
+    turns = _PASSES * len(field)
+    for turn in range(_MORE * len(field)):
+        here = turn % len(field)
+        if turn and (spent + took[here] >= seconds or (turn >= turns and spent > _SOON * seconds)):
+            break
+        if turn >= len(field) and times[here] > _BEHIND * min(times):
+            continue
+        within = None if progress is None else partial(_tell, progress, turn, turns)
+        share = max(seconds - spent, 0.0) / max(turns - turn, len(field))
+        times[here] = min(times[here], _turn(field[here], comm, norm, tuning, share, within))
+        before, (spent,) = spent, slowest(comm, perf_counter() - start)
+        took[here] = spent - before
+    if progress is not None:
+        progress(1.0)
+    return times
+
+
+def _turn(walk: Walk, comm: Comm, norm: str, tuning: Tuning, seconds: float, progress: Progress | None) -> float:
+    """The seconds of a walk there and back, on real blocks."""
+    pair = bind_pair(walk, comm, norm, tuning)
+    dtypes = pair.forward.dtypes
+    x = np.ones(walk.source.local_shape(comm.rank), dtypes[0])
+    spectrum = np.empty(walk.target.local_shape(comm.rank), dtypes[-1])
+
+    def there_and_back() -> None:
+        pair.forward(x, spectrum)
+        pair.backward(spectrum, x)
+
+    return medians(comm, [there_and_back], seconds, progress, _ROUNDS)[0]
+
+
+def _tell(progress: Progress, turn: int, turns: int, part: float) -> None:
+    progress(min(1.0, (turn + part) / turns))
+
+
+def _fastest(field: dict[Walk, Choice], comm: Comm, norm: str, tuning: Tuning, progress: Progress | None) -> Decision:
+    """The decision that timing comes to.
+
+    Whoever is not patient has local transforms timed only in the walk that is taken, not in those that are tried.
+    """
+    within = tuning if tuning.tune == "patient" else replace(tuning, tune="model")
+    times = race([*field], comm, norm, within, SECONDS[tuning.tune], progress)
+    order = sorted((n for n, seconds in enumerate(times) if seconds < inf), key=times.__getitem__)
+    if times[0] <= times[order[0]] / _BETTER:
+        order = [0, *(n for n in order if n)]
+    ranked = [(times[n], [*field.values()][n]) for n in order]
+    tried = tuple(Tried(_named(choice), float(f"{seconds:.4g}"), 2 * choice.seconds) for seconds, choice in ranked)
+    return Decision([*field][order[0]], tried)
+
+
+def _named(choice: Choice) -> str:
+    ends = "" if choice.walk is None else f", {choice.source.layout} -> {choice.walk.target.layout}"
+    return f"{choice.name} on {choice.source.grid}{ends}"
+
+
+def _read(asked: Asked, kept: Any) -> Decision:
+    """A decision as it was kept.
+
+    Raises:
+        ValueError, TypeError, RoteError: it is none, or another's.
+    """
+    if not isinstance(kept, Mapping) or kept.keys() != {"walk", "grid", "tried"}:
+        raise ValueError("a decision is a walk, its grid, and what was tried")
+    lines, grid, rows = kept["walk"], kept["grid"], kept["tried"]
+    if not all(isinstance(part, list) for part in (lines, grid, rows)) or not lines or not rows:
+        raise ValueError("walk, grid and what was tried are lists")
+    if not all(isinstance(line, str) for line in lines):
+        raise ValueError("a walk is made of lines")
+    walk = asked.reread("\n".join(lines), Grid(tuple(grid)))
+    return Decision(walk, tuple(_tried(*row) for row in rows))
+
+
+def _tried(name: Any, seconds: Any, model: Any) -> Tried:
+    if not isinstance(name, str) or not all(
+        isinstance(one, int | float) and 0 <= one < inf for one in (seconds, model)
+    ):
+        raise ValueError("of what was tried there is a name and two times")
+    return Tried(name, float(seconds), float(model))

@@ -1,0 +1,1 @@
+"""Families of walks, and the choice among them."""

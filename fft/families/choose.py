@@ -1,0 +1,292 @@
+"""Which walk: that of a family, of a text, or the cheapest by the cost model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from rote.compiler.explain import in_seconds
+from rote.compiler.machine import DEFAULT, Machine
+from rote.compiler.once import once
+from rote.errors import LayoutError
+from rote.layout.distribution import Distribution
+from rote.layout.grid import Grid
+from rote.layout.layout import L, Layout, as_layout
+
+from ..request import Problem, components
+from ..walk.price import NONE, Price, Prices
+from ..walk.typecheck import Line, build
+from ..walk.walk import Walk
+from .gathered import crowded, gathered_bytes
+from .registry import check_algorithm, lines_of, read_lines, start, transposed
+
+__all__ = ["Choice", "best", "choices", "compared", "farther", "preferred", "ranking", "walk_of", "walks"]
+
+_ALIKE = 1.1  # times the cheapest
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A walk that "auto" may take, and what speaks for it.
+
+    Attributes:
+        name: of its family.
+        source: where it begins.
+        price: by the model.
+        walk: itself; or None, and `why` there is none.
+    """
+
+    name: str
+    source: Distribution
+    price: Price
+    walk: Walk | None
+    why: str = ""
+
+    @property
+    def seconds(self) -> float:
+        """The model's time on the slowest rank; infinite without a walk."""
+        return self.price.seconds
+
+    @property
+    def plain(self) -> bool:
+        """Whether there is a walk that reads the tensor as it is, and so leaves its spectrum."""
+        return self.walk is not None and self.walk.source.layout.view is None and self.walk.target.layout.view is None
+
+
+def walk_of(
+    source: Distribution,
+    problem: Problem,
+    algorithm: str = "auto",
+    output: Layout | str | None = None,
+    machine: Machine = DEFAULT,
+) -> Walk:
+    """The walk of an algorithm from where a tensor lies.
+
+    Args:
+        source: where the tensor lies.
+        problem: what is to be transformed; the text of a walk may say its kinds.
+        algorithm: one of `algorithms`, or the text of a walk.
+        output: the layout to end in; where the walk ends if None.
+        machine: on which "auto" takes the cheapest.
+
+    Raises:
+        LayoutError: the algorithm does not take such a tensor; the text says which would.
+    """
+    if "[" in algorithm:
+        lines = read_lines(algorithm)
+        walk = build(source, lines if output is None else [*lines, Line(as_layout(output))], problem)
+        _check_said(walk, problem)
+        return walk
+    check_algorithm(algorithm, source.layout)
+    if algorithm == "auto":
+        return best(choices(source, problem, output, machine))
+    plain = source.layout.view is None
+    if algorithm in ("volumetric", "cyclic") and plain and not any(source.splits[a] for a in problem.axes):
+        algorithm = "slab"  # nothing is split, so nothing moves in any family
+    return build(source, lines_of(algorithm, source, problem, output), problem)
+
+
+def _check_said(walk: Walk, problem: Problem) -> None:
+    """Refuse the text of a walk that does something else than it is asked for."""
+    for axis, wanted in problem.kind.items():
+        done = walk.kinds[axis]
+        if wanted and done != wanted and (done or wanted not in ("fft", "ifft")):
+            raise LayoutError(f"the walk does {done or 'nothing'} along axis {axis}, where {wanted} is asked for")
+        if wanted and done and walk.target.shape[axis] != problem.given(axis):
+            raise LayoutError(
+                f"the walk ends with {walk.target.shape[axis]} points along axis {axis}, where {problem.given(axis)} "
+                "are asked for; write resize in front of the transform, or leave out s"
+            )
+
+
+@once(64)
+def choices(
+    source: Distribution, problem: Problem, output: Layout | str | None = None, machine: Machine = DEFAULT
+) -> tuple[Choice, ...]:
+    """The walks of all families from where a tensor lies, in the order in which they are `preferred`."""
+    prices = Prices(machine)
+    found = [
+        _choice(name, source, problem, output, prices)
+        for name in (transposed(len(source.layout.grid_modes)), "cyclic", "volumetric", "rows")
+        if {"volumetric": source.grid.order > 1, "rows": source.layout.view is not None}.get(name, True)
+    ]
+    if not any(map(_spread, found)):
+        found.append(_choice("ragged", source, problem, output, prices))
+    return preferred(found)
+
+
+@once(64)
+def ranking(
+    shape: tuple[int, ...],
+    ranks: int,
+    problem: Problem,
+    grid: Grid | None = None,
+    output: Layout | str | None = None,
+    machine: Machine = DEFAULT,
+) -> tuple[Choice, ...]:
+    """The walks of all families on all grids of so many ranks (or on one), in the order in which they are `preferred`.
+
+    >>> import numpy as np
+    >>> from ..request import problem
+    >>> wanted = problem((64, 64, 64), (0, 1, 2), "fft", np.dtype("c16"))
+    >>> [choice.name for choice in ranking((64, 64, 64), 4, wanted)][:2]
+    ['slab', 'cyclic']
+    """
+    found: list[Choice] = []
+    prices = Prices(machine)
+    for on in [grid] if grid is not None else _grids(ranks, len(shape)):
+        usual = transposed(on.order)
+        for name in (usual, "cyclic", "volumetric", "rows") if on.order > 1 else (usual, "cyclic", "rows"):
+            try:
+                source = start(name, shape, on, problem).on(shape, on)
+                _check_components(source, problem)
+            except LayoutError as error:
+                source = L(*((),) * len(shape)).on(shape, on)
+                found.append(Choice(name, source, NONE, None, str(error)))
+            else:
+                found.append(_choice(name, source, problem, output, prices))
+    if not any(map(_spread, found)):
+        for on in [grid] if grid is not None else _grids(ranks, len(shape)):
+            try:
+                source = start("ragged", shape, on, problem).on(shape, on)
+            except LayoutError as error:
+                found.append(Choice("ragged", L(*((),) * len(shape)).on(shape, on), NONE, None, str(error)))
+            else:
+                found.append(_choice("ragged", source, problem, output, prices))
+    return preferred(found)
+
+
+def _spread(choice: Choice) -> bool:
+    """Whether there is a walk on which every rank holds its part, and not much more."""
+    return choice.walk is not None and not crowded(choice.walk)
+
+
+def _lightest(found: list[Choice]) -> list[Choice]:
+    """Of choices with a walk those that spread the tensor; if none does, those that gather nothing; if all do, all."""
+    spread = [choice for choice in found if _spread(choice)]
+    return spread or [choice for choice in found if choice.walk and not gathered_bytes(choice.walk)] or found
+
+
+def preferred(found: Sequence[Choice]) -> tuple[Choice, ...]:
+    """Choices in the order in which "auto" would take them: the first is taken.
+
+    An estimate does not tell walks apart that are within 10 % of the cheapest. Of these comes first what leaves a
+    spectrum of the kind that the tensor is of, blocks or cyclic; then what has fewer moves and stages; then blocks. The
+    rest goes by time, those without a walk last. Walks that read modes through a view are taken only where there is no
+    other, and those on which ranks come to hold much more than their parts likewise, above all those that gather.
+    """
+    ranked = sorted(found, key=lambda choice: choice.price.order)
+    field = [choice for choice in ranked if choice.plain] or [choice for choice in ranked if choice.walk is not None]
+    field = _lightest(field)
+    near = [choice for choice in field if choice.seconds <= _ALIKE * field[0].seconds]
+    near.sort(key=_virtues)
+    first = {id(choice) for choice in near}
+    return (*near, *(choice for choice in ranked if id(choice) not in first))
+
+
+def walks(found: Sequence[Choice]) -> dict[Walk, Choice]:
+    """The different walks that may be taken, in order: those that read the tensor as it is, unless all do otherwise.
+
+    Of these, those on which no rank holds much more than its part of the tensor; where all do, those that gather
+    nothing, if there are any.
+
+    Raises:
+        LayoutError: there is no walk.
+    """
+    every: dict[Walk, Choice] = {}
+    for choice in found:
+        if choice.walk is not None:
+            every.setdefault(choice.walk, choice)
+    if not every:
+        raise LayoutError(found[0].why)
+    plain = [choice for choice in every.values() if choice.plain] or [*every.values()]
+    return {choice.walk: choice for choice in _lightest(plain) if choice.walk is not None}
+
+
+def best(found: Sequence[Choice]) -> Walk:
+    """The walk that is taken of some that are in order.
+
+    Raises:
+        LayoutError: there is no walk.
+    """
+    return next(iter(walks(found)))
+
+
+def farther(choice: Choice, problem: Problem, output: Layout | str | None, machine: Machine) -> Choice:
+    """The same family from the same source, its entries moved to the farthest mode that will do, not the nearest."""
+    return _choice(choice.name, choice.source, problem, output, Prices(machine), far=True)
+
+
+def compared(found: Sequence[Choice], walk: Walk) -> list[str]:
+    """Why a walk was chosen: what the best of each family would take, or why a family has none; the chosen one first.
+
+    Args:
+        found: in the order in which they are preferred.
+        walk: that was chosen.
+    """
+    taken = next((choice for choice in found if choice.walk == walk), None)
+    named: dict[str, Choice] = {} if taken is None else {taken.name: taken}
+    for choice in found:
+        named.setdefault(choice.name, choice)
+    lines = []
+    for name, choice in named.items():
+        if choice.walk is None:
+            lines.append(f"  {name} has no walk: {choice.why}")
+            continue
+        more = "" if not taken or not taken.seconds else f", {choice.seconds / taken.seconds:.2f} times as long"
+        if choice is taken:
+            more = ", taken"
+        elif not choice.plain:
+            more += ", if you ask for its view"
+        elif not _spread(choice):
+            more += ", but ranks come to hold more than their parts"
+        lines.append(f"  {name} on {choice.source.grid}: about {in_seconds(choice.seconds)}{more}")
+    return lines
+
+
+def _check_components(source: Distribution, problem: Problem) -> None:
+    """Refuse to split components where nobody has asked for it."""
+    split = [axis for axis in components(source.shape, problem) if source.layout.view is None and source.splits[axis]]
+    if split:
+        raise LayoutError(
+            f"axis {split[0]} of {source.shape[split[0]]} components would be split; give the layout to say so"
+        )
+
+
+def _virtues(choice: Choice) -> tuple[bool, int, int, bool, tuple[float, int]]:
+    """What walks that take about as long are sorted by."""
+    assert choice.walk is not None
+    before, after = (
+        {entry.kind.name for mode in end.splits for entry in mode if entry.parts > 1}
+        for end in (choice.walk.source, choice.walk.target)
+    )
+    blocks = before | after <= {"block"}
+    return before != after, choice.price.moves, len(choice.walk.stages), not blocks, choice.price.order
+
+
+def _choice(
+    name: str,
+    source: Distribution,
+    problem: Problem,
+    output: Layout | str | None,
+    prices: Prices,
+    far: bool = False,
+) -> Choice:
+    try:
+        walk = build(source, lines_of(name, source, problem, output, far), problem)
+    except LayoutError as error:
+        return Choice(name, source, NONE, None, str(error))
+    return Choice(name, source, prices(walk), walk)
+
+
+def _grids(ranks: int, order: int) -> list[Grid]:
+    """The grids of so many ranks and at most so many modes, each of two ranks or more."""
+    found: list[tuple[int, ...]] = [()]
+    every: list[tuple[int, ...]] = [(ranks,)] if ranks == 1 else []
+    for _ in range(order):
+        found = [
+            (*shape, p) for shape in found for p in range(2, ranks // prod(shape) + 1) if ranks // prod(shape) % p == 0
+        ]
+        every += [shape for shape in found if prod(shape) == ranks]
+    return [Grid(shape) for shape in every]

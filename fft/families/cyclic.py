@@ -1,0 +1,334 @@
+"""The volumetric family: d modes on a grid of d modes, elementwise cyclic in and out (Popovici et al. 2019).
+
+An axis of n points that lies cyclically over p ranks is read as `(t s=p)`, with s on the grid: t is whole on every
+rank, and is transformed; then twiddles; then t is read as `(b r=p)`, the grid mode goes from s to r (eq. 13-17), and s
+is transformed. The spectrum, read as `(s b r)`, lies cyclically again: one all-to-all, which asks that p divides n/p.
+On more ranks s is taken in levels of n/p, one all-to-all each (the group-cyclic distribution of Inda and Bisseling
+2001). All axes go level by level in one all-to-all together, or one after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from math import isqrt, prod
+
+from rote.errors import LayoutError
+from rote.grammar.nodes import CYCLIC, Entry, Fuse, Name, Tile, ViewItem
+from rote.layout.distribution import Distribution
+from rote.layout.grid import Grid
+from rote.layout.layout import Layout
+from rote.layout.view import View
+
+from ..request import Problem
+from ..walk.resize import begin, sized
+from ..walk.typecheck import TWIDDLE, Line
+from ..walk.walk import Resize, Transform
+
+__all__ = ["cyclic", "levels"]
+
+_FIGURES = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+def cyclic(source: Distribution, problem: Problem, together: bool) -> list[Line]:
+    """The lines that transform the axes which lie cyclically, and those that are whole on every rank.
+
+    Args:
+        source: where the tensor lies: every split axis that is to be transformed elementwise cyclic.
+        problem: of "fft" or "ifft"; or "rfft" or "irfft", real along the last axis, which must be whole. Modes that are
+            not among its axes stay as they are.
+        together: all axes in one all-to-all per level; else one axis after the other.
+
+    Raises:
+        LayoutError: an axis lies otherwise, or its ranks do not fit its points; the text says which numbers do.
+    """
+    axes, real = problem.axes, problem.real
+    if real is not None and source.splits[real]:
+        raise LayoutError(
+            f"a real transform in this family wants axis {real} whole on every rank, for half a spectrum does not lie "
+            f"cyclically as the signal did; {source.layout} splits it: lay its ranks over other axes, or take auto"
+        )
+    here, resizes = begin(source, problem, [axis for axis in axes if source.splits[axis]])
+    lines = [Line(source.layout, resizes)] if resizes else []
+    grids = _Grids(here, axes)
+    found = [_axis(here, axis, axis in axes, grids) for axis in range(here.order)]
+    split = [axis for axis in found if axis.moves]
+    rounds = range(max((len(axis.levels) for axis in split), default=0))
+    together_at = [[axis for axis in split if len(axis.levels) > level] for level in rounds]
+    first = [axis.first() for axis in found]
+    if not problem.forward and real is not None:
+        first[real] = replace(first[real], turned=())
+    lines.append(_line(first, _turned(found, first, here, problem), bool(split), grids.start))
+    for moving in together_at if together else [[axis] for axis in split for _ in axis.levels]:
+        if any(axis.at_last for axis in moving):
+            lines.append(_line([axis.cut() if axis in moving and axis.at_last else axis.stay() for axis in found]))
+        segments = [axis.move() if axis in moving else axis.stay() for axis in found]
+        due = any(axis.waits for axis in moving)
+        lines.append(_line(segments, _turned(found, segments, here, problem), due, grids.at(found)))
+    if split:
+        lines.append(_line([axis.close() for axis in found], grid=grids.end))
+    last: list[Transform | Resize] = []
+    for axis, kept in zip(axes, problem.kept, strict=True):
+        if found[axis].moves and problem.cut(axis):
+            last.append(Resize("resample", axis, here.shape[axis], kept))
+    if not problem.forward and real is not None:
+        last += sized(Transform("irfft", (real,)), {real: real}, here.shape, problem)
+    lines[-1] = replace(lines[-1], done=(*lines[-1].done, *last))
+    return lines
+
+
+def levels(points: int, ranks: int) -> tuple[int, ...]:
+    """The numbers of ranks that the all-to-alls of one axis take: log(ranks) / log(points / ranks), rounded up.
+
+    Raises:
+        LayoutError: the ranks do not divide the points, or do not fit; the text says what does.
+
+    >>> levels(64, 8), levels(32, 8), levels(4096, 1024)
+    ((8,), (4, 2), (4, 4, 4, 4, 4))
+    """
+    found = _levels(points, ranks)
+    if found is None:
+        rule = (
+            f"{ranks} ranks do not divide {points} points"
+            if points % ranks
+            else f"{ranks} ranks leave {points // ranks} of {points} points each: no multiple of {ranks}, and {ranks} "
+            "is no power of that times a divisor of it"
+        )
+        pairs = ((p, points // p) for p in range(1, isqrt(points) + 1) if points % p == 0)
+        fits = [p for pair in pairs for p in pair if _levels(points, p) is not None]
+        below, above = max(p for p in fits if p < ranks), min((p for p in fits if p > ranks), default=None)
+        fewer = next((n for n in range(points - 1, 0, -1) if _levels(n, ranks) is not None), None)
+        more = next(n for n in range(points + 1, points + ranks**2 + 1) if _levels(n, ranks) is not None)
+        near = " or ".join(str(n) for n in (fewer, more) if n), " or ".join(str(p) for p in (below, above) if p)
+        ranks_named = "rank" if near[1] == "1" else "ranks"  # "2 or 4 ranks"
+        raise LayoutError(f"{rule}; {near[0]} points, or {near[1]} {ranks_named}, would do")
+    return found
+
+
+def _levels(points: int, ranks: int) -> tuple[int, ...] | None:
+    """The levels, if there are any."""
+    if ranks == 1:
+        return ()
+    each, rest = divmod(points, ranks)
+    if rest or each < 2:
+        return None
+    if each % ranks == 0:
+        return (ranks,)
+    found: list[int] = []
+    while ranks > each:
+        ranks, rest = divmod(ranks, each)
+        if rest:
+            return None
+        found.append(each)
+    return (*found, ranks) if each % ranks == 0 else None
+
+
+class _Grids:
+    """The grid on which axes are taken level by level: their grid modes are cut into one for each level.
+
+    Attributes:
+        start, end: the grid of the first line and that of the last; None if no axis has several levels.
+        numbers: per grid mode of the source, its numbers on that grid.
+        levels: per axis that has several levels, what they take.
+    """
+
+    def __init__(self, source: Distribution, axes: tuple[int, ...]) -> None:
+        self.levels: dict[int, tuple[int, ...]] = {}  # by grid mode
+        for axis in axes:
+            splits = source.splits[axis]
+            _check(source, axis)
+            try:
+                found = levels(source.shape[axis], prod(s.parts for s in splits)) if splits else ()
+            except LayoutError as error:
+                raise LayoutError(f"axis {axis} of {source.layout}: {error}") from None
+            if len(found) > 1:
+                if len(splits) > 1:
+                    raise LayoutError(
+                        f"axis {axis} of {source.shape[axis]} points is taken in {len(found)} levels, and lies over "
+                        f"grid modes {', '.join(str(s.grid_mode) for s in splits)}; lay it over one"
+                    )
+                self.levels[splits[0].grid_mode] = found
+        shape = [self.levels.get(g, (p,)) for g, p in enumerate(source.grid.shape)]
+        first = [sum(map(len, shape[:g])) for g in range(len(shape))]
+        self.numbers = [tuple(range(first[g], first[g] + len(shape[g]))) for g in range(len(shape))]
+        self._shape = shape
+        self.start = Grid(tuple(p for part in shape for p in part)) if self.levels else None
+        self.end = source.grid if self.levels else None
+
+    def at(self, found: Sequence[_Axis]) -> Grid | None:
+        """The grid once some axes are through: the levels of these stand the other way round."""
+        if not self.levels:
+            return None
+        shape = list(self._shape)
+        for axis in found:
+            if axis.moves and not axis.waits:
+                g = axis.own[0].grid_mode
+                shape[g] = shape[g][::-1]
+        return Grid(tuple(p for part in shape for p in part))
+
+
+def _check(source: Distribution, axis: int) -> None:
+    for s in source.splits[axis]:
+        if s.kind != CYCLIC:
+            raise LayoutError(
+                f"axis {axis} of {source.layout} does not lie elementwise cyclically; write ({s.grid_mode}:cyclic)"
+            )
+
+
+def _axis(source: Distribution, axis: int, wanted: bool, grids: _Grids) -> _Axis:
+    splits, own = source.splits[axis], source.layout.modes[axis]
+    if not wanted or not splits:
+        working = tuple(Entry(g, e.kind) for e in own for g in grids.numbers[e.grid_mode])
+        return _Axis(_letter(axis), wanted, own, working, tuple(s.parts for s in splits), (), [], [])
+    working = tuple(Entry(g) for s in splits for g in grids.numbers[s.grid_mode][::-1])
+    taken = grids.levels.get(splits[0].grid_mode, (prod(s.parts for s in splits),))
+    return _Axis(_letter(axis), wanted, own, working, tuple(s.parts for s in splits), taken, [], [])
+
+
+def _letter(axis: int) -> str:
+    return chr(ord("a") + axis)
+
+
+def _turned(
+    found: Sequence[_Axis], segments: Sequence[_Segment], here: Distribution, problem: Problem
+) -> tuple[Transform | Resize, ...]:
+    """The transforms of the modes that the axes name, a real one last; digits stay as long as they are."""
+    starts = accumulate((len(segment.modes) for segment in segments), initial=0)
+    places = {
+        first + m: axis
+        for axis, (first, segment) in enumerate(zip(starts, segments, strict=False))
+        for m in segment.turned
+    }
+    modes = tuple(sorted(places, key=lambda m: places[m] == problem.real))
+    if not modes:
+        return ()
+    kind = problem.kind[places[modes[-1]]]
+    digits = tuple(m for m in modes if found[places[m]].moves)
+    whole = tuple(m for m in modes if m not in digits)
+    done = sized(Transform(kind, whole), places, here.shape, problem) if whole else ()
+    if len(done) <= 1:
+        return (Transform(kind, modes),)
+    return (*done, Transform(kind.replace("rfft", "fft"), digits)) if digits else done
+
+
+def _line(
+    segments: Sequence[_Segment], done: tuple[Transform | Resize, ...] = (), due: bool = False, grid: Grid | None = None
+) -> Line:
+    """The line that the axes make up, with a twiddle behind its transforms if one is due."""
+    layout = Layout(
+        tuple(mode for segment in segments for mode in segment.modes),
+        View(tuple(item for segment in segments for item in segment.items)),
+    )
+    return Line(layout, (*done, TWIDDLE) if due and done else done, grid)
+
+
+@dataclass(frozen=True, slots=True)
+class _Segment:
+    """What one axis adds to a line: items of the view, per mode the entries, and the modes that are transformed."""
+
+    items: list[ViewItem]
+    modes: list[tuple[Entry, ...]]
+    turned: tuple[int, ...] = ()
+
+
+@dataclass(slots=True)
+class _Axis:
+    """An axis on its way: the digits that it is in by now, and how they are read.
+
+    Attributes:
+        letter: of the names of its digits.
+        wanted: whether it is to be transformed.
+        own: the entries of the source; `entries` are the same on the grid of the walk.
+        sizes: the numbers of ranks over which they split; `levels` those that one all-to-all takes.
+        digits: per mode of the tensor that is a digit of the axis, the grid modes that split it.
+        rows: the modes that a line reads, each as some of the digits.
+        level: the number of all-to-alls that are over.
+    """
+
+    letter: str
+    wanted: bool
+    own: tuple[Entry, ...]
+    entries: tuple[Entry, ...]
+    sizes: tuple[int, ...]
+    levels: tuple[int, ...]
+    digits: list[tuple[int, ...]]
+    rows: list[list[int]]
+    level: int = 0
+
+    @property
+    def moves(self) -> bool:
+        """Whether it is transformed in digits."""
+        return self.wanted and bool(self.levels)
+
+    @property
+    def at_last(self) -> bool:
+        """Whether the next level is the last."""
+        return self.level == len(self.levels) - 1
+
+    @property
+    def waits(self) -> bool:
+        """Whether a digit of the signal is left."""
+        return self.level < len(self.levels)
+
+    def name(self, digit: int) -> str:
+        """The name of a digit: sorted, names are in the order of the digits."""
+        return f"{self.letter}{_FIGURES[digit]}" if self.moves else self.letter
+
+    def first(self) -> _Segment:
+        """The axis as the source has it: in digits, or whole."""
+        if not self.moves:
+            return _Segment([Name(self.letter)], [self.entries], (0,) if self.wanted and not self.sizes else ())
+        grid_modes = [entry.grid_mode for entry in self.entries[::-1]]
+        parts = self.sizes[::-1] if len(self.levels) == 1 else self.levels
+        self.digits = [(), *((g,) for g in grid_modes)]
+        self.rows = [[k] for k in range(len(self.digits))]
+        tile = Tile(tuple((self.name(k), size) for k, size in enumerate((None, *parts))))
+        return _Segment([tile], self.stay().modes, (0,))
+
+    def stay(self) -> _Segment:
+        """The axis as the last line left it."""
+        if not self.moves:
+            return _Segment([Name(self.letter)], [self.entries])
+        names = [tuple(map(self.name, row)) for row in self.rows]
+        items: list[ViewItem] = [Fuse(row) if len(row) > 1 else Name(row[0]) for row in names]
+        return _Segment(items, [tuple(Entry(g) for k in row for g in self.digits[k]) for row in self.rows])
+
+    def cut(self) -> _Segment:
+        """The last digit of the spectrum that is whole is read as `(b r)`: r is to be dealt out."""
+        at = self.level
+        parts = self.sizes[::-1] if len(self.levels) == 1 else self.levels[-1:]
+        self.digits[at : at + 1] = [()] * (len(parts) + 1)
+        self.rows = [[k] for k in range(len(self.digits))]
+        names = [self.name(k) for k in range(len(self.digits))]
+        tile = Tile(tuple(zip(names[at:], (None, *parts), strict=False)))
+        items: list[ViewItem] = [*map(Name, names[:at]), tile, *map(Name, names[at + len(parts) + 1 :])]
+        return _Segment(items, self.stay().modes)
+
+    def move(self) -> _Segment:
+        """The next digits of the signal become whole, in exchange for as many of the spectrum, and are transformed."""
+        last, at = self.at_last, self.level
+        self.level += 1
+        if not last:
+            self.digits[at], self.digits[at + 1] = self.digits[at + 1], ()
+            return replace(self.stay(), turned=(at + 1,))
+        dealt = len(self.sizes) if len(self.levels) == 1 else 1
+        b, r, s = at, range(at + 1, at + 1 + dealt), range(at + 1 + dealt, len(self.digits))
+        grid_modes = [entry.grid_mode for entry in self.entries[::-1]]
+        held = [*r, *range(at - 1, -1, -1)]  # the digits of k mod p, the slowest first
+        self.digits = [()] * len(self.digits)
+        for k, g in zip(held, grid_modes, strict=True):
+            self.digits[k] = (g,)
+        self.rows = [[*s], [b], *([k] for k in held)]
+        moved = self.stay()
+        sigma = s[0]
+        self.digits = self.digits[: sigma + 1]
+        self.rows[0] = [sigma]
+        return replace(moved, turned=(0,))
+
+    def close(self) -> _Segment:
+        """All digits as the axis that they make up, in natural order."""
+        if not self.moves:
+            return _Segment([Name(self.letter)], [self.own])
+        row = [k for row in self.rows for k in row]
+        return _Segment([Fuse(tuple(map(self.name, row)))], [self.own])

@@ -1,0 +1,88 @@
+"""Walks on which a rank holds more of the tensor than its part: found, counted in bytes, and warned of."""
+
+from __future__ import annotations
+
+import warnings
+from math import prod
+
+from rote.compiler.explain import in_bytes
+from rote.errors import GatherWarning, LayoutError, counted
+from rote.layout.distribution import Distribution
+from rote.runtime.comm.protocol import Comm
+
+from ..request import Problem
+from ..walk.walk import Stage, Transform, Walk
+from .ragged import ragged
+
+__all__ = ["crowded", "gathered_bytes", "warn_if_gathered"]
+
+_CROWDED = 2  # times its part of the tensor
+
+
+def crowded(walk: Walk) -> bool:
+    """Whether every rank comes to hold a whole axis that was split, or some rank more than twice what it began with."""
+    before = max(_times(walk.source), 1.0)
+    return gathered_bytes(walk) > 0 or any(_times(stage.before) > _CROWDED * before for stage in _at_work(walk))
+
+
+def gathered_bytes(walk: Walk) -> int:
+    """The most bytes that each rank holds where an axis is made whole on every one that had a part of it; 0 if none is.
+
+    >>> import numpy as np
+    >>> from rote.layout.layout import parse
+    >>> from .choose import walk_of
+    >>> from ..request import problem
+    >>> source = parse("block[(0)]").on(1000, 4)
+    >>> [gathered_bytes(walk_of(source, problem((1000,), (0,), kind, np.dtype("f8")))) for kind in ("rfft", "dct2")]
+    [0, 8000]
+    """
+    copies, own, most = _copies(walk.source), prod(walk.source.max_local_shape()), 0
+    for stage, dtype in zip(walk.stages, walk.dtypes(), strict=False):
+        if stage in _at_work(walk) and _copies(stage.before) > copies:
+            held = prod(stage.before.max_local_shape())
+            most = max(most, held * dtype.itemsize if held > own else 0)
+    return most
+
+
+def warn_if_gathered(walk: Walk, problem: Problem, comm: Comm, depth: int) -> None:
+    """Warn on rank 0 of a walk that gathers: how many bytes each rank holds, and what would avoid it.
+
+    Args:
+        depth: the number of calls between the user's and this one.
+    """
+    nbytes = gathered_bytes(walk)
+    if not nbytes or comm.rank:
+        return
+    own = prod(walk.source.max_local_shape()) * walk.dtype.itemsize
+    warnings.warn(
+        f"each of {counted(comm.size, 'rank')} comes to hold {in_bytes(nbytes)} of {walk.source}, a whole axis of "
+        f"it, in place of its {in_bytes(own)}; {_cure(walk.source, problem)}",
+        GatherWarning,
+        stacklevel=depth + 2,
+    )
+
+
+def _cure(source: Distribution, problem: Problem) -> str:
+    """What would avoid a gather."""
+    try:
+        ragged(source, problem)
+    except LayoutError as error:
+        whole = [a for a in range(len(source.shape)) if a not in problem.axes]
+        another = f"with axis {whole[0]} over the ranks" if whole else "as a part of a tensor of more axes"
+        return f"{error}; on 1 rank, or {another}, nothing is gathered"
+    return 'algorithm="ragged", or "auto", gathers nothing, for any number of points and of ranks'
+
+
+def _at_work(walk: Walk) -> list[Stage]:
+    """The stages that transform something."""
+    return [stage for stage in walk.stages if any(isinstance(action, Transform) for action in stage.done)]
+
+
+def _copies(dist: Distribution) -> int:
+    """On how many ranks an element lies."""
+    return dist.grid.size // prod(split.parts for mode in dist.splits for split in mode)
+
+
+def _times(dist: Distribution) -> float:
+    """How many times its part of the tensor the fullest rank holds."""
+    return dist.grid.size * prod(dist.max_local_shape()) / max(prod(dist.view_shape), 1)

@@ -1,0 +1,271 @@
+"""Six steps for any number of points on any number of ranks, and Bluestein's convolution where they have no factors.
+
+An axis of n = r s points is read as `(a b=s)`, its columns b over the ranks: a is transformed, then come twiddles, the
+ranks go from b to a, b is transformed, and the spectrum is `(b a)` (Popovici et al. 2019, section 3.2). Neither r nor s
+has to be a multiple of the p ranks: some have a column more. A rank holds about n/p elements, and at least one column.
+Where that is much, for a prime n is one column, n points are transformed as a convolution with a chirp, on m >= 2n - 1
+points that have good factors (Bluestein 1970): there and back through the six steps, with no move at either end.
+
+Real axes are complex from their first transform on, and of their spectrum half is cut at last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from math import isqrt, prod
+
+from rote.errors import LayoutError
+from rote.grammar.nodes import CYCLIC, Entry, Fuse, Name, Tile, ViewItem
+from rote.layout.distribution import Distribution
+from rote.layout.layout import Layout, as_layout, block
+from rote.layout.view import View
+
+from ..request import Problem
+from ..walk.resize import begin, fitting
+from ..walk.typecheck import CONVOLVE, TWIDDLE, Line
+from ..walk.walk import Resize, Transform
+from .transpose import refitted, transpose
+
+__all__ = ["Factors", "best_factors", "padded_factors", "ragged"]
+
+Entries = tuple[Entry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Factors:
+    """The points of an axis as r s, in columns over ranks.
+
+    Attributes:
+        r, s: the points along a column, and the number of columns.
+        ranks: how many.
+
+    >>> Factors(5, 8, 3).largest
+    16
+    """
+
+    r: int
+    s: int
+    ranks: int
+
+    @property
+    def points(self) -> int:
+        """All of them."""
+        return self.r * self.s
+
+    @property
+    def largest(self) -> int:
+        """The most elements that a rank holds, before the ranks go from one factor to the other, or after it."""
+        return max(self.r * -(-self.s // self.ranks), self.s * -(-self.r // self.ranks))
+
+
+@lru_cache(maxsize=1024)
+def best_factors(points: int, ranks: int, cyclic: bool = False, ends: bool = False) -> Factors | None:
+    """The factors of some points with which ranks hold and move the least; None of a prime.
+
+    Args:
+        cyclic: whether the axis lies elementwise cyclically at first: then nothing moves if the ranks divide s.
+        ends: whether it may do so in the end: then nothing moves if they divide r.
+
+    >>> best_factors(48, 4), best_factors(24, 4, cyclic=True), best_factors(24, 4, ends=True), best_factors(47, 4)
+    (Factors(r=4, s=12, ranks=4), Factors(r=6, s=4, ranks=4), Factors(r=4, s=6, ranks=4), None)
+    """
+    share = -(-points // ranks)
+
+    def worth(one: Factors) -> tuple[int, int, int]:
+        moves = (not cyclic or one.s % ranks > 0) + (not ends or one.r % ranks > 0)
+        return one.largest + moves * share, abs(one.r - one.s), one.r
+
+    small = [d for d in range(2, isqrt(points) + 1) if points % d == 0]
+    return min((Factors(r, points // r, ranks) for d in small for r in (d, points // d)), key=worth, default=None)
+
+
+@lru_cache(maxsize=1024)
+def padded_factors(points: int, ranks: int) -> Factors:
+    """The factors of a convolution of some points: at least 2 points - 1 in all, without large primes but the ranks'.
+
+    >>> padded_factors(47, 4)
+    Factors(r=12, s=8, ranks=4)
+    """
+    least = 2 * points - 1
+    columns = [ranks * t for t in _smooth(4 * isqrt(least) // ranks + 2)]
+    rows = _smooth(8 * max(isqrt(least), 16))  # no longer ones: blocks are smallest where rows are about as many
+    pairs = ((next((r for r in rows if r > 1 and r * s >= least), 0), s) for s in columns if s > 1)
+    found = [Factors(r, s, ranks) for r, s in pairs if r]
+    return min(found, key=lambda one: (one.largest, one.points, abs(one.r - one.s)))
+
+
+@lru_cache(maxsize=64)
+def _smooth(most: int) -> tuple[int, ...]:
+    """The numbers up to some without prime factors but 2, 3, 5 and 7, ascending.
+
+    >>> _smooth(16)
+    (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 15, 16)
+    """
+    found = [1]
+    for prime in (2, 3, 5, 7):
+        more = found
+        while more:
+            more = [n * prime for n in more if n * prime <= most]
+            found = found + more
+    return tuple(sorted(found))
+
+
+def ragged(source: Distribution, problem: Problem, output: Layout | str | None = None) -> list[Line]:
+    """The lines that transform every axis that is split in six steps, and all that are whole together.
+
+    Args:
+        source: where the tensor lies: a layout without view, not partial and not rooted.
+        problem: of "fft" or "ifft", or "rfft" or "irfft", where axes are split.
+        output: the layout to end in; elementwise cyclic along the split axes, or as they lay, if None.
+
+    Raises:
+        LayoutError: the layout or the problem is another.
+
+    >>> import numpy as np
+    >>> from rote.layout.layout import parse
+    >>> from ..request import problem
+    >>> wanted = problem((15,), (0,), "fft", np.dtype("c16"))
+    >>> for line in ragged(parse("block[(0)]").on(15, 4), wanted):
+    ...     print(line.layout, [(action.kind, action.modes) for action in line.done])
+    (a b=5): block[(),(0)] [('fft', (0,)), ('twiddle', ())]
+    block[(0),()] [('fft', (1,))]
+    (b a): block[(0)] []
+    """
+    if source.layout.view is not None or source.layout.partial or source.layout.rooted:
+        raise LayoutError(f"ragged walks start from plain layouts, not {source.layout}; redistribute first")
+    end = None if output is None else as_layout(output)
+    plain = end if end is not None and not (end.view or end.partial or end.rooted) else None
+    here, cuts = begin(source, problem)
+    lines = [Line(source.layout, cuts)] if cuts else []
+    groups = _groups(source, problem)
+    for group in groups:
+        if source.splits[group[0]]:
+            lines += _along(here, group[0], problem, plain if group == groups[-1] else None)
+            layout = replace(lines[-1].layout, view=None)
+            here = layout.on(problem.after(here.shape, group), here.grid)
+        else:
+            lines += transpose(here, problem.of(group))
+            here = refitted(here, problem.after(here.shape, group))
+    return lines if end in (None, here.layout) else [*lines, Line(end)]
+
+
+def _groups(source: Distribution, problem: Problem) -> list[tuple[int, ...]]:
+    """The axes in turn: those that are whole together, each other one by itself; a real one where it is real."""
+    whole = tuple(a for a in problem.axes if not source.splits[a])
+    split = [(a,) for a in problem.axes if source.splits[a]]
+    found = sorted([whole, *split] if whole else split, key=lambda group: problem.real not in group)
+    return found if problem.forward else found[::-1]
+
+
+def _along(here: Distribution, axis: int, problem: Problem, output: Layout | None) -> list[Line]:
+    """The lines of one split axis; the last one in `output`, if that saves a move."""
+    kind, at = problem.kind[axis], problem.axes.index(axis)
+    points, kept, taken = problem.points[at], problem.kept[at], problem.taken(axis)
+    if kind not in ("fft", "ifft", "rfft", "irfft"):
+        raise LayoutError(f"ragged takes fft and rfft, not {kind} of axis {axis}, which is split")
+    if kind == "rfft" and points != kept:
+        raise LayoutError(f"ragged does not resample axis {axis}, which is real and split; lay its ranks elsewhere")
+    early = [Resize("resize", axis, 0, taken)] if here.shape[axis] != taken else []
+    early += [Resize("fold", axis, 0, points)] if kind == "irfft" and points > 1 else []
+    late = [Resize("fold", axis, 0, points // 2 + 1)] if kind == "rfft" and points > 1 else []
+    late += [Resize("resample", axis, 0, kept)] if points != kept else []
+    splits, place = here.splits[axis], _Place(here.layout, axis)
+    if points == 1:  # without digits
+        alone = place.line([()], [Transform(kind, (axis,))])
+        return [*(place.line([place.cyclic], [action]) for action in early), alone, place.line([place.cyclic], late)]
+    starts = bool(early) or all(split.kind == CYCLIC for split in splits)
+    ends = bool(late) or output is None or output.modes[axis] == place.cyclic
+    ranks = prod(split.parts for split in splits)
+    factors, padded = best_factors(points, ranks, starts, ends), padded_factors(points, ranks)
+    lines = [place.line([place.cyclic], [action]) for action in early]  # an extent changes where nothing has to move
+    if factors is None or padded.largest < factors.largest:
+        return [*lines, *_convolved(place, padded, points, kind, late)]
+    if late or factors.r % ranks == 0:
+        last = place.line([place.cyclic], late)
+    elif output is not None:
+        last = Line(output)
+    else:
+        last = place.line([place.own if points == here.shape[axis] else tuple(map(fitting, place.own))])
+    return [*lines, *_six_steps(place, factors, kind, starts, last)]
+
+
+def _six_steps(place: _Place, factors: Factors, kind: str, starts: bool, last: Line) -> list[Line]:
+    """The lines of six steps; the last one is given, but for the digits that it reads as one."""
+    columns = place.cyclic if starts and factors.s % factors.ranks == 0 else place.blocks
+    rows = place.cyclic if factors.r % factors.ranks == 0 else place.blocks
+    turn, a, b = kind.replace("rfft", "fft"), place.axis, place.axis + 1
+    before = [Transform("complex", (a,))] if kind == "rfft" else []
+    after = [Transform("real", (b,))] if kind == "irfft" else []
+    return [
+        place.line([(), columns], [*before, Transform(turn, (a,)), TWIDDLE], place.cut(factors.s)),
+        place.line([rows, ()], [Transform(turn, (b,)), *after]),
+        replace(last, layout=replace(last.layout, view=place.joined(b, a))),
+    ]
+
+
+def _convolved(place: _Place, factors: Factors, points: int, kind: str, late: list[Resize]) -> list[Line]:
+    """The lines of a convolution with a chirp, elementwise cyclic on both sides."""
+    rows = place.cyclic if factors.r % factors.ranks == 0 else place.blocks
+    a, b, axis = place.axis, place.axis + 1, place.axis
+    before = [Transform("complex", (axis,))] if kind == "rfft" else []
+    after = [Transform("real", (axis,))] if kind == "irfft" else []
+    return [
+        place.line([place.cyclic], [*before, Resize("chirp", axis, 0, factors.points)]),
+        place.line([(), place.cyclic], [Transform("fft", (a,)), TWIDDLE], place.cut(factors.s)),
+        place.line([rows, ()], [Transform("fft", (b,)), CONVOLVE]),
+        place.line([rows, ()], [Transform("ifft", (b,)), TWIDDLE]),
+        place.line([(), place.cyclic], [Transform("ifft", (a,))]),
+        place.line([place.cyclic], [Resize("chirp", axis, 0, points), *after], place.joined(a, b)),
+        *(place.line([place.cyclic], [action]) for action in late),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """An axis of a tensor in a plain layout, all other modes of which stay as they are."""
+
+    layout: Layout
+    axis: int
+
+    @property
+    def own(self) -> Entries:
+        """The entries of the axis."""
+        return self.layout.modes[self.axis]
+
+    @property
+    def cyclic(self) -> Entries:
+        """The same, elementwise cyclic."""
+        return tuple(Entry(entry.grid_mode) for entry in self.own)
+
+    @property
+    def blocks(self) -> Entries:
+        """The same, in balanced blocks."""
+        return tuple(block(entry.grid_mode) for entry in self.own)
+
+    def line(
+        self, entries: Sequence[Entries], done: Sequence[Transform | Resize] = (), view: View | None = None
+    ) -> Line:
+        """A line with some entries of the axis, or of its two digits."""
+        modes = self.layout.modes
+        return Line(Layout((*modes[: self.axis], *entries, *modes[self.axis + 1 :]), view), tuple(done))
+
+    def cut(self, s: int) -> View:
+        """The axis read in two digits, of which the last is of size s."""
+        here, there = self._names[self.axis : self.axis + 2]
+        return self._view(Tile(((here, None), (there, s))))
+
+    def joined(self, slow: int, fast: int) -> View:
+        """Two modes that are the digits of the axis, read as one again."""
+        return self._view(Fuse((self._names[slow], self._names[fast])))
+
+    @property
+    def _names(self) -> list[str]:
+        order = len(self.layout.modes) + 1
+        return [chr(ord("a") + m) if order <= 26 else f"m{m:02}" for m in range(order)]
+
+    def _view(self, item: ViewItem) -> View:
+        items: list[ViewItem] = [Name(name) for name in self._names]
+        items[self.axis : self.axis + 2] = [item]
+        return View(tuple(items))

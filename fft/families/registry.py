@@ -1,0 +1,176 @@
+"""The families of walks by their names, where each begins, and the lines of a walk's own text."""
+
+from __future__ import annotations
+
+from rote.errors import LayoutError
+from rote.grammar import RESIZES, ActionSyntax, parse_walk, unparse
+from rote.grammar.nodes import CYCLIC
+from rote.layout.distribution import Distribution
+from rote.layout.grid import Grid
+from rote.layout.layout import Entry, L, Layout, as_layout, block
+
+from ..request import Problem, components
+from ..walk.typecheck import Line
+from ..walk.walk import Resize, Transform
+from .cyclic import cyclic
+from .ragged import ragged
+from .rows import row_layout, rows
+from .transpose import refitted, transpose
+
+__all__ = ["SPLITS", "algorithms", "check_algorithm", "lines_of", "read_lines", "start", "transposed"]
+
+SPLITS = {"slab": 1, "pencil": 2}
+"""The number of grid modes over which an algorithm splits, where nothing is said; a pencil takes more as well."""
+
+algorithms = ("auto", "slab", "pencil", "rows", "volumetric", "cyclic", "ragged")
+"""The names that `algorithm=` takes: "volumetric" moves each mode by itself, "cyclic" all at once; "ragged" takes any
+number of points, an axis at a time; "auto" compares."""
+
+
+def transposed(splits: int) -> str:
+    """The name of the family that transposes tensors which are split over so many grid modes.
+
+    A slab is split over one, and a pencil over any more (Dalcin et al. 2019, eq. 26-32).
+    """
+    return "slab" if splits < 2 else "pencil"
+
+
+def start(algorithm: str, shape: tuple[int, ...], grid: Grid, problem: Problem) -> Layout:
+    """The layout in which an algorithm begins on a grid, where nothing is said.
+
+    Components are split only on a grid of more modes than can split the others.
+
+    Raises:
+        LayoutError: the grid is not one for it.
+
+    >>> import numpy as np
+    >>> from ..request import problem
+    >>> real = problem((8, 8, 8), (0, 1, 2), "rfft", np.dtype("f8"))
+    >>> print(start("volumetric", (8, 8, 8), Grid((2, 2)), real), start("pencil", (8, 8, 8), Grid((2, 2)), real))
+    [(0),(1),()] block[(0),(1),()]
+    """
+    order = len(shape)
+    if algorithm == "rows":
+        if grid.order != 1:
+            raise LayoutError(f"rows takes a grid of order 1, not {grid}")
+        return row_layout(tuple(range(order)))
+    if algorithm in ("volumetric", "cyclic"):
+        split = [a for a in range(order) if a in problem.axes and a != problem.real][: grid.order]
+        if len(split) < grid.order and grid.size > 1:
+            whole = "" if problem.real is None else f": axis {problem.real} is real, and stays whole"
+            raise LayoutError(
+                f"{algorithm} splits no more than {len(split)} of the axes {problem.axes}{whole}; "
+                f"the grid {grid} is of order {grid.order}"
+            )
+        return L(*(split.index(a) if a in split else () for a in range(order)))
+    if algorithm == "ragged":
+        axes = sorted(problem.axes, key=lambda a: a == problem.real)[: grid.order]
+        if len(axes) < grid.order and grid.size > 1:
+            raise LayoutError(f"ragged splits the axes {problem.axes}; the grid {grid} is of order {grid.order}")
+        return L(*(axes.index(a) if a in axes else () for a in range(order)))
+    if (algorithm == "slab" and grid.order != 1) or (algorithm == "pencil" and grid.order < 2):
+        wanted = f"1, not {grid}" if algorithm == "slab" else f"2, not {grid}, or of a higher one"
+        raise LayoutError(f"a {algorithm} takes a grid of order {wanted}")
+    if grid.order >= max(order, 2):
+        raise LayoutError(
+            f"a tensor of order {order} is transformed on a grid of order {order - 1} or less, not {grid.order}; "
+            "give a layout to say otherwise"
+        )
+    kept = components(shape, problem)
+    usable = [axis for axis in range(order) if axis not in kept]
+    if grid.order >= max(len(usable), 2):
+        usable = [*range(order)]
+    return L(*(block(usable.index(axis)) if axis in usable[: grid.order] else () for axis in range(order)))
+
+
+def read_lines(text: str) -> list[Line]:
+    """The lines of a walk's text.
+
+    Raises:
+        NotationError: it is none; the text says which line is wrong, and where.
+
+    >>> [str(line.layout) for line in read_lines("(t s=4): [(),(0)]: fft(t), twiddle\\n(b r=4) s: [(),(0),()]: fft(s)")]
+    ['(t s=4): [(),(0)]', '(b r=4) s: [(),(0),()]']
+    """
+    return [
+        Line(
+            as_layout(unparse(stage.layout)),
+            tuple(one for action in stage.actions for one in _read(action)),
+            None if stage.grid is None else Grid(stage.grid),
+        )
+        for stage in parse_walk(text).stages
+    ]
+
+
+def _read(action: ActionSyntax) -> list[Transform | Resize]:
+    """What one action of a text stands for."""
+    if action.name in RESIZES:
+        return [Resize(action.name, m, 0, n) for m, n in zip(action.modes, action.extents, strict=True)]
+    return [Transform(action.name, action.modes)]
+
+
+def check_algorithm(algorithm: str, layout: Layout | None = None) -> None:
+    """Refuse an algorithm that is unknown, or that does not start from a layout.
+
+    Raises:
+        LayoutError: it is, or does.
+    """
+    if algorithm not in algorithms:
+        raise LayoutError(f"algorithm is one of {', '.join(algorithms)}; not {algorithm!r}")
+    splits = None if layout is None else len(layout.grid_modes)
+    if splits is not None and algorithm in SPLITS and transposed(splits) != algorithm:
+        modes = "1 grid mode" if algorithm == "slab" else "2 grid modes or more"
+        raise LayoutError(f"a {algorithm} splits over {modes}, but {layout} names {splits}")
+
+
+def lines_of(
+    name: str, source: Distribution, problem: Problem, output: Layout | str | None, far: bool = False
+) -> list[Line]:
+    """The lines of a family by its name from where a tensor lies; `far` as `transpose` has it.
+
+    Raises:
+        LayoutError: the family does not take such a tensor.
+    """
+    if name == "ragged":
+        return ragged(source, problem, output)
+    if name == "rows":
+        lines = rows(source, problem)
+    elif name in ("volumetric", "cyclic"):
+        if not {*problem.kind.values()} <= {"fft", "ifft", "rfft", "irfft"}:
+            raise LayoutError(
+                f"{name} takes fft and rfft, for no other transform is made of transforms of digits; write slab, "
+                "pencil or rows"
+            )
+        lines = _mixed(source, problem, together=name == "cyclic")
+    else:
+        lines = transpose(source, problem, far)
+    return lines if output is None else [*lines, Line(as_layout(output))]
+
+
+def _mixed(source: Distribution, problem: Problem, together: bool) -> list[Line]:
+    """Axes that lie cyclically by the volumetric family, those that lie otherwise by transposes.
+
+    Where none lies cyclically, all that are split are laid so first.
+    """
+    if source.layout.view is not None or source.layout.partial or source.layout.rooted:
+        raise LayoutError(f"volumetric walks start from plain layouts, not {source.layout}; redistribute first")
+    axes, real = problem.axes, problem.real
+    split = [a for a in axes if source.splits[a]]
+    if not split:
+        return transpose(source, problem)
+    others = [a for a in split if any(s.kind != CYCLIC for s in source.splits[a])]
+    if len(others) == len(split):
+        modes = tuple(
+            tuple(Entry(e.grid_mode) for e in mode) if a in split else mode
+            for a, mode in enumerate(source.layout.modes)
+        )
+        start = Layout(modes).on(source.shape, source.grid)
+        return [Line(source.layout), *cyclic(start, problem, together)]
+    if others and not problem.forward and real is not None and real not in others:
+        others.append(real)  # it is the last on the way back
+    first = problem.of(tuple(a for a in axes if a not in others))
+    lines = cyclic(source, first, together)
+    if not others:
+        return lines
+    between = refitted(source, problem.after(source.shape, first.axes))
+    return [*lines, *transpose(between, problem.of(tuple(others)))]

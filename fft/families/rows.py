@@ -1,0 +1,124 @@
+"""The row-wise family (Duy and Ozaki 2014, section 2): all modes but the last are read as one, and split in blocks.
+
+On P ranks and a cube of n points per axis, blocks are of planes if P <= n, and of rows if n < P <= n². The published
+order, abc -> cab -> cba, leaves most of a block where it is; here the order that moves least is searched: least for the
+busiest rank, and least in all among those that are as good for it.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from rote.compiler.matrix import from_others
+from rote.errors import LayoutError
+from rote.grammar.nodes import Entry, Fuse, Kind, Name, Tile
+from rote.layout.distribution import Distribution
+from rote.layout.grid import Grid
+from rote.layout.layout import Layout
+from rote.layout.refine import unfused
+from rote.layout.view import View
+
+from ..request import Problem
+from ..walk.resize import begin, sized
+from ..walk.typecheck import Line
+from ..walk.walk import Transform
+
+__all__ = ["row_layout", "rows"]
+
+Order = tuple[int, ...]
+"""The axes in the order in which a layout reads them: all but the last are fused."""
+
+Way = tuple[int, int, tuple[Order, ...]]
+"""What moves on a way, the numbers that a rank receives at most and those that all ranks receive; and its orders."""
+
+_NEAR = 1.02  # a busiest rank that has so many times the least counts alike: the total decides
+
+
+def row_layout(order: Order) -> Layout:
+    """The layout that reads all axes but the last of an order as one, in blocks over grid mode 0.
+
+    >>> print(row_layout((2, 0, 1)))
+    (c a) b: block[(0),()]
+
+    Raises:
+        LayoutError: there are less than three.
+    """
+    if len(order) < 3:
+        raise LayoutError(f"rows takes all axes of a tensor of order 3 or more; not of order {len(order)}")
+    names = tuple(chr(ord("a") + axis) for axis in order)
+    return Layout(((Entry(0, Kind("block")),), ()), View((Fuse(names[:-1]), Name(names[-1]))))
+
+
+def rows(source: Distribution, problem: Problem) -> list[Line]:
+    """The lines of the row-wise family, in the order of axes that moves least.
+
+    Args:
+        source: on a grid of order 1, a tensor of order 3 or more.
+        problem: of all axes; at most one is real on one side and complex on the other.
+
+    Raises:
+        LayoutError: the tensor is of another kind.
+    """
+    order, axes, kind, real = len(source.shape), problem.axes, problem.kind, problem.real
+    if order < 3 or sorted(axes) != list(range(order)) or source.grid.order != 1:
+        raise LayoutError(f"rows takes all axes of a tensor of order 3 or more, on a grid of order 1; not {source}")
+    if source.layout.view is not None and any(isinstance(item, Tile) for item in source.layout.view.items):
+        raise LayoutError(f"rows start from whole axes, not {source.layout}; redistribute first")
+    here, resizes = begin(source, problem)
+    start = _order(here)
+    if start is None or _waits(start[-1], frozenset(), kind):
+        last = next(a for a in (real, *reversed(axes)) if a is not None and not _waits(a, frozenset(), kind))
+        others = sorted((a for a in range(order) if a != last), key=lambda a: a != real)
+        first, lines = (*others, last), [Line(source.layout, resizes)]
+    else:
+        first, lines = start, []
+    front = _ways(first, frozenset(), here, problem)
+    near = [way for way in front if way[0] <= _NEAR * front[0][0]]
+    for way in near[-1][2]:
+        done = sized(Transform(kind[way[-1]], (1,)), {1: way[-1]}, here.shape, problem)
+        lines.append(Line(row_layout(way), done))
+    return lines
+
+
+def _waits(axis: int, done: frozenset[int], kind: dict[int, str]) -> bool:
+    """Whether an axis waits for another: complex ones for "rfft", and "irfft" for them."""
+    waited = {"fft": "rfft", "irfft": "ifft"}.get(kind[axis])
+    return any(kind[a] == waited for a in kind if a not in done)
+
+
+def _order(here: Distribution) -> Order | None:
+    """The order in which a distribution reads the axes, if it is one of the family's."""
+    order = tuple(digit.mode for digits in here.digits for digit in digits)
+    return order if row_layout(order).on(here.shape, here.grid) == here else None
+
+
+def _ways(here: Order, done: frozenset[int], source: Distribution, problem: Problem) -> list[Way]:
+    """The ways on from an order that no other beats for the busiest rank and in all; the best for that rank first."""
+    done = done | {here[-1]}
+    todo = [a for a in here if a not in done and not _waits(a, done, problem.kind)]
+    if not todo:
+        return [(0, 0, (here,))]
+    ways: list[Way] = []
+    weight = 2 if problem.real in done else 1
+    shape = problem.after(source.shape, [*done])
+    for axis in todo:
+        rest = tuple(a for a in here[:-1] if a != axis)
+        for place in range(len(rest) + 1):  # the axis that is done goes anywhere among those that are fused
+            there = (*rest[:place], here[-1], *rest[place:], axis)
+            most, total = (weight * count for count in _moved(here, there, shape, source.grid))
+            further = _ways(there, done, source, problem)
+            ways += [(most + other, total + more, (here, *orders)) for other, more, orders in further]
+    front: list[Way] = []
+    for way in sorted(ways):
+        if not front or way[1] < front[-1][1]:
+            front.append(way)
+    return front
+
+
+@lru_cache(maxsize=8192)  # of five axes there are 1920 pairs of orders
+def _moved(here: Order, there: Order, shape: tuple[int, ...], grid: Grid) -> tuple[int, int]:
+    """The elements that a rank receives at most from one order to another, and those that all ranks receive."""
+    ends = row_layout(here).on(shape, grid), row_layout(there).on(shape, grid)
+    plain = unfused(ends[0]), unfused(ends[1])
+    received = from_others(*(plain if plain[0].grid == plain[1].grid else ends))[0]
+    return int(received.max()), int(received.sum()) * (grid.size // received.size)

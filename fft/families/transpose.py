@@ -1,0 +1,108 @@
+"""The transpose family: whole modes are transformed, and entries move between modes.
+
+Slab (Dalcin et al. 2019, eq. 12-14), pencil (eq. 21-25), and any tensor of order d on grids up to order d-1 (eq. 26-32)
+are one rule.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rote.errors import LayoutError
+from rote.layout.distribution import Distribution
+from rote.layout.layout import Layout
+
+from ..request import Problem, components
+from ..transforms import TRIGONOMETRIC
+from ..walk.resize import begin, fitting, sized
+from ..walk.typecheck import Line
+from ..walk.walk import Transform
+
+__all__ = ["refitted", "transpose"]
+
+
+def transpose(source: Distribution, problem: Problem, far: bool = False) -> list[Line]:
+    """The lines of the transpose family from a distribution.
+
+    Whatever is whole is transformed; then the entries of the next axis move to the nearest mode that is done; and so on
+    until no axis is left. Forward walks take the axes from last to first and inverse walks from first to last, so that
+    an inverse walk from where a forward walk ends leads back to where it began.
+
+    Args:
+        source: where the tensor lies; a layout without view and not partial.
+        problem: its axes are modes; at most one is real on one side and complex on the other.
+        far: whether entries move to the farthest mode instead, among those that will do as well.
+
+    Raises:
+        LayoutError: the layout has a view, or is partial.
+    """
+    _check(source)
+    forward, kind, real = problem.forward, problem.kind, problem.real
+    others = [a for a in problem.axes if a != real]
+    todo = others[::-1] if forward else others
+    if real is not None:
+        todo = [real, *todo] if forward else [*todo, real]
+    here, resizes = begin(source, problem)
+    lines = [Line(source.layout, resizes)] if resizes else []
+    kept = components(source.shape, problem)
+    while True:
+        now = _ready(here, todo, kind)
+        done = _transforms([a for a in problem.axes if a in now], kind, forward)
+        places = {a: a for a in now}
+        lines.append(Line(here.layout, tuple(one for t in done for one in sized(t, places, here.shape, problem))))
+        todo = [a for a in todo if a not in now]
+        if not todo:
+            return lines
+        after = refitted(here, problem.after(here.shape, now))
+        here = _freed(after, todo[0], todo, kept, forward, far).on(after.shape, after.grid)
+
+
+def _ready(here: Distribution, todo: list[int], kind: dict[int, str]) -> list[int]:
+    """The axes that can be transformed now: they are whole; "fft" waits for "rfft", and "irfft" for "ifft"."""
+    whole = [a for a in todo if not here.splits[a]]
+    waited = {kind[a] for a in todo if a not in whole}
+    return [a for a in whole if {"fft": "rfft", "irfft": "ifft"}.get(kind[a]) not in waited]
+
+
+def _transforms(now: list[int], kind: dict[int, str], forward: bool) -> tuple[Transform, ...]:
+    """The transforms of some axes, in NumPy's order: cosines and sines as long as the numbers are real, if ever."""
+    found = [Transform(k, tuple(a for a in now if kind[a] == k)) for k in TRIGONOMETRIC]
+    fourier = sorted((a for a in now if kind[a] not in TRIGONOMETRIC), key=lambda a: "r" in kind[a])
+    if fourier:
+        found.insert(len(found) if forward else 0, Transform(kind[fourier[-1]], tuple(fourier)))
+    return tuple(transform for transform in found if transform.modes)
+
+
+def _freed(here: Distribution, axis: int, todo: list[int], kept: tuple[int, ...], forward: bool, far: bool) -> Layout:
+    """The layout in which `axis` is whole: its entries move to the best other mode, or are dropped if there is none.
+
+    Best is a whole mode that is not to be transformed any more; then one that is split already; then one that must be
+    freed later anyway; and last one of components, which are `kept`. Among equals the nearest one, to the right in a
+    forward walk and to the left in an inverse one; or, if `far`, the last of them in this order.
+    """
+    places = [m for m in range(here.order) if m != axis]
+    if not places:
+        return here.layout.whole(axis)
+    worth = {m: (m in kept, m in todo, bool(here.splits[m])) for m in places}
+    equals = [m for m in places if worth[m] == min(worth.values())]
+    equals.sort(key=lambda m: ((m < axis) == forward, abs(m - axis)))
+    to = equals[-1 if far else 0]
+    moved = here.layout
+    for entry in moved.modes[axis]:
+        moved = moved.drop(entry.grid_mode).split(to, fitting(entry))
+    return moved
+
+
+def refitted(here: Distribution, shape: tuple[int, ...]) -> Distribution:
+    """The distribution for other extents of some axes, which only grid modes of one coordinate split, if any."""
+    modes = zip(here.layout.modes, here.shape, shape, strict=True)
+    fitted = tuple(mode if n == m else tuple(map(fitting, mode)) for mode, n, m in modes)
+    return replace(here.layout, modes=fitted).on(shape, here.grid)
+
+
+def _check(source: Distribution) -> None:
+    if source.layout.view is not None or source.layout.partial:
+        what = "reads modes through a view" if source.layout.view is not None else "is partial"
+        raise LayoutError(
+            f"an FFT walks through plain layouts, and {source.layout} {what}; redistribute the tensor first"
+        )

@@ -1,0 +1,150 @@
+"""FFTW, through pyfftw: every kind, in every precision that it was built with.
+
+FFTW remembers plans for the whole process, and would take them where it is to estimate. So here plans that were timed
+are a text, which belongs to whoever uses it, and FFTW itself knows no more after planning than before.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import pyfftw
+
+from ...transforms import TRIGONOMETRIC
+from ..kernel import Kernel, real_dtype
+from .protocol import Array, Transform, kind_between
+
+__all__ = ["Study", "does", "merged", "prepare", "studying", "version"]
+
+EFFORTS = {"measure": "FFTW_MEASURE", "patient": "FFTW_PATIENT"}
+"""How long FFTW looks for plans."""
+
+_PLANNING = threading.Lock()  # FFTW's planner is one for the process, and in-process ranks plan at the same time
+_NOW = threading.local()  # the study of a thread
+_PLACES = {"d": 0, "f": 1, "g": 2}  # of a precision's wisdom among what pyfftw exports
+_HALVES = ("00", "10", "01", "11")  # FFTW's names of the types I to IV: which ends lie half a point further
+_TRIGONOMETRIC = {
+    kind: f"FFTW_R{'E' if kind.startswith('dct') else 'O'}DFT{_HALVES[int(kind[-1]) - 1]}" for kind in TRIGONOMETRIC
+}
+
+
+def version() -> str:
+    """As `Library` says."""
+    return f"{pyfftw.__version__} {pyfftw.fftw_version}"
+
+
+def does(kind: str, dtype: np.dtype[Any]) -> bool:
+    """As `Library` says."""
+    names = {"f": "32", "d": "64", "g": "ld"}
+    return names[real_dtype(dtype).char] in pyfftw._supported_types
+
+
+def prepare(kernel: Kernel, axes: tuple[int, ...], source: Array, target: Array, threads: int) -> Transform:
+    """As `Library` says.
+
+    With the same plans, or by its own estimate, FFTW's transform is the same on every rank and in every run.
+    """
+    kind = kind_between(kernel, source, target)
+    direction: str | tuple[str, ...] = "FFTW_FORWARD" if kind in ("fft", "rfft") else "FFTW_BACKWARD"
+    if kind in TRIGONOMETRIC:
+        direction = (_TRIGONOMETRIC[kind],) * len(axes)
+
+    def plan(effort: str = "FFTW_ESTIMATE", seconds: float | None = None) -> _Plan:
+        made = pyfftw.FFTW(
+            *(source, target, axes, direction), flags=(effort,), threads=threads, planning_timelimit=seconds
+        )
+        return _Plan(made, source, target)
+
+    study: Study | None = getattr(_NOW, "study", None)
+    with _PLANNING:
+        if study is not None:
+            left = study.until - perf_counter()
+            with _wisdom(study.plans, source.dtype) as known:
+                made = plan(EFFORTS[study.effort], left) if left > 0 else plan()
+                study.plans = known()
+            return made
+        if kernel.recipe.plans:
+            with _wisdom(kernel.recipe.plans, source.dtype):
+                return plan()
+        return plan()
+
+
+class _Plan:
+    """A plan of FFTW, which keeps hold of the arrays that it worked on last: those that it was made for."""
+
+    __slots__ = ("_ends", "_plan", "execute")
+
+    def __init__(self, plan: Any, source: Array, target: Array) -> None:
+        self._plan, self._ends = plan, (source, target)
+        self.execute = plan.execute
+
+    def __call__(self, source: Array, target: Array) -> None:
+        self._plan.update_arrays(source, target)
+        self.execute()
+        self._plan.update_arrays(*self._ends)
+
+
+@dataclass(slots=True)
+class Study:
+    """What FFTW finds out by timing.
+
+    Attributes:
+        effort: a key of `EFFORTS`.
+        until: when to stop, by `perf_counter`.
+        plans: in the text of FFTW's wisdom.
+    """
+
+    effort: str
+    until: float
+    plans: str = ""
+
+
+@contextmanager
+def studying(effort: str, seconds: float, plans: str = "") -> Iterator[Study]:
+    """Within it FFTW times the plans that this thread makes, for some seconds in all, beginning with what it knows.
+
+    What lies in the arrays that they are made for is lost.
+    """
+    _NOW.study = study = Study(effort, perf_counter() + seconds, plans)
+    try:
+        yield study
+    finally:
+        _NOW.study = None
+
+
+def merged(plans: list[str], dtype: np.dtype[Any]) -> str:
+    """Plans of one precision as one text; of two for the same the later one is taken."""
+    found = sorted({*plans} - {""})
+    if len(found) < 2:
+        return "".join(found)
+    with _PLANNING, _wisdom(found[0], dtype) as known:
+        for each in found[1:]:
+            pyfftw.import_wisdom(_as_wisdom(each, dtype))
+        found[0] = known()
+    return found[0]
+
+
+@contextmanager
+def _wisdom(plans: str, dtype: np.dtype[Any]) -> Iterator[Callable[[], str]]:
+    """Within it FFTW knows these plans and no others; what it gives tells those of that precision that it knows."""
+    kept = pyfftw.export_wisdom()
+    pyfftw.forget_wisdom()
+    place = _PLACES[real_dtype(dtype).char]
+    try:
+        if plans:
+            pyfftw.import_wisdom(_as_wisdom(plans, dtype))
+        yield lambda: str(pyfftw.export_wisdom()[place], "ascii")
+    finally:
+        pyfftw.forget_wisdom()
+        pyfftw.import_wisdom(kept)
+
+
+def _as_wisdom(plans: str, dtype: np.dtype[Any]) -> tuple[bytes, ...]:
+    place = _PLACES[real_dtype(dtype).char]
+    return tuple(plans.encode("ascii") if n == place else b"" for n in range(3))

@@ -1,0 +1,32 @@
+"""numpy.fft: Fourier transforms in every precision, on one thread."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..kernel import Kernel
+from .protocol import Array, Called, Transform, kind_between
+
+__all__ = ["does", "prepare", "version"]
+
+
+def version() -> str:
+    """As `Library` says."""
+    return str(np.__version__)
+
+
+def does(kind: str, dtype: np.dtype[Any]) -> bool:
+    """As `Library` says."""
+    return kind in ("fft", "ifft", "rfft", "irfft") and dtype.char in "fdgFDG"
+
+
+def prepare(kernel: Kernel, axes: tuple[int, ...], source: Array, target: Array, threads: int) -> Transform:
+    """As `Library` says."""
+    kind = kind_between(kernel, source, target)
+    lengths = {"s": [target.shape[axis] for axis in axes]} if kind == "irfft" else {}
+    norm = "forward" if kind in ("ifft", "irfft") else "backward"
+    transform = partial(getattr(np.fft, f"{kind}n"), axes=axes, norm=norm, **lengths)
+    return Called(lambda here, there: transform(here, out=there), source, target)

@@ -1,0 +1,78 @@
+"""What a library of local transforms can do, and what it makes: transforms of arrays, without any scaling."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from importlib import metadata
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from ..kernel import Kernel
+
+__all__ = ["Array", "Called", "Library", "Transform", "installed", "kind_between"]
+
+Array = npt.NDArray[Any]
+
+
+class Transform(Protocol):
+    """A transform of arrays of one shape, one dtype and certain strides."""
+
+    def execute(self) -> object:
+        """Transform the arrays that it was made for."""
+
+    def __call__(self, source: Array, target: Array) -> None:
+        """Transform others like them; it keeps no hold of them."""
+
+
+class Library(Protocol):
+    """A library; every file of this folder but this one is one.
+
+    Of cosine and sine transforms it takes real arrays only. A transform to real numbers may destroy its input.
+    """
+
+    def version(self) -> str:
+        """Its version; empty if it is not here."""
+
+    def does(self, kind: str, dtype: np.dtype[Any]) -> bool:
+        """Whether it transforms arrays of a dtype so, and exactly."""
+
+    def prepare(self, kernel: Kernel, axes: tuple[int, ...], source: Array, target: Array, threads: int) -> Transform:
+        """A transform of the kernel's kind along some axes, on as many threads at most.
+
+        Source and target are the same array, or have no memory in common; what lies in them is lost.
+        """
+
+
+class Called:
+    """A transform by a function that plans nothing."""
+
+    __slots__ = ("_ends", "_run")
+
+    def __init__(self, run: Callable[[Array, Array], object], source: Array, target: Array) -> None:
+        self._run, self._ends = run, (source, target)
+
+    def execute(self) -> object:
+        """As `Transform` says."""
+        return self._run(*self._ends)
+
+    def __call__(self, source: Array, target: Array) -> None:
+        """As `Transform` says."""
+        self._run(source, target)
+
+
+@cache
+def installed(package: str) -> str:
+    """The version of a package; empty if it is not installed."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def kind_between(kernel: Kernel, source: Array, target: Array) -> str:
+    """The kind between two arrays: of a real transform, an axis that is complex on both sides has a complex one."""
+    real = kernel.kind in ("rfft", "irfft") and source.dtype == target.dtype
+    return kernel.kind.replace("rfft", "fft") if real else kernel.kind

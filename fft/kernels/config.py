@@ -1,0 +1,57 @@
+"""How a local transform runs: by which library, in tiles of which size, on how many threads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+__all__ = ["WHOLE", "Recipe"]
+
+WHOLE = 1 << 62
+"""Bytes that no block has: a part of so many is all of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How a kernel runs over a block; the result is the same but for its last bits.
+
+    Attributes:
+        library: that transforms, one of `rote.fft.kernels.backends.NAMES`.
+        tile: bytes of a tile, which is to stay in a core's second-level cache; 0 is what suits most.
+        part: bytes of a part of a block that goes through all passes before the next one does; 0 is what suits most.
+        tiled: whether axes whose points lie badly apart go tile by tile; else all axes go in one call.
+        fused: whether the kernel reads its block out of boxes where it stands behind a move.
+        threads: how many it uses at most.
+        plans: what FFTW has found out by timing, in the text of its wisdom; empty, it estimates.
+    """
+
+    library: str = "pyfftw"
+    tile: int = 0
+    part: int = 0
+    tiled: bool = True
+    fused: bool = True
+    threads: int = 1
+    plans: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it as a JSON value.
+
+        >>> Recipe.of(Recipe("ducc0", tile=4096).as_dict())
+        Recipe(library='ducc0', tile=4096, part=0, tiled=True, fused=True, threads=1, plans='')
+        """
+        return asdict(self)
+
+    @classmethod
+    def of(cls, value: Any) -> Recipe:
+        """The recipe that `as_dict` gave.
+
+        Raises:
+            ValueError: it did not give this.
+        """
+        usual = cls().as_dict()
+        if not isinstance(value, Mapping) or value.keys() != usual.keys():
+            raise ValueError(f"a recipe has {', '.join(each.name for each in fields(cls))}")
+        if any(type(value[name]) is not type(usual[name]) for name in usual) or value["threads"] < 1:
+            raise ValueError("a part of a recipe is of another type")
+        return cls(**value)

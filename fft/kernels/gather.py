@@ -1,0 +1,311 @@
+"""A move and the transform behind it in one sweep: tiles are read out of the ranks' blocks, and transformed in cache.
+
+A rank's new block is cut into tiles that have all points of one axis. Of every block that has a part of a tile the part
+is read, the tile is transformed, and stored: nothing is packed, sent or unpacked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rote.layout.grid import unravel
+
+from ..transforms import FACES, TRIGONOMETRIC
+from .backends import library
+from .boxes import Box
+from .kernel import ALIGNMENT, Kernel, scratch_bytes, view
+from .passes import CACHED, CHUNK, BoundKernel, on_threads, padded
+from .workers import spread
+
+__all__ = ["Gather", "Reads", "gathers"]
+
+Array = npt.NDArray[Any]
+Index = tuple[slice, ...]
+Read = tuple[Array, Index]  # what is read into a tile, and where it lies there
+Reads = list[Sequence[tuple["_Tile", list[Read]]]]  # by parts
+
+_KEPT = 4096  # tiles whose views are made once; of larger blocks they are made as they are read, or they were too many
+
+
+def gathers(kernel: Kernel, ortho: bool = True) -> bool:
+    """Whether a kernel may read its block out of boxes; if it is orthogonal, only where no face is weighted for it."""
+    return kernel.recipe.fused and not (ortho and kernel.kind in FACES)
+
+
+class Gather:
+    """A kernel that reads its block out of boxes. One thread (one rank) uses it.
+
+    The axis that is transformed while it is read is the real one of a transform of real numbers, and else the first one
+    that is complex on both sides. The modes before all axes are cut into parts; the other axes of a part follow while
+    it is in cache. Threads share the parts, or the tiles of the only one.
+
+    Args:
+        kernel: one that `gathers`, of a rank's new block.
+        found: the boxes that make it up.
+        factors: of the new block, which are multiplied in as it is read.
+        scratch: what the kernels of the other axes are planned on.
+    """
+
+    __slots__ = ("_boxes", "_factors", "_hands", "_parts", "kernel")
+
+    def __init__(
+        self, kernel: Kernel, found: tuple[Box, ...], factors: Sequence[Array], scratch: tuple[Array, Array]
+    ) -> None:
+        self.kernel, self._boxes = kernel, found
+        shape, first, axis = kernel.shape, min(kernel.axes), _read_axis(kernel)
+        scale = factors[0].astype(kernel.dtype) if len(factors) == 1 and not factors[0].ndim else None
+        self._factors = [] if scale is not None else [np.broadcast_to(factor, shape) for factor in factors]
+        rest = tuple(a for a in kernel.axes if a != axis)
+        ends = (shape, kernel.dtype), (kernel.out_shape, kernel.out_dtype)
+        one = [prod(extents[first:]) * dtype.itemsize for extents, dtype in ends]  # bytes along the other modes
+        cut = bool(rest) and not any(nbytes % ALIGNMENT for nbytes in one)  # parts begin where FFTW's plans may
+        budget = (kernel.recipe.part or CHUNK) // max(*one, 1) if cut else prod(shape[:first])
+        columns = max(8, (kernel.recipe.tile or CACHED) // max(max(e[axis] * d.itemsize for e, d in ends), 1))
+        self._parts: list[_Part] = []
+        for of in product(*_ranges(shape[:first], budget)) if 0 not in shape else ():
+            lengths = (*map(_length, of), *shape[first:])
+            ranges = _ranges([1 if m == axis else n for m, n in enumerate(lengths)], columns)
+            ranges[axis] = [slice(0, lengths[axis])]
+            starts = [r.start for r in of] + [0] * (len(shape) - first)
+            self._parts.append(_Part(of, lengths, _Tiles(ranges, starts, found, axis)))
+        threads = kernel.recipe.threads
+        many = len(self._parts) >= threads
+        of_one = on_threads(kernel, 1 if many else threads)
+        hands = range((threads if many else 1) if self._parts else 0)
+        self._hands = [_Hand(of_one, rest, self._parts, scratch, scale) for _ in hands]
+
+    def ready(self) -> None:
+        """Make now all transforms that the first calls would make; what lies in scratch is lost."""
+        for hand in self._hands:
+            hand.ready()
+
+    def reads(self, memories: Sequence[Array]) -> Reads:
+        """What every tile reads of the memories of all peers, each one-dimensional and of the kernel's dtype."""
+        size = self.kernel.dtype.itemsize
+        views = [
+            np.ndarray(
+                box.counts,
+                self.kernel.dtype,
+                memories[box.peer],
+                box.offset * size,
+                [n * size for n in box.strides],
+            )
+            for box in self._boxes
+        ]
+        found = [_Views(part.tiles, views) for part in self._parts]
+        return [*map(list, found)] if sum(map(len, found)) <= _KEPT else [*found]
+
+    def __call__(self, reads: Reads, target: Array) -> None:
+        """Transform what is read into `target`."""
+        if self._hands:
+            spread(
+                lambda hand, item: hand(*item, self._factors, target),
+                self._hands,
+                list(zip(self._parts, reads, strict=True)),
+            )
+
+
+class _Hand:
+    """What does one part after the other: tiles in which one axis is transformed, and the kernels of the other axes."""
+
+    __slots__ = ("_rests", "_room", "_tiles")
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        rest: tuple[int, ...],
+        parts: Sequence[_Part],
+        scratch: tuple[Array, Array],
+        scale: Array | None,
+    ) -> None:
+        first, axis = min(kernel.axes), _read_axis(kernel)
+        largest = max((part.shape for part in parts), key=prod)
+        later = kernel.kind == "irfft" and bool(rest)  # what has been read stays complex until the last pass
+        self._room = scratch_bytes(prod(largest) * kernel.dtype.itemsize) if later else None
+        inner = replace(kernel, out_shape=kernel.shape) if later else kernel
+        shape = tuple(map(max, zip(*(part.tiles.largest for part in parts), strict=True)))
+        number = min(kernel.recipe.threads, max(len(part.tiles) for part in parts))
+        self._tiles = [_BoundTile(inner, axis, shape, later, scale) for _ in range(number)]
+        self._rests: dict[tuple[int, ...], BoundKernel] = {}
+        for lengths in {part.shape: None for part in parts} if rest else ():
+            there = (*lengths[:first], *kernel.out_shape[first:])
+            of = replace(kernel, axes=rest, shape=lengths, out_shape=there)
+            if kernel.kind == "rfft":  # its real axis is no more
+                of = replace(of, kind="fft", shape=there, dtype=kernel.out_dtype)
+            self._rests[lengths] = BoundKernel(of, scratch)
+
+    def ready(self) -> None:
+        """As `Gather.ready`."""
+        for rest in self._rests.values():
+            rest.ready()
+
+    def __call__(
+        self, part: _Part, reads: Sequence[tuple[_Tile, list[Read]]], factors: Sequence[Array], target: Array
+    ) -> None:
+        there = target[part.of]
+        room = there if self._room is None else view(self._room, part.shape, self._tiles[0].dtype)
+        if len(self._tiles) == 1:
+            run = self._tiles[0]
+            for number in range(len(reads)):
+                run(*reads[number], factors, room)
+        else:
+            spread(lambda tile, number: tile(*reads[number], factors, room), self._tiles, range(len(reads)))
+        if self._rests:
+            rest = self._rests[part.shape]
+            rest(room if rest.kernel.kind == "irfft" else there, there)
+
+
+class _BoundTile:
+    """Memory for a tile, and the transform of one axis in it."""
+
+    __slots__ = ("_execute", "_filled", "_flat", "_scale", "_stored", "dtype")
+
+    def __init__(self, kernel: Kernel, axis: int, shape: tuple[int, ...], stays: bool, scale: Array | None) -> None:
+        self.dtype, self._scale = kernel.dtype, scale
+        memory = padded(shape, kernel.dtype)
+        self._flat, self._filled = memory.reshape(-1), memory[..., : shape[-1]]
+        self._stored = self._filled
+        if not kernel.in_place and not stays:
+            out_shape = (*shape[:axis], kernel.out_shape[axis], *shape[axis + 1 :])
+            self._stored = padded(out_shape, kernel.out_dtype)[..., : out_shape[-1]]
+        ends = self._filled, self._stored
+        if kernel.kind in TRIGONOMETRIC and kernel.dtype.kind == "c":
+            kernel = kernel.of_parts()
+            ends = (self._filled.view(kernel.dtype).reshape(*shape, 2),) * 2
+        self._execute = library(kernel.recipe.library).prepare(kernel, (axis,), *ends, 1).execute
+
+    def __call__(self, tile: _Tile, reads: Sequence[Read], factors: Sequence[Array], room: Array) -> None:
+        whole = self._filled
+        if factors:
+            for values, into in reads:
+                filled = whole[into]
+                for factor in factors:
+                    np.multiply(values, factor[tile.block][into], out=filled)
+                    values = filled
+        else:
+            for values, into in reads:
+                whole[into] = values
+        if self._scale is not None:
+            part = whole[tile.filled]
+            part = self._flat if part.size == whole.size else part  # in one run, which is faster than row by row
+            np.multiply(part, self._scale, out=part)
+        self._execute()
+        room[tile.stored] = self._stored[tile.taken]
+
+
+def _read_axis(kernel: Kernel) -> int:
+    """The axis that is transformed while the block is read."""
+    real = kernel.axes[-1]
+    if kernel.kind == "rfft" or len(kernel.axes) == 1:
+        return real
+    return min(axis for axis in kernel.axes if kernel.kind != "irfft" or axis != real)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tile:
+    """A range of a block that is transformed at once.
+
+    Attributes:
+        block: the range; `room` is the same within its part, and `filled` within the memory for a tile.
+        stored: where it is stored in its part, all of the axis; `taken` is what is stored of the memory for a tile.
+        reads: the number of a box, what is taken of it, and where that lies in the tile.
+    """
+
+    block: Index
+    room: Index
+    filled: Index
+    stored: Index
+    taken: Index
+    reads: tuple[tuple[int, Index, Index], ...]
+
+
+class _Tiles:
+    """The tiles of a part: what a tile reads is known from its range along each mode, so that few things are kept.
+
+    Args:
+        ranges: per mode of the part, those of the tiles; all of `axis`.
+        starts: where the part begins in the block.
+        found: the boxes that make up the block.
+    """
+
+    __slots__ = ("_axis", "_extents", "_ranges", "_starts", "_within", "largest")
+
+    def __init__(self, ranges: list[list[slice]], starts: Sequence[int], found: Sequence[Box], axis: int) -> None:
+        self._ranges, self._starts, self._axis = ranges, starts, axis
+        self._extents = tuple(map(len, ranges))
+        self.largest = tuple(max(map(_length, along), default=0) for along in ranges)
+        self._within = [
+            [[box.within(mode, r.start + start, r.stop + start) for box in found] for r in along]
+            for mode, (along, start) in enumerate(zip(ranges, starts, strict=True))
+        ]
+
+    def __len__(self) -> int:
+        return prod(self._extents)
+
+    def __getitem__(self, number: int) -> _Tile:
+        if not 0 <= number < len(self):
+            raise IndexError(number)
+        at = unravel(number, self._extents)
+        room = tuple(along[k] for along, k in zip(self._ranges, at, strict=True))
+        block = tuple(slice(r.start + n, r.stop + n) for r, n in zip(room, self._starts, strict=True))
+        reads = [
+            (box, tuple(a for a, _ in some), tuple(b for _, b in some))
+            for box, pairs in enumerate(
+                zip(*(along[k] for along, k in zip(self._within, at, strict=True)), strict=True)
+            )
+            if len(some := [pair for pair in pairs if pair is not None]) == len(pairs)
+        ]
+        filled = tuple(slice(0, _length(r)) for r in room)
+        stored, taken = list(room), list(filled)
+        stored[self._axis] = taken[self._axis] = slice(None)  # its points may be others afterwards
+        return _Tile(block, room, filled, tuple(stored), tuple(taken), tuple(reads))
+
+
+class _Views(Sequence[tuple[_Tile, list[Read]]]):
+    """Every tile with what it reads, of views of the boxes."""
+
+    __slots__ = ("_tiles", "_views")
+
+    def __init__(self, tiles: _Tiles, views: Sequence[Array]) -> None:
+        self._tiles, self._views = tiles, views
+
+    def __len__(self) -> int:
+        return len(self._tiles)
+
+    def __getitem__(self, number: Any) -> Any:
+        tile = self._tiles[number]
+        return tile, [(self._views[box][taken], into) for box, taken, into in tile.reads]
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A part of a block: its range along the first modes, its shape, and its tiles."""
+
+    of: Index
+    shape: tuple[int, ...]
+    tiles: _Tiles
+
+
+def _ranges(extents: Sequence[int], budget: int) -> list[list[slice]]:
+    """Ranges along modes whose products have at most so many elements, or 1: the last modes go first.
+
+    >>> _ranges((2, 3, 4), 8)
+    [[slice(0, 1, None), slice(1, 2, None)], [slice(0, 2, None), slice(2, 3, None)], [slice(0, 4, None)]]
+    """
+    found = []
+    for n in reversed(extents):
+        step = max(1, min(n, budget))
+        budget //= step
+        found.append([slice(at, min(at + step, n)) for at in range(0, n, step)])
+    return found[::-1]
+
+
+def _length(one: slice) -> int:
+    return int(one.stop - one.start)

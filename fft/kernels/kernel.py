@@ -1,0 +1,164 @@
+"""Local transforms: one rank's block along some of its axes, and the memory that suits them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rote.errors import LayoutError
+
+from ..transforms import FACES, TRIGONOMETRIC
+from .config import Recipe
+
+__all__ = [
+    "ALIGNMENT",
+    "Kernel",
+    "check_extents",
+    "complex_dtype",
+    "is_plain",
+    "library",
+    "normal",
+    "plain",
+    "real_dtype",
+    "scratch_bytes",
+    "view",
+]
+
+Array = npt.NDArray[Any]
+
+ALIGNMENT = 16  # bytes: FFTW's vector instructions ask for no more, and memory that NumPy allocates has it
+_LINE = 64  # bytes of a line of the cache
+_USUAL = Recipe()
+_COMPLEX = {"f": "F", "d": "D", "g": "G"}
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A transform of a block along some axes, without any scaling.
+
+    Attributes:
+        kind: "fft", "ifft", "rfft" (real to half spectrum along the last of `axes`), "irfft" (the reverse, which
+            destroys its input), or one of `TRIGONOMETRIC` (of real numbers: see `of_parts`).
+        axes: the axes of the block, in NumPy's order.
+        shape, dtype: of the input; `out_shape` of the output.
+        recipe: how it runs.
+    """
+
+    kind: str
+    axes: tuple[int, ...]
+    shape: tuple[int, ...]
+    out_shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    recipe: Recipe = _USUAL
+
+    @property
+    def out_dtype(self) -> np.dtype[Any]:
+        """The dtype of the output."""
+        if self.kind == "rfft":
+            return complex_dtype(self.dtype)
+        return real_dtype(self.dtype) if self.kind == "irfft" else self.dtype
+
+    @property
+    def in_place(self) -> bool:
+        """Whether input and output may be the same array."""
+        return self.kind not in ("rfft", "irfft")
+
+    def spoils(self, ortho: bool) -> bool:
+        """Whether it writes into its input; `ortho` as `BoundKernel` has it."""
+        return self.kind == "irfft" or (ortho and bool(FACES.get(self.kind, ((), ()))[0]))
+
+    @property
+    def wide_dtype(self) -> np.dtype[Any]:
+        """The larger one of the input's dtype and the output's."""
+        return max(self.dtype, self.out_dtype, key=lambda dtype: dtype.itemsize)
+
+    def of_parts(self) -> Kernel:
+        """The same of real numbers: of a complex block, an axis of real and imaginary part is behind the others."""
+        if self.kind not in TRIGONOMETRIC or self.dtype.kind != "c":
+            return self
+        shape = (*self.shape, 2)
+        return replace(self, shape=shape, out_shape=shape, dtype=real_dtype(self.dtype))
+
+
+def complex_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
+    """The complex dtype that a dtype's spectrum has, as numpy.fft: single and long double stay, others are double.
+
+    >>> complex_dtype("f4"), complex_dtype("i8")
+    (dtype('complex64'), dtype('complex128'))
+    """
+    char = np.dtype(dtype).char
+    return np.dtype(char if char in _COMPLEX.values() else _COMPLEX.get(char, "D"))
+
+
+def real_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
+    """The real dtype of the same precision.
+
+    >>> real_dtype("c8"), real_dtype("bool")
+    (dtype('float32'), dtype('float64'))
+    """
+    return np.empty(0, complex_dtype(dtype)).real.dtype
+
+
+def scratch_bytes(nbytes: int) -> npt.NDArray[np.uint8]:
+    """Scratch memory that begins with a line of the cache; pages that are never touched take no memory."""
+    import pyfftw  # not before somebody transforms: it brings SciPy, which takes a second
+
+    found: npt.NDArray[np.uint8] = pyfftw.empty_aligned(nbytes, dtype="u1", n=_LINE)
+    return found
+
+
+def view(scratch: npt.NDArray[np.uint8], shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """The start of scratch memory as a block."""
+    return scratch[: prod(shape) * dtype.itemsize].view(dtype).reshape(shape)
+
+
+def check_extents(shape: tuple[int, ...], axes: tuple[int, ...]) -> None:
+    """Refuse to transform along nothing."""
+    for axis in axes:
+        if shape[axis] < 1:
+            raise LayoutError(f"axis {axis} of shape {shape} has no points to transform")
+
+
+def library() -> tuple[str, str, tuple[str, ...]]:
+    """The version of pyFFTW, that of FFTW, and the precisions that it was built with."""
+    import pyfftw
+
+    names = {"32": "single", "64": "double", "ld": "long double"}
+    precisions = tuple(name for key, name in names.items() if key in pyfftw._supported_types)
+    return str(pyfftw.__version__), str(pyfftw.fftw_version), precisions
+
+
+def is_plain(array: Array) -> bool:
+    """Whether an array is contiguous, and aligned as FFTW wants it.
+
+    Other memory is copied instead of planned for: another plan would be slower and round otherwise, so that the last
+    bits of a result would depend on where a block happens to lie, and differ between replicas.
+    """
+    import pyfftw
+
+    return array.flags.c_contiguous and bool(pyfftw.is_byte_aligned(array, n=ALIGNMENT))
+
+
+def plain(array: Array) -> Array:
+    """The same memory as a `normal` array; a copy if it is not plain."""
+    if not is_plain(array):
+        import pyfftw
+
+        copy = pyfftw.empty_aligned(array.shape, array.dtype)
+        copy[...] = array
+        array = copy
+    return normal(array)
+
+
+def normal(array: Array) -> Array:
+    """A contiguous array, with the strides that its shape says.
+
+    NumPy calls an array contiguous whatever the strides of its modes of extent 1 are, but FFTW's plans look at them.
+    """
+    if 1 not in array.shape and type(array) is np.ndarray:
+        return array
+    return np.ndarray(array.shape, array.dtype, array)

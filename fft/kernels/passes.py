@@ -1,0 +1,247 @@
+"""How a kernel runs over a block: in one call where FFTW's estimated plans are good, else axis by axis, tile by tile.
+
+They are several times too slow where the points of a transform lie a multiple of a large power of two of bytes apart,
+for all of these share a few sets of the cache. Along such an axis a tile of columns is copied to scratch with padded
+strides, transformed in cache, and copied out. That is as fast as the plans that FFTW finds in seconds of timing. So
+it is done unless the kernel's recipe says otherwise, because it was found to be faster with other tiles or none, or by
+another library.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from itertools import product
+from math import gcd, prod
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from ..transforms import FACES
+from .backends import library
+from .backends.protocol import Transform
+from .kernel import ALIGNMENT, Kernel, scratch_bytes, view
+from .workers import spread
+
+__all__ = ["CACHED", "CHUNK", "BoundKernel", "on_threads", "padded"]
+
+Array = npt.NDArray[Any]
+Scratch = tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]
+
+CACHED = 1 << 18  # bytes that stay in a core's second-level cache: of a tile, and of a block that needs none
+_ALIASED = 1 << 11  # bytes: points so far apart, or a multiple of it, share one or two sets of the first-level cache
+_FAR, _LARGE = 1 << 16, 1 << 25  # bytes: from there on FFTW's estimated plans may be several times too slow
+CHUNK = 1 << 19  # bytes of a part of a block that goes through all passes before the next one does
+_PADDING = 64  # bytes between the rows of a tile, so that their distance is no power of two
+
+
+class BoundKernel:
+    """A kernel with its transforms and tiles, ready for any arrays. One thread (one rank) uses it.
+
+    A block is transformed part by part, along the modes before the first axis, so that a part that fits the cache goes
+    through all passes there. Threads share the parts, or the tiles of the only one. With `ortho` the faces of cosine
+    and sine transforms are weighted, so that they are orthogonal but for a scale.
+    """
+
+    __slots__ = ("_begins", "_hands", "_parts", "_rest", "_shapes", "_weights", "kernel")
+
+    def __init__(self, kernel: Kernel, scratch: Scratch, ortho: bool = False) -> None:
+        self.kernel = kernel
+        self._weights = FACES.get(kernel.kind) if ortho else None
+        self._parts = parts = kernel.of_parts()
+        first = min(parts.axes)
+        outer = prod(parts.shape[:first])
+        ends = (parts.shape, parts.dtype), (parts.out_shape, parts.out_dtype)
+        one = [prod(shape[first:]) * dtype.itemsize for shape, dtype in ends]  # bytes along the other modes
+        aligned = ALIGNMENT // gcd(ALIGNMENT, *one)  # parts begin where FFTW's plans may
+        number = max(1, min(outer, (kernel.recipe.part or CHUNK) // max(*one, 1)))
+        number = min(-(-number // aligned) * aligned, max(outer, 1))
+        self._shapes = [(outer, *shape[first:]) for shape, _ in ends]
+        self._begins = range(0, outer, number)
+        hands = kernel.recipe.threads if outer >= number * kernel.recipe.threads else 1
+        threads = kernel.recipe.threads if hands == 1 and number * max(one) > CHUNK else 1
+
+        def of(count: int) -> list[_Pass]:
+            shape, out_shape = ((count, *extents[first:]) for extents in (parts.shape, parts.out_shape))
+            axes = tuple(axis - first + 1 for axis in parts.axes)
+            return _passes(on_threads(replace(parts, axes=axes, shape=shape, out_shape=out_shape), threads), scratch)
+
+        last = outer % number
+        self._hands = [of(number) for _ in range(hands)] if prod(kernel.out_shape) else []
+        self._rest = of(last) if last else []
+
+    def ready(self) -> None:
+        """Make now all transforms that the first calls would make; what lies in scratch is lost."""
+        for one in (each for passes in (*self._hands, self._rest) for each in passes):
+            one.ready()
+
+    def __call__(self, source: Array, target: Array) -> None:
+        """Transform `source` into `target`, both plain; they may share their memory if `kernel.in_place`."""
+        if not self._hands:
+            return
+        parts = self._parts
+        if parts is not self.kernel:
+            source, target = source.view(parts.dtype), target.view(parts.out_dtype)
+        sources, targets = source.reshape(self._shapes[0]), target.reshape(self._shapes[1])
+        if self._weights:
+            _weigh(sources, parts, self._weights[0], np.sqrt(np.longdouble(2)))
+        if len(self._hands) > 1:
+            spread(partial(self._run, sources, targets), self._hands, self._begins)
+        elif len(self._begins) > 1:
+            for at in self._begins:
+                self._run(sources, targets, self._hands[0], at)
+        else:
+            self._pass(sources, targets, self._hands[0])
+        if self._weights:
+            _weigh(targets, parts, self._weights[1], np.sqrt(np.longdouble(0.5)))
+
+    def _run(self, sources: Array, targets: Array, passes: list[_Pass], at: int) -> None:
+        """Do a part of a block."""
+        part = slice(at, at + self._begins.step)
+        if part.stop > len(sources):
+            passes = self._rest
+        self._pass(sources[part], targets[part], passes)
+
+    def _pass(self, here: Array, there: Array, passes: list[_Pass]) -> None:
+        stays = self._parts.kind == "irfft"  # complex until the last pass
+        for each in passes:
+            out = here if stays and each is not passes[-1] else there
+            each(here, out)
+            here = out
+
+
+def _weigh(block: Array, kernel: Kernel, places: tuple[int, ...], weight: np.floating[Any]) -> None:
+    """Multiply the faces of a block that lie at some places along its axes; the modes before them are one."""
+    for axis in kernel.axes:
+        for place in places:
+            face = np.moveaxis(block, axis - min(kernel.axes) + 1, 0)[place, ...]
+            face *= block.dtype.type(weight)
+
+
+class _Pass(Protocol):
+    """A transform of whole arrays, along one axis or several."""
+
+    def ready(self) -> None: ...
+
+    def __call__(self, source: Array, target: Array) -> None: ...
+
+
+def _passes(kernel: Kernel, scratch: Scratch) -> list[_Pass]:
+    """The passes of a kernel: a real transform's real axis, the last, is in the first forward and the last backward."""
+    if kernel.kind == "irfft":
+        return _passes_of(kernel, kernel.shape, scratch)[::-1]
+    return _passes_of(kernel, kernel.out_shape, scratch)
+
+
+def _passes_of(kernel: Kernel, spectrum: tuple[int, ...], scratch: Scratch) -> list[_Pass]:
+    """All good axes in one pass, then a pass for every bad one; `spectrum` is the shape of the complex side."""
+    dtype = kernel.wide_dtype
+    bad = [axis for axis in kernel.axes if kernel.recipe.tiled and _is_bad(spectrum, axis, dtype.itemsize)]
+    good = tuple(axis for axis in kernel.axes if axis not in bad)
+    kind = {"rfft": "fft", "irfft": "ifft"}.get(kernel.kind, kernel.kind)
+    along = replace(kernel, kind=kind, shape=spectrum, out_shape=spectrum, dtype=dtype)
+    found: list[_Pass] = []
+    if kernel.kind != kind:
+        real = kernel.axes[-1]
+        if real in bad:
+            found.append(_Columns(replace(kernel, axes=(real,))))
+            bad.remove(real)
+        else:
+            found.append(_Together(replace(kernel, axes=good), scratch))
+            good = ()
+    if good:
+        found.append(_Together(replace(along, axes=good), scratch))
+    return found + [_Columns(replace(along, axes=(axis,))) for axis in bad]
+
+
+def _is_bad(shape: tuple[int, ...], axis: int, itemsize: int) -> bool:
+    """Whether the points along an axis share a few sets of the cache, in a block that does not fit it anyway.
+
+    Or lie so far apart, in so large a block, that every one of them is in a page of its own, and in no cache.
+    """
+    apart, nbytes = prod(shape[axis + 1 :]) * itemsize, prod(shape) * itemsize
+    return (apart % _ALIASED == 0 and nbytes > CACHED) or (apart >= _FAR and nbytes > _LARGE)
+
+
+def on_threads(kernel: Kernel, threads: int) -> Kernel:
+    """The same kernel on another number of threads."""
+    return replace(kernel, recipe=replace(kernel.recipe, threads=threads))
+
+
+class _Together:
+    """All axes in one call of the library. Between calls it rests on scratch: nobody's block stays alive for it."""
+
+    __slots__ = ("_kernel", "_parked", "_transforms")
+
+    def __init__(self, kernel: Kernel, scratch: Scratch) -> None:
+        self._kernel = kernel
+        source = view(scratch[0], kernel.shape, kernel.dtype)
+        self._parked = (source, view(scratch[1], kernel.out_shape, kernel.out_dtype))
+        self._transforms: dict[bool, Transform] = {}
+
+    def ready(self) -> None:
+        for in_place in {False, self._kernel.in_place}:
+            self._transform(in_place)
+
+    def _transform(self, in_place: bool) -> Transform:
+        if in_place not in self._transforms:
+            kernel, (source, target) = self._kernel, self._parked
+            ends = source, source if in_place else target
+            of = library(kernel.recipe.library)
+            self._transforms[in_place] = of.prepare(kernel, kernel.axes, *ends, kernel.recipe.threads)
+        return self._transforms[in_place]
+
+    def __call__(self, source: Array, target: Array) -> None:
+        self._transform(self._kernel.in_place and np.may_share_memory(source, target))(source, target)
+
+
+class _Columns:
+    """One axis whose points are apart, by tiles of columns; the block is read as (outer, points, inner)."""
+
+    __slots__ = ("_hands", "_shape", "_step", "_tiles")
+
+    def __init__(self, kernel: Kernel) -> None:
+        (axis,) = kernel.axes
+        outer, inner = prod(kernel.shape[:axis]), prod(kernel.shape[axis + 1 :])
+        points, out_points = kernel.shape[axis], kernel.out_shape[axis]
+        columns = max(8, (kernel.recipe.tile or CACHED) // (max(points, out_points) * kernel.wide_dtype.itemsize))
+        wide = min(inner, columns)
+        wide = -(-inner // -(-inner // wide))  # tiles of one width, as far as it goes
+        deep = min(outer, max(1, columns // inner))
+        self._shape = (outer, points, out_points, inner)
+        self._step = (deep, wide)
+        self._tiles = list(product(range(0, outer, deep), range(0, inner, wide)))
+        self._hands: list[tuple[Array, Array, Transform]] = []
+        for _ in range(min(kernel.recipe.threads, len(self._tiles))):
+            source = padded((deep, points, wide), kernel.dtype)[..., :wide]
+            target = source if kernel.in_place else padded((deep, out_points, wide), kernel.out_dtype)[..., :wide]
+            transform = library(kernel.recipe.library).prepare(kernel, (1,), source, target, 1)
+            self._hands.append((source, target, transform))
+
+    def ready(self) -> None:
+        """All is there."""
+
+    def __call__(self, source: Array, target: Array) -> None:
+        outer, points, out_points, inner = self._shape
+        blocks, out_blocks = source.reshape(outer, points, inner), target.reshape(outer, out_points, inner)
+        deep, wide = self._step
+
+        def one(hand: tuple[Array, Array, Transform], at: tuple[int, int]) -> None:
+            tile, out_tile, transform = hand
+            here = np.s_[at[0] : at[0] + deep, :, at[1] : at[1] + wide]
+            part = blocks[here]
+            of = np.s_[: part.shape[0], :, : part.shape[2]]  # at the ends a tile is filled in part
+            tile[of] = part
+            transform.execute()
+            out_blocks[here] = out_tile[of]
+
+        spread(one, self._hands, self._tiles)
+
+
+def padded(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """Zeros, of a tile whose last mode is padded: the tile is the first part of it along that mode."""
+    long = (*shape[:-1], shape[-1] + -(-_PADDING // dtype.itemsize))
+    memory = view(scratch_bytes(prod(long) * dtype.itemsize), long, dtype)
+    memory[...] = 0
+    return memory

@@ -1,0 +1,265 @@
+"""Recipes by timing: for every kernel of a walk the library, the tiles and the threads that are fastest on its ranks.
+
+Libraries have their turn first, in tiles of the usual size and in one call; then the best one with other tiles. All
+ranks run at once, as in the walk, and the slowest counts. What was found is kept as wisdom, with FFTW's own in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from math import ceil, inf, prod
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+from rote.runtime.calibrate import decided, slowest
+from rote.runtime.comm.protocol import Comm
+
+from ..tuning import Tuning
+from .backends import library, versions
+from .boxes import whole
+from .config import WHOLE, Recipe
+from .gather import Gather, gathers
+from .kernel import Kernel, scratch_bytes, view
+from .passes import CACHED, CHUNK, BoundKernel
+
+__all__ = ["with_recipes"]
+
+SECONDS = {"measure": 3.0, "patient": 20.0}
+"""The most that all kernels of one walk are timed for, about; every recipe that is begun is ended."""
+
+_LARGE, _LONGER = 1 << 26, 4.0  # bytes of a block from which on it may take longer, and how many times so long at most
+
+_TIMES = {"measure": (0.5, 2.0), "patient": (0.25, 0.5, 2.0, 4.0)}  # the usual sizes that other tiles have
+_STUDY = 0.4  # of the seconds is FFTW's own
+_LARGEST = 1 << 28  # bytes of a block that are transformed in turn, where it can be cut: more than caches hold
+_HUGE = 1 << 30  # bytes of a block that are transformed at most
+_AT_ONCE = 1 << 23  # bytes of a block that FFTW looks for plans of as a whole, unless it is patient
+_LEAST = 2e-4  # seconds: shorter calls are made several times for one reading of the clock
+_SHORT = 2e-3  # seconds: shorter calls are made again at first
+_BEHIND = 1.5  # how many times as long as the best a recipe may take at first, and still be timed again
+_BETTER = 0.96  # part of the usual recipe's time that another must stay below to be taken
+_MOST = 30  # rounds
+
+
+def with_recipes(kernels: Sequence[Kernel], behind: Sequence[bool], comm: Comm, tuning: Tuning) -> list[Kernel]:
+    """The kernels of a walk on this rank, with the recipes that all ranks take. Collective.
+
+    Args:
+        kernels: as many on each rank, of the same kinds and axes, of blocks of any shapes.
+        behind: whether each stands behind a move.
+        tuning: "model" takes the usual recipe; else they are timed, or recalled.
+    """
+    usual = Recipe(threads=tuning.threads)
+    if tuning.tune == "model" or not kernels:
+        return [replace(kernel, recipe=usual) for kernel in kernels]
+    told = comm.allgather_object(([(k.shape, k.out_shape) for k in kernels], tuple(behind), versions()))
+    here = {
+        name: version for name, version in versions().items() if all(each.get(name) == version for *_, each in told)
+    }
+    jobs = [
+        _Job(
+            kernel,
+            tuple(shapes[n] for shapes, *_ in told),
+            any(flags[n] for _, flags, _ in told) and gathers(kernel, False),
+        )
+        for n, kernel in enumerate(kernels)
+    ]
+    longer = min(_LONGER, max(1.0, max(job.nbytes for job in jobs) / _LARGE))
+    seconds = longer * SECONDS[tuning.tune] / len({(job.kernel.kind, job.kernel.axes, job.shapes) for job in jobs})
+    return [replace(job.kernel, recipe=_recipe(job, here, comm, tuning, seconds)) for job in jobs]
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """A kernel that a recipe is wanted for, its shapes on all ranks, and whether a move may be read by it."""
+
+    kernel: Kernel
+    shapes: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
+    behind: bool
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the largest block."""
+        return max(prod(shape) for pair in self.shapes for shape in pair) * self.kernel.wide_dtype.itemsize
+
+    def ways(self, usual: Recipe) -> list[Recipe]:
+        """The usual recipe, and the others that differ from it for these blocks; the last is one call for all."""
+        axes, once = self.kernel.axes, replace(usual, tiled=False)
+        some = [usual, once]
+        if self.behind:
+            some = [usual, once] if len(axes) > 1 else [usual]
+            some += [replace(usual, fused=False), replace(once, fused=False)]
+        some.append(replace(once, part=WHOLE, fused=not self.behind))
+        if self.nbytes <= CACHED:
+            some = [replace(one, tiled=True) for one in some]
+        if self.nbytes <= CHUNK or min(axes) == 0:
+            some = [replace(one, part=0) for one in some]
+        return list(dict.fromkeys(some))
+
+    def others(self, found: Recipe, times: Sequence[float]) -> list[Recipe]:
+        """A recipe with tiles and parts of other sizes, and on fewer threads, as far as it makes a difference."""
+        some: list[Recipe] = []
+        if self.nbytes > CACHED and (found.tiled or (self.behind and found.fused)):
+            some += [replace(found, tile=int(n * CACHED)) for n in times]
+        if self.nbytes > CHUNK and found.part != WHOLE and min(self.kernel.axes) > 0:
+            some += [replace(found, part=int(n * CHUNK)) for n in times]
+        return some + [replace(found, threads=2**n) for n in range((found.threads - 1).bit_length())]
+
+
+def _recipe(job: _Job, here: dict[str, str], comm: Comm, tuning: Tuning, seconds: float) -> Recipe:
+    """The recipe of all ranks, as it was found before, or by timing now."""
+    kernel = job.kernel
+    facts: dict[str, Any] = {"what": "kernel", "kind": kernel.kind, "axes": kernel.axes, "dtype": kernel.dtype.str}
+    facts |= {"shapes": sorted({*job.shapes}), "behind": job.behind, "threads": tuning.threads, "libraries": here}
+
+    def find() -> dict[str, Any]:
+        names = [name for name in here if library(name).does(kernel.kind, kernel.of_parts().dtype)]
+        return _Contest(job, comm, tuning.tune, seconds).best(names, tuning.threads).as_dict()
+
+    return decided(comm, facts, tuning.tune, Recipe.of, find)
+
+
+class _Contest:
+    """Recipes of one kernel, timed in turn on all ranks at once."""
+
+    def __init__(self, job: _Job, comm: Comm, tune: str, seconds: float) -> None:
+        self._job, self._comm, self._tune, self._seconds = job, comm, tune, seconds
+        self._kernel = _bounded(job.kernel)
+        self._scratch = scratch_bytes(_nbytes(job.kernel)), scratch_bytes(_nbytes(job.kernel))
+        self._plans = ""
+
+    def best(self, names: Sequence[str], threads: int) -> Recipe:
+        """The fastest recipe. Collective; the same on all ranks."""
+        ways = self._job.ways(Recipe(threads=threads))
+        study = [way for way in ways if way.tiled or self._tune == "patient" or self._job.nbytes <= _AT_ONCE]
+        self._learn(study, _STUDY * self._seconds)
+        field = [ways[0]]
+        for name in names:
+            if name == "pyfftw":
+                field += [replace(way, plans=self._plans) for way in study]
+            elif name in ("ducc0", "mkl_fft"):
+                field += [replace(way, library=name) for way in ways]
+            else:  # they are no better in tiles
+                field.append(replace(ways[-1], library=name))
+        found = self._fastest(field)
+        others = self._job.others(found, _TIMES[self._tune])
+        if found.plans and others:
+            self._learn(others, _STUDY / 2 * self._seconds)
+            found, *others = (replace(way, plans=self._plans) for way in (found, *others))
+        found = self._fastest([found, *others]) if others else found
+        told: Recipe = self._comm.allgather_object(found)[0]
+        return told
+
+    def _bound(self, kernel: Kernel) -> BoundKernel | Gather:
+        if self._job.behind and kernel.recipe.fused:
+            return Gather(kernel, whole(kernel.shape), (), self._scratch)
+        return BoundKernel(kernel, self._scratch)
+
+    def _learn(self, recipes: Iterable[Recipe], seconds: float) -> None:
+        """Let FFTW time its plans of some recipes; of equal blocks one rank's."""
+        shapes, plans = self._job.shapes, self._plans
+        kernel = self._job.kernel if _nbytes(self._job.kernel) <= _HUGE else self._kernel
+        if shapes.index(shapes[self._comm.rank]) == self._comm.rank:
+            from .backends.fftw import studying
+
+            with studying(self._tune, seconds, plans) as study:
+                for recipe in recipes:
+                    self._bound(replace(kernel, recipe=recipe)).ready()
+            plans = study.plans
+        from .backends.fftw import merged
+
+        self._plans = merged(self._comm.allgather_object(plans), self._job.kernel.dtype)
+        for memory in self._scratch:
+            memory[: _nbytes(self._kernel)] = 0  # all libraries transform the same numbers
+
+    def _fastest(self, field: Sequence[Recipe]) -> Recipe:
+        """The fastest of some recipes; the first one, unless another one is clearly faster."""
+        calls = [self._call(recipe) for recipe in field]
+        times: list[list[float]] = [[] for _ in field]
+        running, often = [*range(len(field))], [0] * len(field)
+        begin, spent = perf_counter(), 0.0
+        for turn in range(_MOST):
+            for n in running:
+                if spent < 0.3 * self._seconds or not times[0]:
+                    self._comm.barrier()
+                    time, spent = slowest(self._comm, _timed(calls[n], often[n]), perf_counter() - begin)
+                    times[n].append(time)
+                    often[n] = ceil(_LEAST / time)
+            best = min(min(each) for each in times if each)
+            within = _BEHIND if turn else 2 * _BEHIND  # what looks slow at first may only have been disturbed
+            running = [n for n in running if not n or (times[n] and min(times[n]) <= within * best)]
+        rows = [times[n][1:] or times[n] for n in running]  # but the first, which finds the caches cold
+        middles = [median(row) for row in rows]
+        found = middles.index(min(middles))
+        clear = middles[found] < _BETTER * middles[0] and min(rows[found]) < min(rows[0])
+        return field[running[found]] if clear else field[0]
+
+    def _call(self, recipe: Recipe) -> Callable[[], object]:
+        """What is timed: the kernel, with the copy that a move makes where it does not read."""
+        kernel = replace(self._kernel, recipe=recipe)
+        source = view(self._scratch[0], kernel.shape, kernel.dtype)
+        target = view(self._scratch[1], kernel.out_shape, kernel.out_dtype)
+        moved = view(self._scratch[1], kernel.shape, kernel.dtype)
+        copies = self._job.behind and not recipe.fused
+        try:
+            run = self._bound(kernel)
+            run.ready()
+        except Exception:  # whatever a library may refuse
+            return _refused
+        reads = run.reads([source.reshape(-1)]) if isinstance(run, Gather) else []
+
+        def call() -> None:
+            if copies:
+                moved[...] = source
+            if isinstance(run, Gather):
+                run(reads, target)
+            else:
+                run(source, target)
+
+        return call
+
+
+def _refused() -> None:
+    raise ValueError
+
+
+def _timed(call: Callable[[], object], often: int) -> float:
+    """The seconds of a call, made so often; if 0, as it comes, or again if it is short. Infinite if it fails."""
+    try:
+        start = perf_counter()
+        for _ in range(often or 1):
+            call()
+        if not often and perf_counter() - start < _SHORT:
+            start = perf_counter()
+            call()
+        return (perf_counter() - start) / (often or 1)
+    except Exception:  # whatever a library may refuse
+        return inf
+
+
+def _nbytes(kernel: Kernel) -> int:
+    """Bytes of the larger one of a kernel's two blocks."""
+    return max(prod(kernel.shape) * kernel.dtype.itemsize, prod(kernel.out_shape) * kernel.out_dtype.itemsize)
+
+
+def _bounded(kernel: Kernel) -> Kernel:
+    """The kernel of a part of the block, if it is large: cut along the modes before the first axis, else halved.
+
+    So the points of a transform still lie a multiple of a large power of two of bytes apart, if they do. Only of a huge
+    block are there fewer points, too.
+    """
+    axes = kernel.axes
+    for mode in sorted(range(len(kernel.shape)), key=lambda mode: mode in axes):
+        limit, extent = _HUGE if mode in axes else _LARGEST, kernel.shape[mode]
+        while extent > 1 and extent == kernel.out_shape[mode] and _nbytes(kernel) > limit:
+            if mode < min(axes):
+                extent = max(1, extent * limit // _nbytes(kernel))
+            elif extent % 2 == 0:
+                extent //= 2
+            else:
+                break
+            shape, out_shape = ((*each[:mode], extent, *each[mode + 1 :]) for each in (kernel.shape, kernel.out_shape))
+            kernel = replace(kernel, shape=shape, out_shape=out_shape)
+    return kernel

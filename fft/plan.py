@@ -1,0 +1,329 @@
+"""FFT: a walk bound to ranks, ready to run again and again."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from math import pi
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from rote.compiler.explain import in_bytes
+from rote.compiler.machine import DEFAULT, Machine
+from rote.compiler.plan import Plan
+from rote.compiler.step import as_dtype
+from rote.errors import LayoutError
+from rote.layout.distribution import Distribution, tensor_shape
+from rote.layout.grid import Grid
+from rote.layout.layout import Layout
+from rote.runtime.aliasing import run_apart
+from rote.runtime.calibrate import Progress, known_machine
+from rote.runtime.comm.protocol import Comm
+from rote.runtime.comm.resolve import as_comm
+from rote.runtime.program import check_grid
+from rote.tensor import DistTensor
+
+from .arguments import as_asked, asked_kinds, check_norm, check_tensor
+from .autotune import Decision, Tried, decide
+from .families.choose import Choice, best, compared
+from .families.gathered import warn_if_gathered
+from .kernels.kernel import check_extents
+from .pair import Pair, bind_pair
+from .request import problem
+from .spectra.wavenumbers import wavenumbers
+from .tuning import Tuning
+from .walk.walk import Walk
+
+__all__ = ["FFT", "describe"]
+
+Array = npt.NDArray[Any]
+
+
+class FFT:
+    """A parallel transform of one shape, layout and dtype, planned once.
+
+    It has scratch of its own: where one rank is alone, any thread may call it, and those that do so at once take turns.
+    (`fftn` and the other functions have scratch per thread then, and run side by side.) A communicator of several ranks
+    is for one thread of each rank at a time; other threads need another one, as `comm.split(0, comm.rank)` gives it.
+
+    Args:
+        shape: of the whole tensor.
+        layout: of the input; the one in which the algorithm begins if None, of all if that is "auto".
+        grid: of the ranks; balanced if None, or the cheapest if the algorithm is "auto" and no layout is given.
+        comm: an mpi4py or Rote communicator; the ranks of `rote.run`, MPI's world or this process if None.
+        dtype: of the input; a real one makes a real-to-half-spectrum transform, as `numpy.fft.rfftn`.
+        axes: as NumPy; all if None. A real transform halves the last of them.
+        algorithm: one of `rote.fft.algorithms`: "slab" (a grid of order 1), "pencil" (order 2), "rows" (order 1),
+            "volumetric" or "cyclic" (as many grid modes as axes), "ragged" (any number of points on any number of
+            ranks), or "auto": the cheapest by the cost model of those on which no rank holds much more than its part,
+            if there is one; or the text of a walk, a line per layout, as `f.walk` prints.
+        norm: "backward", "ortho" or "forward", as NumPy.
+        output: the layout of the spectrum; where the walk ends, the cheapest, if None.
+        kinds: what `forward` does: "fft", "rfft", or one of "dct1" to "dct4" and "dst1" to "dst4" as `scipy.fft.dct`
+            and `dst` (a complex dtype has its real and imaginary part each transformed), for all axes; or a mapping
+            from axis to kind, `{0: "dct2", 1: "fft", 2: "rfft"}`, which names the axes itself. A real dtype has "fft"
+            only beside one "rfft". If None: "rfft" if the dtype is real, else "fft"; or what the text of a walk does.
+        s: the lengths of the transforms along `axes`, as NumPy: `forward` cuts the tensor to them or pads it with
+            zeros, at the end; `backward` goes back to its shape. -1 leaves an extent as it is, and so does None all.
+        resample: along `axes`, the number of points whose spectrum is kept, for products without aliasing (the 3/2
+            rule): `forward` cuts the spectrum to that of so many points, `backward` pads it. -1 keeps all of it. With
+            norm="forward" it is the same as that of a signal on these points. What is cut or padded never travels.
+        tune: "model" estimates what is fastest, at once, and gives the same bits in every run; "measure" times it for
+            some seconds, and "patient" longer: the plans of local transforms and, if the algorithm is "auto", the few
+            walks that the model finds cheapest. It is the same on all ranks, but the last bits may differ from run to
+            run. The walk that was fastest is kept (see `rote.wisdom`), and the next time it is not timed again.
+        threads: per rank, for local transforms; ranks and threads together want no more cores than there are.
+        method: how messages travel between ranks, a name in `rote.methods`, or "auto".
+        machine: on which "auto" takes the cheapest; if None, the one that `rote tune` measured under as many ranks, or
+            the usual one.
+        progress: called on this rank with the part that is done, from 0 to 1, while walks are timed.
+
+    Raises:
+        LayoutError: shape, layout, axes, kinds and algorithm do not fit each other.
+        CommError: the grid does not match the ranks.
+
+    Warns:
+        GatherWarning: every rank comes to hold a whole axis that was split; on rank 0.
+
+    >>> f = FFT((8, 9, 10), dtype="f8")
+    >>> x = DistTensor.zeros((8, 9, 10), f.input_layout)
+    >>> f.forward(x).shape, f.backward(f.forward(x)).shape
+    ((8, 9, 6), (8, 9, 10))
+    >>> print(FFT((8, 9, 10), "block[(0),(),()]", dtype="f8", kinds={0: "dct2", 1: "fft", 2: "rfft"}).walk)
+      block[(0),(),()]: dct2(0), rfft(1, 2)
+    """
+
+    def __init__(
+        self,
+        shape: Sequence[int] | int,
+        layout: Layout | str | None = None,
+        grid: Grid | Sequence[int] | int | None = None,
+        comm: object | None = None,
+        dtype: npt.DTypeLike = "c16",
+        axes: Sequence[int] | int | None = None,
+        algorithm: str = "auto",
+        norm: str | None = None,
+        output: Layout | str | None = None,
+        kinds: Mapping[int, str] | str | None = None,
+        s: Sequence[int] | int | None = None,
+        resample: Sequence[int] | int | None = None,
+        tune: str = "model",
+        threads: int = 1,
+        method: str = "auto",
+        machine: Machine | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        tuning = Tuning(tune, threads, method)
+        ranks = as_comm(comm)
+        extents = tensor_shape(shape)
+        found = as_dtype(dtype)
+        found = found if found.kind in "fc" else np.dtype("f8")
+        self._axes, kind = asked_kinds(kinds, axes, len(extents), found.kind == "f")
+        self._norm = check_norm(norm)
+        self._lengths = {"s": s, "resample": resample}
+        self._comm = ranks
+        check_extents(extents, self._axes)
+        said = "" if kinds is None and "[" in algorithm else kind  # the text of a walk says its kinds itself
+        wanted = problem(extents, self._axes, said, found, s, resample)
+        asked = as_asked(extents, wanted, ranks.size, layout, grid, output)
+        self._choices: tuple[Choice, ...] = ()
+        self._decision: Decision | None = None
+        on = DEFAULT if algorithm != "auto" else machine or known_machine(ranks)
+        if algorithm == "auto":
+            self._choices = asked.choices(on)
+            self.walk = best(self._choices)
+        else:
+            self.walk = asked.walk(algorithm)
+        check_grid(self.walk.source.grid, ranks)
+        if algorithm == "auto" and tune != "model":
+            self._decision = decide(asked, self._choices, on, ranks, self._norm, tuning, progress)
+            self.walk = self._decision.walk
+        self._tuning = tuning
+        self._lock = threading.Lock()  # both directions have one scratch
+        self._pair: Pair | None = None
+        if (tune, method) != ("model", "auto"):  # what was asked for is timed, or refused, now
+            self._bound()
+        if "[" not in algorithm:
+            warn_if_gathered(self.walk, wanted, ranks, 1)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of what `forward` takes."""
+        return self.walk.source.shape
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """The axes that are transformed, numbered from 0, in NumPy's order: the one that is halved is the last."""
+        return self._axes
+
+    @property
+    def comm(self) -> Comm:
+        """The communicator of the ranks."""
+        return self._comm
+
+    @property
+    def input_layout(self) -> Layout:
+        """The layout that `forward` takes and `backward` gives."""
+        return self.walk.source.layout
+
+    @property
+    def output_layout(self) -> Layout:
+        """The layout that `forward` gives and `backward` takes."""
+        return self.walk.target.layout
+
+    @property
+    def grid(self) -> Grid:
+        """The grid of `input_layout`."""
+        return self.walk.source.grid
+
+    @property
+    def moves(self) -> tuple[Plan, ...]:
+        """The plans of the forward walk's moves, in order."""
+        return self.walk.moves
+
+    @property
+    def workspace_bytes(self) -> int:
+        """Bytes that this rank needs beyond input and output: two of the largest blocks or messages on the way.
+
+        Both directions share them. The ends of messages may lie in the output for a while. They are taken when the
+        transform first runs, or when all ranks first ask here for their number: collective until then.
+        """
+        return self._bound().workspace
+
+    @property
+    def libraries(self) -> tuple[str, ...]:
+        """The packages that transform the blocks of this rank, there and back, by name; in alphabetical order.
+
+        >>> FFT((4, 6)).libraries
+        ('pyfftw',)
+        """
+        pair = self._bound()
+        return tuple(sorted(pair.forward.libraries | pair.backward.libraries))
+
+    @property
+    def tried(self) -> tuple[Tried, ...]:
+        """The walks that were timed, now or once before, the one that is taken first; none if nothing was."""
+        return () if self._decision is None else self._decision.tried
+
+    def forward(self, x: DistTensor, out: DistTensor | None = None) -> DistTensor:
+        """The spectrum of x, in `output_layout`; x keeps its values, unless `out` shares them, which it may.
+
+        Raises:
+            LayoutError: x or `out` is not of the shape, layout and dtype that the transform was made for.
+            TypeError: one is no tensor.
+        """
+        return self._run(x, out, back=False)
+
+    def backward(self, X: DistTensor, out: DistTensor | None = None) -> DistTensor:
+        """The tensor of a spectrum, in `input_layout`; X keeps its values, unless `out` shares them, which it may.
+
+        Raises:
+            LayoutError: X or `out` is not of the shape, layout and dtype that the transform was made for.
+            TypeError: one is no tensor.
+        """
+        return self._run(X, out, back=True)
+
+    def wavenumbers(self, L: float | Sequence[float] = 2 * pi, nyquist: str = "keep") -> tuple[Array, ...]:
+        """The angular wavenumbers 2 pi k / L of this rank's block of the spectrum that `forward` gives.
+
+        A derivative along an axis is a product with `1j` times its wavenumbers. Of an even extent n the mode of the
+        highest one stands for both signs, k = n/2 and -n/2 (Nyquist's mode). Even derivatives want it, as in
+        `-(kx**2 + ky**2)`; odd ones want zero in its place, or that of a real tensor would not be real. Those of cosine
+        and sine transforms are pi k / L, with k + 1 or k + 1/2 for k as the kind says, and have no such mode.
+
+        Args:
+            L: the length of the box, in any unit: one for all axes, or one per axis of `axes`. A periodic box is n
+                spacings long, and so is one that is mirrored, but of "dct1" n - 1 and of "dst1" n + 1.
+            nyquist: "keep" that wavenumber, for even derivatives, or put "zero" there, for odd ones.
+
+        Returns:
+            One array per axis of `axes`, in radians per unit of L and in the transform's real dtype. Together they
+            broadcast to the block, as an open mesh does (`numpy.ogrid`), whatever layout the spectrum has.
+
+        Raises:
+            LayoutError: there are not as many lengths as axes, one is not positive, or `nyquist` is another word.
+
+        >>> f = FFT(8, "block[(0)]", dtype="f8")
+        >>> [k.tolist() for nyquist in ("keep", "zero") for k in f.wavenumbers(nyquist=nyquist)]
+        [[0.0, 1.0, 2.0, 3.0, 4.0], [0.0, 1.0, 2.0, 3.0, 0.0]]
+        >>> X = f.forward(DistTensor.from_function(lambda j: np.sin(2 * pi * j / 8), 8, f.input_layout))
+        >>> X.local[...] *= 1j * f.wavenumbers(nyquist="zero")[0]
+        >>> bool(np.allclose(f.backward(X).to_global(), np.cos(2 * pi * np.arange(8) / 8)))
+        True
+        """
+        return wavenumbers(self.walk, self._axes, self._comm.rank, L, nyquist)
+
+    def _bound(self) -> Pair:
+        """Both directions, bound to memory and to the other ranks. Collective the first time."""
+        if self._pair is None:
+            with self._lock:
+                self._pair = self._pair or bind_pair(self.walk, self._comm, self._norm, self._tuning)
+        return self._pair
+
+    def _run(self, x: DistTensor, out: DistTensor | None, back: bool) -> DistTensor:
+        if not isinstance(x, DistTensor) or not isinstance(out, DistTensor | None):
+            name = "backward" if back else "forward"
+            check_tensor(x, name)
+            check_tensor(out, f"{name}'s out")
+        if x.comm is not self._comm:
+            raise LayoutError("the transform and the tensor are on different communicators; give both the same comm")
+        pair = self._bound()
+        bound = pair.backward if back else pair.forward
+        source, target, dtypes = bound.walk.source, bound.walk.target, bound.dtypes
+        _check(x, source, dtypes[0], "the input")
+        if out is None:
+            out = DistTensor(np.empty(target.local_shape(self._comm.rank), dtypes[-1]), target, self._comm)
+            apart = True
+        else:
+            _check(out, target, dtypes[-1], "out")
+            apart = bound.reads_first
+        with self._lock:
+            if apart:
+                bound(x.local, out.local)
+            else:
+                run_apart(self._comm, bound, x.local, out.local)
+        return out
+
+    def __copy__(self) -> FFT:
+        return self  # what is planned never changes, and keeps no values between two calls
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> FFT:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a transform is not pickled, for its communicator lives in this run only\n"
+            f"keep its text, which makes it again: {self!r}"
+        )
+
+    def __repr__(self) -> str:
+        walk = self.walk
+        kinds = {axis: walk.kinds[axis] for axis in self._axes}
+        what = f"axes={self._axes}" if set(kinds.values()) <= {"fft", "rfft"} else f"kinds={kinds}"
+        lengths = "".join(f", {name}={given!r}" for name, given in self._lengths.items() if given is not None)
+        norm = "" if self._norm == "backward" else f", norm={self._norm!r}"
+        return (
+            f"FFT({self.shape}, {str(self.input_layout)!r}, grid={self.grid.shape}, dtype={str(walk.dtype)!r}, "
+            f"{what}{lengths}{norm}, output={str(self.output_layout)!r})"
+        )
+
+    def __str__(self) -> str:
+        timed = [str(self._decision)] if self.tried else []
+        return "\n".join([describe(self.walk, self._axes), *compared(self._choices, self.walk), *timed])
+
+
+def describe(walk: Walk, axes: tuple[int, ...]) -> str:
+    """A walk as text, with a line above that says what is transformed, and one below with what is moved."""
+    moved, times = sum(plan.cost.bytes for plan in walk.moves), len(walk.moves)
+    source = walk.source
+    return (
+        f"{walk.kind} of {source.shape} {walk.dtype} on grid {source.grid}, axes {axes}\n{walk}\n"
+        f"  each rank receives {in_bytes(moved)} in {times} move{'s' * (times != 1)}"
+    )
+
+
+def _check(x: DistTensor, dist: Distribution, dtype: np.dtype[Any], name: str) -> None:
+    if x.distribution != dist or x.dtype != dtype:
+        raise LayoutError(f"{name} is {x.distribution} {x.dtype}, but the transform takes {dist} {dtype}")

@@ -1,0 +1,1 @@
+"""A walk bound to ranks: operations, one after the other, between buffers."""

@@ -1,0 +1,237 @@
+"""From a walk to what one rank does, one operation after the other; twiddles go along with moves wherever they can."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rote.compiler.movement import components, sends
+from rote.compiler.plan import Plan
+from rote.compiler.step import Step
+from rote.layout.distribution import Distribution
+from rote.runtime.comm.protocol import Comm
+
+from ..kernels.kernel import Kernel
+from ..kernels.timing import with_recipes
+from ..tuning import Tuning
+from ..walk.walk import Convolve, Resize, Stage, Twiddle, Walk, dtype_after
+from .padding import BoundResize
+from .twiddles import factor
+
+__all__ = ["Cast", "Multiply", "Operation", "operations"]
+
+Array = npt.NDArray[Any]
+Factors = tuple[Array, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Multiply:
+    """Factors where no move takes them along; none if the block is only copied."""
+
+    factors: Factors = ()
+
+    def __call__(self, source: Array, target: Array) -> None:
+        if not self.factors:
+            target[...] = source
+        for number, one in enumerate(self.factors):
+            np.multiply(target if number else source, one, out=target)
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """Real numbers as complex ones, or the real part of complex ones."""
+
+    def __call__(self, source: Array, target: Array) -> None:
+        target[...] = source if target.dtype.kind == "c" else source.real
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One operation of a walk on a rank, and the block that goes in and that comes out.
+
+    A step of a plan multiplies by factors of either block on the way.
+    """
+
+    run: Multiply | Cast | Kernel | BoundResize | Step
+    shape: tuple[int, ...]
+    out_shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    out_dtype: np.dtype[Any]
+    before: Factors = ()
+    after: Factors = ()
+
+    @property
+    def in_place(self) -> bool:
+        """Whether the block may come out where it went in."""
+        return isinstance(self.run, Multiply) or (isinstance(self.run, Kernel) and self.run.in_place)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the larger one of the two blocks."""
+        return max(prod(self.shape) * self.dtype.itemsize, prod(self.out_shape) * self.out_dtype.itemsize)
+
+
+def operations(walk: Walk, comm: Comm, tuning: Tuning, spectra: Iterable[Array] = ()) -> list[Operation]:
+    """What a rank does in a walk, in order. Collective.
+
+    Args:
+        spectra: of the chirps, what its blocks are multiplied by for each `Convolve` of the walk.
+    """
+    found: list[Operation] = []
+    due: Factors = ()  # factors that the next move takes along
+    dtypes, moves, rank, of_chirps = walk.dtypes(), walk.transitions, comm.rank, iter(spectra)
+    stays = _stays_everywhere(moves, comm)
+    shape: tuple[int, ...] = ()
+    for number, stage in enumerate(walk.stages):
+        dtype, last = dtypes[number], _last_of_all(stage)
+        leading, trailing = _leading(stage, rank, dtype), stage.done[last + 1 :]
+        here = stage.before.local_shape(rank)
+        if number and not stays[number - 1]:
+            found += _moved(moves[number - 1], comm, due, leading)
+            due = ()
+        else:
+            carried = _refined(due, shape, here)
+            if due and (carried is None or leading or last >= 0):
+                found.append(Operation(Multiply(due), shape, shape, dtype, dtype))
+                carried = ()
+            due = carried or ()
+            _lead(found, leading, here, dtype)
+        shape = here
+        for action in stage.done[len(leading) : last + 1]:
+            run: Multiply | Cast | Kernel | BoundResize
+            out, then = shape, dtype
+            if isinstance(action, Twiddle):
+                run = Multiply((factor(action, stage.before, rank, dtype),))
+            elif isinstance(action, Convolve):
+                run = Multiply((next(of_chirps),))
+            elif isinstance(action, Resize):
+                ends = zip((stage.before, stage.after), action.extents, strict=True)
+                begun, ended = (_held(dist, action.mode, n, rank) for dist, n in ends)
+                run = BoundResize.of(action, begun, ended, dtype)
+                out = _with(shape, action.mode, len(ended))
+            elif action.kind in ("complex", "real"):
+                run, then = Cast(), dtype_after(action.kind, dtype)
+            elif action.modes:
+                if action.length:
+                    n = action.length // 2 + 1 if action.kind == "rfft" else action.length
+                    out = _with(shape, action.modes[-1], n * stage.before.holds(rank))
+                then = dtype_after(action.kind, dtype)
+                run = Kernel(action.kind, action.modes, shape, out, dtype)
+            else:
+                continue
+            found.append(Operation(run, shape, out, dtype, then))
+            shape, dtype = out, then
+        due += tuple(factor(one, stage.before, rank, dtype) for one in trailing if isinstance(one, Twiddle))
+    if due:
+        found.append(Operation(Multiply(due), *(shape,) * 2, *(dtypes[-1],) * 2))
+    return _with_recipes(found, comm, tuning)
+
+
+def _with_recipes(found: list[Operation], comm: Comm, tuning: Tuning) -> list[Operation]:
+    """The operations with the recipes of their kernels. Collective."""
+    kernels = {n: one.run for n, one in enumerate(found) if isinstance(one.run, Kernel)}
+    behind = [n > 0 and isinstance(found[n - 1].run, Step) for n in kernels]
+    made = with_recipes([*kernels.values()], behind, comm, tuning)
+    for n, kernel in zip(kernels, made, strict=True):
+        found[n] = replace(found[n], run=kernel)
+    return found
+
+
+def _moved(plan: Plan, comm: Comm, before: Factors, after: Factors) -> list[Operation]:
+    """The steps of a plan; the first takes the factors of its source along, the last those of its target."""
+    dtype = plan.dtype
+    found = []
+    for step in plan.steps:
+        here, there = (dist.local_shape(comm.rank) for dist in (step.before, step.after))
+        found.append(Operation(step, here, there, dtype, dtype))
+    found[0] = replace(found[0], before=before)
+    found[-1] = replace(found[-1], after=after)
+    return found
+
+
+def _held(dist: Distribution, mode: int, extent: int, rank: int) -> Array:
+    """The indices of a mode of some extent by then that a rank has."""
+    return dist.indices(rank)[mode] if dist.splits[mode] else np.arange(extent * dist.holds(rank))
+
+
+def _with(shape: tuple[int, ...], mode: int, extent: int) -> tuple[int, ...]:
+    """A shape with another extent of one mode."""
+    return (*shape[:mode], extent, *shape[mode + 1 :])
+
+
+def _lead(found: list[Operation], leading: Factors, here: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    """Factors before a stage's transforms, where the block has only been read otherwise: the last move takes them."""
+    if not leading:
+        return
+    before = found[-1] if found else None
+    if before is not None and isinstance(before.run, Step):
+        carried = _refined(leading, here, before.out_shape)
+        if carried is not None:
+            found[-1] = replace(before, after=(*before.after, *carried))
+            return
+    found.append(Operation(Multiply(leading), here, here, dtype, dtype))
+
+
+def _refined(factors: Factors, shape: tuple[int, ...], finer: tuple[int, ...]) -> Factors | None:
+    """Factors of blocks of some shape, for the same blocks with modes cut in several; None if they are not cut so.
+
+    >>> [one.shape for one in _refined((np.ones((1, 6)),), (5, 6), (5, 1, 2, 3))]
+    [(1, 1, 2, 3)]
+    """
+    rows: list[list[int]] = []  # the new extents, by the old ones
+    left = list(finer)
+    for extent in shape:
+        row: list[int] = []
+        while left and (prod(row) != extent or not row):
+            row.append(left.pop(0))
+        if prod(row) != extent:
+            return None
+        rows.append(row)
+    if prod(left) != 1:
+        return None
+    return tuple(
+        one.reshape(
+            [m if kept == n else 1 for n, kept, row in zip(shape, one.shape, rows, strict=True) for m in row] + left
+        )
+        for one in factors
+    )
+
+
+def _last_of_all(stage: Stage) -> int:
+    """The place of the last action of a stage that is no twiddle; -1 if there is none."""
+    return max((k for k, action in enumerate(stage.done) if not isinstance(action, Twiddle)), default=-1)
+
+
+def _leading(stage: Stage, rank: int, dtype: np.dtype[Any]) -> Factors:
+    """The factors before a stage's first transform; of a stage without one they are all trailing."""
+    first = next((k for k, action in enumerate(stage.done) if not isinstance(action, Twiddle)), 0)
+    return tuple(factor(a, stage.before, rank, dtype) for a in stage.done[:first] if isinstance(a, Twiddle))
+
+
+def _stays_everywhere(moves: Sequence[Plan], comm: Comm) -> tuple[bool, ...]:
+    """Whether blocks stay as they are, and are only read otherwise, on all ranks: all of them do the same."""
+    maybe = [all(step.kind == "relayout" for step in move.steps) for move in moves]
+    if not any(maybe):
+        return tuple(maybe)
+    mine = [local and _stays(move, comm.rank) for local, move in zip(maybe, moves, strict=True)]
+    return tuple(map(all, zip(*comm.allgather_object(mine), strict=True)))
+
+
+def _stays(move: Plan, rank: int) -> bool:
+    """Whether a rank's block stays as it is, and is only read otherwise."""
+    source, target = move.source, move.target
+    shapes = source.local_shape(rank), target.local_shape(rank)
+    kept = [message for message in sends(source, target, rank) if message.peer == rank]
+    if prod(shapes[0]) != prod(shapes[1]) or sum(map(len, kept)) != prod(shapes[0]):
+        return False
+    strides = [[prod(shape[mode + 1 :]) for mode in range(len(shape))] for shape in shapes]
+    return all(
+        group.lies([strides[0][m] for m in part.before], [strides[1][m] for m in part.after])
+        for message in kept
+        for part, group in zip(components(source, target), message.groups, strict=True)
+    )

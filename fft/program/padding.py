@@ -1,0 +1,81 @@
+"""Blocks along a mode that gets another extent: what is kept is copied, maybe weighted, and what is new is zero."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..walk.walk import Resize
+from .twiddles import chirp
+
+__all__ = ["BoundResize"]
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class BoundResize:
+    """A change of extent, bound to a rank.
+
+    Of an even number of points Nyquist's term stands for both signs of the highest frequency: where there are more
+    points it is half of either. So a signal that the fewer points can tell stays the same at all of them.
+
+    Attributes:
+        mode: of the block.
+        head, tail: the elements that are kept at both ends of the mode.
+        twice: where Nyquist's term of the shorter block, behind its head, is in the longer one; empty if it has none.
+        half: whether it is half a spectrum, which has one of two.
+        cut: whether the points become fewer; half a spectrum may have as many elements on either side.
+        weights: of the head, if it has any.
+    """
+
+    mode: int
+    head: int
+    tail: int
+    twice: tuple[int, ...]
+    half: bool
+    cut: bool
+    weights: Array | None = None
+
+    @staticmethod
+    def of(resize: Resize, here: Array, there: Array, dtype: np.dtype[Any]) -> BoundResize:
+        """A change of extent on a rank, which has these indices of the mode before and after, of blocks of a dtype."""
+        cut = resize.here > resize.there
+        fewer, more = (there, here) if cut else (here, there)
+        if resize.kind == "chirp":
+            weights = chirp(fewer, min(resize.extents), dtype, resize.back)
+            return BoundResize(resize.mode, len(fewer), 0, (), False, cut, weights)
+        if resize.kind == "fold" and not cut:
+            once = (fewer == 0) | (2 * fewer == resize.there)  # all others stand for the other half as well
+            return BoundResize(resize.mode, len(fewer), 0, (), False, cut, np.where(once, 1, 2).astype(dtype))
+        if resize.kind != "resample" or resize.here == resize.there:
+            return BoundResize(resize.mode, len(fewer), 0, (), resize.half, cut)
+        points, longer = sorted((resize.here, resize.there))
+        head = int(np.searchsorted(fewer, (points + 1) // 2))
+        tail = len(fewer) - int(np.searchsorted(fewer, points // 2 + 1))
+        both = [points // 2] if resize.half else [points // 2, longer - points // 2]
+        twice = tuple(map(int, np.searchsorted(more, both))) if head + tail < len(fewer) else ()
+        return BoundResize(resize.mode, head, tail, twice, resize.half, cut)
+
+    def __call__(self, source: Array, target: Array) -> None:
+        """Copy what is kept of `source` into `target`, a block of its own."""
+        here, there = (block.shape[self.mode] for block in (source, target))
+        kept = ((0, 0, self.head), (here - self.tail, there - self.tail, self.tail))
+        for start, end, count in kept:
+            target[self._at(end, count)] = source[self._at(start, count)]
+        if self.weights is not None:
+            target[self._at(0, self.head)] *= self.weights.reshape(-1, *(1,) * (source.ndim - self.mode - 1))
+        target[self._at(self.head, there - self.tail - self.head)] = 0
+        if self.twice and self.cut:
+            terms = [source[self._at(place, 1)] for place in self.twice]
+            target[self._at(self.head, 1)] = 2 * terms[0].real if self.half else terms[0] + terms[1]
+        elif self.twice:
+            term = source[self._at(self.head, 1)] / 2
+            for place in self.twice:
+                target[self._at(place, 1)] = term.real if self.half else term
+
+    def _at(self, start: int, count: int) -> tuple[slice, ...]:
+        return (*(slice(None),) * self.mode, slice(start, start + count))

@@ -1,0 +1,94 @@
+"""Twiddle factors: roots of unity to the last bits, and the factors of a stage on one rank."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rote.layout.distribution import Distribution
+
+from ..kernels.kernel import real_dtype
+from ..walk.walk import Twiddle
+
+__all__ = ["chirp", "factor", "roots"]
+
+Array = npt.NDArray[Any]
+Ints = npt.NDArray[np.int64]
+
+_AT_ONCE = 1 << 14  # roots; of more, each is a product of two
+
+
+def roots(numerator: Ints, points: int, dtype: np.dtype[Any]) -> Array:
+    """exp(-2 pi i k / points) for integers k from 0 to points - 1; each part to about an ulp of the dtype's precision.
+
+    The angle is reduced to an eighth of a turn in integers, so that nothing is lost before the cosine, and what it
+    loses as it is rounded is added to cosine and sine.
+
+    >>> roots(np.arange(4), 4, np.dtype("c16")).tolist()
+    [(1+0j), -1j, (-1+0j), 1j]
+    """
+    found = np.empty(numerator.shape, dtype)
+    flat, numbers = found.reshape(-1), numerator.reshape(-1)
+    nearby = _table(points) if len(flat) > _AT_ONCE and np.promote_types(dtype, "c16") == "c16" else None
+    for start in range(0, len(flat), _AT_ONCE):
+        octant, rest = np.divmod(8 * numbers[start : start + _AT_ONCE], points)
+        eighth = np.where(octant % 2 == 1, points - rest, rest)  # of so many parts of an eighth of a turn
+        if nearby is None:
+            near, far = _near(eighth, points, np.promote_types(real_dtype(dtype), np.float64))
+        else:
+            coarse, fine = nearby
+            product = coarse[eighth // len(fine)] * fine[eighth % len(fine)]
+            near, far = product.real, product.imag
+        swapped = (octant + 1) // 2 % 2 == 1  # octants 1, 2, 5 and 6: nearer to the imaginary axis
+        cosine, sine = np.where(swapped, far, near), np.where(swapped, near, far)
+        part = flat[start : start + _AT_ONCE]
+        part.real = np.where((octant + 2) // 4 % 2 == 1, -cosine, cosine) + 0.0
+        part.imag = np.where(octant // 4 == 1, sine, -sine) + 0.0
+    return found
+
+
+def _table(points: int) -> tuple[Array, Array]:
+    """Few roots that every root of the first eighth of a turn is a product of two of, in more bits than are kept."""
+    step = 1 << (points.bit_length() // 2)
+    wide = np.dtype(np.longdouble)
+    parts = (_near(k, points, wide) for k in (np.arange(0, points + 1, step), np.arange(step)))
+    coarse, fine = (near + 1j * far for near, far in parts)
+    return coarse, fine
+
+
+def _near(eighth: Ints, points: int, real: np.dtype[Any]) -> tuple[Array, Array]:
+    """Cosine and sine of so many parts, of `points`, of an eighth of a turn."""
+    angle = eighth.astype(np.longdouble) / points * np.arctan(np.longdouble(1))
+    rounded = angle.astype(real)
+    lost = (angle - rounded).astype(real)
+    near, far = np.cos(rounded), np.sin(rounded)
+    return near - lost * far, far + lost * near
+
+
+def chirp(index: Ints, points: int, dtype: np.dtype[Any], back: bool = False) -> Array:
+    """exp(-pi i k² / points) for indices k; the square is reduced modulo 2 points in integers, up to 2**39 points.
+
+    >>> chirp(np.array([0, 1, 2]), 2, np.dtype("c16")).tolist()
+    [(1+0j), -1j, (1+0j)]
+    """
+    turn = 2 * points
+    high, low = np.divmod(index, 1 << 16)
+    squares = ((index * high % turn << 16) + index * low) % turn
+    found = roots(squares, turn, dtype)
+    return np.conj(found) if back else found
+
+
+def factor(twiddle: Twiddle, dist: Distribution, rank: int, dtype: np.dtype[Any]) -> Array:
+    """What a rank's block is multiplied by for a twiddle: an array that broadcasts to the block's shape."""
+    held = dist.indices(rank)
+    one, other = held[twiddle.mode], held[twiddle.other] // twiddle.weight % twiddle.size
+    turns = np.multiply.outer(one * twiddle.step % twiddle.points, other) % twiddle.points
+    found = roots(turns, twiddle.points, dtype)
+    if twiddle.back:
+        found = np.conj(found)
+    if twiddle.mode > twiddle.other:
+        found = found.T
+    shape = [len(index) if m in (twiddle.mode, twiddle.other) else 1 for m, index in enumerate(held)]
+    return found.reshape(shape)

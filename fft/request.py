@@ -1,0 +1,158 @@
+"""What is to be transformed, whatever the way: axes, their kinds, and how long they are on both sides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from rote.errors import LayoutError, counted
+from rote.grammar.nodes import exact
+
+from .transforms import Kinds, by_axis, is_forward
+
+__all__ = ["Problem", "components", "problem"]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A transform of some axes of a tensor.
+
+    Attributes:
+        axes: in NumPy's order.
+        kinds: theirs; "" if the text of a walk says them.
+        dtype: of the input.
+        points: per axis of `axes`, the length of its transform: a signal of another extent is cut or padded with zeros
+            at its end (NumPy's `s`). Of "irfft" it is the extent of the result.
+        kept: per axis of `axes`, the number of points whose spectrum is kept; as `points`, if all of it is.
+    """
+
+    axes: tuple[int, ...]
+    kinds: Kinds
+    dtype: np.dtype[Any]
+    points: tuple[int, ...]
+    kept: tuple[int, ...]
+
+    @property
+    def kind(self) -> dict[int, str]:
+        """The kind of each axis."""
+        return by_axis(self.kinds, self.axes)
+
+    @property
+    def real(self) -> int | None:
+        """The axis that is real on one side and complex on the other."""
+        return next((axis for axis, kind in self.kind.items() if "r" in kind), None)
+
+    @property
+    def forward(self) -> bool:
+        """Whether the axes go from the last to the first."""
+        return is_forward(self.kinds)
+
+    def taken(self, axis: int) -> int:
+        """The extent that the transform of an axis takes."""
+        n = self.points[self.axes.index(axis)]
+        return n // 2 + 1 if self.kind[axis] == "irfft" else n
+
+    def given(self, axis: int) -> int:
+        """The extent of an axis in the end."""
+        n = self.kept[self.axes.index(axis)]
+        return n // 2 + 1 if self.kind[axis] == "rfft" else n
+
+    def cut(self, axis: int) -> bool:
+        """Whether a part of the spectrum along an axis is kept, or more than all of it."""
+        at = self.axes.index(axis)
+        return self.points[at] != self.kept[at]
+
+    def of(self, axes: tuple[int, ...]) -> Problem:
+        """The same of some of the axes; a real one among them stays the last."""
+        places = [n for n, axis in enumerate(self.axes) if axis in axes]
+        named = tuple(self.axes[n] for n in places)
+        kinds = self.kinds
+        if not isinstance(kinds, str):
+            kinds = tuple(kinds[n] for n in places)
+        elif self.real not in named:
+            kinds = kinds.replace("rfft", "fft")
+        return replace(
+            self,
+            axes=named,
+            kinds=kinds,
+            points=tuple(self.points[n] for n in places),
+            kept=tuple(self.kept[n] for n in places),
+        )
+
+    def after(self, shape: Sequence[int], done: Sequence[int]) -> tuple[int, ...]:
+        """A shape once some axes are transformed.
+
+        >>> problem((4, 6), (0, 1), "rfft", np.dtype("f8"), s=(8, 9)).after((4, 6), (1,))
+        (4, 5)
+        """
+        return tuple(self.given(axis) if axis in done else n for axis, n in enumerate(shape))
+
+
+def components(shape: Sequence[int], problem: Problem) -> tuple[int, ...]:
+    """The axes that hold the components of a field rather than points: nothing splits them, unless it is asked to.
+
+    They are not transformed, and are shorter than an axis that is; of a single axis that is transformed, there are
+    none, for what is beside it is all that can be split well. A longer axis is a batch.
+
+    >>> components((3, 8, 8, 8), problem((3, 8, 8, 8), (1, 2, 3), "fft", np.dtype("c16")))
+    (0,)
+    """
+    longest = max((shape[axis] for axis in problem.axes), default=0)
+    others = (axis for axis in range(len(shape)) if axis not in problem.axes and shape[axis] < longest)
+    return tuple(others) if len(problem.axes) > 1 else ()
+
+
+def problem(
+    shape: Sequence[int],
+    axes: tuple[int, ...],
+    kinds: Kinds,
+    dtype: np.dtype[Any],
+    s: Sequence[int] | int | None = None,
+    resample: Sequence[int] | int | None = None,
+) -> Problem:
+    """The problem of a tensor of some shape.
+
+    Args:
+        s: the lengths of the transforms along `axes`, as NumPy has them; -1 leaves an extent as it is. If None, all
+            stay, and "irfft" restores an even extent.
+        resample: the points along `axes` whose spectrum is kept; -1 keeps all of it.
+
+    Raises:
+        LayoutError: there are not as many lengths as axes, or one is not positive.
+
+    >>> problem((4, 6), (0, 1), "irfft", np.dtype("c16")).points
+    (4, 10)
+    """
+    usual = [shape[axis] for axis in axes]
+    if "irfft" in by_axis(kinds, axes).values():
+        usual[-1] = 2 * (usual[-1] - 1)
+        if s is None and usual[-1] < 1:
+            raise LayoutError("a spectrum of one point comes from an extent of 1; say so with s=")
+    points = _lengths(s, axes, usual, "s")
+    kept = _lengths(resample, axes, list(points), "resample")
+    found = Problem(axes, kinds, dtype, points, kept)
+    for axis, kind in found.kind.items():
+        if found.cut(axis) and kind not in ("fft", "rfft"):
+            raise LayoutError(f"resample is for fft and rfft, not for {kind or 'a walk that says its kinds'}")
+    return found
+
+
+def _lengths(
+    given: Sequence[int] | int | None, axes: tuple[int, ...], usual: Sequence[int], name: str
+) -> tuple[int, ...]:
+    if given is None:
+        return tuple(usual)
+    try:
+        found = [exact(n) for n in (given if isinstance(given, Sequence | np.ndarray) else (given,))]
+    except TypeError:
+        raise LayoutError(f"{name} is one integer per axis, not {given!r}") from None
+    if len(found) != len(axes):
+        lengths, named = counted(len(found), "length"), counted(len(axes), "axis", "axes")
+        raise LayoutError(f"{name}={given} is {lengths} for {named}, {axes}")
+    found = [one if one != -1 else n for one, n in zip(found, usual, strict=True)]
+    if any(n < 1 for n in found):
+        raise LayoutError(f"a transform has one point or more; not {name}={given}")
+    return tuple(found)

@@ -1,0 +1,1 @@
+"""What is done with spectra: wavenumbers, shifts, convolutions."""

@@ -1,0 +1,203 @@
+"""Convolution and correlation of distributed tensors: both are transformed, and multiplied where their spectra lie.
+
+The product goes back the way that the first tensor came, so that nothing is laid out as the input was in between. Axes
+are padded with zeros no further than the wanted part of the result asks for, to a length that is fast to transform; the
+second tensor is shifted, so that the part begins where the transform does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+from itertools import count
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rote.errors import LayoutError
+from rote.layout.distribution import Distribution
+from rote.layout.layout import Layout
+from rote.runtime.comm.cache import keep
+from rote.runtime.comm.protocol import Comm
+from rote.tensor import DistTensor
+
+from ..arguments import check_tensor, normal_axes
+from ..functions import fftn, rfftn
+from ..kernels.kernel import complex_dtype, real_dtype
+from ..plan import FFT
+from .shift import alike, placed, refuse_tiles, resized
+
+__all__ = ["MODES", "convolve", "correlate", "fast_length", "part"]
+
+MODES = ("full", "same", "valid", "wrap")
+
+_KEPT = 6  # transforms that a communicator keeps for convolutions; each holds about two blocks of scratch
+
+Axes = Sequence[int] | int | None
+
+
+def convolve(x: DistTensor, y: DistTensor | npt.ArrayLike, mode: str = "full", axes: Axes = None) -> DistTensor:
+    """The convolution of two tensors along some axes, as `scipy.signal.fftconvolve`; or around a circle.
+
+    It costs the transforms of both tensors and one inverse, which pad and cut where no element has to travel for it.
+    Beyond those y alone travels, if it is split over ranks and the part of the result begins behind its start.
+
+    Args:
+        x: in any layout that `fftn` takes, real or complex.
+        y: of the same order: a tensor of the same communicator, or an array (a kernel) that all ranks have.
+        mode: which part of the result: "full", all n + m - 1 points along an axis; "same", as many as x has, from the
+            middle; "valid", those that no padding reaches, abs(n - m) + 1; or "wrap", around a circle of x's n points,
+            where y has at most as many: out[i] is the sum over j of x[(i - j) % n] y[j].
+        axes: all if None. Along the others x and y have equal extents, or one has extent 1 and serves all.
+
+    Returns:
+        A tensor that lies as x does: in x's layout if it has x's shape, else in the same with balanced blocks for sized
+        ones. Integers give double precision, as in all transforms.
+
+    Raises:
+        LayoutError: order, extents, communicator or mode do not fit, or `fftn` does not take x's layout.
+
+    >>> x = DistTensor.from_global([1.0, 2.0, 3.0], "block[(0)]")
+    >>> for mode in MODES:
+    ...     print(mode, convolve(x, [0.0, 1.0, 0.5], mode).to_global().round(12) + 0.0)
+    full [0.  1.  2.5 4.  1.5]
+    same [1.  2.5 4. ]
+    valid [2.5]
+    wrap [4.  2.5 2.5]
+    """
+    return _convolved(x, y, mode, axes, correlated=False)
+
+
+def correlate(x: DistTensor, y: DistTensor | npt.ArrayLike, mode: str = "full", axes: Axes = None) -> DistTensor:
+    """The cross-correlation of two tensors along some axes, as `scipy.signal.correlate`; or around a circle.
+
+    Index k of the "full" result is lag k - (m - 1), where m is y's extent: the sum over j of x[j + lag] conj(y[j]).
+    Index k of "wrap" is lag k, and x[(j + k) % n] is taken. Arguments and errors as `convolve`.
+
+    >>> x = DistTensor.from_global([0.0, 0.0, 1.0, 2.0], "block[(0)]")
+    >>> correlate(x, [1.0, 2.0], "wrap").to_global().argmax()  # where in x the pattern is
+    np.int64(2)
+    """
+    return _convolved(x, y, mode, axes, correlated=True)
+
+
+def _convolved(x: DistTensor, y: DistTensor | npt.ArrayLike, mode: str, axes: Axes, correlated: bool) -> DistTensor:
+    check_tensor(x, "correlate" if correlated else "convolve")
+    if not isinstance(y, DistTensor):
+        kernel = np.asarray(y)
+        y = DistTensor.from_global(kernel, Layout(((),) * kernel.ndim), x.comm, x.grid)
+    named = normal_axes(axes, x.ndim)
+    _check(x, y, mode, named)
+    points, by, wanted = list[int](), [0] * x.ndim, list[int]()
+    for a, (n, m) in enumerate(zip(x.shape, y.shape, strict=True)):
+        length, by[a], extent = part(n, m, mode, correlated) if a in named else (1, 0, max(n, m))
+        points.append(length)
+        wanted.append(extent)
+    lengths = tuple(points[a] for a in named)
+    refuse_tiles(x.distribution, [n != m for n, m in zip(x.shape, wanted, strict=True)])
+    dtype = np.result_type(x.dtype, y.dtype)
+    dtype = complex_dtype(dtype) if dtype.kind == "c" else real_dtype(dtype)
+    if any(by):  # the one that is shifted is the one that is shorter, as a rule, and lies on all ranks
+        padded = resized(y.distribution, tuple(points[a] if a in named else m for a, m in enumerate(y.shape)))
+        y = placed(placed(y, padded, (0,) * y.ndim), padded, tuple(-b if correlated else b for b in by))
+    f = _transform(resized(x.distribution, tuple(wanted)), x.comm, dtype, named, lengths)
+    X, Y = (_spectrum(tensor, f, lengths) for tensor in (x, y))
+    if correlated:
+        np.conjugate(Y.local, out=Y.local)
+    product = np.multiply(X.local, Y.local, out=X.local if X.distribution == f.walk.target else None)
+    return f.backward(DistTensor(product, f.walk.target, x.comm))
+
+
+def part(n: int, m: int, mode: str, correlated: bool) -> tuple[int, int, int]:
+    """Along an axis: the points to transform, how far the part that a mode asks for is to move, and how long it is.
+
+    A transform gives the result around a circle. That may be shorter than the full result of n + m - 1 points, as long
+    as what runs around it does not run into the part that is asked for; what y has beyond it does not count there.
+    """
+    if mode == "wrap":
+        return n, 0, n
+    first = {"full": 0, "same": (m - 1) // 2, "valid": min(n, m) - 1}[mode]
+    points = {"full": n + m - 1, "same": n, "valid": abs(n - m) + 1}[mode]
+    return fast_length(n + m - 1 - first), (m - 1 if correlated else 0) - first, points
+
+
+def _check(x: DistTensor, y: DistTensor, mode: str, axes: tuple[int, ...]) -> None:
+    if mode not in MODES:
+        raise LayoutError(f"mode is one of {', '.join(MODES)}; not {mode!r}")
+    if x.comm is not y.comm:
+        raise LayoutError("the two tensors are on different communicators; give both the same comm")
+    if x.ndim != y.ndim:
+        raise LayoutError(f"both tensors have the same order, not shapes {x.shape} and {y.shape}")
+    if not axes:
+        raise LayoutError("a convolution needs at least one axis")
+    pairs = list(enumerate(zip(x.shape, y.shape, strict=True)))
+    others = [a for a, (n, m) in pairs if a not in axes and n != m and 1 not in (n, m)]
+    if others:
+        raise LayoutError(
+            f"along axis {others[0]}, which is not convolved, the extents {x.shape[others[0]]} and "
+            f"{y.shape[others[0]]} are neither equal nor 1; name the axis in axes={axes}"
+        )
+    longer = [a for a, (n, m) in pairs if a in axes and m > n]
+    if longer and (mode == "wrap" or (mode == "valid" and any(n > m for a, (n, m) in pairs if a in axes))):
+        inside = "goes around x" if mode == "wrap" else "or x lies wholly within the other"
+        raise LayoutError(
+            f'in mode "{mode}" y {inside}, but along axis {longer[0]} of {x.shape} and {y.shape} y is the longer one; '
+            'take mode "full"'
+        )
+    if 0 in x.shape or 0 in y.shape:
+        raise LayoutError(f"there is nothing to convolve in shapes {x.shape} and {y.shape}")
+
+
+@lru_cache(maxsize=1024)
+def fast_length(least: int) -> int:
+    """The least extent from `least` on that has no prime factors but 2, 3, 5 and 7.
+
+    >>> [fast_length(n) for n in (1, 11, 97, 1009)]
+    [1, 12, 98, 1024]
+    """
+    for n in count(least):
+        rest = n
+        for prime in (2, 3, 5, 7):
+            while rest % prime == 0:
+                rest //= prime
+        if rest == 1:
+            break
+    return n
+
+
+def _transform(
+    source: Distribution, comm: Comm, dtype: np.dtype[Any], axes: tuple[int, ...], lengths: tuple[int, ...]
+) -> FFT:
+    """The transform of what lies as `source` says, of some lengths, from the shelf of the communicator."""
+
+    def make() -> FFT:
+        return FFT(source.shape, source.layout, source.grid, comm, dtype, axes, s=lengths)
+
+    return keep(comm, "convolutions", (source, dtype, axes, lengths), make, _KEPT)
+
+
+def _spectrum(x: DistTensor, f: FFT, lengths: tuple[int, ...]) -> DistTensor:
+    """The spectrum of a tensor, where that of the result lies; what serves all indices is on all ranks."""
+    start, end = f.walk.source, f.walk.target
+    serving = [a for a, n in enumerate(x.shape) if a not in f.axes and n != start.shape[a]]
+    if serving and start.layout.view is not None:
+        raise LayoutError(f"{start.layout} reads modes through a view, which does not let axis {serving[0]} serve all")
+    x = x if x.dtype == f.walk.dtype else x.astype(f.walk.dtype)
+    like = _whole(start.layout, serving).on(
+        tuple(1 if a in serving else n for a, n in enumerate(start.shape)), start.grid
+    )
+    if not alike(x.distribution, like):
+        there = resized(like, x.shape)
+        x = x.redistribute(there.layout, grid=there.grid)
+    if serving:
+        X = (rfftn if x.dtype.kind == "f" else fftn)(x, lengths, f.axes)
+        return X.redistribute(_whole(end.layout, serving), grid=end.grid)
+    X = _transform(x.distribution, x.comm, x.dtype, f.axes, lengths).forward(x)
+    return X if X.distribution == end else X.redistribute(end.layout, grid=end.grid)
+
+
+def _whole(layout: Layout, modes: list[int]) -> Layout:
+    """The layout with some modes split over nothing."""
+    return replace(layout, modes=tuple(() if m in modes else mode for m, mode in enumerate(layout.modes)))

@@ -1,0 +1,78 @@
+"""Frequencies and wavenumbers of a spectrum, on every rank those of its own block."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import pi
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rote.errors import LayoutError
+
+from ..kernels.kernel import real_dtype
+from ..transforms import TRIGONOMETRIC
+from ..walk.walk import Walk
+
+__all__ = ["NYQUIST", "Lengths", "frequencies", "wavenumbers"]
+
+Array = npt.NDArray[Any]
+Lengths = float | Sequence[float]
+
+NYQUIST = ("keep", "zero")
+"""What `wavenumbers` does with the highest mode of an even extent."""
+
+_FIRST = {"dct3": 0.5, "dct4": 0.5, "dst1": 1, "dst2": 1, "dst3": 0.5, "dst4": 0.5}
+"""The harmonic of index 0 of a cosine or sine transform, of twice its box; 0 if it is not here."""
+
+
+def frequencies(walk: Walk, axes: tuple[int, ...], rank: int, d: Lengths) -> tuple[Array, ...]:
+    """The frequencies of a rank's block of a spectrum; see `rote.fft.fftfreq`."""
+    found = []
+    for axis, index, spacing in zip(axes, _harmonics(walk, axes, rank), _lengths(d, axes, "spacing d"), strict=True):
+        turn = 1 / (walk.sizes[axis] * spacing)  # of the signal's points, though others may be kept
+        found.append((index * turn).astype(real_dtype(walk.dtype), copy=False))
+    return tuple(found)
+
+
+def wavenumbers(
+    walk: Walk, axes: tuple[int, ...], rank: int, L: Lengths = 2 * pi, nyquist: str = "keep"
+) -> tuple[Array, ...]:
+    """The angular wavenumbers 2 pi k / L of a rank's block of a spectrum; see `FFT.wavenumbers`."""
+    if nyquist not in NYQUIST:
+        raise LayoutError(f"nyquist is one of {', '.join(NYQUIST)}; not {nyquist!r}")
+    found = []
+    for axis, index, length in zip(axes, _harmonics(walk, axes, rank), _lengths(L, axes, "length L"), strict=True):
+        kind, n = walk.kinds[axis], walk.points[axis]
+        if nyquist == "zero" and kind not in TRIGONOMETRIC:
+            index = np.where(2 * abs(index) == n, 0, index)
+        turn = 8 * np.arctan(type(length)(1)) / length  # 2 pi, as exact as the length
+        turn = turn / 2 if kind in TRIGONOMETRIC else turn
+        found.append((index * turn).astype(real_dtype(walk.dtype), copy=False))
+    return tuple(found)
+
+
+def _harmonics(walk: Walk, axes: tuple[int, ...], rank: int) -> list[Array]:
+    """Per axis of a transform, the harmonics of a rank's block: how often each goes round the transform's size."""
+    held = walk.target.tensor_indices(rank)
+    found: list[Array] = []
+    for axis in axes:
+        index, kind, n = held[axis], walk.kinds[axis], walk.points[axis]
+        if kind in TRIGONOMETRIC:
+            found.append(index + _FIRST.get(kind, 0))
+        else:
+            found.append(index if kind == "rfft" else np.where(index < (n + 1) // 2, index, index - n))
+    return found
+
+
+def _lengths(given: Lengths, axes: tuple[int, ...], name: str) -> list[np.floating[Any]]:
+    """One length per axis of a transform, in double precision or the longer one in which it is given."""
+    values = np.asarray(given)
+    if values.dtype.kind not in "iuf" or values.ndim > 1:
+        raise LayoutError(f"the {name} is a number, or one per axis, not {given!r}")
+    if values.ndim and len(values) != len(axes):
+        raise LayoutError(f"the {name} is one number, or one for each of the axes {axes}, not {len(values)} of them")
+    if not (np.isfinite(values) & (values > 0)).all():
+        raise LayoutError(f"the {name} is positive and finite, not {given!r}")
+    return list(np.broadcast_to(values.astype(np.result_type(values, np.float64)), len(axes)))

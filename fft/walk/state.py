@@ -1,0 +1,207 @@
+"""How far a walk is: what its axes are by then, and what the actions make of them that are no transforms of digits.
+
+A real transform may go through complex numbers: `complex` begins "rfft", whose spectrum `fold` cuts to the half that is
+kept; back, `fold` pads that half, and `real` ends "irfft". And n points may be transformed as a convolution with a
+chirp (Bluestein 1970), on m >= 2n - 1 points that have better factors: `chirp`, the transform, `convolve`, its inverse,
+`chirp`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from rote.errors import LayoutError
+
+from ..request import Problem
+from ..transforms import logical_size
+from .digits import Mode
+from .walk import Convolve, Resize, Transform, dtype_after
+
+__all__ = ["State", "cast", "check_ended", "convolved", "resized", "said"]
+
+
+@dataclass(slots=True)
+class State:
+    """How far a walk is.
+
+    Attributes:
+        problem: what is asked for.
+        extents: of all axes by now.
+        dtype: by now.
+        kinds, sizes, points: of the axes that have begun, as a walk has them.
+        turned: of these, the transform that their digits go through.
+        chirped: of those that are padded for a convolution, the points that they had.
+    """
+
+    problem: Problem
+    extents: dict[int, int]
+    dtype: np.dtype[Any]
+    kinds: dict[int, str] = field(default_factory=dict)
+    sizes: dict[int, int] = field(default_factory=dict)
+    points: dict[int, int] = field(default_factory=dict)
+    turned: dict[int, str] = field(default_factory=dict)
+    chirped: dict[int, int] = field(default_factory=dict)
+
+    def begin(self, axis: int, kind: str, length: int) -> None:
+        """An axis of some length begins what it is to go through, unless it has begun."""
+        self.kinds.setdefault(axis, kind)
+        self.sizes.setdefault(axis, logical_size(kind, length))
+        self.points.setdefault(axis, length)
+
+    def length(self, axis: int) -> int:
+        """The points that the problem names for an axis."""
+        return self.problem.points[self.problem.axes.index(axis)]
+
+
+def said(mode: Mode) -> str:
+    """The digits of a mode in words."""
+    return (
+        " and ".join(f"{'spectrum' if d.done else 'signal'} // {d.weight} % {d.size} of axis {d.axis}" for d in mode)
+        or "nothing"
+    )
+
+
+def resized(action: Resize, viewed: Sequence[Mode], state: State) -> Resize:
+    """A change of extent, with what it changes; the axis has its new extent from here on."""
+    mode = viewed[action.mode]
+    if len(mode) != 1 or mode[0].size != state.extents[mode[0].axis]:
+        raise LayoutError(f"{action.kind} takes a whole axis, but mode {action.mode} is {said(mode)}")
+    (digit,) = mode
+    here = state.extents[digit.axis]
+    if action.kind == "chirp":
+        found = _chirp(replace(action, here=here), digit.axis, digit.done, state)
+    elif digit.axis in state.chirped:
+        raise LayoutError(f"axis {digit.axis} is padded for a convolution; end it with chirp before {action.kind}")
+    elif action.kind == "resample":
+        found = _resample(replace(action, here=here), digit.axis, state)
+    else:
+        found = replace(action, here=here)
+        if action.kind == "fold":
+            _check_fold(found, digit.axis, digit.done, state)
+    state.extents[digit.axis] = found.extents[1]
+    return found
+
+
+def _resample(action: Resize, axis: int, state: State) -> Resize:
+    begun = state.kinds.get(axis, "")
+    if begun not in ("fft", "rfft") and (begun or state.problem.kind.get(axis, "") not in ("", "ifft")):
+        raise LayoutError(f"resample is of a spectrum along axis {axis}; write it behind fft or rfft")
+    points = state.points.get(axis, action.here)
+    if begun == "rfft" and action.here != points // 2 + 1:
+        raise LayoutError(f"resample of a real axis is of half a spectrum; write fold({axis}={points // 2 + 1}) before")
+    if begun == "rfft" and points != action.there and min(points, action.there) % 2 == 0:
+        _check_nyquist(axis, state)
+    state.points[axis] = action.there
+    return replace(action, here=points, half=begun == "rfft")
+
+
+def _check_nyquist(axis: int, state: State) -> None:
+    """Refuse to resample half a spectrum once its terms are mixed: of Nyquist's term it takes the real part."""
+    mixed = [other for other, kind in state.kinds.items() if other != axis and kind in ("fft", "ifft")]
+    if mixed:
+        raise LayoutError(
+            f"resample takes the real part of Nyquist's term along axis {axis}, which is mixed with others once axis "
+            f"{mixed[0]} is transformed; write rfft and resample of axis {axis} in front of that"
+        )
+
+
+def _check_fold(action: Resize, axis: int, done: bool, state: State) -> None:
+    """Begin the way back of half a spectrum, or check that a whole one is there to be cut."""
+    if state.kinds.get(axis) == "rfft" and done:
+        points = state.points[axis]
+        here, there = points, points // 2 + 1
+    elif state.problem.kind.get(axis) == "irfft" and axis not in state.kinds:
+        points = state.length(axis)
+        here, there = points // 2 + 1, points
+        state.begin(axis, "irfft", points)
+        state.turned[axis] = "ifft"
+    else:
+        raise LayoutError(
+            f"fold is of the whole spectrum of a real axis, which complex has begun, or of half of one for irfftn; "
+            f"axis {axis} has neither"
+        )
+    if action.extents != (here, there):
+        raise LayoutError(
+            f"fold of axis {axis} is from {here} points to {there}, not from {action.here} to {action.there}"
+        )
+
+
+def _chirp(action: Resize, axis: int, done: bool, state: State) -> Resize:
+    """The start of a convolution with a chirp, or its end."""
+    back = state.problem.kind.get(axis) in ("ifft", "irfft")
+    if axis in state.chirped:
+        points = state.chirped[axis]
+        if not done or state.turned[axis] != "ifft":
+            raise LayoutError(f"chirp ends axis {axis} once it is transformed, convolved and transformed back")
+        if action.there != points:
+            raise LayoutError(f"chirp cuts axis {axis} to the {points} points that it had, not to {action.there}")
+        del state.chirped[axis]
+        return replace(action, back=back)
+    if done or state.kinds.get(axis, "") not in ("", "rfft", "irfft"):
+        raise LayoutError(f"chirp begins the transform of axis {axis}, but {state.kinds.get(axis, 'it')} has begun")
+    if state.dtype.kind != "c":
+        raise LayoutError(f"chirp takes complex numbers, but they are {state.dtype} by then; write complex before")
+    if action.there < 2 * action.here - 1:
+        raise LayoutError(f"chirp pads {action.here} points to {2 * action.here - 1} or more, not to {action.there}")
+    state.begin(axis, "ifft" if back else "fft", action.here)
+    state.turned[axis], state.chirped[axis] = "fft", action.here
+    return replace(action, back=back)
+
+
+def convolved(viewed: list[Mode], state: State) -> list[Convolve]:
+    """The convolutions that are due: of axes that are padded for one, and transformed; then they go back."""
+    found: list[Convolve] = []
+    for axis, n in state.chirped.items():
+        modes = [m for m, mode in enumerate(viewed) if any(digit.axis == axis for digit in mode)]
+        if state.turned[axis] != "fft" or not all(digit.done for m in modes for digit in viewed[m]):
+            continue
+        if any(len(viewed[m]) > 1 for m in modes):
+            raise LayoutError(f"convolve takes axis {axis} in digits, each of them a mode of its own")
+        modes.sort(key=lambda m: (-viewed[m][0].weight, viewed[m][0].size))
+        back = state.problem.kind.get(axis) in ("ifft", "irfft")
+        found.append(Convolve(tuple(modes), tuple(viewed[m][0].size for m in modes), n, back))
+        for m in modes:
+            viewed[m] = (replace(viewed[m][0], done=False),)
+        state.turned[axis] = "ifft"
+    if not found:
+        raise LayoutError("no convolve is due; it stands behind the transform of an axis that chirp has padded")
+    return found
+
+
+def cast(action: Transform, viewed: Sequence[Mode], state: State) -> Transform:
+    """A change of dtype, for the one axis that is real on one side."""
+    axes = {digit.axis for m in action.modes for digit in viewed[m]}
+    if len(axes) != 1:
+        raise LayoutError(f"{action.kind} is for one axis, and names a mode of it, not of axes {sorted(axes)}")
+    (axis,) = axes
+    digits = [digit for mode in viewed for digit in mode if digit.axis == axis]
+    if action.kind == "complex":
+        if state.dtype.kind == "c" or axis in state.kinds or state.problem.kind.get(axis, "") not in ("", "rfft"):
+            raise LayoutError(
+                f"complex begins the rfft of axis {axis} of real numbers, but they are {state.dtype} by then, and "
+                f"{state.kinds.get(axis) or state.problem.kind.get(axis) or 'nothing'} is to be done there"
+            )
+        state.begin(axis, "rfft", state.extents[axis])
+        state.turned[axis] = "fft"
+    elif state.kinds.get(axis) != "irfft" or axis in state.chirped or not all(digit.done for digit in digits):
+        raise LayoutError(f"real ends the irfft of axis {axis}, which fold has begun, once all of it is transformed")
+    state.dtype = dtype_after(action.kind, state.dtype)
+    return action
+
+
+def check_ended(state: State) -> None:
+    """Refuse to leave an axis in the middle of something."""
+    for axis, points in state.chirped.items():
+        raise LayoutError(f"the walk leaves axis {axis} padded for a convolution; end it with chirp({axis}={points})")
+    for axis, kind in state.kinds.items():
+        half = state.points[axis] // 2 + 1
+        if kind == "rfft" and state.extents[axis] != half:
+            raise LayoutError(
+                f"the walk leaves the whole spectrum of the real axis {axis}; end it with fold({axis}={half})"
+            )
+        if kind == "irfft" and state.dtype.kind == "c":
+            raise LayoutError(f"the walk leaves axis {axis} complex; write real behind its last transform")

@@ -1,0 +1,227 @@
+"""From lines to a walk: every line is checked against the digits that the tensor has by then.
+
+A line says how the tensor lies, and what is done there. Its view reads the digits that the lines before have left: the
+parts of a tile stay modes of the tensor from then on, and so do digits that are fused to one; fused modes of several
+axes come apart again. Refused is a walk that transforms what is not whole on a rank, what is done already, or what
+waits for a more significant digit; that leaves out a twiddle or writes one that is not due; and one that forgets a
+digit, or leaves an axis in pieces. What an axis is by then, and all that is no transform of digits, is in state.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from rote.errors import LayoutError
+from rote.layout.distribution import Distribution
+from rote.layout.grid import Grid
+from rote.layout.layout import Entry, Layout
+
+from ..request import Problem
+from ..transforms import TRIGONOMETRIC
+from .digits import Digit, Mode, extent, name_modes, read, untiled, whole
+from .resize import fitting, recut
+from .state import State, cast, check_ended, convolved, resized, said
+from .walk import Action, Resize, Stage, Transform, Twiddle, Walk, dtype_after
+
+__all__ = ["CONVOLVE", "TWIDDLE", "Line", "build"]
+
+TWIDDLE = Transform("twiddle", ())
+"""The action that applies all twiddles that are due."""
+
+CONVOLVE = Transform("convolve", ())
+"""The action that multiplies all spectra by that of the chirp that they are due to be convolved with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a walk: a layout, what is done there, and the grid where it is another than before."""
+
+    layout: Layout
+    done: tuple[Transform | Resize, ...] = ()
+    grid: Grid | None = None
+
+
+def build(source: Distribution, lines: Sequence[Line], problem: Problem) -> Walk:
+    """The walk that some lines say, from a tensor that lies as `source` does.
+
+    Args:
+        source: where the tensor lies; a first line that says otherwise is moved to.
+        lines: at least one.
+        problem: its axes are those that must be done at the end.
+
+    Raises:
+        LayoutError: the lines make no transform of these axes; the text says which line, and why.
+    """
+    state = State(problem, dict(enumerate(source.shape)), problem.dtype)
+    modes = tuple(whole(axis, n) for axis, n in state.extents.items())
+    grid, stages = source.grid, list[Stage]()
+    for number, line in enumerate(lines, 1):
+        grid = line.grid or grid
+        try:
+            before = line.layout.on(tuple(map(extent, modes)), grid)
+            _check(before, source, line)
+            done, entries, viewed = _done(before, line, list(read(line.layout.view, modes)), state)
+        except LayoutError as error:
+            raise LayoutError(f"line {number} of the walk, {line.layout}: {error}") from None
+        view, modes = untiled(line.layout.view, modes, tuple(viewed))
+        after = replace(line.layout, modes=entries, view=view).on(tuple(map(extent, modes)), grid)
+        stages.append(Stage(before, after, done))
+    if stages[0].before != source:
+        stages.insert(0, Stage(source, source))
+    check_ended(state)
+    last = stages[-1].after
+    target = _natural(last, read(last.layout.view, modes), state)
+    axes = tuple(state.extents)
+    return Walk(
+        source,
+        target,
+        tuple(stages),
+        problem.dtype,
+        tuple(state.kinds.get(axis, "") for axis in axes),
+        tuple(state.sizes.get(axis, 1) for axis in axes),
+        tuple(state.points.get(axis, 1) for axis in axes),
+    )
+
+
+def _check(before: Distribution, source: Distribution, line: Line) -> None:
+    """Refuse a line on other ranks, or one that transforms what is reduced by anything but a sum."""
+    if before.grid.size != source.grid.size:
+        raise LayoutError(f"grid {before.grid} is of {before.grid.size} ranks, but there are {source.grid.size}")
+    if before.partial and before.layout.op != "sum" and line.done:
+        op = before.layout.op
+        raise LayoutError(f"the transform of a {op} is not the {op} of the transforms; reduce the tensor before")
+
+
+def _done(
+    before: Distribution, line: Line, viewed: list[Mode], state: State
+) -> tuple[tuple[Action, ...], tuple[tuple[Entry, ...], ...], list[Mode]]:
+    """What a line does, with its twiddles; the entries of its modes, and what these stand for, afterwards."""
+    done: list[Action] = []
+    due: list[Twiddle] = []
+    entries = list(line.layout.modes)
+    for action in line.done:
+        if isinstance(action, Resize):
+            found = resized(action, viewed, state)
+            if before.splits[action.mode] and any(isinstance(a, Resize) and a.mode == action.mode for a in done):
+                raise LayoutError(
+                    f"mode {action.mode} is split, and has another extent already; write {action.kind} below"
+                )
+            entries[action.mode] = recut(before, action.mode, entries[action.mode], found)
+            viewed[action.mode] = (replace(viewed[action.mode][0], size=found.extents[1]),)
+            done.append(found)
+        elif action == TWIDDLE:
+            if not due:
+                raise LayoutError("no twiddle is due; it stands behind the transform of a digit that others wait for")
+            done += due
+            due = []
+        elif action == CONVOLVE:
+            done += convolved(viewed, state)
+        elif action.kind in ("complex", "real"):
+            done.append(cast(action, viewed, state))
+        else:
+            done.append(_transform(action, before, viewed, due, state))
+            for m in action.modes:
+                if len({extent(viewed[m]), before.view_shape[m]}) > 1:
+                    entries[m] = tuple(map(fitting, entries[m]))
+    if due:
+        raise LayoutError("a twiddle is due before the tensor moves on; write twiddle behind the transforms")
+    return tuple(done), tuple(entries), viewed
+
+
+def _transform(
+    action: Transform, before: Distribution, viewed: list[Mode], due: list[Twiddle], state: State
+) -> Transform:
+    """A transform, with the extent that it restores; what is due afterwards is added."""
+    kind, dtype = action.kind, state.dtype
+    if kind == "rfft" and dtype.kind == "c":
+        raise LayoutError(f"rfft takes real numbers, but they are {dtype} by then; write fft")
+    if kind in ("fft", "ifft", "irfft") and dtype.kind != "c":
+        raise LayoutError(
+            f"{kind} takes complex numbers, but they are {dtype} by then; begin with a complex dtype"
+            + (", or with rfft" if kind == "fft" else "")
+        )
+    state.dtype = dtype_after(kind, dtype)
+    for m in action.modes:
+        if before.splits[m]:
+            names = ", ".join(str(s.grid_mode) for s in before.splits[m])
+            raise LayoutError(f"mode {m} is not whole on a rank: grid mode {names} splits it")
+    real = action.modes[-1] if kind in ("rfft", "irfft") else None
+    for m in sorted(action.modes, key=lambda m: (m == real) != (kind == "rfft")):
+        one = kind if m == real else {"rfft": "fft", "irfft": "ifft"}.get(kind, kind)
+        viewed[m], more = _transformed(one, m, viewed, due, state)
+        due += more
+    length = 0 if real is None else state.points[viewed[real][0].axis]
+    return replace(action, length=length)
+
+
+def _transformed(kind: str, m: int, viewed: list[Mode], due: list[Twiddle], state: State) -> tuple[Mode, list[Twiddle]]:
+    """What a mode stands for once it is transformed, and the twiddles that are due then."""
+    if len(viewed[m]) != 1:
+        raise LayoutError(f"mode {m} is no digit of one axis, but {said(viewed[m])}")
+    (digit,) = viewed[m]
+    if digit.done:
+        raise LayoutError(f"mode {m} is done already: {said(viewed[m])}")
+    axis, n = digit.axis, state.extents[digit.axis]
+    begun = state.turned.setdefault(axis, kind)
+    if begun != kind:
+        raise LayoutError(f"mode {m} is a digit of axis {axis}, which {begun} has begun; write {begun}")
+    if kind == "dct1" and n < 2:
+        raise LayoutError(f"dct1 takes two points or more, but axis {axis} has {n}; dct2, dct3 and dct4 take one")
+    if kind not in ("fft", "ifft") and digit.size != n:
+        raise LayoutError(f"{kind} takes a whole axis, but mode {m} is {said(viewed[m])}")
+    length = n
+    if kind == "irfft":
+        if state.problem.kind.get(axis) != "irfft":
+            raise LayoutError(f"irfft along axis {axis} restores an extent that nothing says; go back with irfftn")
+        length = state.problem.points[state.problem.axes.index(axis)]
+        if length // 2 + 1 != n:
+            raise LayoutError(f"irfft along axis {axis} to {length} points takes {length // 2 + 1}, not {n}")
+    state.begin(axis, kind, length)
+    if kind not in ("fft", "ifft"):
+        state.extents[axis] = n // 2 + 1 if kind == "rfft" else length
+        return (Digit(axis, 1, state.extents[axis], True),), []
+    waiting = [
+        (other, inner, part)
+        for other, mode in enumerate(viewed)
+        for inner, part in _with_weights(mode)
+        if part.axis == axis and not part.done and part != digit and part.size > 1
+    ]
+    for other, _, part in waiting:
+        if part.weight > digit.weight:
+            raise LayoutError(f"mode {m} waits for a more significant digit of axis {axis}, which mode {other} is")
+    if any(m == twiddle.other for twiddle in due):
+        raise LayoutError(f"a twiddle is due before mode {m} is transformed; write twiddle in between")
+    turned = digit.turned(n)
+    if digit.size == 1:
+        return (turned,), []
+    back = kind == "ifft"
+    return (turned,), [
+        Twiddle(m, other, inner, part.size, turned.weight * part.weight, n, back) for other, inner, part in waiting
+    ]
+
+
+def _with_weights(mode: Mode) -> list[tuple[int, Digit]]:
+    """The digits of a mode, each with its weight in the mode's own index."""
+    return [(extent(mode[k + 1 :]), digit) for k, digit in enumerate(mode)]
+
+
+def _natural(last: Distribution, viewed: tuple[Mode, ...], state: State) -> Distribution:
+    """The same blocks as those of a tensor of whole axes, if they are."""
+    axes = state.problem.axes
+    for mode in viewed:
+        for digit in mode:
+            if digit.size != state.extents[digit.axis]:
+                raise LayoutError(
+                    f"the walk ends with axis {digit.axis} in pieces, {said(mode)}; "
+                    "end it with a line that reads its digits as one mode, the last to be done first"
+                )
+            of_one = digit.size == 1 and state.kinds.get(digit.axis) not in TRIGONOMETRIC
+            if digit.done != (digit.axis in axes) and not of_one:
+                raise LayoutError(
+                    f"the walk leaves out axis {digit.axis}"
+                    if digit.axis in axes
+                    else f"the walk transforms axis {digit.axis}, which is not among the axes {axes}"
+                )
+    view = name_modes([[digit.axis for digit in mode] for mode in viewed])
+    return replace(last.layout, view=view).on(tuple(state.extents.values()), last.grid)

@@ -1,0 +1,250 @@
+"""Walks: a parallel transform as states and edges. A stage is a layout and what is transformed there; between two
+stages the tensor moves. A walk is a value: it prints, it can be turned round, and it knows no rank.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from rote.compiler.compile import compile
+from rote.compiler.plan import Plan
+from rote.compiler.step import LOCAL
+from rote.grammar import CONVOLVE, TWIDDLE, ActionSyntax, StageSyntax, WalkSyntax, unparse_walk
+from rote.layout.distribution import Distribution
+from rote.layout.refine import unfused
+
+from ..kernels.kernel import complex_dtype, real_dtype
+from ..transforms import INVERSE
+
+__all__ = ["Action", "Convolve", "Resize", "Stage", "Transform", "Twiddle", "Walk", "dtype_after"]
+
+
+@dataclass(frozen=True, slots=True)
+class Transform:
+    """A transform of modes that are whole on a rank; or a change of dtype, of modes of an axis that it is for.
+
+    Attributes:
+        kind: a key of `INVERSE`; "rfft" and "irfft" are real along the last of their modes, and "complex" and "real"
+            say that numbers are complex from here on, or that only the real part of them is.
+        modes: of the block, in NumPy's order.
+        length: the real extent along the last mode of "rfft" and "irfft".
+    """
+
+    kind: str
+    modes: tuple[int, ...]
+    length: int = 0
+
+    def inverse(self) -> Transform:
+        """What undoes it, but for a factor."""
+        return replace(self, kind=INVERSE[self.kind])
+
+
+@dataclass(frozen=True, slots=True)
+class Twiddle:
+    """Each element times exp(-2 pi i step a b / points): what two digits of one axis owe to each other.
+
+    Attributes:
+        mode: that of a digit of the spectrum; a is the index along it.
+        other: that of a digit of the signal; b is `index // weight % size` along it.
+        step, points: step / points of a turn for a = b = 1.
+        back: whether it turns the other way.
+    """
+
+    mode: int
+    other: int
+    weight: int
+    size: int
+    step: int
+    points: int
+    back: bool = False
+
+    def inverse(self) -> Twiddle:
+        """The factor that undoes it."""
+        return replace(self, back=not self.back)
+
+
+@dataclass(frozen=True, slots=True)
+class Convolve:
+    """A spectrum times that of a chirp: what `n` points become, in a transform of more of them (Bluestein 1970).
+
+    Attributes:
+        modes: of the spectrum's digits, the most significant first; their `sizes`, whose product is its points.
+        n: the points of the signal that was padded to these.
+        back: whether the chirp turns the other way.
+    """
+
+    modes: tuple[int, ...]
+    sizes: tuple[int, ...]
+    n: int
+    back: bool = False
+
+    def inverse(self) -> Convolve:
+        """The convolution with the chirp that turns the other way."""
+        return replace(self, back=not self.back)
+
+
+@dataclass(frozen=True, slots=True)
+class Resize:
+    """A mode of another extent: cut, or padded with zeros.
+
+    Attributes:
+        kind: "resize", at the end of the mode; or "resample", a spectrum in its middle: it becomes that of the signal
+            on another number of points, with half of Nyquist's term at both ends of the longer one; or "fold", a whole
+            spectrum at its end, to the half that a real signal needs, and back to one with the same real part, which
+            has that half twice; or "chirp", at the end of the mode, with what is kept times a chirp.
+        mode: of the block.
+        here, there: the number of points before and after; of half a spectrum, those of the signal.
+        half: whether it is half a spectrum, that of a real signal.
+        back: whether the chirp turns the other way.
+    """
+
+    kind: str
+    mode: int
+    here: int
+    there: int
+    half: bool = False
+    back: bool = False
+
+    def inverse(self) -> Resize:
+        """The way back to the extent before."""
+        return replace(self, here=self.there, there=self.here, back=self.back != (self.kind == "chirp"))
+
+    @property
+    def extents(self) -> tuple[int, int]:
+        """The extents of the mode before and after."""
+        return (self.here // 2 + 1, self.there // 2 + 1) if self.half else (self.here, self.there)
+
+
+Action = Transform | Twiddle | Convolve | Resize
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A layout, and what is done there.
+
+    Attributes:
+        before, after: the distributions on both sides: the same blocks, but for extents that change on every rank. The
+            tensor of `after` has the digits that `before` reads as modes of its own.
+        done: in order; nothing if the tensor only rests here.
+    """
+
+    before: Distribution
+    after: Distribution
+    done: tuple[Action, ...] = ()
+
+    @property
+    def actions(self) -> tuple[ActionSyntax, ...]:
+        """What is done, as a text says it: what is the same and follows each other is one action."""
+        found: list[ActionSyntax] = []
+        for action in self.done:
+            last = found[-1] if found else None
+            if isinstance(action, Transform):
+                found.append(ActionSyntax(action.kind, action.modes))
+            elif isinstance(action, Resize) and last and last.name == action.kind and action.mode not in last.modes:
+                found[-1] = replace(last, modes=(*last.modes, action.mode), extents=(*last.extents, action.there))
+            elif isinstance(action, Resize):
+                found.append(ActionSyntax(action.kind, (action.mode,), (action.there,)))
+            elif isinstance(action, Convolve):
+                found.append(ActionSyntax(CONVOLVE))
+            elif last is None or last.name != TWIDDLE:
+                found.append(ActionSyntax(TWIDDLE))
+        return tuple(found)
+
+    def inverse(self) -> Stage:
+        """The stage turned round."""
+        return Stage(self.after, self.before, tuple(action.inverse() for action in reversed(self.done)))
+
+    def __str__(self) -> str:
+        return unparse_walk(WalkSyntax((StageSyntax(self.before.layout.syntax, None, self.actions),)))
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """A sequence of stages, and the moves between them.
+
+    Attributes:
+        source, target: where the tensor and its spectrum lie, as tensors of the axes; the same blocks as those of the
+            first stage before, and of the last one after.
+        stages: in order; the tensor moves from each one's `after` to the next one's `before`.
+        dtype: of the input.
+        kinds: per axis, what it is transformed by; "" if it is not.
+        sizes: per axis, the logical size of its transform, by which the way there and back multiplies; or 1.
+        points: per axis, the number of points whose spectrum there is: of half a spectrum, those of the signal.
+    """
+
+    source: Distribution
+    target: Distribution
+    stages: tuple[Stage, ...]
+    dtype: np.dtype[Any]
+    kinds: tuple[str, ...]
+    sizes: tuple[int, ...]
+    points: tuple[int, ...]
+
+    @property
+    def kind(self) -> str:
+        """What is transformed in all: "fft", "ifft", "rfft", "irfft", "dct2", ...; of mixed kinds, all in turn."""
+        kinds = [kind for kind in self.kinds if kind]
+        if len({kind.replace("rfft", "fft") for kind in kinds}) > 1:
+            return " x ".join(kinds)
+        return max(kinds, key=lambda kind: "r" in kind, default="fft")
+
+    def dtypes(self) -> tuple[np.dtype[Any], ...]:
+        """The dtype at the start and after every stage."""
+        found = [self.dtype]
+        for stage in self.stages:
+            found.append(found[-1])
+            for action in stage.done:
+                if isinstance(action, Transform):
+                    found[-1] = dtype_after(action.kind, found[-1])
+        return tuple(found)
+
+    @property
+    def ends(self) -> tuple[tuple[Distribution, Distribution, np.dtype[Any]], ...]:
+        """Per transition from a stage to the next, where it begins and ends, and the dtype."""
+        return tuple(
+            (*_alike(here.after, there.before), dtype)
+            for here, there, dtype in zip(self.stages, self.stages[1:], self.dtypes()[1:], strict=False)
+        )
+
+    @property
+    def transitions(self) -> tuple[Plan, ...]:
+        """The plans from each stage to the next, those that move nothing among them."""
+        return tuple(compile(*ends) for ends in self.ends)
+
+    @property
+    def moves(self) -> tuple[Plan, ...]:
+        """The plans in which ranks talk, in order."""
+        return tuple(plan for plan in self.transitions if any(step.kind not in LOCAL for step in plan.steps))
+
+    def inverse(self) -> Walk:
+        """The walk back: every stage and every move turned round."""
+        back = tuple(stage.inverse() for stage in reversed(self.stages))
+        kinds = tuple(INVERSE.get(kind, "") for kind in self.kinds)
+        return Walk(self.target, self.source, back, self.dtypes()[-1], kinds, self.sizes, self.points)
+
+    def __str__(self) -> str:
+        lines: list[str] = []
+        grid, moves = self.source.grid, self.transitions
+        for number, stage in enumerate(self.stages):
+            if number:
+                steps = [step for step in moves[number - 1].steps if step.kind not in LOCAL]
+                lines += [f"    # {str(step).split(':', 1)[0]}" for step in steps]
+            on = f"on {stage.before.grid} " if stage.before.grid != grid else ""
+            grid = stage.before.grid
+            lines.append(f"  {on}{stage}")
+        return "\n".join(lines)
+
+
+def _alike(source: Distribution, target: Distribution) -> tuple[Distribution, Distribution]:
+    """The two ends with fused modes taken apart, if both lie on one grid then: the same blocks, counted by algebra."""
+    pair = unfused(source), unfused(target)
+    return pair if pair[0].grid == pair[1].grid else (source, target)
+
+
+def dtype_after(kind: str, dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype that a kind of transform makes of another."""
+    change = {"rfft": complex_dtype, "complex": complex_dtype, "irfft": real_dtype, "real": real_dtype}.get(kind)
+    return change(dtype) if change else dtype

@@ -1,0 +1,117 @@
+"""Libraries that transform an array in one process, on as many threads as there are ranks and cores."""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from importlib import import_module
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ..runtime.comm.protocol import Comm
+from .arrays import Array, mesh, spectrum_shape, transform_job
+from .builds import build
+from .contest import Entry, Job, Missing, Round, Work, measure
+
+__all__ = ["LIBRARIES", "entries"]
+
+_Steps: TypeAlias = tuple[Callable[[], Array], Callable[[], Array]]
+_Library: TypeAlias = Callable[[Work, int, Array, Array, Array], tuple[_Steps, float]]
+
+_LINGER = 0.3  # seconds for which the threads of OpenMP may still spin after a call
+_wisdom: dict[str, Any] = {}  # what pyFFTW has measured here, kept apart from what Rote has
+
+
+def entries(work: Work, usable: int, one: bool) -> list[Entry]:
+    """A contestant per library; with `one`, MKL also on one thread, since its threads may be in each other's way.
+
+    Args:
+        usable: the cores; more threads than these are not started.
+    """
+    many = min(work.ranks, usable)
+    wanted = [(name, "", many) for name in LIBRARIES] + [("mkl_fft", "on one", 1)] * (one and many > 1)
+    return [
+        Entry(name, variant, "threads", count, work, None, partial(_run, name, count, work))
+        for name, variant, count in wanted
+    ]
+
+
+def _run(name: str, threads: int, work: Work, comm: Comm) -> Round:
+    try:
+        return measure(partial(_prepare, name, threads), work, comm)
+    except ImportError:
+        raise Missing(f"is not installed; pip install {name}") from None
+    finally:
+        time.sleep(_LINGER if name == "mkl_fft" else 0)
+
+
+def _prepare(name: str, threads: int, comm: Comm, work: Work) -> Job:
+    x, y = (np.empty(work.shape, work.dtype) for _ in range(2))
+    X = np.empty(spectrum_shape(work), np.result_type(work.dtype, "c8"))
+    steps, scale = LIBRARIES[name](work, threads, x, X, y)
+    return transform_job(work, steps, x, (mesh(x.shape), mesh(X.shape)), (1.0, scale), library=build(name))
+
+
+def _pyfftw(work: Work, threads: int, x: Array, X: Array, y: Array) -> tuple[_Steps, float]:
+    fftw: Any = import_module("pyfftw")
+    kept = fftw.export_wisdom()
+    fftw.import_wisdom(_wisdom.get("fftw", kept))
+    options = {"axes": range(x.ndim), "flags": ("FFTW_MEASURE",), "threads": threads}
+    there = fftw.FFTW(x, X, direction="FFTW_FORWARD", **options)
+    back = fftw.FFTW(X, y, direction="FFTW_BACKWARD", **options)
+    _wisdom["fftw"] = fftw.export_wisdom()
+    fftw.forget_wisdom()  # Rote plans by estimate, which wisdom would override
+    fftw.import_wisdom(kept)
+
+    def forward() -> Array:
+        there.execute()
+        return X
+
+    def backward() -> Array:
+        back.execute()
+        return y
+
+    return (forward, backward), float(x.size)
+
+
+def _scipy(work: Work, threads: int, x: Array, X: Array, y: Array) -> tuple[_Steps, float]:
+    fft: Any = import_module("scipy.fft")
+    there = fft.rfftn if work.real else fft.fftn
+    back = partial(fft.irfftn, s=work.shape) if work.real else fft.ifftn
+    spectrum = X
+
+    def forward() -> Array:
+        nonlocal spectrum
+        spectrum = np.asarray(there(x, workers=threads))
+        return spectrum
+
+    return (forward, lambda: back(spectrum, workers=threads)), 1.0
+
+
+def _ducc0(work: Work, threads: int, x: Array, X: Array, y: Array) -> tuple[_Steps, float]:
+    fft: Any = import_module("ducc0").fft
+    axes = list(range(x.ndim))
+    there = fft.r2c if work.real else fft.c2c
+    back = partial(fft.c2r, lastsize=x.shape[-1]) if work.real else fft.c2c
+    return (
+        lambda: there(x, axes, out=X, nthreads=threads),
+        lambda: back(X, axes, forward=False, inorm=2, out=y, nthreads=threads),
+    ), 1.0
+
+
+def _mkl_fft(work: Work, threads: int, x: Array, X: Array, y: Array) -> tuple[_Steps, float]:
+    fft: Any = import_module("mkl_fft")
+    there = fft.rfftn if work.real else fft.fftn
+    back = partial(fft.irfftn, s=work.shape) if work.real else fft.ifftn
+    for number in (3, 2, 1):
+        with suppress(OSError):
+            ctypes.CDLL(f"libmkl_rt.so.{number}").MKL_Set_Num_Threads(threads)
+            break
+    return (lambda: there(x, out=X), lambda: back(X, out=y)), 1.0
+
+
+LIBRARIES: dict[str, _Library] = {"pyfftw": _pyfftw, "scipy": _scipy, "ducc0": _ducc0, "mkl_fft": _mkl_fft}

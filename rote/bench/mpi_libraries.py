@@ -1,0 +1,141 @@
+"""Contestants that need MPI's ranks: mpi4py-fft, Alltoallw with subarrays; and memcpy, which needs none."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..layout.grid import Grid
+from ..runtime.comm.protocol import Comm
+from .arrays import Array, check_values, fill, transform_job
+from .builds import build
+from .contest import Entry, Job, Missing, Prepare, Round, Work, measure, on_threads
+from .rote_cases import slabs
+
+__all__ = ["entries", "program"]
+
+_ORDERS = {"slab": 1, "pencil": 2}
+
+
+def entries(work: Work, algorithms: Sequence[str], mpi: bool) -> list[Entry]:
+    """mpi4py-fft in the layouts of the algorithms, or what a swap is measured by."""
+    with suppress(Exception):  # now: after MKL's libraries it would find their FFTW, and not its own
+        import_module("mpi4py_fft")
+    if not work.move:
+        layouts = [name for name in algorithms if name in _ORDERS] or ["slab"]
+        return [_entry("mpi4py-fft", name, partial(_pfft, name), work, mpi) for name in layouts]
+    copy = Entry("memcpy", "", "threads", work.ranks, work, None, partial(on_threads, _memcpy, work))
+    if mpi:
+        copy = _entry("memcpy", "", _memcpy, work, mpi)
+    return [_entry("mpi4py-fft", "", _transfer, work, mpi), _entry("alltoallw", "", _alltoallw, work, mpi), copy]
+
+
+def _entry(group: str, variant: str, prepare: Prepare, work: Work, mpi: bool) -> Entry:
+    p = work.ranks
+    return Entry(group, variant, "MPI ranks", p, work, p if mpi else None, partial(_run, prepare, work))
+
+
+def _run(prepare: Prepare, work: Work, comm: Comm) -> Round:
+    try:
+        return measure(prepare, work, comm)
+    except ImportError as error:
+        raise Missing(f"is not installed, {error}; pip install mpi4py-fft") from None
+
+
+def _pfft(layout: str, comm: Comm, work: Work) -> Job:
+    """mpi4py-fft with its defaults, on the grid that Rote has; it normalises forward."""
+    library: Any = import_module("mpi4py_fft")
+    grid = Grid.of(comm.size, _ORDERS[layout]).shape
+    fft = library.PFFT(_handle(comm), work.shape, dtype=work.dtype, grid=grid)
+    x, X, y = (np.empty(fft.shape(spectral), fft.dtype(spectral)) for spectral in (False, True, False))
+
+    steps = (lambda: fft.forward(x, X), lambda: fft.backward(X, y))
+    wheres = np.ogrid[fft.local_slice(False)], np.ogrid[fft.local_slice(True)]
+    return transform_job(work, steps, x, wheres, (1 / prod(work.shape), 1.0), fft.destroy, build("mpi4py-fft"))
+
+
+def _transfer(comm: Comm, work: Work) -> Job:
+    """The redistribution of mpi4py-fft alone."""
+    pencils: Any = import_module("mpi4py_fft.pencil")
+    ranks = pencils.Subcomm(_handle(comm), [0] + [1] * (len(work.shape) - 1))
+    before = pencils.Pencil(ranks, work.shape, 1)
+    transfer = before.transfer(before.pencil(0), work.dtype)
+
+    def close() -> None:
+        transfer.destroy()
+        ranks.destroy()
+
+    return _swap_job(comm, work, transfer.forward, close)
+
+
+def _alltoallw(comm: Comm, work: Work) -> Job:
+    """Subarray datatypes and one collective, made once."""
+    swap = _module(program("alltoallw.py")).Swap(_handle(comm), work.shape, work.dtype)
+    return _swap_job(comm, work, swap, swap.free)
+
+
+def _swap_job(comm: Comm, work: Work, swap: Callable[[Array, Array], object], close: Callable[[], None]) -> Job:
+    before, after = slabs(work)
+    x, y = (np.empty(each.local_shape(comm.rank), work.dtype) for each in (before, after))
+    fill(work, before.tensor_indices(comm.rank), x)
+
+    def step() -> Array:
+        swap(x, y)
+        return y
+
+    return Job((step,), (partial(check_values, work, after.tensor_indices(comm.rank)),), close)
+
+
+def _memcpy(comm: Comm, work: Work) -> Job:
+    """A copy of the block, which goes nowhere: the least that a swap could take."""
+    before, _ = slabs(work)
+    x, y = (np.empty(before.local_shape(comm.rank), work.dtype) for _ in range(2))
+    where = before.tensor_indices(comm.rank)
+    fill(work, where, x)
+
+    def step() -> Array:
+        np.copyto(y, x)
+        return y
+
+    return Job((step,), (partial(check_values, work, where),))
+
+
+def _handle(comm: Comm) -> Any:
+    """The communicator as mpi4py has it."""
+    from ..runtime.comm.mpi import MpiComm
+
+    if not isinstance(comm, MpiComm):
+        raise Missing("takes MPI's ranks; start rote bench by mpiexec")
+    return comm.handle
+
+
+def program(name: str) -> Path:
+    """A file of `tests/benchmarks`, of the checkout that this file is in or of the folder that ROTE_BENCHMARKS names.
+
+    Raises:
+        Missing: this is an installed copy, without the tests.
+    """
+    beside = Path(__file__).resolve().parents[2] / "tests" / "benchmarks"
+    path = Path(os.environ.get("ROTE_BENCHMARKS") or beside) / name
+    if not path.is_file():
+        raise Missing(f"needs tests/benchmarks/{name} of a checkout of Rote; name that folder in ROTE_BENCHMARKS")
+    return path
+
+
+def _module(path: Path) -> Any:
+    """A module that is no part of the house."""
+    spec = spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise Missing(f"{path} is no Python module")
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

@@ -1,0 +1,77 @@
+"""Rote as a contestant: transforms by an algorithm, and the swap of slabs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
+from importlib import import_module
+
+from ..fft.plan import FFT
+from ..layout.distribution import Distribution, distribute
+from ..layout.layout import parse
+from ..runtime.comm.protocol import Comm
+from ..tensor import DistTensor
+from .arrays import check_values, fill, transform_job
+from .builds import build
+from .contest import Entry, Job, Prepare, Work, measure, on_threads
+
+__all__ = ["entries", "slabs"]
+
+
+_THREADS = ("auto", "shared", "alltoallv")  # the methods that need no MPI
+
+
+def entries(work: Work, algorithms: Sequence[str], methods: Sequence[str], restore: bool, mpi: bool) -> list[Entry]:
+    """Rote on MPI's ranks, if there are several, and on ranks that are threads of one process."""
+    p, found = work.ranks, list[Entry]()
+    for method in methods:
+        said = "" if method == "auto" else method
+        if work.move:
+            contestants: list[tuple[str, Prepare]] = [(said, partial(move, method))]
+        else:
+            contestants = [(f"{name} {said}".strip(), partial(transform, name, method, restore)) for name in algorithms]
+        for name, go in contestants:
+            if mpi:
+                found.append(Entry("rote", name, "MPI ranks", p, work, p, partial(measure, go, work)))
+            if method in _THREADS or not mpi:
+                group = "threads" if mpi else "rote"
+                found.append(Entry(group, name, "threads", p, work, None, partial(on_threads, go, work)))
+    return sorted(found, key=lambda entry: entry.on != "MPI ranks")
+
+
+def transform(algorithm: str, method: str, restore: bool, comm: Comm, work: Work) -> Job:
+    """A transform by an algorithm, in the layouts that it prefers; with `restore`, the spectrum in the input's."""
+    with suppress(ImportError):  # or its kernels would take part from the second round on
+        import_module("mkl_fft")
+    make = partial(FFT, work.shape, comm=comm, dtype=work.dtype, algorithm=algorithm, tune="measure", method=method)
+    fft = make()
+    if restore:
+        begins = fft.input_layout
+        fft = make(layout=begins, grid=fft.grid, output=begins)
+    source, target = fft.walk.source, fft.walk.target
+    x = DistTensor.zeros(work.shape, source.layout, comm, source.grid, work.dtype)
+    X = fft.forward(x)
+    y = fft.backward(X)
+
+    steps = (lambda: fft.forward(x, X).local, lambda: fft.backward(X, y).local)
+    wheres = source.tensor_indices(comm.rank), target.tensor_indices(comm.rank)
+    return transform_job(work, steps, x.local, wheres, library="; ".join(map(build, fft.libraries)))
+
+
+def move(method: str, comm: Comm, work: Work) -> Job:
+    """The swap by `redistribute`."""
+    source, target = slabs(work)
+    x, y = (DistTensor.empty(work.shape, d.layout, comm, d.grid, work.dtype) for d in (source, target))
+    fill(work, source.tensor_indices(comm.rank), x.local)
+
+    check = partial(check_values, work, target.tensor_indices(comm.rank))
+    return Job((lambda: x.redistribute(target.layout, y, method=method).local,), (check,))
+
+
+def slabs(work: Work) -> tuple[Distribution, Distribution]:
+    """Where an array lies before and after the swap."""
+    whole = "()," * (len(work.shape) - 2)
+    layouts = (parse(f"block[{ends}{whole}".rstrip(",") + "]") for ends in ("(0),(),", "(),(0),"))
+    before, after = (distribute(layout, work.shape, work.ranks) for layout in layouts)
+    return before, after

@@ -1,0 +1,217 @@
+"""How the command line ends: one text and one status, however many ranks run it.
+
+Every rank of an MPI job runs the same command line. Rank 0 alone writes to the standard output. An error that all ranks
+come to is printed once, and all leave with its status; one that a single rank comes to ends the job, for the others
+would wait for it for ever.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from ..launcher import launched
+
+if TYPE_CHECKING:
+    from ..runtime.comm.mpi import MpiComm
+
+__all__ = ["Rote", "animated", "coloured", "columns", "described", "on_rank_0", "on_ranks", "on_terminal"]
+
+T = TypeVar("T")
+
+_PATIENCE = 3.0  # seconds for which a failed rank waits for the others to fail as well
+
+
+class Rote(click.Group):
+    """A group of commands that ends as this module says, and loads a command when it runs.
+
+    Attributes:
+        menu: the names of the commands, and what the group's help says of each.
+        load: the command of a name.
+    """
+
+    def __init__(self, *args: Any, menu: dict[str, str], load: Callable[[str], click.Command], **extra: Any) -> None:
+        super().__init__(*args, **extra)
+        self.menu = menu
+        self.load = load
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        """The names, in the order of the menu."""
+        return [*self.menu]
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        """The command of a name; None if there is none."""
+        return self.load(name) if name in self.menu else None
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        """The menu, without loading a command."""
+        with formatter.section("Commands"):
+            formatter.write_dl([*self.menu.items()])
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = "rote",
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run a command line and exit: status 0, 1 after an error, 2 after a wrong use."""
+        if not standalone_mode:
+            return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+        others, text = None, ""
+        try:
+            others = _other_ranks()
+            with _rank_0_speaks(others):
+                found = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+            status = found if isinstance(found, int) else 0
+        except click.ClickException as error:
+            text, status = _shown(error), error.exit_code
+        except (click.Abort, KeyboardInterrupt):
+            text, status = "interrupted", 1
+        except Exception as error:
+            if not _is_expected(error):
+                raise
+            text, status = described(error), 1
+        if status:
+            _say_once(text, status, others)
+        sys.exit(status)
+
+
+def on_ranks(program: Callable[..., T], ranks: int | None, default: int, *args: Any) -> T:
+    """What `program(comm, *args)` returns on rank 0: on the ranks of MPI if there are several, else on in-process ones.
+
+    Args:
+        ranks: the in-process ranks that were asked for; `default` if None.
+
+    Raises:
+        click.UsageError: in-process ranks are asked for under a launcher that has started several.
+    """
+    from ..runtime import run, world
+
+    comm = world()
+    if comm.size > 1:
+        if ranks is not None:
+            raise click.UsageError(
+                f"--ranks starts ranks inside one process, but mpiexec has started {comm.size} already; "
+                "leave --ranks out, or mpiexec"
+            )
+        return program(comm, *args)
+    wanted = default if ranks is None else ranks
+    return program(comm, *args) if wanted == 1 else run(program, wanted, args)[0]
+
+
+def on_rank_0(program: Callable[[], T]) -> T:
+    """What a program returns that only rank 0 runs, on all ranks; this process is rank 0 where MPI is broken."""
+    from ..errors import CommError
+    from ..runtime import agreed, world
+
+    try:
+        comm = world()
+    except CommError:
+        return program()
+    with agreed(comm):
+        answers = [program()] if comm.rank == 0 else []
+    answer: T = comm.allgather_object(answers)[0][0]
+    return answer
+
+
+def on_terminal() -> bool:
+    """Whether somebody watches: never under mpiexec, which may give its ranks terminals that nobody sees."""
+    return sys.stdout.isatty() and "mpi4py.MPI" not in sys.modules
+
+
+def animated() -> bool:
+    """Whether what is shown may move: on a terminal that can do more than print lines."""
+    return on_terminal() and os.environ.get("TERM") not in ("dumb", "unknown")
+
+
+def coloured() -> bool:
+    """Whether texts may have colours: not where the environment says NO_COLOR (https://no-color.org)."""
+    return animated() and not os.environ.get("NO_COLOR")
+
+
+def columns(usual: int) -> int:
+    """The width of the terminal, or what the environment says it is (COLUMNS); the usual one if neither says."""
+    return shutil.get_terminal_size((usual, 24)).columns
+
+
+def described(error: BaseException) -> str:
+    """An error as the text that a user reads; a note that it came from other ranks than rank 0 is part of it.
+
+    >>> print(described(FileNotFoundError(2, "No such file or directory", "a.npy")))
+    Error: a.npy: No such file or directory
+    """
+    text = str(error) or type(error).__name__
+    if isinstance(error, OSError) and error.strerror:
+        text = error.strerror if error.filename is None else f"{os.fspath(error.filename)}: {error.strerror}"
+    notes = [note for note in getattr(error, "__notes__", ()) if not re.match(r"raised on ranks? 0\b", note)]
+    return "\n".join([f"Error: {text}", *notes])
+
+
+def _is_expected(error: Exception) -> bool:
+    """Whether values or machines can do this; any other error is a bug of ours."""
+    from ..errors import RoteError
+
+    return isinstance(error, RoteError | OSError | MemoryError)
+
+
+def _shown(error: click.ClickException) -> str:
+    """An error of the command line as one paragraph; the whole help where nothing was asked."""
+    asked = not isinstance(error, click.exceptions.NoArgsIsHelpError)
+    if asked and isinstance(error, click.UsageError) and error.ctx is not None:
+        return f"Error: {error.format_message()}\ntry: {error.ctx.command_path} --help"
+    text = io.StringIO()
+    error.show(text)
+    return text.getvalue().rstrip("\n")
+
+
+def _other_ranks() -> MpiComm | None:
+    """A communicator of its own over the ranks of MPI, if there are several; a broken MPI is left to the command."""
+    if not launched() and "mpi4py.MPI" not in sys.modules:
+        return None
+    from ..errors import CommError
+    from ..runtime import world
+
+    try:
+        comm = world()
+    except CommError:
+        return None
+    if comm.size == 1:
+        return None
+    from ..runtime.comm.mpi import MpiComm
+
+    apart = comm.split(0, comm.rank)
+    return apart if isinstance(apart, MpiComm) else None
+
+
+@contextmanager
+def _rank_0_speaks(others: MpiComm | None) -> Iterator[None]:
+    if others is None or others.rank == 0:
+        yield
+        return
+    with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere):
+        yield
+
+
+def _say_once(text: str, status: int, others: MpiComm | None) -> None:
+    """Print an error: rank 0 for all that come here, else whoever fails alone, which ends the job."""
+    if others is not None:
+        from ..runtime.comm.mpi import all_come, set_abort
+
+        if all_come(others, _PATIENCE):
+            texts = dict.fromkeys(others.allgather_object(text))
+            text = "\n".join(texts) if others.rank == 0 else ""
+        else:
+            text += f"\nrank {others.rank} of {others.size} fails alone, and ends the job" if text else ""
+            set_abort(SystemExit(status))
+    if text:
+        click.echo(text, err=True)

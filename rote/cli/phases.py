@@ -1,0 +1,56 @@
+"""What rank 0 says while all ranks work, and how long the slowest of them took."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import perf_counter
+
+import click
+import numpy as np
+
+from ..runtime.comm.protocol import Comm
+from .progress import progress
+
+__all__ = ["Watch"]
+
+
+class Watch:
+    """The phases of a command on one rank; on a terminal rank 0 shows which one runs.
+
+    A phase lasts from the end of the one before it until all ranks are through, so that no time is lost in between:
+    all phases together are the time from the beginning to the end of the last one.
+
+    Args:
+        comm: the ranks.
+        began: when the first phase begins, by `perf_counter`; now if None.
+    """
+
+    def __init__(self, comm: Comm, began: float | None = None) -> None:
+        self._comm = comm
+        self._last = perf_counter() if began is None else began
+        self._seconds: dict[str, float] = {}
+
+    def say(self, text: str) -> None:
+        """Print on rank 0."""
+        if self._comm.rank == 0:
+            click.echo(text)
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[Callable[[float], None] | None]:
+        """Time what is done within, and show it; gives what shows the part that is done, where somebody watches."""
+        with progress(self._comm, name) as part:
+            yield part
+        self._comm.barrier()
+        now = perf_counter()
+        self._seconds[name] = self._seconds.get(name, 0.0) + now - self._last
+        self._last = now
+
+    def report(self) -> dict[str, float]:
+        """The most seconds that any rank spent in each phase; rank 0 prints them, and their sum. Collective."""
+        most = np.array(list(self._seconds.values()))
+        self._comm.allreduce(most, "max")
+        slowest = dict(zip(self._seconds, most.tolist(), strict=True))
+        for name, seconds in [*slowest.items(), ("total", sum(slowest.values()))]:
+            self.say(f"{name:<10} {seconds * 1e3:.1f} ms" if seconds < 1 else f"{name:<10} {seconds:.2f} s")
+        return slowest

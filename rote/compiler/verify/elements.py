@@ -1,0 +1,212 @@
+"""Which elements lie at coordinates and local indices that are linear in digits: the arithmetic of a certificate.
+
+A box of elements is its shape and one number that is linear in its digits. What lies where is told by `mode_set`, at
+all coordinates; elements of a set are linear along digits that step by whole periods, and within a run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import PlanError
+from ...grammar.nodes import Kind
+from ...layout.distribution import Split, mode_set
+from ...layout.indexset import IndexSet
+from ...layout.view import to_tensor
+from ..components import Reading
+from ..overlap import Row, Side
+
+__all__ = [
+    "Elements",
+    "apart",
+    "distinct",
+    "each_once",
+    "elements_at",
+    "extents_of",
+    "index_of",
+    "listed",
+    "spread",
+    "value",
+    "varied",
+]
+
+Array = npt.NDArray[Any]
+At = tuple[int, ...]
+Elements = tuple[At, Row]  # a box of them: its shape, and the row-major index within a component
+Splits = tuple[tuple[Kind, int], ...]
+
+_SMALL = 1 << 22  # elements of a box that may be looked at one by one
+
+
+def elements_at(reading: Reading, shape: At, side: Side, extents: dict[int, int]) -> Row:
+    """What is at these coordinates and local indices of some view modes, as row-major indices of a component."""
+    found, coordinates = [0] * (len(shape) + 1), iter(side.at)
+    for (digits, splits, extent), local in zip(reading, side.local, strict=True):
+        index = _index_row(splits, extent, shape, [next(coordinates) for _ in splits], local)
+        for digit in reversed(digits):
+            size, weight = max(digit.size, 1), digit.weight * _stride(extents, digit.mode)
+            value, index = _divided(index, shape, size)
+            found = [n + part * weight for n, part in zip(found, value, strict=True)]
+    return tuple(found)
+
+
+def _divided(row: Row, shape: At, size: int) -> tuple[Row, Row]:
+    """The rest of a number by a size, and the number divided by it, if both are linear in the digits.
+
+    Raises:
+        PlanError: they are not.
+    """
+    ends = [step * (n - 1) for step, n in zip(row[1:], shape, strict=True)]
+    if row[0] + sum(end for end in ends if end < 0) >= 0 and row[0] + sum(end for end in ends if end > 0) < size:
+        return row, (0,) * len(row)
+    rest, whole = tuple(n % size for n in row), tuple(n // size for n in row)
+    if rest[0] + sum(step * (n - 1) for step, n in zip(rest[1:], shape, strict=True)) >= size:
+        raise PlanError(f"a number of a box, {row} of digits below {shape}, is not linear in its digits by {size}")
+    return rest, whole
+
+
+def _index_row(splits: Splits, extent: int, shape: At, at: list[Row], local: Row) -> Row:
+    """The index along a view mode of what is at some coordinates and local indices, if it is linear in the digits."""
+    named = tuple(Split(k, kind, parts) for k, (kind, parts) in enumerate(splits))
+    axes = varied(at, shape)
+    rest = [axis for axis in range(len(shape)) if axis not in axes]
+    along, starts = [(local[axis + 1], shape[axis]) for axis in rest], dict[At, int]()
+    slopes: dict[int, int] = {}
+    for digits in product(*(range(shape[axis]) for axis in axes)):
+        first, *where = (value(row, axes, digits) for row in (local, *at))
+        if not all(0 <= c < s.parts for c, s in zip(where, named, strict=True)):
+            raise PlanError(f"there are no coordinates {where} along {splits}")
+        starts[digits], steps = _image(mode_set(named, extent, tuple(where)), first, along)
+        found = dict(zip(rest, steps, strict=True))
+        slopes = slopes or found
+        if found != slopes:
+            raise PlanError(f"a box of {splits} over {extent} is not linear in its local indices")
+    begin, *_ = starts.values()
+    for k, axis in enumerate(axes):
+        slopes = slopes | {axis: starts[(0,) * k + (1,) + (0,) * (len(axes) - k - 1)] - begin}
+    index = (begin, *(slopes[axis] for axis in range(len(shape))))
+    if len(starts) > 1 and any(value(index, axes, digits) != start for digits, start in starts.items()):
+        raise PlanError(f"a box of {splits} over {extent} is not linear in its coordinates")
+    return index
+
+
+def value(row: Row, axes: Sequence[int], digits: At) -> int:
+    """A number where some digits have these values, and the others are 0."""
+    return row[0] + sum(row[axis + 1] * n for axis, n in zip(axes, digits, strict=True))
+
+
+def _image(held: IndexSet, start: int, along: list[tuple[int, int]]) -> tuple[int, At]:
+    """The elements of a set at positions that are linear in some digits, as such a number: its start and its steps.
+
+    Each digit is given as its step and its extent.
+    """
+    if start < 0 or start + sum(step * (n - 1) for step, n in along) >= len(held):
+        raise PlanError(f"positions from {start} on, {along}, are not all in {held}")
+    first, width = held.at(start), held.width
+    # A whole number of periods further on are the same elements so many periods further on.
+    inner = [(step, n) for step, n in along if step % width]
+    end = sum(step * (n - 1) for step, n in inner)
+    slopes = tuple(held.at(start + step) - first if step % width else step // width * held.period for step, _ in along)
+    if held.at(start + end) - first != end:  # else they follow each other
+        steep = [held.at(start + step) - first for step, _ in inner]
+        for digits in product(*(range(n) for _, n in inner)):
+            at = start + sum(step * k for (step, _), k in zip(inner, digits, strict=True))
+            if held.at(at) != first + sum(slope * k for slope, k in zip(steep, digits, strict=True)):
+                raise PlanError(f"elements of {held} from position {start} on, {along}, are not evenly spaced")
+    return first, slopes
+
+
+def listed(reading: Reading, side: tuple[tuple[Array, ...], tuple[Array, ...]], extents: dict[int, int]) -> Array:
+    """The elements at coordinates and local indices that are given one by one."""
+    coordinates, elements = iter(side[0]), np.zeros(len(side[1][0]), np.int64)
+    for (digits, splits, extent), local in zip(reading, side[1], strict=True):
+        named = tuple(Split(k, kind, parts) for k, (kind, parts) in enumerate(splits))
+        at, index = [next(coordinates) for _ in splits], np.full(len(local), -1)
+        for where in product(*(range(s.parts) for s in named)):
+            held, mine = mode_set(named, extent, where).to_array(), local >= 0
+            for c, k in zip(at, where, strict=True):
+                mine = mine & (c == k)
+            mine &= local < len(held)
+            index[mine] = held[local[mine]]
+        if (index < 0).any():
+            raise PlanError(f"local indices or coordinates are outside of {splits} over {extent}")
+        for m, added in to_tensor(digits, index).items():
+            elements += added * _stride(extents, m)
+    return elements
+
+
+def each_once(elements: Array, extents: dict[int, int]) -> None:
+    """Refuse elements that are not all of a component, each once."""
+    times = np.bincount(elements, minlength=prod(extents.values()))
+    for wrong in np.flatnonzero(times != 1)[:1]:
+        raise PlanError(f"element {index_of(int(wrong), extents)} is in {times[wrong]} boxes; each element is in one")
+
+
+def distinct(elements: Elements) -> bool:
+    """Whether a box has each of its elements once: each step leads further than all smaller ones together."""
+    shape, (_, *steps) = elements
+    reach = 0
+    for step, n in sorted(zip(steps, shape, strict=True)):
+        if step <= reach:
+            return False
+        reach += step * (n - 1)
+    return True
+
+
+def apart(one: Elements, other: Elements) -> bool:
+    """Whether two boxes have no element in common: they are apart, or so are their rests by some step."""
+    for modulus in (0, *sorted({*one[1][1:], *other[1][1:]} - {0}, reverse=True)):
+        rests = [_rest(each, modulus) for each in (one, other)]
+        if all(modulus == 0 or high < modulus for _, high in rests):
+            (low, high), (begin, end) = rests
+            if high < begin or end < low:
+                return True
+    if max(prod(shape) for shape, _ in (one, other)) > _SMALL:
+        raise PlanError(f"whether the boxes {one} and {other} have elements in common cannot be told")
+    return not np.intersect1d(spread(one), spread(other)).size
+
+
+def _rest(elements: Elements, modulus: int) -> tuple[int, int]:
+    """The least and the most of the rests of elements by a modulus (0: of themselves), unless these go beyond it."""
+    shape, (start, *steps) = elements
+    if modulus:
+        start, steps = start % modulus, [step % modulus for step in steps]
+    return start, start + sum(step * (n - 1) for step, n in zip(steps, shape, strict=True))
+
+
+def spread(elements: Elements) -> Array:
+    """Elements one by one."""
+    shape, (start, *steps) = elements
+    found: Array = np.array([start])
+    for n, step in zip(shape, steps, strict=True):
+        found = (found[:, None] + step * np.arange(n)).reshape(-1)
+    return found
+
+
+def varied(rows: Sequence[Row], shape: At) -> list[int]:
+    """The digits on which some numbers depend."""
+    return [axis for axis in range(len(shape)) if any(row[axis + 1] for row in rows)]
+
+
+def extents_of(reading: Reading) -> dict[int, int]:
+    """The extents of the tensor's modes of a component, in order."""
+    found: dict[int, int] = {}
+    for digit in sorted((digit for digits, _, _ in reading for digit in digits), key=lambda digit: digit.mode):
+        found[digit.mode] = found.get(digit.mode, 1) * digit.size
+    return found
+
+
+def index_of(element: int, extents: dict[int, int]) -> At:
+    """The indices along the tensor's modes of a component."""
+    return tuple(element // _stride(extents, m) % max(n, 1) for m, n in extents.items())
+
+
+def _stride(extents: dict[int, int], mode: int) -> int:
+    """Of a tensor's mode, row-major within a component."""
+    return prod(max(n, 1) for m, n in extents.items() if m > mode)

@@ -1,0 +1,147 @@
+"""The figures of a plan, counted anew from what its certificate has proved: pairs of coordinates, and who meets whom.
+
+A rank's elements and messages are products of sums over one component each, so there is one table per component, and
+NumPy's broadcasting over the grid puts them together. What is counted is what the caller of a collective sees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from ...layout.distribution import Distribution, mode_set
+from ..step import LOCAL
+from .partition import Part
+
+__all__ = ["Claimed", "Flow", "figures", "flow"]
+
+Array = npt.NDArray[Any]
+At = tuple[int, ...]
+
+
+class Claimed(Protocol):
+    """What a plan says of itself: bytes and messages that the busiest rank receives, bytes that the fullest holds."""
+
+    @property
+    def bytes(self) -> int: ...
+    @property
+    def messages(self) -> int: ...
+    @property
+    def peak_bytes(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Flow:
+    """Per rank, in row-major order: elements and messages received in a step, and elements in its buffers."""
+
+    received: Array
+    messages: Array
+    buffers: Array
+
+
+def flow(kind: str, shape: At, parts: Sequence[Part], met: Sequence[Array]) -> Flow:
+    """What every rank receives and buffers in a step of a kind on a grid of a shape.
+
+    `met[g][a, b]` tells whether data goes from coordinate a of grid mode g to b.
+    """
+    zero: Array = np.zeros(shape, np.int64)
+    if kind in LOCAL:
+        return Flow(zero, zero, zero)
+    arriving, number, kept = _totals(shape, parts, met, (0, 1))
+    foreign, heard = arriving - kept, number - (kept > 0)
+    match kind:
+        case "allreduce":  # the result arrives once, whatever went into it
+            return Flow(kept, heard, zero)
+        case "broadcast":
+            return Flow(foreign, heard, zero)
+        case "allgather":  # a rank sends its part once, to all alike; all parts arrive, its own too
+            return Flow(foreign, heard, kept + arriving)
+    leaving = _totals(shape, parts, [table.T for table in met], (1, 0))[0]
+    match kind:
+        case "reduce":
+            return Flow(kept, heard, leaving - kept)
+        case "reduce_scatter":  # its part of the result arrives once
+            return Flow(kept * (heard > 0), heard, leaving + kept)
+    return Flow(foreign, heard, leaving - kept + foreign)
+
+
+def figures(source: Distribution, target: Distribution, steps: Sequence[tuple[Distribution, Flow]]) -> dict[str, int]:
+    """The elements and messages that some rank receives at most, and the most elements that some rank holds.
+
+    A rank holds its block of the source and of the target throughout, and in a step what it leads from and to.
+
+    Args:
+        steps: per step, the distribution after it, and what flows.
+    """
+    ends = _block(source) + _block(target)
+    received = messages = highest = before = np.zeros_like(ends)
+    for number, (dist, moved) in enumerate(steps, 1):
+        after = _block(dist) if number < len(steps) else np.zeros_like(ends)
+        received, messages = received + moved.received.reshape(-1), messages + moved.messages.reshape(-1)
+        highest, before = np.maximum(highest, before + after + moved.buffers.reshape(-1)), after
+    most = {"bytes": received, "messages": messages, "peak_bytes": ends + highest}
+    return {name: int(per_rank.max()) for name, per_rank in most.items()}
+
+
+def _block(dist: Distribution) -> Array:
+    """Per rank, the number of elements that it holds."""
+    shape = dist.grid.shape
+    block = np.ones(shape, np.int64)
+    for splits, extent in zip(dist.splits, dist.view_shape, strict=True):
+        over = sorted(splits, key=lambda s: s.grid_mode)
+        places = (dict(zip(over, at, strict=True)) for at in product(*(range(s.parts) for s in over)))
+        lengths = np.array([len(mode_set(splits, extent, tuple(at[s] for s in splits))) for at in places])
+        block *= _over(lengths, [s.grid_mode for s in over], shape)[0]
+    for g, at in dist.layout.rooted:
+        block *= _over(np.arange(shape[g]) == at, [g], shape)[0]
+    return block.reshape(-1)
+
+
+def _totals(shape: At, parts: Sequence[Part], met: Sequence[Array], sides: tuple[int, int]) -> Array:
+    """Per rank, over those that it meets on the other side: their elements, their number, and its own elements.
+
+    `sides` are the places, in the pairs of a part, of the other side and of its own.
+    """
+    total = np.ones((3, *shape), np.int64)
+    for part in parts:
+        theirs, mine = (part.at[side] for side in sides)
+        over = sorted({*theirs, *mine})
+        total *= _over(_sums(theirs, mine, part.sizes, met, [shape[g] for g in over]), over, shape)
+    for g in {*range(len(shape))}.difference(*(part.at[sides[0]] for part in parts)):
+        number = met[g].sum(axis=0)
+        total *= _over(np.array([number, number, met[g].diagonal()]), [g], shape)
+    return total
+
+
+def _sums(
+    theirs: dict[int, Array], mine: dict[int, Array], sizes: Array, met: Sequence[Array], extents: list[int]
+) -> Array:
+    """The three sums of `_totals` over the pairs of one component, by coordinates along all its grid modes."""
+    meet = itself = np.ones(len(sizes), bool)
+    index: Array = np.zeros(len(sizes), np.int64)
+    both = mine | theirs | mine
+    for g, extent in zip(sorted(both), extents, strict=True):
+        index = index * extent + both[g]
+        if g in theirs and g in mine:
+            meet, itself = meet & met[g][theirs[g], mine[g]], itself & (theirs[g] == mine[g])
+        elif g in theirs:
+            itself = itself & met[g][theirs[g], theirs[g]]
+    weights = (sizes * meet, meet, sizes * (meet & itself))
+    table = np.array([np.bincount(index, found, prod(extents)) for found in weights])  # exact below 2**53
+    table = table.astype(np.int64).reshape(3, *extents)
+    for axis, g in enumerate(sorted(both), 1):
+        if g not in mine:  # there are as many ranks as coordinates along it, and each meets some of the pairs
+            found = np.moveaxis(np.moveaxis(table[:2], axis, -1) @ met[g].astype(np.int64), -1, axis)
+            table = np.concatenate([found, table[2:]])
+    return table
+
+
+def _over(table: Array, grid_modes: Sequence[int], shape: At) -> Array:
+    """Tables over some ascending grid modes, as arrays that broadcast over the whole grid."""
+    return table.reshape(-1, *(p if g in grid_modes else 1 for g, p in enumerate(shape)))

@@ -1,0 +1,89 @@
+"""The geometry of a picture: what is shown of each mode, and the faces on which it is drawn. No matplotlib."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ..ownership import Run
+
+__all__ = ["Face", "Points", "Side", "cube", "flat", "ticks"]
+
+Points = npt.NDArray[np.float64]
+
+_FINE = 32  # the largest extent whose elements are told apart by thin lines
+
+# An oblique look at a cube, as Dalcin et al. 2019 draw them: mode 0 to the right, mode 1 into the depth, mode 2 up.
+_OBLIQUE = np.array([[0.96, -0.17], [0.52, 0.33], [0.0, 0.96]])
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """What is shown of one mode: its first runs, and how many of its indices they are. No mode: one run of one."""
+
+    name: str = ""
+    extent: int = 1
+    runs: tuple[Run, ...] = (Run(0, 1),)
+
+    @property
+    def shown(self) -> int:
+        """The first index that is not shown, or the extent."""
+        return self.runs[-1].stop if self.runs else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Face:
+    """A parallelogram of cells: two sides of the index space, and the vectors along which their indices run."""
+
+    down: Side
+    across: Side
+    at: dict[int, int]  # the coordinates that the other modes fix
+    origin: Points
+    along_down: Points
+    along_across: Points
+
+    def cell(self, row: Run, column: Run) -> Points:
+        """The four corners of a rectangle of indices."""
+        rows = np.array([row.start, row.start, row.stop, row.stop]) / self.down.shown
+        columns = np.array([column.start, column.stop, column.stop, column.start]) / self.across.shown
+        corners: Points = self.origin + np.outer(rows, self.along_down) + np.outer(columns, self.along_across)
+        return corners
+
+    def outline(self) -> Points:
+        """The four corners of the whole face."""
+        return self.cell(Run(0, self.down.shown), Run(0, self.across.shown))
+
+    def lines(self) -> list[Points]:
+        """What tells the elements apart, where they are few."""
+        height, width = self.down.shown, self.across.shown
+        rows = [self.cell(Run(r, r), Run(0, width))[:2] for r in range(1, height if height <= _FINE else 1)]
+        return rows + [self.cell(Run(0, height), Run(c, c))[1:3] for c in range(1, width if width <= _FINE else 1)]
+
+
+def flat(down: Side, across: Side, at: dict[int, int]) -> Face:
+    """The one face of a line or a matrix, in global indices: rows downwards from 0, columns from 0 to the right."""
+    return Face(down, across, at, np.zeros(2), np.array([0.0, down.shown]), np.array([across.shown, 0.0]))
+
+
+def cube(sides: list[Side], at: dict[int, int]) -> list[Face]:
+    """The three faces that are seen: the front (mode 1 at its first index), the right (mode 0 at its last), the top."""
+    most = max(side.shown for side in sides)
+    first, depth, height = (max(0.35, s.shown / most) * edge for s, edge in zip(sides, _OBLIQUE, strict=True))
+    a, b, c = sides
+    return [
+        Face(c, a, at | dict(b.runs[0].at), np.zeros(2), height, first),
+        Face(c, b, at | dict(a.runs[-1].at), first, height, depth),
+        Face(b, a, at | dict(c.runs[-1].at), height, depth, first),
+    ]
+
+
+def ticks(side: Side, most: int) -> list[int]:
+    """Indices to write along a side: where runs begin, or some of them if they are many, and the last end."""
+    starts = [run.start for run in side.runs]
+    every = -(-len(starts) // most)
+    places = starts[::every]
+    if len(places) > 1 and 2 * (side.shown - places[-1]) < places[-1] - places[-2]:
+        places.pop()  # too near to the end
+    return [*places, side.shown]

@@ -1,0 +1,69 @@
+"""Outputs that share memory with inputs, as two views of one buffer do: they are written when all has been read.
+
+Ranks of one process may reach each other's memory so: the output of one may be the input of another.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable
+from itertools import accumulate
+
+import numpy as np
+
+from .comm.protocol import Array, Comm
+
+__all__ = ["overlaps", "run_apart"]
+
+Span = tuple[int, int]
+
+
+def overlaps(comm: Comm, block: Array, out: Array) -> bool:
+    """Whether an output may share memory with an input, by where they begin and end. Collective.
+
+    In-process ranks ask for all their outputs and inputs at once, and get the same answer; ranks of MPI, whose memory
+    no other reads or writes, each for themselves.
+
+    >>> from rote.runtime import run
+    >>> buffer = np.zeros(6)
+    >>> run(lambda comm: overlaps(comm, buffer[:3], buffer[3:]), ranks=2)
+    [False, False]
+    >>> run(lambda comm: overlaps(comm, buffer[:3] if comm.rank else buffer[3:], buffer[3:]), ranks=2)
+    [True, True]
+    """
+    spans = None if comm.size == 1 else comm.expose((_span(block), _span(out)))
+    if spans is None:
+        return np.may_share_memory(block, out)
+    inputs = sorted(span for span, _ in spans if span[0] < span[1])
+    begins, reach = [begin for begin, _ in inputs], list(accumulate((end for _, end in inputs), max))
+    for begin, end in (span for _, span in spans):
+        before = bisect_left(begins, end)  # so many inputs begin before this output ends
+        if begin < end and before and reach[before - 1] > begin:
+            return True
+    return False
+
+
+def run_apart(comm: Comm, run: Callable[[Array, Array], object], block: Array, out: Array) -> Array:
+    """Run what reads a block and writes an output, whether they overlap or not; the output. Collective as `overlaps`.
+
+    Args:
+        run: takes both, and meets other ranks as it likes; it must not be given arrays that overlap.
+    """
+    if not overlaps(comm, block, out):
+        run(block, out)
+        return out
+    values = np.empty(out.shape, out.dtype)
+    run(block, values)
+    comm.expose(None)  # in-process ranks meet here, when all have read; others do not
+    out[...] = values
+    return out
+
+
+def _span(array: Array) -> Span:
+    """Where the memory of an array begins and ends."""
+    begin: int = array.__array_interface__["data"][0]
+    if array.flags.c_contiguous or not array.size:
+        return begin, begin + array.nbytes
+    reaches = [(n - 1) * stride for n, stride in zip(array.shape, array.strides, strict=True)]
+    low, high = (sum(reach for reach in reaches if (reach > 0) == up) for up in (False, True))
+    return begin + low, begin + high + array.itemsize

@@ -1,0 +1,98 @@
+"""What is bound to a communicator is kept there: things that are made once, and buffers that all of them share.
+
+A rank that is alone meets nobody, so any thread of its process may use its communicator, and several at once: each has
+a cache of its own. A communicator of several ranks is used by one thread of each rank at a time, and has one cache.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Any, TypeVar, cast
+
+import numpy as np
+
+from .protocol import Array, Comm
+
+__all__ = ["CacheOfAll", "CachePerThread", "keep", "lend"]
+
+T = TypeVar("T")
+Cache = dict[Hashable, Any]
+
+
+class CacheOfAll:
+    """The cache of several ranks' communicator, for whichever thread uses it."""
+
+    __slots__ = ("cache",)
+
+    def __init__(self) -> None:
+        self.cache: Cache = {}
+
+
+class CachePerThread(threading.local):
+    """The caches of one rank's communicator: a thread has its own, and leaves it to the next when it ends.
+
+    >>> caches = CachePerThread([])
+    >>> caches.cache["main"] = 1
+    >>> for _ in range(2):
+    ...     thread = threading.Thread(target=lambda: print(dict(caches.cache), caches.cache.update(b=2)))
+    ...     thread.start()
+    ...     thread.join()
+    {} None
+    {'b': 2} None
+    """
+
+    def __init__(self, free: list[Cache]) -> None:  # called anew by every thread, with the same list
+        self._lease = _Lease(free)
+        self.cache = self._lease.cache
+
+
+class _Lease:
+    """A cache that is given back when its thread, which alone holds this, has ended."""
+
+    __slots__ = ("_free", "cache")
+
+    def __init__(self, free: list[Cache]) -> None:
+        self._free = free
+        try:
+            self.cache = free.pop()
+        except IndexError:
+            self.cache = {}
+
+    def __del__(self) -> None:
+        self._free.append(self.cache)
+
+
+def keep(comm: Comm, shelf: str, key: Hashable, make: Callable[[], T], most: int) -> T:
+    """The thing that `make` made for a key, from a shelf of the communicator that holds the `most` last used.
+
+    All ranks use their shelves alike, so that making and giving up may be collective.
+
+    >>> from rote.runtime import world
+    >>> [keep(world(), "doc", n, lambda: object(), 2) is keep(world(), "doc", n, object, 2) for n in range(3)]
+    [True, True, True]
+    """
+    kept = cast("OrderedDict[Hashable, Any]", comm.cache.setdefault(shelf, OrderedDict()))
+    if key not in kept:
+        kept[key] = make()
+        if len(kept) > most:
+            kept.popitem(last=False)
+    kept.move_to_end(key)
+    return cast(T, kept[key])
+
+
+def lend(comm: Comm, name: str, size: int, dtype: np.dtype[Any]) -> Array:
+    """A buffer of the communicator's, of `size` elements: whoever asks next for the same name gets the same memory.
+
+    >>> from rote.runtime import world
+    >>> a, b = (lend(world(), "doc", size, np.dtype("f8")) for size in (4, 3))
+    >>> a.shape, b.shape, np.shares_memory(a, b)
+    ((4,), (3,), True)
+    """
+    nbytes = size * dtype.itemsize
+    memory = comm.cache.get(("buffer", name))
+    if memory is None or memory.nbytes < nbytes:
+        memory = comm.cache["buffer", name] = None  # the old memory goes before the new comes
+        memory = comm.cache["buffer", name] = np.empty(nbytes, np.uint8)
+    return cast(Array, memory[:nbytes].view(dtype))

@@ -1,0 +1,40 @@
+"""Counts beyond what one call of MPI takes: before MPI 4, no more than 2**31 - 1 elements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+
+import numpy as np
+
+from .protocol import Array, Comm
+
+__all__ = ["gather_in_turn", "parts", "reduce_in_turn"]
+
+
+def parts(buffer: Array, most: int) -> Iterator[Array]:
+    """A buffer in parts of so many elements at most; one part if it is empty.
+
+    >>> [len(part) for part in parts(np.zeros(5), 2)], [len(part) for part in parts(np.zeros(0), 2)]
+    ([2, 2, 1], [0])
+    """
+    for start in range(0, max(buffer.size, 1), most):
+        yield buffer[start : start + most]
+
+
+def gather_in_turn(comm: Comm, send: Array, recv: Array, counts: Sequence[int]) -> None:
+    """An allgatherv, in which one rank after the other tells all."""
+    for rank, (end, count) in enumerate(zip(accumulate(counts), counts, strict=True)):
+        part = recv[end - count : end]
+        if rank == comm.rank:
+            part[...] = send
+        comm.bcast(part, rank)
+
+
+def reduce_in_turn(comm: Comm, send: Array, recv: Array, counts: Sequence[int], op: str) -> None:
+    """A reduce_scatter, in which one rank after the other gets its part."""
+    for rank, (end, count) in enumerate(zip(accumulate(counts), counts, strict=True)):
+        part = np.array(send[end - count : end])
+        comm.reduce(part, op, rank)
+        if rank == comm.rank:
+            recv[...] = part

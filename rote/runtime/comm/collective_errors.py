@@ -1,0 +1,108 @@
+"""Errors that only one rank can know, made the errors of all."""
+
+from __future__ import annotations
+
+import pickle
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from ...errors import CommError
+from .protocol import Comm
+
+__all__ = ["Elsewhere", "agreed", "where"]
+
+
+class Elsewhere(Exception):
+    """The cause of an error that another rank raised: the traceback there, as text."""
+
+    def __str__(self) -> str:
+        return f'\n"""\n{self.args[0]}"""'
+
+
+@dataclass(frozen=True, slots=True)
+class _Report:
+    """An error on its way to the other ranks."""
+
+    pickled: bytes | None  # None when the error does not survive pickling
+    text: str
+    trace: str
+
+    @classmethod
+    def of(cls, error: Exception) -> _Report:
+        text = "".join(traceback.format_exception_only(error)).rstrip()
+        trace = "".join(traceback.format_exception(error))
+        try:
+            pickled = pickle.dumps(error)
+            twin = pickle.loads(pickled)
+        except Exception:  # whatever an error's own __reduce__ and __init__ may raise
+            return cls(None, text, trace)
+        same = type(twin) is type(error) and str(twin) == str(error)
+        return cls(pickled if same else None, text, trace)
+
+    def error(self) -> Exception:
+        """The error again; a CommError with its text where it cannot be rebuilt."""
+        try:
+            twin = pickle.loads(self.pickled) if self.pickled is not None else None
+        except Exception:  # a type that only the failing rank has imported
+            twin = None
+        return twin if isinstance(twin, Exception) else CommError(self.text)
+
+
+def where(ranks: list[int], size: int) -> str:
+    """The note that names the ranks.
+
+    >>> where([2], 4), where([1, 3], 4)
+    ('raised on rank 2 of 4', 'raised on ranks 1, 3 of 4')
+    """
+    return f"raised on rank{'s' * (len(ranks) > 1)} {', '.join(map(str, ranks))} of {size}"
+
+
+@contextmanager
+def agreed(comm: Comm) -> Iterator[None]:
+    """All ranks leave the body together: none raises, or all raise the same error.
+
+    The body may raise on some ranks only; it must then make no collective call after the point where it can fail, or
+    the others wait there. The error is that of the lowest failing rank, of the same type where it can be pickled, else
+    a CommError with its text; a note names the ranks that failed. The rank that raised it keeps its traceback, the
+    others get it as text, in the cause. Collective; it costs one small all-gather, and nothing on one rank.
+
+    What is no `Exception` (KeyboardInterrupt, SystemExit) passes at once and is not agreed on: it ends the job.
+
+    >>> from rote.runtime import run
+    >>> def program(comm):
+    ...     with agreed(comm):
+    ...         if comm.rank == 1:
+    ...             raise ValueError("bad block")
+    >>> run(program, ranks=3)
+    Traceback (most recent call last):
+    ...
+    ValueError: bad block
+    raised on rank 1 of 3
+    """
+    if comm.size == 1:
+        yield
+        return
+    mine: Exception | None = None
+    try:
+        yield
+    except Exception as error:
+        mine = error
+    try:
+        reports = comm.allgather_object(None if mine is None else _Report.of(mine))
+        failed = [rank for rank, report in enumerate(reports) if report is not None]
+        if not failed:
+            return
+        note = where(failed, comm.size)
+        if mine is not None and failed[0] == comm.rank:
+            mine.add_note(note)
+            raise mine
+        first = reports[failed[0]]
+        cause = Elsewhere(first.trace)
+        cause.__context__ = mine  # an own error is not lost: it prints above
+        shared = first.error()
+        shared.add_note(note)
+        raise shared from cause
+    finally:
+        mine = None  # an error holds its traceback, which holds this frame

@@ -1,0 +1,349 @@
+"""MPI ranks: the `Comm` protocol over mpi4py. The only file that imports mpi4py; importing it starts MPI.
+
+A communicator of the user's has one wrapper, over a duplicate, so that Rote's messages never meet the user's. The
+wrapper is an MPI attribute of the user's communicator: it is found again there, and freed with it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import pickle
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Hashable, Sequence
+from functools import cache
+from math import prod
+from types import TracebackType
+from typing import Any, TypeVar, cast
+
+import numpy as np
+from mpi4py import MPI
+from mpi4py.run import set_abort_status
+
+from ...errors import CommError
+from . import shared_memory
+from .cache import CacheOfAll, CachePerThread
+from .chunks import gather_in_turn, parts, reduce_in_turn
+from .collective_errors import agreed
+from .datatypes import Datatype
+from .protocol import Array, Path
+from .rawfile import check
+
+__all__ = ["MpiComm", "all_come", "set_abort", "wrap"]
+
+T = TypeVar("T")
+
+_OPS = {"sum": MPI.SUM, "max": MPI.MAX, "min": MPI.MIN, "prod": MPI.PROD}
+_LOGICAL = {"sum": MPI.LOR, "max": MPI.LOR, "min": MPI.LAND, "prod": MPI.LAND}
+_MOST = (1 << 31) - 1 if MPI.Get_version() < (4, 0) else 1 << 62  # elements that one call can count
+_wrapping = threading.Lock()
+_FRAME = 64  # bytes in which allgather_object sends a small value in one message
+
+
+class MpiComm:
+    """The `Comm` of one MPI rank; owns its MPI communicator and frees it with itself.
+
+    MPI lets a communicator be freed at any time by any rank as far as the freeing is local, as the standard expects of
+    implementations and both MPICH and Open MPI have it; so the garbage collector may do it.
+    """
+
+    def __init__(self, owned: MPI.Intracomm, family: list[weakref.ref[MpiComm]] | None = None) -> None:
+        self._owned = owned
+        self._family = [] if family is None else family  # all that live on one communicator of the user's
+        self._family[:] = [*(each for each in self._family if each() is not None), weakref.ref(self)]
+        self._free = weakref.finalize(self, _free, owned)
+        self._free.atexit = False  # MPI ends by itself, and a rank that failed must not wait for others there
+        self.rank = owned.Get_rank()
+        self.size = owned.Get_size()
+        self._caches = CachePerThread([]) if self.size == 1 else CacheOfAll()
+        self._windows: list[MPI.Win] = []
+
+    def __repr__(self) -> str:
+        return f"<MPI rank {self.rank} of {self.size}>"
+
+    @property
+    def handle(self) -> MPI.Intracomm:
+        """The MPI communicator. Raises: CommError when it has been freed."""
+        if self._free.alive:
+            return self._owned
+        raise CommError(
+            "this communicator has been freed, with the mpi4py communicator that it stood for\n"
+            "free a communicator after the tensors and plans that live on it"
+        )
+
+    @property
+    def cache(self) -> dict[Hashable, Any]:
+        return self._caches.cache
+
+    def close(self) -> None:
+        """Free the communicator with all its family: the splits of it, and theirs."""
+        for each in self._family:
+            living = each()
+            if living is not None:
+                living.cache.clear()
+                _free_windows(living._windows)
+                living._free()
+
+    def split(self, color: int, key: int) -> MpiComm:
+        return MpiComm(cast(MPI.Intracomm, self.handle.Split(color, key)), self._family)
+
+    def barrier(self) -> None:
+        self.handle.Barrier()
+
+    def alltoallv(self, send: Array, send_counts: Sequence[int], recv: Array, recv_counts: Sequence[int]) -> None:
+        kind = _datatype(send.dtype)
+        self.handle.Alltoallv([send, (send_counts, None), kind], [recv, (recv_counts, None), kind])
+
+    def allgatherv(self, send: Array, recv: Array, recv_counts: Sequence[int]) -> None:
+        if sum(recv_counts) > self.most:
+            gather_in_turn(self, send, recv, recv_counts)
+            return
+        kind = _datatype(send.dtype)
+        self.handle.Allgatherv([send, send.size, kind], [recv, (recv_counts, None), kind])
+
+    def bcast(self, buffer: Array, root: int) -> None:
+        for part in parts(buffer, self.most):
+            self.handle.Bcast([part, part.size, _datatype(part.dtype)], root)
+
+    def allreduce(self, buffer: Array, op: str) -> None:
+        for part in parts(buffer, self.most):
+            self.handle.Allreduce(MPI.IN_PLACE, [part, part.size, _datatype(part.dtype)], _op(op, part.dtype))
+
+    def reduce(self, buffer: Array, op: str, root: int) -> None:
+        for part in parts(buffer, self.most):
+            data, here = [part, part.size, _datatype(part.dtype)], self.rank == root
+            self.handle.Reduce(MPI.IN_PLACE if here else data, data if here else None, _op(op, part.dtype), root)
+
+    def reduce_scatter(self, send: Array, recv: Array, counts: Sequence[int], op: str) -> None:
+        if sum(counts) > self.most:
+            reduce_in_turn(self, send, recv, counts, op)
+            return
+        kind = _datatype(send.dtype)
+        self.handle.Reduce_scatter([send, send.size, kind], [recv, recv.size, kind], counts, _op(op, send.dtype))
+
+    def share(self, nbytes: int) -> list[Array] | None:
+        return shared_memory.share(self, nbytes) if len(set(self.nodes())) == 1 else None
+
+    def nodes(self) -> Sequence[int]:
+        """As the protocol says; found once."""
+        if "nodes" not in self.cache:
+            here = self.handle.Split_type(MPI.COMM_TYPE_SHARED)
+            firsts = self.handle.allgather(here.bcast(self.rank))
+            here.Free()
+            number = {first: n for n, first in enumerate(dict.fromkeys(firsts))}
+            self.cache["nodes"] = tuple(number[first] for first in firsts)
+        return cast("tuple[int, ...]", self.cache["nodes"])
+
+    def expose(self, value: T) -> list[T] | None:
+        return [value] if self.size == 1 else None
+
+    def allgather_object(self, value: Any) -> list[Any]:
+        """As the protocol says; values that pickle to less than a frame need one message, others two."""
+        data = pickle.dumps(value)
+        frame = np.zeros(_FRAME, np.uint8)
+        frame[:8].view(np.int64)[0] = len(data)
+        if len(data) <= _FRAME - 8:
+            frame[8 : 8 + len(data)] = np.frombuffer(data, np.uint8)
+        frames = np.empty((self.size, _FRAME), np.uint8)
+        self.handle.Allgather([frame, MPI.BYTE], [frames, _FRAME, MPI.BYTE])
+        lengths = frames[:, :8].copy().view(np.int64).ravel().tolist()
+        if max(lengths) <= _FRAME - 8:
+            return [pickle.loads(each[8 : 8 + length].tobytes()) for each, length in zip(frames, lengths, strict=True)]
+        whole = bytearray(sum(lengths))
+        self.handle.Allgatherv([data, len(data), MPI.BYTE], [whole, (lengths, None), MPI.BYTE])
+        view, values, start = memoryview(whole), [], 0
+        for length in lengths:
+            values.append(pickle.loads(view[start : start + length]))
+            start += length
+        return values
+
+    @property
+    def most(self) -> int:
+        """The elements that one call can count; more go in several."""
+        return _MOST
+
+    @property
+    def nobody(self) -> int:
+        """The rank to send nothing to, and to receive nothing from."""
+        return MPI.PROC_NULL
+
+    def datatype(self, dtype: np.dtype[Any]) -> MPI.Datatype:
+        """MPI's own type of a dtype."""
+        return _datatype(dtype)
+
+    def product(self, kind: MPI.Datatype, offsets: Sequence[Array]) -> Datatype:
+        """The datatype of elements at sums of offsets; MPI's part is freed with it."""
+        found = Datatype.product(kind, offsets)
+        weakref.finalize(found, _free_types, found.made).atexit = False
+        return found
+
+    def window(self, nbytes: int) -> tuple[MPI.Win, Array]:
+        """A new window, and this rank's memory in it; freed with the communicator or at the end. Collective."""
+        made = MPI.Win.Allocate(nbytes, 1, comm=self.handle)
+        self._windows.append(made)
+        atexit.register(_free_windows, self._windows)
+        return made, np.frombuffer(cast(Any, made.tomemory()), np.uint8)
+
+    def read(self, path: Path, offset: int, shape: Sequence[int], index: Sequence[Array], out: Array) -> None:
+        self._transfer(path, offset, shape, index, out, writing=False)
+
+    def write(self, path: Path, offset: int, shape: Sequence[int], index: Sequence[Array], data: Array) -> None:
+        self._transfer(path, offset, shape, index, data, writing=True)
+
+    def _transfer(
+        self, path: Path, offset: int, shape: Sequence[int], index: Sequence[Array], block: Array, writing: bool
+    ) -> None:
+        with agreed(self):
+            check(path, offset, shape, index, block, writing)
+        with agreed(self), _plainly(path):
+            file = MPI.File.Open(self.handle, os.fspath(path), MPI.MODE_RDWR if writing else MPI.MODE_RDONLY, _info())
+        try:
+            with agreed(self), _plainly(path), _Picked(shape, index, block) as picked:
+                file.Set_view(offset, MPI.BYTE, picked.filetype)
+                data = [block, picked.count, picked.element]
+                done = MPI.Status()
+                if writing:
+                    file.Write(data, done)
+                else:
+                    file.Read(data, done)
+                moved = done.Get_elements(MPI.BYTE)
+                if moved != block.nbytes:
+                    raise CommError(f"{os.fspath(path)}: only {moved} of {block.nbytes} bytes moved\nis the disk full?")
+        finally:
+            file.Close()
+
+
+class _plainly:
+    """Turns MPI's exceptions, which cannot travel between ranks, into a CommError that names the file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if isinstance(error, MPI.Exception):
+            raise CommError(f"{os.fspath(self._path)}: {error.Get_error_string()}") from error
+
+
+class _Picked:
+    """The positions `index` of a C-ordered array in a file, as an MPI datatype. A context, at whose end it is freed."""
+
+    def __init__(self, shape: Sequence[int], index: Sequence[Array], block: Array) -> None:
+        self.count = block.size
+        self.element = MPI.BYTE.Create_contiguous(block.dtype.itemsize).Commit()
+        rows = [block.dtype.itemsize * prod(shape[mode + 1 :]) for mode in range(len(shape))]
+        places = [positions.astype(np.int64) * row for positions, row in zip(index, rows, strict=True)]
+        self._type = Datatype.product(self.element, places if block.size else ())
+        self.filetype = cast(MPI.Datatype, self._type.kind)
+
+    def __enter__(self) -> _Picked:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        _free_types([self.element, *self._type.made])
+
+
+def wrap(comm: object = MPI.COMM_WORLD) -> MpiComm:
+    """The one wrapper of an mpi4py communicator, the world's if none is given; made on first use, collectively.
+
+    Raises: CommError for the null communicator, inter-communicators and what is no communicator.
+    """
+    if not isinstance(comm, MPI.Intracomm) or comm == MPI.COMM_NULL:
+        kind = "MPI.COMM_NULL" if isinstance(comm, MPI.Comm) and comm == MPI.COMM_NULL else type(comm).__name__
+        raise CommError(f"this is not an intra-communicator: {kind}\ngive one that this rank is in, as MPI.COMM_WORLD")
+    with _wrapping:  # other threads find what the first has made
+        found = comm.Get_attr(_keyval())
+        if not isinstance(found, MpiComm):
+            comm.Set_attr(_keyval(), found := MpiComm(comm.Dup()))
+    return found
+
+
+def all_come(comm: MpiComm, seconds: float) -> bool:
+    """Whether all ranks of a communicator come to this call, within some seconds of this one.
+
+    For a rank that has failed and does not know who else has; the others may wait elsewhere, in a collective call on
+    another communicator. When it answers False, the communicator can only be aborted.
+    """
+    coming = comm.handle.Ibarrier()
+    until = time.monotonic() + seconds
+    while not coming.Test():
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.001)
+    return True
+
+
+def set_abort(error: BaseException) -> None:
+    """End the whole MPI job, with the exit status that `error` stands for, when this process ends.
+
+    For a program that catches its last error itself, or ends by SystemExit: call it, then let the error pass. A
+    SystemExit of status 0 ends nothing.
+    """
+    if MPI.COMM_WORLD.Get_size() > 1:
+        set_abort_status(error)
+        atexit.unregister(_free_windows)  # that would wait for others
+
+
+@cache
+def _keyval() -> int:
+    """The MPI attribute that holds a communicator's wrapper. Made when the first one is wrapped."""
+    _abort_on_uncaught()
+    return MPI.Comm.Create_keyval(delete_fn=lambda comm, keyval, wrapper: wrapper.close())
+
+
+def _abort_on_uncaught() -> None:
+    """From now on an exception that nobody catches ends the job: the other ranks would wait for this one for ever."""
+    before = sys.excepthook
+
+    def hook(kind: type[BaseException], error: BaseException, at: TracebackType | None) -> None:
+        before(kind, error, at)
+        set_abort(error)
+
+    sys.excepthook = hook
+
+
+def _free(owned: MPI.Intracomm) -> None:
+    if not MPI.Is_finalized() and owned != MPI.COMM_NULL:
+        owned.Free()
+
+
+def _free_windows(windows: list[MPI.Win]) -> None:
+    """Free what has not been freed. Collective: MPI wants it before it ends, and no garbage collector can do it."""
+    while windows and not MPI.Is_finalized():
+        window = windows.pop(0)
+        if window != MPI.WIN_NULL:
+            window.Free()
+
+
+def _free_types(made: list[MPI.Datatype]) -> None:
+    if not MPI.Is_finalized():
+        for kind in reversed(made):
+            kind.Free()
+
+
+@cache
+def _datatype(dtype: np.dtype[Any]) -> MPI.Datatype:
+    """MPI's predefined type of a NumPy dtype."""
+    if dtype.isnative and dtype.kind in "biufc" and dtype.char != "e":
+        return MPI.Datatype.fromcode(dtype.char)
+    raise CommError(f"MPI carries no {dtype} ({dtype.str})\nconvert to a native bool, integer, float or complex dtype")
+
+
+def _op(op: str, dtype: np.dtype[Any]) -> MPI.Op:
+    return (_LOGICAL if dtype.kind == "b" else _OPS)[op]
+
+
+@cache
+def _info() -> MPI.Info:
+    """How files are opened. A disk that fails in a collective or a sieved write hangs MPICH, and Open MPI may not tell.
+
+    So every rank reads and writes on its own, and ROMIO does not lock and rewrite what lies between its elements.
+    """
+    info = MPI.Info.Create()
+    info.Set("romio_ds_write", "disable")
+    return info

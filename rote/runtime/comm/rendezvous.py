@@ -1,0 +1,201 @@
+"""Where in-process ranks meet: teams, meetings, and the verdict on ranks that cannot meet any more."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...errors import CommError
+from .collective_errors import Elsewhere, where
+
+__all__ = ["Job", "Released", "Team"]
+
+
+class Released(BaseException):
+    """Ends a rank whose run has failed elsewhere. No `Exception`: a program's own handlers let it pass."""
+
+
+class Job:
+    """One run: who waits in which meeting, who has ended, and why it failed.
+
+    All state is changed under one lock. A rank waits at its own gate, which is opened once: by the last to come to the
+    meeting, or by `_stop`.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.lock = threading.Lock()
+        self.failed = False
+        self._gates = [threading.Lock() for _ in range(size)]
+        for gate in self._gates:
+            gate.acquire()
+        self._waiting: dict[int, tuple[Team, str]] = {}
+        self._gone: set[int] = set()
+        self._errors: dict[int, BaseException] = {}
+        self._verdict: CommError | None = None
+
+    def wait(self, rank: int) -> None:
+        """Wait at the gate; outside the lock."""
+        self._gates[rank].acquire()
+
+    def check(self) -> None:
+        """Leave, if the run has failed."""
+        if self.failed:
+            raise Released
+
+    def waits(self, rank: int, team: Team, call: str) -> None:
+        """A rank is about to wait. Under the lock."""
+        self._waiting[rank] = (team, call)
+        if self._gone or len(self._waiting) == self.size:
+            self._judge()
+
+    def release(self, ranks: Sequence[int]) -> None:
+        """Open the gates of those of the ranks that wait. Under the lock."""
+        for rank in ranks:
+            if self._waiting.pop(rank, None):
+                self._gates[rank].release()
+
+    def refuse(self, text: str) -> None:
+        """End the run because the ranks do not meet. Under the lock."""
+        if not self.failed:
+            cure = "all ranks of a communicator must make the same collective calls in the same order"
+            self._verdict = CommError(f"{text}\n{cure}")
+        self._stop()
+
+    def ended(self, rank: int, error: BaseException | None = None) -> None:
+        """A rank has returned, or raised its own error."""
+        with self.lock:
+            self._gone.add(rank)
+            if error is None:
+                if self._waiting:
+                    self._judge()
+            elif not _follows(error):
+                self._errors[rank] = error
+                self._stop()
+
+    def interrupt(self) -> None:
+        """End the run from outside."""
+        with self.lock:
+            self._stop()
+
+    def error(self) -> BaseException | None:
+        """Why the run failed. Where ranks agreed on one error, the one with its own traceback."""
+        if self._verdict is not None or not self._errors:
+            return self._verdict
+        rank = min(self._errors, key=lambda rank: (isinstance(self._errors[rank].__cause__, Elsewhere), rank))
+        error = self._errors[rank]
+        if not any(note.startswith("raised on rank") for note in getattr(error, "__notes__", ())):
+            error.add_note(where([rank], self.size))
+        return error
+
+    def forget(self) -> None:
+        """Drop the errors: their tracebacks keep all that the ranks held."""
+        self._errors.clear()
+        self._verdict = None
+
+    def _stop(self) -> None:
+        self.failed = True
+        self.release(list(self._waiting))
+
+    def _judge(self) -> None:
+        """Refuse a run in which somebody waits for ever."""
+        for team, call in list(self._waiting.values()):
+            gone = [rank for rank in team.members if rank in self._gone]
+            if gone:
+                here = [rank for rank in team.members if self._waiting.get(rank, (None,))[0] is team]
+                have = "has" if len(gone) == 1 else "have"
+                wait = "waits" if len(here) == 1 else "wait"
+                return self.refuse(
+                    f"{_names(here)} of {self.size} {wait} in {call} for {_names(gone)}, which {have} returned"
+                )
+        if self._waiting and len(self._waiting) + len(self._gone) == self.size:
+            calls = ", ".join(
+                f"rank {rank} in {call} with {_names([other for other in team.members if other != rank])}"
+                for rank, (team, call) in sorted(self._waiting.items())
+            )
+            return self.refuse(f"every rank waits for another: {calls}")
+        return None
+
+
+class _Meeting:
+    """One round of a team: what each rank calls and brings, and who is still missing."""
+
+    __slots__ = ("calls", "held", "missing", "shared", "values")
+
+    def __init__(self, size: int) -> None:
+        self.calls = [""] * size
+        self.values: list[Any] = [None] * size
+        self.missing = size
+        self.held = False
+        self.shared: Any = None
+
+
+class Team:
+    """The ranks of one communicator; `members` are their numbers in the job."""
+
+    __slots__ = ("_job", "_meeting", "members", "size")
+
+    def __init__(self, job: Job, members: tuple[int, ...]) -> None:
+        self._job = job
+        self.members = members
+        self.size = len(members)
+        self._meeting = _Meeting(self.size)
+
+    def meet(self, rank: int, call: str, value: Any = None) -> list[Any]:
+        """Wait until all ranks of the team have come with the same call; the values they brought, in rank order."""
+        return self._meet(rank, call, value, None).values
+
+    def split(self, rank: int, color: int, key: int) -> tuple[Team, int]:
+        """The team of the ranks with this color, ordered by key, then rank; and this rank's place in it."""
+
+        def ranks(values: list[Any], color: int) -> list[int]:
+            return [rank for _, rank in sorted((key, rank) for rank, (each, key) in enumerate(values) if each == color)]
+
+        def teams(values: list[Any]) -> dict[int, Team]:
+            colors = dict.fromkeys(color for color, _ in values)
+            return {each: Team(self._job, tuple(self.members[rank] for rank in ranks(values, each))) for each in colors}
+
+        meeting = self._meet(rank, "split", (color, key), teams)
+        return meeting.shared[color], ranks(meeting.values, color).index(rank)
+
+    def _meet(self, rank: int, call: str, value: Any, make: Callable[[list[Any]], Any] | None) -> _Meeting:
+        """The meeting, over; what the last to come made of the values is in `shared`."""
+        job = self._job
+        with job.lock:
+            job.check()
+            meeting = self._meeting
+            meeting.calls[rank] = call
+            meeting.values[rank] = value
+            meeting.missing -= 1
+            last = not meeting.missing
+            if not last:
+                job.waits(self.members[rank], self, call)
+            elif any(other != call for other in meeting.calls):
+                pairs = ", ".join(f"rank {who} {what}" for who, what in zip(self.members, meeting.calls, strict=True))
+                job.refuse(f"the ranks make different calls: {pairs}")
+            else:
+                self._meeting = _Meeting(self.size)
+                meeting.held = True
+                if make is not None:
+                    meeting.shared = make(meeting.values)
+                job.release(self.members)
+        if not last:
+            job.wait(self.members[rank])
+        # A meeting that was held counts, even if the run has failed since: a rank that learnt in it of its own error
+        # must be the one to raise it.
+        if not meeting.held:
+            raise Released
+        return meeting
+
+
+def _follows(error: BaseException) -> bool:
+    """Is an error only the consequence of a release, raised by a handler on the way out?"""
+    seen: BaseException | None = error
+    while seen is not None and not isinstance(seen, Released):
+        seen = seen.__context__
+    return seen is not None
+
+
+def _names(ranks: Sequence[int]) -> str:
+    return f"rank{'s' * (len(ranks) > 1)} {', '.join(map(str, ranks))}"

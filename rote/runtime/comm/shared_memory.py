@@ -1,0 +1,136 @@
+"""Memory that the processes of one node share: each rank makes a part, and maps the parts of the others.
+
+MPI has shared windows for this, but they are freed collectively, which a garbage collector cannot be. A file in memory
+without a name is freed by the system when the last process that maps it lets go. A mapping needs no descriptor: all are
+closed before `share` returns, for there are as many parts as ranks on a node, and often no more than 1024 descriptors.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import secrets
+import threading
+import warnings
+import weakref
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from .protocol import Array, Comm
+
+__all__ = ["share"]
+
+_PAGE = mmap.PAGESIZE
+_FAILED = ctypes.c_void_p(-1).value  # what mmap answers then
+
+_told = threading.local()  # per rank: whether it, or one of a communicator that it was in, has warned
+
+
+def share(comm: Comm, nbytes: int) -> list[Array] | None:
+    """Memory of every rank that all ranks of a communicator can read and write; None if some cannot. Collective.
+
+    The first time that the system refuses it, one rank warns.
+    """
+    mark = secrets.token_bytes(16)
+    fd, parts, fault = None, list[Array](), ""
+    try:
+        try:
+            fd = _make(_length(nbytes))
+            mine = _map(fd, _length(nbytes))
+            mine[:16] = np.frombuffer(mark, np.uint8)
+        except (AttributeError, OSError) as error:
+            fault = str(error)
+        offers = comm.allgather_object(None if fault else (os.getpid(), fd, mark, nbytes))
+        try:
+            if None not in offers:
+                parts = [mine if rank == comm.rank else _reach(*offer) for rank, offer in enumerate(offers)]
+        except OSError as error:
+            fault = str(error)
+        faults = comm.allgather_object(fault)
+    finally:
+        if fd is not None:
+            os.close(fd)
+    if any(faults):
+        _tell(comm.rank, faults)
+        return None
+    return [part[_PAGE : _PAGE + offer[3]] for part, offer in zip(parts, offers, strict=True)]
+
+
+def _tell(rank: int, faults: list[str]) -> None:
+    """Warn on the lowest rank that was refused, if none of the communicator's has been warned before."""
+    first = next(n for n, fault in enumerate(faults) if fault)
+    if rank == first and not hasattr(_told, "fault"):
+        warnings.warn(f"ranks send messages, for they cannot share memory: {faults[first]}", RuntimeWarning, 2)
+    _told.fault = faults[first]
+
+
+def _length(nbytes: int) -> int:
+    """The bytes of a file: a page for its mark, and the memory itself."""
+    return _PAGE + max(nbytes, 1)
+
+
+def _make(length: int) -> int:
+    """A file in memory of some length, all of which is there.
+
+    Raises:
+        AttributeError, OSError: the system has no such thing, or not now.
+    """
+    fd = os.memfd_create("rote")
+    try:
+        os.posix_fallocate(fd, 0, length)  # or a page that is missing later would kill the process
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
+
+
+def _reach(pid: int, number: int, mark: bytes, nbytes: int) -> Array:
+    """The memory that another rank offers.
+
+    Raises:
+        OSError: it is not to be had; under the same number may be another file, on another node or in a container.
+    """
+    path = f"/proc/{pid}/fd/{number}"
+    fd = os.open(path, os.O_RDWR)
+    try:
+        same = os.fstat(fd).st_size == _length(nbytes)
+        found = _map(fd, _length(nbytes)) if same else None
+    finally:
+        os.close(fd)
+    if found is None or found[:16].tobytes() != mark:
+        raise OSError(f"{path} is not what another rank has made")
+    return found
+
+
+def _map(fd: int, length: int) -> Array:
+    """The bytes of a file. Not by Python's `mmap`, which keeps a descriptor of its own."""
+    return np.asarray(_Mapping(fd, length))
+
+
+class _Mapping:
+    """The pages of a file, unmapped when the last array on them is gone."""
+
+    def __init__(self, fd: int, length: int) -> None:
+        system = _system()
+        address = system.mmap(None, length, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_SHARED, fd, 0)
+        if address == _FAILED:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number))
+        weakref.finalize(self, system.munmap, address, length).atexit = False
+        if hasattr(mmap, "MADV_HUGEPAGE"):
+            system.madvise(address, length, mmap.MADV_HUGEPAGE)  # advice: a kernel without such pages refuses it
+        self.__array_interface__ = {"data": (address, False), "shape": (length,), "typestr": "|u1", "version": 3}
+
+
+@cache
+def _system() -> Any:
+    """The calls of the C library that Python does not have as they are."""
+    calls = ctypes.CDLL(None, use_errno=True)
+    address, size, number = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
+    calls.mmap.argtypes, calls.mmap.restype = (address, size, number, number, number, ctypes.c_long), address
+    calls.munmap.argtypes = (address, size)
+    calls.madvise.argtypes = (address, size, number)
+    return calls

@@ -1,0 +1,240 @@
+"""In-process ranks: every rank is a thread, and collectives read straight from each other's buffers.
+
+NumPy copies, ufuncs and FFT libraries release the GIL, so the ranks run in parallel. All collectives are built of one
+thing, a meeting: each rank of a team comes with the name of its call and a value, and leaves with everybody's values.
+The last to come checks that all made the same call. A rank that cannot meet the others any more (one ended, one
+raised, all wait) is a verdict that ends the run, so that a wrong program answers instead of hanging.
+"""
+
+from __future__ import annotations
+
+import pickle
+import threading
+import time
+from collections.abc import Callable, Hashable, Sequence
+from contextvars import copy_context
+from itertools import accumulate
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ...errors import CommError
+from ...layout.grid import integer
+from .cache import CacheOfAll, CachePerThread
+from .collective_errors import agreed
+from .protocol import Array, Path, inside
+from .rawfile import check, picks
+from .rendezvous import Job, Released, Team
+
+__all__ = ["LocalComm", "alone", "run_threads"]
+
+T = TypeVar("T")
+
+_MOMENT = 1.0  # seconds for which an interrupted run waits for its ranks, however many do not end
+
+# On bool, add and multiply are the logical or and and, as the protocol wants.
+_OPS: dict[str, np.ufunc] = {"sum": np.add, "max": np.maximum, "min": np.minimum, "prod": np.multiply}
+
+
+class LocalComm:
+    """The `Comm` of one in-process rank. Only that rank's thread may use it, but any if the rank is alone."""
+
+    __slots__ = ("__weakref__", "_caches", "_team", "rank", "size")
+
+    def __init__(self, team: Team, rank: int) -> None:
+        self._team = team
+        self.rank = rank
+        self.size = team.size
+        self._caches = CachePerThread([]) if team.size == 1 else CacheOfAll()
+
+    def __repr__(self) -> str:
+        return f"<in-process rank {self.rank} of {self.size}>"
+
+    @property
+    def cache(self) -> dict[Hashable, Any]:
+        return self._caches.cache
+
+    def split(self, color: int, key: int) -> LocalComm:
+        team, rank = self._team.split(self.rank, int(color), int(key))
+        return LocalComm(team, rank)
+
+    def barrier(self) -> None:
+        self._meet("barrier")
+
+    def alltoallv(self, send: Array, send_counts: Sequence[int], recv: Array, recv_counts: Sequence[int]) -> None:
+        theirs = self._meet("alltoallv", (send, _ends(send_counts)))
+        mine = _ends(recv_counts)
+        # Each starts with its own part, then its right neighbour's: no two ranks read the same buffer at once.
+        for step in range(self.size):
+            source = (self.rank + step) % self.size
+            buffer, ends = theirs[source]
+            self._copy(recv, mine, source, buffer[ends[self.rank] : ends[self.rank + 1]])
+        self._meet("alltoallv")
+
+    def allgatherv(self, send: Array, recv: Array, recv_counts: Sequence[int]) -> None:
+        theirs = self._meet("allgatherv", send)
+        mine = _ends(recv_counts)
+        for step in range(self.size):
+            source = (self.rank + step) % self.size
+            self._copy(recv, mine, source, theirs[source])
+        self._meet("allgatherv")
+
+    def bcast(self, buffer: Array, root: int) -> None:
+        theirs = self._meet(f"bcast from {root}", buffer)
+        if self.rank != root:
+            self._copy(buffer, (0, buffer.size), 0, theirs[root])
+        self._meet("bcast")
+
+    def allreduce(self, buffer: Array, op: str) -> None:
+        self._reduce(f"allreduce {op}", buffer, op, None)
+
+    def reduce(self, buffer: Array, op: str, root: int) -> None:
+        self._reduce(f"reduce {op} to {root}", buffer, op, root)
+
+    def reduce_scatter(self, send: Array, recv: Array, counts: Sequence[int], op: str) -> None:
+        theirs = self._meet(f"reduce_scatter {op}", send)
+        ends = _ends(counts)
+        part = _combined(theirs, op, slice(ends[self.rank], ends[self.rank + 1]))
+        self._copy(recv, (0, recv.size), 0, part)
+        self._meet("reduce_scatter")
+
+    def share(self, nbytes: int) -> list[Array] | None:
+        return self._meet("share", np.empty(nbytes, np.uint8))
+
+    def nodes(self) -> Sequence[int]:
+        return (0,) * self.size
+
+    def expose(self, value: T) -> list[T] | None:
+        return self._meet("expose", value)
+
+    def allgather_object(self, value: Any) -> list[Any]:
+        if self.size == 1:
+            return [value]
+        # Pickled as MPI does it: every rank has its own copy, and what MPI cannot carry fails here too.
+        return [pickle.loads(each) for each in self._meet("allgather_object", pickle.dumps(value))]
+
+    def read(self, path: Path, offset: int, shape: Sequence[int], index: Sequence[Array], out: Array) -> None:
+        with agreed(self):
+            check(path, offset, shape, index, out, writing=False)
+            if out.size:
+                out[...] = _mapped(path, offset, shape, out, "r")[_picked(index)]
+
+    def write(self, path: Path, offset: int, shape: Sequence[int], index: Sequence[Array], data: Array) -> None:
+        with agreed(self):
+            check(path, offset, shape, index, data, writing=True)
+            if data.size:
+                file = _mapped(path, offset, shape, data, "r+")
+                file[_picked(index)] = data
+                file.flush()
+
+    def _meet(self, call: str, value: Any = None) -> list[Any]:
+        return self._team.meet(self.rank, call, value)
+
+    def _copy(self, target: Array, ends: Sequence[int], part: int, source: Array) -> None:
+        """Copy into the part of `target` between two ends; both ranks must have counted the same."""
+        place = target[ends[part] : ends[part + 1]]
+        if place.size != source.size:
+            raise CommError(
+                f"rank {self.rank} expects {place.size} elements from rank {part}, which sends {source.size}\n"
+                "give counts that agree on both sides"
+            )
+        place[...] = source
+
+    def _reduce(self, call: str, buffer: Array, op: str, root: int | None) -> None:
+        """Each rank combines one part of all buffers, then those that want the result copy all parts."""
+        theirs = self._meet(call, buffer)
+        ends = [buffer.size * rank // self.size for rank in range(self.size + 1)]
+        part = _combined(theirs, op, slice(ends[self.rank], ends[self.rank + 1]))
+        parts = self._meet(call, part)  # from here on nobody reads the buffers, and nobody changes a part
+        if root is None or root == self.rank:
+            for source in range(self.size):
+                self._copy(buffer, ends, source, parts[source])
+
+
+def _ends(counts: Sequence[int]) -> list[int]:
+    """Where the parts begin and end: the running sums, from 0."""
+    return list(accumulate(counts, initial=0))
+
+
+def _combined(buffers: Sequence[Array], op: str, part: slice) -> Array:
+    """One part of all buffers combined in rank order, so that the result does not depend on timing."""
+    total = buffers[0][part].copy()
+    for buffer in buffers[1:]:
+        _OPS[op](total, buffer[part], out=total)
+    return total
+
+
+def _mapped(path: Path, offset: int, shape: Sequence[int], block: Array, mode: Any) -> np.memmap[Any, Any]:
+    return np.memmap(path, dtype=block.dtype, mode=mode, offset=offset, shape=tuple(shape))
+
+
+def _picked(index: Sequence[Array]) -> tuple[Any, ...]:
+    """A NumPy index of the outer product of positions: by slices where all are evenly spaced."""
+    each = tuple(picks(positions) for positions in index)
+    return each if all(isinstance(pick, slice) for pick in each) else np.ix_(*index)
+
+
+def alone() -> LocalComm:
+    """A communicator of one rank, this process."""
+    return LocalComm(Team(Job(1), (0,)), 0)
+
+
+def run_threads(fn: Callable[..., T], ranks: int, args: tuple[Any, ...] = ()) -> list[T]:
+    """Run `fn(comm, *args)` on `ranks` in-process ranks, one thread each, and return their results in rank order.
+
+    `args` are shared, not copied. Context variables (NumPy's error state among them) are those of the caller. A rank
+    may call `run` itself: the inner ranks are a world of their own.
+
+    Raises: the error of the lowest rank that raised one, with a note that names the rank; the others are released from
+    whatever collective they wait in. CommError when the ranks do not meet: one returned while others wait for it, they
+    make different calls, or each waits for another. `ranks` below 1 is a CommError, and none
+    that is no integer a LayoutError.
+
+    >>> run_threads(lambda comm, word: word * comm.rank, ranks=3, args=("ab",))
+    ['', 'ab', 'abab']
+    """
+    size = integer(ranks, "the number of ranks")
+    if size < 1:
+        raise CommError(f"there must be at least one rank, not {size}\nwrite ranks=1 or more")
+    job = Job(size)
+    team = Team(job, tuple(range(size)))
+    results: dict[int, T] = {}
+
+    def program(rank: int) -> None:
+        token = inside.set(LocalComm(team, rank))
+        try:
+            results[rank] = fn(inside.get(), *args)
+        except Released:
+            job.ended(rank)
+        except BaseException as error:
+            job.ended(rank, error)
+        else:
+            job.ended(rank)
+        finally:
+            inside.reset(token)
+
+    threads = [
+        # Daemons: a rank that computes for ever must not keep an interrupted program from ending.
+        threading.Thread(target=copy_context().run, args=(program, rank), name=f"rote rank {rank}", daemon=True)
+        for rank in range(size)
+    ]
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    except BaseException:  # an interrupt: release the ranks, give all of them together a moment to clean up
+        job.interrupt()
+        until = time.monotonic() + _MOMENT
+        for thread in threads:
+            if thread.ident is not None:
+                thread.join(timeout=max(until - time.monotonic(), 0.0))
+        raise
+    error = job.error()
+    try:
+        if error is not None:
+            raise error
+    finally:
+        job.forget()
+        error = None  # an error holds its traceback, which holds this frame
+    return [results[rank] for rank in range(size)]

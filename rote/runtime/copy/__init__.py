@@ -1,0 +1,1 @@
+"""Copies between blocks and messages, from the runs that index sets know."""

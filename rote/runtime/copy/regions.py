@@ -1,0 +1,216 @@
+"""Blocks and buffers: which part of a block goes into which message, or straight into the next block."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...compiler.components import Component
+from ...compiler.movement import Group, Message, components, receives, sends
+from ...layout.distribution import Distribution
+from ...layout.view import View
+from .strided import Factor, Piece, everything, pieces
+from .views import Places, Shape, places
+
+__all__ = [
+    "REDUCE",
+    "Region",
+    "cut",
+    "direct_regions",
+    "filled",
+    "identity",
+    "offsets",
+    "read_regions",
+    "receive_regions",
+    "send_regions",
+    "whole",
+]
+
+Array = npt.NDArray[Any]
+Ints = npt.NDArray[np.int64]
+Offsets = dict[int, tuple[Ints, ...]]
+
+_OWN, _OTHER, _MESSAGE = range(3)  # what `Places` calls them
+
+REDUCE: dict[str, np.ufunc] = {
+    "sum": np.add,
+    "max": np.maximum,
+    "min": np.minimum,
+    "prod": np.multiply,
+}
+"""The ufunc of each reduction; on bool, sum is `or` and prod is `and`, as NumPy has it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Region:
+    """The part of a block that goes to, or comes from, one rank: from one array to another.
+
+    A message has one mode per component of the transition, its elements in ascending tensor order.
+
+    Attributes:
+        peer: the rank on the other side, within the whole grid.
+        shape: of the message; it may be given flat.
+        combine: whether it is reduced into what has come before it.
+        pieces: what it is made of.
+    """
+
+    peer: int
+    shape: tuple[int, ...]
+    combine: bool
+    pieces: tuple[Piece, ...]
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return prod(self.shape)
+
+    def copy(
+        self,
+        source: Array,
+        target: Array,
+        op: str = "sum",
+        before: Sequence[Factor] = (),
+        after: Sequence[Factor] = (),
+    ) -> None:
+        """Copy it from a block or message to another, or reduce it into what is there. Both are C-contiguous.
+
+        It is multiplied on the way by the factors that are broadcast to the source (`before`) or the target (`after`).
+        """
+        for piece in self.pieces:
+            piece.copy(source, target, REDUCE[op] if self.combine else None, before, after)
+
+    def take(self, block: Array) -> Array:
+        """The message that a block gives."""
+        message = np.empty(self.shape, block.dtype)
+        self.copy(np.asarray(block, order="C"), message)
+        return message
+
+    def put(self, block: Array, message: Array, op: str) -> None:
+        """Store a message into a C-contiguous block, or reduce it into what is there."""
+        self.copy(np.asarray(message, block.dtype), block, op)
+
+
+def send_regions(source: Distribution, target: Distribution, rank: int) -> tuple[Region, ...]:
+    """From a rank's block to the messages that leave it, by receiver; the one for itself among them."""
+    leaves, here = _leaving(components(source, target)), source.local_shape(rank)
+    return tuple(_region(message, leaves, here, None) for message in sends(source, target, rank))
+
+
+def receive_regions(source: Distribution, target: Distribution, rank: int) -> tuple[Region, ...]:
+    """From messages to a rank's new block, by sender; the one from itself among them."""
+    comes, there = _coming(components(source, target)), target.local_shape(rank)
+    return tuple(_region(message, comes, None, there) for message in receives(source, target, rank))
+
+
+def direct_regions(
+    source: Distribution, target: Distribution, rank: int
+) -> tuple[tuple[Region, ...], tuple[Region, ...]]:
+    """The same two, but what a rank keeps is not sent, and what it has from itself leads from block to block."""
+    parts, here, there = components(source, target), source.local_shape(rank), target.local_shape(rank)
+    leaves, comes, stays = _leaving(parts), _coming(parts), _direct(parts)
+    incoming = (
+        _region(message, stays, here, there) if message.peer == rank else _region(message, comes, None, there)
+        for message in receives(source, target, rank)
+    )
+    outgoing = (message for message in sends(source, target, rank) if message.peer != rank)
+    return tuple(_region(message, leaves, here, None) for message in outgoing), tuple(incoming)
+
+
+def read_regions(source: Distribution, target: Distribution, rank: int) -> tuple[Region, ...]:
+    """From the blocks of others, and a rank's own, to its new block, by sender: for ranks that read each other's."""
+    leads, there = _direct(components(source, target)), target.local_shape(rank)
+    return tuple(
+        _region(message, leads, source.local_shape(message.peer), there) for message in receives(source, target, rank)
+    )
+
+
+def offsets(source: Distribution, target: Distribution, rank: int) -> tuple[Offsets, Offsets]:
+    """Where the elements of messages lie in a rank's blocks before and after: by receiver, and by sender.
+
+    Those of a message are the sums of one offset of each component, in elements, in the order of the message.
+    """
+    parts = components(source, target)
+    here, there = source.local_shape(rank), target.local_shape(rank)
+    leaving = {one.peer: _offsets(one, [part.before for part in parts], here) for one in sends(source, target, rank)}
+    coming = {one.peer: _offsets(one, [part.after for part in parts], there) for one in receives(source, target, rank)}
+    return leaving, coming
+
+
+def _offsets(message: Message, modes: Sequence[tuple[int, ...]], shape: Shape) -> tuple[Ints, ...]:
+    strides = [prod(shape[mode + 1 :]) for mode in range(len(shape))]
+    found = []
+    for along, group in zip(modes, message.groups, strict=True):
+        lies = places(group, (along, _OWN), ((0,), _MESSAGE)).lists[0]
+        found.append(sum((indices * strides[mode] for mode, indices in lies), np.zeros(len(group), np.int64)))
+    return tuple(found)
+
+
+def _leaving(parts: Sequence[Component]) -> Callable[[int, Group], Places]:
+    """The places of a group of component k, in a block and in a message."""
+    return cache(lambda k, group: places(group, (parts[k].before, _OWN), ((k,), _MESSAGE)))  # it is in many messages
+
+
+def _coming(parts: Sequence[Component]) -> Callable[[int, Group], Places]:
+    """The same in a message and in a block."""
+    return cache(lambda k, group: places(group, ((k,), _MESSAGE), (parts[k].after, _OWN)))
+
+
+def _direct(parts: Sequence[Component]) -> Callable[[int, Group], Places]:
+    """The same, of a receiver's group, in its sender's block and in its own."""
+    return cache(lambda k, group: places(group, (parts[k].before, _OTHER), (parts[k].after, _OWN)))
+
+
+def _region(message: Message, part: Callable[[int, Group], Places], here: Shape | None, there: Shape | None) -> Region:
+    """A region between a message and a block, or two blocks, of these shapes (None is the message)."""
+    parts = [part(k, group) for k, group in enumerate(message.groups)]
+    shape = tuple(one.size for one in parts)
+    combine = message.combine and there is not None  # what is packed is not reduced
+    found = pieces(parts, shape if here is None else here, shape if there is None else there)
+    return Region(message.peer, shape, combine, found)
+
+
+@lru_cache(maxsize=256)
+def whole(shape: tuple[int, ...]) -> Region:
+    """All of a block, to another of its shape."""
+    return Region(0, shape, False, everything(shape))
+
+
+def cut(array: Array, dist: Distribution, rank: int) -> Array:
+    """A rank's block of a global array, by definition; a new C-contiguous array.
+
+    Of a partial distribution, coordinate 0 holds the values and the others hold what the reduction ignores.
+    """
+    if not dist.holds(rank):
+        return np.empty(dist.local_shape(rank), array.dtype)
+    if not dist.contributes(rank):
+        return filled(dist, rank, 0, array.dtype)
+    viewed = as_view(array, dist)
+    return np.array(viewed[np.ix_(*dist.indices(rank))], order="C") if dist.order else np.array(viewed)
+
+
+def filled(dist: Distribution, rank: int, value: Any, dtype: np.dtype[Any]) -> Array:
+    """A rank's block of a tensor of one value; where a rank does not contribute, what the reduction ignores."""
+    return np.full(dist.local_shape(rank), value if dist.contributes(rank) else identity(dist.layout.op, dtype), dtype)
+
+
+def as_view(array: Array, dist: Distribution) -> Array:
+    """A global array as the layout's view reads it."""
+    view = dist.layout.view or View.plain(array.ndim)
+    return array.transpose(view.permutation()).reshape(dist.view_shape)
+
+
+def identity(op: str, dtype: np.dtype[Any]) -> Any:
+    """The value that a reduction ignores."""
+    if op in ("sum", "prod"):
+        return dtype.type(op == "prod")
+    if dtype.kind == "b":
+        return dtype.type(op == "min")
+    if dtype.kind in "iu":
+        return dtype.type(np.iinfo(dtype).min if op == "max" else np.iinfo(dtype).max)
+    return dtype.type(-np.inf if op == "max" else np.inf)

@@ -1,0 +1,230 @@
+"""Pieces: elements that lie in two arrays, and are copied, multiplied and reduced from one to the other.
+
+They are strided views of both arrays, so that copying them is one sweep. Where there would be too many views, one list
+of places per component is kept, and the elements are picked one by one, a bounded number of them at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache, reduce
+from itertools import product
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from .views import Along, Both, Places, Shape, Side
+
+__all__ = ["TILE", "Factor", "Listed", "Piece", "Strided", "everything", "pieces"]
+
+Array = npt.NDArray[Any]
+Ints = npt.NDArray[np.int64]
+
+TILE = 8192
+"""Elements at a time, where there is more than one sweep over them, or a copy between: they stay in the cache."""
+
+_FEW, _SMALL = 16, 128  # there are a few views of a region, or as many as have so many elements each
+_WIDE = 1024  # bytes of a run that is copied as one item
+_SHORT = 32  # elements of a run that are too few for a ufunc
+
+
+_ONE = Both((), Side((), ()), Side((), ()))  # one element, of no component
+
+
+class Factor(NamedTuple):
+    """An array that is broadcast to a block: C-contiguous memory, and its stride in bytes per mode of the block."""
+
+    memory: Array
+    strides: Shape
+
+    @classmethod
+    def of(cls, array: Array, shape: Shape) -> Factor:
+        """An array as a factor of blocks of some shape; copied if it is not C-contiguous."""
+        memory = np.asarray(array, order="C")
+        return cls(memory, np.broadcast_to(memory, shape).strides)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Strided:
+    """Elements that are a strided view of either array.
+
+    Attributes:
+        views: the two.
+        strides: of the two arrays, in elements.
+    """
+
+    views: Both
+    strides: tuple[Shape, Shape]
+    _laid: dict[np.dtype[Any], _Laid] = field(default_factory=dict, init=False, repr=False)
+
+    def copy(
+        self, source: Array, target: Array, op: np.ufunc | None, before: Sequence[Factor], after: Sequence[Factor]
+    ) -> None:
+        """Copy the elements, times factors, or reduce them into what is there; both arrays are C-contiguous."""
+        (shape, here, there), dtype = self.views, source.dtype
+        start, gaps, end, strides, item = self._laid.get(dtype) or self._laid.setdefault(dtype, self._lay(dtype))
+        values: Array = np.ndarray(shape, dtype, source, start, gaps)
+        into: Array = np.ndarray(shape, dtype, target, end, strides)
+        if before or after or op:
+            factors = [_view(factor, shape, here) for factor in before]
+            factors += [_view(factor, shape, there) for factor in after]
+            _work([values, *factors], into, op, item)
+        else:
+            _assign(into, values, item)
+
+    def _lay(self, dtype: np.dtype[Any]) -> _Laid:
+        size = dtype.itemsize
+        first, then = (tuple(size * n for n in strides) for strides in self.strides)
+        start, gaps = self.views.here.lies(first)
+        end, strides = self.views.there.lies(then)
+        run = size * self.views.shape[-1] if gaps and gaps[-1] == strides[-1] == size else 0
+        ends = (gaps[-2:-1], strides[-2:-1]) != ((run,), (run,))  # else runs follow each other
+        return _Laid(start, gaps, end, strides, np.dtype((np.void, run)) if size < run <= _WIDE and ends else None)
+
+
+class _Laid(NamedTuple):
+    """Where the two views begin, their strides in bytes, and the short run that is one item, if there is one."""
+
+    start: int
+    gaps: Shape
+    end: int
+    strides: Shape
+    item: np.dtype[Any] | None
+
+
+def _view(factor: Factor, shape: Shape, side: Side) -> Array:
+    start, strides = side.lies(factor.strides)
+    return np.ndarray(shape, factor.memory.dtype, factor.memory, start, strides)
+
+
+def _assign(into: Array, values: Array, item: np.dtype[Any] | None) -> None:
+    """Copy an array; by items, if that is given, which NumPy is faster with than with short runs."""
+    if item is None:
+        into[...] = values
+    else:
+        into.view(item)[...] = values.view(item)
+
+
+def _work(arrays: Sequence[Array], into: Array, op: np.ufunc | None, item: np.dtype[Any] | None) -> None:
+    """The product of arrays of one shape, stored or reduced into another; short runs are laid together for it."""
+    short = item if item is not None and into.shape[-1] < _SHORT else None
+    for tile in _tiles(into.shape) if short or len(arrays) > 2 or (op and len(arrays) > 1) else [...]:
+        _work_tile([array[tile] for array in arrays], into[tile], op, short)
+
+
+def _work_tile(arrays: Sequence[Array], into: Array, op: np.ufunc | None, item: np.dtype[Any] | None) -> None:
+    if item is None:
+        _multiply(arrays, into, op)
+        return
+    room = _together(into, item) if op else np.empty(into.shape, into.dtype)
+    _multiply([_together(array, item) for array in arrays], room, op)
+    _assign(into, room, item)
+
+
+def _multiply(arrays: Sequence[Array], into: Array, op: np.ufunc | None) -> None:
+    values, *factors = arrays
+    for factor in factors:
+        values = np.multiply(values, factor, out=into if op is None else None)
+    if op is not None:
+        op(into, values, out=into)
+
+
+def _together(array: Array, item: np.dtype[Any] | None) -> Array:
+    """A contiguous copy; what is one number all over stays as it is."""
+    if not any(array.strides):
+        return array
+    copy = np.empty(array.shape, array.dtype)
+    _assign(copy, array, item if array.strides[-1] == array.itemsize else None)
+    return copy
+
+
+def _tiles(shape: Shape) -> Iterator[Any]:
+    """Indices that cut an array into parts of at most TILE elements."""
+    inner, axis = 1, len(shape)
+    while axis and inner * shape[axis - 1] <= TILE:
+        axis -= 1
+        inner *= shape[axis]
+    if not axis:
+        yield ...
+        return
+    for outer in np.ndindex(*shape[: axis - 1]):
+        for start in range(0, shape[axis - 1], TILE // inner):
+            yield *outer, slice(start, start + TILE // inner), ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Listed:
+    """Elements that are picked one by one.
+
+    Attributes:
+        shape: their number in each component.
+        here, there: where they lie in the two arrays, by components.
+        strides: of the two arrays, in elements.
+    """
+
+    shape: Shape
+    here: tuple[Along, ...]
+    there: tuple[Along, ...]
+    strides: tuple[Shape, Shape]
+
+    def copy(
+        self, source: Array, target: Array, op: np.ufunc | None, before: Sequence[Factor], after: Sequence[Factor]
+    ) -> None:
+        """Copy the elements, times factors, or reduce them into what is there; both arrays are C-contiguous."""
+        read = [(source, self.strides[0], self.here)]
+        for factors, side in ((before, self.here), (after, self.there)):
+            read += [(f.memory, tuple(n // f.memory.itemsize for n in f.strides), side) for f in factors]
+        size, flat = prod(self.shape), target.reshape(-1)
+        for start in range(0, size, TILE):
+            at = np.unravel_index(np.arange(start, min(start + TILE, size)), self.shape)
+            values, *others = (array.reshape(-1)[_numbers(side, strides, at)] for array, strides, side in read)
+            for other in others:
+                values *= other
+            numbers = _numbers(self.there, self.strides[1], at)
+            flat[numbers] = values if op is None else op(flat[numbers], values)
+
+
+def _numbers(side: tuple[Along, ...], strides: Shape, at: tuple[Ints, ...]) -> Ints:
+    """Where elements lie in an array of some strides, given their numbers in each component."""
+    found = np.zeros(len(at[0]), np.int64)
+    for along, number in zip(side, at, strict=True):
+        for mode, indices in along:
+            found += indices[number] * strides[mode]
+    return found
+
+
+Piece = Strided | Listed
+
+
+def pieces(parts: Sequence[Places], here: Shape, there: Shape) -> tuple[Piece, ...]:
+    """The product of the elements of some components, in arrays of these shapes; each element is in one piece."""
+    strides = _strides(here), _strides(there)
+    views = [part.views for part in parts]
+    number = prod(map(len, views))
+    if 0 < number <= _FEW or 0 < number * _SMALL <= prod(part.size for part in parts):
+        return tuple(_strided(each, strides) for each in product(*views))
+    lists = [part.lists for part in parts]
+    first, second = (tuple(each[side] for each in lists) for side in (0, 1))
+    return (Listed(tuple(part.size for part in parts), first, second, strides),)
+
+
+@lru_cache(maxsize=4096)
+def _strided(views: tuple[Both, ...], strides: tuple[Shape, Shape]) -> Strided:
+    """The product of one view of each component; most messages of a rank, and of all ranks, are alike in it."""
+    return Strided(reduce(Both.times, views, _ONE), strides)
+
+
+def everything(shape: Shape) -> tuple[Piece, ...]:
+    """All elements of two arrays of one shape."""
+    axes = range(len(shape))
+    side = Side(tuple((axis, 0) for axis in axes), tuple(((axis, 1),) for axis in axes))
+    return (Strided(Both(shape, side, side), (_strides(shape),) * 2),) if prod(shape) else ()
+
+
+@lru_cache(maxsize=1024)
+def _strides(shape: Shape) -> Shape:
+    """Of a C-contiguous array, in elements."""
+    return tuple(prod(shape[mode + 1 :]) for mode in range(len(shape)))

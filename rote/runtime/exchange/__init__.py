@@ -1,0 +1,1 @@
+"""Methods of exchange: how the messages of one step travel."""

@@ -1,0 +1,277 @@
+"""The messages of one step on one rank: what goes to whom, what comes from whom, and what the rank keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+
+from ...compiler.step import LOCAL, Step
+from ...layout.grid import Grid, ravel
+from ..comm.protocol import Array, Comm
+from ..copy.regions import Region, direct_regions, identity, receive_regions, send_regions, whole
+from ..copy.strided import Factor
+
+__all__ = ["WHOLE", "Messages", "Part", "Taken", "Transfer", "place"]
+
+WHOLE = ("allreduce", "reduce", "broadcast")
+"""The kinds of steps that leave blocks as they are: nothing is packed."""
+
+
+class Part(NamedTuple):
+    """A message.
+
+    Attributes:
+        region: between a block and the message.
+        peer: the rank on the other side, within the communicator of the step's grid modes.
+        at: where it lies in packed memory.
+    """
+
+    region: Region
+    peer: int
+    at: slice
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Messages:
+    """All messages of one step on one rank; made by `of`.
+
+    Attributes:
+        step, dtype: what moves.
+        comm: of the ranks that differ along the step's grid modes only; `rank` is that within the whole grid.
+        leaving, coming: the messages; what comes is in the order of ranks, in which it is reduced.
+        kept: what leads from block to block on this rank, if that does not travel, and before which of `coming`.
+        sends, receives: elements per rank of `comm`.
+    """
+
+    step: Step
+    dtype: np.dtype[Any]
+    comm: Comm
+    rank: int
+    leaving: tuple[Part, ...]
+    coming: tuple[Part, ...]
+    kept: tuple[int, Region] | None
+    sends: tuple[int, ...]
+    receives: tuple[int, ...]
+
+    @classmethod
+    def of(cls, step: Step, dtype: np.dtype[Any], comm: Comm, carried: bool = False) -> Messages:
+        """The messages of a rank of the whole grid's communicator; what the rank keeps is one if it is `carried`.
+
+        An allgather and a reduce_scatter carry it anyway, and in steps that leave blocks as they are there is none.
+        """
+        grid, rank = step.before.grid, comm.rank
+        carried = carried or step.kind in ("allgather", "reduce_scatter")
+        sub = comm if step.kind in LOCAL else _sub_comm(comm, grid, step.grid_modes)
+        ends = step.before, step.after, rank
+        outgoing: tuple[Region, ...] = ()
+        incoming: tuple[Region, ...] = ()
+        if carried:
+            outgoing, incoming = send_regions(*ends), receive_regions(*ends)
+        elif step.kind not in WHOLE:
+            outgoing, incoming = direct_regions(*ends)
+        if step.kind == "allgather":
+            outgoing = outgoing[:1]  # the same part goes to all: it is packed once
+        if step.kind == "reduce_scatter":
+            incoming = incoming[:1]  # all parts that come are of one region: they arrive as one
+        direct = [n for n, one in enumerate(incoming) if one.peer == rank and not carried]
+        kept = (direct[0], incoming[direct[0]]) if direct else None
+        incoming = tuple(one for n, one in enumerate(incoming) if n not in direct)
+        leaving, coming = (_laid(step, grid, regions) for regions in (outgoing, incoming))
+        counts = (tuple(_counts(parts, sub.size)) for parts in (leaving, coming))
+        return cls(step, dtype, sub, rank, leaving, coming, kept, *counts)
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """The elements of all that leaves, and of all that comes."""
+        return sum(self.sends), sum(self.receives)
+
+    @property
+    def ordered(self) -> bool:
+        """Whether it matters in which order the messages are unpacked, or the block is not made of them alone."""
+        regions = [part.region for part in self.coming]
+        regions += [] if self.kept is None else [self.kept[1]]
+        return bool(self.step.after.partial) or any(region.combine for region in regions)
+
+
+class Transfer:
+    """One run of a step: from a block, through packed memory, to the block after it.
+
+    Attributes:
+        messages: of the step.
+        block, out: C-contiguous; the block is never written to, unless memory for what arrives lies there.
+        packed, arrived: of the sizes that the method asks for. Messages may be packed where `out` is, and may arrive
+            where the block is if what the rank keeps travels with them: all are packed before the first may arrive,
+            and all have left before the first is unpacked.
+        before, after: factors of the two blocks.
+    """
+
+    __slots__ = ("after", "arrived", "before", "block", "messages", "out", "packed")
+
+    def __init__(
+        self,
+        messages: Messages,
+        block: Array,
+        out: Array,
+        packed: Array,
+        arrived: Array,
+        before: Sequence[Factor] = (),
+        after: Sequence[Factor] = (),
+    ) -> None:
+        self.messages = messages
+        self.block, self.out, self.packed, self.arrived = block, out, packed, arrived
+        self.before, self.after = before, after
+
+    def pack(self, memory: Array | None = None) -> None:
+        """Pack all messages, into other memory if that is given."""
+        packed = self.packed if memory is None else memory
+        for region, _, at in self.messages.leaving:
+            region.copy(self.block, packed[at], before=self.before)
+
+    def unpack(self, found: Sequence[Array] | None = None) -> None:
+        """Take all messages and what the rank keeps into `out`, in the order of ranks.
+
+        Args:
+            found: where each of `messages.coming` is; in `arrived`, if not given.
+        """
+        messages = self.messages
+        self.begin()
+        found = self.where() if found is None else found
+        turn = -1 if messages.kept is None else messages.kept[0]
+        for number, message in enumerate(found):
+            if number == turn:
+                self.keep()
+            self.put(number, message)
+        if turn == len(found):
+            self.keep()
+        self.end()
+
+    def unpack_after(
+        self, wait: Callable[[], object], found: Sequence[Array] | None = None, ready: Sequence[bool] = ()
+    ) -> None:
+        """The same, of messages that are on their way until `wait` returns: what is here is unpacked meanwhile.
+
+        Args:
+            wait: returns when all have come, and those that this rank sends have left.
+            found: as `unpack` has it.
+            ready: which of them are here already; none, if not given.
+        """
+        messages = self.messages
+        found = self.where() if found is None else found
+        if messages.ordered or np.may_share_memory(self.out, self.packed):
+            wait()
+            self.unpack(found)
+            return
+        self.keep()
+        for number, here in enumerate(ready):
+            if here:
+                self.put(number, found[number])
+        wait()
+        for number, message in enumerate(found):
+            if not (ready and ready[number]):
+                self.put(number, message)
+        self.end()
+
+    def departing(self, number: int) -> tuple[Array, int]:
+        """One of `messages.leaving`, and the rank that it goes to."""
+        _, peer, at = self.messages.leaving[number]
+        return self.packed[at], peer
+
+    def arriving(self, number: int) -> tuple[Array, int]:
+        """One of `messages.coming`, and the rank that it comes from."""
+        _, peer, at = self.messages.coming[number]
+        return self.arrived[at], peer
+
+    def where(self) -> list[Array]:
+        """The messages that come, where they arrive if nothing else is said."""
+        return [self.arrived[part.at] for part in self.messages.coming]
+
+    def begin(self) -> None:
+        """Before the first is unpacked: where nothing comes, a partial block has what the reduction ignores."""
+        target = self.messages.step.after
+        if target.partial:
+            self.out[...] = identity(target.layout.op, self.messages.dtype)
+
+    def keep(self) -> None:
+        """Take what the rank keeps to its place."""
+        if self.messages.kept is not None:
+            _, region = self.messages.kept
+            region.copy(self.block, self.out, self._op, self.before, self._factors)
+
+    def put(self, number: int, message: Array) -> None:
+        """Unpack one of `messages.coming`."""
+        self.messages.coming[number].region.copy(message, self.out, self._op, after=self._factors)
+
+    def end(self) -> None:
+        """After the last is unpacked."""
+        if self._late and self.after:
+            whole(self.out.shape).copy(self.out, self.out, after=self.after)
+
+    @property
+    def _op(self) -> str:
+        return self.messages.step.before.layout.op
+
+    @property
+    def _late(self) -> bool:
+        """Whether factors wait for the end: what is multiplied must not be reduced afterwards, unless by a sum."""
+        return bool(self.messages.step.before.partial) and self._op != "sum"
+
+    @property
+    def _factors(self) -> Sequence[Factor]:
+        return () if self._late else self.after
+
+
+class Taken(Transfer):
+    """A transfer that unpacks nothing: `take` gets the messages as they come. For methods that unpack as it says.
+
+    Attributes:
+        take: is called with each of `messages.coming`, in that order.
+    """
+
+    __slots__ = ("take",)
+    take: Callable[[Sequence[Array]], None]
+
+    def unpack(self, found: Sequence[Array] | None = None) -> None:
+        self.take(self.where() if found is None else found)
+
+    def unpack_after(
+        self, wait: Callable[[], object], found: Sequence[Array] | None = None, ready: Sequence[bool] = ()
+    ) -> None:
+        wait()
+        self.unpack(found)
+
+
+def _laid(step: Step, grid: Grid, regions: Sequence[Region]) -> tuple[Part, ...]:
+    """Messages one after the other in packed memory."""
+    found, at = list[Part](), 0
+    for region in regions:
+        peer = place(grid, step.grid_modes, grid.coordinates(region.peer))
+        found.append(Part(region, peer, slice(at, at + region.size)))
+        at += region.size
+    return tuple(found)
+
+
+def _counts(parts: Sequence[Part], ranks: int) -> list[int]:
+    counts = [0] * ranks
+    for part in parts:
+        counts[part.peer] = part.region.size
+    return counts
+
+
+def _sub_comm(comm: Comm, grid: Grid, grid_modes: tuple[int, ...]) -> Comm:
+    """The communicator of the ranks that differ from this one along `grid_modes` only; made once per communicator."""
+    key = ("sub-grid", grid.shape, grid_modes)
+    if key not in comm.cache:
+        me = grid.coordinates(comm.rank)
+        others = [g for g in range(grid.order) if g not in grid_modes]
+        color = ravel([me[g] for g in others], [grid.shape[g] for g in others])
+        everybody = len(grid_modes) == grid.order
+        comm.cache[key] = comm if everybody else comm.split(color, place(grid, grid_modes, me))
+    return cast(Comm, comm.cache[key])
+
+
+def place(grid: Grid, grid_modes: tuple[int, ...], coordinates: Sequence[int]) -> int:
+    """The number of a rank within its sub-grid."""
+    return ravel([coordinates[g] for g in grid_modes], [grid.shape[g] for g in grid_modes])

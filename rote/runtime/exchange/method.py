@@ -1,0 +1,56 @@
+"""The protocol that each method of exchange follows."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+from .messages import Messages, Transfer
+
+__all__ = ["Method", "Packed"]
+
+
+class Method(ABC):
+    """How the messages of a step reach their receivers; bound to one rank's `Messages`, which is collective.
+
+    The blocks that come out are the same by every method, bit for bit.
+
+    Args:
+        sizes: the elements of workspace in which it packs messages, and in which they arrive.
+        held: bytes of memory of its own that it holds, such as what ranks share.
+
+    Attributes:
+        unpacks: whether it unpacks by the transfer's `unpack` or `unpack_after` alone.
+
+    Raises (when one is made, the same on all ranks): CommError where it cannot work on these ranks.
+    """
+
+    __slots__ = ("held", "sizes")
+    unpacks: ClassVar[bool] = True
+
+    def __init__(self, sizes: tuple[int, int] = (0, 0), held: int = 0) -> None:
+        self.sizes = sizes
+        self.held = held
+
+    @abstractmethod
+    def __call__(self, transfer: Transfer) -> None:
+        """Run the step. Collective over the communicator of the messages."""
+
+
+class Packed(Method):
+    """A method that packs all messages, lets them travel between two pieces of workspace, and then unpacks them."""
+
+    __slots__ = ("messages",)
+
+    def __init__(self, messages: Messages) -> None:
+        self.messages = messages
+        super().__init__(messages.sizes)
+
+    def __call__(self, transfer: Transfer) -> None:
+        transfer.pack()
+        self.carry(transfer)
+        transfer.unpack()
+
+    @abstractmethod
+    def carry(self, transfer: Transfer) -> None:
+        """Bring what is packed to where it is to arrive, and what comes to here."""

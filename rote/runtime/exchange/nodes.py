@@ -1,0 +1,151 @@
+"""Ranks of several nodes: inside a node they share memory, between nodes messages are sent.
+
+Every node has an outbox and an inbox in memory that its ranks share. In the outbox, all that goes to one node lies in a
+row, by sender and then by receiver, and so it lies in the inbox over there: a pair of nodes needs one message, whoever
+the ranks are. Those are few messages, but each waits until a whole node has packed; or each pair of ranks has its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import CommError
+from ..comm.double_buffer import Room
+from ..comm.protocol import Array, Comm
+from .calls import Calls
+from .messages import Messages, Transfer
+from .method import Method
+
+__all__ = ["Nodes"]
+
+Ints = npt.NDArray[np.int64]
+
+
+class _Mail(NamedTuple):
+    """A message between nodes: the rank on the other side, and where it lies in the outbox or the inbox."""
+
+    peer: int
+    start: int
+    size: int
+
+
+class Nodes(Method):
+    """Shared memory inside nodes, `MPI_Isend` and `MPI_Irecv` between them.
+
+    Args:
+        messages: of the step.
+        together: whether one rank sends all that goes from its node to another, the next one what goes to the next
+            node; else each pair of ranks has a message.
+    """
+
+    __slots__ = (
+        *("_calls", "_incoming", "_leaving", "_messages", "_near", "_node", "_outgoing"),
+        *("_places", "_room", "_sizes", "_together"),
+    )
+
+    def __init__(self, messages: Messages, together: bool) -> None:
+        comm = messages.comm
+        self._calls = Calls(messages, "two-level" if together else "nodes")
+        self._messages, self._together = messages, together
+        numbers = np.array(comm.nodes())
+        ranks = [np.flatnonzero(numbers == node) for node in range(numbers.max() + 1)]
+        here = int(numbers[comm.rank])
+        self._node = node = _node_comm(comm, here)
+        told = node.allgather_object((messages.sends, messages.receives))
+        sends, receives = (np.array([each[n] for each in told], np.int64) for n in (0, 1))
+        outbox, sent = _laid([sends[:, there] for there in ranks])
+        inbox, received = _laid([(receives[:, there] * (k != here)).T for k, there in enumerate(ranks)])
+        leaving, coming = np.concatenate(outbox, 1)[node.rank], np.concatenate(inbox)[:, node.rank]
+        order = np.argsort(np.concatenate(ranks))  # of the ranks, which are listed by nodes
+        self._leaving = leaving[order].tolist()
+        inside = dict(zip(ranks[here].tolist(), outbox[here][:, node.rank].tolist(), strict=True))
+        self._near = [part.peer in inside for part in messages.coming]
+        self._places = [inside.get(part.peer, coming[order][part.peer]) for part in messages.coming]
+        if together:
+            self._outgoing, self._incoming = _carried(ranks, here, node.rank, sent, received)
+        else:
+            ends = (self._leaving, messages.sends), (coming[order].tolist(), messages.receives)
+            far = [r for r in range(comm.size) if numbers[r] != here]
+            self._outgoing, self._incoming = (
+                [_Mail(r, starts[r], sizes[r]) for r in far if sizes[r]] for starts, sizes in ends
+            )
+        self._sizes = [sum(size for _, size in box) for box in (sent, received)]
+        nbytes = sum(self._sizes) * messages.dtype.itemsize * (node.rank == 0)
+        super().__init__(held=2 * nbytes)
+        room = Room.of(node, nbytes)
+        if not all(comm.allgather_object(room is not None)) or room is None:
+            raise CommError("the ranks of a node cannot share memory\nwrite method='auto', or one that sends messages")
+        self._room = room
+
+    def __call__(self, transfer: Transfer) -> None:
+        outbox, inbox = self._boxes()
+        for region, peer, _ in self._messages.leaving:
+            start = self._leaving[peer]
+            region.copy(transfer.block, outbox[start : start + region.size], before=transfer.before)
+        if self._together:
+            self._node.barrier()  # now the whole node has packed
+        started = [one for peer, at, n in self._incoming for one in self._calls.receive(inbox[at : at + n], peer)]
+        started += [one for peer, at, n in self._outgoing for one in self._calls.send(outbox[at : at + n], peer)]
+        if not self._together:
+            self._node.barrier()
+        boxes = [outbox if near else inbox for near in self._near]
+        sizes = [part.region.size for part in self._messages.coming]
+        found = [box[at : at + n] for box, at, n in zip(boxes, self._places, sizes, strict=True)]
+
+        def wait() -> None:
+            if started:
+                started[0].Waitall(started)
+            if self._together:
+                self._node.barrier()
+
+        transfer.unpack_after(wait, found, self._near)
+
+    def _boxes(self) -> tuple[Array, Array]:
+        """The outbox and the inbox of this node, in the memory of its first rank."""
+        dtype, (out, into) = self._messages.dtype, self._sizes
+        memory = self._room.take()[0][: (out + into) * dtype.itemsize].view(dtype)
+        return memory[:out], memory[out:]
+
+
+def _node_comm(comm: Comm, number: int) -> Comm:
+    """The communicator of the ranks of this node; made once per communicator."""
+    if "node" not in comm.cache:
+        comm.cache["node"] = comm.split(number, comm.rank)
+    return cast(Comm, comm.cache["node"])
+
+
+def _laid(tables: Sequence[Ints]) -> tuple[list[Ints], list[tuple[int, int]]]:
+    """Tables of sizes one after the other, each row by row: where each entry begins, and where and how long a table is.
+
+    >>> starts, spans = _laid([np.array([[1, 2], [3, 4]]), np.array([[5]])])
+    >>> [each.tolist() for each in starts], spans
+    ([[[0, 1], [3, 6]], [[10]]], [(0, 10), (10, 5)])
+    """
+    starts, spans, at = list[Ints](), list[tuple[int, int]](), 0
+    for table in tables:
+        ends = np.cumsum(table).reshape(table.shape)
+        starts.append(at + ends - table)
+        size = int(table.sum())
+        spans.append((at, size))
+        at += size
+    return starts, spans
+
+
+def _carried(
+    ranks: Sequence[Ints], here: int, me: int, sent: Sequence[tuple[int, int]], received: Sequence[tuple[int, int]]
+) -> tuple[list[_Mail], list[_Mail]]:
+    """The messages between this node and others that a rank of it sends, and that it receives.
+
+    The rank of each side follows from how far apart the nodes are in number, so that the ranks of a node take turns.
+    """
+    outgoing, incoming = list[_Mail](), list[_Mail]()
+    for apart in range(1, len(ranks)):
+        to, of = (here + apart) % len(ranks), (here - apart) % len(ranks)
+        for node, (start, size), mails in ((to, sent[to], outgoing), (of, received[of], incoming)):
+            if size and (apart - 1) % len(ranks[here]) == me:
+                mails.append(_Mail(int(ranks[node][(apart - 1) % len(ranks[node])]), start, size))
+    return outgoing, incoming

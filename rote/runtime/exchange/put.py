@@ -1,0 +1,65 @@
+"""One-sided: each rank writes its messages where their receivers want them."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from typing import Any, cast
+
+import numpy as np
+
+from ..comm.protocol import Array
+from .calls import mpi_comm
+from .messages import Messages, Transfer
+from .method import Method
+
+__all__ = ["Put"]
+
+
+class Put(Method):
+    """`MPI_Put` between two fences, into the window of the communicator."""
+
+    __slots__ = ("_kind", "_messages", "_offsets", "_window")
+
+    def __init__(self, messages: Messages) -> None:
+        comm: Any = mpi_comm(messages.comm, "put")
+        packed, arrived = messages.sizes
+        self._kind = comm.datatype(messages.dtype)
+        self._messages = messages
+        self._window = _Window.of(comm, arrived * messages.dtype.itemsize)
+        super().__init__((packed, 0), arrived * messages.dtype.itemsize)
+        starts = list(accumulate(messages.receives, initial=0))
+        self._offsets = [theirs[comm.rank] for theirs in comm.allgather_object(starts)]
+
+    def __call__(self, transfer: Transfer) -> None:
+        messages, window, dtype = self._messages, self._window.window, self._messages.dtype
+        transfer.pack()
+        window.Fence()
+        for region, peer, at in messages.leaving:
+            if region.size:
+                where = [self._offsets[peer] * dtype.itemsize, region.size, self._kind]
+                window.Put([transfer.packed[at], region.size, self._kind], peer, where)
+        window.Fence()
+        arrived = self._window.memory[: sum(messages.receives) * dtype.itemsize].view(dtype)
+        transfer.unpack([arrived[part.at] for part in messages.coming])
+
+
+class _Window:
+    """The one window of a communicator; it grows, and what others have put there is unpacked before the next fence."""
+
+    __slots__ = ("memory", "window")
+
+    def __init__(self) -> None:
+        self.window: Any = None
+        self.memory: Array = np.empty(0, np.uint8)
+
+    @classmethod
+    def of(cls, comm: Any, nbytes: int) -> _Window:
+        """The window of a communicator, with so many bytes of this rank or more. Collective."""
+        found = cast(_Window, comm.cache.setdefault("window", cls()))
+        if any(comm.allgather_object(found.window is None or nbytes > found.memory.nbytes)):
+            most = max(nbytes, found.memory.nbytes, 1)
+            if found.window is not None:
+                found.memory = np.empty(0, np.uint8)
+                found.window.Free()
+            found.window, found.memory = comm.window(most)
+        return found

@@ -1,0 +1,110 @@
+"""Methods of exchange: how the messages of a step reach their receivers. All of them give the same bits.
+
+"shared" is for ranks of one node (of one process: "direct"); "nodes" and "two-level" for ranks of several nodes; the
+others send messages between any ranks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from math import inf, prod
+
+from ...compiler.machine import DEFAULT
+from ...errors import CommError
+from .alltoallv import Alltoallv
+from .alltoallw import Alltoallw
+from .direct import Direct
+from .isend import Isend
+from .messages import Messages
+from .method import Method
+from .nodes import Nodes
+from .nonblocking import Nonblocking
+from .persistent import Persistent
+from .put import Put
+from .sendrecv import Sendrecv
+from .shared import Shared
+from .waitsome import Waitsome
+
+__all__ = ["METHODS", "Method", "check_method", "method_of", "methods"]
+
+_TOGETHER = 32  # ranks, in the methods by blocks of paper 003
+_COUNTED = ("alltoallv", "nonblocking", "persistent", "put", "waitsome", "waitsome-32", "sendrecv")
+
+
+def _shared(messages: Messages) -> Method:
+    """Out of the others' blocks where ranks are threads, else out of what they pack."""
+    return Shared(messages) if messages.comm.expose(None) is None else Direct(messages)
+
+
+METHODS: dict[str, Callable[[Messages], Method]] = {
+    "shared": _shared,
+    "alltoallv": Alltoallv,
+    "alltoallw": Alltoallw,
+    "nonblocking": Nonblocking,
+    "persistent": Persistent,
+    "put": Put,
+    "isend": Isend,
+    "isend-32": partial(Isend, together=_TOGETHER),
+    "waitsome": Waitsome,
+    "waitsome-32": partial(Waitsome, together=_TOGETHER),
+    "sendrecv": Sendrecv,
+    "nodes": partial(Nodes, together=False),
+    "two-level": partial(Nodes, together=True),
+}
+"""What makes each method."""
+
+methods = ("auto", *METHODS)
+"""The names that `method=` takes; "auto" takes one of the others."""
+
+
+def check_method(name: str) -> None:
+    """Refuse what is no method.
+
+    Raises:
+        CommError: it is none.
+    """
+    if name not in methods:
+        raise CommError(f"method is one of {', '.join(methods)}; not {name!r}")
+
+
+def method_of(name: str, messages: Messages) -> tuple[str, Method]:
+    """The method of a name, or the usual one on these ranks if that is "auto", bound to messages. Collective.
+
+    Another one where the method cannot do the step; so the name comes with it.
+
+    Raises:
+        CommError: these ranks cannot have it.
+    """
+    for usual in _usual(messages) if name == "auto" else ():
+        with suppress(CommError):
+            return usual, METHODS[usual](messages)
+    step = messages.step
+    if name == "auto" or (name == "alltoallw" and (step.before.partial or step.after.partial)):
+        name = "alltoallv"  # MPI's datatypes move, and do not reduce
+    if name in _COUNTED and _beyond(messages):
+        name = "isend"  # which goes in several parts
+    return name, METHODS[name](messages)
+
+
+def _beyond(messages: Messages) -> bool:
+    """Whether some rank has more elements to send or to receive than one call can count. The same on all ranks."""
+    comm, tensor = messages.comm, prod(messages.step.before.view_shape)
+    most = getattr(comm, "most", inf)  # threads count on
+    return tensor * comm.size > most and max(comm.allgather_object(max(messages.sizes))) > most
+
+
+def _usual(messages: Messages) -> tuple[str, ...]:
+    """The methods to try first: shared memory, as far as it reaches."""
+    comm = messages.comm
+    if comm.size == 1:
+        return ()
+    nodes = comm.nodes()
+    if len(set(nodes)) == 1:
+        return ("shared",)
+    if len(set(nodes)) == comm.size:
+        return ()
+    # few large messages between nodes cost more to put together than to send, many small ones less
+    largest = max(comm.allgather_object(max(messages.sends, default=0))) * messages.dtype.itemsize
+    return ("two-level",) if largest * DEFAULT.byte_time < DEFAULT.latency else ("nodes",)

@@ -1,0 +1,48 @@
+"""Ranks of one node: each packs into memory that all of them see, and unpacks out of the others'. Nothing is sent."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+
+from ...errors import CommError
+from ..comm.double_buffer import Room
+from .messages import Messages, Transfer
+from .method import Method
+
+__all__ = ["Shared"]
+
+
+class Shared(Method):
+    """Messages in shared memory, and one barrier."""
+
+    __slots__ = ("_messages", "_offsets", "_room")
+
+    def __init__(self, messages: Messages) -> None:
+        comm = messages.comm
+        self._messages = messages
+        nbytes = sum(messages.sends) * messages.dtype.itemsize
+        super().__init__(held=2 * nbytes)
+        room = Room.of(comm, nbytes)
+        if room is None:
+            raise CommError(
+                "these ranks cannot share memory: they are on several nodes, or the system refuses it\n"
+                "write method='auto', or one that sends messages"
+            )
+        self._room = room
+        starts = [0] * comm.size  # where a message to a rank begins
+        if messages.step.kind != "allgather":  # in which there is one, to all
+            starts = list(accumulate(messages.sends, initial=0))
+        self._offsets = [theirs[comm.rank] for theirs in comm.allgather_object(starts)]
+
+    def __call__(self, transfer: Transfer) -> None:
+        messages = self._messages
+        dtype, comm = messages.dtype, messages.comm
+        halves = self._room.take()
+        mine = halves[comm.rank]
+        transfer.pack(mine[: len(mine) // dtype.itemsize * dtype.itemsize].view(dtype))
+        comm.barrier()
+        found = []
+        for region, peer, _ in messages.coming:
+            start = self._offsets[peer] * dtype.itemsize
+            found.append(halves[peer][start : start + region.size * dtype.itemsize].view(dtype))
+        transfer.unpack(found)

@@ -1,0 +1,193 @@
+"""Blocks and files: which part of a block lies where in a file that holds the whole tensor.
+
+A file is an array of digits in an order of its own, C or Fortran; a block holds digits in the order of the view. Digits
+that are neighbours in both are one axis of the file, so that a plain layout, a tile, or a fuse of neighbours is moved
+straight between file and block. Otherwise a block is a few products of sets of digits, each moved through a buffer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..layout.distribution import Distribution
+from ..layout.layout import Entry
+from ..layout.layout import block as in_blocks
+from .comm.collective_errors import agreed
+from .comm.protocol import Array, Comm
+from .comm.rawfile import picks
+
+__all__ = ["Part", "in_long_runs", "parts"]
+
+Ints = npt.NDArray[np.int64]
+
+_LARGE = 1 << 20  # bytes of a block from which on short runs are worth an exchange
+_RUN = 1 << 12  # bytes that a file system takes at a time
+
+
+@dataclass(frozen=True, slots=True)
+class _Storage:
+    """A file's elements as an array of `shape` in C order; view mode m reads its `axes[m]`, slowest first."""
+
+    shape: tuple[int, ...]
+    axes: tuple[tuple[int, ...], ...]
+
+    @classmethod
+    def of(cls, dist: Distribution, fortran_order: bool) -> _Storage:
+        """How a file stores the digits that a view reads; those that are neighbours in both are one axis."""
+        digits = [digit for mode in dist.digits for digit in mode]
+        mode_of = [m for m, mode in enumerate(dist.digits) for _ in mode]
+        sign = -1 if fortran_order else 1
+        shape: list[int] = []
+        axes: dict[int, int] = {}  # the first digit of each axis -> the axis
+        before = -1
+        for k in sorted(range(len(digits)), key=lambda k: (sign * digits[k].mode, -digits[k].weight)):
+            if shape and k == before + 1 and mode_of[k] == mode_of[before]:
+                shape[-1] *= digits[k].size
+            else:
+                axes[k] = len(shape)
+                shape.append(digits[k].size)
+            before = k
+        groups = [tuple(axes[k] for k in sorted(axes) if mode_of[k] == m) for m in range(dist.order)]
+        return cls(tuple(shape), tuple(groups))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """What one transfer moves: the elements at `index` of the file's array, which are those at `place` of the block.
+
+    Without a block, `buffer` is all there is to move: the block itself, or nothing. Otherwise `buffer.transpose(order)`
+    has the block's order.
+    """
+
+    shape: tuple[int, ...]
+    index: tuple[Array, ...]
+    buffer: Array
+    block: Array | None = None
+    place: tuple[Any, ...] = ()
+    order: tuple[int, ...] = ()
+
+    def put(self) -> None:
+        """Store what has been read into the block."""
+        if self.block is not None:
+            values = self.buffer.transpose(self.order)
+            if isinstance(self.place[0], slice):  # then the reshaped slice is still a view: modes are only split
+                self.block[self.place].reshape(values.shape)[...] = values
+            else:
+                self.block[self.place] = values
+
+    def take(self) -> None:
+        """Fetch what is to be written from the block."""
+        if self.block is not None:
+            values = self.buffer.transpose(self.order)
+            values[...] = self.block[self.place].reshape(values.shape)
+
+
+def parts(block: Array, dist: Distribution, fortran_order: bool, moves: bool, comm: Comm) -> Iterator[Part]:
+    """The transfers that move a block, as many on each rank; a rank that moves nothing has empty ones. Collective."""
+    if 0 in dist.shape:
+        return
+    storage = _Storage.of(dist, fortran_order)
+    order = len(storage.shape)
+    nothing = Part(storage.shape, (np.empty(0, np.int64),) * order, np.empty((0,) * max(order, 1), block.dtype))
+    indices = dist.indices(comm.rank) if moves and block.size else None
+    if storage.axes == tuple((axis,) for axis in range(order)):
+        yield nothing if indices is None else Part(storage.shape, indices, block)
+        return
+    boxes = [] if indices is None else list(_boxes(indices, storage))
+    for k in range(max(comm.allgather_object(len(boxes)))):
+        with agreed(comm):
+            part = _part(block, storage, *boxes[k]) if k < len(boxes) else nothing
+        yield part
+
+
+def _part(block: Array, storage: _Storage, places: tuple[Ints, ...], index: tuple[Ints, ...]) -> Part:
+    """The transfer of one box."""
+    order = tuple(axis for group in storage.axes for axis in group)
+    place: tuple[Any, ...] = tuple(picks(found) for found in places)
+    if not all(isinstance(found, slice) for found in place):
+        left = [len(order) - sum(map(len, storage.axes[: m + 1])) for m in range(len(places))]
+        place = tuple(
+            found.reshape(*(len(index[axis]) for axis in group), *(1,) * after)
+            for found, group, after in zip(places, storage.axes, left, strict=True)
+        )
+    buffer = np.empty([len(found) for found in index], block.dtype)
+    return Part(storage.shape, index, buffer, block, place, order)
+
+
+def _boxes(indices: tuple[Ints, ...], storage: _Storage) -> Iterator[tuple[tuple[Ints, ...], tuple[Ints, ...]]]:
+    """A block as products of sets: for each, its places per view mode, and its positions per axis of the file."""
+    modes = [
+        _products(found, [storage.shape[axis] for axis in group])
+        for found, group in zip(indices, storage.axes, strict=True)
+    ]
+    for box in product(*modes):
+        along: dict[int, Ints] = {}
+        for group, (_, digits) in zip(storage.axes, box, strict=True):
+            along.update(zip(group, digits, strict=True))
+        yield tuple(places for places, _ in box), tuple(along[axis] for axis in range(len(along)))
+
+
+def _products(indices: Ints, sizes: Sequence[int]) -> list[tuple[Ints, tuple[Ints, ...]]]:
+    """A set of numbers as few products of sets of digits (of some sizes): where each lies in the set, and its digits.
+
+    An interval over two digits is three: the end of one row, whole rows, the start of another.
+
+    >>> [[digits.tolist() for digits in found] for _, found in _products(np.arange(2, 11), (4, 3))]
+    [[[0], [2]], [[1, 2], [0, 1, 2]], [[3], [0, 1]]]
+    """
+    if len(sizes) == 1:
+        return [(np.arange(len(indices)), (indices,))]
+    slow, rest = np.divmod(indices, prod(sizes[1:]))
+    values, starts = np.unique(slow, return_index=True)
+    rows = np.split(rest, starts[1:])
+    alike: dict[bytes, list[int]] = {}
+    for k, row in enumerate(rows):
+        alike.setdefault(row.tobytes(), []).append(k)
+    return [
+        ((starts[same][:, None] + places).reshape(-1), (values[same], *digits))
+        for same in alike.values()
+        for places, digits in _products(rows[same[0]], sizes[1:])
+    ]
+
+
+def in_long_runs(dist: Distribution, itemsize: int) -> Distribution:
+    """The distribution in which a large tensor is written: its own, or blocks of the first modes if its runs are short.
+
+    A file system takes single elements, as a cyclic last mode has them, ten times slower than it takes rows, and one
+    exchange among the ranks makes rows of them.
+    """
+    if (
+        dist.layout.view is not None
+        or prod(dist.max_local_shape()) * itemsize < _LARGE
+        or _run(dist) * itemsize >= _RUN
+    ):
+        return dist
+    left = [s for mode in dist.splits for s in mode]
+    modes: list[tuple[Entry, ...]] = []
+    for extent in dist.shape:
+        taken: list[Entry] = []
+        while left and left[0].parts <= extent:
+            extent //= left[0].parts
+            taken.append(in_blocks(left.pop(0).grid_mode))
+        modes.append(tuple(taken))
+    rows = replace(dist.layout, modes=tuple(modes)).on(dist.shape, dist.grid)
+    return dist if left or _run(rows) <= _run(dist) else rows
+
+
+def _run(dist: Distribution) -> int:
+    """About the number of elements of a rank that lie side by side in the file."""
+    run = 1
+    for mode, extent in zip(reversed(dist.splits), reversed(dist.shape), strict=True):
+        for s in mode:
+            extent = s.kind.sizes[0] if s.kind.name == "cyclic" else extent // s.parts
+        run *= extent
+        if mode:
+            break
+    return run
