@@ -19,28 +19,37 @@ from rote.tensor import DistTensor
 
 from .families.choose import Choice, best, choices, ranking, walk_of
 from .families.registry import SPLITS, check_algorithm, read_lines, start
-from .request import Problem
+from .request import TransformRequest
 from .transforms import Kinds, by_axis, in_order
 from .walk.walk import Walk
 
-__all__ = ["NORMS", "Asked", "as_asked", "asked_kinds", "check_norm", "check_tensor", "normal_axes", "scale"]
+__all__ = [
+    "NORMS",
+    "Arguments",
+    "as_arguments",
+    "check_norm",
+    "check_tensor",
+    "normal_axes",
+    "requested_kinds",
+    "scale",
+]
 
 NORMS = ("backward", "ortho", "forward")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Arguments:
     """A transform as a user asks for it, on so many ranks.
 
     Attributes:
         shape: of the whole tensor.
-        problem: what is to be transformed.
+        request: what is to be transformed.
         ranks: how many.
         layout, grid, output: of the input and of the spectrum; None where any will do.
     """
 
     shape: tuple[int, ...]
-    problem: Problem
+    request: TransformRequest
     ranks: int
     layout: Layout | None = None
     grid: Grid | None = None
@@ -49,8 +58,8 @@ class Asked:
     def choices(self, machine: Machine = DEFAULT) -> tuple[Choice, ...]:
         """The walks of all families, the cheapest on a machine first; then the families without, and why."""
         if self.layout is None:
-            return ranking(self.shape, self.ranks, self.problem, self.grid, self.output, machine)
-        return choices(self._source("auto"), self.problem, self.output, machine)
+            return ranking(self.shape, self.ranks, self.request, self.grid, self.output, machine)
+        return choices(self._source("auto"), self.request, self.output, machine)
 
     def walk(self, algorithm: str) -> Walk:
         """The walk of a family, of a text, or the cheapest on the usual machine.
@@ -60,7 +69,7 @@ class Asked:
         """
         if algorithm == "auto":
             return best(self.choices())
-        return walk_of(self._source(algorithm), self.problem, algorithm, self.output)
+        return walk_of(self._source(algorithm), self.request, algorithm, self.output)
 
     def reread(self, text: str, grid: Grid) -> Walk:
         """A walk that was found for the same request, from its text.
@@ -68,17 +77,17 @@ class Asked:
         Raises:
             LayoutError: it is another's: it does something else, or begins or ends elsewhere.
         """
-        walk = walk_of(distribute(read_lines(text)[0].layout, self.shape, grid), self.problem, text)
+        walk = walk_of(distribute(read_lines(text)[0].layout, self.shape, grid), self.request, text)
         if grid.size != self.ranks or self.grid not in (None, grid):
             raise LayoutError(f"a walk on grid {grid} is not on the grid that is asked for")
-        for asked, found in ((self.layout, walk.source.layout), (self.output, walk.target.layout)):
-            if asked not in (None, found):
-                raise LayoutError(f"the walk is in {found} where {asked} is asked for")
+        for arguments, found in ((self.layout, walk.source.layout), (self.output, walk.target.layout)):
+            if arguments not in (None, found):
+                raise LayoutError(f"the walk is in {found} where {arguments} is asked for")
         return walk
 
     def facts(self) -> dict[str, Any]:
         """All of it as JSON has it: what a decision depends on."""
-        wanted = self.problem
+        wanted = self.request
         found: dict[str, Any] = {
             "shape": self.shape,
             "axes": wanted.axes,
@@ -106,25 +115,25 @@ class Asked:
             return distribute(layout, self.shape, Grid.of(self.ranks, named) if grid is None else grid)
         check_algorithm(algorithm)
         if grid is None:
-            split = [axis for axis in self.problem.axes if axis != self.problem.real]
+            split = [axis for axis in self.request.axes if axis != self.request.real]
             grid = Grid.of(self.ranks, {"rows": 1, "ragged": 1, **SPLITS}.get(algorithm, max(len(split), 1)))
-        return distribute(start(algorithm, self.shape, grid, self.problem), self.shape, grid)
+        return distribute(start(algorithm, self.shape, grid, self.request), self.shape, grid)
 
 
-def as_asked(
+def as_arguments(
     shape: tuple[int, ...],
-    problem: Problem,
+    request: TransformRequest,
     ranks: int,
     layout: Layout | str | None,
     grid: Grid | Sequence[int] | int | None,
     output: Layout | str | None,
-) -> Asked:
+) -> Arguments:
     """A request from what users write."""
     where = None if layout is None else as_layout(layout)
     ends = None if output is None else as_layout(output)
     if grid is not None and not isinstance(grid, Grid):
         grid = Grid(grid_shape(grid))
-    return Asked(shape, problem, ranks, where, grid, ends)
+    return Arguments(shape, request, ranks, where, grid, ends)
 
 
 def scale(norm: str, sizes: Sequence[int], forward: bool) -> np.longdouble:
@@ -143,7 +152,7 @@ def scale(norm: str, sizes: Sequence[int], forward: bool) -> np.longdouble:
     return np.longdouble(1 / points)
 
 
-def asked_kinds(
+def requested_kinds(
     kinds: Mapping[int, str] | str | None, axes: Sequence[int] | int | None, order: int, real: bool
 ) -> tuple[tuple[int, ...], Kinds]:
     """The axes of a transform in NumPy's order, and their kinds."""

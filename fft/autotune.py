@@ -20,7 +20,7 @@ from rote.layout.grid import Grid
 from rote.runtime.calibrate import Progress, decided, medians, slowest
 from rote.runtime.comm.protocol import Comm
 
-from .arguments import Asked
+from .arguments import Arguments
 from .families.choose import Choice, best, farther, preferred, walks
 from .pair import bind_pair
 from .tuning import Tuning
@@ -77,7 +77,7 @@ class Decision:
 
 
 def decide(
-    asked: Asked,
+    arguments: Arguments,
     found: Sequence[Choice],
     machine: Machine,
     comm: Comm,
@@ -90,7 +90,7 @@ def decide(
     The same on all ranks. What was found patiently serves those who only measure, too.
 
     Args:
-        asked: what is to be done, by one of the walks `found`.
+        arguments: what is to be done, by one of the walks `found`.
         machine: by which these were ranked.
         tuning: what is asked for.
         progress: called with the part of the work that is done.
@@ -98,18 +98,18 @@ def decide(
     Raises:
         LayoutError: there is no walk.
     """
-    field = candidates(asked, found, machine, _MOST[tuning.tune])
+    field = candidates(arguments, found, machine, _MOST[tuning.tune])
     if len(field) == 1 or comm.size == 1:  # on one rank all do the same
         return Decision(next(iter(field)), ())
-    facts = {"what": "walk", **asked.facts(), "threads": tuning.threads, "method": tuning.method}
+    facts = {"what": "walk", **arguments.facts(), "threads": tuning.threads, "method": tuning.method}
 
     def find() -> dict[str, Any]:
         return _fastest(field, comm, norm, tuning, progress).as_json()
 
-    return decided(comm, facts, tuning.tune, partial(_read, asked), find)
+    return decided(comm, facts, tuning.tune, partial(_read, arguments), find)
 
 
-def candidates(asked: Asked, found: Sequence[Choice], machine: Machine, most: int) -> dict[Walk, Choice]:
+def candidates(arguments: Arguments, found: Sequence[Choice], machine: Machine, most: int) -> dict[Walk, Choice]:
     """The walks that are worth timing: the model's choice first, then others in the order in which they are preferred.
 
     To those found comes each family in another order of axes.
@@ -117,7 +117,7 @@ def candidates(asked: Asked, found: Sequence[Choice], machine: Machine, most: in
     every: dict[Walk, Choice] = {}
     for walk, choice in walks(found).items():
         every.setdefault(walk, choice)
-        other = farther(choice, asked.problem, asked.output, machine)
+        other = farther(choice, arguments.request, arguments.output, machine)
         if other.walk is not None:
             every.setdefault(other.walk, other)
     limit = _WITHIN * min(choice.seconds for choice in every.values())
@@ -192,7 +192,7 @@ def _named(choice: Choice) -> str:
     return f"{choice.name} on {choice.source.grid}{ends}"
 
 
-def _read(asked: Asked, kept: Any) -> Decision:
+def _read(arguments: Arguments, kept: Any) -> Decision:
     """A decision as it was kept.
 
     Raises:
@@ -205,7 +205,7 @@ def _read(asked: Asked, kept: Any) -> Decision:
         raise ValueError("walk, grid and what was tried are lists")
     if not all(isinstance(line, str) for line in lines):
         raise ValueError("a walk is made of lines")
-    walk = asked.reread("\n".join(lines), Grid(tuple(grid)))
+    walk = arguments.reread("\n".join(lines), Grid(tuple(grid)))
     return Decision(walk, tuple(_tried(*row) for row in rows))
 
 

@@ -12,7 +12,7 @@ from rote.compiler.machine import DEFAULT
 from rote.errors import LayoutError
 from rote.layout.layout import Layout, as_layout
 from rote.runtime.calibrate import known_machine
-from rote.runtime.comm.cache import keep
+from rote.runtime.comm.cache import cached
 from rote.tensor import DistTensor
 
 from .arguments import check_norm, check_tensor, normal_axes, scale
@@ -21,7 +21,7 @@ from .families.gathered import warn_if_gathered
 from .kernels.kernel import check_extents, complex_dtype, real_dtype
 from .plan import FFT
 from .program.program import BoundWalk, bind_walks
-from .request import problem
+from .request import as_request
 from .spectra.wavenumbers import frequencies
 
 __all__ = ["dctn", "dstn", "fftfreq", "fftn", "idctn", "idstn", "ifftn", "irfftn", "rfftn"]
@@ -244,7 +244,7 @@ def _transform(
         raise LayoutError(f"{kind}n needs at least one axis")
     stays_real = kind == "rfft" or ("fft" not in kind and x.dtype.kind != "c")
     dtype = real_dtype(x.dtype) if stays_real else complex_dtype(x.dtype)
-    wanted = problem(x.shape, named, kind, dtype, s)
+    wanted = as_request(x.shape, named, kind, dtype, s)
     where = None if output is None else as_layout(output)
 
     def make() -> BoundWalk:
@@ -256,7 +256,7 @@ def _transform(
             warn_if_gathered(walk, wanted, x.comm, _DEPTH)
         return bound
 
-    bound = keep(x.comm, "walks", (x.distribution, wanted, algorithm, where, norm), make, _KEPT)
+    bound = cached(x.comm, "walks", (x.distribution, wanted, algorithm, where, norm), make, _KEPT)
     target = bound.walk.target
     block = np.empty(target.local_shape(x.comm.rank), bound.dtypes[-1])
     bound(x.local.astype(dtype, copy=False), block)

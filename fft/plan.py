@@ -25,13 +25,13 @@ from rote.runtime.comm.resolve import as_comm
 from rote.runtime.program import check_grid
 from rote.tensor import DistTensor
 
-from .arguments import as_asked, asked_kinds, check_norm, check_tensor
+from .arguments import as_arguments, check_norm, check_tensor, requested_kinds
 from .autotune import Decision, Tried, decide
 from .families.choose import Choice, best, compared
 from .families.gathered import warn_if_gathered
 from .kernels.kernel import check_extents
 from .pair import Pair, bind_pair
-from .request import problem
+from .request import as_request
 from .spectra.wavenumbers import wavenumbers
 from .tuning import Tuning
 from .walk.walk import Walk
@@ -120,25 +120,25 @@ class FFT:
         extents = tensor_shape(shape)
         found = as_dtype(dtype)
         found = found if found.kind in "fc" else np.dtype("f8")
-        self._axes, kind = asked_kinds(kinds, axes, len(extents), found.kind == "f")
+        self._axes, kind = requested_kinds(kinds, axes, len(extents), found.kind == "f")
         self._norm = check_norm(norm)
         self._lengths = {"s": s, "resample": resample}
         self._comm = ranks
         check_extents(extents, self._axes)
         said = "" if kinds is None and "[" in algorithm else kind  # the text of a walk says its kinds itself
-        wanted = problem(extents, self._axes, said, found, s, resample)
-        asked = as_asked(extents, wanted, ranks.size, layout, grid, output)
+        wanted = as_request(extents, self._axes, said, found, s, resample)
+        arguments = as_arguments(extents, wanted, ranks.size, layout, grid, output)
         self._choices: tuple[Choice, ...] = ()
         self._decision: Decision | None = None
         on = DEFAULT if algorithm != "auto" else machine or known_machine(ranks)
         if algorithm == "auto":
-            self._choices = asked.choices(on)
+            self._choices = arguments.choices(on)
             self.walk = best(self._choices)
         else:
-            self.walk = asked.walk(algorithm)
+            self.walk = arguments.walk(algorithm)
         check_grid(self.walk.source.grid, ranks)
         if algorithm == "auto" and tune != "model":
-            self._decision = decide(asked, self._choices, on, ranks, self._norm, tuning, progress)
+            self._decision = decide(arguments, self._choices, on, ranks, self._norm, tuning, progress)
             self.walk = self._decision.walk
         self._tuning = tuning
         self._lock = threading.Lock()  # both directions have one scratch

@@ -13,11 +13,11 @@ from rote.grammar.nodes import exact
 
 from .transforms import Kinds, by_axis, is_forward
 
-__all__ = ["Problem", "components", "problem"]
+__all__ = ["TransformRequest", "as_request", "components"]
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class TransformRequest:
     """A transform of some axes of a tensor.
 
     Attributes:
@@ -65,7 +65,7 @@ class Problem:
         at = self.axes.index(axis)
         return self.points[at] != self.kept[at]
 
-    def of(self, axes: tuple[int, ...]) -> Problem:
+    def of(self, axes: tuple[int, ...]) -> TransformRequest:
         """The same of some of the axes; a real one among them stays the last."""
         places = [n for n, axis in enumerate(self.axes) if axis in axes]
         named = tuple(self.axes[n] for n in places)
@@ -85,35 +85,35 @@ class Problem:
     def after(self, shape: Sequence[int], done: Sequence[int]) -> tuple[int, ...]:
         """A shape once some axes are transformed.
 
-        >>> problem((4, 6), (0, 1), "rfft", np.dtype("f8"), s=(8, 9)).after((4, 6), (1,))
+        >>> as_request((4, 6), (0, 1), "rfft", np.dtype("f8"), s=(8, 9)).after((4, 6), (1,))
         (4, 5)
         """
         return tuple(self.given(axis) if axis in done else n for axis, n in enumerate(shape))
 
 
-def components(shape: Sequence[int], problem: Problem) -> tuple[int, ...]:
+def components(shape: Sequence[int], request: TransformRequest) -> tuple[int, ...]:
     """The axes that hold the components of a field rather than points: nothing splits them, unless it is asked to.
 
     They are not transformed, and are shorter than an axis that is; of a single axis that is transformed, there are
     none, for what is beside it is all that can be split well. A longer axis is a batch.
 
-    >>> components((3, 8, 8, 8), problem((3, 8, 8, 8), (1, 2, 3), "fft", np.dtype("c16")))
+    >>> components((3, 8, 8, 8), as_request((3, 8, 8, 8), (1, 2, 3), "fft", np.dtype("c16")))
     (0,)
     """
-    longest = max((shape[axis] for axis in problem.axes), default=0)
-    others = (axis for axis in range(len(shape)) if axis not in problem.axes and shape[axis] < longest)
-    return tuple(others) if len(problem.axes) > 1 else ()
+    longest = max((shape[axis] for axis in request.axes), default=0)
+    others = (axis for axis in range(len(shape)) if axis not in request.axes and shape[axis] < longest)
+    return tuple(others) if len(request.axes) > 1 else ()
 
 
-def problem(
+def as_request(
     shape: Sequence[int],
     axes: tuple[int, ...],
     kinds: Kinds,
     dtype: np.dtype[Any],
     s: Sequence[int] | int | None = None,
     resample: Sequence[int] | int | None = None,
-) -> Problem:
-    """The problem of a tensor of some shape.
+) -> TransformRequest:
+    """The request for a tensor of some shape.
 
     Args:
         s: the lengths of the transforms along `axes`, as NumPy has them; -1 leaves an extent as it is. If None, all
@@ -123,7 +123,7 @@ def problem(
     Raises:
         LayoutError: there are not as many lengths as axes, or one is not positive.
 
-    >>> problem((4, 6), (0, 1), "irfft", np.dtype("c16")).points
+    >>> as_request((4, 6), (0, 1), "irfft", np.dtype("c16")).points
     (4, 10)
     """
     usual = [shape[axis] for axis in axes]
@@ -133,7 +133,7 @@ def problem(
             raise LayoutError("a spectrum of one point comes from an extent of 1; say so with s=")
     points = _lengths(s, axes, usual, "s")
     kept = _lengths(resample, axes, list(points), "resample")
-    found = Problem(axes, kinds, dtype, points, kept)
+    found = TransformRequest(axes, kinds, dtype, points, kept)
     for axis, kind in found.kind.items():
         if found.cut(axis) and kind not in ("fft", "rfft"):
             raise LayoutError(f"resample is for fft and rfft, not for {kind or 'a walk that says its kinds'}")

@@ -9,7 +9,17 @@ from __future__ import annotations
 
 from rote.errors import LayoutError
 
-__all__ = ["FACES", "FORWARD", "INVERSE", "TRIGONOMETRIC", "Kinds", "by_axis", "in_order", "is_forward", "logical_size"]
+__all__ = [
+    "FORWARD",
+    "INVERSE",
+    "ORTHO_WEIGHTS",
+    "TRIGONOMETRIC",
+    "Kinds",
+    "by_axis",
+    "in_order",
+    "is_forward",
+    "logical_size",
+]
 
 TRIGONOMETRIC = ("dct1", "dct2", "dct3", "dct4", "dst1", "dst2", "dst3", "dst4")
 """The kinds that leave dtype and extents alone, and that commute with all others."""
@@ -28,7 +38,7 @@ INVERSE = {
 }
 """The transform, or the change of dtype, that undoes another, but for a factor."""
 
-FACES: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
+ORTHO_WEIGHTS: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
     "dct1": ((0, -1), (0, -1)),
     "dct2": ((), (0,)),
     "dct3": ((0,), ()),

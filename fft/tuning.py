@@ -17,7 +17,7 @@ class Tuning:
     """What a user asks for beside the transform itself; the results are the same.
 
     Attributes:
-        tune: how recipes are found, one of `TUNES`.
+        tune: how configs are found, one of `TUNES`.
         threads: for the local transforms of one rank.
         method: how messages travel, one of `rote.runtime.exchange.registry`, or "auto".
 

@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from .diagnostics import KINDS_TO_WRITE, mistake
 from .errors import NotationError
 from .nodes import MAX_GRID_MODES, MAX_MODES, MAX_NUMBER, MAX_TEXT, OPS, ROUNDINGS
-from .states import BEFORE_BRACKETS, GRID_MODE_PLACES, KIND_PLACES, KIND_WORDS, NEVER, PLACES, TILE_PLACES, Place
+from .states import BEFORE_BRACKETS, GRID_MODE_STATES, KIND_STATES, KIND_WORDS, NEVER, STATES, TILE_STATES, State
 from .tokens import SPACE, Token, reaches, scan
 
 _KINDS = ("block", "cyclic")
@@ -29,22 +29,22 @@ def check(text: str) -> None:
 
 def check_tokens(text: str, tokens: list[Token]) -> Side:
     """The check of a text in tokens, the last of which is its end: what the layout, or the target, has used."""
-    place, side, order = "start", Side(text), None
+    state, side, order = "start", Side(text), None
     for i, token in enumerate(tokens):
-        if place in KIND_PLACES and token.text in KIND_WORDS:
+        if state in KIND_STATES and token.text in KIND_WORDS:
             token = tokens[i] = token._replace(type=token.text)
-        after = PLACES[place].then.get(token.type)
+        after = STATES[state].then.get(token.type)
         if after is None:
-            raise _wrong(text, tokens, i, place)
-        if place == "after" and order is not None and token.type == "end" and side.order != order:
+            raise _wrong(text, tokens, i, state)
+        if state == "after" and order is not None and token.type == "end" and side.order != order:
             raise mistake(
                 "order-mismatch", text, side.start, hint=f"order {order} on the left, {side.order} on the right"
             )
         if token.type == "->":
             order, side = side.order, Side(text, tokens[i + 1].position)
         else:
-            side.take(place, token, tokens[i + 1] if after != "end" else token)
-        place = after
+            side.take(state, token, tokens[i + 1] if after != "end" else token)
+        state = after
     return side
 
 
@@ -69,21 +69,21 @@ class Side:
         """The order of the tensor."""
         return self.tensor_modes if self.viewed else self.modes
 
-    def take(self, place: str, token: Token, following: Token) -> None:
+    def take(self, state: str, token: Token, following: Token) -> None:
         """Count a token that may stand at its place; raise if it may not be there once more."""
         if token.type == "number":
-            self._number(place, token)
-        elif token.type == "word" and place != "plus":
-            self._name(place, token, following)
-        elif place in BEFORE_BRACKETS:
-            self._view_mark(place, token)
-        elif token.type == "(" and place in ("modes", "next mode", "comma"):
+            self._number(state, token)
+        elif token.type == "word" and state != "plus":
+            self._name(state, token, following)
+        elif state in BEFORE_BRACKETS:
+            self._view_mark(state, token)
+        elif token.type == "(" and state in ("modes", "next mode", "comma"):
             self.modes += 1
             if self.modes > MAX_MODES:
                 raise self._error("too-many-modes", token)
         elif token.type == "]" and self.viewed and self.modes != len(self.view):
             raise self._error("view-mismatch", token, f"{len(self.view)} modes, the brackets have {self.modes}")
-        elif place == "after":
+        elif state == "after":
             self._suffix(token)
         elif token.type == "word" and token.text not in OPS:
             raise self._error("unknown-operation", token, nearest(token.text, OPS, "write sum, max, min or prod"))
@@ -91,26 +91,26 @@ class Side:
     def _error(self, name: str, token: Token, hint: str = "") -> NotationError:
         return mistake(name, self.text, token.position, token.text, hint)
 
-    def _number(self, place: str, token: Token) -> None:
+    def _number(self, state: str, token: Token) -> None:
         if reaches(token.text, MAX_NUMBER):
             raise self._error("number-too-large", token)
         number = int(token.text)
-        if number == 0 and place in TILE_PLACES:
+        if number == 0 and state in TILE_STATES:
             raise self._error("zero-tile", token)
-        if place in GRID_MODE_PLACES:
+        if state in GRID_MODE_STATES:
             if number >= MAX_GRID_MODES:
                 raise self._error("grid-mode-too-large", token)
             if number in self.grid_modes:
                 raise self._error("repeated-grid-mode", token)
             self.grid_modes.add(number)
 
-    def _name(self, place: str, token: Token, following: Token) -> None:
+    def _name(self, state: str, token: Token, following: Token) -> None:
         if token.text in self.names:
             raise self._error("repeated-name", token)
         self.names.add(token.text)
         if len(self.names) > MAX_MODES:
             raise self._error("too-many-modes", token)
-        if place in ("start", "view"):
+        if state in ("start", "view"):
             self.view.append((token.text,))
             self.tensor_modes += 1
         else:
@@ -118,10 +118,10 @@ class Side:
             if following.type != "=":
                 self.free.append(token)
 
-    def _view_mark(self, place: str, token: Token) -> None:
-        if token.type == "(" and place in ("start", "view"):
+    def _view_mark(self, state: str, token: Token) -> None:
+        if token.type == "(" and state in ("start", "view"):
             self.group, self.free = [], []
-        elif token.type == ")" and place.startswith("part"):
+        elif token.type == ")" and state.startswith("part"):
             split = len(self.free) < len(self.group)
             if split and len(self.free) > 1:
                 raise self._error("two-free-parts", self.free[1])
@@ -137,15 +137,15 @@ class Side:
         self.suffixes.add(token.type)
 
 
-def _wrong(text: str, tokens: list[Token], i: int, place: str) -> NotationError:
+def _wrong(text: str, tokens: list[Token], i: int, state: str) -> NotationError:
     """The mistake that token i is at a place where it may not stand."""
     token = tokens[i]
-    name = NEVER.get(token.type) or PLACES[place].wrong.get(token.type, PLACES[place].default)
-    if place in BEFORE_BRACKETS and token.type not in NEVER:
+    name = NEVER.get(token.type) or STATES[state].wrong.get(token.type, STATES[state].default)
+    if state in BEFORE_BRACKETS and token.type not in NEVER:
         name, token = _before_brackets(tokens, i, name)
-    if name in ("nested-parentheses", "leading-comma") and place != "modes" and not _balanced(tokens, i):
+    if name in ("nested-parentheses", "leading-comma") and state != "modes" and not _balanced(tokens, i):
         name = "missing-closing-parenthesis"
-    return mistake(name, text, token.position, token.text, _hint(name, token, place))
+    return mistake(name, text, token.position, token.text, _hint(name, token, state))
 
 
 def _before_brackets(tokens: list[Token], i: int, name: str) -> tuple[str, Token]:
@@ -194,28 +194,28 @@ def _balanced(tokens: list[Token], i: int) -> bool:
     return depth <= 0
 
 
-def _hint(name: str, token: Token, place: str) -> str:
+def _hint(name: str, token: Token, state: str) -> str:
     if name == "unknown-kind":
         rounded = f"write block({token.text})" if token.text in ROUNDINGS else f"write {KINDS_TO_WRITE}"
         return nearest(token.text, _KINDS, rounded)
     if name == "unknown-operation":
         return nearest(token.text, OPS, "write sum, max, min or prod")
-    if name == "doubled-comma" and place == "comma":
+    if name == "doubled-comma" and state == "comma":
         return ", or write () for a whole mode"
-    return usual_hint(name, token, PLACES[place])
+    return usual_hint(name, token, STATES[state])
 
 
-def usual_hint(name: str, token: Token, place: Place) -> str:
+def usual_hint(name: str, token: Token, state: State) -> str:
     """What the error of a mistake says beyond its name, when it is the same in layouts and in walks."""
     if name == "letter-for-size":
-        return nearest(token.text, tuple(word for word in KIND_WORDS if word in place.then), "write a number")
+        return nearest(token.text, tuple(word for word in KIND_WORDS if word in state.then), "write a number")
     if name == "bare-size":
         return "at=2" if token.text == "at" else token.text
     if name == "leading-zero":
         return token.text.lstrip("0")[:20] or "0"
     if name == "missing-closing-parenthesis":
         return token.text if token.text else "the end"
-    return " or ".join(_SAID.get(type_, type_) for type_ in place.then) if name == "unexpected-mark" else ""
+    return " or ".join(_SAID.get(type_, type_) for type_ in state.then) if name == "unexpected-mark" else ""
 
 
 _SAID = {"number": "a number", "word": "a name", "end": "nothing more"}

@@ -12,7 +12,7 @@ from typing import NamedTuple
 ARROWS = ("->", "secondarrow", "wrongarrow")
 
 
-class Place(NamedTuple):
+class State(NamedTuple):
     """`then`: what may stand here, and the place after it. Anything else is a mistake: `wrong`, or else `default`."""
 
     then: Mapping[str, str]
@@ -31,27 +31,27 @@ def _words(value: str) -> dict[str, str]:
 _PARENTHESES = {"(": "nested-parentheses", "=": "unexpected-mark", "@": "unexpected-mark", ":": "unexpected-mark"}
 
 
-def _inside(then: Mapping[str, str], wrong: Mapping[str, str]) -> Place:
+def _inside(then: Mapping[str, str], wrong: Mapping[str, str]) -> State:
     """A place inside parentheses: whatever ends a larger thing says that the `)` is missing."""
-    return Place(then, {**_PARENTHESES, **wrong}, "missing-closing-parenthesis")
+    return State(then, {**_PARENTHESES, **wrong}, "missing-closing-parenthesis")
 
 
-def _first(then: Mapping[str, str], word: str, empty: str) -> Place:
+def _first(then: Mapping[str, str], word: str, empty: str) -> State:
     """Just after a `(` that something must follow."""
     return _inside(then, {",": "leading-comma", ")": empty, **_words(word)})
 
 
-def _more(then: Mapping[str, str], word: str) -> Place:
+def _more(then: Mapping[str, str], word: str) -> State:
     """After the comma of a list in parentheses."""
     return _inside(then, {",": "doubled-comma", ")": "trailing-comma", **_words(word)})
 
 
-def _with(place: Place, **wrong: str) -> Place:
+def _with(state: State, **wrong: str) -> State:
     """The place with more names for what is wrong there."""
-    return place._replace(wrong={**place.wrong, **wrong})
+    return state._replace(wrong={**state.wrong, **wrong})
 
 
-def _done(then: Mapping[str, str], **wrong: str) -> Place:
+def _done(then: Mapping[str, str], **wrong: str) -> State:
     """After a member of a list in parentheses."""
     return _inside(then, {"number": "missing-comma", **_words("missing-comma"), **wrong})
 
@@ -64,7 +64,7 @@ _NO_COMMA = dict.fromkeys(KIND_WORDS, "missing-comma")
 _NO_PARENTHESES = dict.fromkeys(("number", *KIND_WORDS), "bare-size")
 
 
-def _sizes(of: str, end: str) -> dict[str, Place]:
+def _sizes(of: str, end: str) -> dict[str, State]:
     """What stands in parentheses after ``block`` and after ``cyclic``; `of` tells that of a default kind apart."""
     sizes = _first(
         {"number": of + "size", **dict.fromkeys(("ceil", "floor"), of + "rounded")}, "letter-for-size", "missing-size"
@@ -83,8 +83,8 @@ def _sizes(of: str, end: str) -> dict[str, Place]:
         of + "tile": _with(tile, **_NO_OTHER_KIND),
         of + "tile size": _with(_done({",": of + "next of tile", ")": end}, number="too-many-sizes"), **_NO_COMMA),
         of + "next of tile": _with(after_tile, **_NO_OTHER_KIND, number="too-many-sizes"),
-        of + "at": Place({"=": of + "first"}, {}, "missing-equals"),
-        of + "first": Place(
+        of + "at": State({"=": of + "first"}, {}, "missing-equals"),
+        of + "first": State(
             {"number": of + "at end"},
             {**_words("letter-for-coordinate"), **dict.fromkeys(KIND_WORDS, "letter-for-coordinate")},
             "missing-coordinate",
@@ -93,12 +93,12 @@ def _sizes(of: str, end: str) -> dict[str, Place]:
     }
 
 
-def _outside(then: Mapping[str, str], *wrong: Mapping[str, str]) -> Place:
+def _outside(then: Mapping[str, str], *wrong: Mapping[str, str]) -> State:
     """A place before the brackets and outside parentheses."""
     merged = {")": "unmatched-closing", "]": "unmatched-closing"}
     for more in wrong:
         merged |= more
-    return Place(then, merged, "unexpected-mark")
+    return State(then, merged, "unexpected-mark")
 
 
 _NO_LAYOUT = dict.fromkeys(("->", "end", "+", "|"), "missing-layout")
@@ -114,7 +114,7 @@ _PART = {"word": "part", "=": "part size", ")": "view"}
 _IN_GROUP = {**_NO_NAME, ",": "comma-in-view", ":": "missing-closing-parenthesis"}
 _NO_SIZE = {**_words("letter-for-size"), ")": "missing-size", ":": "missing-size"}
 
-BEFORE_BRACKETS: dict[str, Place] = {
+BEFORE_BRACKETS: dict[str, State] = {
     "start": _outside({**_BEGIN, **_DEFAULT}, _NO_NAME, _NO_LAYOUT),
     "view": _outside(
         {**_BEGIN, ":": "layout"}, _NO_NAME, {",": "comma-in-view", "[": "missing-colon", "=": "size-outside-group"}
@@ -147,16 +147,16 @@ _ENTRY_ENDS = {",": "next entry", ")": "next mode"}
 _NO_GRID_MODE = {":": "missing-grid-mode", **_kinds("missing-grid-mode")}
 _LETTER = {"word": "letter-for-grid-mode", "mixed": "letter-for-grid-mode"}
 
-IN_BRACKETS: dict[str, Place] = {
-    "modes": Place({"(": "mode", "]": "after"}, {**_BARE, ",": "leading-comma"}, "missing-closing-bracket"),
-    "next mode": Place({"(": "mode", ",": "comma", "]": "after"}, _BARE, "missing-closing-bracket"),
-    "comma": Place({"(": "mode"}, {**_BARE, ",": "doubled-comma", "]": "trailing-comma"}, "missing-closing-bracket"),
+IN_BRACKETS: dict[str, State] = {
+    "modes": State({"(": "mode", "]": "after"}, {**_BARE, ",": "leading-comma"}, "missing-closing-bracket"),
+    "next mode": State({"(": "mode", ",": "comma", "]": "after"}, _BARE, "missing-closing-bracket"),
+    "comma": State({"(": "mode"}, {**_BARE, ",": "doubled-comma", "]": "trailing-comma"}, "missing-closing-bracket"),
     "mode": _inside({"number": "entry", ")": "next mode"}, {",": "leading-comma", **_LETTER, **_NO_GRID_MODE}),
     "entry": _done({":": "kind", **_ENTRY_ENDS}, **_kinds("kind-without-colon")),
     "next entry": _inside(
         {"number": "entry"}, {",": "doubled-comma", ")": "trailing-comma", **_LETTER, **_NO_GRID_MODE}
     ),
-    "kind": Place(
+    "kind": State(
         {"block": "block", "cyclic": "cyclic"}, {"word": "unknown-kind", "mixed": "unknown-kind"}, "missing-kind"
     ),
     "block": _done({"(": "sizes", **_ENTRY_ENDS}, **_NO_PARENTHESES),
@@ -168,20 +168,20 @@ IN_BRACKETS: dict[str, Place] = {
 # After the brackets: suffixes, the arrow, the end.
 _SUFFIX_ENDS = {")": "after"}
 
-AFTER_BRACKETS: dict[str, Place] = {
-    "after": Place(
+AFTER_BRACKETS: dict[str, State] = {
+    "after": State(
         {"+": "plus", "|": "bar", "->": "start", "end": "end"},
         {"]": "unmatched-closing", ")": "unmatched-closing"},
         "text-after-layout",
     ),
-    "plus": Place(
+    "plus": State(
         {"(": "partial", "word": "op"}, {"number": "bare-suffix", **_kinds("unknown-operation")}, "empty-suffix"
     ),
-    "op": Place({"(": "partial"}, {"number": "bare-suffix"}, "empty-suffix"),
+    "op": State({"(": "partial"}, {"number": "bare-suffix"}, "empty-suffix"),
     "partial": _first({"number": "partial end"}, "letter-for-grid-mode", "empty-suffix"),
     "partial end": _done({",": "next partial", **_SUFFIX_ENDS}),
     "next partial": _more({"number": "partial end"}, "letter-for-grid-mode"),
-    "bar": Place({"(": "rooted"}, {"number": "bare-suffix"}, "empty-suffix"),
+    "bar": State({"(": "rooted"}, {"number": "bare-suffix"}, "empty-suffix"),
     "rooted": _first({"number": "rooted mode"}, "letter-for-grid-mode", "empty-suffix"),
     "rooted mode": _done({"@": "root", ",": "next rooted", **_SUFFIX_ENDS}),
     "root": _inside({"number": "rooted end"}, {**_words("letter-for-root"), **dict.fromkeys(",)@:=", "missing-root")}),
@@ -189,7 +189,7 @@ AFTER_BRACKETS: dict[str, Place] = {
     "next rooted": _more({"number": "rooted mode"}, "letter-for-grid-mode"),
 }
 
-PLACES: dict[str, Place] = {**BEFORE_BRACKETS, **IN_BRACKETS, **AFTER_BRACKETS}
+STATES: dict[str, State] = {**BEFORE_BRACKETS, **IN_BRACKETS, **AFTER_BRACKETS}
 
 # In a walk: the actions of a stage, after its layout and a colon. The end is that of the line.
 _ACTION = {"transform": "transform", "resize": "resize", "twiddle": "twiddle"}
@@ -204,19 +204,19 @@ _NO_MODE = {**_words("unknown-mode"), **dict.fromkeys(_ACTION, "unknown-mode")}
 _NO_EXTENT = dict.fromkeys(",)", "missing-extent")
 
 
-def _modes(of: str, missing: str) -> dict[str, Place]:
+def _modes(of: str, missing: str) -> dict[str, State]:
     """After the name of an action, and where a mode is due; `missing`: what it is called that there is none."""
     mode = dict.fromkeys(("number", "word"), f"mode of {of}")
     return {
-        of: Place({"(": f"modes of {of}"}, {"number": "bare-mode", **_words("bare-mode")}, missing),
+        of: State({"(": f"modes of {of}"}, {"number": "bare-mode", **_words("bare-mode")}, missing),
         f"modes of {of}": _inside(mode, {",": "leading-comma", ")": missing, **_NO_MODE}),
         f"next mode of {of}": _more(mode, "unknown-mode"),
     }
 
 
-ACTION_PLACES: dict[str, Place] = {
-    "actions": Place(_ACTION, {**_NO_ACTION, ",": "leading-comma"}, "missing-action"),
-    "next action": Place(_ACTION, {**_NO_ACTION, ",": "doubled-comma", "end": "trailing-comma"}, "missing-action"),
+ACTION_STATES: dict[str, State] = {
+    "actions": State(_ACTION, {**_NO_ACTION, ",": "leading-comma"}, "missing-action"),
+    "next action": State(_ACTION, {**_NO_ACTION, ",": "doubled-comma", "end": "trailing-comma"}, "missing-action"),
     **_modes("transform", missing="missing-modes"),
     "mode of transform": _done({",": "next mode of transform", ")": "action"}, **{"=": "extent-of-transform"}),
     **_modes("resize", missing="missing-extent"),
@@ -225,21 +225,21 @@ ACTION_PLACES: dict[str, Place] = {
     ),
     "extent": _inside({"number": "extent end"}, {**dict.fromkeys(_NO_MODE, "letter-for-size"), **_NO_EXTENT}),
     "extent end": _done({",": "next mode of resize", ")": "action"}),
-    "action": Place(_ACTION_ENDS, _ACTION_AFTER, "text-after-stage"),
-    "twiddle": Place(
+    "action": State(_ACTION_ENDS, _ACTION_AFTER, "text-after-stage"),
+    "twiddle": State(
         _ACTION_ENDS, {**_ACTION_AFTER, "(": "twiddle-modes", "number": "twiddle-modes"}, "text-after-stage"
     ),
 }
 
 # Where a mode of the layout was named.
-MODE_PLACES = frozenset({"mode of transform", "mode of resize"})
+MODE_STATES = frozenset({"mode of transform", "mode of resize"})
 
 # Where a number is a grid mode; where it is a tile, hence at least 1.
-GRID_MODE_PLACES = frozenset({"mode", "next entry", "partial", "next partial", "rooted", "next rooted"})
-TILE_PLACES = frozenset({"only size", "part size", "tile", "default tile"})
+GRID_MODE_STATES = frozenset({"mode", "next entry", "partial", "next partial", "rooted", "next rooted"})
+TILE_STATES = frozenset({"only size", "part size", "tile", "default tile"})
 
 # Where the words of a kind are such.
-KIND_PLACES = frozenset({"block", "cyclic", *_sizes("", ""), *_sizes("default ", "")})
+KIND_STATES = frozenset({"block", "cyclic", *_sizes("", ""), *_sizes("default ", "")})
 
 # What is wrong wherever it stands.
 NEVER: Mapping[str, str] = {

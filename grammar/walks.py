@@ -12,7 +12,7 @@ from .check import check_tokens, nearest, usual_hint
 from .diagnostics import mistake
 from .errors import NotationError
 from .nodes import CASTS, CONVOLVE, MAX_GRID_MODES, MAX_NUMBER, MAX_TEXT, MAX_WALK, RESIZES, TRANSFORMS, TWIDDLE
-from .states import ACTION_PLACES, ARROWS, MODE_PLACES, NEVER
+from .states import ACTION_STATES, ARROWS, MODE_STATES, NEVER
 from .tokens import SPACE, Token, reaches, scan
 
 # Every action, and what it is among tokens; what a mode is then, once a stage at most.
@@ -188,23 +188,23 @@ class _Actions:
     action: str = ""  # the last one
 
     def check(self) -> None:
-        place = "actions"
+        state = "actions"
         for token in self.tokens:
-            type_ = self._type(place, token)
-            after = ACTION_PLACES[place].then.get(type_)
+            type_ = self._type(state, token)
+            after = ACTION_STATES[state].then.get(type_)
             if after is None:
-                raise self._wrong(place, token, type_)
-            if place in ("actions", "next action"):
+                raise self._wrong(state, token, type_)
+            if state in ("actions", "next action"):
                 self.action = token.text
-            elif after in MODE_PLACES:
+            elif after in MODE_STATES:
                 self._use(token)
-            elif place == "extent":
+            elif state == "extent":
                 self._extent(token)
-            place = after
+            state = after
 
-    def _type(self, place: str, token: Token) -> str:
+    def _type(self, state: str, token: Token) -> str:
         """An action's name is one of its own, unless a mode of this name may stand here."""
-        inside = ACTION_PLACES[place].then.get("word") in MODE_PLACES
+        inside = ACTION_STATES[state].then.get("word") in MODE_STATES
         if inside and (token.text,) in self.modes:
             return token.type
         return _ACTIONS.get(token.text, token.type)
@@ -227,20 +227,20 @@ class _Actions:
         if reaches(token.text, MAX_NUMBER):
             raise self._error("number-too-large", token)
 
-    def _wrong(self, place: str, token: Token, type_: str) -> NotationError:
+    def _wrong(self, state: str, token: Token, type_: str) -> NotationError:
         """The mistake that a token is at a place where it may not stand."""
-        name = _NEVER.get(type_) or ACTION_PLACES[place].wrong.get(type_, ACTION_PLACES[place].default)
+        name = _NEVER.get(type_) or ACTION_STATES[state].wrong.get(type_, ACTION_STATES[state].default)
         types = [token.type for token in self.tokens]
         if name == "nested-parentheses" and types.count("(") > types.count(")"):
             name = "missing-closing-parenthesis"
         if name == "text-after-stage":
-            named = place == "twiddle" and (token.text,) in self.modes
+            named = state == "twiddle" and (token.text,) in self.modes
             name = "twiddle-modes" if named else _after_stage(token.text, name)
         if name == "unknown-action":
             return self._error(name, token, _action_to_write(token.text))
         if name == "unknown-mode":
             return self._error(name, token, self._modes_to_write(token.text))
-        hint = self.action if name in _OF_AN_ACTION else usual_hint(name, token, ACTION_PLACES[place])
+        hint = self.action if name in _OF_AN_ACTION else usual_hint(name, token, ACTION_STATES[state])
         return self._error(name, token, hint)
 
     def _error(self, name: str, token: Token, hint: str = "") -> NotationError:

@@ -21,7 +21,7 @@ from numpy.lib import format as npy
 from .compiler.compile import compile
 from .errors import CommError, LayoutError, RoteError
 from .layout.distribution import Distribution
-from .runtime.comm.collective_errors import agreed
+from .runtime.comm.collective_errors import collective_errors
 from .runtime.comm.protocol import Array, Comm, Path
 from .runtime.copy.regions import identity
 from .runtime.files import in_long_runs, parts
@@ -57,7 +57,7 @@ def read_header(path: Path, comm: Comm) -> Header:
         RoteError: it is no `.npy` file, by name or content, is damaged or truncated, or holds elements of no dtype that
             Rote carries.
     """
-    with agreed(comm):
+    with collective_errors(comm):
         _check_name(path)
         found = _parse(path) if comm.rank == 0 else None
     header: Header = comm.allgather_object(found)[0]
@@ -93,7 +93,7 @@ def read_block(path: Path, header: Header, dist: Distribution, comm: Comm) -> Ar
             f"write {dist.layout} on the file's shape"
         )
     reads = dist.holds(comm.rank) and dist.contributes(comm.rank)
-    with agreed(comm):
+    with collective_errors(comm):
         block = np.empty(dist.local_shape(comm.rank), header.dtype)
     for part in parts(block, dist, header.fortran_order, reads, comm):
         comm.read(path, header.offset, part.shape, part.index, part.buffer)
@@ -121,7 +121,7 @@ def write_npy(path: Path, block: Array, dist: Distribution, comm: Comm) -> None:
     """
     check_grid(dist.grid, comm)
     _refuse_partial(dist)
-    with agreed(comm):
+    with collective_errors(comm):
         _check_name(path)
         _check_block(block, dist, comm.rank)
     dtypes = [np.dtype(name) for name in comm.allgather_object(block.dtype.str)]
@@ -132,19 +132,19 @@ def write_npy(path: Path, block: Array, dist: Distribution, comm: Comm) -> None:
         block, dist = Program(compile(dist, lies, dtypes[0]), comm)(block), lies
     draft = _Draft("", "", 0)
     try:
-        with agreed(comm):
+        with collective_errors(comm):
             if comm.rank == 0:
                 draft = _Draft.make(path, dist.shape, block.dtype)
         made: _Draft = comm.allgather_object(draft)[0]
         at = dist.grid.coordinates(comm.rank)
         replica = any(c and dist.roles[g].name == "replicated" for g, c in enumerate(at))
-        with agreed(comm):
+        with collective_errors(comm):
             block = np.asarray(block, order="C")
         for part in parts(block, dist, False, dist.holds(comm.rank) and not replica, comm):
-            with agreed(comm):
+            with collective_errors(comm):
                 part.take()
             comm.write(made.path, made.offset, part.shape, part.index, part.buffer)
-        with agreed(comm):
+        with collective_errors(comm):
             draft.publish()
     except BaseException:
         draft.remove()

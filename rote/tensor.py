@@ -23,7 +23,7 @@ from .layout.slices import as_slices
 from .protocols import ArrayProtocols
 from .runtime.aliasing import run_apart
 from .runtime.autotune import tuned
-from .runtime.comm.collective_errors import agreed
+from .runtime.comm.collective_errors import collective_errors
 from .runtime.comm.protocol import Comm, Path
 from .runtime.comm.resolve import as_comm
 from .runtime.copy.regions import cut, filled, identity
@@ -82,7 +82,7 @@ class DistTensor(ArrayProtocols):
             CommError: the grid does not match the ranks.
         """
         ranks = as_comm(comm)
-        with agreed(ranks):
+        with collective_errors(ranks):
             whole = np.asarray(array)
             dist = place(whole.shape, layout, ranks, grid)
             block = cut(whole.astype(as_dtype(whole.dtype), copy=False), dist, ranks.rank)
@@ -103,7 +103,7 @@ class DistTensor(ArrayProtocols):
             LayoutError: on all ranks, if on some rank the block has not the shape that the layout gives it.
         """
         ranks = as_comm(comm)
-        with agreed(ranks):
+        with collective_errors(ranks):
             block = np.asarray(local)
             x = DistTensor(block.astype(as_dtype(block.dtype), copy=False), place(shape, layout, ranks, grid), ranks)
         same_everywhere(ranks, x.distribution, x.dtype)
@@ -130,7 +130,7 @@ class DistTensor(ArrayProtocols):
         [(),()]
         """
         ranks = as_comm(comm)
-        with agreed(ranks):
+        with collective_errors(ranks):
             block = np.asarray(local)
             block = block.astype(as_dtype(block.dtype), copy=False)
         block, dist = place_slices(block, slices, shape, ranks)
@@ -155,7 +155,7 @@ class DistTensor(ArrayProtocols):
         [[0, 1, 2], [10, 11, 12]]
         """
         ranks = as_comm(comm)
-        with agreed(ranks):
+        with collective_errors(ranks):
             dist = place(shape, layout, ranks, grid)
             values = np.asarray(function(*dist.tensor_indices(ranks.rank)))
             if dtype is not None:

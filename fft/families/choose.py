@@ -14,9 +14,9 @@ from rote.layout.distribution import Distribution
 from rote.layout.grid import Grid
 from rote.layout.layout import L, Layout, as_layout
 
-from ..request import Problem, components
+from ..request import TransformRequest, components
 from ..walk.price import NONE, Price, Prices
-from ..walk.typecheck import Line, build
+from ..walk.typecheck import StageSpec, build
 from ..walk.walk import Walk
 from .gathered import crowded, gathered_bytes
 from .registry import check_algorithm, lines_of, read_lines, start, transposed
@@ -56,7 +56,7 @@ class Choice:
 
 def walk_of(
     source: Distribution,
-    problem: Problem,
+    request: TransformRequest,
     algorithm: str = "auto",
     output: Layout | str | None = None,
     machine: Machine = DEFAULT,
@@ -65,7 +65,7 @@ def walk_of(
 
     Args:
         source: where the tensor lies.
-        problem: what is to be transformed; the text of a walk may say its kinds.
+        request: what is to be transformed; the text of a walk may say its kinds.
         algorithm: one of `algorithms`, or the text of a walk.
         output: the layout to end in; where the walk ends if None.
         machine: on which "auto" takes the cheapest.
@@ -75,44 +75,44 @@ def walk_of(
     """
     if "[" in algorithm:
         lines = read_lines(algorithm)
-        walk = build(source, lines if output is None else [*lines, Line(as_layout(output))], problem)
-        _check_said(walk, problem)
+        walk = build(source, lines if output is None else [*lines, StageSpec(as_layout(output))], request)
+        _check_said(walk, request)
         return walk
     check_algorithm(algorithm, source.layout)
     if algorithm == "auto":
-        return best(choices(source, problem, output, machine))
+        return best(choices(source, request, output, machine))
     plain = source.layout.view is None
-    if algorithm in ("volumetric", "cyclic") and plain and not any(source.splits[a] for a in problem.axes):
+    if algorithm in ("volumetric", "cyclic") and plain and not any(source.splits[a] for a in request.axes):
         algorithm = "slab"  # nothing is split, so nothing moves in any family
-    return build(source, lines_of(algorithm, source, problem, output), problem)
+    return build(source, lines_of(algorithm, source, request, output), request)
 
 
-def _check_said(walk: Walk, problem: Problem) -> None:
+def _check_said(walk: Walk, request: TransformRequest) -> None:
     """Refuse the text of a walk that does something else than it is asked for."""
-    for axis, wanted in problem.kind.items():
+    for axis, wanted in request.kind.items():
         done = walk.kinds[axis]
         if wanted and done != wanted and (done or wanted not in ("fft", "ifft")):
             raise LayoutError(f"the walk does {done or 'nothing'} along axis {axis}, where {wanted} is asked for")
-        if wanted and done and walk.target.shape[axis] != problem.given(axis):
+        if wanted and done and walk.target.shape[axis] != request.given(axis):
             raise LayoutError(
-                f"the walk ends with {walk.target.shape[axis]} points along axis {axis}, where {problem.given(axis)} "
+                f"the walk ends with {walk.target.shape[axis]} points along axis {axis}, where {request.given(axis)} "
                 "are asked for; write resize in front of the transform, or leave out s"
             )
 
 
 @once(64)
 def choices(
-    source: Distribution, problem: Problem, output: Layout | str | None = None, machine: Machine = DEFAULT
+    source: Distribution, request: TransformRequest, output: Layout | str | None = None, machine: Machine = DEFAULT
 ) -> tuple[Choice, ...]:
     """The walks of all families from where a tensor lies, in the order in which they are `preferred`."""
     prices = Prices(machine)
     found = [
-        _choice(name, source, problem, output, prices)
+        _choice(name, source, request, output, prices)
         for name in (transposed(len(source.layout.grid_modes)), "cyclic", "volumetric", "rows")
         if {"volumetric": source.grid.order > 1, "rows": source.layout.view is not None}.get(name, True)
     ]
     if not any(map(_spread, found)):
-        found.append(_choice("ragged", source, problem, output, prices))
+        found.append(_choice("ragged", source, request, output, prices))
     return preferred(found)
 
 
@@ -120,7 +120,7 @@ def choices(
 def ranking(
     shape: tuple[int, ...],
     ranks: int,
-    problem: Problem,
+    request: TransformRequest,
     grid: Grid | None = None,
     output: Layout | str | None = None,
     machine: Machine = DEFAULT,
@@ -128,8 +128,8 @@ def ranking(
     """The walks of all families on all grids of so many ranks (or on one), in the order in which they are `preferred`.
 
     >>> import numpy as np
-    >>> from ..request import problem
-    >>> wanted = problem((64, 64, 64), (0, 1, 2), "fft", np.dtype("c16"))
+    >>> from ..request import as_request
+    >>> wanted = as_request((64, 64, 64), (0, 1, 2), "fft", np.dtype("c16"))
     >>> [choice.name for choice in ranking((64, 64, 64), 4, wanted)][:2]
     ['slab', 'cyclic']
     """
@@ -139,21 +139,21 @@ def ranking(
         usual = transposed(on.order)
         for name in (usual, "cyclic", "volumetric", "rows") if on.order > 1 else (usual, "cyclic", "rows"):
             try:
-                source = start(name, shape, on, problem).on(shape, on)
-                _check_components(source, problem)
+                source = start(name, shape, on, request).on(shape, on)
+                _check_components(source, request)
             except LayoutError as error:
                 source = L(*((),) * len(shape)).on(shape, on)
                 found.append(Choice(name, source, NONE, None, str(error)))
             else:
-                found.append(_choice(name, source, problem, output, prices))
+                found.append(_choice(name, source, request, output, prices))
     if not any(map(_spread, found)):
         for on in [grid] if grid is not None else _grids(ranks, len(shape)):
             try:
-                source = start("ragged", shape, on, problem).on(shape, on)
+                source = start("ragged", shape, on, request).on(shape, on)
             except LayoutError as error:
                 found.append(Choice("ragged", L(*((),) * len(shape)).on(shape, on), NONE, None, str(error)))
             else:
-                found.append(_choice("ragged", source, problem, output, prices))
+                found.append(_choice("ragged", source, request, output, prices))
     return preferred(found)
 
 
@@ -213,9 +213,9 @@ def best(found: Sequence[Choice]) -> Walk:
     return next(iter(walks(found)))
 
 
-def farther(choice: Choice, problem: Problem, output: Layout | str | None, machine: Machine) -> Choice:
+def farther(choice: Choice, request: TransformRequest, output: Layout | str | None, machine: Machine) -> Choice:
     """The same family from the same source, its entries moved to the farthest mode that will do, not the nearest."""
-    return _choice(choice.name, choice.source, problem, output, Prices(machine), far=True)
+    return _choice(choice.name, choice.source, request, output, Prices(machine), far=True)
 
 
 def compared(found: Sequence[Choice], walk: Walk) -> list[str]:
@@ -245,9 +245,9 @@ def compared(found: Sequence[Choice], walk: Walk) -> list[str]:
     return lines
 
 
-def _check_components(source: Distribution, problem: Problem) -> None:
+def _check_components(source: Distribution, request: TransformRequest) -> None:
     """Refuse to split components where nobody has asked for it."""
-    split = [axis for axis in components(source.shape, problem) if source.layout.view is None and source.splits[axis]]
+    split = [axis for axis in components(source.shape, request) if source.layout.view is None and source.splits[axis]]
     if split:
         raise LayoutError(
             f"axis {split[0]} of {source.shape[split[0]]} components would be split; give the layout to say so"
@@ -268,13 +268,13 @@ def _virtues(choice: Choice) -> tuple[bool, int, int, bool, tuple[float, int]]:
 def _choice(
     name: str,
     source: Distribution,
-    problem: Problem,
+    request: TransformRequest,
     output: Layout | str | None,
     prices: Prices,
     far: bool = False,
 ) -> Choice:
     try:
-        walk = build(source, lines_of(name, source, problem, output, far), problem)
+        walk = build(source, lines_of(name, source, request, output, far), request)
     except LayoutError as error:
         return Choice(name, source, NONE, None, str(error))
     return Choice(name, source, prices(walk), walk)

@@ -21,9 +21,9 @@ from rote.layout.grid import Grid
 from rote.layout.layout import Layout
 from rote.layout.view import View
 
-from ..request import Problem
+from ..request import TransformRequest
 from ..walk.resize import begin, sized
-from ..walk.typecheck import TWIDDLE, Line
+from ..walk.typecheck import TWIDDLE, StageSpec
 from ..walk.walk import Resize, Transform
 
 __all__ = ["cyclic", "levels"]
@@ -31,49 +31,49 @@ __all__ = ["cyclic", "levels"]
 _FIGURES = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
-def cyclic(source: Distribution, problem: Problem, together: bool) -> list[Line]:
+def cyclic(source: Distribution, request: TransformRequest, together: bool) -> list[StageSpec]:
     """The lines that transform the axes which lie cyclically, and those that are whole on every rank.
 
     Args:
         source: where the tensor lies: every split axis that is to be transformed elementwise cyclic.
-        problem: of "fft" or "ifft"; or "rfft" or "irfft", real along the last axis, which must be whole. Modes that are
+        request: of "fft" or "ifft"; or "rfft" or "irfft", real along the last axis, which must be whole. Modes that are
             not among its axes stay as they are.
         together: all axes in one all-to-all per level; else one axis after the other.
 
     Raises:
         LayoutError: an axis lies otherwise, or its ranks do not fit its points; the text says which numbers do.
     """
-    axes, real = problem.axes, problem.real
+    axes, real = request.axes, request.real
     if real is not None and source.splits[real]:
         raise LayoutError(
             f"a real transform in this family wants axis {real} whole on every rank, for half a spectrum does not lie "
             f"cyclically as the signal did; {source.layout} splits it: lay its ranks over other axes, or take auto"
         )
-    here, resizes = begin(source, problem, [axis for axis in axes if source.splits[axis]])
-    lines = [Line(source.layout, resizes)] if resizes else []
+    here, resizes = begin(source, request, [axis for axis in axes if source.splits[axis]])
+    lines = [StageSpec(source.layout, resizes)] if resizes else []
     grids = _Grids(here, axes)
     found = [_axis(here, axis, axis in axes, grids) for axis in range(here.order)]
     split = [axis for axis in found if axis.moves]
     rounds = range(max((len(axis.levels) for axis in split), default=0))
     together_at = [[axis for axis in split if len(axis.levels) > level] for level in rounds]
     first = [axis.first() for axis in found]
-    if not problem.forward and real is not None:
+    if not request.forward and real is not None:
         first[real] = replace(first[real], turned=())
-    lines.append(_line(first, _turned(found, first, here, problem), bool(split), grids.start))
+    lines.append(_line(first, _turned(found, first, here, request), bool(split), grids.start))
     for moving in together_at if together else [[axis] for axis in split for _ in axis.levels]:
         if any(axis.at_last for axis in moving):
             lines.append(_line([axis.cut() if axis in moving and axis.at_last else axis.stay() for axis in found]))
         segments = [axis.move() if axis in moving else axis.stay() for axis in found]
         due = any(axis.waits for axis in moving)
-        lines.append(_line(segments, _turned(found, segments, here, problem), due, grids.at(found)))
+        lines.append(_line(segments, _turned(found, segments, here, request), due, grids.at(found)))
     if split:
         lines.append(_line([axis.close() for axis in found], grid=grids.end))
     last: list[Transform | Resize] = []
-    for axis, kept in zip(axes, problem.kept, strict=True):
-        if found[axis].moves and problem.cut(axis):
+    for axis, kept in zip(axes, request.kept, strict=True):
+        if found[axis].moves and request.cut(axis):
             last.append(Resize("resample", axis, here.shape[axis], kept))
-    if not problem.forward and real is not None:
-        last += sized(Transform("irfft", (real,)), {real: real}, here.shape, problem)
+    if not request.forward and real is not None:
+        last += sized(Transform("irfft", (real,)), {real: real}, here.shape, request)
     lines[-1] = replace(lines[-1], done=(*lines[-1].done, *last))
     return lines
 
@@ -191,7 +191,7 @@ def _letter(axis: int) -> str:
 
 
 def _turned(
-    found: Sequence[_Axis], segments: Sequence[_Segment], here: Distribution, problem: Problem
+    found: Sequence[_Axis], segments: Sequence[_Segment], here: Distribution, request: TransformRequest
 ) -> tuple[Transform | Resize, ...]:
     """The transforms of the modes that the axes name, a real one last; digits stay as long as they are."""
     starts = accumulate((len(segment.modes) for segment in segments), initial=0)
@@ -200,13 +200,13 @@ def _turned(
         for axis, (first, segment) in enumerate(zip(starts, segments, strict=False))
         for m in segment.turned
     }
-    modes = tuple(sorted(places, key=lambda m: places[m] == problem.real))
+    modes = tuple(sorted(places, key=lambda m: places[m] == request.real))
     if not modes:
         return ()
-    kind = problem.kind[places[modes[-1]]]
+    kind = request.kind[places[modes[-1]]]
     digits = tuple(m for m in modes if found[places[m]].moves)
     whole = tuple(m for m in modes if m not in digits)
-    done = sized(Transform(kind, whole), places, here.shape, problem) if whole else ()
+    done = sized(Transform(kind, whole), places, here.shape, request) if whole else ()
     if len(done) <= 1:
         return (Transform(kind, modes),)
     return (*done, Transform(kind.replace("rfft", "fft"), digits)) if digits else done
@@ -214,13 +214,13 @@ def _turned(
 
 def _line(
     segments: Sequence[_Segment], done: tuple[Transform | Resize, ...] = (), due: bool = False, grid: Grid | None = None
-) -> Line:
+) -> StageSpec:
     """The line that the axes make up, with a twiddle behind its transforms if one is due."""
     layout = Layout(
         tuple(mode for segment in segments for mode in segment.modes),
         View(tuple(item for segment in segments for item in segment.items)),
     )
-    return Line(layout, (*done, TWIDDLE) if due and done else done, grid)
+    return StageSpec(layout, (*done, TWIDDLE) if due and done else done, grid)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from rote.errors import GatherWarning, LayoutError, counted
 from rote.layout.distribution import Distribution
 from rote.runtime.comm.protocol import Comm
 
-from ..request import Problem
+from ..request import TransformRequest
 from ..walk.walk import Stage, Transform, Walk
 from .ragged import ragged
 
@@ -31,9 +31,9 @@ def gathered_bytes(walk: Walk) -> int:
     >>> import numpy as np
     >>> from rote.layout.layout import parse
     >>> from .choose import walk_of
-    >>> from ..request import problem
+    >>> from ..request import as_request
     >>> source = parse("block[(0)]").on(1000, 4)
-    >>> [gathered_bytes(walk_of(source, problem((1000,), (0,), kind, np.dtype("f8")))) for kind in ("rfft", "dct2")]
+    >>> [gathered_bytes(walk_of(source, as_request((1000,), (0,), kind, np.dtype("f8")))) for kind in ("rfft", "dct2")]
     [0, 8000]
     """
     copies, own, most = _copies(walk.source), prod(walk.source.max_local_shape()), 0
@@ -44,7 +44,7 @@ def gathered_bytes(walk: Walk) -> int:
     return most
 
 
-def warn_if_gathered(walk: Walk, problem: Problem, comm: Comm, depth: int) -> None:
+def warn_if_gathered(walk: Walk, request: TransformRequest, comm: Comm, depth: int) -> None:
     """Warn on rank 0 of a walk that gathers: how many bytes each rank holds, and what would avoid it.
 
     Args:
@@ -56,18 +56,18 @@ def warn_if_gathered(walk: Walk, problem: Problem, comm: Comm, depth: int) -> No
     own = prod(walk.source.max_local_shape()) * walk.dtype.itemsize
     warnings.warn(
         f"each of {counted(comm.size, 'rank')} comes to hold {in_bytes(nbytes)} of {walk.source}, a whole axis of "
-        f"it, in place of its {in_bytes(own)}; {_cure(walk.source, problem)}",
+        f"it, in place of its {in_bytes(own)}; {_cure(walk.source, request)}",
         GatherWarning,
         stacklevel=depth + 2,
     )
 
 
-def _cure(source: Distribution, problem: Problem) -> str:
+def _cure(source: Distribution, request: TransformRequest) -> str:
     """What would avoid a gather."""
     try:
-        ragged(source, problem)
+        ragged(source, request)
     except LayoutError as error:
-        whole = [a for a in range(len(source.shape)) if a not in problem.axes]
+        whole = [a for a in range(len(source.shape)) if a not in request.axes]
         another = f"with axis {whole[0]} over the ranks" if whole else "as a part of a tensor of more axes"
         return f"{error}; on 1 rank, or {another}, nothing is gathered"
     return 'algorithm="ragged", or "auto", gathers nothing, for any number of points and of ranks'

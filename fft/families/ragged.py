@@ -22,9 +22,9 @@ from rote.layout.distribution import Distribution
 from rote.layout.layout import Layout, as_layout, block
 from rote.layout.view import View
 
-from ..request import Problem
+from ..request import TransformRequest
 from ..walk.resize import begin, fitting
-from ..walk.typecheck import CONVOLVE, TWIDDLE, Line
+from ..walk.typecheck import CONVOLVE, TWIDDLE, StageSpec
 from ..walk.walk import Resize, Transform
 from .transpose import refitted, transpose
 
@@ -112,21 +112,21 @@ def _smooth(most: int) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
-def ragged(source: Distribution, problem: Problem, output: Layout | str | None = None) -> list[Line]:
+def ragged(source: Distribution, request: TransformRequest, output: Layout | str | None = None) -> list[StageSpec]:
     """The lines that transform every axis that is split in six steps, and all that are whole together.
 
     Args:
         source: where the tensor lies: a layout without view, not partial and not rooted.
-        problem: of "fft" or "ifft", or "rfft" or "irfft", where axes are split.
+        request: of "fft" or "ifft", or "rfft" or "irfft", where axes are split.
         output: the layout to end in; elementwise cyclic along the split axes, or as they lay, if None.
 
     Raises:
-        LayoutError: the layout or the problem is another.
+        LayoutError: the layout or the request is another.
 
     >>> import numpy as np
     >>> from rote.layout.layout import parse
-    >>> from ..request import problem
-    >>> wanted = problem((15,), (0,), "fft", np.dtype("c16"))
+    >>> from ..request import as_request
+    >>> wanted = as_request((15,), (0,), "fft", np.dtype("c16"))
     >>> for line in ragged(parse("block[(0)]").on(15, 4), wanted):
     ...     print(line.layout, [(action.kind, action.modes) for action in line.done])
     (a b=5): block[(),(0)] [('fft', (0,)), ('twiddle', ())]
@@ -137,32 +137,32 @@ def ragged(source: Distribution, problem: Problem, output: Layout | str | None =
         raise LayoutError(f"ragged walks start from plain layouts, not {source.layout}; redistribute first")
     end = None if output is None else as_layout(output)
     plain = end if end is not None and not (end.view or end.partial or end.rooted) else None
-    here, cuts = begin(source, problem)
-    lines = [Line(source.layout, cuts)] if cuts else []
-    groups = _groups(source, problem)
+    here, cuts = begin(source, request)
+    lines = [StageSpec(source.layout, cuts)] if cuts else []
+    groups = _groups(source, request)
     for group in groups:
         if source.splits[group[0]]:
-            lines += _along(here, group[0], problem, plain if group == groups[-1] else None)
+            lines += _along(here, group[0], request, plain if group == groups[-1] else None)
             layout = replace(lines[-1].layout, view=None)
-            here = layout.on(problem.after(here.shape, group), here.grid)
+            here = layout.on(request.after(here.shape, group), here.grid)
         else:
-            lines += transpose(here, problem.of(group))
-            here = refitted(here, problem.after(here.shape, group))
-    return lines if end in (None, here.layout) else [*lines, Line(end)]
+            lines += transpose(here, request.of(group))
+            here = refitted(here, request.after(here.shape, group))
+    return lines if end in (None, here.layout) else [*lines, StageSpec(end)]
 
 
-def _groups(source: Distribution, problem: Problem) -> list[tuple[int, ...]]:
+def _groups(source: Distribution, request: TransformRequest) -> list[tuple[int, ...]]:
     """The axes in turn: those that are whole together, each other one by itself; a real one where it is real."""
-    whole = tuple(a for a in problem.axes if not source.splits[a])
-    split = [(a,) for a in problem.axes if source.splits[a]]
-    found = sorted([whole, *split] if whole else split, key=lambda group: problem.real not in group)
-    return found if problem.forward else found[::-1]
+    whole = tuple(a for a in request.axes if not source.splits[a])
+    split = [(a,) for a in request.axes if source.splits[a]]
+    found = sorted([whole, *split] if whole else split, key=lambda group: request.real not in group)
+    return found if request.forward else found[::-1]
 
 
-def _along(here: Distribution, axis: int, problem: Problem, output: Layout | None) -> list[Line]:
+def _along(here: Distribution, axis: int, request: TransformRequest, output: Layout | None) -> list[StageSpec]:
     """The lines of one split axis; the last one in `output`, if that saves a move."""
-    kind, at = problem.kind[axis], problem.axes.index(axis)
-    points, kept, taken = problem.points[at], problem.kept[at], problem.taken(axis)
+    kind, at = request.kind[axis], request.axes.index(axis)
+    points, kept, taken = request.points[at], request.kept[at], request.taken(axis)
     if kind not in ("fft", "ifft", "rfft", "irfft"):
         raise LayoutError(f"ragged takes fft and rfft, not {kind} of axis {axis}, which is split")
     if kind == "rfft" and points != kept:
@@ -185,13 +185,13 @@ def _along(here: Distribution, axis: int, problem: Problem, output: Layout | Non
     if late or factors.r % ranks == 0:
         last = place.line([place.cyclic], late)
     elif output is not None:
-        last = Line(output)
+        last = StageSpec(output)
     else:
         last = place.line([place.own if points == here.shape[axis] else tuple(map(fitting, place.own))])
     return [*lines, *_six_steps(place, factors, kind, starts, last)]
 
 
-def _six_steps(place: _Place, factors: Factors, kind: str, starts: bool, last: Line) -> list[Line]:
+def _six_steps(place: _Place, factors: Factors, kind: str, starts: bool, last: StageSpec) -> list[StageSpec]:
     """The lines of six steps; the last one is given, but for the digits that it reads as one."""
     columns = place.cyclic if starts and factors.s % factors.ranks == 0 else place.blocks
     rows = place.cyclic if factors.r % factors.ranks == 0 else place.blocks
@@ -205,7 +205,7 @@ def _six_steps(place: _Place, factors: Factors, kind: str, starts: bool, last: L
     ]
 
 
-def _convolved(place: _Place, factors: Factors, points: int, kind: str, late: list[Resize]) -> list[Line]:
+def _convolved(place: _Place, factors: Factors, points: int, kind: str, late: list[Resize]) -> list[StageSpec]:
     """The lines of a convolution with a chirp, elementwise cyclic on both sides."""
     rows = place.cyclic if factors.r % factors.ranks == 0 else place.blocks
     a, b, axis = place.axis, place.axis + 1, place.axis
@@ -246,10 +246,10 @@ class _Place:
 
     def line(
         self, entries: Sequence[Entries], done: Sequence[Transform | Resize] = (), view: View | None = None
-    ) -> Line:
+    ) -> StageSpec:
         """A line with some entries of the axis, or of its two digits."""
         modes = self.layout.modes
-        return Line(Layout((*modes[: self.axis], *entries, *modes[self.axis + 1 :]), view), tuple(done))
+        return StageSpec(Layout((*modes[: self.axis], *entries, *modes[self.axis + 1 :]), view), tuple(done))
 
     def cut(self, s: int) -> View:
         """The axis read in two digits, of which the last is of size s."""

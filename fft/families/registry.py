@@ -9,8 +9,8 @@ from rote.layout.distribution import Distribution
 from rote.layout.grid import Grid
 from rote.layout.layout import Entry, L, Layout, as_layout, block
 
-from ..request import Problem, components
-from ..walk.typecheck import Line
+from ..request import TransformRequest, components
+from ..walk.typecheck import StageSpec
 from ..walk.walk import Resize, Transform
 from .cyclic import cyclic
 from .ragged import ragged
@@ -35,7 +35,7 @@ def transposed(splits: int) -> str:
     return "slab" if splits < 2 else "pencil"
 
 
-def start(algorithm: str, shape: tuple[int, ...], grid: Grid, problem: Problem) -> Layout:
+def start(algorithm: str, shape: tuple[int, ...], grid: Grid, request: TransformRequest) -> Layout:
     """The layout in which an algorithm begins on a grid, where nothing is said.
 
     Components are split only on a grid of more modes than can split the others.
@@ -44,8 +44,8 @@ def start(algorithm: str, shape: tuple[int, ...], grid: Grid, problem: Problem) 
         LayoutError: the grid is not one for it.
 
     >>> import numpy as np
-    >>> from ..request import problem
-    >>> real = problem((8, 8, 8), (0, 1, 2), "rfft", np.dtype("f8"))
+    >>> from ..request import as_request
+    >>> real = as_request((8, 8, 8), (0, 1, 2), "rfft", np.dtype("f8"))
     >>> print(start("volumetric", (8, 8, 8), Grid((2, 2)), real), start("pencil", (8, 8, 8), Grid((2, 2)), real))
     [(0),(1),()] block[(0),(1),()]
     """
@@ -55,18 +55,18 @@ def start(algorithm: str, shape: tuple[int, ...], grid: Grid, problem: Problem) 
             raise LayoutError(f"rows takes a grid of order 1, not {grid}")
         return row_layout(tuple(range(order)))
     if algorithm in ("volumetric", "cyclic"):
-        split = [a for a in range(order) if a in problem.axes and a != problem.real][: grid.order]
+        split = [a for a in range(order) if a in request.axes and a != request.real][: grid.order]
         if len(split) < grid.order and grid.size > 1:
-            whole = "" if problem.real is None else f": axis {problem.real} is real, and stays whole"
+            whole = "" if request.real is None else f": axis {request.real} is real, and stays whole"
             raise LayoutError(
-                f"{algorithm} splits no more than {len(split)} of the axes {problem.axes}{whole}; "
+                f"{algorithm} splits no more than {len(split)} of the axes {request.axes}{whole}; "
                 f"the grid {grid} is of order {grid.order}"
             )
         return L(*(split.index(a) if a in split else () for a in range(order)))
     if algorithm == "ragged":
-        axes = sorted(problem.axes, key=lambda a: a == problem.real)[: grid.order]
+        axes = sorted(request.axes, key=lambda a: a == request.real)[: grid.order]
         if len(axes) < grid.order and grid.size > 1:
-            raise LayoutError(f"ragged splits the axes {problem.axes}; the grid {grid} is of order {grid.order}")
+            raise LayoutError(f"ragged splits the axes {request.axes}; the grid {grid} is of order {grid.order}")
         return L(*(axes.index(a) if a in axes else () for a in range(order)))
     if (algorithm == "slab" and grid.order != 1) or (algorithm == "pencil" and grid.order < 2):
         wanted = f"1, not {grid}" if algorithm == "slab" else f"2, not {grid}, or of a higher one"
@@ -76,14 +76,14 @@ def start(algorithm: str, shape: tuple[int, ...], grid: Grid, problem: Problem) 
             f"a tensor of order {order} is transformed on a grid of order {order - 1} or less, not {grid.order}; "
             "give a layout to say otherwise"
         )
-    kept = components(shape, problem)
+    kept = components(shape, request)
     usable = [axis for axis in range(order) if axis not in kept]
     if grid.order >= max(len(usable), 2):
         usable = [*range(order)]
     return L(*(block(usable.index(axis)) if axis in usable[: grid.order] else () for axis in range(order)))
 
 
-def read_lines(text: str) -> list[Line]:
+def read_lines(text: str) -> list[StageSpec]:
     """The lines of a walk's text.
 
     Raises:
@@ -93,7 +93,7 @@ def read_lines(text: str) -> list[Line]:
     ['(t s=4): [(),(0)]', '(b r=4) s: [(),(0),()]']
     """
     return [
-        Line(
+        StageSpec(
             as_layout(unparse(stage.layout)),
             tuple(one for action in stage.actions for one in _read(action)),
             None if stage.grid is None else Grid(stage.grid),
@@ -124,40 +124,40 @@ def check_algorithm(algorithm: str, layout: Layout | None = None) -> None:
 
 
 def lines_of(
-    name: str, source: Distribution, problem: Problem, output: Layout | str | None, far: bool = False
-) -> list[Line]:
+    name: str, source: Distribution, request: TransformRequest, output: Layout | str | None, far: bool = False
+) -> list[StageSpec]:
     """The lines of a family by its name from where a tensor lies; `far` as `transpose` has it.
 
     Raises:
         LayoutError: the family does not take such a tensor.
     """
     if name == "ragged":
-        return ragged(source, problem, output)
+        return ragged(source, request, output)
     if name == "rows":
-        lines = rows(source, problem)
+        lines = rows(source, request)
     elif name in ("volumetric", "cyclic"):
-        if not {*problem.kind.values()} <= {"fft", "ifft", "rfft", "irfft"}:
+        if not {*request.kind.values()} <= {"fft", "ifft", "rfft", "irfft"}:
             raise LayoutError(
                 f"{name} takes fft and rfft, for no other transform is made of transforms of digits; write slab, "
                 "pencil or rows"
             )
-        lines = _mixed(source, problem, together=name == "cyclic")
+        lines = _mixed(source, request, together=name == "cyclic")
     else:
-        lines = transpose(source, problem, far)
-    return lines if output is None else [*lines, Line(as_layout(output))]
+        lines = transpose(source, request, far)
+    return lines if output is None else [*lines, StageSpec(as_layout(output))]
 
 
-def _mixed(source: Distribution, problem: Problem, together: bool) -> list[Line]:
+def _mixed(source: Distribution, request: TransformRequest, together: bool) -> list[StageSpec]:
     """Axes that lie cyclically by the volumetric family, those that lie otherwise by transposes.
 
     Where none lies cyclically, all that are split are laid so first.
     """
     if source.layout.view is not None or source.layout.partial or source.layout.rooted:
         raise LayoutError(f"volumetric walks start from plain layouts, not {source.layout}; redistribute first")
-    axes, real = problem.axes, problem.real
+    axes, real = request.axes, request.real
     split = [a for a in axes if source.splits[a]]
     if not split:
-        return transpose(source, problem)
+        return transpose(source, request)
     others = [a for a in split if any(s.kind != CYCLIC for s in source.splits[a])]
     if len(others) == len(split):
         modes = tuple(
@@ -165,12 +165,12 @@ def _mixed(source: Distribution, problem: Problem, together: bool) -> list[Line]
             for a, mode in enumerate(source.layout.modes)
         )
         start = Layout(modes).on(source.shape, source.grid)
-        return [Line(source.layout), *cyclic(start, problem, together)]
-    if others and not problem.forward and real is not None and real not in others:
+        return [StageSpec(source.layout), *cyclic(start, request, together)]
+    if others and not request.forward and real is not None and real not in others:
         others.append(real)  # it is the last on the way back
-    first = problem.of(tuple(a for a in axes if a not in others))
+    first = request.of(tuple(a for a in axes if a not in others))
     lines = cyclic(source, first, together)
     if not others:
         return lines
-    between = refitted(source, problem.after(source.shape, first.axes))
-    return [*lines, *transpose(between, problem.of(tuple(others)))]
+    between = refitted(source, request.after(source.shape, first.axes))
+    return [*lines, *transpose(between, request.of(tuple(others)))]

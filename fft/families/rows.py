@@ -18,9 +18,9 @@ from rote.layout.layout import Layout
 from rote.layout.refine import unfused
 from rote.layout.view import View
 
-from ..request import Problem
+from ..request import TransformRequest
 from ..walk.resize import begin, sized
-from ..walk.typecheck import Line
+from ..walk.typecheck import StageSpec
 from ..walk.walk import Transform
 
 __all__ = ["row_layout", "rows"]
@@ -49,34 +49,34 @@ def row_layout(order: Order) -> Layout:
     return Layout(((Entry(0, Kind("block")),), ()), View((Fuse(names[:-1]), Name(names[-1]))))
 
 
-def rows(source: Distribution, problem: Problem) -> list[Line]:
+def rows(source: Distribution, request: TransformRequest) -> list[StageSpec]:
     """The lines of the row-wise family, in the order of axes that moves least.
 
     Args:
         source: on a grid of order 1, a tensor of order 3 or more.
-        problem: of all axes; at most one is real on one side and complex on the other.
+        request: of all axes; at most one is real on one side and complex on the other.
 
     Raises:
         LayoutError: the tensor is of another kind.
     """
-    order, axes, kind, real = len(source.shape), problem.axes, problem.kind, problem.real
+    order, axes, kind, real = len(source.shape), request.axes, request.kind, request.real
     if order < 3 or sorted(axes) != list(range(order)) or source.grid.order != 1:
         raise LayoutError(f"rows takes all axes of a tensor of order 3 or more, on a grid of order 1; not {source}")
     if source.layout.view is not None and any(isinstance(item, Tile) for item in source.layout.view.items):
         raise LayoutError(f"rows start from whole axes, not {source.layout}; redistribute first")
-    here, resizes = begin(source, problem)
+    here, resizes = begin(source, request)
     start = _order(here)
     if start is None or _waits(start[-1], frozenset(), kind):
         last = next(a for a in (real, *reversed(axes)) if a is not None and not _waits(a, frozenset(), kind))
         others = sorted((a for a in range(order) if a != last), key=lambda a: a != real)
-        first, lines = (*others, last), [Line(source.layout, resizes)]
+        first, lines = (*others, last), [StageSpec(source.layout, resizes)]
     else:
         first, lines = start, []
-    front = _ways(first, frozenset(), here, problem)
+    front = _ways(first, frozenset(), here, request)
     near = [way for way in front if way[0] <= _NEAR * front[0][0]]
     for way in near[-1][2]:
-        done = sized(Transform(kind[way[-1]], (1,)), {1: way[-1]}, here.shape, problem)
-        lines.append(Line(row_layout(way), done))
+        done = sized(Transform(kind[way[-1]], (1,)), {1: way[-1]}, here.shape, request)
+        lines.append(StageSpec(row_layout(way), done))
     return lines
 
 
@@ -92,21 +92,21 @@ def _order(here: Distribution) -> Order | None:
     return order if row_layout(order).on(here.shape, here.grid) == here else None
 
 
-def _ways(here: Order, done: frozenset[int], source: Distribution, problem: Problem) -> list[Way]:
+def _ways(here: Order, done: frozenset[int], source: Distribution, request: TransformRequest) -> list[Way]:
     """The ways on from an order that no other beats for the busiest rank and in all; the best for that rank first."""
     done = done | {here[-1]}
-    todo = [a for a in here if a not in done and not _waits(a, done, problem.kind)]
+    todo = [a for a in here if a not in done and not _waits(a, done, request.kind)]
     if not todo:
         return [(0, 0, (here,))]
     ways: list[Way] = []
-    weight = 2 if problem.real in done else 1
-    shape = problem.after(source.shape, [*done])
+    weight = 2 if request.real in done else 1
+    shape = request.after(source.shape, [*done])
     for axis in todo:
         rest = tuple(a for a in here[:-1] if a != axis)
         for place in range(len(rest) + 1):  # the axis that is done goes anywhere among those that are fused
             there = (*rest[:place], here[-1], *rest[place:], axis)
             most, total = (weight * count for count in _moved(here, there, shape, source.grid))
-            further = _ways(there, done, source, problem)
+            further = _ways(there, done, source, request)
             ways += [(most + other, total + more, (here, *orders)) for other, more, orders in further]
     front: list[Way] = []
     for way in sorted(ways):

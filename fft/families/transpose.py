@@ -12,16 +12,16 @@ from rote.errors import LayoutError
 from rote.layout.distribution import Distribution
 from rote.layout.layout import Layout
 
-from ..request import Problem, components
+from ..request import TransformRequest, components
 from ..transforms import TRIGONOMETRIC
 from ..walk.resize import begin, fitting, sized
-from ..walk.typecheck import Line
+from ..walk.typecheck import StageSpec
 from ..walk.walk import Transform
 
 __all__ = ["refitted", "transpose"]
 
 
-def transpose(source: Distribution, problem: Problem, far: bool = False) -> list[Line]:
+def transpose(source: Distribution, request: TransformRequest, far: bool = False) -> list[StageSpec]:
     """The lines of the transpose family from a distribution.
 
     Whatever is whole is transformed; then the entries of the next axis move to the nearest mode that is done; and so on
@@ -30,30 +30,30 @@ def transpose(source: Distribution, problem: Problem, far: bool = False) -> list
 
     Args:
         source: where the tensor lies; a layout without view and not partial.
-        problem: its axes are modes; at most one is real on one side and complex on the other.
+        request: its axes are modes; at most one is real on one side and complex on the other.
         far: whether entries move to the farthest mode instead, among those that will do as well.
 
     Raises:
         LayoutError: the layout has a view, or is partial.
     """
     _check(source)
-    forward, kind, real = problem.forward, problem.kind, problem.real
-    others = [a for a in problem.axes if a != real]
+    forward, kind, real = request.forward, request.kind, request.real
+    others = [a for a in request.axes if a != real]
     todo = others[::-1] if forward else others
     if real is not None:
         todo = [real, *todo] if forward else [*todo, real]
-    here, resizes = begin(source, problem)
-    lines = [Line(source.layout, resizes)] if resizes else []
-    kept = components(source.shape, problem)
+    here, resizes = begin(source, request)
+    lines = [StageSpec(source.layout, resizes)] if resizes else []
+    kept = components(source.shape, request)
     while True:
         now = _ready(here, todo, kind)
-        done = _transforms([a for a in problem.axes if a in now], kind, forward)
+        done = _transforms([a for a in request.axes if a in now], kind, forward)
         places = {a: a for a in now}
-        lines.append(Line(here.layout, tuple(one for t in done for one in sized(t, places, here.shape, problem))))
+        lines.append(StageSpec(here.layout, tuple(one for t in done for one in sized(t, places, here.shape, request))))
         todo = [a for a in todo if a not in now]
         if not todo:
             return lines
-        after = refitted(here, problem.after(here.shape, now))
+        after = refitted(here, request.after(here.shape, now))
         here = _freed(after, todo[0], todo, kept, forward, far).on(after.shape, after.grid)
 
 

@@ -8,7 +8,7 @@ from itertools import product
 from math import prod
 
 from rote.runtime.copy.regions import Region
-from rote.runtime.copy.strided import Strided
+from rote.runtime.copy.strided import StridedCopy
 
 __all__ = ["Box", "boxes", "whole"]
 
@@ -54,14 +54,14 @@ def boxes(regions: Iterable[tuple[int, Region]], order: int) -> tuple[Box, ...] 
     found: list[Box] = []
     for number, region in regions:
         for piece in region.pieces:
-            some = list(_boxes(piece, number, order)) if isinstance(piece, Strided) else []
+            some = list(_boxes(piece, number, order)) if isinstance(piece, StridedCopy) else []
             if not 0 < len(some) <= _FEW:
                 return None
             found += some
     return tuple(found)
 
 
-def _boxes(piece: Strided, peer: int, order: int) -> Iterator[Box]:
+def _boxes(piece: StridedCopy, peer: int, order: int) -> Iterator[Box]:
     """A piece as boxes: of the dimensions that lead along one mode, all but the longest are taken apart."""
     (shape, here, there), (source_strides, _) = piece.views, piece.strides
     offset, strides = here.lies(source_strides)

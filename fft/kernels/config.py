@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-__all__ = ["WHOLE", "Recipe"]
+__all__ = ["WHOLE", "KernelConfig"]
 
 WHOLE = 1 << 62
 """Bytes that no block has: a part of so many is all of it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
+class KernelConfig:
     """How a kernel runs over a block; the result is the same but for its last bits.
 
     Attributes:
@@ -37,21 +37,21 @@ class Recipe:
     def as_dict(self) -> dict[str, Any]:
         """All of it as a JSON value.
 
-        >>> Recipe.of(Recipe("ducc0", tile=4096).as_dict())
-        Recipe(library='ducc0', tile=4096, part=0, tiled=True, fused=True, threads=1, plans='')
+        >>> KernelConfig.of(KernelConfig("ducc0", tile=4096).as_dict())
+        KernelConfig(library='ducc0', tile=4096, part=0, tiled=True, fused=True, threads=1, plans='')
         """
         return asdict(self)
 
     @classmethod
-    def of(cls, value: Any) -> Recipe:
-        """The recipe that `as_dict` gave.
+    def of(cls, value: Any) -> KernelConfig:
+        """The config that `as_dict` gave.
 
         Raises:
             ValueError: it did not give this.
         """
         usual = cls().as_dict()
         if not isinstance(value, Mapping) or value.keys() != usual.keys():
-            raise ValueError(f"a recipe has {', '.join(each.name for each in fields(cls))}")
+            raise ValueError(f"a config has {', '.join(each.name for each in fields(cls))}")
         if any(type(value[name]) is not type(usual[name]) for name in usual) or value["threads"] < 1:
-            raise ValueError("a part of a recipe is of another type")
+            raise ValueError("a part of a config is of another type")
         return cls(**value)

@@ -17,12 +17,12 @@ import numpy.typing as npt
 
 from rote.layout.grid import unravel
 
-from ..transforms import FACES, TRIGONOMETRIC
+from ..transforms import ORTHO_WEIGHTS, TRIGONOMETRIC
 from .backends import library
 from .boxes import Box
 from .kernel import ALIGNMENT, Kernel, scratch_bytes, view
 from .passes import CACHED, CHUNK, BoundKernel, on_threads, padded
-from .workers import spread
+from .workers import parallel_for
 
 __all__ = ["Gather", "Reads", "gathers"]
 
@@ -36,7 +36,7 @@ _KEPT = 4096  # tiles whose views are made once; of larger blocks they are made 
 
 def gathers(kernel: Kernel, ortho: bool = True) -> bool:
     """Whether a kernel may read its block out of boxes; if it is orthogonal, only where no face is weighted for it."""
-    return kernel.recipe.fused and not (ortho and kernel.kind in FACES)
+    return kernel.config.fused and not (ortho and kernel.kind in ORTHO_WEIGHTS)
 
 
 class Gather:
@@ -66,8 +66,8 @@ class Gather:
         ends = (shape, kernel.dtype), (kernel.out_shape, kernel.out_dtype)
         one = [prod(extents[first:]) * dtype.itemsize for extents, dtype in ends]  # bytes along the other modes
         cut = bool(rest) and not any(nbytes % ALIGNMENT for nbytes in one)  # parts begin where FFTW's plans may
-        budget = (kernel.recipe.part or CHUNK) // max(*one, 1) if cut else prod(shape[:first])
-        columns = max(8, (kernel.recipe.tile or CACHED) // max(max(e[axis] * d.itemsize for e, d in ends), 1))
+        budget = (kernel.config.part or CHUNK) // max(*one, 1) if cut else prod(shape[:first])
+        columns = max(8, (kernel.config.tile or CACHED) // max(max(e[axis] * d.itemsize for e, d in ends), 1))
         self._parts: list[_Part] = []
         for of in product(*_ranges(shape[:first], budget)) if 0 not in shape else ():
             lengths = (*map(_length, of), *shape[first:])
@@ -75,16 +75,16 @@ class Gather:
             ranges[axis] = [slice(0, lengths[axis])]
             starts = [r.start for r in of] + [0] * (len(shape) - first)
             self._parts.append(_Part(of, lengths, _Tiles(ranges, starts, found, axis)))
-        threads = kernel.recipe.threads
+        threads = kernel.config.threads
         many = len(self._parts) >= threads
         of_one = on_threads(kernel, 1 if many else threads)
-        hands = range((threads if many else 1) if self._parts else 0)
-        self._hands = [_Hand(of_one, rest, self._parts, scratch, scale) for _ in hands]
+        workers = range((threads if many else 1) if self._parts else 0)
+        self._hands = [_Worker(of_one, rest, self._parts, scratch, scale) for _ in workers]
 
     def ready(self) -> None:
         """Make now all transforms that the first calls would make; what lies in scratch is lost."""
-        for hand in self._hands:
-            hand.ready()
+        for worker in self._hands:
+            worker.ready()
 
     def reads(self, memories: Sequence[Array]) -> Reads:
         """What every tile reads of the memories of all peers, each one-dimensional and of the kernel's dtype."""
@@ -105,14 +105,14 @@ class Gather:
     def __call__(self, reads: Reads, target: Array) -> None:
         """Transform what is read into `target`."""
         if self._hands:
-            spread(
-                lambda hand, item: hand(*item, self._factors, target),
+            parallel_for(
+                lambda worker, item: worker(*item, self._factors, target),
                 self._hands,
                 list(zip(self._parts, reads, strict=True)),
             )
 
 
-class _Hand:
+class _Worker:
     """What does one part after the other: tiles in which one axis is transformed, and the kernels of the other axes."""
 
     __slots__ = ("_rests", "_room", "_tiles")
@@ -131,7 +131,7 @@ class _Hand:
         self._room = scratch_bytes(prod(largest) * kernel.dtype.itemsize) if later else None
         inner = replace(kernel, out_shape=kernel.shape) if later else kernel
         shape = tuple(map(max, zip(*(part.tiles.largest for part in parts), strict=True)))
-        number = min(kernel.recipe.threads, max(len(part.tiles) for part in parts))
+        number = min(kernel.config.threads, max(len(part.tiles) for part in parts))
         self._tiles = [_BoundTile(inner, axis, shape, later, scale) for _ in range(number)]
         self._rests: dict[tuple[int, ...], BoundKernel] = {}
         for lengths in {part.shape: None for part in parts} if rest else ():
@@ -156,7 +156,7 @@ class _Hand:
             for number in range(len(reads)):
                 run(*reads[number], factors, room)
         else:
-            spread(lambda tile, number: tile(*reads[number], factors, room), self._tiles, range(len(reads)))
+            parallel_for(lambda tile, number: tile(*reads[number], factors, room), self._tiles, range(len(reads)))
         if self._rests:
             rest = self._rests[part.shape]
             rest(room if rest.kernel.kind == "irfft" else there, there)
@@ -179,7 +179,7 @@ class _BoundTile:
         if kernel.kind in TRIGONOMETRIC and kernel.dtype.kind == "c":
             kernel = kernel.of_parts()
             ends = (self._filled.view(kernel.dtype).reshape(*shape, 2),) * 2
-        self._execute = library(kernel.recipe.library).prepare(kernel, (axis,), *ends, 1).execute
+        self._execute = library(kernel.config.library).prepare(kernel, (axis,), *ends, 1).execute
 
     def __call__(self, tile: _Tile, reads: Sequence[Read], factors: Sequence[Array], room: Array) -> None:
         whole = self._filled

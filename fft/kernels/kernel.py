@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from rote.errors import LayoutError
 
-from ..transforms import FACES, TRIGONOMETRIC
-from .config import Recipe
+from ..transforms import ORTHO_WEIGHTS, TRIGONOMETRIC
+from .config import KernelConfig
 
 __all__ = [
     "ALIGNMENT",
@@ -32,7 +32,7 @@ Array = npt.NDArray[Any]
 
 ALIGNMENT = 16  # bytes: FFTW's vector instructions ask for no more, and memory that NumPy allocates has it
 _LINE = 64  # bytes of a line of the cache
-_USUAL = Recipe()
+_USUAL = KernelConfig()
 _COMPLEX = {"f": "F", "d": "D", "g": "G"}
 
 
@@ -45,7 +45,7 @@ class Kernel:
             destroys its input), or one of `TRIGONOMETRIC` (of real numbers: see `of_parts`).
         axes: the axes of the block, in NumPy's order.
         shape, dtype: of the input; `out_shape` of the output.
-        recipe: how it runs.
+        config: how it runs.
     """
 
     kind: str
@@ -53,7 +53,7 @@ class Kernel:
     shape: tuple[int, ...]
     out_shape: tuple[int, ...]
     dtype: np.dtype[Any]
-    recipe: Recipe = _USUAL
+    config: KernelConfig = _USUAL
 
     @property
     def out_dtype(self) -> np.dtype[Any]:
@@ -67,9 +67,9 @@ class Kernel:
         """Whether input and output may be the same array."""
         return self.kind not in ("rfft", "irfft")
 
-    def spoils(self, ortho: bool) -> bool:
+    def overwrites_input(self, ortho: bool) -> bool:
         """Whether it writes into its input; `ortho` as `BoundKernel` has it."""
-        return self.kind == "irfft" or (ortho and bool(FACES.get(self.kind, ((), ()))[0]))
+        return self.kind == "irfft" or (ortho and bool(ORTHO_WEIGHTS.get(self.kind, ((), ()))[0]))
 
     @property
     def wide_dtype(self) -> np.dtype[Any]:

@@ -3,7 +3,7 @@
 They are several times too slow where the points of a transform lie a multiple of a large power of two of bytes apart,
 for all of these share a few sets of the cache. Along such an axis a tile of columns is copied to scratch with padded
 strides, transformed in cache, and copied out. That is as fast as the plans that FFTW finds in seconds of timing. So
-it is done unless the kernel's recipe says otherwise, because it was found to be faster with other tiles or none, or by
+it is done unless the kernel's config says otherwise, because it was found to be faster with other tiles or none, or by
 another library.
 """
 
@@ -18,11 +18,11 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ..transforms import FACES
+from ..transforms import ORTHO_WEIGHTS
 from .backends import library
 from .backends.protocol import Transform
 from .kernel import ALIGNMENT, Kernel, scratch_bytes, view
-from .workers import spread
+from .workers import parallel_for
 
 __all__ = ["CACHED", "CHUNK", "BoundKernel", "on_threads", "padded"]
 
@@ -48,19 +48,19 @@ class BoundKernel:
 
     def __init__(self, kernel: Kernel, scratch: Scratch, ortho: bool = False) -> None:
         self.kernel = kernel
-        self._weights = FACES.get(kernel.kind) if ortho else None
+        self._weights = ORTHO_WEIGHTS.get(kernel.kind) if ortho else None
         self._parts = parts = kernel.of_parts()
         first = min(parts.axes)
         outer = prod(parts.shape[:first])
         ends = (parts.shape, parts.dtype), (parts.out_shape, parts.out_dtype)
         one = [prod(shape[first:]) * dtype.itemsize for shape, dtype in ends]  # bytes along the other modes
         aligned = ALIGNMENT // gcd(ALIGNMENT, *one)  # parts begin where FFTW's plans may
-        number = max(1, min(outer, (kernel.recipe.part or CHUNK) // max(*one, 1)))
+        number = max(1, min(outer, (kernel.config.part or CHUNK) // max(*one, 1)))
         number = min(-(-number // aligned) * aligned, max(outer, 1))
         self._shapes = [(outer, *shape[first:]) for shape, _ in ends]
         self._begins = range(0, outer, number)
-        hands = kernel.recipe.threads if outer >= number * kernel.recipe.threads else 1
-        threads = kernel.recipe.threads if hands == 1 and number * max(one) > CHUNK else 1
+        workers = kernel.config.threads if outer >= number * kernel.config.threads else 1
+        threads = kernel.config.threads if workers == 1 and number * max(one) > CHUNK else 1
 
         def of(count: int) -> list[_Pass]:
             shape, out_shape = ((count, *extents[first:]) for extents in (parts.shape, parts.out_shape))
@@ -68,7 +68,7 @@ class BoundKernel:
             return _passes(on_threads(replace(parts, axes=axes, shape=shape, out_shape=out_shape), threads), scratch)
 
         last = outer % number
-        self._hands = [of(number) for _ in range(hands)] if prod(kernel.out_shape) else []
+        self._hands = [of(number) for _ in range(workers)] if prod(kernel.out_shape) else []
         self._rest = of(last) if last else []
 
     def ready(self) -> None:
@@ -87,7 +87,7 @@ class BoundKernel:
         if self._weights:
             _weigh(sources, parts, self._weights[0], np.sqrt(np.longdouble(2)))
         if len(self._hands) > 1:
-            spread(partial(self._run, sources, targets), self._hands, self._begins)
+            parallel_for(partial(self._run, sources, targets), self._hands, self._begins)
         elif len(self._begins) > 1:
             for at in self._begins:
                 self._run(sources, targets, self._hands[0], at)
@@ -137,7 +137,7 @@ def _passes(kernel: Kernel, scratch: Scratch) -> list[_Pass]:
 def _passes_of(kernel: Kernel, spectrum: tuple[int, ...], scratch: Scratch) -> list[_Pass]:
     """All good axes in one pass, then a pass for every bad one; `spectrum` is the shape of the complex side."""
     dtype = kernel.wide_dtype
-    bad = [axis for axis in kernel.axes if kernel.recipe.tiled and _is_bad(spectrum, axis, dtype.itemsize)]
+    bad = [axis for axis in kernel.axes if kernel.config.tiled and _is_bad(spectrum, axis, dtype.itemsize)]
     good = tuple(axis for axis in kernel.axes if axis not in bad)
     kind = {"rfft": "fft", "irfft": "ifft"}.get(kernel.kind, kernel.kind)
     along = replace(kernel, kind=kind, shape=spectrum, out_shape=spectrum, dtype=dtype)
@@ -145,14 +145,14 @@ def _passes_of(kernel: Kernel, spectrum: tuple[int, ...], scratch: Scratch) -> l
     if kernel.kind != kind:
         real = kernel.axes[-1]
         if real in bad:
-            found.append(_Columns(replace(kernel, axes=(real,))))
+            found.append(_TiledPass(replace(kernel, axes=(real,))))
             bad.remove(real)
         else:
-            found.append(_Together(replace(kernel, axes=good), scratch))
+            found.append(_MultiAxisPass(replace(kernel, axes=good), scratch))
             good = ()
     if good:
-        found.append(_Together(replace(along, axes=good), scratch))
-    return found + [_Columns(replace(along, axes=(axis,))) for axis in bad]
+        found.append(_MultiAxisPass(replace(along, axes=good), scratch))
+    return found + [_TiledPass(replace(along, axes=(axis,))) for axis in bad]
 
 
 def _is_bad(shape: tuple[int, ...], axis: int, itemsize: int) -> bool:
@@ -166,10 +166,10 @@ def _is_bad(shape: tuple[int, ...], axis: int, itemsize: int) -> bool:
 
 def on_threads(kernel: Kernel, threads: int) -> Kernel:
     """The same kernel on another number of threads."""
-    return replace(kernel, recipe=replace(kernel.recipe, threads=threads))
+    return replace(kernel, config=replace(kernel.config, threads=threads))
 
 
-class _Together:
+class _MultiAxisPass:
     """All axes in one call of the library. Between calls it rests on scratch: nobody's block stays alive for it."""
 
     __slots__ = ("_kernel", "_parked", "_transforms")
@@ -188,15 +188,15 @@ class _Together:
         if in_place not in self._transforms:
             kernel, (source, target) = self._kernel, self._parked
             ends = source, source if in_place else target
-            of = library(kernel.recipe.library)
-            self._transforms[in_place] = of.prepare(kernel, kernel.axes, *ends, kernel.recipe.threads)
+            of = library(kernel.config.library)
+            self._transforms[in_place] = of.prepare(kernel, kernel.axes, *ends, kernel.config.threads)
         return self._transforms[in_place]
 
     def __call__(self, source: Array, target: Array) -> None:
         self._transform(self._kernel.in_place and np.may_share_memory(source, target))(source, target)
 
 
-class _Columns:
+class _TiledPass:
     """One axis whose points are apart, by tiles of columns; the block is read as (outer, points, inner)."""
 
     __slots__ = ("_hands", "_shape", "_step", "_tiles")
@@ -205,7 +205,7 @@ class _Columns:
         (axis,) = kernel.axes
         outer, inner = prod(kernel.shape[:axis]), prod(kernel.shape[axis + 1 :])
         points, out_points = kernel.shape[axis], kernel.out_shape[axis]
-        columns = max(8, (kernel.recipe.tile or CACHED) // (max(points, out_points) * kernel.wide_dtype.itemsize))
+        columns = max(8, (kernel.config.tile or CACHED) // (max(points, out_points) * kernel.wide_dtype.itemsize))
         wide = min(inner, columns)
         wide = -(-inner // -(-inner // wide))  # tiles of one width, as far as it goes
         deep = min(outer, max(1, columns // inner))
@@ -213,10 +213,10 @@ class _Columns:
         self._step = (deep, wide)
         self._tiles = list(product(range(0, outer, deep), range(0, inner, wide)))
         self._hands: list[tuple[Array, Array, Transform]] = []
-        for _ in range(min(kernel.recipe.threads, len(self._tiles))):
+        for _ in range(min(kernel.config.threads, len(self._tiles))):
             source = padded((deep, points, wide), kernel.dtype)[..., :wide]
             target = source if kernel.in_place else padded((deep, out_points, wide), kernel.out_dtype)[..., :wide]
-            transform = library(kernel.recipe.library).prepare(kernel, (1,), source, target, 1)
+            transform = library(kernel.config.library).prepare(kernel, (1,), source, target, 1)
             self._hands.append((source, target, transform))
 
     def ready(self) -> None:
@@ -227,8 +227,8 @@ class _Columns:
         blocks, out_blocks = source.reshape(outer, points, inner), target.reshape(outer, out_points, inner)
         deep, wide = self._step
 
-        def one(hand: tuple[Array, Array, Transform], at: tuple[int, int]) -> None:
-            tile, out_tile, transform = hand
+        def one(worker: tuple[Array, Array, Transform], at: tuple[int, int]) -> None:
+            tile, out_tile, transform = worker
             here = np.s_[at[0] : at[0] + deep, :, at[1] : at[1] + wide]
             part = blocks[here]
             of = np.s_[: part.shape[0], :, : part.shape[2]]  # at the ends a tile is filled in part
@@ -236,7 +236,7 @@ class _Columns:
             transform.execute()
             out_blocks[here] = out_tile[of]
 
-        spread(one, self._hands, self._tiles)
+        parallel_for(one, self._hands, self._tiles)
 
 
 def padded(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:

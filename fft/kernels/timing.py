@@ -1,4 +1,4 @@
-"""Recipes by timing: for every kernel of a walk the library, the tiles and the threads that are fastest on its ranks.
+"""Configs by timing: for every kernel of a walk the library, the tiles and the threads that are fastest on its ranks.
 
 Libraries have their turn first, in tiles of the usual size and in one call; then the best one with other tiles. All
 ranks run at once, as in the walk, and the slowest counts. What was found is kept as wisdom, with FFTW's own in it.
@@ -19,15 +19,15 @@ from rote.runtime.comm.protocol import Comm
 from ..tuning import Tuning
 from .backends import library, versions
 from .boxes import whole
-from .config import WHOLE, Recipe
+from .config import WHOLE, KernelConfig
 from .gather import Gather, gathers
 from .kernel import Kernel, scratch_bytes, view
 from .passes import CACHED, CHUNK, BoundKernel
 
-__all__ = ["with_recipes"]
+__all__ = ["with_configs"]
 
 SECONDS = {"measure": 3.0, "patient": 20.0}
-"""The most that all kernels of one walk are timed for, about; every recipe that is begun is ended."""
+"""The most that all kernels of one walk are timed for, about; every config that is begun is ended."""
 
 _LARGE, _LONGER = 1 << 26, 4.0  # bytes of a block from which on it may take longer, and how many times so long at most
 
@@ -38,22 +38,22 @@ _HUGE = 1 << 30  # bytes of a block that are transformed at most
 _AT_ONCE = 1 << 23  # bytes of a block that FFTW looks for plans of as a whole, unless it is patient
 _LEAST = 2e-4  # seconds: shorter calls are made several times for one reading of the clock
 _SHORT = 2e-3  # seconds: shorter calls are made again at first
-_BEHIND = 1.5  # how many times as long as the best a recipe may take at first, and still be timed again
-_BETTER = 0.96  # part of the usual recipe's time that another must stay below to be taken
+_BEHIND = 1.5  # how many times as long as the best a config may take at first, and still be timed again
+_BETTER = 0.96  # part of the usual config's time that another must stay below to be taken
 _MOST = 30  # rounds
 
 
-def with_recipes(kernels: Sequence[Kernel], behind: Sequence[bool], comm: Comm, tuning: Tuning) -> list[Kernel]:
-    """The kernels of a walk on this rank, with the recipes that all ranks take. Collective.
+def with_configs(kernels: Sequence[Kernel], behind: Sequence[bool], comm: Comm, tuning: Tuning) -> list[Kernel]:
+    """The kernels of a walk on this rank, with the configs that all ranks take. Collective.
 
     Args:
         kernels: as many on each rank, of the same kinds and axes, of blocks of any shapes.
         behind: whether each stands behind a move.
-        tuning: "model" takes the usual recipe; else they are timed, or recalled.
+        tuning: "model" takes the usual config; else they are timed, or recalled.
     """
-    usual = Recipe(threads=tuning.threads)
+    usual = KernelConfig(threads=tuning.threads)
     if tuning.tune == "model" or not kernels:
-        return [replace(kernel, recipe=usual) for kernel in kernels]
+        return [replace(kernel, config=usual) for kernel in kernels]
     told = comm.allgather_object(([(k.shape, k.out_shape) for k in kernels], tuple(behind), versions()))
     here = {
         name: version for name, version in versions().items() if all(each.get(name) == version for *_, each in told)
@@ -68,12 +68,12 @@ def with_recipes(kernels: Sequence[Kernel], behind: Sequence[bool], comm: Comm, 
     ]
     longer = min(_LONGER, max(1.0, max(job.nbytes for job in jobs) / _LARGE))
     seconds = longer * SECONDS[tuning.tune] / len({(job.kernel.kind, job.kernel.axes, job.shapes) for job in jobs})
-    return [replace(job.kernel, recipe=_recipe(job, here, comm, tuning, seconds)) for job in jobs]
+    return [replace(job.kernel, config=_config(job, here, comm, tuning, seconds)) for job in jobs]
 
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """A kernel that a recipe is wanted for, its shapes on all ranks, and whether a move may be read by it."""
+    """A kernel that a config is wanted for, its shapes on all ranks, and whether a move may be read by it."""
 
     kernel: Kernel
     shapes: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
@@ -84,8 +84,8 @@ class _Job:
         """Bytes of the largest block."""
         return max(prod(shape) for pair in self.shapes for shape in pair) * self.kernel.wide_dtype.itemsize
 
-    def ways(self, usual: Recipe) -> list[Recipe]:
-        """The usual recipe, and the others that differ from it for these blocks; the last is one call for all."""
+    def ways(self, usual: KernelConfig) -> list[KernelConfig]:
+        """The usual config, and the others that differ from it for these blocks; the last is one call for all."""
         axes, once = self.kernel.axes, replace(usual, tiled=False)
         some = [usual, once]
         if self.behind:
@@ -98,9 +98,9 @@ class _Job:
             some = [replace(one, part=0) for one in some]
         return list(dict.fromkeys(some))
 
-    def others(self, found: Recipe, times: Sequence[float]) -> list[Recipe]:
-        """A recipe with tiles and parts of other sizes, and on fewer threads, as far as it makes a difference."""
-        some: list[Recipe] = []
+    def others(self, found: KernelConfig, times: Sequence[float]) -> list[KernelConfig]:
+        """A config with tiles and parts of other sizes, and on fewer threads, as far as it makes a difference."""
+        some: list[KernelConfig] = []
         if self.nbytes > CACHED and (found.tiled or (self.behind and found.fused)):
             some += [replace(found, tile=int(n * CACHED)) for n in times]
         if self.nbytes > CHUNK and found.part != WHOLE and min(self.kernel.axes) > 0:
@@ -108,8 +108,8 @@ class _Job:
         return some + [replace(found, threads=2**n) for n in range((found.threads - 1).bit_length())]
 
 
-def _recipe(job: _Job, here: dict[str, str], comm: Comm, tuning: Tuning, seconds: float) -> Recipe:
-    """The recipe of all ranks, as it was found before, or by timing now."""
+def _config(job: _Job, here: dict[str, str], comm: Comm, tuning: Tuning, seconds: float) -> KernelConfig:
+    """The config of all ranks, as it was found before, or by timing now."""
     kernel = job.kernel
     facts: dict[str, Any] = {"what": "kernel", "kind": kernel.kind, "axes": kernel.axes, "dtype": kernel.dtype.str}
     facts |= {"shapes": sorted({*job.shapes}), "behind": job.behind, "threads": tuning.threads, "libraries": here}
@@ -118,11 +118,11 @@ def _recipe(job: _Job, here: dict[str, str], comm: Comm, tuning: Tuning, seconds
         names = [name for name in here if library(name).does(kernel.kind, kernel.of_parts().dtype)]
         return _Contest(job, comm, tuning.tune, seconds).best(names, tuning.threads).as_dict()
 
-    return decided(comm, facts, tuning.tune, Recipe.of, find)
+    return decided(comm, facts, tuning.tune, KernelConfig.of, find)
 
 
 class _Contest:
-    """Recipes of one kernel, timed in turn on all ranks at once."""
+    """Configs of one kernel, timed in turn on all ranks at once."""
 
     def __init__(self, job: _Job, comm: Comm, tune: str, seconds: float) -> None:
         self._job, self._comm, self._tune, self._seconds = job, comm, tune, seconds
@@ -130,9 +130,9 @@ class _Contest:
         self._scratch = scratch_bytes(_nbytes(job.kernel)), scratch_bytes(_nbytes(job.kernel))
         self._plans = ""
 
-    def best(self, names: Sequence[str], threads: int) -> Recipe:
-        """The fastest recipe. Collective; the same on all ranks."""
-        ways = self._job.ways(Recipe(threads=threads))
+    def best(self, names: Sequence[str], threads: int) -> KernelConfig:
+        """The fastest config. Collective; the same on all ranks."""
+        ways = self._job.ways(KernelConfig(threads=threads))
         study = [way for way in ways if way.tiled or self._tune == "patient" or self._job.nbytes <= _AT_ONCE]
         self._learn(study, _STUDY * self._seconds)
         field = [ways[0]]
@@ -149,24 +149,24 @@ class _Contest:
             self._learn(others, _STUDY / 2 * self._seconds)
             found, *others = (replace(way, plans=self._plans) for way in (found, *others))
         found = self._fastest([found, *others]) if others else found
-        told: Recipe = self._comm.allgather_object(found)[0]
+        told: KernelConfig = self._comm.allgather_object(found)[0]
         return told
 
     def _bound(self, kernel: Kernel) -> BoundKernel | Gather:
-        if self._job.behind and kernel.recipe.fused:
+        if self._job.behind and kernel.config.fused:
             return Gather(kernel, whole(kernel.shape), (), self._scratch)
         return BoundKernel(kernel, self._scratch)
 
-    def _learn(self, recipes: Iterable[Recipe], seconds: float) -> None:
-        """Let FFTW time its plans of some recipes; of equal blocks one rank's."""
+    def _learn(self, configs: Iterable[KernelConfig], seconds: float) -> None:
+        """Let FFTW time its plans of some configs; of equal blocks one rank's."""
         shapes, plans = self._job.shapes, self._plans
         kernel = self._job.kernel if _nbytes(self._job.kernel) <= _HUGE else self._kernel
         if shapes.index(shapes[self._comm.rank]) == self._comm.rank:
             from .backends.fftw import studying
 
             with studying(self._tune, seconds, plans) as study:
-                for recipe in recipes:
-                    self._bound(replace(kernel, recipe=recipe)).ready()
+                for config in configs:
+                    self._bound(replace(kernel, config=config)).ready()
             plans = study.plans
         from .backends.fftw import merged
 
@@ -174,9 +174,9 @@ class _Contest:
         for memory in self._scratch:
             memory[: _nbytes(self._kernel)] = 0  # all libraries transform the same numbers
 
-    def _fastest(self, field: Sequence[Recipe]) -> Recipe:
-        """The fastest of some recipes; the first one, unless another one is clearly faster."""
-        calls = [self._call(recipe) for recipe in field]
+    def _fastest(self, field: Sequence[KernelConfig]) -> KernelConfig:
+        """The fastest of some configs; the first one, unless another one is clearly faster."""
+        calls = [self._call(config) for config in field]
         times: list[list[float]] = [[] for _ in field]
         running, often = [*range(len(field))], [0] * len(field)
         begin, spent = perf_counter(), 0.0
@@ -196,13 +196,13 @@ class _Contest:
         clear = middles[found] < _BETTER * middles[0] and min(rows[found]) < min(rows[0])
         return field[running[found]] if clear else field[0]
 
-    def _call(self, recipe: Recipe) -> Callable[[], object]:
+    def _call(self, config: KernelConfig) -> Callable[[], object]:
         """What is timed: the kernel, with the copy that a move makes where it does not read."""
-        kernel = replace(self._kernel, recipe=recipe)
+        kernel = replace(self._kernel, config=config)
         source = view(self._scratch[0], kernel.shape, kernel.dtype)
         target = view(self._scratch[1], kernel.out_shape, kernel.out_dtype)
         moved = view(self._scratch[1], kernel.shape, kernel.dtype)
-        copies = self._job.behind and not recipe.fused
+        copies = self._job.behind and not config.fused
         try:
             run = self._bound(kernel)
             run.ready()

@@ -9,35 +9,35 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TypeVar
 
-__all__ = ["spread"]
+__all__ = ["parallel_for"]
 
-_Hand = TypeVar("_Hand")
+_Worker = TypeVar("_Worker")
 _Item = TypeVar("_Item")
 
 _POOL = ThreadPoolExecutor(256, "rote")  # of all ranks of this process; it starts a thread when all others work
 
 
-def spread(do: Callable[[_Hand, _Item], object], hands: Sequence[_Hand], items: Sequence[_Item]) -> None:
-    """Do all items, each with one hand, that does one item at a time; this thread is the first hand's.
+def parallel_for(do: Callable[[_Worker, _Item], object], workers: Sequence[_Worker], items: Sequence[_Item]) -> None:
+    """Do all items, each with one worker, that does one item at a time; this thread is the first worker's.
 
     >>> found = []
-    >>> spread(lambda hand, item: found.append(hand * item), [1, 10], range(4))
+    >>> parallel_for(lambda worker, item: found.append(worker * item), [1, 10], range(4))
     >>> sorted(found)
     [0, 2, 10, 30]
     """
-    if len(hands) == 1:
-        _all(do, hands[0], items)
+    if len(workers) == 1:
+        _all(do, workers[0], items)
         return
-    number = len(hands)
-    others = [_POOL.submit(_all, do, hand, items[n::number]) for n, hand in enumerate(hands) if n]
+    number = len(workers)
+    others = [_POOL.submit(_all, do, worker, items[n::number]) for n, worker in enumerate(workers) if n]
     try:
-        _all(do, hands[0], items[::number])
+        _all(do, workers[0], items[::number])
     finally:
         wait(others)  # they work in the caller's memory
     for other in others:
         other.result()
 
 
-def _all(do: Callable[[_Hand, _Item], object], hand: _Hand, items: Sequence[_Item]) -> None:
+def _all(do: Callable[[_Worker, _Item], object], worker: _Worker, items: Sequence[_Item]) -> None:
     for item in items:
-        do(hand, item)
+        do(worker, item)

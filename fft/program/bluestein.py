@@ -18,7 +18,7 @@ from rote.tensor import DistTensor
 
 from ..families.ragged import ragged
 from ..kernels.kernel import real_dtype
-from ..request import problem
+from ..request import as_request
 from ..walk.typecheck import build
 from ..walk.walk import Convolve, Walk
 from .twiddles import chirp
@@ -51,7 +51,7 @@ def _spectrum(
     modes = tuple(dist.layout.modes[m] for m in action.modes)
     points = prod(action.sizes)
     start = Layout((tuple(Entry(entry.grid_mode) for mode in modes for entry in mode),)).on((points,), dist.grid)
-    wanted = problem((points,), (0,), "fft", dtype)
+    wanted = as_request((points,), (0,), "fft", dtype)
     walk = build(start, ragged(start, wanted), wanted)
     (index,) = start.indices(comm.rank)
     distance = np.minimum(index, points - index)  # from 0, around the circle

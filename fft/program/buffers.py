@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ..kernels.kernel import view
 
-__all__ = ["FIRST", "IN", "OUT", "SECOND", "Place", "ways"]
+__all__ = ["FIRST", "IN", "OUT", "SECOND", "Slot", "ways"]
 
 Array = npt.NDArray[Any]
 
@@ -35,7 +35,7 @@ def ways(in_place: Sequence[bool], begin: int = FIRST) -> list[tuple[int, int]]:
     return found
 
 
-class Place(NamedTuple):
+class Slot(NamedTuple):
     """A block or message at one of the places; `at` says which, and `memory` is what it has in scratch."""
 
     at: int
@@ -44,7 +44,7 @@ class Place(NamedTuple):
     memory: Array | None
 
     @classmethod
-    def make(cls, at: int, shape: tuple[int, ...], dtype: np.dtype[Any], scratch: tuple[Array, Array]) -> Place:
+    def make(cls, at: int, shape: tuple[int, ...], dtype: np.dtype[Any], scratch: tuple[Array, Array]) -> Slot:
         """A block at a place."""
         return cls(at, shape, dtype, view(scratch[at], shape, dtype) if at < IN else None)
 

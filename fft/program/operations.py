@@ -17,7 +17,7 @@ from rote.layout.distribution import Distribution
 from rote.runtime.comm.protocol import Comm
 
 from ..kernels.kernel import Kernel
-from ..kernels.timing import with_recipes
+from ..kernels.timing import with_configs
 from ..tuning import Tuning
 from ..walk.walk import Convolve, Resize, Stage, Twiddle, Walk, dtype_after
 from .padding import BoundResize
@@ -129,14 +129,14 @@ def operations(walk: Walk, comm: Comm, tuning: Tuning, spectra: Iterable[Array] 
         due += tuple(factor(one, stage.before, rank, dtype) for one in trailing if isinstance(one, Twiddle))
     if due:
         found.append(Operation(Multiply(due), *(shape,) * 2, *(dtypes[-1],) * 2))
-    return _with_recipes(found, comm, tuning)
+    return _with_configs(found, comm, tuning)
 
 
-def _with_recipes(found: list[Operation], comm: Comm, tuning: Tuning) -> list[Operation]:
-    """The operations with the recipes of their kernels. Collective."""
+def _with_configs(found: list[Operation], comm: Comm, tuning: Tuning) -> list[Operation]:
+    """The operations with the configs of their kernels. Collective."""
     kernels = {n: one.run for n, one in enumerate(found) if isinstance(one.run, Kernel)}
     behind = [n > 0 and isinstance(found[n - 1].run, Step) for n in kernels]
-    made = with_recipes([*kernels.values()], behind, comm, tuning)
+    made = with_configs([*kernels.values()], behind, comm, tuning)
     for n, kernel in zip(kernels, made, strict=True):
         found[n] = replace(found[n], run=kernel)
     return found

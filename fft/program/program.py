@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rote.compiler.step import LOCAL, Step
-from rote.runtime.comm.double_buffer import Room
+from rote.runtime.comm.double_buffer import DoubleBuffer
 from rote.runtime.comm.protocol import Comm
 
 from ..kernels.kernel import Kernel, is_plain, normal, plain, real_dtype, scratch_bytes
@@ -57,7 +57,7 @@ class BoundWalk:
         self._ortho = ortho
         self._comm = comm
         self._found = found = _scaled(operations(walk, comm, tuning, spectra(walk, comm, partial(_once, comm))), scale)
-        if not found or _spoils(found[0], ortho):
+        if not found or _overwrites_input(found[0], ortho):
             shape, dtype = walk.stages[0].before.local_shape(comm.rank), walk.dtype
             found.insert(0, Operation(Multiply(), shape, shape, dtype, dtype))
         # FFTW's plans are made on scratch, and rest there between two calls
@@ -65,23 +65,23 @@ class BoundWalk:
         self._run: ReadWalk | SentWalk | None = None
 
     @property
-    def talks(self) -> bool:
+    def communicates(self) -> bool:
         """Whether ranks need anything of each other."""
         return any(isinstance(one.run, Step) and one.run.kind not in LOCAL for one in self._found)
 
     @property
     def reads_first(self) -> bool:
         """Whether all ranks have read their blocks when the first writes its output."""
-        return self.talks and isinstance(self._run, ReadWalk)  # which meet in between
+        return self.communicates and isinstance(self._run, ReadWalk)  # which meet in between
 
     @property
     def libraries(self) -> frozenset[str]:
         """The packages that transform this rank's blocks, by name."""
-        return frozenset(one.run.recipe.library for one in self._found if isinstance(one.run, Kernel))
+        return frozenset(one.run.config.library for one in self._found if isinstance(one.run, Kernel))
 
-    def read(self, room: Room) -> None:
+    def read(self, double_buffer: DoubleBuffer) -> None:
         """Run in memory that ranks share."""
-        self._run = ReadWalk(self._found, room, self._ortho)
+        self._run = ReadWalk(self._found, double_buffer, self._ortho)
 
     def send(self) -> SentWalk:
         """Run in scratch of this rank alone, which the answer must be bound to."""
@@ -110,11 +110,11 @@ def bind_walks(comm: Comm, *walks: BoundWalk) -> int:
     message is sent; others send. Collective.
     """
     needed = max(walk.needed for walk in walks)
-    if comm.size > 1 and any(walk.talks and walk.tuning.method in ("auto", "shared") for walk in walks):
-        room = Room.of(comm, needed)
-        if room is not None:
+    if comm.size > 1 and any(walk.communicates and walk.tuning.method in ("auto", "shared") for walk in walks):
+        double_buffer = DoubleBuffer.of(comm, needed)
+        if double_buffer is not None:
             for walk in walks:
-                walk.read(room)
+                walk.read(double_buffer)
             return 2 * needed
     sent = [walk.send() for walk in walks]
     needed = max(one.needed for one in sent)
@@ -147,6 +147,6 @@ def _scaled(found: list[Operation], scale: np.floating[Any] | float) -> list[Ope
     return [*found, Operation(Multiply((factor,)), *(last.out_shape,) * 2, *(last.out_dtype,) * 2)]
 
 
-def _spoils(operation: Operation, ortho: bool) -> bool:
+def _overwrites_input(operation: Operation, ortho: bool) -> bool:
     """Whether an operation writes into the block that it takes."""
-    return isinstance(operation.run, Kernel) and operation.run.spoils(ortho)
+    return isinstance(operation.run, Kernel) and operation.run.overwrites_input(ortho)

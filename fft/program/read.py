@@ -13,7 +13,7 @@ from typing import Any
 import numpy.typing as npt
 
 from rote.compiler.step import LOCAL, Step
-from rote.runtime.comm.double_buffer import Room
+from rote.runtime.comm.double_buffer import DoubleBuffer
 from rote.runtime.comm.protocol import Comm
 from rote.runtime.copy.strided import Factor
 from rote.runtime.exchange.reading import Reading
@@ -22,7 +22,7 @@ from ..kernels.boxes import Box, boxes, whole
 from ..kernels.gather import Gather, Reads, gathers
 from ..kernels.kernel import Kernel
 from ..kernels.passes import BoundKernel
-from .buffers import Place, ways
+from .buffers import Slot, ways
 from .operations import Multiply, Operation
 
 __all__ = ["ReadWalk"]
@@ -53,19 +53,19 @@ class ReadWalk:
         ortho: whether cosine and sine transforms are orthogonal.
     """
 
-    def __init__(self, operations: Sequence[Operation], room: Room, ortho: bool) -> None:
-        self._room, self._ortho = room, ortho
-        self._turns = _turns(operations, room.comm, ortho)
+    def __init__(self, operations: Sequence[Operation], double_buffer: DoubleBuffer, ortho: bool) -> None:
+        self._double_buffer, self._ortho = double_buffer, ortho
+        self._turns = _turns(operations, double_buffer.comm, ortho)
         if self._turns[0].reading is not None:  # others read it, so it must lie in scratch
             first = self._turns[0].first
             copy = Operation(Multiply(), first.shape, first.shape, first.dtype, first.dtype)
             self._turns.insert(0, _Turn(copy, copy))
         self._calls = self._bound()
-        room.tenants.add(self)
+        double_buffer.tenants.add(self)
 
     def _bound(self) -> list[list[_Call]]:
         """The calls in the room's halves, by the one in which the block begins."""
-        return [_calls(self._turns, begin, self._room, self._ortho) for begin in (0, 1)]
+        return [_calls(self._turns, begin, self._double_buffer, self._ortho) for begin in (0, 1)]
 
     def leave(self) -> None:
         """As `Tenant` says."""
@@ -75,8 +75,8 @@ class ReadWalk:
         """Walk a block into another; both are plain."""
         if not self._calls:
             self._calls = self._bound()
-        for call in self._calls[self._room.free]:
-            call(self._room, source, target)
+        for call in self._calls[self._double_buffer.free]:
+            call(self._double_buffer, source, target)
 
 
 def _turns(operations: Sequence[Operation], comm: Comm, ortho: bool) -> list[_Turn]:
@@ -105,10 +105,10 @@ def _turns(operations: Sequence[Operation], comm: Comm, ortho: bool) -> list[_Tu
     return turns
 
 
-def _calls(turns: Sequence[_Turn], begin: int, room: Room, ortho: bool) -> list[_Call]:
+def _calls(turns: Sequence[_Turn], begin: int, double_buffer: DoubleBuffer, ortho: bool) -> list[_Call]:
     found, moved = list[_Call](), False
     for turn, (here, there) in zip(turns, ways([turn.in_place for turn in turns], begin), strict=True):
-        found.append(_Call(turn, here, there, room, ortho, moved))
+        found.append(_Call(turn, here, there, double_buffer, ortho, moved))
         moved = turn.reading is not None and turn.found is None
     return found
 
@@ -118,17 +118,19 @@ class _Call:
 
     __slots__ = ("_after", "_here", "_memories", "_reading", "_reads", "_run", "_there")
 
-    def __init__(self, turn: _Turn, here: int, there: int, room: Room, ortho: bool, moved: bool) -> None:
+    def __init__(
+        self, turn: _Turn, here: int, there: int, double_buffer: DoubleBuffer, ortho: bool, moved: bool
+    ) -> None:
         first, last = turn.first, turn.last
-        mine = room.halves[room.comm.rank]
-        self._here = Place.make(here, first.shape, first.dtype, mine)
-        self._there = Place.make(there, last.out_shape, last.out_dtype, mine)
+        mine = double_buffer.halves[double_buffer.comm.rank]
+        self._here = Slot.make(here, first.shape, first.dtype, mine)
+        self._there = Slot.make(there, last.out_shape, last.out_dtype, mine)
         self._reading = turn.reading
         self._memories: list[Array] = []
         self._after: list[Factor] = []
         self._run: Multiply | BoundKernel | Gather | Any = last.run
         if turn.reading is not None:
-            self._memories = [halves[here].view(first.dtype) for halves in room.halves]
+            self._memories = [halves[here].view(first.dtype) for halves in double_buffer.halves]
             self._after = [Factor.of(one, first.out_shape) for one in first.after]
         self._reads: Reads = []
         if isinstance(last.run, Kernel) and turn.found is not None:
@@ -139,13 +141,13 @@ class _Call:
         elif isinstance(last.run, Kernel):
             self._run = BoundKernel(last.run, mine, ortho)
 
-    def __call__(self, room: Room, source: Array, target: Array) -> None:
+    def __call__(self, double_buffer: DoubleBuffer, source: Array, target: Array) -> None:
         reading, run, out = self._reading, self._run, self._there.of(source, target)
         if reading is not None and reading.step.kind not in LOCAL:
-            room.meet()
-            room.read = self._here.at
-        elif self._there.at == room.read:
-            room.meet()
+            double_buffer.meet()
+            double_buffer.read = self._here.at
+        elif self._there.at == double_buffer.read:
+            double_buffer.meet()
         if reading is None:
             block = self._here.of(source, target)
             if isinstance(run, Gather):

@@ -25,7 +25,7 @@ from ..kernels.gather import Gather, gathers
 from ..kernels.kernel import Kernel
 from ..kernels.passes import BoundKernel
 from ..tuning import Tuning
-from .buffers import FIRST, IN, OUT, SECOND, Place, ways
+from .buffers import FIRST, IN, OUT, SECOND, Slot, ways
 from .operations import Cast, Multiply, Operation
 from .padding import BoundResize
 
@@ -124,11 +124,11 @@ class _Call:
     def __init__(self, turn: _Turn, places: _Places, scratch: Scratch, ortho: bool) -> None:
         first, last, dtype = turn.first, turn.last, turn.first.dtype
         self._exchange, self._run = turn.exchange, _bound(turn, scratch, ortho)
-        self._here = Place.make(places.here, first.shape, dtype, scratch)
-        self._there = Place.make(places.there, last.out_shape, last.out_dtype, scratch)
+        self._here = Slot.make(places.here, first.shape, dtype, scratch)
+        self._there = Slot.make(places.there, last.out_shape, last.out_dtype, scratch)
         packed, arrived = (0, 0) if turn.exchange is None else turn.exchange.sizes
-        self._packed = Place.make(places.packed, (packed,), dtype, scratch)
-        self._arrived = Place.make(places.arrived, (arrived,), dtype, scratch)
+        self._packed = Slot.make(places.packed, (packed,), dtype, scratch)
+        self._arrived = Slot.make(places.arrived, (arrived,), dtype, scratch)
         self._before = [Factor.of(one, first.shape) for one in first.before]
         self._after = [Factor.of(one, first.out_shape) for one in first.after]
 

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from rote.errors import LayoutError
 from rote.layout.distribution import Distribution
 from rote.layout.layout import Layout
-from rote.runtime.comm.cache import keep
+from rote.runtime.comm.cache import cached
 from rote.runtime.comm.protocol import Comm
 from rote.tensor import DistTensor
 
@@ -175,7 +175,7 @@ def _transform(
     def make() -> FFT:
         return FFT(source.shape, source.layout, source.grid, comm, dtype, axes, s=lengths)
 
-    return keep(comm, "convolutions", (source, dtype, axes, lengths), make, _KEPT)
+    return cached(comm, "convolutions", (source, dtype, axes, lengths), make, _KEPT)
 
 
 def _spectrum(x: DistTensor, f: FFT, lengths: tuple[int, ...]) -> DistTensor:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rote.compiler.cost import flow, pace
+from rote.compiler.cost import duration, flow
 from rote.compiler.machine import Machine
 from rote.compiler.rules import one_step
 from rote.compiler.step import LOCAL
@@ -82,7 +82,7 @@ class Prices:
             if step is not None and step.kind not in LOCAL:
                 elements = flow(step).elements
                 received, total = int(elements.max()), int(elements.sum()) * (step.ranks.size // elements.size)
-                seconds = pace(step, dtype.itemsize, self._machine).seconds
+                seconds = duration(step, dtype.itemsize, self._machine).seconds
                 self._known[key] = Price(seconds, 1, received * dtype.itemsize, total * dtype.itemsize)
         return self._known[key]
 

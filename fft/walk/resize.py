@@ -19,7 +19,7 @@ from rote.layout.distribution import Distribution
 from rote.layout.kinds import extent
 from rote.layout.layout import Entry, block
 
-from ..request import Problem
+from ..request import TransformRequest
 from .walk import Resize, Transform
 
 __all__ = ["begin", "fitting", "recut", "sized"]
@@ -66,18 +66,20 @@ def recut(before: Distribution, mode: int, entries: tuple[Entry, ...], resize: R
     )
 
 
-def begin(source: Distribution, problem: Problem, early: Sequence[int] = ()) -> tuple[Distribution, tuple[Resize, ...]]:
+def begin(
+    source: Distribution, request: TransformRequest, early: Sequence[int] = ()
+) -> tuple[Distribution, tuple[Resize, ...]]:
     """What is cut or padded before anything else, and how the tensor lies then.
 
     Args:
         source: where the tensor lies.
-        problem: some of its axes are cut at once, if no element has to travel for it.
+        request: some of its axes are cut at once, if no element has to travel for it.
         early: the axes that are padded at once, for they are never whole.
     """
     found: list[Resize] = []
     here = source
-    for axis in problem.axes if source.layout.view is None else ():
-        resize = Resize("resize", axis, source.shape[axis], problem.taken(axis))
+    for axis in request.axes if source.layout.view is None else ():
+        resize = Resize("resize", axis, source.shape[axis], request.taken(axis))
         if resize.there < resize.here or (axis in early and resize.there > resize.here):
             try:
                 entries = recut(here, axis, here.layout.modes[axis], resize)
@@ -91,7 +93,7 @@ def begin(source: Distribution, problem: Problem, early: Sequence[int] = ()) -> 
 
 
 def sized(
-    transform: Transform, axes: Mapping[int, int], shape: Sequence[int], problem: Problem
+    transform: Transform, axes: Mapping[int, int], shape: Sequence[int], request: TransformRequest
 ) -> tuple[Transform | Resize, ...]:
     """A transform of whole axes with what changes their extents around it.
 
@@ -99,9 +101,9 @@ def sized(
         axes: the axis that each of its modes is.
         shape: the extents of all axes before it.
 
-    >>> from ..request import problem
+    >>> from ..request import as_request
     >>> import numpy as np
-    >>> wanted = problem((4, 6), (0, 1), "fft", np.dtype("c16"), s=(4, 9), resample=(4, 6))
+    >>> wanted = as_request((4, 6), (0, 1), "fft", np.dtype("c16"), s=(4, 9), resample=(4, 6))
     >>> for action in sized(Transform("fft", (0, 1)), {0: 0, 1: 1}, (4, 6), wanted):
     ...     print(action)
     Resize(kind='resize', mode=1, here=6, there=9, half=False, back=False)
@@ -109,9 +111,9 @@ def sized(
     Resize(kind='resample', mode=1, here=9, there=6, half=False, back=False)
     Transform(kind='fft', modes=(0,), length=0)
     """
-    pads = {m: Resize("resize", m, shape[axes[m]], problem.taken(axes[m])) for m in transform.modes}
+    pads = {m: Resize("resize", m, shape[axes[m]], request.taken(axes[m])) for m in transform.modes}
     pads = {m: pad for m, pad in pads.items() if pad.here != pad.there}
-    cuts = [m for m in transform.modes if problem.cut(axes[m])]
+    cuts = [m for m in transform.modes if request.cut(axes[m])]
     if not cuts:
         return (*pads.values(), transform)
     found: list[Transform | Resize] = []
@@ -120,6 +122,6 @@ def sized(
         found += [pads[m]] if m in pads else []
         found.append(Transform(kind, (m,)))
         if m in cuts:
-            points, kept = (numbers[problem.axes.index(axes[m])] for numbers in (problem.points, problem.kept))
+            points, kept = (numbers[request.axes.index(axes[m])] for numbers in (request.points, request.kept))
             found.append(Resize("resample", m, points, kept))
     return tuple(found)

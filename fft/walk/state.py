@@ -16,7 +16,7 @@ import numpy as np
 
 from rote.errors import LayoutError
 
-from ..request import Problem
+from ..request import TransformRequest
 from ..transforms import logical_size
 from .digits import Mode
 from .walk import Convolve, Resize, Transform, dtype_after
@@ -29,7 +29,7 @@ class State:
     """How far a walk is.
 
     Attributes:
-        problem: what is asked for.
+        request: what is asked for.
         extents: of all axes by now.
         dtype: by now.
         kinds, sizes, points: of the axes that have begun, as a walk has them.
@@ -37,7 +37,7 @@ class State:
         chirped: of those that are padded for a convolution, the points that they had.
     """
 
-    problem: Problem
+    request: TransformRequest
     extents: dict[int, int]
     dtype: np.dtype[Any]
     kinds: dict[int, str] = field(default_factory=dict)
@@ -53,8 +53,8 @@ class State:
         self.points.setdefault(axis, length)
 
     def length(self, axis: int) -> int:
-        """The points that the problem names for an axis."""
-        return self.problem.points[self.problem.axes.index(axis)]
+        """The points that the request names for an axis."""
+        return self.request.points[self.request.axes.index(axis)]
 
 
 def said(mode: Mode) -> str:
@@ -88,7 +88,7 @@ def resized(action: Resize, viewed: Sequence[Mode], state: State) -> Resize:
 
 def _resample(action: Resize, axis: int, state: State) -> Resize:
     begun = state.kinds.get(axis, "")
-    if begun not in ("fft", "rfft") and (begun or state.problem.kind.get(axis, "") not in ("", "ifft")):
+    if begun not in ("fft", "rfft") and (begun or state.request.kind.get(axis, "") not in ("", "ifft")):
         raise LayoutError(f"resample is of a spectrum along axis {axis}; write it behind fft or rfft")
     points = state.points.get(axis, action.here)
     if begun == "rfft" and action.here != points // 2 + 1:
@@ -114,7 +114,7 @@ def _check_fold(action: Resize, axis: int, done: bool, state: State) -> None:
     if state.kinds.get(axis) == "rfft" and done:
         points = state.points[axis]
         here, there = points, points // 2 + 1
-    elif state.problem.kind.get(axis) == "irfft" and axis not in state.kinds:
+    elif state.request.kind.get(axis) == "irfft" and axis not in state.kinds:
         points = state.length(axis)
         here, there = points // 2 + 1, points
         state.begin(axis, "irfft", points)
@@ -132,7 +132,7 @@ def _check_fold(action: Resize, axis: int, done: bool, state: State) -> None:
 
 def _chirp(action: Resize, axis: int, done: bool, state: State) -> Resize:
     """The start of a convolution with a chirp, or its end."""
-    back = state.problem.kind.get(axis) in ("ifft", "irfft")
+    back = state.request.kind.get(axis) in ("ifft", "irfft")
     if axis in state.chirped:
         points = state.chirped[axis]
         if not done or state.turned[axis] != "ifft":
@@ -162,7 +162,7 @@ def convolved(viewed: list[Mode], state: State) -> list[Convolve]:
         if any(len(viewed[m]) > 1 for m in modes):
             raise LayoutError(f"convolve takes axis {axis} in digits, each of them a mode of its own")
         modes.sort(key=lambda m: (-viewed[m][0].weight, viewed[m][0].size))
-        back = state.problem.kind.get(axis) in ("ifft", "irfft")
+        back = state.request.kind.get(axis) in ("ifft", "irfft")
         found.append(Convolve(tuple(modes), tuple(viewed[m][0].size for m in modes), n, back))
         for m in modes:
             viewed[m] = (replace(viewed[m][0], done=False),)
@@ -180,10 +180,10 @@ def cast(action: Transform, viewed: Sequence[Mode], state: State) -> Transform:
     (axis,) = axes
     digits = [digit for mode in viewed for digit in mode if digit.axis == axis]
     if action.kind == "complex":
-        if state.dtype.kind == "c" or axis in state.kinds or state.problem.kind.get(axis, "") not in ("", "rfft"):
+        if state.dtype.kind == "c" or axis in state.kinds or state.request.kind.get(axis, "") not in ("", "rfft"):
             raise LayoutError(
                 f"complex begins the rfft of axis {axis} of real numbers, but they are {state.dtype} by then, and "
-                f"{state.kinds.get(axis) or state.problem.kind.get(axis) or 'nothing'} is to be done there"
+                f"{state.kinds.get(axis) or state.request.kind.get(axis) or 'nothing'} is to be done there"
             )
         state.begin(axis, "rfft", state.extents[axis])
         state.turned[axis] = "fft"

@@ -17,14 +17,14 @@ from rote.layout.distribution import Distribution
 from rote.layout.grid import Grid
 from rote.layout.layout import Entry, Layout
 
-from ..request import Problem
+from ..request import TransformRequest
 from ..transforms import TRIGONOMETRIC
 from .digits import Digit, Mode, extent, name_modes, read, untiled, whole
 from .resize import fitting, recut
 from .state import State, cast, check_ended, convolved, resized, said
 from .walk import Action, Resize, Stage, Transform, Twiddle, Walk, dtype_after
 
-__all__ = ["CONVOLVE", "TWIDDLE", "Line", "build"]
+__all__ = ["CONVOLVE", "TWIDDLE", "StageSpec", "build"]
 
 TWIDDLE = Transform("twiddle", ())
 """The action that applies all twiddles that are due."""
@@ -34,7 +34,7 @@ CONVOLVE = Transform("convolve", ())
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class StageSpec:
     """One line of a walk: a layout, what is done there, and the grid where it is another than before."""
 
     layout: Layout
@@ -42,18 +42,18 @@ class Line:
     grid: Grid | None = None
 
 
-def build(source: Distribution, lines: Sequence[Line], problem: Problem) -> Walk:
+def build(source: Distribution, lines: Sequence[StageSpec], request: TransformRequest) -> Walk:
     """The walk that some lines say, from a tensor that lies as `source` does.
 
     Args:
         source: where the tensor lies; a first line that says otherwise is moved to.
         lines: at least one.
-        problem: its axes are those that must be done at the end.
+        request: its axes are those that must be done at the end.
 
     Raises:
         LayoutError: the lines make no transform of these axes; the text says which line, and why.
     """
-    state = State(problem, dict(enumerate(source.shape)), problem.dtype)
+    state = State(request, dict(enumerate(source.shape)), request.dtype)
     modes = tuple(whole(axis, n) for axis, n in state.extents.items())
     grid, stages = source.grid, list[Stage]()
     for number, line in enumerate(lines, 1):
@@ -77,14 +77,14 @@ def build(source: Distribution, lines: Sequence[Line], problem: Problem) -> Walk
         source,
         target,
         tuple(stages),
-        problem.dtype,
+        request.dtype,
         tuple(state.kinds.get(axis, "") for axis in axes),
         tuple(state.sizes.get(axis, 1) for axis in axes),
         tuple(state.points.get(axis, 1) for axis in axes),
     )
 
 
-def _check(before: Distribution, source: Distribution, line: Line) -> None:
+def _check(before: Distribution, source: Distribution, line: StageSpec) -> None:
     """Refuse a line on other ranks, or one that transforms what is reduced by anything but a sum."""
     if before.grid.size != source.grid.size:
         raise LayoutError(f"grid {before.grid} is of {before.grid.size} ranks, but there are {source.grid.size}")
@@ -94,7 +94,7 @@ def _check(before: Distribution, source: Distribution, line: Line) -> None:
 
 
 def _done(
-    before: Distribution, line: Line, viewed: list[Mode], state: State
+    before: Distribution, line: StageSpec, viewed: list[Mode], state: State
 ) -> tuple[tuple[Action, ...], tuple[tuple[Entry, ...], ...], list[Mode]]:
     """What a line does, with its twiddles; the entries of its modes, and what these stand for, afterwards."""
     done: list[Action] = []
@@ -172,9 +172,9 @@ def _transformed(kind: str, m: int, viewed: list[Mode], due: list[Twiddle], stat
         raise LayoutError(f"{kind} takes a whole axis, but mode {m} is {said(viewed[m])}")
     length = n
     if kind == "irfft":
-        if state.problem.kind.get(axis) != "irfft":
+        if state.request.kind.get(axis) != "irfft":
             raise LayoutError(f"irfft along axis {axis} restores an extent that nothing says; go back with irfftn")
-        length = state.problem.points[state.problem.axes.index(axis)]
+        length = state.request.points[state.request.axes.index(axis)]
         if length // 2 + 1 != n:
             raise LayoutError(f"irfft along axis {axis} to {length} points takes {length // 2 + 1}, not {n}")
     state.begin(axis, kind, length)
@@ -208,7 +208,7 @@ def _with_weights(mode: Mode) -> list[tuple[int, Digit]]:
 
 def _natural(last: Distribution, viewed: tuple[Mode, ...], state: State) -> Distribution:
     """The same blocks as those of a tensor of whole axes, if they are."""
-    axes = state.problem.axes
+    axes = state.request.axes
     for mode in viewed:
         for digit in mode:
             if digit.size != state.extents[digit.axis]:

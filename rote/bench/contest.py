@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from ..errors import RoteError
-from ..runtime.comm.collective_errors import agreed
+from ..runtime.comm.collective_errors import collective_errors
 from ..runtime.comm.cores import cores
 from ..runtime.comm.protocol import Array, Comm
 from ..runtime.comm.threads import alone, run_threads
@@ -160,7 +160,7 @@ def measure(prepare: Prepare, work: Work, comm: Comm) -> Round:
     job = prepare(comm, work)
     for step, check in zip(job.steps, job.checks, strict=True):
         block = step()
-        with agreed(comm):
+        with collective_errors(comm):
             check(block)
         del block
     once = _timed(comm, job.steps, 1)
@@ -212,7 +212,7 @@ def _turn(comm: Comm, line: Line, teams: dict[int | None, Comm], usable: set[int
         except Exception as error:  # whatever another library raises
             failure = error
     _sleep_until_all_come(comm)
-    with agreed(comm):
+    with collective_errors(comm):
         if failure is not None and entry.ours:
             raise failure
     found, line.missing = comm.allgather_object((found, _reason(failure)))[0]

@@ -10,7 +10,7 @@ import click
 import numpy as np
 
 from ..errors import LayoutError, RoteError
-from ..runtime.comm.collective_errors import agreed
+from ..runtime.comm.collective_errors import collective_errors
 from ..runtime.comm.protocol import Comm
 from .failures import on_ranks
 from .files import Picture, force_option, refuse_target
@@ -111,7 +111,7 @@ def _bench(comm: Comm, request: _Request) -> None:
     mpi, usable = comm.size > 1, len(cores_of_all(comm))
     most = comm.size if mpi else request.ranks or usable
     families = _families(request, most)
-    with agreed(comm):
+    with collective_errors(comm):
         if request.png is not None:
             picture.figure_class()
         for path in (request.json, request.png):
@@ -136,7 +136,7 @@ def _bench(comm: Comm, request: _Request) -> None:
     _say(comm, *[""][: len(absent)], *absent)
     if not any(line.seconds for line in lines):
         raise RoteError("nobody could take part, and nothing is left\nname others with --only, or none")
-    with agreed(comm):
+    with collective_errors(comm):
         if comm.rank == 0 and request.json is not None:
             with open(request.json, "w", encoding="utf-8") as file:
                 json.dump(report.as_json(lines, {**about, "ranks": most, "rounds": request.rounds}), file, indent=1)

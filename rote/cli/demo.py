@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..compiler.explain import in_bytes
-from ..runtime.comm.collective_errors import agreed
+from ..runtime.comm.collective_errors import collective_errors
 from ..runtime.comm.protocol import Comm
 from .failures import on_ranks
 from .files import force_option, refuse_target
@@ -60,7 +60,7 @@ def _program(comm: Comm, size: int, folder: str, force: bool) -> None:
             click.echo(text)
 
     volume, spectrum, picture = (os.path.join(folder, name) for name in ("volume.npy", "spectrum.npy", "demo.png"))
-    with agreed(comm):
+    with collective_errors(comm):
         if comm.rank == 0:
             os.makedirs(folder, exist_ok=True)
             for path in (volume, spectrum, picture):
@@ -76,7 +76,7 @@ def _program(comm: Comm, size: int, folder: str, force: bool) -> None:
     error = np.abs(energy - exact).max() / exact.max()
     say(f"energy     {energy.sum():.6f} in the shells 2 to {size // 2 - 1}; {error:.1e} off k^(-5/3)\n")
 
-    with agreed(comm):
+    with collective_errors(comm):
         if comm.rank == 0:
             drawn = _draw(picture, volume, done.walk, energy, exact)
             for path in (volume, spectrum, picture)[: 2 + drawn]:

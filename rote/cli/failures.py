@@ -112,13 +112,13 @@ def on_ranks(program: Callable[..., T], ranks: int | None, default: int, *args: 
 def on_rank_0(program: Callable[[], T]) -> T:
     """What a program returns that only rank 0 runs, on all ranks; this process is rank 0 where MPI is broken."""
     from ..errors import CommError
-    from ..runtime import agreed, world
+    from ..runtime import collective_errors, world
 
     try:
         comm = world()
     except CommError:
         return program()
-    with agreed(comm):
+    with collective_errors(comm):
         answers = [program()] if comm.rank == 0 else []
     answer: T = comm.allgather_object(answers)[0][0]
     return answer

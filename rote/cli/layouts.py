@@ -128,11 +128,11 @@ def explain(
 def _compared(shape: tuple[int, ...], ranks: int, grid: tuple[int, ...] | None, dtype: str, why: bool) -> str:
     """The walks of an FFT on all grids of so many ranks, the one that is taken first, and why others are none."""
     from ..fft.families.choose import ranking
-    from ..fft.request import problem
+    from ..fft.request import as_request
 
     found = of_ffts(dtype)
     kind = "fft" if found.kind == "c" else "rfft"
-    wanted = problem(shape, tuple(range(len(shape))), kind, found)
+    wanted = as_request(shape, tuple(range(len(shape))), kind, found)
     rows = [("family", "grid", "layout", "moves", "received", "about")]
     none: dict[str, list[str]] = {}
     for choice in ranking(shape, ranks, wanted, None if grid is None else Grid(grid)):

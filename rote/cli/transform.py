@@ -14,7 +14,7 @@ from ..compiler.explain import in_bytes
 from ..errors import LayoutError, RoteError
 from ..layout.distribution import Distribution, distribute
 from ..layout.layout import as_layout
-from ..runtime.comm.collective_errors import agreed
+from ..runtime.comm.collective_errors import collective_errors
 from ..runtime.comm.protocol import Comm
 from ..runtime.program import check_grid
 from .check import largest_error, refuse_too_large, tolerance
@@ -26,7 +26,7 @@ from .phases import Watch
 
 if TYPE_CHECKING:
     from ..fft.plan import FFT
-    from ..fft.request import Problem
+    from ..fft.request import TransformRequest
     from ..fft.walk.walk import Walk
     from ..runtime.calibrate import Progress
     from ..tensor import DistTensor
@@ -150,11 +150,11 @@ def transform(comm: Comm, request: Request, began: float | None = None) -> Trans
         library()  # loads FFTW
     with watch.phase("plan") as part:
         header = read_header(request.source, comm)
-        with agreed(comm):
+        with collective_errors(comm):
             if comm.rank == 0:
                 refuse_target(request.target, request.force, request.source)
         job = _prepare(request, header.shape, header.dtype, comm, part)
-        with agreed(comm):
+        with collective_errors(comm):
             if comm.rank == 0 and request.check:
                 refuse_too_large(header.shape, job.dtype, job.target.shape, job.result)
     watch.say(job.text)
@@ -239,27 +239,27 @@ def _forward(
     """The transform of the file."""
     from ..fft.arguments import normal_axes
     from ..fft.kernels.kernel import complex_dtype, real_dtype
-    from ..fft.request import problem
+    from ..fft.request import as_request
 
     kind = real_dtype(dtype) if real else complex_dtype(dtype)
     layout, grid = request.layout, request.grid
     if layout is None and request.algorithm == "auto" and all(shape):
-        wanted = problem(shape, normal_axes(request.axes, len(shape)), "rfft" if real else "fft", kind)
+        wanted = as_request(shape, normal_axes(request.axes, len(shape)), "rfft" if real else "fft", kind)
         begins = _begins(request, shape, wanted, comm)
         layout, grid = str(begins.layout), begins.grid.shape
     return _bound(request, comm, shape, layout, grid, kind, request.algorithm, part)
 
 
-def _begins(request: Request, shape: tuple[int, ...], wanted: Problem, comm: Comm) -> Distribution:
+def _begins(request: Request, shape: tuple[int, ...], wanted: TransformRequest, comm: Comm) -> Distribution:
     """Where the transform of a file begins: of the cheapest ones in one that reads blocks, if there is any."""
-    from ..fft.arguments import as_asked
+    from ..fft.arguments import as_arguments
     from ..fft.families.choose import best
     from ..runtime.calibrate import known_machine
 
-    asked = as_asked(shape, wanted, comm.size, request.layout, request.grid, None)
+    arguments = as_arguments(shape, wanted, comm.size, request.layout, request.grid, None)
     if request.layout is not None or request.algorithm != "auto":
-        return asked.walk(request.algorithm).source
-    choices = asked.choices(known_machine(comm))
+        return arguments.walk(request.algorithm).source
+    choices = arguments.choices(known_machine(comm))
     blocks = [choice for choice in choices if choice.walk is not None and _is_in_blocks(choice.source)]
     return best(blocks or choices).source
 
@@ -275,13 +275,13 @@ def _backward(
     from ..fft.arguments import normal_axes
     from ..fft.families.choose import best, choices
     from ..fft.kernels.kernel import complex_dtype, real_dtype
-    from ..fft.request import problem
+    from ..fft.request import as_request
 
     axes, kind = normal_axes(request.axes, len(shape)), complex_dtype(dtype)
-    begins = _begins(request, shape, problem(shape, axes, "fft", kind), comm)
+    begins = _begins(request, shape, as_request(shape, axes, "fft", kind), comm)
     check_grid(begins.grid, comm)
     extents = _restored(request, shape, axes) if real else None
-    found = choices(begins, problem(shape, axes, "irfft" if real else "ifft", kind, extents))
+    found = choices(begins, as_request(shape, axes, "irfft" if real else "ifft", kind, extents))
     walk = best(found)
     name = next(choice.name for choice in found if choice.walk == walk)
     result, grid = walk.target.shape, walk.target.grid.shape
@@ -327,7 +327,7 @@ def _restored(request: Request, shape: tuple[int, ...], axes: tuple[int, ...]) -
 def _compare(request: Request, job: _Job, comm: Comm, watch: Watch) -> float:
     """The error of the file that was written, by rank 0."""
     error = 0.0
-    with watch.phase("check"), agreed(comm):
+    with watch.phase("check"), collective_errors(comm):
         if comm.rank == 0:
             array = np.load(request.source).astype(job.dtype, copy=False)
             extents = [job.target.shape[a] for a in job.axes] if job.walk.kind == "irfft" else None

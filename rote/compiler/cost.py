@@ -24,7 +24,18 @@ from .matrix import from_others
 from .step import LOCAL, Step
 from .volumes import block_sizes, traffic
 
-__all__ = ["Cost", "Flow", "Pace", "at_least", "at_least_in_two", "flow", "lower_bound", "pace", "peak", "steps_cost"]
+__all__ = [
+    "Cost",
+    "Duration",
+    "Flow",
+    "at_least",
+    "at_least_in_two",
+    "duration",
+    "flow",
+    "lower_bound",
+    "peak",
+    "steps_cost",
+]
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.floating[Any]]
@@ -60,7 +71,7 @@ class Flow:
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class Duration:
     """How long a step takes: the model's seconds, the rounds of messages among them, and the algorithm that is."""
 
     seconds: float
@@ -146,7 +157,7 @@ def _sizes_beside(source: Distribution, target: Distribution) -> Ints:
 def at_least(source: Distribution, target: Distribution, item: int, machine: Machine) -> float:
     """Seconds that every plan takes: one step, and for the slowest rank a message, what it lacks, and its new block.
 
-    Never above the cost of a plan, and consistent: at_least(a, c) <= pace(a -> b) + at_least(b, c).
+    Never above the cost of a plan, and consistent: at_least(a, c) <= duration(a -> b) + at_least(b, c).
     """
     if source.meaning == target.meaning:
         return 0.0
@@ -181,11 +192,11 @@ def at_least_in_two(source: Distribution, target: Distribution, item: int, machi
 
 
 @lru_cache(maxsize=65536)
-def pace(step: Step, item: int, machine: Machine) -> Pace:
+def duration(step: Step, item: int, machine: Machine) -> Duration:
     """The model's time for a step whose elements have `item` bytes: of its slowest rank, by its fastest algorithm."""
     times = machine.along(step.before.grid.order)
     seconds, rounds, algorithm = min(_algorithms(step, item, times))
-    return Pace(machine.step_time + seconds, rounds, algorithm)
+    return Duration(machine.step_time + seconds, rounds, algorithm)
 
 
 def _algorithms(step: Step, item: int, times: Times) -> list[tuple[float, int, str]]:
@@ -275,5 +286,5 @@ def steps_cost(
     highest = int(_total((dist.grid, block_sizes(dist)) for dist in (source, target)).max())
     for number, step in enumerate(steps):
         highest = max(highest, peak(step, source, target, number == 0, number == len(steps) - 1))
-    seconds = sum((pace(step, item, machine).seconds for step in steps), 0.0)
+    seconds = sum((duration(step, item, machine).seconds for step in steps), 0.0)
     return Cost(seconds, int(received.max()) * item, int(messages.max()), highest * item)

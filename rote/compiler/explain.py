@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 
 from ..layout.distribution import Distribution
-from .cost import Cost, flow, pace, peak
+from .cost import Cost, duration, flow, peak
 from .machine import Machine
 from .rules import rule_of
 from .step import Step
@@ -31,7 +31,7 @@ def explain(
         ("", "", "", str(steps[0].before.layout), "", "", "", ""),
     ]
     for number, step in enumerate(steps, 1):
-        quick = pace(step, item, machine)
+        quick = duration(step, item, machine)
         held = peak(step, *ends, number == 1, number == len(steps)) * item
         rows.append(
             (

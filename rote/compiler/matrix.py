@@ -16,7 +16,7 @@ import numpy.typing as npt
 from ..layout.distribution import Distribution
 from ..layout.grid import Grid
 from .components import components
-from .movement import meets
+from .movement import communicates
 from .volumes import sent_sizes, traffic
 
 __all__ = ["coordinates", "from_others", "message_matrix", "overlap"]
@@ -112,7 +112,7 @@ def _rows(source: Distribution, target: Distribution, senders: Ints) -> Ints:
     if source.grid == target.grid:
         op_changes = source.layout.op != target.layout.op
         for g, p in enumerate(source.grid.shape):
-            found *= meets(source.roles[g], target.roles[g], op_changes, p)[here[g][:, None], there[g]]
+            found *= communicates(source.roles[g], target.roles[g], op_changes, p)[here[g][:, None], there[g]]
     else:
         own = coordinates(ranks, source.grid)
         for g, role in enumerate(source.roles):

@@ -2,8 +2,8 @@
 
 A transition falls into components, in each of which the elements that a rank holds are grouped by the coordinates that
 hold them on the other side; a message is the product of one group per component. Grid modes that split nothing on the
-other side follow `meets`. Between two grids over the same ranks the coordinates of either side are those of its own
-grid.
+other side follow `communicates`. Between two grids over the same ranks the coordinates of either side are those of its
+own grid.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ..layout.distribution import Distribution, Role
 from .components import Component, Reading, components, readings
 from .overlap import Overlap, Row, Scatter, overlaps
 
-__all__ = ["Group", "Listed", "Message", "Run", "components", "groups", "meets", "receives", "sends", "spread"]
+__all__ = ["Group", "Listed", "Message", "Run", "communicates", "components", "groups", "receives", "sends", "spread"]
 
 Ints = npt.NDArray[np.int64]
 At = tuple[int, ...]
@@ -115,7 +115,7 @@ class Message:
 
 
 @lru_cache(maxsize=256)
-def meets(source: Role, target: Role, op_changes: bool, number: int) -> npt.NDArray[np.bool_]:
+def communicates(source: Role, target: Role, op_changes: bool, number: int) -> npt.NDArray[np.bool_]:
     """Whether data goes from coordinate a to coordinate b, at [a, b], of a grid mode of `number` with these roles.
 
     A rooted side holds data at its root alone. Each of several replicas serves its own coordinate. Into a partial
@@ -152,7 +152,7 @@ def _messages(source: Distribution, target: Distribution, rank: int, sending: bo
     if not mine.holds(rank) or (across and not sending and not target.contributes(rank)):
         return
     me = mine.grid.coordinates(rank)
-    mates = (_mates_across if across else _mates)(source, target, rank, sending)
+    partners = (_partners_across if across else _partners)(source, target, rank, sending)
     stays = () if across or source.layout.op != target.layout.op else target.partial
     reduced = [g for g in source.partial if g not in stays]
     strides = [prod(other.grid.shape[g + 1 :]) for g in range(other.grid.order)]
@@ -162,13 +162,13 @@ def _messages(source: Distribution, target: Distribution, rank: int, sending: bo
     for g in range(other.grid.order):
         if g not in split:
             later = not sending and g in reduced
-            met = [(strides[g] * c, later and c != 0) for c, meet in enumerate(mates[g]) if meet]
+            met = [(strides[g] * c, later and c != 0) for c, meet in enumerate(partners[g]) if meet]
             found = [(peer + more, some, combine or late) for peer, some, combine in found for more, late in met]
     for part in components(source, target):
         options = [
             (sum(strides[g] * c for g, c in group.coordinates), group)
             for group in groups(mine, other, part, me, sending)
-            if all(mates[g][c] for g, c in group.coordinates)
+            if all(partners[g][c] for g, c in group.coordinates)
         ]
         found = [(peer + more, (*some, group), combine) for peer, some, combine in found for more, group in options]
     if across and sending:
@@ -177,17 +177,17 @@ def _messages(source: Distribution, target: Distribution, rank: int, sending: bo
     yield from (Message(*each) for each in sorted(found, key=itemgetter(0)))
 
 
-def _mates(source: Distribution, target: Distribution, rank: int, sending: bool) -> list[list[bool]]:
+def _partners(source: Distribution, target: Distribution, rank: int, sending: bool) -> list[list[bool]]:
     """Per grid mode and coordinate of a peer, whether a rank meets it."""
     op_changes = source.layout.op != target.layout.op
     found: list[list[bool]] = []
     for g, (me, p) in enumerate(zip(source.grid.coordinates(rank), source.grid.shape, strict=True)):
-        met = meets(source.roles[g], target.roles[g], op_changes, p)
+        met = communicates(source.roles[g], target.roles[g], op_changes, p)
         found.append((met[me] if sending else met[:, me]).tolist())
     return found
 
 
-def _mates_across(source: Distribution, target: Distribution, rank: int, sending: bool) -> list[list[bool]]:
+def _partners_across(source: Distribution, target: Distribution, rank: int, sending: bool) -> list[list[bool]]:
     """The same for peers at a coordinate of the other side's grid, where that is another grid.
 
     Of replicas, that one serves a rank which has its coordinates along the replicated grid modes of the source. All

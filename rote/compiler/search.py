@@ -15,7 +15,7 @@ from math import inf
 
 from ..layout.distribution import Distribution
 from .candidates import layouts
-from .cost import at_least, at_least_in_two, pace, peak
+from .cost import at_least, at_least_in_two, duration, peak
 from .machine import Machine
 from .rules import one_step
 from .step import Step
@@ -186,7 +186,7 @@ def _prices(item: int, machine: Machine) -> Callable[[Distribution, Distribution
     @lru_cache(maxsize=65536)
     def price(before: Distribution, after: Distribution) -> tuple[float, Step | None]:
         step = one_step(before, after)
-        return (pace(step, item, machine).seconds, step) if step else (0.0, None)
+        return (duration(step, item, machine).seconds, step) if step else (0.0, None)
 
     return price
 

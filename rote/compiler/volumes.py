@@ -19,7 +19,7 @@ import numpy.typing as npt
 from ..layout import kinds
 from ..layout.distribution import Distribution, Role, Split
 from .components import Component, Reading, components, readings
-from .movement import meets
+from .movement import communicates
 from .overlap import Scatter, boxes, extents_of, one_by_one, overlaps
 
 __all__ = ["Traffic", "block_sizes", "sent_sizes", "traffic"]
@@ -184,7 +184,7 @@ def _meeting(meeting: Meeting) -> Ints | None:
     source, target, op_changes, p, sending, equal = meeting
     if source.name == target.name == "split":
         return np.ones(p, np.int64) if equal else None
-    met = meets(source, target, op_changes, p)
+    met = communicates(source, target, op_changes, p)
     if equal:
         return met.diagonal().astype(np.int64)
     return None if met.all() else (met if sending else met.T).astype(np.int64)

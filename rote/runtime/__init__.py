@@ -5,8 +5,8 @@ The only room with processes, and `mpi.py` the only file that imports mpi4py. Im
 
 from __future__ import annotations
 
-from .comm.collective_errors import agreed
+from .comm.collective_errors import collective_errors
 from .comm.protocol import Comm
 from .comm.resolve import as_comm, run, world
 
-__all__ = ["Comm", "agreed", "as_comm", "run", "world"]
+__all__ = ["Comm", "as_comm", "collective_errors", "run", "world"]

@@ -31,7 +31,7 @@ def overlaps(comm: Comm, block: Array, out: Array) -> bool:
     >>> run(lambda comm: overlaps(comm, buffer[:3] if comm.rank else buffer[3:], buffer[3:]), ranks=2)
     [True, True]
     """
-    spans = None if comm.size == 1 else comm.expose((_span(block), _span(out)))
+    spans = None if comm.size == 1 else comm.share_reference((_span(block), _span(out)))
     if spans is None:
         return np.may_share_memory(block, out)
     inputs = sorted(span for span, _ in spans if span[0] < span[1])
@@ -54,7 +54,7 @@ def run_apart(comm: Comm, run: Callable[[Array, Array], object], block: Array, o
         return out
     values = np.empty(out.shape, out.dtype)
     run(block, values)
-    comm.expose(None)  # in-process ranks meet here, when all have read; others do not
+    comm.share_reference(None)  # in-process ranks meet here, when all have read; others do not
     out[...] = values
     return out
 

@@ -13,7 +13,7 @@ from ..compiler.plan import Plan
 from ..compiler.step import LOCAL, Step
 from ..errors import CommError, PlanError
 from .calibrate import decided, medians
-from .comm.cache import keep
+from .comm.cache import cached
 from .comm.protocol import Comm
 from .exchange.messages import WHOLE
 from .exchange.registry import METHODS
@@ -45,7 +45,7 @@ def tuned(plan: Plan, comm: Comm, tune: str) -> tuple[str, ...]:
     check_tune(tune)  # even where nothing moves
     check_grid(plan.source.grid, comm)
     steps, dtype = plan.steps, plan.dtype
-    return keep(comm, "tuned", (plan, tune), lambda: tuple(chosen(step, dtype, comm, tune) for step in steps), _KEPT)
+    return cached(comm, "tuned", (plan, tune), lambda: tuple(chosen(step, dtype, comm, tune) for step in steps), _KEPT)
 
 
 def chosen(step: Step, dtype: np.dtype[Any], comm: Comm, tune: str) -> str:

@@ -20,8 +20,8 @@ import numpy as np
 from .. import wisdom
 from ..compiler.compile import compile
 from ..compiler.machine import DEFAULT, Machine
-from .comm.cache import keep
-from .comm.collective_errors import agreed
+from .comm.cache import cached
+from .comm.collective_errors import collective_errors
 from .comm.protocol import Comm
 from .comm.threads import LocalComm
 from .program import bind
@@ -182,7 +182,7 @@ def machine_key(comm: Comm) -> wisdom.Key:
 def recalled(comm: Comm, key: wisdom.Key, read: Callable[[Any], Any] | None = None) -> Any:
     """What rank 0 recalls for a key (see `wisdom.recall`), on all ranks; None if nothing. Collective."""
     found = None
-    with agreed(comm):
+    with collective_errors(comm):
         if comm.rank == 0:
             found = wisdom.recall(key, read)
     return comm.allgather_object(found)[0]
@@ -232,7 +232,7 @@ def decided(comm: Comm, facts: Mapping[str, Any], tune: str, read: Callable[[Any
         remembered(comm, keys[tune], found)
         return read(found)
 
-    return keep(comm, "decisions", keys[tune], make, _KEPT)
+    return cached(comm, "decisions", keys[tune], make, _KEPT)
 
 
 def slowest(comm: Comm, *seconds: float) -> list[float]:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from ..layout.distribution import Distribution
 from ..layout.layout import Entry
 from ..layout.layout import block as in_blocks
-from .comm.collective_errors import agreed
+from .comm.collective_errors import collective_errors
 from .comm.protocol import Array, Comm
 from .comm.rawfile import picks
 
@@ -102,7 +102,7 @@ def parts(block: Array, dist: Distribution, fortran_order: bool, moves: bool, co
         return
     boxes = [] if indices is None else list(_boxes(indices, storage))
     for k in range(max(comm.allgather_object(len(boxes)))):
-        with agreed(comm):
+        with collective_errors(comm):
             part = _part(block, storage, *boxes[k]) if k < len(boxes) else nothing
         yield part
 

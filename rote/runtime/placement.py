@@ -12,7 +12,7 @@ from ..layout.distribution import Distribution, distribute, tensor_shape
 from ..layout.grid import Grid
 from ..layout.layout import Layout, as_layout
 from ..layout.slices import as_runs, find_distribution
-from .comm.collective_errors import agreed
+from .comm.collective_errors import collective_errors
 from .comm.protocol import Array, Comm
 from .program import check_grid
 
@@ -35,14 +35,14 @@ def place_slices(
     block: Array, slices: Sequence[slice], shape: Iterable[int] | int, ranks: Comm
 ) -> tuple[Array, Distribution]:
     """The distribution of blocks that are slices of a tensor, and this rank's block in it. Collective."""
-    with agreed(ranks):
+    with collective_errors(ranks):
         extents = tensor_shape(shape)
         runs = as_runs(slices, extents)
         wanted = tuple(length for _, length, _ in runs)
         if block.shape != wanted and (block.size or 0 not in wanted):
             raise LayoutError(f"rank {ranks.rank} gives a block of {block.shape}, but its slices are of {wanted}")
     said = ranks.allgather_object((extents, runs))
-    with agreed(ranks):
+    with collective_errors(ranks):
         if len({one for one, _ in said}) > 1:
             raise LayoutError(f"a tensor is one thing on all ranks, but they give it shapes {[one for one, _ in said]}")
         dist = find_distribution(extents, [held for _, held in said])

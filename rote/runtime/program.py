@@ -23,7 +23,7 @@ from ..compiler.plan import Plan
 from ..errors import CommError, LayoutError, PlanError
 from ..layout.distribution import Distribution
 from ..layout.grid import Grid
-from .comm.cache import keep, lend
+from .comm.cache import cached, shared_workspace
 from .comm.protocol import Comm
 from .copy.regions import whole
 from .copy.strided import Factor
@@ -49,7 +49,7 @@ def bind(plan: Plan, comm: Comm, method: str | tuple[str, ...] = "auto") -> Prog
         CommError: the grid of the plan has another number of ranks than the communicator, or the ranks cannot have
             the method.
     """
-    return keep(comm, "programs", (plan, method), lambda: Program(plan, comm, method), _KEPT)
+    return cached(comm, "programs", (plan, method), lambda: Program(plan, comm, method), _KEPT)
 
 
 def check_grid(grid: Grid, comm: Comm) -> None:
@@ -127,7 +127,7 @@ class Program:
         end = out if out.flags.c_contiguous else np.empty(out.shape, dtype)
         if not self._steps:
             whole(end.shape).copy(block, end, before=first, after=last)
-        workspace = lend(self._comm, "workspace", self._workspace, dtype)
+        workspace = shared_workspace(self._comm, "workspace", self._workspace, dtype)
         for number, exchange in enumerate(self._steps, 1):
             ends = number == len(self._steps)
             result = end if ends else self._between(workspace, number)

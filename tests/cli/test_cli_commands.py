@@ -15,8 +15,8 @@ import rote
 from rote.cli import main
 from rote.cli.failures import described
 from rote.fft.families.choose import ranking
-from rote.fft.request import problem
-from rote.runtime.comm.collective_errors import agreed
+from rote.fft.request import as_request
+from rote.runtime.comm.collective_errors import collective_errors
 
 
 def run(*args: str) -> Result:
@@ -129,7 +129,7 @@ def test_explain_compares_ffts() -> None:
     lines = run("explain", "--fft", "64x60x64", "--ranks", "8", "--dtype", "c16").output.splitlines()
     assert lines[0] == "fft of (64, 60, 64) complex128 on 8 ranks"
     assert lines[1].split() == ["family", "grid", "layout", "moves", "received", "about"]
-    found = ranking((64, 60, 64), 8, problem((64, 60, 64), (0, 1, 2), "fft", np.dtype("c16")))
+    found = ranking((64, 60, 64), 8, as_request((64, 60, 64), (0, 1, 2), "fft", np.dtype("c16")))
     none = dict.fromkeys(c.name for c in found if not c.walk)
     assert [line.split()[0] for line in lines[2:]] == [c.name for c in found if c.walk] + ["no"] * len(none)
     assert any(line.startswith("  no cyclic on 2x4: axis 1 of [(0),(1),()]: 4 ranks leave 15 of 60") for line in lines)
@@ -203,7 +203,7 @@ def test_an_error_names_the_rank_that_it_came_from() -> None:
     """What rank 0 finds is everybody's; what another finds is its own."""
 
     def program(comm: rote.runtime.Comm, failing: int) -> None:
-        with agreed(comm):
+        with collective_errors(comm):
             if comm.rank == failing:
                 raise rote.LayoutError("bad block")
 

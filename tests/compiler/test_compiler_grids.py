@@ -23,7 +23,7 @@ from parts import REST, SOME, share
 from strategies import pairs_across
 
 import rote
-from rote.compiler.cost import at_least, flow, pace
+from rote.compiler.cost import at_least, duration, flow
 from rote.compiler.matrix import from_others, message_matrix
 from rote.compiler.movement import receives, sends
 from rote.compiler.plan import Plan
@@ -178,7 +178,7 @@ def test_the_best_found(pair, name):
     source, target = pair
     machine = MACHINES[name]
     plan, one = rote.compile(source, target, machine=machine), one_step(source, target)
-    alone = pace(one, ITEM, machine).seconds
+    alone = duration(one, ITEM, machine).seconds
     two = machine.step_time + at_least(source, target, ITEM, machine)
     assert plan.found == ("best found" if alone > two * (1 + 1e-12) else "optimal")
     assert plan.cost.seconds <= alone * (1 + 1e-12) and at_least(source, target, ITEM, machine) <= alone * (1 + 1e-12)
@@ -214,7 +214,7 @@ def test_steps_before_and_after_the_change_of_grids(part):
 @settings(max_examples=examples(60))
 @given(st.data())
 def test_the_bound_is_consistent(data):
-    """Law: at_least(a, c) <= pace(a -> b) + at_least(b, c), wherever the grid changes."""
+    """Law: at_least(a, c) <= duration(a -> b) + at_least(b, c), wherever the grid changes."""
 
     def pick(options):
         return data.draw(st.sampled_from(options))
@@ -225,7 +225,7 @@ def test_the_bound_is_consistent(data):
     a, b, c = (pick_layout(pick, shape, grid).on(shape, grid) for grid in grids)
     for machine in MACHINES.values():
         step = one_step(a, b)
-        taken = pace(step, ITEM, machine).seconds if step else 0.0
+        taken = duration(step, ITEM, machine).seconds if step else 0.0
         assert at_least(a, c, ITEM, machine) <= (taken + at_least(b, c, ITEM, machine)) * (1 + 1e-9) + 1e-15
 
 

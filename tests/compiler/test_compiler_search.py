@@ -15,7 +15,7 @@ from parts import share
 from strategies import pairs
 
 import rote
-from rote.compiler.cost import at_least, lower_bound, pace
+from rote.compiler.cost import at_least, duration, lower_bound
 from rote.compiler.plan import Plan
 from rote.compiler.rules import one_step
 from rote.compiler.search import Search
@@ -84,7 +84,7 @@ def test_the_cost_is_a_distance(shape, grid):
     dists = [rote.parse(notation(each)).on(shape, grid) for each in World(shape, grid).lists]
     number = range(len(dists))
     cost = np.array([[Search(a, b, ITEM, machine).cheapest().seconds for b in dists] for a in dists])
-    steps = np.array([[pace(one_step(a, b), ITEM, machine).seconds if a != b else 0 for b in dists] for a in dists])
+    steps = np.array([[duration(one_step(a, b), ITEM, machine).seconds if a != b else 0 for b in dists] for a in dists])
     bound = np.array([[at_least(a, b, ITEM, machine) for b in dists] for a in dists])
     assert (np.diag(cost) == 0).all()
     assert (bound <= cost * (1 + 1e-12)).all(), "the bound is admissible"
@@ -178,7 +178,7 @@ def test_large_grids_take_the_normal_form():
     plan = rote.compile("[(0,1),(2,3),(4,5,6)] -> block[(4,5,6),(0,1),(2,3)]", shape=shape, grid=grid)
     assert plan.found == "best found" and "best found" in plan.explain()
     assert rote.compile("[(0),()] -> [(),(0)]", shape=(4, 4), grid=2).found == "optimal"
-    direct = pace(one_step(plan.source, plan.target), 8, plan.machine).seconds
+    direct = duration(one_step(plan.source, plan.target), 8, plan.machine).seconds
     assert plan.cost.seconds <= direct
 
 

@@ -242,7 +242,7 @@ def meets_flipped(rng, plan, monkeypatch):
     if g is None:
         return False
     p, roles = plan.source.grid.shape[g], (step.before.roles[g], step.after.roles[g])
-    pair, right = (rng.randrange(p), rng.randrange(p)), movement.meets
+    pair, right = (rng.randrange(p), rng.randrange(p)), movement.communicates
 
     def mutated(source, target, changes, number):
         met = right(source, target, changes, number).copy()
@@ -251,7 +251,7 @@ def meets_flipped(rng, plan, monkeypatch):
         return met
 
     for module in (movement, certificate):
-        monkeypatch.setattr(module, "meets", mutated)
+        monkeypatch.setattr(module, "communicates", mutated)
     return True
 
 

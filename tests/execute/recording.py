@@ -90,15 +90,15 @@ class Recording:
         self._note("reduce_scatter", counts, self._all(counts[self.rank]), send, recv)
         self.comm.reduce_scatter(send, recv, counts, op)
 
-    def share(self, nbytes):
-        self._note("share")  # what is read is no message, so nothing is shared here
+    def allocate_shared(self, nbytes):
+        self._note("allocate_shared")  # what is read is no message, so nothing is shared here
 
     def nodes(self):
         self._note("nodes")
         return self.comm.nodes()
 
-    def expose(self, value):
-        self._note("expose")  # nor here
+    def share_reference(self, value):
+        self._note("share_reference")  # nor here
 
     def allgather_object(self, value):
         self._note("allgather_object")

@@ -81,9 +81,9 @@ from execute import methods
 from rote.runtime import world
 from rote.runtime.comm.mpi import MpiComm
 
-comm, share = world().split(0, 0), MpiComm.share
+comm, share = world().split(0, 0), MpiComm.allocate_shared
 on_some = lambda self, nbytes: share(self, nbytes) if comm.rank > 1 else None
-with methods.on_nodes(2), patch.object(MpiComm, "share", on_some):
+with methods.on_nodes(2), patch.object(MpiComm, "allocate_shared", on_some):
     print(methods.absent(comm, "nodes"), methods.absent(comm, "two-level"), *methods.taken(comm))
 """
 

@@ -14,7 +14,7 @@ from rote.compiler.movement import Group, Run
 from rote.compiler.movement import Listed as GroupLists
 from rote.runtime.copy import strided, views
 from rote.runtime.copy.regions import REDUCE, direct_regions, receive_regions, send_regions
-from rote.runtime.copy.strided import Factor, Listed, Strided
+from rote.runtime.copy.strided import Factor, IndexedCopy, StridedCopy
 
 # --- copies -------------------------------------------------------------------------------------------------------
 
@@ -96,7 +96,7 @@ def test_copies_are_what_indices_say(few, monkeypatch):
             kinds.add(type(piece))
             piece.copy(source, target, op, *given)
         assert np.array_equal(target.reshape(-1), right)
-    assert kinds == {16: {Strided, Listed}, 10**9: {Strided}, 0: {Listed}}[few]
+    assert kinds == {16: {StridedCopy, IndexedCopy}, 10**9: {StridedCopy}, 0: {IndexedCopy}}[few]
 
 
 def pick_shape(rng, shape):
@@ -167,7 +167,7 @@ def test_layouts_give_few_views(text, shape, grid, most):
     for rank in range(plan.source.grid.size):
         at = plan.source, plan.target, rank
         for region in (*send_regions(*at), *receive_regions(*at), *sum(direct_regions(*at), ())):
-            assert len(region.pieces) <= most and isinstance(region.pieces[0], Strided), (rank, region.peer)
+            assert len(region.pieces) <= most and isinstance(region.pieces[0], StridedCopy), (rank, region.peer)
 
 
 def test_views_keep_no_lists_of_indices():
@@ -193,7 +193,7 @@ def test_where_there_are_too_many_views_elements_are_picked():
     for block, right in zip(found, rote.simulate.scatter(array, plan.target), strict=True):
         assert np.array_equal(block, right)
     outgoing, _ = direct_regions(plan.source, plan.target, 0)
-    assert all(isinstance(region.pieces[0], Listed) for region in outgoing)
+    assert all(isinstance(region.pieces[0], IndexedCopy) for region in outgoing)
     message = np.empty(outgoing[0].shape)
     tracemalloc.start()
     outgoing[0].copy(blocks[0], message)

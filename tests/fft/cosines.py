@@ -185,8 +185,8 @@ def check_texts(comm: Comm) -> None:
     x = DistTensor.from_global(values((6, 5), "D"), "block[(0),()]", comm, p)
     same(dctn(x, algorithm=text), reference((6, 5), "D", ((0, "dct2"), (1, "dct2")), None))
     refused(("dct2 along axis 0", "dct4 is asked for"), dctn, x, 4, algorithm=text)
-    asked = {0: "dct2", 1: "dst2"}
-    refused(("dct2 along axis 1", "dst2 is asked for"), FFT, (6, 5), None, None, comm, algorithm=text, kinds=asked)
+    arguments = {0: "dct2", 1: "dst2"}
+    refused(("dct2 along axis 1", "dst2 is asked for"), FFT, (6, 5), None, None, comm, algorithm=text, kinds=arguments)
 
 
 def check_refusals(comm: Comm) -> None:
@@ -207,27 +207,27 @@ def check_refusals(comm: Comm) -> None:
         for algorithm in ("cyclic", "volumetric") if comm.size > 1 else ():
             refused((algorithm, "fft and rfft", "pencil or rows"), transform, x, algorithm=algorithm)
 
-    def asked(*says: str, shape: tuple[int, ...] = (4, 16), dtype: str = "d", **more: Any) -> None:
+    def arguments(*says: str, shape: tuple[int, ...] = (4, 16), dtype: str = "d", **more: Any) -> None:
         refused(says, FFT, shape, None, None, comm, dtype, **more)
 
-    asked("a kind is one of", "dst4", "'dct5'", kinds={0: "dct5"})
-    asked("a kind is one of", "'ifft'", kinds="ifft", dtype="D")
-    asked("kinds says the axes itself", "axes", kinds={0: "dct2"}, axes=0)
-    asked("(0, -2)", "twice", kinds={0: "dct2", -2: "dct2"})
-    asked("(2,)", "order 2", kinds={2: "dct2"})
-    asked("one axis is rfft", kinds={0: "rfft", 1: "rfft"})
-    asked("rfft takes real numbers", "real dtype", kinds={0: "fft", 1: "rfft"}, dtype="D")
-    asked("fft takes complex numbers", "make one axis rfft", kinds={0: "dct2", 1: "fft"})
-    asked("at least one axis", kinds="rfft", axes=())
-    asked("dct1 takes two points or more", "axis 0 has 1", shape=(1, 4), kinds="dct1")
+    arguments("a kind is one of", "dst4", "'dct5'", kinds={0: "dct5"})
+    arguments("a kind is one of", "'ifft'", kinds="ifft", dtype="D")
+    arguments("kinds says the axes itself", "axes", kinds={0: "dct2"}, axes=0)
+    arguments("(0, -2)", "twice", kinds={0: "dct2", -2: "dct2"})
+    arguments("(2,)", "order 2", kinds={2: "dct2"})
+    arguments("one axis is rfft", kinds={0: "rfft", 1: "rfft"})
+    arguments("rfft takes real numbers", "real dtype", kinds={0: "fft", 1: "rfft"}, dtype="D")
+    arguments("fft takes complex numbers", "make one axis rfft", kinds={0: "dct2", 1: "fft"})
+    arguments("at least one axis", kinds="rfft", axes=())
+    arguments("dct1 takes two points or more", "axis 0 has 1", shape=(1, 4), kinds="dct1")
     digit = "a (t s=4): [(),(),(0)]: dct2(a), dct2(t) \n a t s: [(),(0),()]: dct2(s)"
-    asked("line 1", "dct2 takes a whole axis", "mode 1", "// 4 % 4 of axis 1", algorithm=digit)
+    arguments("line 1", "dct2 takes a whole axis", "mode 1", "// 4 % 4 of axis 1", algorithm=digit)
     begun = "a (t s=4): [(),(),()]: fft(a, t), twiddle, dct2(s)"
-    asked("mode 2 is a digit of axis 1", "fft has begun", algorithm=begun, dtype="D")
-    asked("line 1", "fft takes complex numbers", "float64", algorithm="[(),()]: dct2(0), fft(1)")
-    asked("line 1", "rfft takes real numbers", "complex128", algorithm="[(),()]: rfft(0), rfft(1)")
-    asked("leaves out axis 0", algorithm="[(),()]: dct2(1)")
-    asked("transforms axis 0", "not among the axes (1,)", algorithm="[(),()]: dct2(0, 1)", axes=1, shape=(1, 4))
+    arguments("mode 2 is a digit of axis 1", "fft has begun", algorithm=begun, dtype="D")
+    arguments("line 1", "fft takes complex numbers", "float64", algorithm="[(),()]: dct2(0), fft(1)")
+    arguments("line 1", "rfft takes real numbers", "complex128", algorithm="[(),()]: rfft(0), rfft(1)")
+    arguments("leaves out axis 0", algorithm="[(),()]: dct2(1)")
+    arguments("transforms axis 0", "not among the axes (1,)", algorithm="[(),()]: dct2(0, 1)", axes=1, shape=(1, 4))
     x = DistTensor.zeros((1, 4), "[(),()]", comm, grid)
     refused(("nothing along axis 0", "dct2 is asked for"), dctn, x, algorithm="[(),()]: dct2(1)")
 

@@ -238,8 +238,8 @@ def check_refusals(comm):
         "resample is for fft and rfft, not for dct2", FFT, (8, 6), None, None, comm, "d", kinds="dct2", resample=(4, 6)
     )
     refused("say so with s=", rote.fft.irfftn, DistTensor.from_global(np.ones((4, 1), "D"), "block[(0),()]", comm))
-    asked = {"algorithm": "block[(0),()]: fft(1)\nblock[(),(0)]: fft(0)", "kinds": "fft", "s": (9, 6)}
-    refused("ends with 8 points along axis 0, where 9", FFT, (8, 6), None, None, comm, **asked)
+    arguments = {"algorithm": "block[(0),()]: fft(1)\nblock[(),(0)]: fft(0)", "kinds": "fft", "s": (9, 6)}
+    refused("ends with 8 points along axis 0, where 9", FFT, (8, 6), None, None, comm, **arguments)
     if comm.size == 2:
         split = "block[(0),()]: resize(0=9), fft(1)\nblock[(),(0)]: fft(0)"
         refused("would move elements, for grid mode 0 splits it", FFT, (8, 6), None, None, comm, algorithm=split)

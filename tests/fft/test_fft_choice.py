@@ -19,11 +19,11 @@ from launch import RANKS
 import rote
 from rote import DistTensor, Machine, wisdom
 from rote.fft import FFT, autotune, fftn
-from rote.fft.arguments import as_asked, asked_kinds
+from rote.fft.arguments import as_arguments, requested_kinds
 from rote.fft.autotune import candidates, race
 from rote.fft.families.choose import best
 from rote.fft.kernels import timing
-from rote.fft.request import problem
+from rote.fft.request import as_request
 from rote.fft.tuning import Tuning
 from rote.layout.grid import Grid
 from rote.runtime import calibrate, world
@@ -197,8 +197,8 @@ def test_what_is_printed(monkeypatch):
 
 def asked_for(ranks, shape=SHAPE, code="D", layout=None, grid=None, output=None, kinds=None, **lengths):
     """A request as FFT makes it."""
-    axes, found = asked_kinds(kinds, None, len(shape), code in "df")
-    return as_asked(shape, problem(shape, axes, found, np.dtype(code), **lengths), ranks, layout, grid, output)
+    axes, found = requested_kinds(kinds, None, len(shape), code in "df")
+    return as_arguments(shape, as_request(shape, axes, found, np.dtype(code), **lengths), ranks, layout, grid, output)
 
 
 REQUESTS = [
@@ -216,46 +216,46 @@ REQUESTS = [
 ]
 
 
-@pytest.mark.parametrize("asked", REQUESTS, ids=lambda asked: str(asked.facts()))
-def test_candidates(asked):
+@pytest.mark.parametrize("arguments", REQUESTS, ids=lambda arguments: str(arguments.facts()))
+def test_candidates(arguments):
     """The model's choice is among the first; all differ, are cheap by the model, do what is asked, and read back."""
-    found = asked.choices()
-    field = candidates(asked, found, Machine(), 8)
+    found = arguments.choices()
+    field = candidates(arguments, found, Machine(), 8)
     seconds = [choice.seconds for choice in field.values()]
     assert best(found) == next(iter(field))
     near = [each for each in seconds if each <= 1.1 * min(seconds)]
     assert 1 <= len(field) <= 8 and max(seconds) <= 3 * min(seconds)
     assert {*near} <= {*seconds[: len(near) + 1]} and seconds[len(near) + 1 :] == sorted(seconds[len(near) + 1 :])
-    assert len(candidates(asked, found, Machine(), 1)) == 1
+    assert len(candidates(arguments, found, Machine(), 1)) == 1
     for walk, choice in field.items():
         assert (walk, walk.source) == (choice.walk, choice.source)
-        assert asked.layout in (None, walk.source.layout)
-        assert asked.output in (None, walk.target.layout)
-        assert asked.grid in (None, walk.source.grid)
+        assert arguments.layout in (None, walk.source.layout)
+        assert arguments.output in (None, walk.target.layout)
+        assert arguments.grid in (None, walk.source.grid)
         decision = autotune.Decision(walk, (autotune.Tried("one", 1.0, 1.0),)).as_json()
-        assert autotune._read(asked, json.loads(json.dumps(decision))).walk == walk
+        assert autotune._read(arguments, json.loads(json.dumps(decision))).walk == walk
 
 
 def test_orders_of_axes():
     """From one layout the slab may end in either of two, and both are tried."""
-    asked = asked_for(2, layout="block[(0),(),()]")
-    ends = {str(walk.target.layout) for walk in candidates(asked, asked.choices(), Machine(), 8)}
+    arguments = asked_for(2, layout="block[(0),(),()]")
+    ends = {str(walk.target.layout) for walk in candidates(arguments, arguments.choices(), Machine(), 8)}
     assert {"block[(),(0),()]", "block[(),(),(0)]"} <= ends
 
 
 def test_a_decision_of_another_request_is_refused():
     """A walk that begins, ends or counts otherwise is no answer."""
-    asked = REQUESTS[5]
-    walk = best(asked.choices())
+    arguments = REQUESTS[5]
+    walk = best(arguments.choices())
     lines = str(walk)
-    assert asked.reread(lines, Grid((2,))) == walk
+    assert arguments.reread(lines, Grid((2,))) == walk
     for other in (
-        replace(asked, layout=rote.parse("block[(0),(),()]")),
-        replace(asked, output=rote.parse("block[(),(),(0)]")),
-        replace(asked, ranks=4),
-        replace(asked, grid=Grid((2, 1))),
-        replace(asked, problem=asked_for(2, kinds="dct2").problem),
-        replace(asked, problem=asked_for(2, s=(8, 6, 12)).problem),
+        replace(arguments, layout=rote.parse("block[(0),(),()]")),
+        replace(arguments, output=rote.parse("block[(),(),(0)]")),
+        replace(arguments, ranks=4),
+        replace(arguments, grid=Grid((2, 1))),
+        replace(arguments, request=asked_for(2, kinds="dct2").request),
+        replace(arguments, request=asked_for(2, s=(8, 6, 12)).request),
     ):
         with pytest.raises(rote.LayoutError):
             other.reread(lines, Grid((2,)))
@@ -263,8 +263,8 @@ def test_a_decision_of_another_request_is_refused():
 
 def test_it_ends_in_time(monkeypatch):
     """Without time only the first walk has a turn; with some, all in turn, and none much longer than it is worth."""
-    asked = asked_for(2)
-    field = [*candidates(asked, asked.choices(), Machine(), 3)]
+    arguments = asked_for(2)
+    field = [*candidates(arguments, arguments.choices(), Machine(), 3)]
     told: list[float] = []
 
     def program(comm, seconds):
@@ -294,8 +294,8 @@ def test_one_walk_is_bound_at_a_time(monkeypatch):
 
     bind_pair = autotune.bind_pair
     monkeypatch.setattr(autotune, "bind_pair", bound)
-    asked = asked_for(2)
-    field = [*candidates(asked, asked.choices(), Machine(), 3)]
+    arguments = asked_for(2)
+    field = [*candidates(arguments, arguments.choices(), Machine(), 3)]
     rote.run(lambda comm: race(field, comm, "backward", Tuning(), 1.0), 2)
     assert len(living[0]) == len(living[1]) > len(field) > 1
 

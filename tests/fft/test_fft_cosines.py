@@ -19,7 +19,7 @@ from rote import DistTensor
 from rote.fft import FFT, dctn, dstn, idctn
 from rote.fft.families.rows import rows
 from rote.fft.families.transpose import transpose
-from rote.fft.request import problem
+from rote.fft.request import as_request
 from rote.fft.transforms import INVERSE, TRIGONOMETRIC, by_axis, logical_size
 from rote.fft.walk.typecheck import build
 
@@ -110,7 +110,7 @@ def test_on_virtual_ranks(family, kinds):
     source = rote.parse(f"block[(0),{','.join('()' for _ in shape[1:])}]").on(shape, 15)
     array = np.random.default_rng(0).standard_normal(shape)
     array = array if real else array + 1j * array[::-1]
-    wanted = problem(shape, axes, kinds, np.dtype("d" if real else "D"))
+    wanted = as_request(shape, axes, kinds, np.dtype("d" if real else "D"))
     walk = build(source, family(source, wanted), wanted)
     per_axis = by_axis(kinds, axes)
     assert dict(enumerate(walk.kinds)) == per_axis
@@ -155,7 +155,7 @@ def test_real_axes_are_transformed_while_they_are_real():
     for family, order in product((transpose, rows), ((0, 1, 2), (2, 1, 0), (1, 0, 2))):
         kinds = tuple(("dct2", "fft", "rfft")[i] for i in order)
         source = rote.parse("block[(0),(),()]").on((6, 7, 8), 3)
-        lines = family(source, problem((6, 7, 8), (0, 1, 2), kinds, np.dtype("d")))
+        lines = family(source, as_request((6, 7, 8), (0, 1, 2), kinds, np.dtype("d")))
         done = [kinds[0] for kinds in [[a.kind] for line in lines for a in line.done]]
         assert set(done) >= {"dct2", "rfft"}
         assert "fft" not in done or done.index("rfft") < done.index("fft")
@@ -166,7 +166,7 @@ def test_moves_are_those_of_a_real_tensor():
     source = rote.parse("block[(0),(1),()]").on((8, 8, 8), (2, 2))
     bytes_of = {}
     for code in "dD":
-        wanted = problem((8, 8, 8), (0, 1, 2), "dct2", np.dtype(code))
+        wanted = as_request((8, 8, 8), (0, 1, 2), "dct2", np.dtype(code))
         walk = build(source, transpose(source, wanted), wanted)
         bytes_of[code] = [plan.cost.bytes for plan in walk.moves]
     assert len(bytes_of["d"]) == 2 and bytes_of["D"] == [2 * n for n in bytes_of["d"]]

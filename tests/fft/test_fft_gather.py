@@ -108,5 +108,5 @@ def test_reading_gives_the_bits_that_messages_give(ranks, part, monkeypatch):
         return found
 
     read = rote.run(program, ranks)
-    monkeypatch.setattr(LocalComm, "share", lambda self, nbytes: None)
+    monkeypatch.setattr(LocalComm, "allocate_shared", lambda self, nbytes: None)
     assert rote.run(program, ranks) == read

@@ -16,7 +16,7 @@ import rote
 from rote import DistTensor
 from rote.fft import FFT
 from rote.fft.families.choose import walk_of
-from rote.fft.request import problem
+from rote.fft.request import as_request
 
 D = np.dtype("D")
 pytestmark = pytest.mark.filterwarnings("ignore::rote.GatherWarning")  # resampled spectra of one axis
@@ -61,7 +61,7 @@ def test_what_is_cut_never_travels_nor_do_zeros():
 
     def moved(shape, **lengths):
         source = rote.parse(layouts[0]).on(shape, grid)
-        walk = walk_of(source, problem(shape, (0, 1, 2), "fft", D, **lengths))
+        walk = walk_of(source, as_request(shape, (0, 1, 2), "fft", D, **lengths))
         assert [str(stage.before.layout) for stage in walk.stages if stage.done] == [*layouts]
         return [plan.source.shape for plan in walk.moves], [plan.cost.bytes for plan in walk.moves]
 
@@ -80,7 +80,7 @@ def test_what_is_cut_never_travels_nor_do_zeros():
 def test_a_cut_signal_does_not_travel():
     """Of blocks that are cut, each rank keeps what it had, though the blocks are uneven then."""
     source = rote.parse("block[(0),()]").on((16, 12), 4)
-    walk = walk_of(source, problem((16, 12), (0, 1), "fft", D, s=(6, 5)))
+    walk = walk_of(source, as_request((16, 12), (0, 1), "fft", D, s=(6, 5)))
     assert str(walk).splitlines()[0] == "  block[(0),()]: resize(0=6, 1=5)"
     assert [plan.source.shape for plan in walk.moves] == [(6, 5)]
     assert str(walk.moves[0].source.layout) == "block(4,2,0,0)[(0),()]"
@@ -94,7 +94,7 @@ def test_a_cut_signal_does_not_travel():
 def test_walks_print_what_they_read(kind, lengths, layout):
     """Law: the text of a walk with other extents is a walk, the same one."""
     source = rote.parse(layout).on((8, 8, 8), (2, 2))
-    wanted = problem((8, 8, 8), (0, 1, 2), kind, D if kind == "fft" else np.dtype("d"), **lengths)
+    wanted = as_request((8, 8, 8), (0, 1, 2), kind, D if kind == "fft" else np.dtype("d"), **lengths)
     walk = walk_of(source, wanted)
     assert walk_of(source, wanted, str(walk)) == walk
     assert walk.inverse().inverse() == walk

@@ -1,4 +1,4 @@
-"""Libraries of local transforms: each gives what numpy.fft and scipy.fft give, whatever the recipe."""
+"""Libraries of local transforms: each gives what numpy.fft and scipy.fft give, whatever the config."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from parts import REST, SOME, share
 from rote.fft.kernels import gather, passes
 from rote.fft.kernels.backends import NAMES, fftw, library, protocol, versions
 from rote.fft.kernels.boxes import whole
-from rote.fft.kernels.config import WHOLE, Recipe
+from rote.fft.kernels.config import WHOLE, KernelConfig
 from rote.fft.kernels.gather import Gather, gathers
 from rote.fft.kernels.kernel import Kernel, plain, real_dtype, scratch_bytes
 from rote.fft.transforms import TRIGONOMETRIC
 
 SHAPES = [(7,), (5, 6), (6, 1), (3, 4, 5), (4, 9, 1, 11)]
-RECIPES = [
-    Recipe(),
-    Recipe(part=WHOLE, tiled=False),
-    Recipe(part=1, tile=1),
-    Recipe(tile=200, part=900, threads=2),
-    Recipe(tile=300, threads=3),
+CONFIGS = [
+    KernelConfig(),
+    KernelConfig(part=WHOLE, tiled=False),
+    KernelConfig(part=1, tile=1),
+    KernelConfig(tile=200, part=900, threads=2),
+    KernelConfig(tile=300, threads=3),
 ]
 with suppress(ImportError):
     import_module("mkl_fft")  # which takes part only then
@@ -100,7 +100,7 @@ def runs(kernel: Kernel, block: np.ndarray) -> list[np.ndarray]:
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Blocks of a few elements are large: the usual recipe has parts and tiles of them."""
+    """Blocks of a few elements are large: the usual config has parts and tiles of them."""
     for module in (passes, gather):
         monkeypatch.setattr(module, "CACHED", 700)
         monkeypatch.setattr(module, "CHUNK", 1000)
@@ -108,17 +108,17 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("small")
-@pytest.mark.parametrize("recipe", RECIPES, ids=range(len(RECIPES)))
+@pytest.mark.parametrize("config", CONFIGS, ids=range(len(CONFIGS)))
 @pytest.mark.parametrize("name", HERE)
 @pytest.mark.parametrize("part", PARTS)
-def test_a_library_is_numpy_and_scipy_fft(part: str, name: str, recipe: Recipe) -> None:
+def test_a_library_is_numpy_and_scipy_fft(part: str, name: str, config: KernelConfig) -> None:
     """Law: what a library says it can do is exact: every kind and dtype, along any axes, in place or not, gathered."""
-    number, checked = RECIPES.index(recipe), 0
-    world = share(transforms(), SOME, 2, number)  # every other one; all by each two recipes that follow each other
+    number, checked = CONFIGS.index(config), 0
+    world = share(transforms(), SOME, 2, number)  # every other one; all by each two configs that follow each other
     for shape, kind, char, axes in share(world, part, 4, number):
         length = 2 * shape[axes[-1]] - 1 if kind == "irfft" else 0
         block, want = numbers(shape, char), exact(kind, shape, char, axes, length)
-        kernel = Kernel(kind, axes, shape, want.shape, block.dtype, replace(recipe, library=name))
+        kernel = Kernel(kind, axes, shape, want.shape, block.dtype, replace(config, library=name))
         if not library(name).does(kind, kernel.of_parts().dtype):
             continue
         tolerance = 40 * float(np.finfo(real_dtype(char)).eps)
@@ -148,10 +148,10 @@ def test_plans_belong_to_their_recipe() -> None:
     known = wisdom_lines()
     scratch = scratch_bytes(block.nbytes), scratch_bytes(block.nbytes)
     with fftw.studying("measure", 20) as study:
-        passes.BoundKernel(replace(kernel, recipe=Recipe(tiled=False)), scratch).ready()
+        passes.BoundKernel(replace(kernel, config=KernelConfig(tiled=False)), scratch).ready()
     assert wisdom_lines() == known
     assert "fftw_wisdom" in study.plans
-    both = [replace(kernel, recipe=Recipe(tiled=False, plans=plans)) for plans in (study.plans, study.plans)]
+    both = [replace(kernel, config=KernelConfig(tiled=False, plans=plans)) for plans in (study.plans, study.plans)]
     first, second = (runs(one, block) for one in both)
     for one, other, want in zip(first, second, estimated, strict=True):
         assert np.array_equal(one, other)
@@ -163,15 +163,15 @@ def test_plans_belong_to_their_recipe() -> None:
     assert {*fftw.merged([study.plans, again], kernel.dtype).splitlines()} == {*study.plans.splitlines()}
     single = replace(kernel, dtype=np.dtype("F"))
     with fftw.studying("measure", 0, study.plans) as none:
-        passes.BoundKernel(replace(single, recipe=Recipe(tiled=False)), scratch).ready()
+        passes.BoundKernel(replace(single, config=KernelConfig(tiled=False)), scratch).ready()
     assert "fftwf_wisdom" in none.plans
 
 
 def test_a_recipe_is_a_json_value() -> None:
-    """A recipe comes back from its JSON value, and anything else is refused."""
-    for recipe in RECIPES:
-        assert Recipe.of(recipe.as_dict()) == recipe
-    good = Recipe().as_dict()
+    """A config comes back from its JSON value, and anything else is refused."""
+    for config in CONFIGS:
+        assert KernelConfig.of(config.as_dict()) == config
+    good = KernelConfig().as_dict()
     for wrong in (
         None,
         [],
@@ -181,5 +181,5 @@ def test_a_recipe_is_a_json_value() -> None:
         {**good, "more": 1},
         {**good, "part": True},
     ):
-        with pytest.raises(ValueError, match="recipe"):
-            Recipe.of(wrong)
+        with pytest.raises(ValueError, match="config"):
+            KernelConfig.of(wrong)

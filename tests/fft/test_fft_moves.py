@@ -18,7 +18,7 @@ from rote.compiler.step import LOCAL
 from rote.fft import FFT
 from rote.fft.families.choose import walk_of
 from rote.fft.families.cyclic import levels
-from rote.fft.request import problem
+from rote.fft.request import as_request
 
 pytestmark = pytest.mark.filterwarnings("ignore::rote.GatherWarning")  # slabs of one axis, asked for by name
 
@@ -28,7 +28,7 @@ D = np.dtype("D")
 def walk(algorithm, layout, shape, grid, kind="fft", axes=None, output=None):
     source = rote.parse(layout).on(shape, grid)
     named = tuple(range(len(shape))) if axes is None else axes
-    wanted = problem(shape, named, kind, np.dtype("d") if kind == "rfft" else D)
+    wanted = as_request(shape, named, kind, np.dtype("d") if kind == "rfft" else D)
     return walk_of(source, wanted, algorithm, output)
 
 

@@ -16,7 +16,7 @@ from rote.compiler import cost
 from rote.compiler.plan import Plan
 from rote.fft import FFT, fftn
 from rote.fft.families import choose
-from rote.fft.request import problem
+from rote.fft.request import as_request
 from rote.fft.walk import price
 
 
@@ -58,9 +58,9 @@ def test_ranks_of_one_process_plan_once(ranks, counted):
 
     walks = together(program, ranks)
     assert len({id(walk) for walk in walks}) == 1
-    wanted = problem(shape, (0, 1, 2), "fft", np.dtype("D"))
-    asked = choose.ranking(shape, ranks, wanted, None, None, rote.Machine())
-    assert 0 < counted["choices"] <= len(asked)
+    wanted = as_request(shape, (0, 1, 2), "fft", np.dtype("D"))
+    arguments = choose.ranking(shape, ranks, wanted, None, None, rote.Machine())
+    assert 0 < counted["choices"] <= len(arguments)
     assert counted["plans"] == len({*walks[0].ends, *walks[0].inverse().ends})
     before = counted.copy()
     together(program, ranks)
@@ -82,10 +82,10 @@ def test_functions_plan_once(counted):
 def test_explaining_costs_what_its_walks_are_worth(ranks, counted):
     """Law: a comparison on all grids compiles and proves nothing, and takes some thousands of calls per candidate."""
     shape, axes, dtype = (256, 256, 256), (0, 1, 2), np.dtype("D")
-    choose.ranking((4, 4, 4), 2, problem((4, 4, 4), axes, "fft", dtype))  # what is imported and parsed once
+    choose.ranking((4, 4, 4), 2, as_request((4, 4, 4), axes, "fft", dtype))  # what is imported and parsed once
     lines: list[str] = []
     spent = calls(lambda: lines.extend(_compared(shape, ranks, None, "D", why=False).splitlines()))
-    found = choose.ranking(shape, ranks, problem(shape, axes, "fft", dtype), None)
+    found = choose.ranking(shape, ranks, as_request(shape, axes, "fft", dtype), None)
     assert spent < 12_000 * len(found)
     assert counted["plans"] == 0
     assert len(lines) <= 2 + 4 + sum(choice.walk is not None for choice in found)
@@ -94,14 +94,14 @@ def test_explaining_costs_what_its_walks_are_worth(ranks, counted):
 def test_equal_moves_are_priced_once(monkeypatch):
     """Law: a move on a grid and the same on that grid turned round, along axes as long, are priced a single time."""
     priced = []
-    monkeypatch.setattr(price, "pace", lambda *args: priced.append(args) or cost.pace(*args))
-    wanted = problem((64, 64, 64), (0, 1, 2), "fft", np.dtype("D"))
+    monkeypatch.setattr(price, "duration", lambda *args: priced.append(args) or cost.duration(*args))
+    wanted = as_request((64, 64, 64), (0, 1, 2), "fft", np.dtype("D"))
     source = rote.parse("block[(0),(1),()]")
     prices = price.Prices(rote.Machine())
     walks = [choose.walk_of(source.on((64, 64, 64), grid), wanted, "pencil") for grid in ((2, 8), (8, 2))]
     found = [prices(walk) for walk in walks]
     assert found[0] == found[1] and len(priced) == 2
     uneven = choose.walk_of(
-        source.on((64, 60, 64), (2, 8)), problem((64, 60, 64), (0, 1, 2), "fft", np.dtype("D")), "pencil"
+        source.on((64, 60, 64), (2, 8)), as_request((64, 60, 64), (0, 1, 2), "fft", np.dtype("D")), "pencil"
     )
     assert prices(uneven) != found[0] and len(priced) == 4

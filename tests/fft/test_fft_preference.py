@@ -9,9 +9,9 @@ import pytest
 
 import rote
 from rote.fft import FFT, algorithms
-from rote.fft.arguments import as_asked
+from rote.fft.arguments import as_arguments
 from rote.fft.families.choose import Choice, choices, preferred, ranking
-from rote.fft.request import problem
+from rote.fft.request import as_request
 from rote.fft.walk.price import NONE, Price
 
 D = np.dtype("D")
@@ -28,7 +28,7 @@ CASES = [
 def ranked(shape, ranks, layout):
     """The choices for a complex transform of all axes."""
     axes = tuple(range(len(shape)))
-    return as_asked(shape, problem(shape, axes, "fft", D), ranks, layout, None, None).choices()
+    return as_arguments(shape, as_request(shape, axes, "fft", D), ranks, layout, None, None).choices()
 
 
 def kinds(end):
@@ -83,8 +83,10 @@ def test_families_of_a_plan_are_algorithms(shape, ranks, layout):
     assert "taken" in lines[0] and not any("taken" in line for line in lines[1:])
     assert {line[0] for line in lines} <= {*algorithms} - {"auto"}
     (taken,) = [c for c in ranked(shape, ranks, layout) if c.walk == walk and c.name == lines[0][0]][:1]
-    asked = as_asked(shape, problem(shape, tuple(range(len(shape))), "fft", D), ranks, None, taken.source.grid, None)
-    assert layout is not None or asked.walk(taken.name) == walk
+    arguments = as_arguments(
+        shape, as_request(shape, tuple(range(len(shape))), "fft", D), ranks, None, taken.source.grid, None
+    )
+    assert layout is not None or arguments.walk(taken.name) == walk
 
 
 @pytest.mark.parametrize("ranks", (2, 3, 4, 6, 9))
@@ -93,7 +95,7 @@ def test_families_of_a_plan_are_algorithms(shape, ranks, layout):
 def test_components_stay_whole(shape, kind, ranks):
     """Law: where nobody asks for it, no walk lays an axis of components over ranks, at its ends or on its way."""
     axes = tuple(axis for axis, n in enumerate(shape) if n > 6)
-    wanted = problem(shape, axes, kind, np.dtype("d" if kind == "rfft" else "D"))
+    wanted = as_request(shape, axes, kind, np.dtype("d" if kind == "rfft" else "D"))
     found = [choice for choice in ranking(shape, ranks, wanted) if choice.plain]
     assert found
     for choice in found:
@@ -105,7 +107,7 @@ def test_components_stay_whole(shape, kind, ranks):
 
 def test_components_are_split_when_asked():
     """A layout that splits them is kept, and nothing moves."""
-    wanted = problem((3, 8, 8, 8), (1, 2, 3), "fft", D)
+    wanted = as_request((3, 8, 8, 8), (1, 2, 3), "fft", D)
     (first, *_) = choices(rote.parse("block[(0),(),(),()]").on((3, 8, 8, 8), 3), wanted)
     assert first.price.moves == 0
 
@@ -129,7 +131,7 @@ def test_pencils_of_any_order(shape, grid, code):
 def test_alike_moves_have_one_price():
     """Law: the price of a move that only names axes and grid modes otherwise is its own, were it asked alone."""
     for shape, ranks in product(((16, 16, 16), (16, 9, 16)), (8,)):
-        wanted = problem(shape, (0, 1, 2), "fft", D)
+        wanted = as_request(shape, (0, 1, 2), "fft", D)
         for choice in ranking(shape, ranks, wanted):
             if choice.walk is not None:
                 alone = next((c for c in choices(choice.source, wanted) if c.walk == choice.walk), choice)

@@ -20,7 +20,7 @@ from rote.fft.families.choose import walk_of
 from rote.fft.families.gathered import crowded, gathered_bytes
 from rote.fft.families.ragged import best_factors, padded_factors
 from rote.fft.program.twiddles import chirp
-from rote.fft.request import problem
+from rote.fft.request import as_request
 
 PROGRAM = Path(__file__).with_name("ragged.py")
 
@@ -53,7 +53,7 @@ def walks(lengths, ranks, kinds=("fft", "rfft", "ifft", "irfft")):
         for p in ranks:
             for kind in kinds:
                 points = n // 2 + 1 if kind == "irfft" else n
-                wanted = problem((points,), (0,), kind, np.dtype("d" if kind == "rfft" else "D"), s=n)
+                wanted = as_request((points,), (0,), kind, np.dtype("d" if kind == "rfft" else "D"), s=n)
                 for layout in ("[(0)]", "block[(0)]"):
                     yield n, p, walk_of(rote.parse(layout).on(points, p), wanted, "ragged")
 
@@ -72,7 +72,7 @@ def test_no_rank_holds_more_than_its_part():
 def test_texts_parse_to_the_same_walk():
     """Law: a walk of this family is what its printed text says."""
     for n, _, walk in walks((24, 23), (3,), ("fft", "rfft")):
-        again = walk_of(walk.source, problem((n,), (0,), "", walk.dtype), str(walk))
+        again = walk_of(walk.source, as_request((n,), (0,), "", walk.dtype), str(walk))
         assert again == walk and str(again) == str(walk)
 
 
@@ -142,7 +142,7 @@ MISTAKES = {
 @pytest.mark.parametrize("text", MISTAKES, ids=lambda text: text.replace("\n", "; "))
 def test_wrong_walks_are_refused(text):
     """What is not due, or is left in the middle, is named."""
-    wanted = problem((16,), (0,), "", np.dtype("D"))
+    wanted = as_request((16,), (0,), "", np.dtype("D"))
     with pytest.raises((LayoutError, rote.NotationError)) as caught:
         walk_of(rote.parse("[(0)]").on(16, 4), wanted, text)
     assert MISTAKES[text] in str(caught.value)
@@ -150,7 +150,7 @@ def test_wrong_walks_are_refused(text):
 
 def test_real_walks_end_as_they_should():
     """A real walk that leaves out fold, or folds to another extent, is refused."""
-    wanted = problem((16,), (0,), "", np.dtype("d"))
+    wanted = as_request((16,), (0,), "", np.dtype("d"))
     for text, why in (
         ("[()]: complex(0), fft(0)", "end it with fold(0=9)"),
         ("[()]: complex(0), fft(0), fold(0=8)", "from 16 points to 9"),
@@ -166,10 +166,10 @@ def test_auto_gathers_only_where_it_must():
     """Law: with "auto" one-dimensional fft and rfft are spread, and warn of nothing; tensors go by transposes."""
     for n, ranks in ((40, 4), (31, 3), (64, 8)):
         for kind, code in (("fft", "D"), ("rfft", "d")):
-            wanted = problem((n,), (0,), kind, np.dtype(code))
+            wanted = as_request((n,), (0,), kind, np.dtype(code))
             walk = walk_of(rote.parse("block[(0)]").on(n, ranks), wanted)
             assert gathered_bytes(walk) == 0 and not crowded(walk)
-    wanted = problem((32, 32, 32), (0, 1, 2), "rfft", np.dtype("d"))
+    wanted = as_request((32, 32, 32), (0, 1, 2), "rfft", np.dtype("d"))
     walk = walk_of(rote.parse("block[(0),(),()]").on((32, 32, 32), 4), wanted)
     assert [len(stage.before.shape) for stage in walk.stages] == [3, 3]
 

@@ -10,7 +10,7 @@ import pytest
 from rote.compiler.matrix import message_matrix
 from rote.fft.families.choose import walk_of
 from rote.fft.families.rows import row_layout
-from rote.fft.request import problem
+from rote.fft.request import as_request
 
 CASES = (
     ((12, 18, 20), 48),
@@ -43,7 +43,7 @@ def orders_of(walk):
 def test_the_least_in_all_among_the_least_for_the_busiest_rank(shape, ranks):
     """Law: no order that is as good for the busiest rank, up to 2 %, moves less in all."""
     axes = tuple(range(len(shape)))
-    walk = walk_of(row_layout(axes).on(shape, ranks), problem(shape, axes, "fft", np.dtype("D")), "rows")
+    walk = walk_of(row_layout(axes).on(shape, ranks), as_request(shape, axes, "fft", np.dtype("D")), "rows")
     taken = moved(orders_of(walk), shape, ranks)
     every = [
         moved((axes, here, there), shape, ranks)
@@ -58,5 +58,7 @@ def test_the_least_in_all_among_the_least_for_the_busiest_rank(shape, ranks):
 def test_totals():
     """On 48 ranks 1.708 T move, not 1.812 T, and on 60 ranks 1.608 T, not 1.854 T, with as busy a rank."""
     for (shape, ranks), total in zip(CASES, (1.7084, 1.6084), strict=False):
-        walk = walk_of(row_layout((0, 1, 2)).on(shape, ranks), problem(shape, (0, 1, 2), "fft", np.dtype("D")), "rows")
+        walk = walk_of(
+            row_layout((0, 1, 2)).on(shape, ranks), as_request(shape, (0, 1, 2), "fft", np.dtype("D")), "rows"
+        )
         assert moved(orders_of(walk), shape, ranks)[1] < total

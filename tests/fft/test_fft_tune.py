@@ -1,4 +1,4 @@
-"""Recipes found by timing: as exact as the usual ones, the same on all ranks, and kept."""
+"""Configs found by timing: as exact as the usual ones, the same on all ranks, and kept."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from rote.fft import FFT
 from rote.fft.families.choose import walk_of
 from rote.fft.kernels import timing
 from rote.fft.kernels.backends import numpyfft
-from rote.fft.kernels.config import Recipe
+from rote.fft.kernels.config import KernelConfig
 from rote.fft.kernels.kernel import Kernel
 from rote.fft.program.operations import operations
-from rote.fft.request import problem
+from rote.fft.request import as_request
 from rote.fft.tuning import Tuning
 from rote.runtime import world
 from rote.runtime.comm.threads import alone
@@ -50,11 +50,11 @@ def check(comm, part):
         FFT((4, 4), comm=comm, tune="fast")
 
 
-def recipes(comm, tune="measure", threads=1, shape=(5, 6, 7)):
-    """The recipes of a slab transform, of which some ranks hold nothing if they are many."""
+def configs(comm, tune="measure", threads=1, shape=(5, 6, 7)):
+    """The configs of a slab transform, of which some ranks hold nothing if they are many."""
     source = rote.parse("block[(0),(),()]").on(shape, (comm.size,))
-    walk = walk_of(source, problem(shape, (0, 1, 2), "fft", np.dtype("D")), "slab", None)
-    found = [one.run.recipe for one in operations(walk, comm, Tuning(tune, threads)) if isinstance(one.run, Kernel)]
+    walk = walk_of(source, as_request(shape, (0, 1, 2), "fft", np.dtype("D")), "slab", None)
+    found = [one.run.config for one in operations(walk, comm, Tuning(tune, threads)) if isinstance(one.run, Kernel)]
     assert len(set(comm.allgather_object(tuple(found)))) == 1
     return found
 
@@ -67,17 +67,17 @@ def test_recipes_are_remembered(ranks, monkeypatch, tmp_path):
     contest = timing._Contest
     monkeypatch.setattr(timing, "_Contest", lambda *args: contests.append(args) or contest(*args))
     monkeypatch.setattr(timing, "SECONDS", {"measure": 0.2, "patient": 0.4})
-    first = rote.run(recipes, ranks)
+    first = rote.run(configs, ranks)
     assert len(contests) == ranks * len(first[0]) > 0
-    assert rote.run(recipes, ranks) == first
+    assert rote.run(configs, ranks) == first
     assert len(contests) == ranks * len(first[0])
-    patient = rote.run(recipes, ranks, args=("patient",))
+    patient = rote.run(configs, ranks, args=("patient",))
     assert len(contests) == 2 * ranks * len(first[0])
-    assert rote.run(recipes, ranks) == patient
+    assert rote.run(configs, ranks) == patient
     assert len(contests) == 2 * ranks * len(first[0])
-    assert rote.run(recipes, ranks, args=("model", 2)) == [[Recipe(threads=2)] * len(first[0])] * ranks
+    assert rote.run(configs, ranks, args=("model", 2)) == [[KernelConfig(threads=2)] * len(first[0])] * ranks
     monkeypatch.setenv("ROTE_WISDOM", "")
-    rote.run(lambda comm: [recipes(comm) for _ in range(3)], ranks)
+    rote.run(lambda comm: [configs(comm) for _ in range(3)], ranks)
     assert len(contests) == 3 * ranks * len(first[0])
 
 
@@ -101,25 +101,25 @@ def test_of_large_blocks_a_part_is_timed(monkeypatch):
 
 
 def test_a_damaged_recipe_is_ignored(monkeypatch, tmp_path):
-    """A decision that is no recipe is ignored with a warning, and made again."""
+    """A decision that is no config is ignored with a warning, and made again."""
     monkeypatch.setenv("ROTE_WISDOM", str(tmp_path))
     monkeypatch.setattr(timing, "SECONDS", {"measure": 0.1, "patient": 0.2})
-    (first,) = recipes(alone())
+    (first,) = configs(alone())
     (path,) = tmp_path.glob("*.json")
     kept = json.loads(path.read_text())
     kept["decision"]["threads"] = "1"
     path.write_text(json.dumps(kept))
-    with pytest.warns(wisdom.WisdomWarning, match="a part of a recipe is of another type"):
-        assert isinstance(recipes(alone())[0], type(first))
+    with pytest.warns(wisdom.WisdomWarning, match="a part of a config is of another type"):
+        assert isinstance(configs(alone())[0], type(first))
 
 
 def test_a_library_that_fails_is_not_taken(monkeypatch):
     """A library that cannot be imported, or that refuses a block on one rank, is no candidate on any."""
     monkeypatch.setattr(timing, "SECONDS", {"measure": 0.2, "patient": 0.4})
-    asked, prepare = [], numpyfft.prepare
+    arguments, prepare = [], numpyfft.prepare
 
     def refuses(kernel, *args):
-        asked.append(kernel.shape)
+        arguments.append(kernel.shape)
         if 3 in kernel.shape:  # the block of one rank, before the move
             raise RuntimeError
         return prepare(kernel, *args)
@@ -128,8 +128,8 @@ def test_a_library_that_fails_is_not_taken(monkeypatch):
     monkeypatch.setattr(timing, "_BETTER", 1e9)  # any other than the usual one is taken
     for name in ("ducc0", "mkl_fft", "scipy"):
         monkeypatch.setitem(sys.modules, name, None)
-    assert {one.library for one in rote.run(recipes, 2)[0]} == {"pyfftw"}
-    assert {(3, 6, 7), (2, 6, 7)} <= {*asked}
+    assert {one.library for one in rote.run(configs, 2)[0]} == {"pyfftw"}
+    assert {(3, 6, 7), (2, 6, 7)} <= {*arguments}
 
 
 def test_the_model_imports_no_other_library():

@@ -11,7 +11,7 @@ from virtual import walked
 
 import rote
 from rote.fft.families.choose import walk_of
-from rote.fft.request import problem
+from rote.fft.request import as_request
 
 D = np.dtype("D")
 TABLE_1 = [  # of Popovici et al. 2019: grids of order 1, 2 and 3 over 2 to 512 processes
@@ -25,7 +25,7 @@ def transformed(algorithm, shape, grid):
     """A walk from where the tensor lies cyclically, and how far its spectrum is from numpy.fft's."""
     layout = f"[{','.join(f'({m})' if m < len(grid) else '()' for m in range(len(shape)))}]"
     source = rote.parse(layout).on(shape, grid)
-    walk = walk_of(source, problem(shape, tuple(range(len(shape))), "fft", D), algorithm)
+    walk = walk_of(source, as_request(shape, tuple(range(len(shape))), "fft", D), algorithm)
     array = numbers(shape, "D")
     want = np.fft.fftn(array)
     return walk, np.abs(walked(walk, array) - want).max() / np.abs(want).max()

@@ -13,7 +13,7 @@ import rote
 from rote import DistTensor
 from rote.fft import FFT, fftn, ifftn, irfftn, rfftn
 from rote.fft.families.transpose import transpose
-from rote.fft.request import problem
+from rote.fft.request import as_request
 from rote.fft.walk.typecheck import build
 
 D = np.dtype("D")
@@ -33,7 +33,7 @@ def walk(text, shape, grid, kind="fft", axes=None, length=0):
     dtype = np.dtype("d" if kind == "rfft" else "D")
     named = tuple(range(len(shape))) if axes is None else axes
     s = [*(shape[a] for a in named[:-1]), length] if kind == "irfft" and length else None
-    wanted = problem(shape, named, kind, dtype, s)
+    wanted = as_request(shape, named, kind, dtype, s)
     return build(source, transpose(source, wanted), wanted)
 
 
@@ -87,7 +87,7 @@ def test_inverse_walk_leads_back(family, real):
     assert back.inverse() == there
     end = there.target
     axes, kind = tuple(range(len(shape))), "irfft" if real else "ifft"
-    request = problem(end.shape, axes, kind, D, shape)
+    request = as_request(end.shape, axes, kind, D, shape)
     anew = build(end, transpose(end, request), request)
     assert (layouts(anew), anew.target) == (wanted[::-1], there.source)
     for move in anew.moves:

@@ -114,7 +114,7 @@ def transforms(ranks: int, part: str, norms: tuple[str | None, ...], codes: tupl
     """
     problems = [(*case, axes) for case in cases(ranks) for axes in some_axes(case[0])]
     turns = zip(count(), problems, cycle(norms), cycle(codes), strict=False)
-    world = share([(number, *problem, norm, code) for number, problem, norm, code in turns], SOME, 3, ranks)
+    world = share([(number, *request, norm, code) for number, request, norm, code in turns], SOME, 3, ranks)
     return share(world, part, EVERY // 3, ranks)
 
 
@@ -233,18 +233,18 @@ def check_output(comm: Comm, part: str) -> None:
     shape, functions = (5, 6, 4), {"fftn": fftn, "rfftn": rfftn, "ifftn": ifftn, "irfftn": irfftn}
     ends = ("[(),(),(0)]", "[(),(),()]")
     world = [
-        (layout, grid, asked, name)
+        (layout, grid, arguments, name)
         for layout, grid, other in (
             ("block[(0),(1),()]", g2, "block[(),(0),()]|(1)"),
             ("block[(0),(),()]", g1, "[(),(0),()]"),
         )
-        for asked in (layout, *ends, other)
+        for arguments in (layout, *ends, other)
         for name in functions
     ]
-    for layout, grid, asked, name in share(world, part, 7, comm.size):
+    for layout, grid, arguments, name in share(world, part, 7, comm.size):
         x = DistTensor.from_global(values(shape, "d"), layout, comm, grid)
-        got = functions[name](x, output=asked)
-        assert got.layout == rote.parse(asked)
+        got = functions[name](x, output=arguments)
+        assert got.layout == rote.parse(arguments)
         last = 2 * (shape[-1] - 1) if name == "irfftn" else 0
         same(got, reference(name, shape, "d", None, None, last))
 

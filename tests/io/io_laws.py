@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from rote.errors import CommError, LayoutError, RoteError
 from rote.io import read_block, read_header, write_npy
 from rote.layout.layout import parse
-from rote.runtime import Comm, agreed, world
+from rote.runtime import Comm, collective_errors, world
 from rote.runtime.copy.regions import cut
 from rote.runtime.files import in_long_runs
 
@@ -35,7 +35,7 @@ def saved(array: NDArray[Any], version: tuple[int, int] | None = None) -> bytes:
 
 def alone(comm: Comm, action: Callable[[], object]) -> None:
     """Let rank 0 do something while the others wait."""
-    with agreed(comm):
+    with collective_errors(comm):
         if comm.rank == 0:
             action()
 
@@ -226,7 +226,7 @@ def check_long_runs(comm: Comm, folder: Path, count: int) -> None:
         if comm.size > 1:
             assert in_long_runs(dist, 16) == parse(rows).on(array.shape, grid), layout
         write_npy(folder / "long.npy", cut(array, dist, comm.rank), dist, comm)
-        with agreed(comm):
+        with collective_errors(comm):
             assert comm.rank or (folder / "long.npy").read_bytes() == file, layout
     small = parse("[(),(),(0)]").on((60, 5, comm.size), grid)
     assert in_long_runs(small, 16) == small

@@ -19,8 +19,8 @@ import rote
 from rote.compiler.cost import flow
 from rote.fft.families.choose import walk_of
 from rote.fft.families.rows import row_layout
-from rote.fft.request import problem
-from rote.fft.walk.typecheck import Line, build
+from rote.fft.request import as_request
+from rote.fft.walk.typecheck import StageSpec, build
 from rote.fft.walk.walk import Transform
 
 POINTS = 256
@@ -40,7 +40,7 @@ def grids(processes):
 
 def wanted(shape):
     """A complex transform of all axes."""
-    return problem(shape, AXES, "fft", DTYPE)
+    return as_request(shape, AXES, "fft", DTYPE)
 
 
 def row_walk(shape, processes):
@@ -51,7 +51,7 @@ def row_walk(shape, processes):
 
 def published_walk(shape, processes):
     """The walk of rows in the published order."""
-    lines = [Line(row_layout(order), (Transform("fft", (1,)),)) for order in PUBLISHED]
+    lines = [StageSpec(row_layout(order), (Transform("fft", (1,)),)) for order in PUBLISHED]
     return build(row_layout(AXES).on(shape, processes), lines, wanted(shape))
 
 

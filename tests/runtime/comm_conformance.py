@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rote.errors import CommError
-from rote.runtime import Comm, agreed, as_comm, world
+from rote.runtime import Comm, as_comm, collective_errors, world
 
 DTYPES = [np.dtype(code) for code in "?bBhHiIlLqQfdgFDG"]
 OPS = {"sum": np.add, "max": np.maximum, "min": np.minimum, "prod": np.multiply}
@@ -138,7 +138,7 @@ def check_reduce_scatter(comm: Comm, folder: Path) -> None:
 def check_share(comm: Comm, folder: Path) -> None:
     """Every rank sees what the others wrote before a barrier, in parts of any size, also of none."""
     for turn in range(3):
-        shared = comm.share(8 * turn * (comm.rank + 1))
+        shared = comm.allocate_shared(8 * turn * (comm.rank + 1))
         assert shared is not None and [len(part) for part in shared] == [8 * turn * (r + 1) for r in range(comm.size)]
         mine = shared[comm.rank].view(np.int64)
         mine[...] = comm.rank + 10 * turn
@@ -292,12 +292,12 @@ class Awkward(Exception):
 
 def check_agreement(comm: Comm, folder: Path) -> None:
     """All ranks raise the lowest failing rank's error, or none does; the failing rank keeps its traceback."""
-    with agreed(comm):
+    with collective_errors(comm):
         pass
     last = comm.size - 1
     for failing in ([0], [last], list(range(comm.size)), list(range(last // 2, comm.size))):
         try:
-            with agreed(comm):
+            with collective_errors(comm):
                 if comm.rank in failing:
                     raise FileNotFoundError(2, "no such thing", f"file-{comm.rank}")
         except FileNotFoundError as error:
@@ -317,7 +317,7 @@ def check_agreement(comm: Comm, folder: Path) -> None:
 
 
 def disagree(comm: Comm, failing: int) -> None:
-    with agreed(comm):
+    with collective_errors(comm):
         if comm.rank == failing:
             raise Awkward(1, 2)
 

@@ -18,7 +18,7 @@ import pytest
 
 import rote
 from rote.errors import CommError
-from rote.runtime import agreed, as_comm, world
+from rote.runtime import as_comm, collective_errors, world
 from rote.runtime.comm import threads as local
 
 
@@ -145,7 +145,7 @@ def test_agreed_error_keeps_its_traceback():
         raise LookupError("deep")
 
     def program(comm):
-        with agreed(comm):
+        with collective_errors(comm):
             if comm.rank == 2:
                 deep()
 
@@ -158,7 +158,7 @@ def test_system_exit_of_a_rank_ends_the_run():
     """SystemExit is not agreed on: it ends the run at once."""
 
     def program(comm):
-        with agreed(comm):
+        with collective_errors(comm):
             if comm.rank == 1:
                 sys.exit(3)
 

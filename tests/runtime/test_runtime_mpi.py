@@ -124,10 +124,10 @@ def test_set_abort_ends_the_job_with_the_status_given(mpirun):
 def test_error_caught_on_one_rank_is_no_end(mpirun):
     """Only what nobody catches ends the job; errors that all agree on are caught like any other."""
     code = """
-    from rote.runtime import agreed, world
+    from rote.runtime import collective_errors, world
     comm = world()
     try:
-        with agreed(comm):
+        with collective_errors(comm):
             1 / comm.rank
     except ZeroDivisionError as error:
         comm.barrier()

@@ -69,8 +69,8 @@ def prepare(kernel: Kernel, axes: tuple[int, ...], source: Array, target: Array,
                 made = plan(EFFORTS[study.effort], left) if left > 0 else plan()
                 study.plans = known()
             return made
-        if kernel.recipe.plans:
-            with _wisdom(kernel.recipe.plans, source.dtype):
+        if kernel.config.plans:
+            with _wisdom(kernel.config.plans, source.dtype):
                 return plan()
         return plan()
 

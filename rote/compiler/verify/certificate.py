@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 from ...errors import PlanError
 from ...layout.distribution import Distribution
-from ..movement import components, meets, receives, sends
+from ..movement import communicates, components, receives, sends
 from ..step import LOCAL, Step
 from .pairwise import prove_pairs
 from .partition import DOES, RECEIVES, SENDS, Cut, Ends, Part, prove, rank_at, same
@@ -115,7 +115,7 @@ def _grid_mode(source: Distribution, target: Distribution, g: int) -> Array:
     """Who meets whom along a grid mode: true at [a, b] if data goes from coordinate a to b. Proved from the roles."""
     before, after, changes = source.roles[g], target.roles[g], source.layout.op != target.layout.op
     every = range(source.grid.shape[g])
-    met = meets(before, after, changes, len(every))
+    met = communicates(before, after, changes, len(every))
     holds = [a for a in every if before.name != "rooted" or a == before.at]
     wants = [b for b in every if after.name != "rooted" or b == after.at]
     inside = met[np.ix_(holds, wants)]
@@ -144,15 +144,15 @@ def _lists(ends: Ends, parts: list[Part], met: list[Array], side: int) -> None:
     first, seen = rank_at(ends[side], (), ()), 0  # of a rooted tensor, the root
     for rank in (first, *(r for r in range(grid.size) if r != first)):
         me = grid.coordinates(rank)
-        mates = [(m[c] if side == SENDS else m[:, c]).tolist() for m, c in zip(met, me, strict=True)]
+        partners = [(m[c] if side == SENDS else m[:, c]).tolist() for m, c in zip(met, me, strict=True)]
         places = [0]  # what the coordinates along grid modes that split nothing there add to the number of the peer
         for g in free:
-            places = [place + strides[g] * c for place in places for c, meet in enumerate(mates[g]) if meet]
+            places = [place + strides[g] * c for place in places for c, meet in enumerate(partners[g]) if meet]
         options = [
             [
                 (sum(strides[g] * c for g, c in coordinates), cut)
                 for coordinates, cut in part.row(side, tuple(me[g] for g in part.over[side]))
-                if all(mates[g][c] for g, c in coordinates)
+                if all(partners[g][c] for g, c in coordinates)
             ]
             for part in parts
         ]

@@ -15,7 +15,7 @@ import numpy as np
 
 from .protocol import Array, Comm
 
-__all__ = ["CacheOfAll", "CachePerThread", "keep", "lend"]
+__all__ = ["CacheOfAll", "CachePerThread", "cached", "shared_workspace"]
 
 T = TypeVar("T")
 Cache = dict[Hashable, Any]
@@ -64,16 +64,16 @@ class _Lease:
         self._free.append(self.cache)
 
 
-def keep(comm: Comm, shelf: str, key: Hashable, make: Callable[[], T], most: int) -> T:
+def cached(comm: Comm, kind: str, key: Hashable, make: Callable[[], T], most: int) -> T:
     """The thing that `make` made for a key, from a shelf of the communicator that holds the `most` last used.
 
     All ranks use their shelves alike, so that making and giving up may be collective.
 
     >>> from rote.runtime import world
-    >>> [keep(world(), "doc", n, lambda: object(), 2) is keep(world(), "doc", n, object, 2) for n in range(3)]
+    >>> [cached(world(), "doc", n, lambda: object(), 2) is cached(world(), "doc", n, object, 2) for n in range(3)]
     [True, True, True]
     """
-    kept = cast("OrderedDict[Hashable, Any]", comm.cache.setdefault(shelf, OrderedDict()))
+    kept = cast("OrderedDict[Hashable, Any]", comm.cache.setdefault(kind, OrderedDict()))
     if key not in kept:
         kept[key] = make()
         if len(kept) > most:
@@ -82,11 +82,11 @@ def keep(comm: Comm, shelf: str, key: Hashable, make: Callable[[], T], most: int
     return cast(T, kept[key])
 
 
-def lend(comm: Comm, name: str, size: int, dtype: np.dtype[Any]) -> Array:
+def shared_workspace(comm: Comm, name: str, size: int, dtype: np.dtype[Any]) -> Array:
     """A buffer of the communicator's, of `size` elements: whoever asks next for the same name gets the same memory.
 
     >>> from rote.runtime import world
-    >>> a, b = (lend(world(), "doc", size, np.dtype("f8")) for size in (4, 3))
+    >>> a, b = (shared_workspace(world(), "doc", size, np.dtype("f8")) for size in (4, 3))
     >>> a.shape, b.shape, np.shares_memory(a, b)
     ((4,), (3,), True)
     """

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from ...errors import CommError
 from .protocol import Comm
 
-__all__ = ["Elsewhere", "agreed", "where"]
+__all__ = ["RemoteError", "collective_errors", "where"]
 
 
-class Elsewhere(Exception):
+class RemoteError(Exception):
     """The cause of an error that another rank raised: the traceback there, as text."""
 
     def __str__(self) -> str:
@@ -60,7 +60,7 @@ def where(ranks: list[int], size: int) -> str:
 
 
 @contextmanager
-def agreed(comm: Comm) -> Iterator[None]:
+def collective_errors(comm: Comm) -> Iterator[None]:
     """All ranks leave the body together: none raises, or all raise the same error.
 
     The body may raise on some ranks only; it must then make no collective call after the point where it can fail, or
@@ -72,7 +72,7 @@ def agreed(comm: Comm) -> Iterator[None]:
 
     >>> from rote.runtime import run
     >>> def program(comm):
-    ...     with agreed(comm):
+    ...     with collective_errors(comm):
     ...         if comm.rank == 1:
     ...             raise ValueError("bad block")
     >>> run(program, ranks=3)
@@ -99,7 +99,7 @@ def agreed(comm: Comm) -> Iterator[None]:
             mine.add_note(note)
             raise mine
         first = reports[failed[0]]
-        cause = Elsewhere(first.trace)
+        cause = RemoteError(first.trace)
         cause.__context__ = mine  # an own error is not lost: it prints above
         shared = first.error()
         shared.add_note(note)

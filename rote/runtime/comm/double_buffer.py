@@ -11,7 +11,7 @@ from typing import Protocol
 
 from .protocol import Array, Comm
 
-__all__ = ["Room"]
+__all__ = ["DoubleBuffer"]
 
 _LINE = 64  # bytes of a line of the cache, with which each half begins: so it is whole items of any dtype
 
@@ -24,7 +24,7 @@ class Tenant(Protocol):
         ...
 
 
-class Room:
+class DoubleBuffer:
     """The shared memory of one communicator, which lives as long as anybody holds it; found and grown by `of`.
 
     Attributes:
@@ -44,7 +44,7 @@ class Room:
         self._size = 0
 
     @classmethod
-    def of(cls, comm: Comm, nbytes: int) -> Room | None:
+    def of(cls, comm: Comm, nbytes: int) -> DoubleBuffer | None:
         """The room of a communicator, in which this rank has so many bytes or more in each half. Collective.
 
         None, on all ranks and from then on, if they cannot share memory.
@@ -52,13 +52,13 @@ class Room:
         kept = comm.cache.get("room", lambda: None)
         if kept is None:
             return None
-        room: Room = kept() or cls(comm)
-        comm.cache["room"] = weakref.ref(room)
-        sizes = comm.allgather_object((max(-(-nbytes // _LINE), 1) * _LINE, room._size))
-        if any(need > size for need, size in sizes) and not room._grow([max(pair) for pair in sizes]):
+        double_buffer: DoubleBuffer = kept() or cls(comm)
+        comm.cache["room"] = weakref.ref(double_buffer)
+        sizes = comm.allgather_object((max(-(-nbytes // _LINE), 1) * _LINE, double_buffer._size))
+        if any(need > size for need, size in sizes) and not double_buffer._grow([max(pair) for pair in sizes]):
             comm.cache["room"] = None
             return None
-        return room
+        return double_buffer
 
     def _grow(self, sizes: list[int]) -> bool:
         """Get halves of other sizes; whether that was possible."""
@@ -66,7 +66,7 @@ class Room:
         for tenant in [*self.tenants]:
             tenant.leave()
         self._size = sizes[self.comm.rank]
-        memories = self.comm.share(2 * self._size)
+        memories = self.comm.allocate_shared(2 * self._size)
         if memories is None:
             return False
         self.halves = [(memory[:size], memory[size:]) for memory, size in zip(memories, sizes, strict=True)]
@@ -78,7 +78,7 @@ class Room:
         """The half that nobody else is reading."""
         return int(self.read == 0)
 
-    def take(self) -> list[Array]:
+    def next_half(self) -> list[Array]:
         """The free halves of all ranks, which are read after the next barrier."""
         self.read = self.free
         return [pair[self.read] for pair in self.halves]

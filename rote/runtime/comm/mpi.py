@@ -27,7 +27,7 @@ from ...errors import CommError
 from . import shared_memory
 from .cache import CacheOfAll, CachePerThread
 from .chunks import gather_in_turn, parts, reduce_in_turn
-from .collective_errors import agreed
+from .collective_errors import collective_errors
 from .datatypes import Datatype
 from .protocol import Array, Path
 from .rawfile import check
@@ -124,7 +124,7 @@ class MpiComm:
         kind = _datatype(send.dtype)
         self.handle.Reduce_scatter([send, send.size, kind], [recv, recv.size, kind], counts, _op(op, send.dtype))
 
-    def share(self, nbytes: int) -> list[Array] | None:
+    def allocate_shared(self, nbytes: int) -> list[Array] | None:
         return shared_memory.share(self, nbytes) if len(set(self.nodes())) == 1 else None
 
     def nodes(self) -> Sequence[int]:
@@ -137,7 +137,7 @@ class MpiComm:
             self.cache["nodes"] = tuple(number[first] for first in firsts)
         return cast("tuple[int, ...]", self.cache["nodes"])
 
-    def expose(self, value: T) -> list[T] | None:
+    def share_reference(self, value: T) -> list[T] | None:
         return [value] if self.size == 1 else None
 
     def allgather_object(self, value: Any) -> list[Any]:
@@ -196,12 +196,12 @@ class MpiComm:
     def _transfer(
         self, path: Path, offset: int, shape: Sequence[int], index: Sequence[Array], block: Array, writing: bool
     ) -> None:
-        with agreed(self):
+        with collective_errors(self):
             check(path, offset, shape, index, block, writing)
-        with agreed(self), _plainly(path):
+        with collective_errors(self), _plainly(path):
             file = MPI.File.Open(self.handle, os.fspath(path), MPI.MODE_RDWR if writing else MPI.MODE_RDONLY, _info())
         try:
-            with agreed(self), _plainly(path), _Picked(shape, index, block) as picked:
+            with collective_errors(self), _plainly(path), _Picked(shape, index, block) as picked:
                 file.Set_view(offset, MPI.BYTE, picked.filetype)
                 data = [block, picked.count, picked.element]
                 done = MPI.Status()

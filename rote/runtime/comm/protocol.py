@@ -87,7 +87,7 @@ class Comm(Protocol):
         """Combine the `send` of all ranks; rank r receives the r-th part, of counts[r] elements."""
         ...
 
-    def share(self, nbytes: int) -> list[Array] | None:
+    def allocate_shared(self, nbytes: int) -> list[Array] | None:
         """Memory of `nbytes` bytes of each rank, in rank order, that all of them can read and write.
 
         What a rank writes there before a barrier, others see after it. It lives as long as any rank holds it. None,
@@ -99,7 +99,7 @@ class Comm(Protocol):
         """Per rank, the number of the node that it runs on: ranks of one node may share memory. From 0, by ranks."""
         ...
 
-    def expose(self, value: T) -> list[T] | None:
+    def share_reference(self, value: T) -> list[T] | None:
         """Every rank's own value itself, in rank order; None, on all, if they do not live in one process."""
         ...
 

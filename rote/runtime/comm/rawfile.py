@@ -15,7 +15,7 @@ __all__ = ["check", "picks"]
 
 
 def check(path: Path, offset: int, shape: Sequence[int], index: Sequence[Array], block: Array, writing: bool) -> None:
-    """Refuse a file or a block that a transfer cannot be made with. Knows this rank alone: wrap it in `agreed`.
+    """Refuse a file or a block that a transfer cannot be made with. Knows this rank alone: use `collective_errors`.
 
     Raises: OSError when the file cannot be opened, CommError when it is too short or the block does not fit.
     """

@@ -7,16 +7,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...errors import CommError
-from .collective_errors import Elsewhere, where
+from .collective_errors import RemoteError, where
 
-__all__ = ["Job", "Released", "Team"]
+__all__ = ["RankGroup", "Released", "ThreadedRun"]
 
 
 class Released(BaseException):
     """Ends a rank whose run has failed elsewhere. No `Exception`: a program's own handlers let it pass."""
 
 
-class Job:
+class ThreadedRun:
     """One run: who waits in which meeting, who has ended, and why it failed.
 
     All state is changed under one lock. A rank waits at its own gate, which is opened once: by the last to come to the
@@ -30,7 +30,7 @@ class Job:
         self._gates = [threading.Lock() for _ in range(size)]
         for gate in self._gates:
             gate.acquire()
-        self._waiting: dict[int, tuple[Team, str]] = {}
+        self._waiting: dict[int, tuple[RankGroup, str]] = {}
         self._gone: set[int] = set()
         self._errors: dict[int, BaseException] = {}
         self._verdict: CommError | None = None
@@ -44,9 +44,9 @@ class Job:
         if self.failed:
             raise Released
 
-    def waits(self, rank: int, team: Team, call: str) -> None:
+    def waits(self, rank: int, group: RankGroup, call: str) -> None:
         """A rank is about to wait. Under the lock."""
-        self._waiting[rank] = (team, call)
+        self._waiting[rank] = (group, call)
         if self._gone or len(self._waiting) == self.size:
             self._judge()
 
@@ -83,7 +83,7 @@ class Job:
         """Why the run failed. Where ranks agreed on one error, the one with its own traceback."""
         if self._verdict is not None or not self._errors:
             return self._verdict
-        rank = min(self._errors, key=lambda rank: (isinstance(self._errors[rank].__cause__, Elsewhere), rank))
+        rank = min(self._errors, key=lambda rank: (isinstance(self._errors[rank].__cause__, RemoteError), rank))
         error = self._errors[rank]
         if not any(note.startswith("raised on rank") for note in getattr(error, "__notes__", ())):
             error.add_note(where([rank], self.size))
@@ -100,10 +100,10 @@ class Job:
 
     def _judge(self) -> None:
         """Refuse a run in which somebody waits for ever."""
-        for team, call in list(self._waiting.values()):
-            gone = [rank for rank in team.members if rank in self._gone]
+        for group, call in list(self._waiting.values()):
+            gone = [rank for rank in group.members if rank in self._gone]
             if gone:
-                here = [rank for rank in team.members if self._waiting.get(rank, (None,))[0] is team]
+                here = [rank for rank in group.members if self._waiting.get(rank, (None,))[0] is group]
                 have = "has" if len(gone) == 1 else "have"
                 wait = "waits" if len(here) == 1 else "wait"
                 return self.refuse(
@@ -111,8 +111,8 @@ class Job:
                 )
         if self._waiting and len(self._waiting) + len(self._gone) == self.size:
             calls = ", ".join(
-                f"rank {rank} in {call} with {_names([other for other in team.members if other != rank])}"
-                for rank, (team, call) in sorted(self._waiting.items())
+                f"rank {rank} in {call} with {_names([other for other in group.members if other != rank])}"
+                for rank, (group, call) in sorted(self._waiting.items())
             )
             return self.refuse(f"every rank waits for another: {calls}")
         return None
@@ -131,12 +131,12 @@ class _Meeting:
         self.shared: Any = None
 
 
-class Team:
+class RankGroup:
     """The ranks of one communicator; `members` are their numbers in the job."""
 
     __slots__ = ("_job", "_meeting", "members", "size")
 
-    def __init__(self, job: Job, members: tuple[int, ...]) -> None:
+    def __init__(self, job: ThreadedRun, members: tuple[int, ...]) -> None:
         self._job = job
         self.members = members
         self.size = len(members)
@@ -146,15 +146,17 @@ class Team:
         """Wait until all ranks of the team have come with the same call; the values they brought, in rank order."""
         return self._meet(rank, call, value, None).values
 
-    def split(self, rank: int, color: int, key: int) -> tuple[Team, int]:
+    def split(self, rank: int, color: int, key: int) -> tuple[RankGroup, int]:
         """The team of the ranks with this color, ordered by key, then rank; and this rank's place in it."""
 
         def ranks(values: list[Any], color: int) -> list[int]:
             return [rank for _, rank in sorted((key, rank) for rank, (each, key) in enumerate(values) if each == color)]
 
-        def teams(values: list[Any]) -> dict[int, Team]:
+        def teams(values: list[Any]) -> dict[int, RankGroup]:
             colors = dict.fromkeys(color for color, _ in values)
-            return {each: Team(self._job, tuple(self.members[rank] for rank in ranks(values, each))) for each in colors}
+            return {
+                each: RankGroup(self._job, tuple(self.members[rank] for rank in ranks(values, each))) for each in colors
+            }
 
         meeting = self._meet(rank, "split", (color, key), teams)
         return meeting.shared[color], ranks(meeting.values, color).index(rank)

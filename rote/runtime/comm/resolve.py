@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar, cast
 from ...errors import CommError
 from ...launcher import SIZES, launched
 from ...layout.grid import integer
-from .collective_errors import agreed
+from .collective_errors import collective_errors
 from .protocol import Comm, inside
 from .threads import alone, run_threads
 
@@ -122,7 +122,7 @@ def _run_world(fn: Callable[..., T], comm: Comm, args: tuple[Any, ...]) -> list[
         result = fn(comm, *args)
     finally:
         inside.reset(token)
-    with agreed(comm):
+    with collective_errors(comm):
         try:
             data = pickle.dumps(result)
         except Exception as error:  # whatever an object raises that is not made to travel

@@ -21,10 +21,10 @@ import numpy as np
 from ...errors import CommError
 from ...layout.grid import integer
 from .cache import CacheOfAll, CachePerThread
-from .collective_errors import agreed
+from .collective_errors import collective_errors
 from .protocol import Array, Path, inside
 from .rawfile import check, picks
-from .rendezvous import Job, Released, Team
+from .rendezvous import RankGroup, Released, ThreadedRun
 
 __all__ = ["LocalComm", "alone", "run_threads"]
 
@@ -41,11 +41,11 @@ class LocalComm:
 
     __slots__ = ("__weakref__", "_caches", "_team", "rank", "size")
 
-    def __init__(self, team: Team, rank: int) -> None:
-        self._team = team
+    def __init__(self, group: RankGroup, rank: int) -> None:
+        self._team = group
         self.rank = rank
-        self.size = team.size
-        self._caches = CachePerThread([]) if team.size == 1 else CacheOfAll()
+        self.size = group.size
+        self._caches = CachePerThread([]) if group.size == 1 else CacheOfAll()
 
     def __repr__(self) -> str:
         return f"<in-process rank {self.rank} of {self.size}>"
@@ -55,8 +55,8 @@ class LocalComm:
         return self._caches.cache
 
     def split(self, color: int, key: int) -> LocalComm:
-        team, rank = self._team.split(self.rank, int(color), int(key))
-        return LocalComm(team, rank)
+        group, rank = self._team.split(self.rank, int(color), int(key))
+        return LocalComm(group, rank)
 
     def barrier(self) -> None:
         self._meet("barrier")
@@ -98,13 +98,13 @@ class LocalComm:
         self._copy(recv, (0, recv.size), 0, part)
         self._meet("reduce_scatter")
 
-    def share(self, nbytes: int) -> list[Array] | None:
+    def allocate_shared(self, nbytes: int) -> list[Array] | None:
         return self._meet("share", np.empty(nbytes, np.uint8))
 
     def nodes(self) -> Sequence[int]:
         return (0,) * self.size
 
-    def expose(self, value: T) -> list[T] | None:
+    def share_reference(self, value: T) -> list[T] | None:
         return self._meet("expose", value)
 
     def allgather_object(self, value: Any) -> list[Any]:
@@ -114,13 +114,13 @@ class LocalComm:
         return [pickle.loads(each) for each in self._meet("allgather_object", pickle.dumps(value))]
 
     def read(self, path: Path, offset: int, shape: Sequence[int], index: Sequence[Array], out: Array) -> None:
-        with agreed(self):
+        with collective_errors(self):
             check(path, offset, shape, index, out, writing=False)
             if out.size:
                 out[...] = _mapped(path, offset, shape, out, "r")[_picked(index)]
 
     def write(self, path: Path, offset: int, shape: Sequence[int], index: Sequence[Array], data: Array) -> None:
-        with agreed(self):
+        with collective_errors(self):
             check(path, offset, shape, index, data, writing=True)
             if data.size:
                 file = _mapped(path, offset, shape, data, "r+")
@@ -176,7 +176,7 @@ def _picked(index: Sequence[Array]) -> tuple[Any, ...]:
 
 def alone() -> LocalComm:
     """A communicator of one rank, this process."""
-    return LocalComm(Team(Job(1), (0,)), 0)
+    return LocalComm(RankGroup(ThreadedRun(1), (0,)), 0)
 
 
 def run_threads(fn: Callable[..., T], ranks: int, args: tuple[Any, ...] = ()) -> list[T]:
@@ -196,12 +196,12 @@ def run_threads(fn: Callable[..., T], ranks: int, args: tuple[Any, ...] = ()) ->
     size = integer(ranks, "the number of ranks")
     if size < 1:
         raise CommError(f"there must be at least one rank, not {size}\nwrite ranks=1 or more")
-    job = Job(size)
-    team = Team(job, tuple(range(size)))
+    job = ThreadedRun(size)
+    group = RankGroup(job, tuple(range(size)))
     results: dict[int, T] = {}
 
     def program(rank: int) -> None:
-        token = inside.set(LocalComm(team, rank))
+        token = inside.set(LocalComm(group, rank))
         try:
             results[rank] = fn(inside.get(), *args)
         except Released:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from .views import Along, Both, Places, Shape, Side
 
-__all__ = ["TILE", "Factor", "Listed", "Piece", "Strided", "everything", "pieces"]
+__all__ = ["TILE", "Factor", "IndexedCopy", "Piece", "StridedCopy", "everything", "pieces"]
 
 Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
@@ -48,7 +48,7 @@ class Factor(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Strided:
+class StridedCopy:
     """Elements that are a strided view of either array.
 
     Attributes:
@@ -119,9 +119,9 @@ def _work_tile(arrays: Sequence[Array], into: Array, op: np.ufunc | None, item: 
     if item is None:
         _multiply(arrays, into, op)
         return
-    room = _together(into, item) if op else np.empty(into.shape, into.dtype)
-    _multiply([_together(array, item) for array in arrays], room, op)
-    _assign(into, room, item)
+    double_buffer = _together(into, item) if op else np.empty(into.shape, into.dtype)
+    _multiply([_together(array, item) for array in arrays], double_buffer, op)
+    _assign(into, double_buffer, item)
 
 
 def _multiply(arrays: Sequence[Array], into: Array, op: np.ufunc | None) -> None:
@@ -156,7 +156,7 @@ def _tiles(shape: Shape) -> Iterator[Any]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Listed:
+class IndexedCopy:
     """Elements that are picked one by one.
 
     Attributes:
@@ -196,7 +196,7 @@ def _numbers(side: tuple[Along, ...], strides: Shape, at: tuple[Ints, ...]) -> I
     return found
 
 
-Piece = Strided | Listed
+Piece = StridedCopy | IndexedCopy
 
 
 def pieces(parts: Sequence[Places], here: Shape, there: Shape) -> tuple[Piece, ...]:
@@ -208,20 +208,20 @@ def pieces(parts: Sequence[Places], here: Shape, there: Shape) -> tuple[Piece, .
         return tuple(_strided(each, strides) for each in product(*views))
     lists = [part.lists for part in parts]
     first, second = (tuple(each[side] for each in lists) for side in (0, 1))
-    return (Listed(tuple(part.size for part in parts), first, second, strides),)
+    return (IndexedCopy(tuple(part.size for part in parts), first, second, strides),)
 
 
 @lru_cache(maxsize=4096)
-def _strided(views: tuple[Both, ...], strides: tuple[Shape, Shape]) -> Strided:
+def _strided(views: tuple[Both, ...], strides: tuple[Shape, Shape]) -> StridedCopy:
     """The product of one view of each component; most messages of a rank, and of all ranks, are alike in it."""
-    return Strided(reduce(Both.times, views, _ONE), strides)
+    return StridedCopy(reduce(Both.times, views, _ONE), strides)
 
 
 def everything(shape: Shape) -> tuple[Piece, ...]:
     """All elements of two arrays of one shape."""
     axes = range(len(shape))
     side = Side(tuple((axis, 0) for axis in axes), tuple(((axis, 1),) for axis in axes))
-    return (Strided(Both(shape, side, side), (_strides(shape),) * 2),) if prod(shape) else ()
+    return (StridedCopy(Both(shape, side, side), (_strides(shape),) * 2),) if prod(shape) else ()
 
 
 @lru_cache(maxsize=1024)

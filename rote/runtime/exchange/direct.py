@@ -19,7 +19,7 @@ class Direct(Method):
     def __init__(self, messages: Messages) -> None:
         step, grid = messages.step, messages.step.before.grid
         self._comm = messages.comm
-        if self._comm.expose(None) is None:
+        if self._comm.share_reference(None) is None:
             raise CommError("these ranks are not threads of one process, and cannot read each other's blocks")
         super().__init__()
         self._reading = Reading(step, messages.dtype, messages.rank)
@@ -27,7 +27,7 @@ class Direct(Method):
         self._places = {peer: place(grid, step.grid_modes, grid.coordinates(peer)) for peer in peers}
 
     def __call__(self, transfer: Transfer) -> None:
-        shown = self._comm.expose((transfer.block, transfer.before))
+        shown = self._comm.share_reference((transfer.block, transfer.before))
         assert shown is not None, "it was possible when the method was made"
         blocks = {peer: shown[at][0] for peer, at in self._places.items()}
         factors = {peer: shown[at][1] for peer, at in self._places.items()}

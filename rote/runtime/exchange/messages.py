@@ -14,13 +14,13 @@ from ..comm.protocol import Array, Comm
 from ..copy.regions import Region, direct_regions, identity, receive_regions, send_regions, whole
 from ..copy.strided import Factor
 
-__all__ = ["WHOLE", "Messages", "Part", "Taken", "Transfer", "place"]
+__all__ = ["WHOLE", "Messages", "Segment", "Taken", "Transfer", "place"]
 
 WHOLE = ("allreduce", "reduce", "broadcast")
 """The kinds of steps that leave blocks as they are: nothing is packed."""
 
 
-class Part(NamedTuple):
+class Segment(NamedTuple):
     """A message.
 
     Attributes:
@@ -50,8 +50,8 @@ class Messages:
     dtype: np.dtype[Any]
     comm: Comm
     rank: int
-    leaving: tuple[Part, ...]
-    coming: tuple[Part, ...]
+    leaving: tuple[Segment, ...]
+    coming: tuple[Segment, ...]
     kept: tuple[int, Region] | None
     sends: tuple[int, ...]
     receives: tuple[int, ...]
@@ -243,17 +243,17 @@ class Taken(Transfer):
         self.unpack(found)
 
 
-def _laid(step: Step, grid: Grid, regions: Sequence[Region]) -> tuple[Part, ...]:
+def _laid(step: Step, grid: Grid, regions: Sequence[Region]) -> tuple[Segment, ...]:
     """Messages one after the other in packed memory."""
-    found, at = list[Part](), 0
+    found, at = list[Segment](), 0
     for region in regions:
         peer = place(grid, step.grid_modes, grid.coordinates(region.peer))
-        found.append(Part(region, peer, slice(at, at + region.size)))
+        found.append(Segment(region, peer, slice(at, at + region.size)))
         at += region.size
     return tuple(found)
 
 
-def _counts(parts: Sequence[Part], ranks: int) -> list[int]:
+def _counts(parts: Sequence[Segment], ranks: int) -> list[int]:
     counts = [0] * ranks
     for part in parts:
         counts[part.peer] = part.region.size

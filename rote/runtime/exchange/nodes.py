@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import CommError
-from ..comm.double_buffer import Room
+from ..comm.double_buffer import DoubleBuffer
 from ..comm.protocol import Array, Comm
 from .calls import Calls
 from .messages import Messages, Transfer
@@ -44,7 +44,7 @@ class Nodes(Method):
 
     __slots__ = (
         *("_calls", "_incoming", "_leaving", "_messages", "_near", "_node", "_outgoing"),
-        *("_places", "_room", "_sizes", "_together"),
+        *("_places", "_double_buffer", "_sizes", "_together"),
     )
 
     def __init__(self, messages: Messages, together: bool) -> None:
@@ -76,10 +76,10 @@ class Nodes(Method):
         self._sizes = [sum(size for _, size in box) for box in (sent, received)]
         nbytes = sum(self._sizes) * messages.dtype.itemsize * (node.rank == 0)
         super().__init__(held=2 * nbytes)
-        room = Room.of(node, nbytes)
-        if not all(comm.allgather_object(room is not None)) or room is None:
+        double_buffer = DoubleBuffer.of(node, nbytes)
+        if not all(comm.allgather_object(double_buffer is not None)) or double_buffer is None:
             raise CommError("the ranks of a node cannot share memory\nwrite method='auto', or one that sends messages")
-        self._room = room
+        self._double_buffer = double_buffer
 
     def __call__(self, transfer: Transfer) -> None:
         outbox, inbox = self._boxes()
@@ -107,7 +107,7 @@ class Nodes(Method):
     def _boxes(self) -> tuple[Array, Array]:
         """The outbox and the inbox of this node, in the memory of its first rank."""
         dtype, (out, into) = self._messages.dtype, self._sizes
-        memory = self._room.take()[0][: (out + into) * dtype.itemsize].view(dtype)
+        memory = self._double_buffer.next_half()[0][: (out + into) * dtype.itemsize].view(dtype)
         return memory[:out], memory[out:]
 
 

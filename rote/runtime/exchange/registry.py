@@ -35,7 +35,7 @@ _COUNTED = ("alltoallv", "nonblocking", "persistent", "put", "waitsome", "waitso
 
 def _shared(messages: Messages) -> Method:
     """Out of the others' blocks where ranks are threads, else out of what they pack."""
-    return Shared(messages) if messages.comm.expose(None) is None else Direct(messages)
+    return Shared(messages) if messages.comm.share_reference(None) is None else Direct(messages)
 
 
 METHODS: dict[str, Callable[[Messages], Method]] = {
