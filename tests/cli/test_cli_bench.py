@@ -74,7 +74,14 @@ def test_everyone_is_measured_or_missing() -> None:
     assert Path("bench.png").read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.parametrize(("shape", "dtype"), [("5x7", "f4"), ("6x5x4", "c8"), ("3x6x5", "f8"), ("4x3x5x2", "c16")])
+@pytest.mark.parametrize(
+    ("shape", "dtype"),
+    [
+        ("5x7", "f4"),
+        ("4x3x5x2", "c16"),
+        *(pytest.param(*more, marks=pytest.mark.slow) for more in (("6x5x4", "c8"), ("3x6x5", "f8"))),
+    ],
+)
 def test_all_orders_and_dtypes(shape: str, dtype: str) -> None:
     """Rote and the libraries do each order and dtype, and their results are right."""
     options = ("--shape", shape, "--dtype", dtype, "--rounds", "1")

@@ -22,7 +22,7 @@ def test_in_process_ranks_are_right_by_every_method(ranks):
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("number", (4, pytest.param(8, marks=pytest.mark.slow)))
+@pytest.mark.parametrize("number", (2, pytest.param(8, marks=pytest.mark.slow)))
 def test_mpi_ranks_are_right_by_every_method(job, number):
     """The transitions and factors of the other tests, by each method: `simulate`'s block, bit for bit."""
     done = job.run(PROGRAM, number, 0, 0, timeout=120)

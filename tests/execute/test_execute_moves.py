@@ -17,7 +17,7 @@ from rote.runtime.program import bind
 PROGRAM = Path(moves.__file__)
 
 
-@pytest.mark.parametrize("number", (40, pytest.param(150, marks=pytest.mark.slow)))
+@pytest.mark.parametrize("number", (25, pytest.param(150, marks=pytest.mark.slow)))
 @pytest.mark.parametrize("ranks", (1, 2, 3, 4, 6, 8))
 def test_in_process_ranks_are_right(ranks, number):
     """Some hundred transitions on threads: blocks equal `simulate`'s, bit for bit, and the definition's."""
@@ -28,7 +28,7 @@ def test_in_process_ranks_are_right(ranks, number):
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("number", (15, pytest.param(100, marks=pytest.mark.slow)))
+@pytest.mark.parametrize("number", (8, pytest.param(100, marks=pytest.mark.slow)))
 def test_mpi_ranks_are_right(job, number):
     """The same transitions on MPI ranks."""
     done = job.run(PROGRAM, number, timeout=120)

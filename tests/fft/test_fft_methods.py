@@ -24,7 +24,7 @@ def test_threads_transform_alike_by_every_method(ranks, part):
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize(("job", "part"), mpi_parts(1, 2, 3, 4), indirect=["job"])
+@pytest.mark.parametrize(("job", "part"), mpi_parts(), indirect=["job"])
 def test_mpi_ranks_transform_alike_by_every_method(job, part):
     """The same, of all that MPI can do."""
     done = job.run(PROGRAM, part, timeout=120)

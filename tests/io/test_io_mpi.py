@@ -15,7 +15,7 @@ pytestmark = pytest.mark.mpi
 LAWS = Path(__file__).with_name("io_laws.py")
 
 
-@pytest.mark.parametrize("number", (12, pytest.param(40, marks=pytest.mark.slow)))
+@pytest.mark.parametrize("number", (6, pytest.param(40, marks=pytest.mark.slow)))
 def test_laws(job: Job, tmp_path: Path, number: int) -> None:
     """MPI ranks read and write files as the laws say."""
     done = job.run(LAWS, tmp_path, number)

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 import tensors
 from hypothesis import given
-from launch import RANKS
-from marks import PARTS, parts_of
-from parts import REST, SOME, has_parts
+from marks import PARTS, mpi_parts, parts_of
+from parts import SOME, has_parts
 from strategies import distributions, pairs, pairs_across
 
 import rote
@@ -37,7 +36,7 @@ def test_lives_on_ranks_of_this_process(ranks, part):
 @pytest.mark.mpi
 @pytest.mark.parametrize(
     ("job", "part"),
-    [*((ranks, SOME) for ranks in RANKS), pytest.param(4, REST, marks=pytest.mark.slow)],
+    mpi_parts(),
     indirect=["job"],
 )
 def test_on_mpi_ranks(job, part):
