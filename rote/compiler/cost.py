@@ -176,10 +176,8 @@ def at_least_in_two(source: Distribution, target: Distribution, item: int, machi
     once. Whatever lies between the steps has all elements, too, so that they are laid out anew once more, on average.
     """
     least = machine.step_time + at_least(source, target, item, machine)
-    roles = (
-        role.name for dist in (source, target) for role, p in zip(dist.roles, dist.grid.shape, strict=True) if p > 1
-    )
-    if source.grid != target.grid or any(name != "split" for name in roles):
+    modes = [g for g, p in enumerate(source.grid.shape) if p > 1]
+    if source.grid != target.grid or any(end.roles[g].name != "split" for end in (source, target) for g in modes):
         return least
     times, ranks = machine.along(source.grid.order), source.grid.shape
     needed, sizes = _needed(source, target), block_sizes(target)

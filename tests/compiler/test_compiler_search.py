@@ -15,7 +15,8 @@ from parts import share
 from strategies import pairs
 
 import rote
-from rote.compiler.cost import at_least, duration, lower_bound
+from rote.compiler.candidates import layouts
+from rote.compiler.cost import at_least, at_least_in_two, duration, lower_bound
 from rote.compiler.plan import Plan
 from rote.compiler.rules import one_step
 from rote.compiler.search import Search
@@ -91,6 +92,25 @@ def test_the_cost_is_a_distance(shape, grid):
     for b in number:
         assert (cost <= (cost[:, b, None] + cost[None, b, :]) * (1 + 1e-12)).all()
         assert (bound <= (steps[:, b, None] + bound[None, b, :]) * (1 + 1e-12)).all(), "the bound is consistent"
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_no_plan_of_two_steps_is_below_the_bound(machine):
+    """Law: two steps by way of any layout, also one that holds elements twice, take at least `at_least_in_two`."""
+    machine, decided = MACHINES[machine], 0
+    for shape, grid in (((64, 60), (2, 2)), ((7, 50, 3), (2, 3))):
+        dists = [rote.parse(notation(each)).on(shape, grid) for each in World(shape, grid).lists]
+        dists += [rote.parse(text).on(shape, grid) for text in ("block[(0,1)" + ",()" * (len(shape) - 1) + "]",)]
+        for source, target in [*permutations(dists, 2)][::7]:
+            bound = at_least_in_two(source, target, ITEM, machine)
+            direct = Search(source, target, ITEM, machine).direct()
+            decided += direct.seconds <= bound
+            for between in layouts(source, target)[0]:
+                steps = one_step(source, between), one_step(between, target)
+                if all(steps):
+                    taken = sum(duration(step, ITEM, machine).seconds for step in steps)
+                    assert bound <= taken * (1 + 1e-12), (source, between, target)
+    assert decided or machine == MACHINES["latency"]  # latency alone: nothing is copied, and any plan may be as quick
 
 
 def renamed(dist, names):

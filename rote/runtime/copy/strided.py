@@ -119,9 +119,9 @@ def _work_tile(arrays: Sequence[Array], into: Array, op: np.ufunc | None, item: 
     if item is None:
         _multiply(arrays, into, op)
         return
-    double_buffer = _together(into, item) if op else np.empty(into.shape, into.dtype)
-    _multiply([_together(array, item) for array in arrays], double_buffer, op)
-    _assign(into, double_buffer, item)
+    packed = _together(into, item) if op else np.empty(into.shape, into.dtype)
+    _multiply([_together(array, item) for array in arrays], packed, op)
+    _assign(into, packed, item)
 
 
 def _multiply(arrays: Sequence[Array], into: Array, op: np.ufunc | None) -> None:
