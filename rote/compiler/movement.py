@@ -34,19 +34,19 @@ class Run(NamedTuple):
 
     Attributes:
         shape: the number of values of each digit.
-        here, there: per view mode of the component, the local index in the block of the own side and the other one.
+        own, opposite: per view mode of the component, the local index in the block of the own side and the other one.
     """
 
     shape: tuple[int, ...]
-    here: tuple[Row, ...]
-    there: tuple[Row, ...]
+    own: tuple[Row, ...]
+    opposite: tuple[Row, ...]
 
 
 class Listed(NamedTuple):
     """Elements one by one: per view mode of the component, their local indices on the own side and the other one."""
 
-    here: tuple[Ints, ...]
-    there: tuple[Ints, ...]
+    own: tuple[Ints, ...]
+    opposite: tuple[Ints, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,7 +63,7 @@ class Group:
 
     def __len__(self) -> int:
         if isinstance(self.elements, Listed):
-            return len(self.elements.here[0])
+            return len(self.elements.own[0])
         return sum(prod(run.shape) for run in self.elements)
 
     @property
@@ -76,20 +76,20 @@ class Group:
         """The same on the other side."""
         return self._positions(1)
 
-    def lies(self, here: Sequence[int], there: Sequence[int]) -> bool:
+    def lies(self, own: Sequence[int], opposite: Sequence[int]) -> bool:
         """Whether every element is at one place in both blocks, if these are their strides along the view modes."""
         if isinstance(self.elements, Listed):
             places = [
                 sum((row * stride for row, stride in zip(rows, strides, strict=True)), np.zeros(len(self), np.int64))
-                for rows, strides in zip(self.elements, (here, there), strict=True)
+                for rows, strides in zip(self.elements, (own, opposite), strict=True)
             ]
             return np.array_equal(places[0], places[1])
-        return all(_flat(run.here, here) == _flat(run.there, there) for run in self.elements)
+        return all(_flat(run.own, own) == _flat(run.opposite, opposite) for run in self.elements)
 
     def _positions(self, side: int) -> tuple[Ints, ...]:
         if isinstance(self.elements, Listed):
             return self.elements[side]
-        rows = zip(*((run.here, run.there)[side] for run in self.elements), strict=True)
+        rows = zip(*((run.own, run.opposite)[side] for run in self.elements), strict=True)
         return tuple(
             np.concatenate([spread(run.shape, row) for run, row in zip(self.elements, along, strict=True)])
             for along in rows

@@ -95,6 +95,6 @@ def _programs(plan: Plan, comm: Comm) -> Iterator[Program]:
     for name in METHODS:
         if name not in _ASKED_FOR and (comm.size > _TOGETHER or not name.endswith(str(_TOGETHER))):
             with suppress(CommError):
-                found = Program(plan, comm, name)
-                if found.methods == (name,):
-                    yield found
+                program = Program(plan, comm, name)
+                if program.methods == (name,):
+                    yield program

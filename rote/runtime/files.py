@@ -110,22 +110,22 @@ def parts(block: Array, dist: Distribution, fortran_order: bool, moves: bool, co
 def _part(block: Array, storage: _Storage, places: tuple[Ints, ...], index: tuple[Ints, ...]) -> Part:
     """The transfer of one box."""
     order = tuple(axis for group in storage.axes for axis in group)
-    place: tuple[Any, ...] = tuple(picks(found) for found in places)
-    if not all(isinstance(found, slice) for found in place):
+    place: tuple[Any, ...] = tuple(picks(positions) for positions in places)
+    if not all(isinstance(positions, slice) for positions in place):
         left = [len(order) - sum(map(len, storage.axes[: m + 1])) for m in range(len(places))]
         place = tuple(
-            found.reshape(*(len(index[axis]) for axis in group), *(1,) * after)
-            for found, group, after in zip(places, storage.axes, left, strict=True)
+            positions.reshape(*(len(index[axis]) for axis in group), *(1,) * after)
+            for positions, group, after in zip(places, storage.axes, left, strict=True)
         )
-    buffer = np.empty([len(found) for found in index], block.dtype)
+    buffer = np.empty([len(positions) for positions in index], block.dtype)
     return Part(storage.shape, index, buffer, block, place, order)
 
 
 def _boxes(indices: tuple[Ints, ...], storage: _Storage) -> Iterator[tuple[tuple[Ints, ...], tuple[Ints, ...]]]:
     """A block as products of sets: for each, its places per view mode, and its positions per axis of the file."""
     modes = [
-        _products(found, [storage.shape[axis] for axis in group])
-        for found, group in zip(indices, storage.axes, strict=True)
+        _products(positions, [storage.shape[axis] for axis in group])
+        for positions, group in zip(indices, storage.axes, strict=True)
     ]
     for box in product(*modes):
         along: dict[int, Ints] = {}

@@ -164,7 +164,7 @@ class Program:
                 f"`{name}` multiplies each contribution, which is right for sums only, and {dist.layout} is not one; "
                 "multiply where the tensor is not partial"
             )
-        found = []
+        factors = []
         for number, array in enumerate(map(np.asarray, arrays)):
             fault = ""
             if not np.can_cast(array.dtype, self._plan.dtype, "same_kind"):
@@ -174,8 +174,8 @@ class Program:
             if fault:
                 rank = self._comm.rank
                 raise LayoutError(f"{name}[{number}] of rank {rank} is {array.shape} {array.dtype}, which {fault}")
-            found.append(Factor.of(np.asarray(array, self._plan.dtype), shape))
-        return found
+            factors.append(Factor.of(np.asarray(array, self._plan.dtype), shape))
+        return factors
 
 
 def _broadcasts(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:

@@ -114,8 +114,8 @@ class MpiComm:
 
     def reduce(self, buffer: Array, op: str, root: int) -> None:
         for part in parts(buffer, self.most):
-            data, here = [part, part.size, _datatype(part.dtype)], self.rank == root
-            self.handle.Reduce(MPI.IN_PLACE if here else data, data if here else None, _op(op, part.dtype), root)
+            data, is_root = [part, part.size, _datatype(part.dtype)], self.rank == root
+            self.handle.Reduce(MPI.IN_PLACE if is_root else data, data if is_root else None, _op(op, part.dtype), root)
 
     def reduce_scatter(self, send: Array, recv: Array, counts: Sequence[int], op: str) -> None:
         if sum(counts) > self.most:
@@ -130,9 +130,9 @@ class MpiComm:
     def nodes(self) -> Sequence[int]:
         """As the protocol says; found once."""
         if "nodes" not in self.cache:
-            here = self.handle.Split_type(MPI.COMM_TYPE_SHARED)
-            firsts = self.handle.allgather(here.bcast(self.rank))
-            here.Free()
+            node = self.handle.Split_type(MPI.COMM_TYPE_SHARED)
+            firsts = self.handle.allgather(node.bcast(self.rank))
+            node.Free()
             number = {first: n for n, first in enumerate(dict.fromkeys(firsts))}
             self.cache["nodes"] = tuple(number[first] for first in firsts)
         return cast("tuple[int, ...]", self.cache["nodes"])
@@ -176,9 +176,9 @@ class MpiComm:
 
     def product(self, kind: MPI.Datatype, offsets: Sequence[Array]) -> Datatype:
         """The datatype of elements at sums of offsets; MPI's part is freed with it."""
-        found = Datatype.product(kind, offsets)
-        weakref.finalize(found, _free_types, found.made).atexit = False
-        return found
+        datatype = Datatype.product(kind, offsets)
+        weakref.finalize(datatype, _free_types, datatype.made).atexit = False
+        return datatype
 
     def window(self, nbytes: int) -> tuple[MPI.Win, Array]:
         """A new window, and this rank's memory in it; freed with the communicator or at the end. Collective."""
@@ -257,10 +257,10 @@ def wrap(comm: object = MPI.COMM_WORLD) -> MpiComm:
         kind = "MPI.COMM_NULL" if isinstance(comm, MPI.Comm) and comm == MPI.COMM_NULL else type(comm).__name__
         raise CommError(f"this is not an intra-communicator: {kind}\ngive one that this rank is in, as MPI.COMM_WORLD")
     with _wrapping:  # other threads find what the first has made
-        found = comm.Get_attr(_keyval())
-        if not isinstance(found, MpiComm):
-            comm.Set_attr(_keyval(), found := MpiComm(comm.Dup()))
-    return found
+        wrapper = comm.Get_attr(_keyval())
+        if not isinstance(wrapper, MpiComm):
+            comm.Set_attr(_keyval(), wrapper := MpiComm(comm.Dup()))
+    return wrapper
 
 
 def all_come(comm: MpiComm, seconds: float) -> bool:

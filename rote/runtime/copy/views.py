@@ -55,14 +55,14 @@ class Both(NamedTuple):
     """The same elements as a view of one array and as one of another."""
 
     shape: Shape
-    here: Side
-    there: Side
+    source: Side
+    target: Side
 
     def times(self, other: Both) -> Both:
         """The product of the elements of two components."""
-        here = Side(self.here.origin + other.here.origin, self.here.steps + other.here.steps)
-        there = Side(self.there.origin + other.there.origin, self.there.steps + other.there.steps)
-        return Both(self.shape + other.shape, here, there)
+        source = Side(self.source.origin + other.source.origin, self.source.steps + other.source.steps)
+        target = Side(self.target.origin + other.target.origin, self.target.steps + other.target.steps)
+        return Both(self.shape + other.shape, source, target)
 
 
 _NEAR = 8  # runs before one that it may go on from
@@ -76,15 +76,15 @@ class Places:
 
     Attributes:
         group: the elements.
-        here, there: the modes of either array along which they lie, and whether that is the own side's block (0), the
-            other side's (1), or a message (2).
+        source, target: the modes of either array along which they lie, and whether that is the own side's block (0),
+            the other side's (1), or a message (2).
         views: of them all; none if they are picked one by one.
         size: their number.
     """
 
     group: Group
-    here: Lies
-    there: Lies
+    source: Lies
+    target: Lies
     views: tuple[Both, ...]
     size: int
 
@@ -94,61 +94,61 @@ class Places:
         listed = isinstance(self.group.elements, Listed)
         group = self.group if listed else Group(self.group.coordinates, _merged(self.group))
         sides = group.positions, group.opposite, (np.arange(self.size),)
-        (modes, side), (others, other) = self.here, self.there
+        (modes, side), (others, other) = self.source, self.target
         return tuple(zip(modes, sides[side], strict=True)), tuple(zip(others, sides[other], strict=True))
 
 
 @lru_cache(maxsize=8192)
-def places(group: Group, here: Lies, there: Lies) -> Places:
+def places(group: Group, source: Lies, target: Lies) -> Places:
     """The elements of one component in two arrays, with views of them."""
     views, first = list[Both](), 0
     for run in _merged(group):
         message = (first, *(prod(run.shape[axis + 1 :]) for axis in range(len(run.shape))))
-        sides = run.here, run.there, (message,)
-        shape, rows, others = _joined(run.shape, sides[here[1]], sides[there[1]])
-        views.append(Both(shape, Side.of(here[0], rows), Side.of(there[0], others)))
+        sides = run.own, run.opposite, (message,)
+        shape, rows, others = _joined(run.shape, sides[source[1]], sides[target[1]])
+        views.append(Both(shape, Side.of(source[0], rows), Side.of(target[0], others)))
         first += prod(run.shape)
-    return Places(group, here, there, tuple(views), len(group))
+    return Places(group, source, target, tuple(views), len(group))
 
 
 def _merged(group: Group) -> tuple[Run, ...]:
     """The runs of a group, with those joined of which one goes on where another ends, on both sides."""
-    found: list[Run] = []
+    runs: list[Run] = []
     for run in () if isinstance(group.elements, Listed) else group.elements:
-        for k in range(max(0, len(found) - _NEAR), len(found)):
-            longer = _longer(found[k], run)
+        for k in range(max(0, len(runs) - _NEAR), len(runs)):
+            longer = _longer(runs[k], run)
             if longer is not None:
-                found[k] = longer
+                runs[k] = longer
                 break
         else:
-            found.append(run)
-    return tuple(found)
+            runs.append(run)
+    return tuple(runs)
 
 
-def _longer(one: Run, other: Run) -> Run | None:
+def _longer(earlier: Run, later: Run) -> Run | None:
     """Two runs as one along a digit of theirs, which one of them may not have; None if they are not."""
-    wide = one if len(one.shape) >= len(other.shape) else other
-    rows, others = (*one.here, *one.there), (*other.here, *other.there)
+    wide = earlier if len(earlier.shape) >= len(later.shape) else later
+    rows, later_rows = (*earlier.own, *earlier.opposite), (*later.own, *later.opposite)
     for axis in range(len(wide.shape)):
         at, lengths, rests = axis + 1, [], []
-        steps = [row[at] for row in (*wide.here, *wide.there)]
-        for run in (one, other):
+        steps = [row[at] for row in (*wide.own, *wide.opposite)]
+        for run in (earlier, later):
             has = len(run.shape) == len(wide.shape)
-            if has and [row[at] for row in (*run.here, *run.there)] != steps:
+            if has and [row[at] for row in (*run.own, *run.opposite)] != steps:
                 break
             lengths.append(run.shape[axis] if has else 1)
-            without = (run.shape, *(row[1:] for row in (*run.here, *run.there)))
+            without = (run.shape, *(row[1:] for row in (*run.own, *run.opposite)))
             rests.append([(*each[:axis], *each[at:]) for each in without] if has else [*without])
         if len(rests) < 2:
             continue
-        follows = all(b[0] == a[0] + lengths[0] * step for a, b, step in zip(rows, others, steps, strict=True))
-        if rests[0] == rests[1] and follows and len(one.shape) + len(other.shape) >= 2 * len(wide.shape) - 1:
+        follows = all(b[0] == a[0] + lengths[0] * step for a, b, step in zip(rows, later_rows, steps, strict=True))
+        if rests[0] == rests[1] and follows and len(earlier.shape) + len(later.shape) >= 2 * len(wide.shape) - 1:
             shape = (*wide.shape[:axis], sum(lengths), *wide.shape[at:])
-            here, there = (
-                tuple((begin[0], *row[1:]) for begin, row in zip(first, side, strict=True))
-                for first, side in ((one.here, wide.here), (one.there, wide.there))
+            own, opposite = (
+                tuple((begin[0], *row[1:]) for begin, row in zip(starts, side, strict=True))
+                for starts, side in ((earlier.own, wide.own), (earlier.opposite, wide.opposite))
             )
-            return Run(shape, here, there)
+            return Run(shape, own, opposite)
     return None
 
 

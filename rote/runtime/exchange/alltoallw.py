@@ -28,11 +28,11 @@ class Alltoallw(Method):
         leaving, coming = offsets(messages.step.before, messages.step.after, messages.rank)
         self._made: list[Any] = []  # MPI's datatypes are freed with these
         ends = []
-        for parts, found in ((messages.leaving, leaving), (messages.coming, coming)):
+        for parts, offsets_of in ((messages.leaving, leaving), (messages.coming, coming)):
             types, counts = [kind] * comm.size, [0] * comm.size
             for part in parts:
                 if part.region.size:
-                    places = [each * messages.dtype.itemsize for each in found[part.region.peer]]
+                    places = [each * messages.dtype.itemsize for each in offsets_of[part.region.peer]]
                     self._made.append(comm.product(kind, places))
                     types[part.peer], counts[part.peer] = self._made[-1].kind, 1
             ends.append((counts, [0] * comm.size, types))

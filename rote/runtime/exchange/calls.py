@@ -62,5 +62,5 @@ def rounds(messages: Messages, together: int | None) -> Rounds:
     def within(pairs: list[tuple[int, int]], start: int) -> list[int]:
         return [n for distance, n in pairs if start <= distance < start + step]
 
-    found = ((within(leaving, start), within(coming, start)) for start in range(0, ranks, step))
-    return [one for one in found if any(one)]
+    turns = ((within(leaving, start), within(coming, start)) for start in range(0, ranks, step))
+    return [turn for turn in turns if any(turn)]

@@ -77,8 +77,8 @@ class Whole(Method):
 
 def _root(step: Step) -> list[int]:
     """The coordinates of the root of a broadcast or a reduce (0 along grid modes that are not rooted)."""
-    found = [0] * step.before.grid.order
+    coordinates = [0] * step.before.grid.order
     end = {"broadcast": step.before, "reduce": step.after}.get(step.kind)
     for g, at in end.layout.rooted if end else ():
-        found[g] = at
-    return found
+        coordinates[g] = at
+    return coordinates

@@ -22,6 +22,6 @@ class Isend(Packed):
     def carry(self, transfer: Transfer) -> None:
         """As `Packed` says."""
         for leaving, coming in self._rounds:
-            started = [one for number in coming for one in self._calls.receive(*transfer.arriving(number))]
-            started += [one for number in leaving for one in self._calls.send(*transfer.departing(number))]
+            started = [request for number in coming for request in self._calls.receive(*transfer.arriving(number))]
+            started += [request for number in leaving for request in self._calls.send(*transfer.departing(number))]
             started[0].Waitall(started)

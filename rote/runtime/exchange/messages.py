@@ -76,9 +76,9 @@ class Messages:
             outgoing = outgoing[:1]  # the same part goes to all: it is packed once
         if step.kind == "reduce_scatter":
             incoming = incoming[:1]  # all parts that come are of one region: they arrive as one
-        direct = [n for n, one in enumerate(incoming) if one.peer == rank and not carried]
+        direct = [n for n, region in enumerate(incoming) if region.peer == rank and not carried]
         kept = (direct[0], incoming[direct[0]]) if direct else None
-        incoming = tuple(one for n, one in enumerate(incoming) if n not in direct)
+        incoming = tuple(region for n, region in enumerate(incoming) if n not in direct)
         leaving, coming = (_laid(step, grid, regions) for regions in (outgoing, incoming))
         counts = (tuple(_counts(parts, sub.size)) for parts in (leaving, coming))
         return cls(step, dtype, sub, rank, leaving, coming, kept, *counts)
@@ -130,46 +130,46 @@ class Transfer:
         for region, _, at in self.messages.leaving:
             region.copy(self.block, packed[at], before=self.before)
 
-    def unpack(self, found: Sequence[Array] | None = None) -> None:
+    def unpack(self, received: Sequence[Array] | None = None) -> None:
         """Take all messages and what the rank keeps into `out`, in the order of ranks.
 
         Args:
-            found: where each of `messages.coming` is; in `arrived`, if not given.
+            received: where each of `messages.coming` is; in `arrived`, if not given.
         """
         messages = self.messages
         self.begin()
-        found = self.where() if found is None else found
+        received = self.where() if received is None else received
         turn = -1 if messages.kept is None else messages.kept[0]
-        for number, message in enumerate(found):
+        for number, message in enumerate(received):
             if number == turn:
                 self.keep()
             self.put(number, message)
-        if turn == len(found):
+        if turn == len(received):
             self.keep()
         self.end()
 
     def unpack_after(
-        self, wait: Callable[[], object], found: Sequence[Array] | None = None, ready: Sequence[bool] = ()
+        self, wait: Callable[[], object], received: Sequence[Array] | None = None, ready: Sequence[bool] = ()
     ) -> None:
         """The same, of messages that are on their way until `wait` returns: what is here is unpacked meanwhile.
 
         Args:
             wait: returns when all have come, and those that this rank sends have left.
-            found: as `unpack` has it.
+            received: as `unpack` has it.
             ready: which of them are here already; none, if not given.
         """
         messages = self.messages
-        found = self.where() if found is None else found
+        received = self.where() if received is None else received
         if messages.ordered or np.may_share_memory(self.out, self.packed):
             wait()
-            self.unpack(found)
+            self.unpack(received)
             return
         self.keep()
-        for number, here in enumerate(ready):
-            if here:
-                self.put(number, found[number])
+        for number, arrived in enumerate(ready):
+            if arrived:
+                self.put(number, received[number])
         wait()
-        for number, message in enumerate(found):
+        for number, message in enumerate(received):
             if not (ready and ready[number]):
                 self.put(number, message)
         self.end()
@@ -233,24 +233,24 @@ class Taken(Transfer):
     __slots__ = ("take",)
     take: Callable[[Sequence[Array]], None]
 
-    def unpack(self, found: Sequence[Array] | None = None) -> None:
-        self.take(self.where() if found is None else found)
+    def unpack(self, received: Sequence[Array] | None = None) -> None:
+        self.take(self.where() if received is None else received)
 
     def unpack_after(
-        self, wait: Callable[[], object], found: Sequence[Array] | None = None, ready: Sequence[bool] = ()
+        self, wait: Callable[[], object], received: Sequence[Array] | None = None, ready: Sequence[bool] = ()
     ) -> None:
         wait()
-        self.unpack(found)
+        self.unpack(received)
 
 
 def _laid(step: Step, grid: Grid, regions: Sequence[Region]) -> tuple[Segment, ...]:
     """Messages one after the other in packed memory."""
-    found, at = list[Segment](), 0
+    segments, at = list[Segment](), 0
     for region in regions:
         peer = place(grid, step.grid_modes, grid.coordinates(region.peer))
-        found.append(Segment(region, peer, slice(at, at + region.size)))
+        segments.append(Segment(region, peer, slice(at, at + region.size)))
         at += region.size
-    return tuple(found)
+    return tuple(segments)
 
 
 def _counts(parts: Sequence[Segment], ranks: int) -> list[int]:

@@ -55,11 +55,11 @@ class _Window:
     @classmethod
     def of(cls, comm: Any, nbytes: int) -> _Window:
         """The window of a communicator, with so many bytes of this rank or more. Collective."""
-        found = cast(_Window, comm.cache.setdefault("window", cls()))
-        if any(comm.allgather_object(found.window is None or nbytes > found.memory.nbytes)):
-            most = max(nbytes, found.memory.nbytes, 1)
-            if found.window is not None:
-                found.memory = np.empty(0, np.uint8)
-                found.window.Free()
-            found.window, found.memory = comm.window(most)
-        return found
+        window = cast(_Window, comm.cache.setdefault("window", cls()))
+        if any(comm.allgather_object(window.window is None or nbytes > window.memory.nbytes)):
+            most = max(nbytes, window.memory.nbytes, 1)
+            if window.window is not None:
+                window.memory = np.empty(0, np.uint8)
+                window.window.Free()
+            window.window, window.memory = comm.window(most)
+        return window

@@ -24,15 +24,15 @@ class Sendrecv(Packed):
         coming = {part.peer: part.at for part in messages.coming}
         ranks, me = comm.size, comm.rank
         turns = [((me + turn) % ranks, (me - turn) % ranks) for turn in range(ranks)]
-        self._turns = [(to, leaving.get(to, nothing), of, coming.get(of, nothing)) for to, of in turns]
+        self._turns = [(to, leaving.get(to, nothing), origin, coming.get(origin, nothing)) for to, origin in turns]
 
     def carry(self, transfer: Transfer) -> None:
         """As `Packed` says."""
-        for to, leaves, of, comes in self._turns:
+        for to, leaves, origin, comes in self._turns:
             send, receive = transfer.packed[leaves], transfer.arrived[comes]
             if not len(send) and not len(receive):
                 continue
-            ends = to if send.size else self._nobody, of if receive.size else self._nobody
+            ends = to if send.size else self._nobody, origin if receive.size else self._nobody
             self._handle.Sendrecv(
                 [send, send.size, self._kind], ends[0], 0, [receive, receive.size, self._kind], ends[1]
             )

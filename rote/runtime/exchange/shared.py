@@ -41,8 +41,8 @@ class Shared(Method):
         mine = halves[comm.rank]
         transfer.pack(mine[: len(mine) // dtype.itemsize * dtype.itemsize].view(dtype))
         comm.barrier()
-        found = []
+        received = []
         for region, peer, _ in messages.coming:
             start = self._offsets[peer] * dtype.itemsize
-            found.append(halves[peer][start : start + region.size * dtype.itemsize].view(dtype))
-        transfer.unpack(found)
+            received.append(halves[peer][start : start + region.size * dtype.itemsize].view(dtype))
+        transfer.unpack(received)

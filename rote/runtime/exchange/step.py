@@ -51,11 +51,11 @@ class Exchange:
         """
         if not self.method:
             return self
-        found = copy(self)
-        found.messages = Messages.of(self.messages.step, self.messages.dtype, self._comm, carried=True)
-        found._run = METHODS[self.method](found.messages)
-        found.sizes, found.held = found._run.sizes, found._run.held
-        return found
+        carrier = copy(self)
+        carrier.messages = Messages.of(self.messages.step, self.messages.dtype, self._comm, carried=True)
+        carrier._run = METHODS[self.method](carrier.messages)
+        carrier.sizes, carrier.held = carrier._run.sizes, carrier._run.held
+        return carrier
 
     @property
     def unpacks(self) -> bool:
