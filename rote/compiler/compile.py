@@ -135,10 +135,10 @@ def _refuse(search: Search, fastest: Walk, max_bytes: int) -> NoReturn:
 
 
 def _proved(search: Search, walk: Walk, dtype: np.dtype[Any], within: bool = False) -> Plan:
-    found = "optimal" if search.exact else "best found"
+    optimality = "optimal" if search.exact else "best found"
     if within:
-        found += f" within {in_bytes(walk.peak * search.item)}"
-    plan = Plan(search.source, search.target, dtype, walk.steps, search.machine, found)
+        optimality += f" within {in_bytes(walk.peak * search.item)}"
+    plan = Plan(search.source, search.target, dtype, walk.steps, search.machine, optimality)
     plan.verify()
     return plan
 

@@ -72,11 +72,11 @@ class Search:
 
     def front(self) -> list[Walk]:
         """The walks that no other beats in both seconds and peak, the fastest first."""
-        found: list[Walk] = []
+        front: list[Walk] = []
         for walk in self._walks(both=True):
-            if not found or walk.peak < found[-1].peak:
-                found.append(walk)
-        return found
+            if not front or walk.peak < front[-1].peak:
+                front.append(walk)
+        return front
 
     def least_peak(self) -> int:
         """The least that a rank must hold, of all walks."""
@@ -88,11 +88,11 @@ class Search:
 
     def next_to(self, steps: tuple[Step, ...]) -> Walk | None:
         """A cheapest walk other than the one with these steps."""
-        found: list[Walk] = []
+        others: list[Walk] = []
         for step in steps:
             left_out = self._number(step.before), self._number(step.after)
-            found += [other for other in (next(self._walks(without=left_out), None),) if other]
-        return min(found, key=lambda other: (other.seconds, len(other.steps), other.peak), default=None)
+            others += [other for other in (next(self._walks(without=left_out), None),) if other]
+        return min(others, key=lambda other: (other.seconds, len(other.steps), other.peak), default=None)
 
     def direct(self) -> Walk:
         """The walk of one step (of none if there is nothing to do)."""
@@ -151,32 +151,32 @@ class Search:
         best: dict[tuple[int, bool], list[int]] = {}  # the peaks with which a layout was reached, falling
         pushed = looked = 0
         while heap:
-            _, length, held, here, done, _, seconds, steps = heappop(heap)
-            reached = best.setdefault((here, done), [])
+            _, length, held, current, done, _, seconds, steps = heappop(heap)
+            reached = best.setdefault((current, done), [])
             if reached and (not both or reached[-1] <= held):
                 continue
             reached.append(held)
-            if here == _TARGET:
+            if current == _TARGET:
                 if done:
                     yield self._walk(seconds, steps)
                 continue
             spent = looked >= self.most  # then straight to the target
             self.exact = self.exact and not spent
-            for there in (_TARGET,) if spent else range(_TARGET, len(every)):
-                if seconds + aside[there] >= limit or there == here or (here, there) == without:
+            for following in (_TARGET,) if spent else range(_TARGET, len(every)):
+                if seconds + aside[following] >= limit or following == current or (current, following) == without:
                     continue
                 looked += 1
-                taken, step = price(every[here], every[there])
-                total = seconds + taken + left[there]
+                taken, step = price(every[current], every[following])
+                total = seconds + taken + left[following]
                 if total >= limit or step is None:
                     continue
                 now = held
                 if both:
-                    now = max(held, peak(step, self.source, self.target, here == _SOURCE, there == _TARGET))
+                    now = max(held, peak(step, self.source, self.target, current == _SOURCE, following == _TARGET))
                 if now <= most:
                     pushed += 1
                     kinds = done or step.kind == kind
-                    heappush(heap, (total, length + 1, now, there, kinds, pushed, seconds + taken, (*steps, step)))
+                    heappush(heap, (total, length + 1, now, following, kinds, pushed, seconds + taken, (*steps, step)))
 
 
 @lru_cache(maxsize=8)

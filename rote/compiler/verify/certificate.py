@@ -80,9 +80,9 @@ def verify(
         return
     claim = claimed() if callable(claimed) else claimed
     for name, count in figures(source, target, flows).items():
-        says, found = getattr(claim, name), count if name == "messages" else count * dtype.itemsize
-        if says != found:
-            raise PlanError(f"the plan claims {name}={says}, but its steps make it {found}")
+        says, recounted = getattr(claim, name), count if name == "messages" else count * dtype.itemsize
+        if says != recounted:
+            raise PlanError(f"the plan claims {name}={says}, but its steps make it {recounted}")
 
 
 def _verify_step(step: Step, dtype: np.dtype[Any]) -> Flow:
@@ -93,13 +93,13 @@ def _verify_step(step: Step, dtype: np.dtype[Any]) -> Flow:
         raise PlanError(f"it leads from {source} to {target}; a plan stays on one shape and its ranks")
     if list(step.grid_modes) != sorted({*step.grid_modes} & {*range(grid.order)}):
         raise PlanError(f"its grid modes {step.grid_modes} are not ascending grid modes of {grid}")
-    found = components(source, target)
-    for dist, modes in ((source, [part.before for part in found]), (target, [part.after for part in found])):
+    shared = components(source, target)
+    for dist, modes in ((source, [part.before for part in shared]), (target, [part.after for part in shared])):
         if dist.partial and dist.layout.op in ("max", "min") and dtype.kind == "c":
             raise PlanError(f"complex numbers have no {dist.layout.op}: {dist.layout} of {dtype}")
         if sorted(m for part in modes for m in part) != list(range(dist.order)):
             raise PlanError(f"the components {modes} are not the modes of {dist.layout}, each once")
-    parts = [prove((source, target), part) for part in found]
+    parts = [prove((source, target), part) for part in shared]
     if step.across:
         if step.grid_modes != tuple(range(grid.order)):
             raise PlanError(f"its grid modes {step.grid_modes} are not all of grid {grid}, though it leads to another")
@@ -120,13 +120,13 @@ def _grid_mode(source: Distribution, target: Distribution, g: int) -> Array:
     wants = [b for b in every if after.name != "rooted" or b == after.at]
     inside = met[np.ix_(holds, wants)]
     own = before.name in ("split", "partial")  # each coordinate has what no other has
-    one = before.name == "partial" and changes  # a new reduction starts when the old one is over
+    single = before.name == "partial" and changes  # a new reduction starts when the old one is over
     if after.name != "partial":
         right = (inside.sum(axis=0) == (len(holds) if own else 1)).all()
         rule = f"each of {wants} hears from {'all' if own else 'one'} of {holds}"
     elif own:
-        right = (inside.sum(axis=1) == 1).all() and (not one or inside.any(axis=0).sum() == 1)
-        rule = f"each contribution enters one accumulator{', the same for all' * one}"
+        right = (inside.sum(axis=1) == 1).all() and (not single or inside.any(axis=0).sum() == 1)
+        rule = f"each contribution enters one accumulator{', the same for all' * single}"
     else:
         right, rule = inside.sum() == 1, f"the value is contributed once, by one of {holds}"
     if not right or met.sum() != inside.sum():
@@ -166,12 +166,12 @@ def _lists(ends: Ends, parts: list[Part], met: list[Array], side: int) -> None:
         for option in options:
             proved = [(at + more, (*some, group), last) for at, some, last in proved for more, group in option]
         proved.sort(key=itemgetter(0))
-        found, does = [*listed(*ends, rank)], f"rank {rank} {DOES[side]}"
-        peers, right = [message.peer for message in found], [peer for peer, _, _ in proved]
+        messages, does = [*listed(*ends, rank)], f"rank {rank} {DOES[side]}"
+        peers, right = [message.peer for message in messages], [peer for peer, _, _ in proved]
         if peers != right:
             text = f"{does} {len(peers)} messages, with ranks {str(peers)[:60]}"
             raise PlanError(f"{text}, but it meets {len(right)}, {str(right)[:60]}, each once and in ascending order")
-        for message, (peer, some, last) in zip(found, proved, strict=True):
+        for message, (peer, some, last) in zip(messages, proved, strict=True):
             if len(message.groups) != len(some) or not all(map(same, message.groups, some)):
                 raise PlanError(f"{does} a message with rank {peer} that has other elements, or other order")
             if side == RECEIVES and message.combine != last:

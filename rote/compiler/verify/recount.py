@@ -133,12 +133,12 @@ def _sums(
         elif g in theirs:
             itself = itself & met[g][theirs[g], theirs[g]]
     weights = (sizes * meet, meet, sizes * (meet & itself))
-    table = np.array([np.bincount(index, found, prod(extents)) for found in weights])  # exact below 2**53
+    table = np.array([np.bincount(index, weight, prod(extents)) for weight in weights])  # exact below 2**53
     table = table.astype(np.int64).reshape(3, *extents)
     for axis, g in enumerate(sorted(both), 1):
         if g not in mine:  # there are as many ranks as coordinates along it, and each meets some of the pairs
-            found = np.moveaxis(np.moveaxis(table[:2], axis, -1) @ met[g].astype(np.int64), -1, axis)
-            table = np.concatenate([found, table[2:]])
+            reached = np.moveaxis(np.moveaxis(table[:2], axis, -1) @ met[g].astype(np.int64), -1, axis)
+            table = np.concatenate([reached, table[2:]])
     return table
 
 
