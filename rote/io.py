@@ -59,8 +59,8 @@ def read_header(path: Path, comm: Comm) -> Header:
     """
     with collective_errors(comm):
         _check_name(path)
-        found = _parse(path) if comm.rank == 0 else None
-    header: Header = comm.allgather_object(found)[0]
+        parsed = _parse(path) if comm.rank == 0 else None
+    header: Header = comm.allgather_object(parsed)[0]
     return header
 
 

@@ -74,8 +74,8 @@ class Key:
     @property
     def facts(self) -> dict[str, Any]:
         """The caller's part."""
-        found: dict[str, Any] = json.loads(self.text)["facts"]
-        return found
+        facts: dict[str, Any] = json.loads(self.text)["facts"]
+        return facts
 
     def __str__(self) -> str:
         machine, versions, facts = (json.loads(self.text)[part] for part in _PARTS)
@@ -136,11 +136,11 @@ def recall(key: Key, read: Callable[[Any], Any] | None = None) -> Any:
     """
     place = folder()
     path = place / f"{key.name}.json" if place else None
-    found = _read(path) if path else None
-    if path is None or found is None:
+    entry = _read(path) if path else None
+    if path is None or entry is None:
         return None
     try:
-        return found.decision if read is None else read(found.decision)
+        return entry.decision if read is None else read(entry.decision)
     except (RoteError, TypeError, ValueError, LookupError) as error:
         _ignore(path, f"{error}")
         return None
@@ -208,10 +208,10 @@ def include(path: str | os.PathLike[str]) -> int:
     try:
         listed: Any = _parsed(data).get("entries")
         _demand(isinstance(listed, list), "it has no list of entries")
-        found = [_entry(each) for each in listed]
+        entries = [_entry(each) for each in listed]
     except (ValueError, RecursionError) as error:
         raise RoteError(f"{os.fspath(path)} holds no wisdom: {error}\ngive what rote tune --export wrote") from None
-    return sum(map(_keep, found))
+    return sum(map(_keep, entries))
 
 
 def folder() -> Path | None:
@@ -221,18 +221,18 @@ def folder() -> Path | None:
         return Path(os.path.expanduser(named)) if named else None
     from platformdirs import user_cache_path
 
-    found = user_cache_path("rote", appauthor=False) / "wisdom"
-    return found if found.is_absolute() else None  # without a home it would lie below the working directory
+    cache = user_cache_path("rote", appauthor=False) / "wisdom"
+    return cache if cache.is_absolute() else None  # without a home it would lie below the working directory
 
 
 @cache
 def _processor() -> str:
     """The model of the processor, as far as the system says it."""
-    told: dict[str, str] = {}
+    fields: dict[str, str] = {}
     with suppress(OSError):
         lines = Path("/proc/cpuinfo").read_text("utf-8", "replace").partition("\n\n")[0].splitlines()
-        told = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
-    names = [told[name] for name in ("model name", "CPU implementer", "CPU part") if told.get(name)]
+        fields = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    names = [fields[name] for name in ("model name", "CPU implementer", "CPU part") if fields.get(name)]
     return " ".join(names) or platform.processor() or platform.machine()
 
 
@@ -284,9 +284,9 @@ def _read(path: Path) -> Entry | None:
     except OSError:
         return None
     try:
-        found = _entry(_parsed(data))
-        _demand(found.key.name == path.stem, "it is not what its name says")
-        return found
+        entry = _entry(_parsed(data))
+        _demand(entry.key.name == path.stem, "it is not what its name says")
+        return entry
     except (ValueError, RecursionError) as error:
         _ignore(path, f"{error}")
         return None
@@ -314,8 +314,8 @@ def _parsed(data: bytes) -> dict[str, Any]:
     """
     value: Any = json.loads(data.decode("utf-8"), parse_constant=_refuse)
     _demand(isinstance(value, dict) and value.pop(_SCHEMA, None) == _EDITION, f"it has no {_SCHEMA!r}: {_EDITION}")
-    found: dict[str, Any] = value
-    return found
+    tree: dict[str, Any] = value
+    return tree
 
 
 def _entry(value: Any) -> Entry:

@@ -204,21 +204,21 @@ def hold(comm: Comm, entries: Sequence[Entry], rounds: int) -> list[Line]:
 
 def _turn(comm: Comm, line: Line, teams: dict[int | None, Comm], usable: set[int]) -> None:
     """One round of one entry; those who take no part sleep."""
-    entry, found, failure = line.entry, Round(inf), None
+    entry, outcome, failure = line.entry, Round(inf), None
     if comm.rank < (entry.ranks or 1):
         try:
             with _bound_to(usable) if entry.ranks is None else nullcontext():
-                found = entry.run(teams[entry.ranks])
+                outcome = entry.run(teams[entry.ranks])
         except Exception as error:  # whatever another library raises
             failure = error
     _sleep_until_all_come(comm)
     with collective_errors(comm):
         if failure is not None and entry.ours:
             raise failure
-    found, line.missing = comm.allgather_object((found, _reason(failure)))[0]
+    outcome, line.missing = comm.allgather_object((outcome, _reason(failure)))[0]
     if not line.missing:
-        line.seconds.append(found.seconds)
-        line.library = found.library
+        line.seconds.append(outcome.seconds)
+        line.library = outcome.library
 
 
 def _reason(failure: Exception | None) -> str:
@@ -240,8 +240,8 @@ def _sleep_until_all_come(comm: Comm) -> None:
 
 def cores_of_all(comm: Comm) -> set[int]:
     """The cores of all ranks of this host: mpiexec binds a rank to one, where threads would crowd. Collective."""
-    here = platform.node()
-    return set().union(*(theirs for host, theirs in comm.allgather_object((here, cores())) if host == here))
+    own_host = platform.node()
+    return set().union(*(theirs for host, theirs in comm.allgather_object((own_host, cores())) if host == own_host))
 
 
 @contextmanager

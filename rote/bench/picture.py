@@ -43,16 +43,16 @@ def figure(families: Sequence[Sequence[Line]], title: str, scaling: bool) -> Fig
     """The picture that `draw` writes."""
     groups = [ran for lines in families if (ran := [line for line in lines if not line.missing])]
     heights = [4.0 if scaling else 0.9 + 0.25 * len(group) for group in groups]
-    found = figure_class()(figsize=(8, 0.6 + sum(heights)), layout="constrained", dpi=130)
-    rows = found.subplots(len(groups), 1, height_ratios=heights, squeeze=False)[:, 0]
+    canvas = figure_class()(figsize=(8, 0.6 + sum(heights)), layout="constrained", dpi=130)
+    rows = canvas.subplots(len(groups), 1, height_ratios=heights, squeeze=False)[:, 0]
     for ax, group in zip(rows, groups, strict=True):
         (_curves if scaling else _bars)(ax, group)
         ax.set_title(str(group[0].entry.work), fontsize=10, color=_INK, loc="left")
         ax.tick_params(colors=_INK, labelsize=8)
         for side in ("top", "right"):
             ax.spines[side].set_visible(False)
-    found.suptitle(title, fontsize=9, color=_INK)
-    return found
+    canvas.suptitle(title, fontsize=9, color=_INK)
+    return canvas
 
 
 def _bars(ax: Axes, group: Sequence[Line]) -> None:

@@ -102,7 +102,7 @@ def _output(*command: str, crowded: bool = False) -> str:
     done = subprocess.run(command, env=own, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     if done.returncode:
         lines = [line.strip() for line in done.stderr.splitlines() if line.strip(" -")]
-        told = [line for line in lines if "error" in line.lower() or line.startswith("fftw_mpi:")]
-        why = (told or lines or [f"it ends with status {done.returncode}"])[0]
+        complaints = [line for line in lines if "error" in line.lower() or line.startswith("fftw_mpi:")]
+        why = (complaints or lines or [f"it ends with status {done.returncode}"])[0]
         raise Missing(f"does not run, by {Path(command[0]).name}: {why}")
     return done.stdout

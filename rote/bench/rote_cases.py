@@ -24,7 +24,7 @@ _THREADS = ("auto", "shared", "alltoallv")  # the methods that need no MPI
 
 def entries(work: Work, algorithms: Sequence[str], methods: Sequence[str], restore: bool, mpi: bool) -> list[Entry]:
     """Rote on MPI's ranks, if there are several, and on ranks that are threads of one process."""
-    p, found = work.ranks, list[Entry]()
+    p, contest = work.ranks, list[Entry]()
     for method in methods:
         said = "" if method == "auto" else method
         if work.move:
@@ -33,11 +33,11 @@ def entries(work: Work, algorithms: Sequence[str], methods: Sequence[str], resto
             contestants = [(f"{name} {said}".strip(), partial(transform, name, method, restore)) for name in algorithms]
         for name, go in contestants:
             if mpi:
-                found.append(Entry("rote", name, "MPI ranks", p, work, p, partial(measure, go, work)))
+                contest.append(Entry("rote", name, "MPI ranks", p, work, p, partial(measure, go, work)))
             if method in _THREADS or not mpi:
                 group = "threads" if mpi else "rote"
-                found.append(Entry(group, name, "threads", p, work, None, partial(on_threads, go, work)))
-    return sorted(found, key=lambda entry: entry.on != "MPI ranks")
+                contest.append(Entry(group, name, "threads", p, work, None, partial(on_threads, go, work)))
+    return sorted(contest, key=lambda entry: entry.on != "MPI ranks")
 
 
 def transform(algorithm: str, method: str, restore: bool, comm: Comm, work: Work) -> Job:

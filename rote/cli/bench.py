@@ -51,7 +51,7 @@ class _Request:
 def _shapes(context: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> tuple[tuple[int, ...], ...]:
     """The shapes, each as --shape of the other commands."""
     read = integers()
-    return tuple(found for text in texts if (found := read(context, option, text)) is not None)
+    return tuple(shape for text in texts if (shape := read(context, option, text)) is not None)
 
 
 @click.command()
@@ -123,10 +123,11 @@ def _bench(comm: Comm, request: _Request) -> None:
     done: list[list[Line]] = []
     for family in families:
         entries = [entry for work in family for entry in _entries(request, work, usable, mpi)]
-        done.append(found := hold(comm, entries, request.rounds))
-        if any(line.seconds for line in found):
-            _say(comm, "", report.scaling(found, request.scaling == "weak") if request.scaling else report.times(found))
-    lines = [line for found in done for line in found]
+        done.append(results := hold(comm, entries, request.rounds))
+        if any(line.seconds for line in results):
+            weak = request.scaling == "weak"
+            _say(comm, "", report.scaling(results, weak) if request.scaling else report.times(results))
+    lines = [line for results in done for line in results]
     if len(families) > 1 and not request.scaling:
         _say(comm, "", report.summary(lines))
     built = report.libraries(lines)
@@ -168,11 +169,11 @@ def _entries(request: _Request, work: Work, usable: int, mpi: bool) -> list[Entr
 
     algorithms = request.algorithm or ("slab", *["pencil"] * (len(work.shape) > 2), "auto")
     methods = request.method or ("auto",)
-    found = rote_cases.entries(work, algorithms, methods, request.restore, mpi)
-    found += mpi_libraries.entries(work, algorithms, mpi)
+    contest = rote_cases.entries(work, algorithms, methods, request.restore, mpi)
+    contest += mpi_libraries.entries(work, algorithms, mpi)
     if not work.move:
-        found += programs.entries(work) + local_libraries.entries(work, usable, request.scaling is None)
-    return [entry for entry in found if not request.only or entry.group in request.only]
+        contest += programs.entries(work) + local_libraries.entries(work, usable, request.scaling is None)
+    return [entry for entry in contest if not request.only or entry.group in request.only]
 
 
 def _head(request: _Request, most: int, mpi: bool, about: dict[str, Any]) -> str:

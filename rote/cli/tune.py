@@ -144,16 +144,16 @@ def _line(entry: wisdom.Entry | Path) -> str:
     """What is kept, for people: a walk in its lines, and of long texts the beginning; a damaged file by its path."""
     if isinstance(entry, Path):
         return str(entry)
-    found = entry.decision
-    if not isinstance(found, dict):
+    decision = entry.decision
+    if not isinstance(decision, dict):
         return str(entry)
-    if entry.key.facts.get("what") == "walk" and isinstance(found.get("walk"), list):
-        return "\n".join([f"{entry.key}:", *(f"    {line}" for line in found["walk"])])
+    if entry.key.facts.get("what") == "walk" and isinstance(decision.get("walk"), list):
+        return "\n".join([f"{entry.key}:", *(f"    {line}" for line in decision["walk"])])
     short = {
         name: f"{value[:_LONGEST]}..." if isinstance(value, str) and len(value) > _LONGEST else value
-        for name, value in found.items()
+        for name, value in decision.items()
     }
-    return str(entry) if short == found else f"{entry.key}: {json.dumps(short)}"
+    return str(entry) if short == decision else f"{entry.key}: {json.dumps(short)}"
 
 
 def _files(number: int) -> str:

@@ -156,7 +156,7 @@ def stretches(kind: Kind, p: int, n: int) -> tuple[Stretch, ...]:
         return tuple(Stretch(end - b, end, c, 1, b) for c, (end, b) in sized if b)
     q, r = divmod(n, p)
     long = Stretch(0, r * (q + 1), 0, r, q + 1)
-    return tuple(one for one in (long, Stretch(long.stop, n, r, p - r, q)) if one.start < one.stop)
+    return tuple(stretch for stretch in (long, Stretch(long.stop, n, r, p - r, q)) if stretch.start < stretch.stop)
 
 
 def _tile(kind: Kind, p: int, n: int | Ints) -> Ints | None:

@@ -127,11 +127,11 @@ def cube_axes(ax: Axes, sides: list[Side], faces: list[Face]) -> None:
         ((4, -2), (13, -11), {"ha": "left", "va": "top"}),
         ((-4, 0), (-24, 0), {"ha": "right", "va": "center"}),
     ]
-    for side, (start, edge), (by, far, look) in zip(sides, edges, looks, strict=True):
+    for side, (start, edge), (shift, far, look) in zip(sides, edges, looks, strict=True):
         look |= {"textcoords": "offset points", "color": INK}
         for index in ticks(side, 4)[1 if side is sides[1] else 0 :]:  # where mode 1 begins, mode 0 ends
             x, y = start + index / side.shown * edge
-            ax.annotate(str(index), (x, y), by, fontsize=7.5, **look)
+            ax.annotate(str(index), (x, y), shift, fontsize=7.5, **look)
         x, y = start + edge / 2
         ax.annotate(side.name, (x, y), far, fontsize=9, rotation=90 if look["ha"] == "right" else 0, **look)
     corners = np.concatenate([face.outline() for face in faces])
