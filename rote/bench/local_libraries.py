@@ -15,9 +15,9 @@ import numpy as np
 from ..runtime.comm.protocol import Comm
 from .arrays import Array, mesh, spectrum_shape, transform_job
 from .builds import build
-from .contest import Entry, Job, Missing, Round, Work, measure
+from .contest import Contestant, Job, Missing, Round, Work, measure
 
-__all__ = ["LIBRARIES", "entries"]
+__all__ = ["LIBRARIES", "contestants"]
 
 _Steps: TypeAlias = tuple[Callable[[], Array], Callable[[], Array]]
 _Library: TypeAlias = Callable[[Work, int, Array, Array, Array], tuple[_Steps, float]]
@@ -26,7 +26,7 @@ _LINGER = 0.3  # seconds for which the threads of OpenMP may still spin after a 
 _wisdom: dict[str, Any] = {}  # what pyFFTW has measured here, kept apart from what Rote has
 
 
-def entries(work: Work, usable: int, single: bool) -> list[Entry]:
+def contestants(work: Work, usable: int, single: bool) -> list[Contestant]:
     """A contestant per library; with `single`, MKL also on one thread, since its threads may be in each other's way.
 
     Args:
@@ -35,7 +35,7 @@ def entries(work: Work, usable: int, single: bool) -> list[Entry]:
     many = min(work.ranks, usable)
     wanted = [(name, "", many) for name in LIBRARIES] + [("mkl_fft", "on one", 1)] * (single and many > 1)
     return [
-        Entry(name, variant, "threads", count, work, None, partial(_run, name, count, work))
+        Contestant(name, variant, "threads", count, work, None, partial(_run, name, count, work))
         for name, variant, count in wanted
     ]
 

@@ -15,10 +15,10 @@ from ..launcher import alone
 from ..runtime.comm.cores import cores
 from ..runtime.comm.protocol import Comm
 from .builds import fftw_text
-from .contest import SPAN, Entry, Missing, Round, Work
+from .contest import SPAN, Contestant, Missing, Round, Work
 from .mpi_libraries import program
 
-__all__ = ["entries"]
+__all__ = ["contestants"]
 
 _CROWDED = {"OMPI_MCA_rmaps_base_oversubscribe": "1", "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
 _INSTALL = "on Debian, apt-get install libfftw3-mpi-dev libopenmpi-dev openmpi-bin"
@@ -35,9 +35,9 @@ class _Program:
         return self.path.with_suffix(".wisdom")
 
 
-def entries(work: Work) -> list[Entry]:
+def contestants(work: Work) -> list[Contestant]:
     """The contestant."""
-    return [Entry("fftw-mpi", "", "MPI ranks", work.ranks, work, None, lambda comm: _run(work, comm))]
+    return [Contestant("fftw-mpi", "", "MPI ranks", work.ranks, work, None, lambda comm: _run(work, comm))]
 
 
 def _run(work: Work, comm: Comm) -> Round:

@@ -14,7 +14,7 @@ from ..layout.distribution import Distribution, distribute
 from ..layout.grid import Grid
 from ..layout.layout import Layout, Transition, parse
 from .failures import coloured, columns, on_rank_0
-from .files import Picture, force_option, refuse_target
+from .files import PictureFile, force_option, refuse_target
 from .options import Bytes, integers, of_ffts
 
 __all__ = ["explain", "show"]
@@ -35,7 +35,7 @@ _grid = click.option(
 @click.argument("layout")
 @_shape
 @_grid
-@click.option("--plot", metavar="FILE.png", type=Picture(), help="Draw it into a picture as well.")
+@click.option("--plot", metavar="FILE.png", type=PictureFile(), help="Draw it into a picture as well.")
 @force_option
 def show(
     layout: str, shape: tuple[int, ...] | None, grid: tuple[int, ...] | None, plot: str | None, force: bool

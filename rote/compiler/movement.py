@@ -23,13 +23,24 @@ from ..layout.distribution import Distribution, Role
 from .components import Component, Reading, components, readings
 from .overlap import Overlap, Row, Scatter, overlaps
 
-__all__ = ["Group", "Listed", "Message", "Run", "communicates", "components", "groups", "receives", "sends", "spread"]
+__all__ = [
+    "Group",
+    "Lattice",
+    "Listed",
+    "Message",
+    "communicates",
+    "components",
+    "groups",
+    "receives",
+    "sends",
+    "spread",
+]
 
 Ints = npt.NDArray[np.int64]
 At = tuple[int, ...]
 
 
-class Run(NamedTuple):
+class Lattice(NamedTuple):
     """Elements that are evenly spaced in the blocks of both sides, along each of some digits.
 
     Attributes:
@@ -55,16 +66,16 @@ class Group:
 
     Attributes:
         coordinates: those coordinates, as pairs (grid mode, coordinate).
-        elements: where they are, in runs, or one by one where runs would be too many.
+        elements: where they are, in lattices, or one by one where lattices would be too many.
     """
 
     coordinates: tuple[tuple[int, int], ...]
-    elements: tuple[Run, ...] | Listed
+    elements: tuple[Lattice, ...] | Listed
 
     def __len__(self) -> int:
         if isinstance(self.elements, Listed):
             return len(self.elements.own[0])
-        return sum(prod(run.shape) for run in self.elements)
+        return sum(prod(lattice.shape) for lattice in self.elements)
 
     @property
     def positions(self) -> tuple[Ints, ...]:
@@ -84,14 +95,14 @@ class Group:
                 for rows, strides in zip(self.elements, (own, opposite), strict=True)
             ]
             return np.array_equal(places[0], places[1])
-        return all(_flat(run.own, own) == _flat(run.opposite, opposite) for run in self.elements)
+        return all(_flat(lattice.own, own) == _flat(lattice.opposite, opposite) for lattice in self.elements)
 
     def _positions(self, side: int) -> tuple[Ints, ...]:
         if isinstance(self.elements, Listed):
             return self.elements[side]
-        rows = zip(*((run.own, run.opposite)[side] for run in self.elements), strict=True)
+        rows = zip(*((lattice.own, lattice.opposite)[side] for lattice in self.elements), strict=True)
         return tuple(
-            np.concatenate([spread(run.shape, row) for run, row in zip(self.elements, along, strict=True)])
+            np.concatenate([spread(lattice.shape, row) for lattice, row in zip(self.elements, along, strict=True)])
             for along in rows
         )
 
@@ -225,19 +236,21 @@ def _groups(mine: Distribution, other: Distribution, part: Component, own: At, s
 
 
 @lru_cache(maxsize=16384)
-def _held(source: Reading, target: Reading, own: At, sending: bool) -> tuple[tuple[At, tuple[Run, ...] | Listed], ...]:
+def _held(
+    source: Reading, target: Reading, own: At, sending: bool
+) -> tuple[tuple[At, tuple[Lattice, ...] | Listed], ...]:
     """What lies at some coordinates on one side of a component, by its coordinates on the other one."""
     shared = overlaps(source, target)
     if isinstance(shared, Scatter):
         return tuple(_listed(shared, own, sending))
-    runs: dict[At, list[Run]] = {}
+    lattices: dict[At, list[Lattice]] = {}
     for overlap in shared:
-        for at, run in _runs(overlap, own, sending):
-            runs.setdefault(at, []).append(run)
-    return tuple((at, tuple(each)) for at, each in runs.items())
+        for at, lattice in _lattices(overlap, own, sending):
+            lattices.setdefault(at, []).append(lattice)
+    return tuple((at, tuple(each)) for at, each in lattices.items())
 
 
-def _runs(overlap: Overlap, own: At, sending: bool) -> Iterator[tuple[At, Run]]:
+def _lattices(overlap: Overlap, own: At, sending: bool) -> Iterator[tuple[At, Lattice]]:
     """The elements of an overlap that lie at some coordinates on one side, by those on the other one."""
     near, far = (overlap.source, overlap.target) if sending else (overlap.target, overlap.source)
     fixed = _digits(overlap.shape, near.at, own)
@@ -254,7 +267,7 @@ def _runs(overlap: Overlap, own: At, sending: bool) -> Iterator[tuple[At, Run]]:
             return sum((row[axis + 1] * n for axis, n in digits.items()), row[0]), *(row[axis + 1] for axis in left)
 
         at = tuple(within(row)[0] for row in far.at)
-        yield at, Run(shape, tuple(map(within, near.local)), tuple(map(within, far.local)))
+        yield at, Lattice(shape, tuple(map(within, near.local)), tuple(map(within, far.local)))
 
 
 def _digits(shape: At, rows: tuple[Row, ...], values: At) -> dict[int, int] | None:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from ..errors import PlanError
 from ..layout.distribution import Distribution
 from ..layout.layout import Transition
-from .compile import Ranks, Shape, check, ends
+from .compile import Ranks, Shape, check_ends, ends
 from .explain import in_bytes
 from .matrix import coordinates, overlap
 from .movement import components, groups
@@ -176,7 +176,7 @@ def relabel(
     """
     source, target = ends(source, target, shape, grid)
     kind = as_dtype(dtype)
-    check(source, target, kind)
+    check_ends(source, target, kind)
     for dist, name, cure in ((source, "source", "reduce it first, to"), (target, "target", "relabel instead into")):
         if dist.partial:
             whole = replace(dist.layout, partial=(), op="sum")

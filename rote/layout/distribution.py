@@ -278,4 +278,4 @@ def _role(layout: Layout, grid_mode: int) -> Role:
 def _check_mode(splits: tuple[Split, ...], extent: int) -> None:
     for depth, s in enumerate(splits):
         for n in _extents(splits[:depth], extent):
-            kinds.check(s.kind, s.parts, n)
+            kinds.check_kind(s.kind, s.parts, n)

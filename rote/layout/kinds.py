@@ -21,14 +21,14 @@ from ..grammar.nodes import Kind
 from ..grammar.text import kind_text
 from .indexset import IndexSet
 
-__all__ = ["Stretch", "check", "extent", "local_positions", "split", "stretches"]
+__all__ = ["Stretch", "check_kind", "extent", "local_positions", "split", "stretches"]
 
 Ints = npt.NDArray[np.int64]
 
 _INDICES = "index", "indices"
 
 
-def check(kind: Kind, p: int, n: int) -> None:
+def check_kind(kind: Kind, p: int, n: int) -> None:
     """Refuse a split of extent `n` over `p` coordinates that its sizes, or its first coordinate, do not allow."""
     if kind.at >= p:
         less = f"at={p - 1} or less, or " * (p > 1)

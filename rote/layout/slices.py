@@ -26,7 +26,7 @@ from .layout import Layout
 __all__ = ["as_runs", "as_slices", "find_distribution"]
 
 Ints = npt.NDArray[np.int64]
-Run = tuple[int, int, int]
+Progression = tuple[int, int, int]
 _READINGS = 1024  # ways to read the ranks as digits that are tried; few where there is a layout, if no rank is idle
 
 
@@ -60,7 +60,7 @@ def _as_slice(held: IndexSet, dist: Distribution, rank: int, mode: int) -> slice
     return slice(first, held.stop, step if step > 1 else None) if held else slice(0, 0)
 
 
-def as_runs(slices: Sequence[slice], shape: tuple[int, ...]) -> tuple[Run, ...]:
+def as_runs(slices: Sequence[slice], shape: tuple[int, ...]) -> tuple[Progression, ...]:
     """Start, length and step of the slices of a block, one per mode, as indexing takes them.
 
     Raises:
@@ -86,7 +86,7 @@ def as_runs(slices: Sequence[slice], shape: tuple[int, ...]) -> tuple[Run, ...]:
     return tuple(runs)
 
 
-def find_distribution(shape: tuple[int, ...], held: Sequence[Sequence[Run]]) -> Distribution:
+def find_distribution(shape: tuple[int, ...], held: Sequence[Sequence[Progression]]) -> Distribution:
     """The distribution under which every rank holds what it says, a run per mode.
 
     The grid has the fewest modes that say it. A rank that holds nothing may say so by any empty run.

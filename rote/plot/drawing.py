@@ -9,7 +9,7 @@ import numpy as np
 
 from ..layout.distribution import Distribution
 from ..ownership import Owners, is_light, mode_names, owners_at, rank_color, run_around, runs
-from .geometry import Face, Points, Side, cube, flat, ticks
+from .geometry import Face, Points, ShownMode, cube, flat, ticks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,7 +28,7 @@ def draw(ax: Axes, dist: Distribution, modes: tuple[int, ...]) -> None:
     """The picture on some axes, without a legend."""
     rest = [m for m in range(dist.order) if m not in modes]
     names = mode_names(dist)
-    sides = [Side(names[m], dist.view_shape[m], tuple(islice(runs(dist, m), _MOST_RUNS))) for m in modes]
+    sides = [ShownMode(names[m], dist.view_shape[m], tuple(islice(runs(dist, m), _MOST_RUNS))) for m in modes]
     notes = [f"at index 0 of {', '.join(names[m] for m in rest)}"] if rest else []
     notes += [f"{side.name} up to {side.shown} of {side.extent}" for side in sides if side.shown < side.extent]
     ax.set_title("\n".join([str(dist.layout), *notes]), fontfamily="monospace", fontsize=10, color=INK)
@@ -41,7 +41,7 @@ def draw(ax: Axes, dist: Distribution, modes: tuple[int, ...]) -> None:
         faces = cube(sides, at)
         cube_axes(ax, sides, faces)
     else:
-        down, across = [*[Side()] * (2 - len(sides)), *sides]
+        down, across = [*[ShownMode()] * (2 - len(sides)), *sides]
         faces = [flat(down, across, at)]
         _flat_axes(ax, down, across)
     _cells(ax, dist, faces)
@@ -99,7 +99,7 @@ def _labels(ax: Axes, cells: list[tuple[Owners, Points]], whole: Points, size: i
             ax.text(x, y, text, ha="center", va="center", fontsize=points, color=ink, **plain)
 
 
-def _flat_axes(ax: Axes, down: Side, across: Side) -> None:
+def _flat_axes(ax: Axes, down: ShownMode, across: ShownMode) -> None:
     """Axes for a line or a matrix, in global indices."""
     ax.set_xlim(0, across.shown)
     ax.set_ylim(down.shown, 0)
@@ -118,7 +118,7 @@ def _flat_axes(ax: Axes, down: Side, across: Side) -> None:
     ax.xaxis.set_label_position("top")
 
 
-def cube_axes(ax: Axes, sides: list[Side], faces: list[Face]) -> None:
+def cube_axes(ax: Axes, sides: list[ShownMode], faces: list[Face]) -> None:
     """Names and ticks along three edges of a cube that meet nothing else."""
     front, right, _ = faces
     edges = [(front.origin, front.along_across), (right.origin, right.along_across), (front.origin, front.along_down)]

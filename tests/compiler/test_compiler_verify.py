@@ -131,7 +131,7 @@ def rows_of(group, change):
             shape, new = change(run.shape, row)
             rows.append(new)
         there = tuple(change(run.shape, row)[1] if shape != run.shape else row for row in run.opposite)
-        runs.append(movement.Run(shape, tuple(rows), there))
+        runs.append(movement.Lattice(shape, tuple(rows), there))
     return replace(group, elements=tuple(runs))
 
 

@@ -35,8 +35,8 @@ def test_plans_multiply_as_they_move(number):
 
 def test_elements_that_are_picked_one_by_one_are_multiplied(monkeypatch):
     """The same where each message is picked by lists of indices, as where layouts do not fit."""
-    right = regions.places
-    monkeypatch.setattr(regions, "places", lambda *args: replace(right(*args), views=()))
+    right = regions.group_views
+    monkeypatch.setattr(regions, "group_views", lambda *args: replace(right(*args), views=()))
     rote.run(factors.check, 4, (30,))
 
 

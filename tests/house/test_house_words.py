@@ -1,4 +1,4 @@
-"""The words of the house: locals are nouns of the thing."""
+"""The words of the house: locals are nouns of the thing, and a class has a name of its own."""
 
 from __future__ import annotations
 
@@ -73,3 +73,24 @@ def test_other_uses_are_let_pass() -> None:
     """Methods, keys of data and words of prose are no names of what something holds."""
     source = '"""What is found here."""\nclass Grid:\n    def of(self): ...\nGrid.of(d["found"])\nfounded = 1'
     assert list(empty_names(ast.parse(source))) == []
+
+
+def shared_names(sources: dict[str, ast.Module]) -> dict[str, list[str]]:
+    """Names of public classes that stand in several files, with these files."""
+    homes: dict[str, list[str]] = {}
+    for path, source in sources.items():
+        for node in source.body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes.setdefault(node.name, []).append(path)
+    return {name: paths for name, paths in homes.items() if len(paths) > 1}
+
+
+def test_a_class_has_a_name_of_its_own() -> None:
+    """No two public classes of a package share a name: who reads it in one file knows it in all."""
+    assert shared_names({path: tree(path) for path in files() if path.split("/")[0] in CLEAN}) == {}
+
+
+def test_a_shared_name_is_seen() -> None:
+    """Two files may not name a class alike; private ones, and those inside of others, they may."""
+    sources = {"a.py": "class A: ...\nclass _B: ...", "b.py": "class A: ...\nclass _B: ...\nclass C:\n    class A: ..."}
+    assert shared_names({path: ast.parse(text) for path, text in sources.items()}) == {"A": ["a.py", "b.py"]}

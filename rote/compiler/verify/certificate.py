@@ -31,8 +31,8 @@ from ...layout.distribution import Distribution
 from ..movement import communicates, components, receives, sends
 from ..step import LOCAL, Step
 from .pairwise import prove_pairs
-from .partition import DOES, RECEIVES, SENDS, Cut, Ends, Part, prove, rank_at, same
-from .recount import Claimed, Flow, figures, flow
+from .partition import DOES, RECEIVES, SENDS, Cut, Ends, ProvedComponent, prove, rank_at, same
+from .recount import Claimed, Recount, figures, recount
 
 __all__ = ["LISTED", "verify"]
 
@@ -65,12 +65,12 @@ def verify(
 
     The claim may be a function, which is called once the steps are proved; without a claim no figure is compared.
     """
-    at, flows = source, []
+    at, recounts = source, []
     for number, step in enumerate(steps, 1):
         if step.before != at and _named(step.before) != _named(at):
             raise PlanError(f"step {number} starts from {step.before}, but the tensor lies as {at}")
         try:
-            flows.append((step.after, _verify_step(step, dtype)))
+            recounts.append((step.after, _verify_step(step, dtype)))
         except PlanError as error:
             raise PlanError(f"step {number} ({step}): {error}") from None
         at = step.after
@@ -79,13 +79,13 @@ def verify(
     if claimed is None:
         return
     claim = claimed() if callable(claimed) else claimed
-    for name, count in figures(source, target, flows).items():
+    for name, count in figures(source, target, recounts).items():
         says, recounted = getattr(claim, name), count if name == "messages" else count * dtype.itemsize
         if says != recounted:
             raise PlanError(f"the plan claims {name}={says}, but its steps make it {recounted}")
 
 
-def _verify_step(step: Step, dtype: np.dtype[Any]) -> Flow:
+def _verify_step(step: Step, dtype: np.dtype[Any]) -> Recount:
     source, target, grid = step.before, step.after, step.before.grid
     if step.kind not in {*ROLES, *LOCAL, "permute", "exchange"}:
         raise PlanError(f"there is no kind of step {step.kind!r}")
@@ -108,7 +108,7 @@ def _verify_step(step: Step, dtype: np.dtype[Any]) -> Flow:
     for side in (RECEIVES, SENDS):
         _lists((source, target), parts, met, side)
     _check_kind(step, parts, met)
-    return flow(step.kind, grid.shape, parts, met)
+    return recount(step.kind, grid.shape, parts, met)
 
 
 def _grid_mode(source: Distribution, target: Distribution, g: int) -> Array:
@@ -136,7 +136,7 @@ def _grid_mode(source: Distribution, target: Distribution, g: int) -> Array:
     return met
 
 
-def _lists(ends: Ends, parts: list[Part], met: list[Array], side: int) -> None:
+def _lists(ends: Ends, parts: list[ProvedComponent], met: list[Array], side: int) -> None:
     """Compare the messages of the first ranks, one by one, with the products of what was proved."""
     grid, listed = ends[side].grid, (sends, receives)[side]
     strides = [prod(grid.shape[g + 1 :]) for g in range(grid.order)]
@@ -179,7 +179,7 @@ def _lists(ends: Ends, parts: list[Part], met: list[Array], side: int) -> None:
                 raise PlanError(f"{text}; the first assigns, the others combine")
 
 
-def _check_kind(step: Step, parts: list[Part], met: list[Array]) -> None:
+def _check_kind(step: Step, parts: list[ProvedComponent], met: list[Array]) -> None:
     """Refuse a kind that does another movement; of one role alone, an allgather or reduce_scatter cuts no block."""
     kind, roles = step.kind, [*zip(step.before.roles, step.after.roles, strict=True)]
     names = [f"{before.name} to {after.name}" for before, after in roles]
@@ -204,7 +204,7 @@ def _check_kind(step: Step, parts: list[Part], met: list[Array]) -> None:
             raise PlanError(text)
 
 
-def _talk(parts: list[Part], met: Array, g: int) -> bool:
+def _talk(parts: list[ProvedComponent], met: Array, g: int) -> bool:
     """Whether some message goes from one coordinate of a grid mode to another."""
     pairs = met & ~np.eye(len(met), dtype=bool)
     for part in parts if pairs.any() else ():
@@ -219,7 +219,7 @@ def _named(dist: Distribution) -> tuple[object, ...]:
     return dist.shape, dist.grid, dist.digits, dist.splits, dist.roles, dist.partial and dist.layout.op
 
 
-def _several(part: Part, side: int) -> bool:
+def _several(part: ProvedComponent, side: int) -> bool:
     """Whether the elements at some coordinates of one side lie at several of the other one."""
     own = {*zip(*(at.tolist() for at in part.at[side].values()), strict=True)}
     return len(part.sizes) > max(len(own), 1)

@@ -24,7 +24,7 @@ from ..movement import Group, Listed
 from ..overlap import Overlap, Row, Scatter, overlaps
 from .elements import apart, distinct, each_once, elements_at, extents_of, index_of, listed, spread, value, varied
 
-__all__ = ["DOES", "RECEIVES", "SENDS", "Cut", "Ends", "Part", "prove", "rank_at", "same"]
+__all__ = ["DOES", "RECEIVES", "SENDS", "Cut", "Ends", "ProvedComponent", "prove", "rank_at", "same"]
 
 Array = npt.NDArray[Any]
 At = tuple[int, ...]
@@ -65,7 +65,7 @@ class Proof:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Part:
+class ProvedComponent:
     """A component, proved.
 
     Attributes:
@@ -94,7 +94,7 @@ class Part:
             yield tuple(sorted(zip(self.over[1 - side], where, strict=True))), cuts
 
 
-def prove(ends: Ends, part: Component) -> Part:
+def prove(ends: Ends, part: Component) -> ProvedComponent:
     """A component, if its boxes have each of its elements once, and both sides have the same ones in each.
 
     Raises:
@@ -103,7 +103,7 @@ def prove(ends: Ends, part: Component) -> Part:
     modes = part.before, part.after
     given, taken = (tuple(s.grid_mode for m in modes[k] for s in ends[k].splits[m]) for k in (SENDS, RECEIVES))
     try:
-        return Part((given, taken), _proof(*readings(*ends, part)))
+        return ProvedComponent((given, taken), _proof(*readings(*ends, part)))
     except _WrongError as error:
         at, element, text = error.args
         ranks = " to ".join(f"rank {rank_at(*each)}" for each in zip(ends, (given, taken), at, strict=True))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...errors import CommError
-from ..comm.chunks import parts
+from ..comm.chunks import chunks
 from ..comm.protocol import Array, Comm
 from .messages import Messages
 
@@ -40,12 +40,12 @@ class Calls:
     def send(self, message: Array, peer: int) -> list[Any]:
         """Start to send a message."""
         start = self._handle.Isend
-        return [start([part, part.size, self._kind], peer) for part in parts(message, self._most)]
+        return [start([chunk, chunk.size, self._kind], peer) for chunk in chunks(message, self._most)]
 
     def receive(self, message: Array, peer: int) -> list[Any]:
         """Start to receive a message."""
         start = self._handle.Irecv
-        return [start([part, part.size, self._kind], peer) for part in parts(message, self._most)]
+        return [start([chunk, chunk.size, self._kind], peer) for chunk in chunks(message, self._most)]
 
 
 def rounds(messages: Messages, together: int | None) -> Rounds:
