@@ -58,7 +58,7 @@ def _hfft(a: DistTensor, n: int | None = None, axis: int = -1, norm: str | None 
 
 
 def _ihfft(a: DistTensor, n: int | None = None, axis: int = -1, norm: str | None = None, out: Any = None) -> DistTensor:
-    """What undoes `hfft`."""
+    """The inverse of `hfft`."""
     return _single(rfftn)(a, n, axis, _SWAPPED.get(norm, norm), out).conj()
 
 

@@ -1,4 +1,4 @@
-"""What is to be transformed, whatever the way: axes, their kinds, and how long they are on both sides."""
+"""Requests: the axes that are to be transformed, their kinds, and how long they are on both sides."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class TransformRequest:
         return self.points[at] != self.kept[at]
 
     def of(self, axes: tuple[int, ...]) -> TransformRequest:
-        """The same of some of the axes; a real one among them stays the last."""
+        """Restrict the request to some of its axes; a real one among them stays the last."""
         places = [n for n, axis in enumerate(self.axes) if axis in axes]
         named = tuple(self.axes[n] for n in places)
         kinds = self.kinds
@@ -133,11 +133,11 @@ def as_request(
             raise LayoutError("a spectrum of one point comes from an extent of 1; say so with s=")
     points = _lengths(s, axes, usual, "s")
     kept = _lengths(resample, axes, list(points), "resample")
-    found = TransformRequest(axes, kinds, dtype, points, kept)
-    for axis, kind in found.kind.items():
-        if found.cut(axis) and kind not in ("fft", "rfft"):
+    request = TransformRequest(axes, kinds, dtype, points, kept)
+    for axis, kind in request.kind.items():
+        if request.cut(axis) and kind not in ("fft", "rfft"):
             raise LayoutError(f"resample is for fft and rfft, not for {kind or 'a walk that says its kinds'}")
-    return found
+    return request
 
 
 def _lengths(
@@ -146,13 +146,13 @@ def _lengths(
     if given is None:
         return tuple(usual)
     try:
-        found = [exact(n) for n in (given if isinstance(given, Sequence | np.ndarray) else (given,))]
+        numbers = [exact(n) for n in (given if isinstance(given, Sequence | np.ndarray) else (given,))]
     except TypeError:
         raise LayoutError(f"{name} is one integer per axis, not {given!r}") from None
-    if len(found) != len(axes):
-        lengths, named = counted(len(found), "length"), counted(len(axes), "axis", "axes")
+    if len(numbers) != len(axes):
+        lengths, named = counted(len(numbers), "length"), counted(len(axes), "axis", "axes")
         raise LayoutError(f"{name}={given} is {lengths} for {named}, {axes}")
-    found = [one if one != -1 else n for one, n in zip(found, usual, strict=True)]
-    if any(n < 1 for n in found):
+    numbers = [usual[k] if n == -1 else n for k, n in enumerate(numbers)]
+    if any(n < 1 for n in numbers):
         raise LayoutError(f"a transform has one point or more; not {name}={given}")
-    return tuple(found)
+    return tuple(numbers)

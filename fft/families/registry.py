@@ -95,7 +95,7 @@ def read_lines(text: str) -> list[StageSpec]:
     return [
         StageSpec(
             as_layout(unparse(stage.layout)),
-            tuple(one for action in stage.actions for one in _read(action)),
+            tuple(done for action in stage.actions for done in _read(action)),
             None if stage.grid is None else Grid(stage.grid),
         )
         for stage in parse_walk(text).stages
@@ -103,7 +103,7 @@ def read_lines(text: str) -> list[StageSpec]:
 
 
 def _read(action: ActionSyntax) -> list[Transform | Resize]:
-    """What one action of a text stands for."""
+    """The actions of a walk that one action of a text stands for."""
     if action.name in RESIZES:
         return [Resize(action.name, m, 0, n) for m, n in zip(action.modes, action.extents, strict=True)]
     return [Transform(action.name, action.modes)]
@@ -148,7 +148,7 @@ def lines_of(
 
 
 def _mixed(source: Distribution, request: TransformRequest, together: bool) -> list[StageSpec]:
-    """Axes that lie cyclically by the volumetric family, those that lie otherwise by transposes.
+    """The lines that take cyclic axes by the volumetric family, and all others by transposes.
 
     Where none lies cyclically, all that are split are laid so first.
     """

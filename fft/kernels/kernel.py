@@ -77,7 +77,7 @@ class Kernel:
         return max(self.dtype, self.out_dtype, key=lambda dtype: dtype.itemsize)
 
     def of_parts(self) -> Kernel:
-        """The same of real numbers: of a complex block, an axis of real and imaginary part is behind the others."""
+        """The kernel of real numbers: of a complex block, an axis of real and imaginary part is behind the others."""
         if self.kind not in TRIGONOMETRIC or self.dtype.kind != "c":
             return self
         shape = (*self.shape, 2)
@@ -107,8 +107,8 @@ def scratch_bytes(nbytes: int) -> npt.NDArray[np.uint8]:
     """Scratch memory that begins with a line of the cache; pages that are never touched take no memory."""
     import pyfftw  # not before somebody transforms: it brings SciPy, which takes a second
 
-    found: npt.NDArray[np.uint8] = pyfftw.empty_aligned(nbytes, dtype="u1", n=_LINE)
-    return found
+    memory: npt.NDArray[np.uint8] = pyfftw.empty_aligned(nbytes, dtype="u1", n=_LINE)
+    return memory
 
 
 def view(scratch: npt.NDArray[np.uint8], shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
@@ -144,7 +144,7 @@ def is_plain(array: Array) -> bool:
 
 
 def plain(array: Array) -> Array:
-    """The same memory as a `normal` array; a copy if it is not plain."""
+    """The memory of an array as a `normal` one; a copy if it is not plain."""
     if not is_plain(array):
         import pyfftw
 

@@ -29,11 +29,11 @@ _FIRST = {"dct3": 0.5, "dct4": 0.5, "dst1": 1, "dst2": 1, "dst3": 0.5, "dst4": 0
 
 def frequencies(walk: Walk, axes: tuple[int, ...], rank: int, d: Lengths) -> tuple[Array, ...]:
     """The frequencies of a rank's block of a spectrum; see `rote.fft.fftfreq`."""
-    found = []
+    rows = []
     for axis, index, spacing in zip(axes, _harmonics(walk, axes, rank), _lengths(d, axes, "spacing d"), strict=True):
         turn = 1 / (walk.sizes[axis] * spacing)  # of the signal's points, though others may be kept
-        found.append((index * turn).astype(real_dtype(walk.dtype), copy=False))
-    return tuple(found)
+        rows.append((index * turn).astype(real_dtype(walk.dtype), copy=False))
+    return tuple(rows)
 
 
 def wavenumbers(
@@ -42,28 +42,28 @@ def wavenumbers(
     """The angular wavenumbers 2 pi k / L of a rank's block of a spectrum; see `FFT.wavenumbers`."""
     if nyquist not in NYQUIST:
         raise LayoutError(f"nyquist is one of {', '.join(NYQUIST)}; not {nyquist!r}")
-    found = []
+    rows = []
     for axis, index, length in zip(axes, _harmonics(walk, axes, rank), _lengths(L, axes, "length L"), strict=True):
         kind, n = walk.kinds[axis], walk.points[axis]
         if nyquist == "zero" and kind not in TRIGONOMETRIC:
             index = np.where(2 * abs(index) == n, 0, index)
         turn = 8 * np.arctan(type(length)(1)) / length  # 2 pi, as exact as the length
         turn = turn / 2 if kind in TRIGONOMETRIC else turn
-        found.append((index * turn).astype(real_dtype(walk.dtype), copy=False))
-    return tuple(found)
+        rows.append((index * turn).astype(real_dtype(walk.dtype), copy=False))
+    return tuple(rows)
 
 
 def _harmonics(walk: Walk, axes: tuple[int, ...], rank: int) -> list[Array]:
-    """Per axis of a transform, the harmonics of a rank's block: how often each goes round the transform's size."""
+    """The harmonics of a rank's block per axis of a transform: how often each goes round the transform's size."""
     held = walk.target.tensor_indices(rank)
-    found: list[Array] = []
+    rows: list[Array] = []
     for axis in axes:
         index, kind, n = held[axis], walk.kinds[axis], walk.points[axis]
         if kind in TRIGONOMETRIC:
-            found.append(index + _FIRST.get(kind, 0))
+            rows.append(index + _FIRST.get(kind, 0))
         else:
-            found.append(index if kind == "rfft" else np.where(index < (n + 1) // 2, index, index - n))
-    return found
+            rows.append(index if kind == "rfft" else np.where(index < (n + 1) // 2, index, index - n))
+    return rows
 
 
 def _lengths(given: Lengths, axes: tuple[int, ...], name: str) -> list[np.floating[Any]]:

@@ -1,4 +1,4 @@
-"""How far a walk is: what its axes are by then, and what the actions make of them that are no transforms of digits.
+"""The state of a walk: what its axes are by then, and what actions that are no transforms of digits make of them.
 
 A real transform may go through complex numbers: `complex` begins "rfft", whose spectrum `fold` cuts to the half that is
 kept; back, `fold` pads that half, and `real` ends "irfft". And n points may be transformed as a convolution with a
@@ -26,7 +26,7 @@ __all__ = ["State", "cast", "check_ended", "convolved", "resized", "said"]
 
 @dataclass(slots=True)
 class State:
-    """How far a walk is.
+    """The axes and the dtype of a tensor in the middle of a walk.
 
     Attributes:
         request: what is asked for.
@@ -47,7 +47,7 @@ class State:
     chirped: dict[int, int] = field(default_factory=dict)
 
     def begin(self, axis: int, kind: str, length: int) -> None:
-        """An axis of some length begins what it is to go through, unless it has begun."""
+        """Begin what an axis of some length is to go through, unless it has begun."""
         self.kinds.setdefault(axis, kind)
         self.sizes.setdefault(axis, logical_size(kind, length))
         self.points.setdefault(axis, length)
@@ -71,19 +71,19 @@ def resized(action: Resize, viewed: Sequence[Mode], state: State) -> Resize:
     if len(mode) != 1 or mode[0].size != state.extents[mode[0].axis]:
         raise LayoutError(f"{action.kind} takes a whole axis, but mode {action.mode} is {said(mode)}")
     (digit,) = mode
-    here = state.extents[digit.axis]
+    extent = state.extents[digit.axis]
     if action.kind == "chirp":
-        found = _chirp(replace(action, here=here), digit.axis, digit.done, state)
+        resize = _chirp(replace(action, here=extent), digit.axis, digit.done, state)
     elif digit.axis in state.chirped:
         raise LayoutError(f"axis {digit.axis} is padded for a convolution; end it with chirp before {action.kind}")
     elif action.kind == "resample":
-        found = _resample(replace(action, here=here), digit.axis, state)
+        resize = _resample(replace(action, here=extent), digit.axis, state)
     else:
-        found = replace(action, here=here)
+        resize = replace(action, here=extent)
         if action.kind == "fold":
-            _check_fold(found, digit.axis, digit.done, state)
-    state.extents[digit.axis] = found.extents[1]
-    return found
+            _check_fold(resize, digit.axis, digit.done, state)
+    state.extents[digit.axis] = resize.extents[1]
+    return resize
 
 
 def _resample(action: Resize, axis: int, state: State) -> Resize:
@@ -113,10 +113,10 @@ def _check_fold(action: Resize, axis: int, done: bool, state: State) -> None:
     """Begin the way back of half a spectrum, or check that a whole one is there to be cut."""
     if state.kinds.get(axis) == "rfft" and done:
         points = state.points[axis]
-        here, there = points, points // 2 + 1
+        before, after = points, points // 2 + 1
     elif state.request.kind.get(axis) == "irfft" and axis not in state.kinds:
         points = state.length(axis)
-        here, there = points // 2 + 1, points
+        before, after = points // 2 + 1, points
         state.begin(axis, "irfft", points)
         state.turned[axis] = "ifft"
     else:
@@ -124,9 +124,9 @@ def _check_fold(action: Resize, axis: int, done: bool, state: State) -> None:
             f"fold is of the whole spectrum of a real axis, which complex has begun, or of half of one for irfftn; "
             f"axis {axis} has neither"
         )
-    if action.extents != (here, there):
+    if action.extents != (before, after):
         raise LayoutError(
-            f"fold of axis {axis} is from {here} points to {there}, not from {action.here} to {action.there}"
+            f"fold of axis {axis} is from {before} points to {after}, not from {action.here} to {action.there}"
         )
 
 
@@ -154,7 +154,7 @@ def _chirp(action: Resize, axis: int, done: bool, state: State) -> Resize:
 
 def convolved(viewed: list[Mode], state: State) -> list[Convolve]:
     """The convolutions that are due: of axes that are padded for one, and transformed; then they go back."""
-    found: list[Convolve] = []
+    convolutions: list[Convolve] = []
     for axis, n in state.chirped.items():
         modes = [m for m, mode in enumerate(viewed) if any(digit.axis == axis for digit in mode)]
         if state.turned[axis] != "fft" or not all(digit.done for m in modes for digit in viewed[m]):
@@ -163,13 +163,13 @@ def convolved(viewed: list[Mode], state: State) -> list[Convolve]:
             raise LayoutError(f"convolve takes axis {axis} in digits, each of them a mode of its own")
         modes.sort(key=lambda m: (-viewed[m][0].weight, viewed[m][0].size))
         back = state.request.kind.get(axis) in ("ifft", "irfft")
-        found.append(Convolve(tuple(modes), tuple(viewed[m][0].size for m in modes), n, back))
+        convolutions.append(Convolve(tuple(modes), tuple(viewed[m][0].size for m in modes), n, back))
         for m in modes:
             viewed[m] = (replace(viewed[m][0], done=False),)
         state.turned[axis] = "ifft"
-    if not found:
+    if not convolutions:
         raise LayoutError("no convolve is due; it stands behind the transform of an axis that chirp has padded")
-    return found
+    return convolutions
 
 
 def cast(action: Transform, viewed: Sequence[Mode], state: State) -> Transform:

@@ -1,4 +1,4 @@
-"""From lines to a walk: every line is checked against the digits that the tensor has by then.
+"""The type check of walks: every line is checked against the digits that the tensor has by then.
 
 A line says how the tensor lies, and what is done there. Its view reads the digits that the lines before have left: the
 parts of a tile stay modes of the tensor from then on, and so do digits that are fused to one; fused modes of several
@@ -96,20 +96,20 @@ def _check(before: Distribution, source: Distribution, line: StageSpec) -> None:
 def _done(
     before: Distribution, line: StageSpec, viewed: list[Mode], state: State
 ) -> tuple[tuple[Action, ...], tuple[tuple[Entry, ...], ...], list[Mode]]:
-    """What a line does, with its twiddles; the entries of its modes, and what these stand for, afterwards."""
+    """The actions of a line, with its twiddles; the entries of its modes, and what these stand for, afterwards."""
     done: list[Action] = []
     due: list[Twiddle] = []
     entries = list(line.layout.modes)
     for action in line.done:
         if isinstance(action, Resize):
-            found = resized(action, viewed, state)
+            resize = resized(action, viewed, state)
             if before.splits[action.mode] and any(isinstance(a, Resize) and a.mode == action.mode for a in done):
                 raise LayoutError(
                     f"mode {action.mode} is split, and has another extent already; write {action.kind} below"
                 )
-            entries[action.mode] = recut(before, action.mode, entries[action.mode], found)
-            viewed[action.mode] = (replace(viewed[action.mode][0], size=found.extents[1]),)
-            done.append(found)
+            entries[action.mode] = recut(before, action.mode, entries[action.mode], resize)
+            viewed[action.mode] = (replace(viewed[action.mode][0], size=resize.extents[1]),)
+            done.append(resize)
         elif action == TWIDDLE:
             if not due:
                 raise LayoutError("no twiddle is due; it stands behind the transform of a digit that others wait for")
@@ -148,15 +148,15 @@ def _transform(
             raise LayoutError(f"mode {m} is not whole on a rank: grid mode {names} splits it")
     real = action.modes[-1] if kind in ("rfft", "irfft") else None
     for m in sorted(action.modes, key=lambda m: (m == real) != (kind == "rfft")):
-        one = kind if m == real else {"rfft": "fft", "irfft": "ifft"}.get(kind, kind)
-        viewed[m], more = _transformed(one, m, viewed, due, state)
+        kind_of_mode = kind if m == real else {"rfft": "fft", "irfft": "ifft"}.get(kind, kind)
+        viewed[m], more = _transformed(kind_of_mode, m, viewed, due, state)
         due += more
     length = 0 if real is None else state.points[viewed[real][0].axis]
     return replace(action, length=length)
 
 
 def _transformed(kind: str, m: int, viewed: list[Mode], due: list[Twiddle], state: State) -> tuple[Mode, list[Twiddle]]:
-    """What a mode stands for once it is transformed, and the twiddles that are due then."""
+    """The digits that a mode stands for once it is transformed, and the twiddles that are due then."""
     if len(viewed[m]) != 1:
         raise LayoutError(f"mode {m} is no digit of one axis, but {said(viewed[m])}")
     (digit,) = viewed[m]
@@ -207,7 +207,7 @@ def _with_weights(mode: Mode) -> list[tuple[int, Digit]]:
 
 
 def _natural(last: Distribution, viewed: tuple[Mode, ...], state: State) -> Distribution:
-    """The same blocks as those of a tensor of whole axes, if they are."""
+    """The distribution of a tensor of whole axes that has the blocks of the last stage."""
     axes = state.request.axes
     for mode in viewed:
         for digit in mode:

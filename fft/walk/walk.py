@@ -38,7 +38,7 @@ class Transform:
     length: int = 0
 
     def inverse(self) -> Transform:
-        """What undoes it, but for a factor."""
+        """The transform that undoes this one, but for a factor."""
         return replace(self, kind=INVERSE[self.kind])
 
 
@@ -137,21 +137,21 @@ class Stage:
 
     @property
     def actions(self) -> tuple[ActionSyntax, ...]:
-        """What is done, as a text says it: what is the same and follows each other is one action."""
-        found: list[ActionSyntax] = []
+        """The actions as a text says them: equal ones that follow each other are one."""
+        actions: list[ActionSyntax] = []
         for action in self.done:
-            last = found[-1] if found else None
+            last = actions[-1] if actions else None
             if isinstance(action, Transform):
-                found.append(ActionSyntax(action.kind, action.modes))
+                actions.append(ActionSyntax(action.kind, action.modes))
             elif isinstance(action, Resize) and last and last.name == action.kind and action.mode not in last.modes:
-                found[-1] = replace(last, modes=(*last.modes, action.mode), extents=(*last.extents, action.there))
+                actions[-1] = replace(last, modes=(*last.modes, action.mode), extents=(*last.extents, action.there))
             elif isinstance(action, Resize):
-                found.append(ActionSyntax(action.kind, (action.mode,), (action.there,)))
+                actions.append(ActionSyntax(action.kind, (action.mode,), (action.there,)))
             elif isinstance(action, Convolve):
-                found.append(ActionSyntax(CONVOLVE))
+                actions.append(ActionSyntax(CONVOLVE))
             elif last is None or last.name != TWIDDLE:
-                found.append(ActionSyntax(TWIDDLE))
-        return tuple(found)
+                actions.append(ActionSyntax(TWIDDLE))
+        return tuple(actions)
 
     def inverse(self) -> Stage:
         """The stage turned round."""
@@ -185,7 +185,7 @@ class Walk:
 
     @property
     def kind(self) -> str:
-        """What is transformed in all: "fft", "ifft", "rfft", "irfft", "dct2", ...; of mixed kinds, all in turn."""
+        """The kind of the whole transform: "fft", "ifft", "rfft", "irfft", "dct2", ...; of mixed kinds, all in turn."""
         kinds = [kind for kind in self.kinds if kind]
         if len({kind.replace("rfft", "fft") for kind in kinds}) > 1:
             return " x ".join(kinds)
@@ -193,20 +193,20 @@ class Walk:
 
     def dtypes(self) -> tuple[np.dtype[Any], ...]:
         """The dtype at the start and after every stage."""
-        found = [self.dtype]
+        dtypes = [self.dtype]
         for stage in self.stages:
-            found.append(found[-1])
+            dtypes.append(dtypes[-1])
             for action in stage.done:
                 if isinstance(action, Transform):
-                    found[-1] = dtype_after(action.kind, found[-1])
-        return tuple(found)
+                    dtypes[-1] = dtype_after(action.kind, dtypes[-1])
+        return tuple(dtypes)
 
     @property
     def ends(self) -> tuple[tuple[Distribution, Distribution, np.dtype[Any]], ...]:
-        """Per transition from a stage to the next, where it begins and ends, and the dtype."""
+        """The two ends of each transition from a stage to the next, and the dtype."""
         return tuple(
-            (*_alike(here.after, there.before), dtype)
-            for here, there, dtype in zip(self.stages, self.stages[1:], self.dtypes()[1:], strict=False)
+            (*_alike(stage.after, following.before), dtype)
+            for stage, following, dtype in zip(self.stages, self.stages[1:], self.dtypes()[1:], strict=False)
         )
 
     @property

@@ -42,5 +42,5 @@ def versions() -> dict[str, str]:
     >>> [name in versions() for name in ("pyfftw", "numpy")]
     [True, True]
     """
-    found = {name: library(name).version() for name in NAMES}
-    return {name: version for name, version in found.items() if version}
+    every = {name: library(name).version() for name in NAMES}
+    return {name: version for name, version in every.items() if version}

@@ -15,17 +15,17 @@ __all__ = ["does", "prepare", "version"]
 
 
 def version() -> str:
-    """As `Library` says."""
+    """The library's version; see `Library`."""
     return installed("ducc0")
 
 
 def does(kind: str, dtype: np.dtype[Any]) -> bool:
-    """As `Library` says."""
+    """Whether the library transforms arrays of a dtype so; see `Library`."""
     return dtype.char in "fdgFDG"
 
 
 def prepare(kernel: Kernel, axes: tuple[int, ...], source: Array, target: Array, threads: int) -> Transform:
-    """As `Library` says."""
+    """A transform between two arrays; see `Library`."""
     from ducc0 import fft
 
     kind = kind_between(kernel, source, target)
@@ -39,4 +39,4 @@ def prepare(kernel: Kernel, axes: tuple[int, ...], source: Array, target: Array,
         transform = partial(fft.c2r, forward=False, allow_overwriting_input=True, **options)
     else:
         transform = partial(fft.c2c, forward=kind == "fft", **options)
-    return Called(lambda here, there: transform(here, out=there), source, target)
+    return Called(lambda block, out: transform(block, out=out), source, target)

@@ -17,7 +17,7 @@ __all__ = ["does", "prepare", "version"]
 
 
 def version() -> str:
-    """As `Library` says. MKL is here where the program has imported mkl_fft itself.
+    """The library's version; see `Library`. MKL is here where the program has imported mkl_fft itself.
 
     For its libraries define FFTW's functions too, for all of the process: whatever is imported after them and wants
     FFTW, such as mpi4py-fft, would run on MKL, several times slower or not at all.
@@ -36,32 +36,32 @@ def _use_threads() -> Callable[[int], int]:
 
 
 def does(kind: str, dtype: np.dtype[Any]) -> bool:
-    """As `Library` says."""
+    """Whether the library transforms arrays of a dtype so; see `Library`."""
     return kind in ("fft", "ifft", "rfft", "irfft") and dtype.char in "fdFD"
 
 
 def prepare(kernel: Kernel, axes: tuple[int, ...], source: Array, target: Array, threads: int) -> Transform:
-    """As `Library` says."""
+    """A transform between two arrays; see `Library`."""
     import mkl_fft
 
     kind, last = kind_between(kernel, source, target), axes[-1]
     use_threads = _use_threads()
 
-    def along(kind: str, axis: int, here: Array, there: Array) -> None:
+    def along(kind: str, axis: int, block: Array, out: Array) -> None:
         norm = "forward" if kind in ("ifft", "irfft") else "backward"
-        length = there.shape[axis] if kind == "irfft" else None
-        getattr(mkl_fft, kind)(here, n=length, axis=axis, norm=norm, out=there)
+        length = out.shape[axis] if kind == "irfft" else None
+        getattr(mkl_fft, kind)(block, n=length, axis=axis, norm=norm, out=out)
 
-    def run(here: Array, there: Array) -> None:  # its transforms along several axes scale where they should not
+    def run(block: Array, out: Array) -> None:  # its transforms along several axes scale where they should not
         before = use_threads(threads)
         try:
             if kind == "irfft":
                 for axis in axes[:-1]:
-                    along("ifft", axis, here, here)
-            along(kind, last, here, there)
+                    along("ifft", axis, block, block)
+            along(kind, last, block, out)
             if kind != "irfft":
                 for axis in axes[:-1]:
-                    along("ifft" if kind == "ifft" else "fft", axis, there, there)
+                    along("ifft" if kind == "ifft" else "fft", axis, out, out)
         finally:
             use_threads(before)
 

@@ -1,4 +1,4 @@
-"""What a library of local transforms can do, and what it makes: transforms of arrays, without any scaling."""
+"""The protocol of libraries of local transforms, and of what they make: transforms of arrays, without any scaling."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Library(Protocol):
     """
 
     def version(self) -> str:
-        """Its version; empty if it is not here."""
+        """The library's version; empty if it is not installed."""
 
     def does(self, kind: str, dtype: np.dtype[Any]) -> bool:
         """Whether it transforms arrays of a dtype so, and exactly."""
@@ -55,11 +55,11 @@ class Called:
         self._run, self._ends = run, (source, target)
 
     def execute(self) -> object:
-        """As `Transform` says."""
+        """Transform the arrays that it was made for."""
         return self._run(*self._ends)
 
     def __call__(self, source: Array, target: Array) -> None:
-        """As `Transform` says."""
+        """Transform others like them."""
         self._run(source, target)
 
 

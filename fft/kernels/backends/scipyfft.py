@@ -15,17 +15,17 @@ __all__ = ["does", "prepare", "version"]
 
 
 def version() -> str:
-    """As `Library` says."""
+    """The library's version; see `Library`."""
     return installed("scipy")
 
 
 def does(kind: str, dtype: np.dtype[Any]) -> bool:
-    """As `Library` says."""
+    """Whether the library transforms arrays of a dtype so; see `Library`."""
     return dtype.char in "fdgFDG"
 
 
 def prepare(kernel: Kernel, axes: tuple[int, ...], source: Array, target: Array, threads: int) -> Transform:
-    """As `Library` says."""
+    """A transform between two arrays; see `Library`."""
     import scipy.fft as fft
 
     kind = kind_between(kernel, source, target)
@@ -36,7 +36,7 @@ def prepare(kernel: Kernel, axes: tuple[int, ...], source: Array, target: Array,
         norm = "forward" if kind in ("ifft", "irfft") else "backward"
         transform = partial(getattr(fft, f"{kind}n"), axes=axes, norm=norm, **lengths)
 
-    def run(here: Array, there: Array) -> None:
-        there[...] = transform(here, workers=threads)
+    def run(block: Array, out: Array) -> None:
+        out[...] = transform(block, workers=threads)
 
     return Called(run, source, target)
