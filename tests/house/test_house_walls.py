@@ -26,9 +26,13 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "rote.runtime.comm": ("rote.errors", "rote.launcher", "rote.layout"),
     "rote.runtime.copy": ("rote.errors", "rote.layout", "rote.compiler"),
     "rote.runtime.exchange": ("rote.errors", "rote.layout", "rote.compiler", "rote.runtime.comm", "rote.runtime.copy"),
-    "rote.runtime.program": (
+    "rote.runtime.executor": (
         *("rote.errors", "rote.layout", "rote.compiler"),
         *("rote.runtime.comm", "rote.runtime.copy", "rote.runtime.exchange"),
+    ),
+    "rote.runtime.program": (
+        *("rote.errors", "rote.layout", "rote.compiler"),
+        *("rote.runtime.comm", "rote.runtime.copy", "rote.runtime.exchange", "rote.runtime.executor"),
     ),
     "rote.runtime": ("rote.errors", "rote.launcher", "rote.layout", "rote.compiler", "rote.wisdom"),
     "rote.simulate": ("rote.errors", "rote.layout", "rote.compiler", "rote.runtime.copy.regions"),
