@@ -18,6 +18,7 @@ from rote.runtime.comm.protocol import Comm
 
 from ..kernels.kernel import Kernel
 from ..kernels.timing import with_configs
+from ..transforms import KINDS
 from ..tuning import Tuning
 from ..walk.walk import Convolve, Resize, Stage, Twiddle, Walk, dtype_after
 from .padding import BoundResize
@@ -118,10 +119,10 @@ def operations(walk: Walk, comm: Comm, tuning: Tuning, spectra: Iterable[Array] 
                 run, then = Cast(), dtype_after(action.kind, dtype)
             elif action.modes:
                 if action.length:
-                    n = action.length // 2 + 1 if action.kind == "rfft" else action.length
+                    n = KINDS[action.kind].given(action.length)
                     out = _with(shape, action.modes[-1], n * stage.before.holds(rank))
                 then = dtype_after(action.kind, dtype)
-                run = Kernel(action.kind, action.modes, shape, out, dtype)
+                run = Kernel(KINDS[action.kind].name, action.modes, shape, out, dtype)
             else:
                 continue
             found.append(Operation(run, shape, out, dtype, then))
