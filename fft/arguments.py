@@ -20,7 +20,7 @@ from rote.tensor import DistTensor
 from .families.choose import Choice, best, choices, ranking, walk_of
 from .families.registry import SPLITS, check_algorithm, read_lines, start
 from .request import TransformRequest
-from .transforms import Kinds, by_axis, in_order
+from .transforms import HALVING, Kinds, by_axis, in_order
 from .walk.walk import Walk
 
 __all__ = [
@@ -162,7 +162,7 @@ def requested_kinds(
         named = normal_axes(tuple(kinds), order)
         return in_order(dict(sorted(zip(named, kinds.values(), strict=True))), real)
     named, kind = normal_axes(axes, order), kinds or ("rfft" if real else "fft")
-    if kind == "rfft" and not named:
+    if kind in HALVING and not named:
         raise LayoutError("a real transform needs at least one axis")
     return in_order(by_axis(kind, named), real)
 

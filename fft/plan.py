@@ -33,6 +33,7 @@ from .kernels.kernel import check_extents
 from .pair import Pair, bind_pair
 from .request import as_request
 from .spectra.wavenumbers import wavenumbers
+from .transforms import FOURIER
 from .tuning import Tuning
 from .walk.walk import Walk
 
@@ -301,7 +302,7 @@ class FFT:
     def __repr__(self) -> str:
         walk = self.walk
         kinds = {axis: walk.kinds[axis] for axis in self._axes}
-        what = f"axes={self._axes}" if set(kinds.values()) <= {"fft", "rfft"} else f"kinds={kinds}"
+        what = f"axes={self._axes}" if {*kinds.values()} <= {*FOURIER} else f"kinds={kinds}"
         lengths = "".join(f", {name}={given!r}" for name, given in self._lengths.items() if given is not None)
         norm = "" if self._norm == "backward" else f", norm={self._norm!r}"
         return (

@@ -22,6 +22,7 @@ from rote.layout.layout import Layout
 from rote.layout.view import View
 
 from ..request import TransformRequest
+from ..transforms import KINDS
 from ..walk.resize import begin, sized
 from ..walk.typecheck import TWIDDLE, StageSpec
 from ..walk.walk import Resize, Transform
@@ -73,7 +74,7 @@ def cyclic(source: Distribution, request: TransformRequest, together: bool) -> l
         if tracks[axis].moves and request.cut(axis):
             last.append(Resize("resample", axis, dist.shape[axis], kept))
     if not request.forward and real is not None:
-        last += sized(Transform("irfft", (real,)), {real: real}, dist.shape, request)
+        last += sized(Transform(KINDS[request.kind[real]].name, (real,)), {real: real}, dist.shape, request)
     lines[-1] = replace(lines[-1], done=(*lines[-1].done, *last))
     return lines
 
@@ -203,13 +204,13 @@ def _turned(
     modes = tuple(sorted(places, key=lambda m: places[m] == request.real))
     if not modes:
         return ()
-    kind = request.kind[places[modes[-1]]]
+    row = KINDS[request.kind[places[modes[-1]]]]
     digits = tuple(m for m in modes if tracks[places[m]].moves)
     whole = tuple(m for m in modes if m not in digits)
-    done = sized(Transform(kind, whole), places, dist.shape, request) if whole else ()
+    done = sized(Transform(row.name, whole), places, dist.shape, request) if whole else ()
     if len(done) <= 1:
-        return (Transform(kind, modes),)
-    return (*done, Transform(kind.replace("rfft", "fft"), digits)) if digits else done
+        return (Transform(row.name, modes),)
+    return (*done, Transform(row.others, digits)) if digits else done
 
 
 def _line(

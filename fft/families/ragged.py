@@ -23,6 +23,7 @@ from rote.layout.layout import Layout, as_layout, block
 from rote.layout.view import View
 
 from ..request import TransformRequest
+from ..transforms import FOURIER, KINDS, TransformKind
 from ..walk.resize import begin, fitting
 from ..walk.typecheck import CONVOLVE, TWIDDLE, StageSpec
 from ..walk.walk import Resize, Transform
@@ -161,19 +162,19 @@ def _groups(source: Distribution, request: TransformRequest) -> list[tuple[int, 
 
 def _along(dist: Distribution, axis: int, request: TransformRequest, output: Layout | None) -> list[StageSpec]:
     """The lines of one split axis; the last one in `output`, if that saves a move."""
-    kind, at = request.kind[axis], request.axes.index(axis)
+    row, at = KINDS[request.kind[axis]], request.axes.index(axis)
     points, kept, taken = request.points[at], request.kept[at], request.taken(axis)
-    if kind not in ("fft", "ifft", "rfft", "irfft"):
-        raise LayoutError(f"ragged takes fft and rfft, not {kind} of axis {axis}, which is split")
-    if kind == "rfft" and points != kept:
+    if row.name not in FOURIER:
+        raise LayoutError(f"ragged takes fft and rfft, not {row.name} of axis {axis}, which is split")
+    if row.real == "input" and points != kept:
         raise LayoutError(f"ragged does not resample axis {axis}, which is real and split; lay its ranks elsewhere")
     early = [Resize("resize", axis, 0, taken)] if dist.shape[axis] != taken else []
-    early += [Resize("fold", axis, 0, points)] if kind == "irfft" and points > 1 else []
-    late = [Resize("fold", axis, 0, points // 2 + 1)] if kind == "rfft" and points > 1 else []
+    early += [Resize("fold", axis, 0, points)] if row.real == "output" and points > 1 else []
+    late = [Resize("fold", axis, 0, row.given(points))] if row.real == "input" and points > 1 else []
     late += [Resize("resample", axis, 0, kept)] if points != kept else []
     splits, place = dist.splits[axis], _Place(dist.layout, axis)
     if points == 1:  # without digits
-        alone = place.line([()], [Transform(kind, (axis,))])
+        alone = place.line([()], [Transform(row.name, (axis,))])
         return [*(place.line([place.cyclic], [action]) for action in early), alone, place.line([place.cyclic], late)]
     starts = bool(early) or all(split.kind == CYCLIC for split in splits)
     ends = bool(late) or output is None or output.modes[axis] == place.cyclic
@@ -181,23 +182,23 @@ def _along(dist: Distribution, axis: int, request: TransformRequest, output: Lay
     factors, padded = best_factors(points, ranks, starts, ends), padded_factors(points, ranks)
     lines = [place.line([place.cyclic], [action]) for action in early]  # an extent changes where nothing has to move
     if factors is None or padded.largest < factors.largest:
-        return [*lines, *_convolved(place, padded, points, kind, late)]
+        return [*lines, *_convolved(place, padded, points, row, late)]
     if late or factors.r % ranks == 0:
         last = place.line([place.cyclic], late)
     elif output is not None:
         last = StageSpec(output)
     else:
         last = place.line([place.own if points == dist.shape[axis] else tuple(map(fitting, place.own))])
-    return [*lines, *_six_steps(place, factors, kind, starts, last)]
+    return [*lines, *_six_steps(place, factors, row, starts, last)]
 
 
-def _six_steps(place: _Place, factors: Factors, kind: str, starts: bool, last: StageSpec) -> list[StageSpec]:
+def _six_steps(place: _Place, factors: Factors, row: TransformKind, starts: bool, last: StageSpec) -> list[StageSpec]:
     """The lines of six steps; the last one is given, but for the digits that it reads as one."""
     columns = place.cyclic if starts and factors.s % factors.ranks == 0 else place.blocks
     rows = place.cyclic if factors.r % factors.ranks == 0 else place.blocks
-    turn, a, b = kind.replace("rfft", "fft"), place.axis, place.axis + 1
-    before = [Transform("complex", (a,))] if kind == "rfft" else []
-    after = [Transform("real", (b,))] if kind == "irfft" else []
+    turn, a, b = row.others, place.axis, place.axis + 1
+    before = [Transform("complex", (a,))] if row.real == "input" else []
+    after = [Transform("real", (b,))] if row.real == "output" else []
     return [
         place.line([(), columns], [*before, Transform(turn, (a,)), TWIDDLE], place.cut(factors.s)),
         place.line([rows, ()], [Transform(turn, (b,)), *after]),
@@ -205,12 +206,12 @@ def _six_steps(place: _Place, factors: Factors, kind: str, starts: bool, last: S
     ]
 
 
-def _convolved(place: _Place, factors: Factors, points: int, kind: str, late: list[Resize]) -> list[StageSpec]:
+def _convolved(place: _Place, factors: Factors, points: int, row: TransformKind, late: list[Resize]) -> list[StageSpec]:
     """The lines of a convolution with a chirp, elementwise cyclic on both sides."""
     rows = place.cyclic if factors.r % factors.ranks == 0 else place.blocks
     a, b, axis = place.axis, place.axis + 1, place.axis
-    before = [Transform("complex", (axis,))] if kind == "rfft" else []
-    after = [Transform("real", (axis,))] if kind == "irfft" else []
+    before = [Transform("complex", (axis,))] if row.real == "input" else []
+    after = [Transform("real", (axis,))] if row.real == "output" else []
     return [
         place.line([place.cyclic], [*before, Resize("chirp", axis, 0, factors.points)]),
         place.line([(), place.cyclic], [Transform("fft", (a,)), TWIDDLE], place.cut(factors.s)),

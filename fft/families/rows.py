@@ -19,6 +19,7 @@ from rote.layout.refine import unfused
 from rote.layout.view import View
 
 from ..request import TransformRequest
+from ..transforms import AFTER, KINDS, MaybeKind
 from ..walk.resize import begin, sized
 from ..walk.typecheck import StageSpec
 from ..walk.walk import Transform
@@ -75,15 +76,14 @@ def rows(source: Distribution, request: TransformRequest) -> list[StageSpec]:
     front = _ways(first, frozenset(), dist, request)
     near = [way for way in front if way[0] <= _NEAR * front[0][0]]
     for way in near[-1][2]:
-        done = sized(Transform(kind[way[-1]], (1,)), {1: way[-1]}, dist.shape, request)
+        done = sized(Transform(KINDS[kind[way[-1]]].name, (1,)), {1: way[-1]}, dist.shape, request)
         lines.append(StageSpec(row_layout(way), done))
     return lines
 
 
-def _waits(axis: int, done: frozenset[int], kind: dict[int, str]) -> bool:
+def _waits(axis: int, done: frozenset[int], kind: dict[int, MaybeKind]) -> bool:
     """Whether an axis waits for another: complex ones for "rfft", and "irfft" for them."""
-    waited = {"fft": "rfft", "irfft": "ifft"}.get(kind[axis])
-    return any(kind[a] == waited for a in kind if a not in done)
+    return any(kind[a] == AFTER.get(kind[axis]) for a in kind if a not in done)
 
 
 def _order(dist: Distribution) -> Order | None:

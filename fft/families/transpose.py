@@ -13,7 +13,7 @@ from rote.layout.distribution import Distribution
 from rote.layout.layout import Layout
 
 from ..request import TransformRequest, components
-from ..transforms import TRIGONOMETRIC
+from ..transforms import AFTER, FOURIER, HALVING, KINDS, REAL_TO_REAL, RESTORING, MaybeKind
 from ..walk.resize import begin, fitting, sized
 from ..walk.typecheck import StageSpec
 from ..walk.walk import Transform
@@ -59,19 +59,20 @@ def transpose(source: Distribution, request: TransformRequest, far: bool = False
         dist = _freed(after, todo[0], todo, kept, forward, far).on(after.shape, after.grid)
 
 
-def _ready(dist: Distribution, todo: list[int], kind: dict[int, str]) -> list[int]:
+def _ready(dist: Distribution, todo: list[int], kind: dict[int, MaybeKind]) -> list[int]:
     """The axes that can be transformed now: they are whole; "fft" waits for "rfft", and "irfft" for "ifft"."""
     whole = [a for a in todo if not dist.splits[a]]
     waited = {kind[a] for a in todo if a not in whole}
-    return [a for a in whole if {"fft": "rfft", "irfft": "ifft"}.get(kind[a]) not in waited]
+    return [a for a in whole if AFTER.get(kind[a]) not in waited]
 
 
-def _transforms(now: list[int], kind: dict[int, str], forward: bool) -> tuple[Transform, ...]:
+def _transforms(now: list[int], kind: dict[int, MaybeKind], forward: bool) -> tuple[Transform, ...]:
     """The transforms of some axes, in NumPy's order: cosines and sines as long as the numbers are real, if ever."""
-    transforms = [Transform(k, tuple(a for a in now if kind[a] == k)) for k in TRIGONOMETRIC]
-    fourier = sorted((a for a in now if kind[a] not in TRIGONOMETRIC), key=lambda a: "r" in kind[a])
+    transforms = [Transform(name, tuple(a for a in now if kind[a] == name)) for name in REAL_TO_REAL]
+    fourier = sorted((a for a in now if kind[a] in FOURIER), key=lambda a: kind[a] in (*HALVING, *RESTORING))
     if fourier:
-        transforms.insert(len(transforms) if forward else 0, Transform(kind[fourier[-1]], tuple(fourier)))
+        last = KINDS[kind[fourier[-1]]].name
+        transforms.insert(len(transforms) if forward else 0, Transform(last, tuple(fourier)))
     return tuple(transform for transform in transforms if transform.modes)
 
 

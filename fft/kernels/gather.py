@@ -17,8 +17,7 @@ import numpy.typing as npt
 
 from rote.layout.grid import unravel
 
-from ..transforms import ORTHO_WEIGHTS, TRIGONOMETRIC
-from .backends import library
+from .backends import prepare
 from .boxes import Box
 from .kernel import ALIGNMENT, Kernel, scratch_bytes, view
 from .passes import CACHED, CHUNK, BoundKernel, on_threads, padded
@@ -36,7 +35,7 @@ _KEPT = 4096  # tiles whose views are made once; of larger blocks they are made 
 
 def gathers(kernel: Kernel, ortho: bool = True) -> bool:
     """Whether a kernel may read its block out of boxes; if it is orthogonal, only where no face is weighted for it."""
-    return kernel.config.fused and not (ortho and kernel.kind in ORTHO_WEIGHTS)
+    return kernel.config.fused and not (ortho and any(kernel.row.ortho))
 
 
 class Gather:
@@ -127,7 +126,7 @@ class _Worker:
     ) -> None:
         first, axis = min(kernel.axes), _read_axis(kernel)
         largest = max((part.shape for part in parts), key=prod)
-        later = kernel.kind == "irfft" and bool(rest)  # what has been read stays complex until the last pass
+        later = kernel.row.real == "output" and bool(rest)  # what has been read stays complex until the last pass
         self._room = scratch_bytes(prod(largest) * kernel.dtype.itemsize) if later else None
         inner = replace(kernel, out_shape=kernel.shape) if later else kernel
         shape = tuple(map(max, zip(*(part.tiles.largest for part in parts), strict=True)))
@@ -137,8 +136,8 @@ class _Worker:
         for lengths in {part.shape: None for part in parts} if rest else ():
             out_shape = (*lengths[:first], *kernel.out_shape[first:])
             rest_kernel = replace(kernel, axes=rest, shape=lengths, out_shape=out_shape)
-            if kernel.kind == "rfft":  # its real axis is no more
-                rest_kernel = replace(rest_kernel, kind="fft", shape=out_shape, dtype=kernel.out_dtype)
+            if kernel.row.real == "input":  # its real axis is no more
+                rest_kernel = replace(rest_kernel, kind=kernel.row.others, shape=out_shape, dtype=kernel.out_dtype)
             self._rests[lengths] = BoundKernel(rest_kernel, scratch)
 
     def ready(self) -> None:
@@ -159,7 +158,7 @@ class _Worker:
             parallel_for(lambda tile, number: tile(*reads[number], factors, room), self._tiles, range(len(reads)))
         if self._rests:
             rest = self._rests[part.shape]
-            rest(room if rest.kernel.kind == "irfft" else out, out)
+            rest(room if rest.kernel.row.real == "output" else out, out)
 
 
 class _BoundTile:
@@ -176,10 +175,10 @@ class _BoundTile:
             out_shape = (*shape[:axis], kernel.out_shape[axis], *shape[axis + 1 :])
             self._stored = padded(out_shape, kernel.out_dtype)[..., : out_shape[-1]]
         ends = self._filled, self._stored
-        if kernel.kind in TRIGONOMETRIC and kernel.dtype.kind == "c":
+        if kernel.row.real == "both" and kernel.dtype.kind == "c":
             kernel = kernel.of_parts()
             ends = (self._filled.view(kernel.dtype).reshape(*shape, 2),) * 2
-        self._execute = library(kernel.config.library).prepare(kernel, (axis,), *ends, 1).execute
+        self._execute = prepare(kernel, (axis,), *ends, 1).execute
 
     def __call__(self, tile: _Tile, reads: Sequence[Read], factors: Sequence[Array], room: Array) -> None:
         whole = self._filled
@@ -203,9 +202,9 @@ class _BoundTile:
 def _read_axis(kernel: Kernel) -> int:
     """The axis that is transformed while the block is read."""
     real = kernel.axes[-1]
-    if kernel.kind == "rfft" or len(kernel.axes) == 1:
+    if kernel.row.real == "input" or len(kernel.axes) == 1:
         return real
-    return min(axis for axis in kernel.axes if kernel.kind != "irfft" or axis != real)
+    return min(axis for axis in kernel.axes if kernel.row.real != "output" or axis != real)
 
 
 @dataclass(frozen=True, slots=True)

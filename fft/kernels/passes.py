@@ -18,8 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ..transforms import ORTHO_WEIGHTS
-from .backends import library
+from .backends import composed, prepare
 from .backends.protocol import Transform
 from .kernel import ALIGNMENT, Kernel, scratch_bytes, view
 from .workers import parallel_for
@@ -48,7 +47,7 @@ class BoundKernel:
 
     def __init__(self, kernel: Kernel, scratch: Scratch, ortho: bool = False) -> None:
         self.kernel = kernel
-        self._weights = ORTHO_WEIGHTS.get(kernel.kind) if ortho else None
+        self._weights = kernel.row.ortho if ortho and any(kernel.row.ortho) else None
         self._parts = parts = kernel.of_parts()
         first = min(parts.axes)
         outer = prod(parts.shape[:first])
@@ -105,7 +104,7 @@ class BoundKernel:
         self._pass(sources[part], targets[part], passes)
 
     def _pass(self, source: Array, target: Array, passes: list[_Pass]) -> None:
-        stays = self._parts.kind == "irfft"  # complex until the last pass
+        stays = self._parts.row.real == "output"  # complex until the last pass
         for each in passes:
             out = source if stays and each is not passes[-1] else target
             each(source, out)
@@ -130,17 +129,17 @@ class _Pass(Protocol):
 
 def _passes(kernel: Kernel, scratch: Scratch) -> list[_Pass]:
     """The passes of a kernel: a real transform's real axis, the last, is in the first forward and the last backward."""
-    if kernel.kind == "irfft":
+    if kernel.row.real == "output":
         return _passes_of(kernel, kernel.shape, scratch)[::-1]
     return _passes_of(kernel, kernel.out_shape, scratch)
 
 
 def _passes_of(kernel: Kernel, spectrum: tuple[int, ...], scratch: Scratch) -> list[_Pass]:
     """All good axes in one pass, then a pass for every bad one; `spectrum` is the shape of the complex side."""
-    dtype = kernel.wide_dtype
-    bad = [axis for axis in kernel.axes if kernel.config.tiled and _is_bad(spectrum, axis, dtype.itemsize)]
+    dtype, tiled = kernel.wide_dtype, kernel.config.tiled
+    bad = [axis for axis in kernel.axes if composed(kernel) or (tiled and _is_bad(spectrum, axis, dtype.itemsize))]
     good = tuple(axis for axis in kernel.axes if axis not in bad)
-    kind = {"rfft": "fft", "irfft": "ifft"}.get(kernel.kind, kernel.kind)
+    kind = kernel.row.others
     along = replace(kernel, kind=kind, shape=spectrum, out_shape=spectrum, dtype=dtype)
     passes: list[_Pass] = []
     if kernel.kind != kind:
@@ -189,8 +188,7 @@ class _MultiAxisPass:
         if in_place not in self._transforms:
             kernel, (source, target) = self._kernel, self._parked
             ends = source, source if in_place else target
-            backend = library(kernel.config.library)
-            self._transforms[in_place] = backend.prepare(kernel, kernel.axes, *ends, kernel.config.threads)
+            self._transforms[in_place] = prepare(kernel, kernel.axes, *ends, kernel.config.threads)
         return self._transforms[in_place]
 
     def __call__(self, source: Array, target: Array) -> None:
@@ -217,7 +215,7 @@ class _TiledPass:
         for _ in range(min(kernel.config.threads, len(self._tiles))):
             source = padded((deep, points, wide), kernel.dtype)[..., :wide]
             target = source if kernel.in_place else padded((deep, out_points, wide), kernel.out_dtype)[..., :wide]
-            transform = library(kernel.config.library).prepare(kernel, (1,), source, target, 1)
+            transform = prepare(kernel, (1,), source, target, 1)
             self._hands.append((source, target, transform))
 
     def ready(self) -> None:

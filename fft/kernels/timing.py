@@ -17,7 +17,7 @@ from rote.runtime.calibrate import decided, slowest
 from rote.runtime.comm.protocol import Comm
 
 from ..tuning import Tuning
-from .backends import library, versions
+from .backends import transforms, versions
 from .boxes import whole
 from .config import WHOLE, KernelConfig
 from .gather import Gather, gathers
@@ -115,7 +115,7 @@ def _config(job: _Job, installed: dict[str, str], comm: Comm, tuning: Tuning, se
     facts |= {"shapes": sorted({*job.shapes}), "behind": job.behind, "threads": tuning.threads, "libraries": installed}
 
     def find() -> dict[str, Any]:
-        names = [name for name in installed if library(name).does(kernel.kind, kernel.of_parts().dtype)]
+        names = [name for name in installed if transforms(name, kernel.kind, kernel.of_parts().dtype)]
         return _Contest(job, comm, tuning.tune, seconds).best(names, tuning.threads).as_dict()
 
     return decided(comm, facts, tuning.tune, KernelConfig.of, find)

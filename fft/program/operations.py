@@ -20,6 +20,7 @@ from rote.runtime.executor.operations import Factors, LocalWork, Multiply, Opera
 
 from ..kernels.kernel import Kernel
 from ..kernels.timing import with_configs
+from ..transforms import KINDS
 from ..tuning import Tuning
 from ..walk.walk import Convolve, Resize, Stage, Twiddle, Walk, dtype_after
 from .padding import BoundResize
@@ -85,10 +86,10 @@ def operations(walk: Walk, comm: Comm, ortho: bool, tuning: Tuning, spectra: Ite
                 run, then = Cast(), dtype_after(action.kind, dtype)
             elif action.modes:
                 if action.length:
-                    n = action.length // 2 + 1 if action.kind == "rfft" else action.length
+                    n = KINDS[action.kind].given(action.length)
                     out = _with(shape, action.modes[-1], n * stage.before.holds(rank))
                 then = dtype_after(action.kind, dtype)
-                run = Transform(Kernel(action.kind, action.modes, shape, out, dtype), ortho)
+                run = Transform(Kernel(KINDS[action.kind].name, action.modes, shape, out, dtype), ortho)
             else:
                 continue
             found.append(Operation(run, shape, out, dtype, then))

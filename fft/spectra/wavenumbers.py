@@ -12,7 +12,7 @@ import numpy.typing as npt
 from rote.errors import LayoutError
 
 from ..kernels.kernel import real_dtype
-from ..transforms import TRIGONOMETRIC
+from ..transforms import HALVING, KINDS
 from ..walk.walk import Walk
 
 __all__ = ["NYQUIST", "Lengths", "frequencies", "wavenumbers"]
@@ -22,9 +22,6 @@ Lengths = float | Sequence[float]
 
 NYQUIST = ("keep", "zero")
 """What `wavenumbers` does with the highest mode of an even extent."""
-
-_FIRST = {"dct3": 0.5, "dct4": 0.5, "dst1": 1, "dst2": 1, "dst3": 0.5, "dst4": 0.5}
-"""The harmonic of index 0 of a cosine or sine transform, of twice its box; 0 if it is not here."""
 
 
 def frequencies(walk: Walk, axes: tuple[int, ...], rank: int, d: Lengths) -> tuple[Array, ...]:
@@ -44,11 +41,11 @@ def wavenumbers(
         raise LayoutError(f"nyquist is one of {', '.join(NYQUIST)}; not {nyquist!r}")
     rows = []
     for axis, index, length in zip(axes, _harmonics(walk, axes, rank), _lengths(L, axes, "length L"), strict=True):
-        kind, n = walk.kinds[axis], walk.points[axis]
-        if nyquist == "zero" and kind not in TRIGONOMETRIC:
+        half_turns, n = KINDS[walk.kinds[axis]].first is not None, walk.points[axis]
+        if nyquist == "zero" and not half_turns:
             index = np.where(2 * abs(index) == n, 0, index)
         turn = 8 * np.arctan(type(length)(1)) / length  # 2 pi, as exact as the length
-        turn = turn / 2 if kind in TRIGONOMETRIC else turn
+        turn = turn / 2 if half_turns else turn
         rows.append((index * turn).astype(real_dtype(walk.dtype), copy=False))
     return tuple(rows)
 
@@ -59,10 +56,11 @@ def _harmonics(walk: Walk, axes: tuple[int, ...], rank: int) -> list[Array]:
     rows: list[Array] = []
     for axis in axes:
         index, kind, n = held[axis], walk.kinds[axis], walk.points[axis]
-        if kind in TRIGONOMETRIC:
-            rows.append(index + _FIRST.get(kind, 0))
+        first = KINDS[kind].first
+        if first is not None:
+            rows.append(index + first)
         else:
-            rows.append(index if kind == "rfft" else np.where(index < (n + 1) // 2, index, index - n))
+            rows.append(index if kind in HALVING else np.where(index < (n + 1) // 2, index, index - n))
     return rows
 
 

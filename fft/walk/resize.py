@@ -20,6 +20,7 @@ from rote.layout.kinds import extent
 from rote.layout.layout import Entry, block
 
 from ..request import TransformRequest
+from ..transforms import KINDS
 from .walk import Resize, Transform
 
 __all__ = ["begin", "fitting", "recut", "sized"]
@@ -118,7 +119,7 @@ def sized(
         return (*pads.values(), transform)
     actions: list[Transform | Resize] = []
     for m in reversed(transform.modes):  # the real axis is the last, and whole spectra are cut after it
-        kind = transform.kind if m == transform.modes[-1] else transform.kind.replace("rfft", "fft")
+        kind = transform.kind if m == transform.modes[-1] else KINDS[transform.kind].others
         actions += [pads[m]] if m in pads else []
         actions.append(Transform(kind, (m,)))
         if m in cuts:

@@ -13,11 +13,12 @@ from rote.compiler.compile import compile
 from rote.compiler.plan import Plan
 from rote.compiler.step import LOCAL
 from rote.grammar import CONVOLVE, TWIDDLE, ActionSyntax, StageSyntax, WalkSyntax, unparse_walk
+from rote.grammar.nodes import ResizeName
 from rote.layout.distribution import Distribution
 from rote.layout.refine import unfused
 
 from ..kernels.kernel import complex_dtype, real_dtype
-from ..transforms import INVERSE
+from ..transforms import CASTS, HALVING, KINDS, RESTORING, ActionKind, MaybeKind
 
 __all__ = ["Action", "Convolve", "Resize", "Stage", "Transform", "Twiddle", "Walk", "dtype_after"]
 
@@ -27,19 +28,19 @@ class Transform:
     """A transform of modes that are whole on a rank; or a change of dtype, of modes of an axis that it is for.
 
     Attributes:
-        kind: a key of `INVERSE`; "rfft" and "irfft" are real along the last of their modes, and "complex" and "real"
-            say that numbers are complex from here on, or that only the real part of them is.
+        kind: of `KINDS`, real along the last of its modes if one is; or of `CASTS`: "complex" and "real" say that
+            numbers are complex from here on, or that only the real part of them is.
         modes: of the block, in NumPy's order.
         length: the real extent along the last mode of "rfft" and "irfft".
     """
 
-    kind: str
+    kind: ActionKind
     modes: tuple[int, ...]
     length: int = 0
 
     def inverse(self) -> Transform:
         """The transform that undoes this one, but for a factor."""
-        return replace(self, kind=INVERSE[self.kind])
+        return replace(self, kind=CASTS[self.kind] if self.kind in CASTS else KINDS[self.kind].inverse)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,7 @@ class Resize:
         back: whether the chirp turns the other way.
     """
 
-    kind: str
+    kind: ResizeName
     mode: int
     here: int
     there: int
@@ -179,7 +180,7 @@ class Walk:
     target: Distribution
     stages: tuple[Stage, ...]
     dtype: np.dtype[Any]
-    kinds: tuple[str, ...]
+    kinds: tuple[MaybeKind, ...]
     sizes: tuple[int, ...]
     points: tuple[int, ...]
 
@@ -187,9 +188,9 @@ class Walk:
     def kind(self) -> str:
         """The kind of the whole transform: "fft", "ifft", "rfft", "irfft", "dct2", ...; of mixed kinds, all in turn."""
         kinds = [kind for kind in self.kinds if kind]
-        if len({kind.replace("rfft", "fft") for kind in kinds}) > 1:
+        if len({KINDS[kind].others for kind in kinds}) > 1:
             return " x ".join(kinds)
-        return max(kinds, key=lambda kind: "r" in kind, default="fft")
+        return max(kinds, key=lambda kind: kind in (*HALVING, *RESTORING), default="fft")
 
     def dtypes(self) -> tuple[np.dtype[Any], ...]:
         """The dtype at the start and after every stage."""
@@ -222,7 +223,7 @@ class Walk:
     def inverse(self) -> Walk:
         """The walk back: every stage and every move turned round."""
         back = tuple(stage.inverse() for stage in reversed(self.stages))
-        kinds = tuple(INVERSE.get(kind, "") for kind in self.kinds)
+        kinds = tuple(KINDS[kind].inverse if kind else kind for kind in self.kinds)
         return Walk(self.target, self.source, back, self.dtypes()[-1], kinds, self.sizes, self.points)
 
     def __str__(self) -> str:
@@ -244,7 +245,8 @@ def _alike(source: Distribution, target: Distribution) -> tuple[Distribution, Di
     return pair if pair[0].grid == pair[1].grid else (source, target)
 
 
-def dtype_after(kind: str, dtype: np.dtype[Any]) -> np.dtype[Any]:
+def dtype_after(kind: ActionKind, dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The dtype that a kind of transform makes of another."""
-    change = {"rfft": complex_dtype, "complex": complex_dtype, "irfft": real_dtype, "real": real_dtype}.get(kind)
-    return change(dtype) if change else dtype
+    if kind in ("complex", *HALVING):
+        return complex_dtype(dtype)
+    return real_dtype(dtype) if kind in ("real", *RESTORING) else dtype

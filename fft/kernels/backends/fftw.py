@@ -10,13 +10,14 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 import pyfftw
 
-from ...transforms import TRIGONOMETRIC
+from ...transforms import KINDS
 from ..kernel import Kernel, real_dtype
 from .protocol import Array, Transform, kind_between
 
@@ -28,10 +29,6 @@ EFFORTS = {"measure": "FFTW_MEASURE", "patient": "FFTW_PATIENT"}
 _PLANNING = threading.Lock()  # FFTW's planner is one for the process, and in-process ranks plan at the same time
 _NOW = threading.local()  # the study of a thread
 _PLACES = {"d": 0, "f": 1, "g": 2}  # of a precision's wisdom among what pyfftw exports
-_HALVES = ("00", "10", "01", "11")  # FFTW's names of the types I to IV: which ends lie half a point further
-_TRIGONOMETRIC = {
-    kind: f"FFTW_R{'E' if kind.startswith('dct') else 'O'}DFT{_HALVES[int(kind[-1]) - 1]}" for kind in TRIGONOMETRIC
-}
 
 
 def version() -> str:
@@ -42,7 +39,19 @@ def version() -> str:
 def does(kind: str, dtype: np.dtype[Any]) -> bool:
     """Whether the library transforms arrays of a dtype so; see `Library`."""
     names = {"f": "32", "d": "64", "g": "ld"}
-    return names[real_dtype(dtype).char] in pyfftw._supported_types
+    known = KINDS[kind].real != "both" or _knows(KINDS[kind].fftw)
+    return known and names[real_dtype(dtype).char] in pyfftw._supported_types
+
+
+@cache
+def _knows(name: str) -> bool:
+    """Whether pyfftw knows a kind of transform of real numbers by FFTW's name; it leaves some out."""
+    with _PLANNING:
+        try:
+            pyfftw.FFTW(np.zeros(2), np.zeros(2), direction=(name,), flags=("FFTW_ESTIMATE",))
+        except ValueError:
+            return False
+    return True
 
 
 def prepare(kernel: Kernel, axes: tuple[int, ...], source: Array, target: Array, threads: int) -> Transform:
@@ -50,10 +59,8 @@ def prepare(kernel: Kernel, axes: tuple[int, ...], source: Array, target: Array,
 
     With the same plans, or by its own estimate, FFTW's transform is the same on every rank and in every run.
     """
-    kind = kind_between(kernel, source, target)
-    direction: str | tuple[str, ...] = "FFTW_FORWARD" if kind in ("fft", "rfft") else "FFTW_BACKWARD"
-    if kind in TRIGONOMETRIC:
-        direction = (_TRIGONOMETRIC[kind],) * len(axes)
+    row = KINDS[kind_between(kernel, source, target)]
+    direction = (row.fftw,) * len(axes) if row.real == "both" else row.fftw
 
     def plan(effort: str = "FFTW_ESTIMATE", seconds: float | None = None) -> _Plan:
         made = pyfftw.FFTW(

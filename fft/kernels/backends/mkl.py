@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ...transforms import KINDS
 from ..kernel import Kernel
 from .protocol import Array, Called, Transform, installed, kind_between
 
@@ -37,31 +38,31 @@ def _use_threads() -> Callable[[int], int]:
 
 def does(kind: str, dtype: np.dtype[Any]) -> bool:
     """Whether the library transforms arrays of a dtype so; see `Library`."""
-    return kind in ("fft", "ifft", "rfft", "irfft") and dtype.char in "fdFD"
+    return KINDS[kind].real != "both" and dtype.char in "fdFD"
 
 
 def prepare(kernel: Kernel, axes: tuple[int, ...], source: Array, target: Array, threads: int) -> Transform:
     """A transform between two arrays; see `Library`."""
     import mkl_fft
 
-    kind, last = kind_between(kernel, source, target), axes[-1]
+    row, last = KINDS[kind_between(kernel, source, target)], axes[-1]
     use_threads = _use_threads()
 
     def along(kind: str, axis: int, block: Array, out: Array) -> None:
-        norm = "forward" if kind in ("ifft", "irfft") else "backward"
-        length = out.shape[axis] if kind == "irfft" else None
+        norm = "forward" if row.backward else "backward"
+        length = out.shape[axis] if KINDS[kind].real == "output" else None
         getattr(mkl_fft, kind)(block, n=length, axis=axis, norm=norm, out=out)
 
     def run(block: Array, out: Array) -> None:  # its transforms along several axes scale where they should not
         before = use_threads(threads)
         try:
-            if kind == "irfft":
+            if row.real == "output":
                 for axis in axes[:-1]:
-                    along("ifft", axis, block, block)
-            along(kind, last, block, out)
-            if kind != "irfft":
+                    along(row.others, axis, block, block)
+            along(row.name, last, block, out)
+            if row.real != "output":
                 for axis in axes[:-1]:
-                    along("ifft" if kind == "ifft" else "fft", axis, out, out)
+                    along(row.others, axis, out, out)
         finally:
             use_threads(before)
 

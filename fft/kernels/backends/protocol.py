@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from ...transforms import Kind
 from ..kernel import Kernel
 
 __all__ = ["Array", "Called", "Library", "Transform", "installed", "kind_between"]
@@ -72,7 +73,6 @@ def installed(package: str) -> str:
         return ""
 
 
-def kind_between(kernel: Kernel, source: Array, target: Array) -> str:
+def kind_between(kernel: Kernel, source: Array, target: Array) -> Kind:
     """The kind between two arrays: of a real transform, an axis that is complex on both sides has a complex one."""
-    real = kernel.kind in ("rfft", "irfft") and source.dtype == target.dtype
-    return kernel.kind.replace("rfft", "fft") if real else kernel.kind
+    return kernel.row.others if source.dtype == target.dtype else kernel.kind
