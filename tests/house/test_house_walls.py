@@ -326,7 +326,7 @@ BREAKS = [
     ("rote.simulate", "from .runtime.program import bind"),
     ("rote.runtime.comm.mpi", "from ..copy.regions import Region"),
     ("rote.runtime.copy.strided", "from ..comm.protocol import Comm"),
-    ("rote.runtime.exchange.put", "from ..program import bind"),
+    ("rote.runtime.exchange.one_sided", "from ..program import bind"),
     ("rote.fft.request", "from .families.choose import choices"),
     ("rote.fft.walk.walk", "from ..program.program import BoundWalk"),
     ("rote.compiler.verify.certificate", "from ...runtime import program"),
