@@ -18,6 +18,7 @@ if __name__ != "rote.fft":
 if TYPE_CHECKING:
     from .families.registry import algorithms as algorithms
     from .functions import dctn as dctn
+    from .functions import dht as dht
     from .functions import dstn as dstn
     from .functions import fftfreq as fftfreq
     from .functions import fftn as fftn
@@ -39,6 +40,7 @@ _HOME = {
     "convolve": "spectra.convolution",
     "correlate": "spectra.convolution",
     "dctn": "functions",
+    "dht": "functions",
     "dstn": "functions",
     "fftfreq": "functions",
     "fftn": "functions",

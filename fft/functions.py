@@ -25,7 +25,7 @@ from .request import as_request
 from .spectra.wavenumbers import frequencies
 from .transforms import FUNCTIONS, KINDS
 
-__all__ = ["dctn", "dstn", "fftfreq", "fftn", "idctn", "idstn", "ifftn", "irfftn", "rfftn"]
+__all__ = ["dctn", "dht", "dstn", "fftfreq", "fftn", "idctn", "idstn", "ifftn", "irfftn", "rfftn"]
 
 _DEPTH = 4  # calls from a user's, where a walk is made
 _KEPT = 16  # walks that a communicator keeps bound; each holds about two blocks of scratch
@@ -191,6 +191,34 @@ def idstn(
     Arguments and errors as `dstn`.
     """
     return _transform(f"idst{_checked(type)}", X, s, axes, norm, output, algorithm)
+
+
+def dht(
+    x: DistTensor,
+    s: Lengths = None,
+    axes: Axes = None,
+    norm: str | None = None,
+    output: Layout | str | None = None,
+    algorithm: str = "auto",
+) -> DistTensor:
+    """The discrete Hartley transform along some axes: the sum of x[j] (cos + sin)(2 pi j k / n) over j, as FFTW's DHT.
+
+    Along one axis it is the real part of the Fourier transform of a real tensor minus the imaginary part (Hartley 1942;
+    Bracewell 1983). Along several it is done along each in turn.
+
+    Args:
+        x: in any plain layout; of a complex tensor the real and the imaginary part are transformed, each by itself.
+        norm: "backward" (the default), which does not scale; "forward", which divides by the number of points and so
+            undoes "backward"; or "ortho", by which the transform undoes itself.
+
+    The other arguments and errors as `fftn`.
+
+    >>> x = DistTensor.from_global([1.0, 2.0, 3.0, 4.0], "block[(0)]")
+    >>> X = dht(x)
+    >>> X.to_global().round(12).tolist(), dht(X, norm="forward").to_global().round(12).tolist()
+    ([10.0, -4.0, -2.0, 0.0], [1.0, 2.0, 3.0, 4.0])
+    """
+    return _transform("dht", x, s, axes, norm, output, algorithm)
 
 
 def fftfreq(f: FFT, d: float | Sequence[float] = 1.0) -> tuple[npt.NDArray[Any], ...]:

@@ -135,6 +135,7 @@ _ROWS = (
     TransformKind("dst3",  "dst2",  "both",    "dst3",  "dstn",   "FFTW_RODFT01",   "dst", 3, (2, 0), 0.5,
                   ortho=((-1,), ())),
     TransformKind("dst4",  "dst4",  "both",    "dst4",  "dstn",   "FFTW_RODFT11",   "dst", 4, (2, 0), 0.5),
+    TransformKind("dht",   "dht",   "both",    "dht",   "dht",    "FFTW_DHT",       "separable_fht", imaginary=-1),
 )
 # fmt: on
 

@@ -14,6 +14,7 @@ from lark import Lark, Transformer
 from .nodes import (
     BLOCK,
     CYCLIC,
+    TRANSFORMS,
     ActionSyntax,
     Entry,
     Fuse,
@@ -123,8 +124,9 @@ class _Build(Transformer[Any, Any]):
 
 
 _FILES = [resources.files(__package__).joinpath(name) for name in ("layout.lark", "walk.lark")]
+GRAMMAR = "\n".join(file.read_text("utf-8") for file in _FILES).replace("TRANSFORMS|", f"{'|'.join(TRANSFORMS)}|")
 LARK = Lark(
-    "\n".join(file.read_text("utf-8") for file in _FILES),
+    GRAMMAR,
     start=["start", "stage"],
     parser="lalr",
     transformer=_Build(),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 from functools import cache
-from importlib import resources
 from itertools import product
 from random import Random
 from typing import Any
@@ -33,6 +32,7 @@ from rote.grammar import (
     unparse,
     unparse_walk,
 )
+from rote.grammar.build import GRAMMAR
 
 TWIDDLE = ActionSyntax("twiddle")
 
@@ -184,8 +184,7 @@ WALK_COUNTS = {
 @cache
 def grammar() -> Lark:
     """The grammar of a stage, as trees."""
-    texts = [resources.files("rote.grammar").joinpath(name).read_text("utf-8") for name in ("layout.lark", "walk.lark")]
-    return Lark("\n".join(texts), parser="lalr", start="stage", maybe_placeholders=True)
+    return Lark(GRAMMAR, parser="lalr", start="stage", maybe_placeholders=True)
 
 
 def tree(text: str) -> Tree[Any] | None:
