@@ -60,7 +60,7 @@ def run_apart(comm: Comm, run: Callable[[Array, Array], object], block: Array, o
 
 
 def _span(array: Array) -> Span:
-    """Where the memory of an array begins and ends."""
+    """The addresses at which the memory of an array begins and ends."""
     begin: int = array.__array_interface__["data"][0]
     if array.flags.c_contiguous or not array.size:
         return begin, begin + array.nbytes

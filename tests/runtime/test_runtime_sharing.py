@@ -10,9 +10,9 @@ import warnings
 import pytest
 
 import rote
+from rote.launcher import cores
 from rote.runtime import world
 from rote.runtime.comm import shared_memory
-from rote.runtime.comm.cores import cores
 
 REFUSED = OSError(errno.EINVAL, "refused by the test")
 

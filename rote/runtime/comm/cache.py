@@ -1,4 +1,4 @@
-"""What is bound to a communicator is kept there: things that are made once, and buffers that all of them share.
+"""The cache of a communicator: things that are made once for it, and buffers that all of them share.
 
 A rank that is alone meets nobody, so any thread of its process may use its communicator, and several at once: each has
 a cache of its own. A communicator of several ranks is used by one thread of each rank at a time, and has one cache.

@@ -17,7 +17,7 @@ _LINE = 64  # bytes of a line of the cache, with which each half begins: so it i
 
 
 class Tenant(Protocol):
-    """Who keeps views of a room's halves."""
+    """A holder of views of the two halves."""
 
     def leave(self) -> None:
         """Let go of all views: the halves are about to be others."""

@@ -1,4 +1,4 @@
-"""Where in-process ranks meet: teams, meetings, and the verdict on ranks that cannot meet any more."""
+"""The rendezvous of in-process ranks: groups, meetings, and the verdict on ranks that cannot meet any more."""
 
 from __future__ import annotations
 

@@ -152,7 +152,7 @@ class LocalComm:
 
 
 def _ends(counts: Sequence[int]) -> list[int]:
-    """Where the parts begin and end: the running sums, from 0."""
+    """The ends of the parts: the running sums, from 0."""
     return list(accumulate(counts, initial=0))
 
 

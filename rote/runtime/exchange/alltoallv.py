@@ -14,6 +14,6 @@ class Alltoallv(Packed):
     __slots__ = ()
 
     def carry(self, transfer: Transfer) -> None:
-        """As `Packed` says."""
+        """Carry all messages by one call of Alltoallv."""
         messages = self.messages
         messages.comm.alltoallv(transfer.packed, messages.sends, transfer.arrived, messages.receives)

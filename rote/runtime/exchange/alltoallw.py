@@ -1,4 +1,4 @@
-"""No packing: MPI itself picks the elements out of the blocks, by datatypes (paper 000, listings 2 and 3)."""
+"""No packing: MPI itself picks the elements out of the blocks, by datatypes (Dalcin et al. 2019, listings 2 and 3)."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ Rounds = list[tuple[list[int], list[int]]]
 
 
 def mpi_comm(comm: Comm, name: str) -> Any:
-    """The same communicator, as one of MPI's.
+    """A communicator as one of MPI's.
 
     Raises:
         CommError: these ranks do not talk through MPI; `name` is the method that wants it.

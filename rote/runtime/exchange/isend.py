@@ -1,4 +1,4 @@
-"""Messages between pairs of ranks, and one wait for all (paper 003, 3.2.1: Isend_Waitall and Isend_Waitall_Block)."""
+"""Messages between pairs of ranks, and one wait for all (Duy and Ozaki 2014, section 3.2.1)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Isend(Packed):
         self._rounds = rounds(messages, together)
 
     def carry(self, transfer: Transfer) -> None:
-        """As `Packed` says."""
+        """Start all messages of a round, and wait for them together."""
         for leaving, coming in self._rounds:
             started = [request for number in coming for request in self._calls.receive(*transfer.arriving(number))]
             started += [request for number in leaving for request in self._calls.send(*transfer.departing(number))]

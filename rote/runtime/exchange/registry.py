@@ -29,7 +29,7 @@ from .waitsome import Waitsome
 
 __all__ = ["METHODS", "Method", "check_method", "method_of", "methods"]
 
-_TOGETHER = 32  # ranks, in the methods by blocks of paper 003
+_TOGETHER = 32  # ranks, in the methods by blocks of Duy and Ozaki (2014)
 _COUNTED = ("alltoallv", "nonblocking", "persistent", "put", "waitsome", "waitsome-32", "sendrecv")
 
 

@@ -1,4 +1,4 @@
-"""One pair of ranks after the other (paper 003, 3.2.1: Sendrecv)."""
+"""One pair of ranks after the other (Duy and Ozaki 2014, section 3.2.1: Sendrecv)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Sendrecv(Packed):
         self._turns = [(to, leaving.get(to, nothing), origin, coming.get(origin, nothing)) for to, origin in turns]
 
     def carry(self, transfer: Transfer) -> None:
-        """As `Packed` says."""
+        """Exchange messages with one pair of ranks after the other."""
         for to, leaves, origin, comes in self._turns:
             send, receive = transfer.packed[leaves], transfer.arrived[comes]
             if not len(send) and not len(receive):

@@ -45,7 +45,7 @@ class Exchange:
         self.sizes, self.held = self._run.sizes, self._run.held
 
     def carrying(self) -> Exchange:
-        """The same, with messages that carry what the rank keeps as well; for a method to which messages arrive.
+        """The exchange with messages that carry what the rank keeps as well; for a method to which messages arrive.
 
         A rank may do so alone: to make such a method, it needs no other.
         """
@@ -68,7 +68,7 @@ class Exchange:
 
 
 def _bound(messages: Messages, method: str) -> tuple[str, Method]:
-    """What runs a step, and the name of its method if it has one."""
+    """The method that runs a step, bound, and its name if it has one."""
     kind = messages.step.kind
     if kind in LOCAL:
         return "", Local()

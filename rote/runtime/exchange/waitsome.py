@@ -1,4 +1,4 @@
-"""Messages are unpacked as they come (paper 003, 3.2.1: Isend_Waitsome and Isend_Waitsome_Block)."""
+"""Messages are unpacked as they come (Duy and Ozaki 2014, section 3.2.1: Isend_Waitsome)."""
 
 from __future__ import annotations
 
