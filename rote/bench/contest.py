@@ -191,24 +191,24 @@ def hold(comm: Comm, contestants: Sequence[Contestant], rounds: int) -> list[Sco
     Raises (the same on all ranks): RoteError when Rote cannot do what is asked, or somebody's results are wrong.
     """
     lines = [Score(contestant) for contestant in contestants]
-    teams = {None: alone(), comm.size: comm}
+    comms = {None: alone(), comm.size: comm}
     for ranks in sorted({contestant.ranks or 0 for contestant in contestants} - {0, comm.size}):
-        teams[ranks] = comm.split(int(comm.rank >= ranks), comm.rank)
+        comms[ranks] = comm.split(int(comm.rank >= ranks), comm.rank)
     usable = cores_of_all(comm)
     for _ in range(rounds):
         for line in lines:
             if not line.missing:
-                _turn(comm, line, teams, usable)
+                _turn(comm, line, comms, usable)
     return lines
 
 
-def _turn(comm: Comm, line: Score, teams: dict[int | None, Comm], usable: set[int]) -> None:
+def _turn(comm: Comm, line: Score, comms: dict[int | None, Comm], usable: set[int]) -> None:
     """One round of one contestant; those who take no part sleep."""
     contestant, outcome, failure = line.contestant, Round(inf), None
     if comm.rank < (contestant.ranks or 1):
         try:
             with _bound_to(usable) if contestant.ranks is None else nullcontext():
-                outcome = contestant.run(teams[contestant.ranks])
+                outcome = contestant.run(comms[contestant.ranks])
         except Exception as error:  # whatever another library raises
             failure = error
     _sleep_until_all_come(comm)
