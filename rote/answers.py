@@ -29,7 +29,7 @@ Function = Callable[..., Any]
 
 
 class Distributed(ABC):
-    """What lies distributed over ranks: this rank's block, the distribution that says what it is, and the ranks."""
+    """A tensor as answers see it: this rank's block, the distribution that says what it is, and the ranks."""
 
     __slots__ = ()
 
@@ -93,7 +93,7 @@ def elementwise(name: str, function: Function, operands: Sequence[Any], options:
 
 
 def answer(function: Function, args: Sequence[Any], options: dict[str, Any]) -> Any:
-    """What a function of NumPy gives for tensors.
+    """Call a function of NumPy on tensors.
 
     Raises:
         TypeError: it is none that is answered; the text says what to write instead.
@@ -186,7 +186,7 @@ def _copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -
 
 
 def _fact(function: Function, *args: Any, **options: Any) -> Any:
-    """What depends on shape and dtype alone: arrays of both stand in for tensors, and take no memory."""
+    """Answer from shape and dtype alone: arrays of both stand in for tensors, and take no memory."""
 
     def shown(x: Any) -> Any:
         return np.broadcast_to(np.empty((), x.local.dtype), x.distribution.shape) if isinstance(x, Distributed) else x

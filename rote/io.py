@@ -32,7 +32,7 @@ __all__ = ["Header", "read_block", "read_header", "write_npy"]
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What a `.npy` file says about itself.
+    """The header of a `.npy` file.
 
     Attributes:
         shape: of the array.

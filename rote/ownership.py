@@ -1,4 +1,4 @@
-"""What pictures show, in text or in colour: runs of indices along a mode, the owners of a cell, a colour per rank."""
+"""Ownership as pictures show it: runs of indices along a mode, the owners of a cell, a colour per rank."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def owners_at(dist: Distribution, at: Mapping[int, int]) -> Owners:
 
 
 def mode_names(dist: Distribution) -> tuple[str, ...]:
-    """What to call the modes of the pictures: "mode 0", or the names of the view.
+    """The names of the modes in pictures: "mode 0", or those of the view.
 
     >>> from rote.layout.layout import parse
     >>> mode_names(parse("(a b) (r s=2): [(0),(),()]").on((2, 3, 4), 2))

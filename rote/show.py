@@ -1,4 +1,4 @@
-"""Who owns what, as plain text: a picture of the owners, then a table of the ranks.
+"""Ownership as plain text: a picture of the owners, then a table of the ranks.
 
 Along a mode, neighbouring indices that lie at the same coordinates are one run, found from the index sets; so a
 drawing costs what it shows, for 32,768 ranks as for 4, and is never more than about 60 lines.
@@ -31,7 +31,7 @@ At = tuple[tuple[int, int], ...]
 
 
 def draw(dist: Distribution, color: bool = False, width: int = 100) -> str:
-    """Who owns what: a picture with the owner of every element, then the block of every rank.
+    """Draw who owns what: a picture with the owner of every element, then the block of every rank.
 
     A matrix shows mode 0 downwards and mode 1 to the right; a tensor of higher order is shown as matrices of its last
     two modes. Equal neighbours in a large tensor are one cell: `256..511` is a run of global indices. An element on
@@ -60,7 +60,7 @@ def draw(dist: Distribution, color: bool = False, width: int = 100) -> str:
 
 
 def _notes(dist: Distribution) -> Iterator[str]:
-    """What the picture cannot say by itself."""
+    """Notes: what the picture cannot say by itself."""
     roles = [(g, dist.roles[g]) for g, p in enumerate(dist.grid.shape) if p > 1]
     for g, role in roles:
         if role.name == "replicated":
@@ -166,7 +166,7 @@ def _table(dist: Distribution, color: bool, width: int) -> Iterator[str]:
 
 
 def _ticks(dist: Distribution, mode: int, room: int, small: int) -> list[Tick]:
-    """What stands along a view mode: its indices if they are few, else its runs, as many as there is room."""
+    """The ticks along a view mode: its indices if they are few, else its runs, as many as there is room for."""
     if dist.view_shape[mode] <= min(small, room):
         return [Run(i, i + 1, run_around(dist, mode, i).at) for i in range(dist.view_shape[mode])]
     ticks = list(islice(runs(dist, mode), room + 1))
@@ -191,7 +191,7 @@ def _parts(dist: Distribution, mode: int) -> Iterator[At]:
 
 
 def _parts_count(dist: Distribution, mode: int) -> int:
-    """How many they are, without visiting them."""
+    """The number of parts, without visiting them."""
     left = np.array(dist.view_shape[mode])
     for s in dist.splits[mode]:
         left = kinds.extent(s.kind, s.parts, left[..., None], np.arange(s.parts))

@@ -21,31 +21,32 @@ then, so that they are made at once and are the same on every rank and in every 
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
-import platform
 import tempfile
 import threading
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import cache
-from importlib import metadata
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
-from . import __version__
 from .errors import RoteError
+from .records import Key, Record, as_json, as_record, demand, key, parse_json, spelt, written
 
 __all__ = [
-    *("Record", "Key", "WisdomWarning"),
-    *("export", "folder", "forget", "include", "key", "recall", "records", "remember"),
+    "Key",
+    "Record",
+    "WisdomWarning",
+    "export",
+    "folder",
+    "forget",
+    "include",
+    "key",
+    "recall",
+    "records",
+    "remember",
 ]
 
-_SCHEMA, _EDITION = "rote wisdom", 1
-_PARTS = ("machine", "versions", "facts")  # of a key
 _DECISIONS, _LEFTOVERS = f"{'[0-9a-f]' * 32}.json", ".rote-*.tmp"  # the latter, where a writer was killed
 
 _ignored: set[str] = set()
@@ -54,76 +55,6 @@ _ignoring = threading.Lock()  # in-process ranks are threads, and only one of th
 
 class WisdomWarning(UserWarning):
     """A file of wisdom is damaged, or is none, and is ignored."""
-
-
-@dataclass(frozen=True, slots=True)
-class Key:
-    """What a decision was measured on; made by `key`.
-
-    Attributes:
-        text: all of it, as JSON in one spelling.
-    """
-
-    text: str
-
-    @property
-    def name(self) -> str:
-        """The hash that its file is named after."""
-        return hashlib.sha256(self.text.encode()).hexdigest()[:32]
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        """The caller's part."""
-        facts: dict[str, Any] = json.loads(self.text)["facts"]
-        return facts
-
-    def __str__(self) -> str:
-        machine, versions, facts = (json.loads(self.text)[part] for part in _PARTS)
-        said = " ".join(
-            f"{name}={_shown(facts[name])}" for name in sorted(facts, key=lambda name: (name != "what", name))
-        )
-        ran = ", ".join(f"{name} {_shown(version)}" for name, version in versions.items() if version)
-        return f"{said} ({_shown(machine['cpu'])}, {_shown(machine['cores'])} cores, {ran})"
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """A decision and its key; as text, a line for people.
-
-    Attributes:
-        key: what it was measured on.
-        text: the decision, as JSON in one spelling.
-    """
-
-    key: Key
-    text: str
-
-    @property
-    def decision(self) -> Any:
-        """What was decided."""
-        return json.loads(self.text)
-
-    def __str__(self) -> str:
-        return f"{self.key}: {self.text}"
-
-
-def key(facts: Mapping[str, Any], mpi: str = "") -> Key:
-    """The key of a decision that is taken here and now.
-
-    Args:
-        facts: all that it depends on beside machine and versions: names and JSON values, of which tuples and lists are
-            the same. By convention "what" names the kind of decision.
-        mpi: name and version of the MPI library; empty where it does not matter, as among in-process ranks.
-
-    Raises:
-        TypeError, ValueError: a fact is no JSON value.
-    """
-    machine = {
-        "cpu": _processor(),
-        "cores": os.cpu_count() or 1,
-    }  # all cores, not those that a launcher lets a rank have
-    versions = {"rote": __version__, "numpy": _version("numpy"), "pyfftw": _version("pyfftw"), "mpi": mpi}
-    return Key(_spelt({"machine": machine, "versions": versions, "facts": dict(facts)}))
 
 
 def recall(key: Key, read: Callable[[Any], Any] | None = None) -> Any:
@@ -152,7 +83,7 @@ def remember(key: Key, decision: Any) -> bool:
     Raises:
         TypeError, ValueError: the decision is no JSON value.
     """
-    return _keep(Record(key, _spelt(decision)))
+    return _keep(Record(key, spelt(decision)))
 
 
 def records() -> tuple[Record, ...]:
@@ -192,8 +123,8 @@ def export(path: str | os.PathLike[str]) -> int:
     Raises:
         OSError: the file cannot be written.
     """
-    known = [_plain(record) for record in records()]
-    Path(path).write_text(json.dumps({_SCHEMA: _EDITION, "entries": known}, indent=1) + "\n", "utf-8")
+    known = [as_json(record) for record in records()]
+    Path(path).write_text(written({"entries": known}), "utf-8")
     return len(known)
 
 
@@ -206,16 +137,16 @@ def include(path: str | os.PathLike[str]) -> int:
     """
     data = Path(path).read_bytes()
     try:
-        listed: Any = _parsed(data).get("entries")
-        _demand(isinstance(listed, list), "it has no list of entries")
-        records = [_record(each) for each in listed]
+        listed: Any = parse_json(data).get("entries")
+        demand(isinstance(listed, list), "it has no list of entries")
+        records = [as_record(each) for each in listed]
     except (ValueError, RecursionError) as error:
         raise RoteError(f"{os.fspath(path)} holds no wisdom: {error}\ngive what rote tune --export wrote") from None
     return sum(map(_keep, records))
 
 
 def folder() -> Path | None:
-    """Where decisions are kept, whether it exists or not; None if nothing is."""
+    """The folder of the decisions, whether it exists or not; None if nothing is kept."""
     named = os.environ.get("ROTE_WISDOM")
     if named is not None:
         return Path(os.path.expanduser(named)) if named else None
@@ -223,25 +154,6 @@ def folder() -> Path | None:
 
     cache = user_cache_path("rote", appauthor=False) / "wisdom"
     return cache if cache.is_absolute() else None  # without a home it would lie below the working directory
-
-
-@cache
-def _processor() -> str:
-    """The model of the processor, as far as the system says it."""
-    fields: dict[str, str] = {}
-    with suppress(OSError):
-        lines = Path("/proc/cpuinfo").read_text("utf-8", "replace").partition("\n\n")[0].splitlines()
-        fields = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
-    names = [fields[name] for name in ("model name", "CPU implementer", "CPU part") if fields.get(name)]
-    return " ".join(names) or platform.processor() or platform.machine()
-
-
-@cache
-def _version(package: str) -> str:
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return ""
 
 
 def _files(pattern: str) -> list[Path]:
@@ -263,7 +175,7 @@ def _keep(record: Record) -> bool:
         place.mkdir(parents=True, exist_ok=True)
         handle, aside = tempfile.mkstemp(prefix=".rote-", suffix=".tmp", dir=place)
         with open(handle, "w", encoding="utf-8") as file:
-            file.write(json.dumps({_SCHEMA: _EDITION, **_plain(record)}, indent=1) + "\n")
+            file.write(written(as_json(record)))
         os.replace(aside, place / f"{record.key.name}.json")
         return True
     except OSError:
@@ -284,8 +196,8 @@ def _read(path: Path) -> Record | None:
     except OSError:
         return None
     try:
-        record = _record(_parsed(data))
-        _demand(record.key.name == path.stem, "it is not what its name says")
+        record = as_record(parse_json(data))
+        demand(record.key.name == path.stem, "it is not what its name says")
         return record
     except (ValueError, RecursionError) as error:
         _ignore(path, f"{error}")
@@ -299,50 +211,3 @@ def _ignore(path: Path, why: str) -> None:
         _ignored.add(str(path))
     if not known:
         warnings.warn(f"{path} is ignored, for it holds no wisdom: {why}", WisdomWarning, stacklevel=4)
-
-
-def _plain(record: Record) -> dict[str, Any]:
-    """A record as a JSON object."""
-    return {**json.loads(record.key.text), "decision": record.decision}
-
-
-def _parsed(data: bytes) -> dict[str, Any]:
-    """The JSON object of this schema that a file holds, without its mark.
-
-    Raises:
-        ValueError: it holds another thing.
-    """
-    value: Any = json.loads(data.decode("utf-8"), parse_constant=_refuse)
-    _demand(isinstance(value, dict) and value.pop(_SCHEMA, None) == _EDITION, f"it has no {_SCHEMA!r}: {_EDITION}")
-    tree: dict[str, Any] = value
-    return tree
-
-
-def _record(value: Any) -> Record:
-    """The record that a JSON object is.
-
-    Raises:
-        ValueError: it is none.
-    """
-    _demand(isinstance(value, dict) and value.keys() == {*_PARTS, "decision"}, "its parts are not those of a decision")
-    _demand(all(isinstance(value[part], dict) for part in _PARTS), "its key is not made of names and values")
-    _demand(value["machine"].keys() == {"cpu", "cores"}, "its machine is not a processor and its cores")
-    return Record(Key(_spelt({part: value[part] for part in _PARTS})), _spelt(value["decision"]))
-
-
-def _demand(holds: bool, why: str) -> None:
-    if not holds:
-        raise ValueError(why)
-
-
-def _refuse(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number of JSON")
-
-
-def _spelt(value: Any) -> str:
-    """A JSON value in its one spelling."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
-
-
-def _shown(value: Any) -> str:
-    return value if isinstance(value, str) and value.isprintable() else _spelt(value)

@@ -19,8 +19,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from ..errors import RoteError
-from ..runtime.comm.collective_errors import collective_errors
-from ..runtime.comm.cores import cores
+from ..launcher import cores
+from ..runtime.comm.collective_errors import all_come, collective_errors
 from ..runtime.comm.protocol import Array, Comm
 from ..runtime.comm.threads import alone, run_threads
 
@@ -44,7 +44,7 @@ _MOST = 10_000  # repetitions
 
 
 class Round(NamedTuple):
-    """What came of a round: the seconds of the slowest rank, and the libraries that transformed, with their builds."""
+    """The outcome of a round: seconds of the slowest rank, and the libraries that transformed, with their builds."""
 
     seconds: float
     library: str = ""
@@ -56,7 +56,7 @@ class Missing(RoteError):
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What is to be done: transform an array forward and backward, or move its slabs.
+    """The task of a contest: transform an array forward and backward, or move its slabs.
 
     Attributes:
         shape, dtype: of the array; a real one is transformed to half a spectrum and back.
@@ -142,7 +142,7 @@ class Contestant:
 
 @dataclass(slots=True)
 class Score:
-    """What a contestant took: seconds per round, by which libraries; or why it is missing."""
+    """The seconds per round that a contestant took, and by which libraries; or why it is missing."""
 
     contestant: Contestant
     seconds: list[float] = field(default_factory=list)
@@ -151,7 +151,7 @@ class Score:
 
     @property
     def median(self) -> float:
-        """Of the rounds, in seconds."""
+        """The median of the rounds, in seconds."""
         return median(self.seconds)
 
 
@@ -191,24 +191,24 @@ def hold(comm: Comm, contestants: Sequence[Contestant], rounds: int) -> list[Sco
     Raises (the same on all ranks): RoteError when Rote cannot do what is asked, or somebody's results are wrong.
     """
     lines = [Score(contestant) for contestant in contestants]
-    teams = {None: alone(), comm.size: comm}
+    comms = {None: alone(), comm.size: comm}
     for ranks in sorted({contestant.ranks or 0 for contestant in contestants} - {0, comm.size}):
-        teams[ranks] = comm.split(int(comm.rank >= ranks), comm.rank)
+        comms[ranks] = comm.split(int(comm.rank >= ranks), comm.rank)
     usable = cores_of_all(comm)
     for _ in range(rounds):
         for line in lines:
             if not line.missing:
-                _turn(comm, line, teams, usable)
+                _turn(comm, line, comms, usable)
     return lines
 
 
-def _turn(comm: Comm, line: Score, teams: dict[int | None, Comm], usable: set[int]) -> None:
+def _turn(comm: Comm, line: Score, comms: dict[int | None, Comm], usable: set[int]) -> None:
     """One round of one contestant; those who take no part sleep."""
     contestant, outcome, failure = line.contestant, Round(inf), None
     if comm.rank < (contestant.ranks or 1):
         try:
             with _bound_to(usable) if contestant.ranks is None else nullcontext():
-                outcome = contestant.run(teams[contestant.ranks])
+                outcome = contestant.run(comms[contestant.ranks])
         except Exception as error:  # whatever another library raises
             failure = error
     _sleep_until_all_come(comm)
@@ -232,7 +232,7 @@ def _sleep_until_all_come(comm: Comm) -> None:
     """A barrier that takes no core: MPI's own spins."""
     if comm.size == 1:
         return
-    from ..runtime.comm.mpi import MpiComm, all_come
+    from ..runtime.comm.mpi import MpiComm
 
     if isinstance(comm, MpiComm):
         all_come(comm, inf)

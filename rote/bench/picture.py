@@ -93,7 +93,7 @@ def _curves(ax: Axes, group: Sequence[Score]) -> None:
 
 
 def _colours(ours: int) -> Iterator[str]:
-    """As many reds as curves of Rote, then colours that are none, each once before any comes again."""
+    """A colour per curve: reds for Rote's, then colours that are none, each once before any comes again."""
     for n in range(ours):
         part = n / max(ours - 1, 1)  # from a dark red to a light orange
         yield "#" + "".join(f"{round(a + part * (b - a)):02X}" for a, b in ((165, 253), (0, 174), (38, 97)))

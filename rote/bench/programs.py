@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from ..launcher import alone
-from ..runtime.comm.cores import cores
+from ..launcher import alone, cores
 from ..runtime.comm.protocol import Comm
 from .builds import fftw_text
 from .contest import SPAN, Contestant, Missing, Round, Work
@@ -89,7 +88,7 @@ def _folder() -> tempfile.TemporaryDirectory[str]:
 
 
 def _output(*command: str, crowded: bool = False) -> str:
-    """What a command prints, started as if from a shell; `crowded` lets ranks share cores.
+    """Run a command as if from a shell, and return what it prints; `crowded` lets ranks share cores.
 
     Raises:
         Missing: it fails; with the line in which it says so.

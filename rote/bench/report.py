@@ -1,4 +1,4 @@
-"""What comes of a contest: tables, and all that is known as JSON."""
+"""The report of a contest: tables, and all that is known as JSON."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def libraries(lines: Sequence[Score]) -> str:
 
 
 def missing(lines: Sequence[Score]) -> list[str]:
-    """Who took no part, and why; where, if elsewhere it did."""
+    """The contestants that took no part, and why; where, if elsewhere they did."""
     said: dict[tuple[str, str], list[str]] = {}
     for line in lines:
         if line.missing:
@@ -85,7 +85,7 @@ def ratio(line: Score, lines: Sequence[Score]) -> float | None:
 
 
 def _first(line: Score, lines: Sequence[Score], weak: bool) -> Score:
-    """The same contestant with the same work, or the same per rank, on the fewest ranks."""
+    """The score on the fewest ranks of this contestant with this work, or with as much per rank."""
 
     def key(other: Score) -> Hashable:
         work = other.contestant.work
@@ -118,7 +118,7 @@ def in_units(seconds: float) -> str:
 
 
 def machine(usable: int, mpi: bool) -> dict[str, Any]:
-    """What ran the contest: processor, usable cores, system, and the versions of all that may have taken part."""
+    """The machine of the contest: processor, usable cores, system, and the versions of all that may have taken part."""
     versions = {"rote": __version__, "python": platform.python_version()}
     for package in _PACKAGES:
         try:

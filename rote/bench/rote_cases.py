@@ -72,7 +72,7 @@ def move(method: str, comm: Comm, work: Work) -> Job:
 
 
 def slabs(work: Work) -> tuple[Distribution, Distribution]:
-    """Where an array lies before and after the swap."""
+    """The distributions of an array before and after the swap."""
     whole = "()," * (len(work.shape) - 2)
     layouts = (parse(f"block[{ends}{whole}".rstrip(",") + "]") for ends in ("(0),(),", "(),(0),"))
     before, after = (distribute(layout, work.shape, work.ranks) for layout in layouts)

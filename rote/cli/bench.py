@@ -13,8 +13,7 @@ from ..errors import LayoutError, RoteError
 from ..runtime.comm.collective_errors import collective_errors
 from ..runtime.comm.protocol import Comm
 from .failures import on_ranks
-from .files import PictureFile, force_option, refuse_target
-from .options import integers
+from .options import PictureFile, force_option, integers, refuse_target
 from .transform import ALGORITHMS
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ __all__ = ["bench"]
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """What `rote bench` is asked to do; the fields are its options."""
+    """The options of `rote bench`."""
 
     shape: tuple[tuple[int, ...], ...]
     dtype: tuple[str, ...]
@@ -147,7 +146,7 @@ def _bench(comm: Comm, request: _Request) -> None:
 
 
 def _families(request: _Request, most: int) -> list[list[Work]]:
-    """What is to be done: for each shape and dtype, a work, or one for each number of ranks."""
+    """The works: one for each shape and dtype, or one of these for each number of ranks."""
     from ..bench.contest import Work
 
     for shape in request.shape:
@@ -177,7 +176,7 @@ def _contestants(request: _Request, work: Work, usable: int, mpi: bool) -> list[
 
 
 def _head(request: _Request, most: int, mpi: bool, about: dict[str, Any]) -> str:
-    """What is measured, and where."""
+    """A headline: the measured works and the machine."""
     what = "slab swaps" if request.moves else "transforms forward and backward"
     on = f"{most} {'MPI rank' if mpi else 'thread'}{'s' * (most > 1)}"
     versions = about["versions"]

@@ -14,8 +14,7 @@ from ..layout.distribution import Distribution, distribute
 from ..layout.grid import Grid
 from ..layout.layout import Layout, Transition, parse
 from .failures import coloured, columns, on_rank_0
-from .files import PictureFile, force_option, refuse_target
-from .options import Bytes, integers, of_ffts
+from .options import Bytes, PictureFile, force_option, integers, of_ffts, refuse_target
 
 __all__ = ["explain", "show"]
 

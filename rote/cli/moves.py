@@ -85,7 +85,7 @@ def calls(plans: list[Plan], comm: Comm) -> list[Callable[[], object]]:
 
 
 def ranked(plans: list[Plan], times: list[float], machines: dict[str, Machine]) -> str:
-    """How well the times that the model predicts for some machines rank as those that were measured."""
+    """A table of how well the times that the model predicts for some machines rank as the measured ones."""
     from ..compiler.cost import steps_cost
 
     sizes = sorted(prod(plan.source.shape) for plan in plans)

@@ -17,14 +17,12 @@ import click
 from .. import wisdom
 from ..compiler.explain import table
 from ..errors import counted
-from ..runtime.comm.cores import cores
+from ..launcher import cores
 from ..runtime.comm.protocol import Comm
-from .cores import refuse_too_many
 from .failures import on_rank_0, on_ranks
-from .files import force_option, refuse_target
 from .moves import calls, moves, ranked
-from .options import integers, of_ffts, threads_option
-from .progress import progress
+from .options import force_option, integers, of_ffts, refuse_target, refuse_too_many, threads_option
+from .phases import progress
 
 __all__ = ["tune"]
 
@@ -141,7 +139,7 @@ def _export(path: str, force: bool) -> str:
 
 
 def _line(record: wisdom.Record | Path) -> str:
-    """What is kept, for people: a walk in its lines, and of long texts the beginning; a damaged file by its path."""
+    """A record for people: a walk in its lines, and of long texts the beginning; a damaged file by its path."""
     if isinstance(record, Path):
         return str(record)
     decision = record.decision

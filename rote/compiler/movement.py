@@ -1,4 +1,4 @@
-"""What each rank sends and receives when a tensor goes from one distribution to another.
+"""The messages that each rank sends and receives when a tensor goes from one distribution to another.
 
 A transition falls into components, in each of which the elements that a rank holds are grouped by the coordinates that
 hold them on the other side; a message is the product of one group per component. Grid modes that split nothing on the
@@ -84,7 +84,7 @@ class Group:
 
     @property
     def opposite(self) -> tuple[Ints, ...]:
-        """The same on the other side."""
+        """The local indices of all elements on the other side, per view mode of the component."""
         return self._positions(1)
 
     def lies(self, own: Sequence[int], opposite: Sequence[int]) -> bool:
@@ -199,7 +199,7 @@ def _partners(source: Distribution, target: Distribution, rank: int, sending: bo
 
 
 def _partners_across(source: Distribution, target: Distribution, rank: int, sending: bool) -> list[list[bool]]:
-    """The same for peers at a coordinate of the other side's grid, where that is another grid.
+    """Per grid mode of the other side's grid and coordinate, whether a rank meets it, where that is another grid.
 
     Of replicas, that one serves a rank which has its coordinates along the replicated grid modes of the source. All
     contributions to a partial target enter at its coordinate 0.
@@ -225,7 +225,7 @@ def groups(mine: Distribution, other: Distribution, part: Component, me: At, sen
 
 @lru_cache(maxsize=16384)
 def _groups(mine: Distribution, other: Distribution, part: Component, own: At, sending: bool) -> tuple[Group, ...]:
-    """The same of all ranks at some coordinates along the splits of the component."""
+    """The groups of all ranks at some coordinates along the splits of the component."""
     names = [s.grid_mode for m in (part.after if sending else part.before) for s in other.splits[m]]
     pair = (mine, other) if sending else (other, mine)
     grouped = [
@@ -239,7 +239,7 @@ def _groups(mine: Distribution, other: Distribution, part: Component, own: At, s
 def _held(
     source: Reading, target: Reading, own: At, sending: bool
 ) -> tuple[tuple[At, tuple[Lattice, ...] | Listed], ...]:
-    """What lies at some coordinates on one side of a component, by its coordinates on the other one."""
+    """The elements at some coordinates on one side of a component, by their coordinates on the other one."""
     shared = overlaps(source, target)
     if isinstance(shared, Scatter):
         return tuple(_listed(shared, own, sending))
@@ -286,7 +286,7 @@ def _digits(shape: At, rows: tuple[Row, ...], values: At) -> dict[int, int] | No
 
 
 def _listed(scatter: Scatter, own: At, sending: bool) -> Iterator[tuple[At, Listed]]:
-    """The same of elements one by one."""
+    """The elements of a scatter at some coordinates on one side, by those on the other one."""
     near, far = scatter if sending else scatter[::-1]
     (near_at, near_local), (far_at, far_local) = near, far
     mine: Ints = np.flatnonzero(np.logical_and.reduce([at == c for at, c in zip(near_at, own, strict=True)]))

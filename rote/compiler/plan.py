@@ -30,7 +30,7 @@ _LOOKED_AT = 2_000  # steps, for a runner-up or another way: explaining takes no
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How a tensor goes from one distribution to another. Made by `compile`.
+    """A way of a tensor from one distribution to another, in proved steps. Made by `compile`.
 
     Attributes:
         source, target: the two ends.
@@ -60,7 +60,7 @@ class Plan:
 
     @property
     def cost(self) -> Cost:
-        """What the plan costs on its machine: seconds, bytes, messages, peak bytes."""
+        """The costs on the plan's machine: seconds, bytes, messages, peak bytes."""
         return steps_cost(self.source, self.target, self.steps, self.dtype.itemsize, self.machine)
 
     @property

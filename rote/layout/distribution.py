@@ -38,7 +38,7 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """What a grid mode does for a distribution: "split", "replicated", "partial" or "rooted" (at a coordinate)."""
+    """The part of a grid mode in a distribution: "split", "replicated", "partial" or "rooted" (at a coordinate)."""
 
     name: str
     at: int = 0
@@ -266,7 +266,7 @@ def _extents(splits: tuple[Split, ...], extent: int) -> tuple[int, ...]:
 
 
 def _role(layout: Layout, grid_mode: int) -> Role:
-    """What a layout says of a grid mode."""
+    """The role that a layout gives a grid mode."""
     if grid_mode in layout.partial:
         return Role("partial")
     at = dict(layout.rooted).get(grid_mode)

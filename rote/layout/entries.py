@@ -1,4 +1,4 @@
-"""What the Python expressions of layouts are put together from: entries, and what is added to a layout."""
+"""The pieces of Python expressions of layouts: entries, and additions to a layout."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Partial", "Rooted", "as_entry", "block", "cyclic", "entry_code", "pa
 
 @dataclass(frozen=True, slots=True)
 class Partial:
-    """What `+ partial(3)` adds to a layout: the value is a reduction over these grid modes."""
+    """An addition to a layout, `+ partial(3)`: the value is a reduction over these grid modes."""
 
     grid_modes: tuple[int, ...]
     op: Op
@@ -22,7 +22,7 @@ class Partial:
 
 @dataclass(frozen=True, slots=True)
 class Rooted:
-    """What `| root(2)` adds to a layout: only coordinate `at` of this grid mode holds data."""
+    """An addition to a layout, `| root(2)`: only coordinate `at` of this grid mode holds data."""
 
     grid_mode: int
     at: int

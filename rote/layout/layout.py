@@ -52,7 +52,7 @@ Mode = int | Entry | tuple[int | Entry, ...]
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Layout:
-    """How the modes of a tensor lie on the modes of a grid.
+    """An assignment of the modes of a tensor to the modes of a grid.
 
     Attributes:
         modes: per mode of the view, the entries that refine it, in order.

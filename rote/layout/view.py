@@ -33,7 +33,7 @@ class Digit:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """How a tensor's modes are read as the view's modes.
+    """A reading of a tensor's modes as others.
 
     >>> view = View((Name("a"), Tile((("r", None), ("s", 4)))))
     >>> view.shape((3, 12)), view.tensor_order, view.order
@@ -130,7 +130,7 @@ def _tile_digits(tile: Tile, mode: int, extent: int) -> list[tuple[Digit, ...]]:
 
 
 def to_tensor(digits: tuple[Digit, ...], index: Ints) -> dict[int, Ints]:
-    """What an index of one view mode adds to the index of each tensor mode."""
+    """The terms that an index of one view mode adds to the index of each tensor mode."""
     added: dict[int, Ints] = {}
     for digit in reversed(digits):
         index, value = np.divmod(index, max(digit.size, 1))

@@ -143,7 +143,7 @@ def cube_axes(ax: Axes, sides: list[ShownMode], faces: list[Face]) -> None:
 
 
 def style(owners: Owners, size: int) -> dict[str, Any]:
-    """How the cells of some owners look."""
+    """The look of the cells of some owners."""
     plain = {"facecolor": rank_color(owners.first, size), "linewidth": 0}
     last = owners.first + owners.replicas[-1] + owners.parts[-1]
     if last == owners.first:

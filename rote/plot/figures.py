@@ -33,7 +33,7 @@ _MOST_ENTRIES = 16  # of the legend
 def layout(
     dist: Distribution, ax: Axes | None = None, *, modes: Sequence[int] | None = None, legend: bool = True
 ) -> Figure:
-    """Who owns what: a line, a matrix (mode 0 downwards) or a cube, its cells in the colour of the rank that owns them.
+    """Draw who owns what: a line, a matrix (mode 0 downwards) or a cube, its cells in the colours of their owners.
 
     A hatched cell is on several ranks: stripes for replicas, crosses for partial values, in the colours of the first
     and the last of them. Along a mode with more than 128 runs of equal owners only those are drawn, and the title
@@ -97,7 +97,7 @@ def plan(plan: Plan, *, modes: Sequence[int] | None = None, messages: bool = Fal
 
 
 def messages(plan: Plan, ax: Axes | None = None, *, step: int | None = None, legend: bool = True) -> Figure:
-    """Who sends how many bytes to whom: a matrix per step, senders downwards, receivers across, bytes as colour.
+    """Draw who sends how much to whom: a matrix per step, senders downwards, receivers across, bytes as colour.
 
     What a rank keeps is no message; it stands on the diagonal, grey and hatched. Up to 64 ranks have cells, with
     numbers where they can be read; more are points of an image, and above 256 a point stands for several ranks and

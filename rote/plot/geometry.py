@@ -21,7 +21,7 @@ _OBLIQUE = np.array([[0.96, -0.17], [0.52, 0.33], [0.0, 0.96]])
 
 @dataclass(frozen=True, slots=True)
 class ShownMode:
-    """What is shown of one mode: its first runs, and how many of its indices they are. No mode: one run of one."""
+    """One mode as it is drawn: its first runs, and how many of its indices they are. No mode: one run of one."""
 
     name: str = ""
     extent: int = 1
@@ -56,7 +56,7 @@ class Face:
         return self.cell(Run(0, self.down.shown), Run(0, self.across.shown))
 
     def lines(self) -> list[Points]:
-        """What tells the elements apart, where they are few."""
+        """The lines between elements, where these are few."""
         height, width = self.down.shown, self.across.shown
         rows = [self.cell(Run(r, r), Run(0, width))[:2] for r in range(1, height if height <= _FINE else 1)]
         return rows + [self.cell(Run(0, height), Run(c, c))[1:3] for c in range(1, width if width <= _FINE else 1)]

@@ -40,7 +40,7 @@ class _Storage:
 
     @classmethod
     def of(cls, dist: Distribution, fortran_order: bool) -> _Storage:
-        """How a file stores the digits that a view reads; those that are neighbours in both are one axis."""
+        """The storage of the digits that a view reads; those that are neighbours in both are one axis."""
         digits = [digit for mode in dist.digits for digit in mode]
         mode_of = [m for m, mode in enumerate(dist.digits) for _ in mode]
         sign = -1 if fortran_order else 1
@@ -60,7 +60,7 @@ class _Storage:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FileTransfer:
-    """What one transfer moves: the elements at `index` of the file's array, which are those at `place` of the block.
+    """A transfer: the elements at `index` of the file's array, which are those at `place` of the block.
 
     Without a block, `buffer` is all there is to move: the block itself, or nothing. Otherwise `buffer.transpose(order)`
     has the block's order.

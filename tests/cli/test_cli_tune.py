@@ -16,7 +16,7 @@ import rote
 from rote import wisdom
 from rote.cli import main
 from rote.cli.moves import moves, spearman
-from rote.cli.progress import progress
+from rote.cli.phases import progress
 from rote.fft import FFT
 
 TIMES = ["latency", "byte_time", "copy_time", "reduce_time", "step_time"]
@@ -221,7 +221,7 @@ def test_progress_is_for_those_who_watch(monkeypatch):
             return part is not None
 
     assert rote.run(watched, 2) == [False, False]
-    monkeypatch.setattr("rote.cli.progress.animated", lambda: True)
+    monkeypatch.setattr("rote.cli.phases.animated", lambda: True)
     assert rote.run(watched, 2) == [True, False]
 
 

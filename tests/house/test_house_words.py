@@ -1,8 +1,9 @@
-"""The words of the house: locals are nouns of the thing, and a class has a name of its own."""
+"""The words of the house: nouns for locals, one name per class, docstrings that stand on their own."""
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -94,3 +95,33 @@ def test_a_shared_name_is_seen() -> None:
     """Two files may not name a class alike; private ones, and those inside of others, they may."""
     sources = {"a.py": "class A: ...\nclass _B: ...", "b.py": "class A: ...\nclass _B: ...\nclass C:\n    class A: ..."}
     assert shared_names({path: ast.parse(text) for path, text in sources.items()}) == {"A": ["a.py", "b.py"]}
+
+
+# How no docstring begins: as half a sentence that leans on the name above it, or on another docstring.
+LEANING = ("What ", "The same", "As ")
+
+
+def leaning(source: ast.Module) -> list[str]:
+    """The first lines of docstrings that do not stand on their own."""
+    nodes = (n for n in ast.walk(source) if isinstance(n, ast.Module | ast.ClassDef | ast.FunctionDef))
+    return [text.partition("\n")[0] for n in nodes if (text := ast.get_docstring(n)) and text.startswith(LEANING)]
+
+
+@pytest.mark.parametrize("path", [path for path in files() if path.split("/")[0] in CLEAN])
+def test_docstrings_stand_on_their_own(path: str) -> None:
+    """A docstring begins with a noun phrase, or with what to do, never "What …", "The same …" or "As …"."""
+    assert leaning(tree(path)) == []
+
+
+def test_leaning_docstrings_are_seen() -> None:
+    """Of a module, of a class and of a function."""
+    source = '"""What a."""\nclass A:\n    """As b."""\n    def f(self):\n        """The same c.\n\n        d"""'
+    assert leaning(ast.parse(source)) == ["What a.", "As b.", "The same c."]
+    assert leaning(ast.parse('"""Assert what is the same."""')) == []
+
+
+def test_papers_are_cited_by_author_and_year() -> None:
+    """No file speaks of a paper by a number that only this house knows."""
+    numbered = re.compile(r"\bpapers? 0\d\d\b", re.IGNORECASE)
+    assert [path for path, text in files().items() if path.split("/")[0] in CLEAN and numbered.search(text)] == []
+    assert numbered.search("As paper 003 says")

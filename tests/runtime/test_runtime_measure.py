@@ -15,7 +15,7 @@ import platformdirs
 import pytest
 
 import rote
-from rote import wisdom
+from rote import records, wisdom
 from rote.runtime.calibrate import as_machine, keep_machine, machine_key, measure, medians, recalled, recalled_machine
 
 FACTS = {"what": "walk", "shape": [64, 64], "grid": [2]}
@@ -67,9 +67,9 @@ def test_a_key_has_machine_and_versions(monkeypatch):
         "what=walk grid=[2]",
     ):
         assert part in str(key)
-    monkeypatch.setattr(wisdom, "_version", lambda package: "0.0")
+    monkeypatch.setattr(records, "_version", lambda package: "0.0")
     newer = wisdom.key(FACTS, "MPI 5")
-    monkeypatch.setattr(wisdom, "_processor", lambda: "abacus")
+    monkeypatch.setattr(records, "_processor", lambda: "abacus")
     assert len({key.name, newer.name, wisdom.key(FACTS, "MPI 5").name}) == 3
 
 
@@ -85,7 +85,7 @@ def test_only_json_is_remembered(place, value):
 
 WRITER = """
 import sys
-from rote import wisdom
+from rote import records, wisdom
 print("ready", flush=True)
 sys.stdin.readline()
 for number in range(50):
@@ -412,7 +412,7 @@ def test_all_ranks_recall_what_rank_0_does():
 
 MPI = """
 import sys
-from rote import wisdom
+from rote import records, wisdom
 from rote.runtime import world
 from rote.runtime.calibrate import keep_machine, machine_key, measure, mpi_library, recalled_machine
 comm = world()

@@ -112,7 +112,7 @@ def _verify_step(step: Step, dtype: np.dtype[Any]) -> Recount:
 
 
 def _grid_mode(source: Distribution, target: Distribution, g: int) -> Array:
-    """Who meets whom along a grid mode: true at [a, b] if data goes from coordinate a to b. Proved from the roles."""
+    """The partners along a grid mode: true at [a, b] if data goes from coordinate a to b. Proved from the roles."""
     before, after, changes = source.roles[g], target.roles[g], source.layout.op != target.layout.op
     every = range(source.grid.shape[g])
     met = communicates(before, after, changes, len(every))
@@ -215,7 +215,7 @@ def _talk(parts: list[ProvedComponent], met: Array, g: int) -> bool:
 
 
 def _named(dist: Distribution) -> tuple[object, ...]:
-    """What a distribution means: equal values mean that every rank has the same elements in the same order."""
+    """The meaning of a distribution: equal ones give every rank the same elements in the same order."""
     return dist.shape, dist.grid, dist.digits, dist.splits, dist.roles, dist.partial and dist.layout.op
 
 

@@ -23,7 +23,7 @@ __all__ = ["prove_pairs"]
 
 
 def prove_pairs(kind: str, ends: Ends, parts: list[ProvedComponent]) -> Recount:
-    """What every rank receives and buffers in a step from one grid to another, if its messages are right.
+    """Prove the messages of a step from one grid to another, and count what every rank receives and buffers.
 
     Raises:
         PlanError: they are not; the text names the ranks.

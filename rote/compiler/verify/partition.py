@@ -41,7 +41,7 @@ _SMALL = 1 << 22  # elements that may be looked at one by one where boxes are ma
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Proof:
-    """What was proved of a component, whatever its modes and grid modes are called.
+    """The proof of a component, whatever its modes and grid modes are called.
 
     Attributes:
         boxes: its elements.
@@ -55,7 +55,7 @@ class Proof:
     _rows: dict[tuple[int, At], tuple[tuple[At, tuple[Cut, ...]], ...]] = field(default_factory=dict, init=False)
 
     def row(self, side: int, own: At) -> tuple[tuple[At, tuple[Cut, ...]], ...]:
-        """What lies at some coordinates on one side, by the coordinates on the other one."""
+        """The elements at some coordinates on one side, by the coordinates on the other one."""
         if (side, own) not in self._rows:
             grouped: dict[At, list[Cut]] = {}
             for where, cut in _cuts(self.boxes, side, own):
@@ -89,7 +89,7 @@ class ProvedComponent:
         return dict(zip(source_modes, given, strict=True)), dict(zip(target_modes, taken, strict=True))
 
     def row(self, side: int, own: At) -> Iterator[tuple[tuple[tuple[int, int], ...], tuple[Cut, ...]]]:
-        """What lies at some coordinates on one side, by pairs (grid mode, coordinate) of the other one."""
+        """The elements at some coordinates on one side, by pairs (grid mode, coordinate) of the other one."""
         for where, cuts in self.proof.row(side, own):
             yield tuple(sorted(zip(self.over[1 - side], where, strict=True))), cuts
 
@@ -111,7 +111,7 @@ def prove(ends: Ends, part: Component) -> ProvedComponent:
 
 
 class _WrongError(Exception):
-    """What is wrong: coordinates on both sides, the index of an element, and a text."""
+    """A fault: coordinates on both sides, the index of an element, and a text."""
 
 
 @lru_cache(maxsize=4096)

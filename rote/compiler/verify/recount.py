@@ -26,7 +26,7 @@ At = tuple[int, ...]
 
 
 class Claimed(Protocol):
-    """What a plan says of itself: bytes and messages that the busiest rank receives, bytes that the fullest holds."""
+    """The claims of a plan: bytes and messages that the busiest rank receives, bytes that the fullest holds."""
 
     @property
     def bytes(self) -> int: ...
@@ -46,7 +46,7 @@ class Recount:
 
 
 def recount(kind: str, shape: At, parts: Sequence[ProvedComponent], met: Sequence[Array]) -> Recount:
-    """What every rank receives and buffers in a step of a kind on a grid of a shape.
+    """Count what every rank receives and buffers in a step of a kind on a grid of a shape.
 
     `met[g][a, b]` tells whether data goes from coordinate a of grid mode g to b.
     """

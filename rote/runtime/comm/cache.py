@@ -1,4 +1,4 @@
-"""What is bound to a communicator is kept there: things that are made once, and buffers that all of them share.
+"""The cache of a communicator: things that are made once for it, and buffers that all of them share.
 
 A rank that is alone meets nobody, so any thread of its process may use its communicator, and several at once: each has
 a cache of its own. A communicator of several ranks is used by one thread of each rank at a time, and has one cache.
@@ -65,9 +65,9 @@ class _Lease:
 
 
 def cached(comm: Comm, kind: str, key: Hashable, make: Callable[[], T], most: int) -> T:
-    """The thing that `make` made for a key, from a shelf of the communicator that holds the `most` last used.
+    """The thing that `make` made for a key; of a kind, the communicator keeps the `most` last used.
 
-    All ranks use their shelves alike, so that making and giving up may be collective.
+    All ranks use their caches alike, so that making and giving up may be collective.
 
     >>> from rote.runtime import world
     >>> [cached(world(), "doc", n, lambda: object(), 2) is cached(world(), "doc", n, object, 2) for n in range(3)]

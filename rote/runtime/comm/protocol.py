@@ -1,4 +1,4 @@
-"""What a rank program may say to the other ranks: the `Comm` protocol.
+"""The `Comm` protocol: the words between the ranks of a program.
 
 Two implementations speak it: `mpi.py` over mpi4py, and `local.py` over the threads of this process. Everything
 above them (plans, tensors, FFTs) is written against the protocol alone.
@@ -37,17 +37,17 @@ class Comm(Protocol):
 
     @property
     def rank(self) -> int:
-        """Who this rank is, from 0 to size - 1."""
+        """The number of this rank, from 0 to size - 1."""
         ...
 
     @property
     def size(self) -> int:
-        """How many ranks the group has."""
+        """The number of ranks of the group."""
         ...
 
     @property
     def cache(self) -> dict[Hashable, Any]:
-        """What is bound to this communicator (sub-communicators, buffers, ...). It dies with the communicator.
+        """Things bound to this communicator (sub-communicators, buffers, ...). They die with the communicator.
 
         Of a rank that is alone every thread has its own; other communicators are used by one thread at a time.
         """

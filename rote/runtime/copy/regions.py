@@ -111,7 +111,7 @@ def receive_regions(source: Distribution, target: Distribution, rank: int) -> tu
 def direct_regions(
     source: Distribution, target: Distribution, rank: int
 ) -> tuple[tuple[Region, ...], tuple[Region, ...]]:
-    """The same two, but what a rank keeps is not sent, and what it has from itself leads from block to block."""
+    """The regions that leave a rank and that come, where what it keeps is not sent but led from block to block."""
     parts, source_shape, target_shape = components(source, target), source.local_shape(rank), target.local_shape(rank)
     leaves, comes, stays = _leaving(parts), _coming(parts), _direct(parts)
     incoming = (
@@ -134,7 +134,7 @@ def read_regions(source: Distribution, target: Distribution, rank: int) -> tuple
 
 
 def offsets(source: Distribution, target: Distribution, rank: int) -> tuple[Offsets, Offsets]:
-    """Where the elements of messages lie in a rank's blocks before and after: by receiver, and by sender.
+    """The offsets of the elements of messages in a rank's blocks before and after: by receiver, and by sender.
 
     Those of a message are the sums of one offset of each component, in elements, in the order of the message.
     """
@@ -161,19 +161,19 @@ def _offsets(message: Message, modes: Sequence[tuple[int, ...]], shape: Shape) -
 
 
 def _leaving(parts: Sequence[Component]) -> Callable[[int, Group], GroupViews]:
-    """The places of a group of component k, in a block and in a message."""
+    """Views of a group of component k, in a block and in a message."""
     return cache(
         lambda k, group: group_views(group, (parts[k].before, _OWN), ((k,), _MESSAGE))
     )  # it is in many messages
 
 
 def _coming(parts: Sequence[Component]) -> Callable[[int, Group], GroupViews]:
-    """The same in a message and in a block."""
+    """Views of a group of component k, in a message and in a block."""
     return cache(lambda k, group: group_views(group, ((k,), _MESSAGE), (parts[k].after, _OWN)))
 
 
 def _direct(parts: Sequence[Component]) -> Callable[[int, Group], GroupViews]:
-    """The same, of a receiver's group, in its sender's block and in its own."""
+    """Views of a receiver's group of component k, in its sender's block and in its own."""
     return cache(lambda k, group: group_views(group, (parts[k].before, _OTHER), (parts[k].after, _OWN)))
 
 

@@ -86,7 +86,7 @@ class StridedCopy:
 
 
 class _Laid(NamedTuple):
-    """Where the two views begin, their strides in bytes, and the short run that is one item, if there is one."""
+    """The starts of the two views, their strides in bytes, and the short run that is one item, if there is one."""
 
     start: int
     gaps: Shape
@@ -188,7 +188,7 @@ class IndexedCopy:
 
 
 def _numbers(side: tuple[Along, ...], strides: Shape, at: tuple[Ints, ...]) -> Ints:
-    """Where elements lie in an array of some strides, given their numbers in each component."""
+    """The positions of elements in an array of some strides, given their numbers in each component."""
     numbers = np.zeros(len(at[0]), np.int64)
     for along, number in zip(side, at, strict=True):
         for mode, indices in along:
@@ -226,5 +226,5 @@ def everything(shape: Shape) -> tuple[Piece, ...]:
 
 @lru_cache(maxsize=1024)
 def _strides(shape: Shape) -> Shape:
-    """Of a C-contiguous array, in elements."""
+    """The strides of a C-contiguous array, in elements."""
     return tuple(prod(shape[mode + 1 :]) for mode in range(len(shape)))

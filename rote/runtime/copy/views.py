@@ -1,4 +1,4 @@
-"""Where the elements of a component lie in two arrays, as strided views of both.
+"""Strided views of the elements of a component in two arrays.
 
 A movement says of its elements that they are in lattices, evenly spaced along each of some digits in both blocks; a
 message has them one after the other. Where tiles do not fit each other there are too many lattices, and elements are
@@ -52,7 +52,7 @@ class ArrayView(NamedTuple):
 
 
 class ViewPair(NamedTuple):
-    """The same elements as a view of one array and as one of another."""
+    """A view of elements in one array, and one of them in another."""
 
     shape: Shape
     source: ArrayView
@@ -90,7 +90,7 @@ class GroupViews:
 
     @property
     def lists(self) -> tuple[Along, Along]:
-        """Where they lie, one by one, in the order of a message."""
+        """The positions of the elements, one by one, in the order of a message."""
         listed = isinstance(self.group.elements, Listed)
         group = self.group if listed else Group(self.group.coordinates, _merged(self.group))
         sides = group.positions, group.opposite, (np.arange(self.size),)
@@ -153,7 +153,7 @@ def _longer(earlier: Lattice, later: Lattice) -> Lattice | None:
 
 
 def _joined(shape: Shape, rows: Rows, others: Rows) -> tuple[Shape, Rows, Rows]:
-    """The same elements with every two dimensions joined that one could be; those of one element are left out."""
+    """Join every two dimensions of a view that one could be; those of one element are left out."""
     for axis in reversed(range(len(shape))):
         at, every = axis + 1, (*rows, *others)
         whole = at < len(shape) and all(row[at] == row[at + 1] * shape[at] for row in every)

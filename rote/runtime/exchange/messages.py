@@ -156,7 +156,7 @@ class Transfer:
     def unpack_after(
         self, wait: Callable[[], object], received: Sequence[Array] | None = None, ready: Sequence[bool] = ()
     ) -> None:
-        """The same, of messages that are on their way until `wait` returns: what is here is unpacked meanwhile.
+        """Take messages that are on their way until `wait` returns: what is here is unpacked meanwhile.
 
         Args:
             wait: returns when all have come, and those that this rank sends have left.

@@ -59,7 +59,7 @@ class Packed(Method):
 
 
 def mpi_comm(comm: Comm, name: str) -> MpiHandle:
-    """The same communicator, as one of MPI's.
+    """A communicator as one of MPI's.
 
     Raises:
         CommError: these ranks do not talk through MPI; `name` is the method that wants it.
