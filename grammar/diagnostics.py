@@ -39,6 +39,10 @@ text-after-layout: the layout is complete before {token} /
     write nothing after ] but a suffix such as +(1) or |(1), or an arrow -> and a second layout
 two-arrows: a transition has one arrow / write A -> B, and a chain as several transitions
 unknown-arrow: {token} is not an arrow / write A -> B
+unexpected-transition: one layout is expected here, not a transition /
+    write the layout alone; rote.parse_transition reads A -> B
+missing-arrow: this is one layout, and transitions go from one layout to another /
+    write A -> B; rote.parse reads one layout
 order-mismatch: both sides of an arrow describe one tensor: {hint} / write as many modes on both sides
 unexpected-mark: {token} cannot stand here / write {hint}
 # brackets and parentheses
