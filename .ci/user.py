@@ -8,6 +8,7 @@ lay: rote.Layout = rote.parse("block[(0),(),(1)]")
 same: rote.Layout = rote.L((0), (), (1), kind="block") | rote.root(2)
 other: rote.Layout = rote.L(rote.block(0), (), rote.cyclic(1, 4)) + rote.partial(3)
 move: rote.Transition = lay >> other
+read: rote.Transition = rote.parse_transition("block[(0),(1)] -> block[(),(0)]")
 dist: rote.Distribution = lay.on((8, 9, 10), rote.Grid((2, 2)))
 plan: rote.Plan = rote.compile(dist, dist, machine=rote.Machine())
 owners: tuple[int, ...] = dist.owners((3, 4, 5))

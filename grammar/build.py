@@ -1,16 +1,18 @@
-"""lark: a text that is known to be right -> syntax nodes.
-
-The only file that imports lark. Importing it builds the tables, once, also among threads; so parser.py imports it at
-the first parse.
-"""
+"""lark: text -> syntax nodes. The only file that imports lark; importing it builds the tables, once."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import resources
 from typing import Any, cast
 
-from lark import Lark, Transformer
+from lark import Lark, Transformer, UnexpectedInput, v_args
+from lark import Token as LarkToken
+from lark.lexer import PatternStr
+from lark.parsers.lalr_interactive_parser import InteractiveParser
 
+from .counts import Counts
+from .misplaced import Place, misplaced
 from .nodes import (
     BLOCK,
     CYCLIC,
@@ -21,129 +23,104 @@ from .nodes import (
     Kind,
     LayoutSyntax,
     Name,
-    Op,
-    Rounding,
     StageSyntax,
     Tile,
     TransitionSyntax,
-    ViewItem,
 )
-
-# A rule's children, in order; a bracketed part of a rule that is not in the text is None.
-_Items = list[Any]
+from .tokens import Token, scan
 
 
-class _Build(Transformer[Any, Any]):
-    """One method per rule of layout.lark and of walk.lark, one line each: tokens in, nodes out."""
-
-    def transition(self, items: _Items) -> TransitionSyntax:
-        return TransitionSyntax(*items)
-
-    def layout(self, items: _Items) -> LayoutSyntax:
-        view, default, modes, suffixes = items
-        kind = default or CYCLIC
-        resolved = (tuple(Entry(g, own or kind) for g, own in mode) for mode in modes or ())
-        return LayoutSyntax(tuple(resolved), view, **suffixes)
-
-    def modes(self, items: _Items) -> tuple[Any, ...]:
-        return tuple(items)
-
-    def mode(self, items: _Items) -> tuple[tuple[int, Kind | None], ...]:
-        return tuple(item for item in items if item is not None)
-
-    def entry(self, items: _Items) -> tuple[int, Kind | None]:
-        return items[0], items[1]
-
-    def cyclic(self, items: _Items) -> Kind:
-        size, at = items or (1, None)
-        return Kind("cyclic", (size,), at or 0)
-
-    def cyclic_at(self, items: _Items) -> Kind:
-        return Kind("cyclic", (1,), items[0])
-
-    def rounded(self, items: _Items) -> Kind:
-        return Kind(items[0])
-
-    def block(self, items: _Items) -> Kind:
-        return BLOCK if items[0] is None else Kind("block", tuple(items))
-
-    def suffixes(self, items: _Items) -> dict[str, Any]:
-        return {name: value for item in items for name, value in item.items()}
-
-    def partial(self, items: _Items) -> dict[str, Any]:
-        return {"op": items[0] or "sum", "partial": tuple(items[1:])}
-
-    def rooted(self, items: _Items) -> dict[str, Any]:
-        return {"rooted": tuple(items)}
-
-    def root(self, items: _Items) -> tuple[int, int]:
-        return items[0], items[1] or 0
-
-    def view(self, items: _Items) -> tuple[ViewItem, ...]:
-        return tuple(items)
-
-    def name(self, items: _Items) -> Name:
-        return Name(items[0])
-
-    def group(self, items: _Items) -> Fuse | Tile:
-        sized = any(size is not None for _, size in items)
-        return Tile(tuple(items)) if sized else Fuse(tuple(name for name, _ in items))
-
-    def part(self, items: _Items) -> tuple[str, int | None]:
-        return items[0], items[1]
-
-    def stage(self, items: _Items) -> tuple[LayoutSyntax, tuple[int, ...] | None, _Items]:
-        return items[1], items[0], items[2] or []
-
-    def actions(self, items: _Items) -> _Items:
-        return items
-
-    def along(self, items: _Items) -> tuple[str, _Items, _Items]:
-        return str(items[0]), items[1:], []
-
-    def resize(self, items: _Items) -> tuple[str, _Items, _Items]:
-        return str(items[0]), items[1::2], items[2::2]
-
-    def twiddle(self, items: _Items) -> tuple[str, _Items, _Items]:
-        return str(items[0]), [], []
-
-    def GRID(self, token: str) -> tuple[int, ...]:
-        return tuple(map(int, token.split("x")))
-
-    def NUMBER(self, token: str) -> int:
-        return int(token)
-
-    def NAME(self, token: str) -> str:
-        return str(token)
-
-    def ROUNDING(self, token: str) -> Rounding:
-        return cast(Rounding, str(token))
-
-    def OP(self, token: str) -> Op:
-        return cast(Op, str(token))
+def _layout(view: Any, default: Kind | None, modes: Any, suffixes: dict[str, Any]) -> LayoutSyntax:
+    resolved = (tuple(Entry(int(g), own or default or CYCLIC) for g, own in mode) for mode in modes)
+    return LayoutSyntax(tuple(resolved), view, **suffixes)
 
 
+def _group(*parts: tuple[str, int | None]) -> Fuse | Tile:
+    sized = any(size is not None for _, size in parts)
+    return Tile(parts) if sized else Fuse(tuple(name for name, _ in parts))
+
+
+def _listed(*items: Any) -> tuple[Any, ...]:
+    return items
+
+
+# What becomes of each rule of layout.lark and walk.lark; an optional part that is not in the text is None.
+_NODES: dict[str, Callable[..., Any]] = {
+    "transition": TransitionSyntax,
+    "layout": _layout,
+    "modes": _listed,
+    "mode": _listed,
+    "entry": _listed,
+    "cyclic": lambda tile=1, at=None: Kind("cyclic", (int(tile),), int(at or 0)),
+    "cyclic_at": lambda at: Kind("cyclic", (1,), int(at)),
+    "block": lambda *runs: Kind("block", tuple(map(int, ",".join(runs).split(",")))) if runs else BLOCK,
+    "rounded": lambda rounding: Kind(rounding.value),
+    "suffixes": lambda *suffixes: {name: value for suffix in suffixes for name, value in suffix.items()},
+    "partial": lambda op, *modes: {"op": op.value if op else "sum", "partial": tuple(map(int, modes))},
+    "rooted": lambda *roots: {"rooted": roots},
+    "root": lambda grid_mode, at: (int(grid_mode), int(at or 0)),
+    "view": _listed,
+    "name": lambda name: Name(name.value),
+    "group": _group,
+    "part": lambda name, size: (name.value, size and int(size)),
+    "stage": _listed,
+    "actions": _listed,
+    "along": lambda action, *modes: (action.value, modes, ()),
+    "resize": lambda action, *modes: (action.value, modes[::2], tuple(map(int, modes[1::2]))),
+    "twiddle": lambda action: (action.value, (), ()),
+}
+_Nodes = type("_Nodes", (Transformer,), {name: staticmethod(node) for name, node in _NODES.items()})
 _FILES = [resources.files(__package__).joinpath(name) for name in ("layout.lark", "walk.lark")]
-GRAMMAR = "\n".join(file.read_text("utf-8") for file in _FILES).replace("TRANSFORMS|", f"{'|'.join(TRANSFORMS)}|")
+GRAMMAR = "\n".join(file.read_text("utf-8") for file in _FILES).replace("/TRANSFORMS/", f"/{'|'.join(TRANSFORMS)}/")
 LARK = Lark(
     GRAMMAR,
     start=["start", "stage"],
     parser="lalr",
-    transformer=_Build(),
+    lexer="contextual",
+    transformer=v_args(inline=True)(_Nodes)(),
 )
+# Terminals, as Counts and misplaced call them: marks as they are, others by their names.
+_TYPES = {t.name: t.pattern.value if isinstance(t.pattern, PatternStr) else t.name for t in LARK.terminals}
 
 
 def build(text: str) -> LayoutSyntax | TransitionSyntax:
-    """The nodes of a text that check.py has let pass."""
-    return cast(LayoutSyntax | TransitionSyntax, LARK.parse(text, start="start"))
+    """Build the nodes of a layout or of a transition, or raise its first mistake as NotationError."""
+    return cast(LayoutSyntax | TransitionSyntax, _read(text, Counts(text), "start"))
 
 
-def build_stage(text: str, modes: tuple[str | None, ...]) -> StageSyntax:
-    """The node of a line of a walk that walks.py has let pass, given the names of the layout's modes."""
-    layout, grid, actions = cast(Any, LARK.parse(text, start="stage"))
-    numbers = {name: number for number, name in enumerate(modes)}
+def build_stage(text: str) -> StageSyntax:
+    """Build the node of a line of a walk, or raise its first mistake as NotationError."""
+    counts = Counts(text, stage=True)
+    grid, layout, actions = _read(text, counts, "stage")
+    numbers = {names[0]: number for number, names in enumerate(counts.modes) if len(names) == 1}
     resolved = (
-        ActionSyntax(name, tuple(numbers.get(at, at) for at in along), tuple(extents))
-        for name, along, extents in actions
+        ActionSyntax(name, tuple(numbers[mode] if mode in numbers else int(mode) for mode in modes), extents)
+        for name, modes, extents in actions or ()
     )
-    return StageSyntax(layout, grid, tuple(resolved))
+    return StageSyntax(layout, grid and tuple(map(int, grid.split("x"))), tuple(resolved))
+
+
+def _read(text: str, counts: Counts, start: str) -> Any:
+    """Parse a text under a rule of the grammars, and count its tokens from left to right."""
+    cursor = LARK.parse_interactive(text, start)
+    try:
+        for token in cursor.iter_parse():
+            counts = counts.take(Token(_TYPES[token.type], token.value, token.start_pos or 0))
+        value = cursor.feed_token(LarkToken("$END", "", len(text)))
+    except UnexpectedInput as error:
+        tokens, position = scan(text), error.pos_in_stream or 0
+        i = next((i for i, token in enumerate(tokens) if position < token.position + len(token.text)), len(tokens) - 1)
+        raise misplaced(text, tokens, i, _place(cursor, tokens[i - 1] if i else None), counts) from None
+    counts.end()
+    return value
+
+
+def _place(cursor: InteractiveParser, last: Token | None) -> Place:
+    """Say what lark's parser expects behind the token `last`, and what is open on its stack."""
+    stack = [value for value in cursor.parser_state.value_stack if isinstance(value, LarkToken)]
+    opened = ""
+    for token in stack:
+        opened = opened + token if token in ("(", "[") else opened[:-1] if token in (")", "]") else opened
+    kept = last is not None and stack and stack[-1].start_pos == last.position  # else it is in a node already
+    type_ = _TYPES[stack[-1].type] if kept else last.type if last else ""
+    return Place({_TYPES.get(name, name) for name in cast(Any, cursor).accepts()}, type_, opened)

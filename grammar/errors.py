@@ -36,9 +36,9 @@ class NotationError(RoteError, ValueError):
         self.cure = cure
         self.line = line
 
-    def in_line(self, line: int) -> NotationError:
-        """The same error, said to be in this line of a walk."""
-        return NotationError(self.mistake, self.text, self.position, self.rule, self.cure, line)
+    def in_line(self, line: int, text: str) -> NotationError:
+        """Say that the error is in a line of a walk, which is `text`."""
+        return NotationError(self.mistake, text, self.position, self.rule, self.cure, line)
 
     def __str__(self) -> str:
         before, after = _window(self.text, self.position)

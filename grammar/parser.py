@@ -1,18 +1,21 @@
-"""The door: text -> syntax, cached."""
+"""The doors: text -> syntax, cached."""
 
 from __future__ import annotations
 
 from functools import lru_cache
 
-from .check import check
-from .nodes import LayoutSyntax, TransitionSyntax, WalkSyntax
-from .walks import check_walk
+from .diagnostics import mistake
+from .errors import NotationError
+from .nodes import MAX_TEXT, MAX_WALK, LayoutSyntax, StageSyntax, TransitionSyntax, WalkSyntax
+from .tokens import SPACE
 
 
 def parse_syntax(text: str) -> LayoutSyntax | TransitionSyntax:
-    """The syntax of a layout or of a transition ``A -> B``.
+    """Read a layout or a transition ``A -> B``.
 
-    Raises NotationError, which names the mistake, shows it and says what to write; TypeError for anything but a str.
+    Raises:
+        NotationError: it is neither; the error names the mistake, shows it and says what to write.
+        TypeError: it is no str.
 
     >>> parse_syntax("[(0),()]").modes
     ((Entry(grid_mode=0, kind=Kind(name='cyclic', sizes=(1,), at=0)),), ())
@@ -23,16 +26,16 @@ def parse_syntax(text: str) -> LayoutSyntax | TransitionSyntax:
 
 
 def parse_walk(text: str) -> WalkSyntax:
-    """The syntax of a walk, one stage per line: ``[on GRID] LAYOUT [: ACTION {, ACTION}]``.
+    """Read a walk, one stage per line: ``[on GRID] LAYOUT [: ACTION {, ACTION}]``.
 
-    Blank lines, and comments from ``#`` to the end of a line, say nothing. An action is ``twiddle``, or a transform and
-    its modes: ``fft(t)``, ``rfft(0, 1)``, also ifft, irfft, dct1 to dct4, dst1 to dst4, or complex or real; or
-    ``resize``, ``resample``, ``fold`` or ``chirp`` with modes and their new extents: ``resize(1=96, 2=96)``; or
-    ``convolve``. A mode goes by its name in the line's view, or by its
-    number.
+    Blank lines, and comments from ``#`` to the end of a line, say nothing. An action is ``twiddle`` or ``convolve``;
+    or a transform and its modes: ``fft(t)``, ``rfft(0, 1)``, also ifft, irfft, dct1 to dct4, dst1 to dst4, complex and
+    real; or ``resize``, ``resample``, ``fold`` or ``chirp`` with modes and their new extents: ``resize(1=96, 2=96)``.
+    A mode goes by its name in the line's view, or by its number.
 
-    Raises NotationError, which names the mistake, shows its line and says what to write; TypeError for anything but a
-    str.
+    Raises:
+        NotationError: it is none; the error names the mistake, shows its line and says what to write.
+        TypeError: it is no str.
 
     >>> walk = parse_walk("(t s=4): [(),(0)]: fft(t), twiddle  # one of 4 columns each")
     >>> walk.stages[0].actions
@@ -47,7 +50,10 @@ def parse_walk(text: str) -> WalkSyntax:
 
 @lru_cache(maxsize=1024)
 def _parse(text: str) -> LayoutSyntax | TransitionSyntax:
-    check(text)  # first, and without lark: a wrong text is answered at once, however long or hostile it is
+    if len(text) > MAX_TEXT:
+        raise mistake("text-too-long", text, MAX_TEXT)
+    if not text.strip(SPACE):
+        raise mistake("empty-text", text, 0)
     from .build import build  # imports lark and builds the tables, at the first parse only
 
     return build(text)
@@ -55,7 +61,27 @@ def _parse(text: str) -> LayoutSyntax | TransitionSyntax:
 
 @lru_cache(maxsize=256)
 def _parse_walk(text: str) -> WalkSyntax:
-    lines = check_walk(text)
+    lines = text[: MAX_WALK + 1].split("\n")
+    stages = []
+    for number, whole in enumerate(lines, 1):
+        line, code = whole.rstrip(SPACE), whole.partition("#")[0].rstrip(SPACE)
+        try:
+            if len(text) > MAX_WALK and number == len(lines):
+                line = whole
+                raise mistake("walk-too-long", line, max(0, len(line) - 1))
+            if len(code) > MAX_TEXT:
+                raise mistake("text-too-long", line, MAX_TEXT)
+            if code:
+                stages.append(_parse_stage(code))
+        except NotationError as error:
+            raise error.in_line(number, line) from None
+    if not stages:
+        raise mistake("empty-walk", "", 0).in_line(1, lines[0].rstrip(SPACE))
+    return WalkSyntax(tuple(stages))
+
+
+@lru_cache(maxsize=1024)  # many walks have lines in common
+def _parse_stage(code: str) -> StageSyntax:
     from .build import build_stage
 
-    return WalkSyntax(tuple(build_stage(line.text, line.modes) for line in lines))
+    return build_stage(code)

@@ -1,4 +1,4 @@
-"""Text -> tokens, for the check: it also gives a name to what can be no token at all."""
+"""Text -> tokens, for a text in which lark stops: they also have names for what can be no token at all."""
 
 from __future__ import annotations
 
@@ -6,25 +6,22 @@ import re
 from typing import NamedTuple
 
 SPACE = " \t\r\n"
+ARROWS = ("->", "secondarrow", "wrongarrow")
+NUMBER = re.compile("[0-9]+")
 
 _SCAN = re.compile(
-    r"""
-      (?P<space>[ \t\r\n]+)
-    | (?P<negative>-[0-9]+)
-    | (?P<decimal>[0-9]+\.[0-9]*|\.[0-9]+)
-    | (?P<run>[0-9A-Za-z_]+)
-    | (?P<arrow>->)
-    | (?P<wrongarrow>=>|-->|>>|→)
-    | (?P<mark>[\[\](),:=+|@])
-    | (?P<junk>.)
+    r"""(?P<space>[ \t\r\n]+) | (?P<negative>-[0-9]+) | (?P<decimal>[0-9]+\.[0-9]*|\.[0-9]+)
+    | (?P<kind>(?:block|cyclic)(?![0-9A-Za-z_])) | (?P<word>[A-Za-z_][0-9A-Za-z_]*)
+    | (?P<number>(?:0|[1-9][0-9]*)(?![0-9A-Za-z_])) | (?P<leadingzero>[0-9]+(?![0-9A-Za-z_]))
+    | (?P<mixed>[0-9A-Za-z_]+) | (?P<arrow>->) | (?P<wrongarrow>=>|-->|>>|→) | (?P<mark>[\[\](),:=+|@]) | (?P<junk>.)
     """,
     re.VERBOSE | re.DOTALL,
 )
 
 
 class Token(NamedTuple):
-    """`type` is the mark itself, or one of: number, leadingzero, word, mixed (``1x``), block, cyclic, -> (the first
-    arrow), secondarrow, end, negative, decimal, wrongarrow, junk."""
+    """A piece of a text. Its type is the mark that it is; of lark's tokens, else, that of the terminal; of `scan`'s:
+    number, leadingzero, word, mixed (``1x``), kind, secondarrow, end, negative, decimal, wrongarrow, junk."""
 
     type: str
     text: str
@@ -32,42 +29,16 @@ class Token(NamedTuple):
 
 
 def scan(text: str) -> list[Token]:
-    """All tokens, and the end.
+    """Split a text into all its tokens, and the end.
 
     >>> [token.type for token in scan("a: [(1x)]")]
     ['word', ':', '[', '(', 'mixed', ')', ']', 'end']
     """
-    tokens = []
-    arrow = "->"
+    tokens, arrow = [], "->"
     for match in _SCAN.finditer(text):
-        group, found = match.lastgroup or "", match.group()
-        if group == "space":
-            continue
-        if group == "run":
-            group = _run(found)
-        elif group == "mark":
-            group = found
-        elif group == "arrow":
-            group, arrow = arrow, "secondarrow"
-        tokens.append(Token(group, found, match.start()))
+        type_, piece = match.lastgroup or "", match.group()
+        if type_ == "arrow":
+            type_, arrow = arrow, "secondarrow"
+        if type_ != "space":
+            tokens.append(Token(piece if type_ == "mark" else type_, piece, match.start()))
     return [*tokens, Token("end", "", len(text.rstrip(SPACE)))]
-
-
-def reaches(number: str, limit: int) -> bool:
-    """Whether a number without leading zeros is `limit` or more.
-
-    By length first: int() of a very long text is slow, and refused by Python.
-
-    >>> reaches("63", 64), reaches("9" * 9_000, 64)
-    (False, True)
-    """
-    return len(number) > len(str(limit)) or int(number) >= limit
-
-
-def _run(found: str) -> str:
-    """The type of a run of ASCII letters, digits and underscores."""
-    if found in ("block", "cyclic"):
-        return found
-    if found.isdigit():
-        return "leadingzero" if found[0] == "0" and len(found) > 1 else "number"
-    return "mixed" if found[0].isdigit() else "word"

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from .layout.layout import Layout as Layout
     from .layout.layout import Transition as Transition
     from .layout.layout import parse as parse
+    from .layout.layout import parse_transition as parse_transition
     from .runtime.comm.resolve import run as run
     from .runtime.exchange.registry import methods as methods
     from .tensor import DistTensor as DistTensor
@@ -64,6 +65,7 @@ __version__ = "0.1.0"
 # Where each public name lives; the imports above say the same to type checkers.
 _HOME = {
     "parse": "layout.layout",
+    "parse_transition": "layout.layout",
     "L": "layout.layout",
     "block": "layout.entries",
     "cyclic": "layout.entries",

@@ -12,7 +12,7 @@ from ..errors import LayoutError, PlanError, counted
 from ..grammar.nodes import Fuse, Tile
 from ..layout.distribution import Distribution, distribute
 from ..layout.grid import Grid
-from ..layout.layout import Layout, Transition, parse
+from ..layout.layout import Layout, parse, parse_transition
 from .failures import coloured, columns, on_rank_0
 from .options import Bytes, PictureFile, force_option, integers, of_ffts, refuse_target
 
@@ -110,12 +110,13 @@ def explain(
         return
     if transition is None or ranks is not None or why:
         raise click.UsageError('write a transition, rote explain "[(0),()] -> [(),(0)]", or --fft with --ranks')
-    syntax = parse(transition)
-    if not isinstance(syntax, Transition):
-        raise PlanError(f'{syntax} is one layout, and a plan goes from one to another\nwrite "{syntax} -> …"')
-    on = _small_grid(syntax.source, syntax.target) if grid is None else grid
-    extents = _small_shape(syntax.source, on) if shape is None else shape
-    plan = compile(syntax, shape=extents, grid=on, dtype=dtype, max_bytes=max_bytes)
+    if "->" not in transition:
+        layout = parse(transition)
+        raise PlanError(f'{layout} is one layout, and a plan goes from one to another\nwrite "{layout} -> …"')
+    ends = parse_transition(transition)
+    on = _small_grid(ends.source, ends.target) if grid is None else grid
+    extents = _small_shape(ends.source, on) if shape is None else shape
+    plan = compile(ends, shape=extents, grid=on, dtype=dtype, max_bytes=max_bytes)
     click.echo(plan.explain())
     if why_not is not None:
         click.echo(f"why not {why_not}: {plan.why_not(why_not)}")
@@ -150,11 +151,10 @@ def _compared(shape: tuple[int, ...], ranks: int, grid: tuple[int, ...] | None, 
 
 
 def _distribution(text: str, shape: tuple[int, ...] | None, grid: tuple[int, ...] | None) -> Distribution:
+    if "->" in text:
+        cure = f'try: rote explain "{parse_transition(text)}" --shape … --grid …'
+        raise LayoutError(f"a drawing shows one layout, not a transition\n{cure}")
     layout = parse(text)
-    if not isinstance(layout, Layout):
-        raise LayoutError(
-            f'a drawing shows one layout, not a transition\ntry: rote explain "{layout}" --shape … --grid …'
-        )
     on = _small_grid(layout) if grid is None else grid
     return distribute(layout, _small_shape(layout, on) if shape is None else shape, on)
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ..errors import PlanError, counted
 from ..layout.distribution import Distribution, distribute, tensor_shape
 from ..layout.grid import Grid, grid_shape, integer
-from ..layout.layout import Layout, Transition, parse
+from ..layout.layout import Layout, Transition, parse_transition
 from .explain import in_bytes
 from .machine import DEFAULT, Machine
 from .once import once
@@ -90,6 +90,7 @@ def ends(
 
     Raises:
         PlanError: it is given otherwise.
+        NotationError: a text is no transition.
     """
     if isinstance(source, Distribution):
         if target is None or shape is not None or grid is not None:
@@ -97,7 +98,7 @@ def ends(
         return source, target
     if target is not None or shape is None or grid is None:
         raise PlanError("a transition is compiled for a shape and a grid; give 'A -> B' with shape=… and grid=…")
-    transition: object = parse(source) if isinstance(source, str) else source
+    transition = parse_transition(source) if isinstance(source, str) else source
     if not isinstance(transition, Transition):
         raise PlanError(f"{source!r} is no transition; write 'A -> B'")
     return _ends(transition.source, transition.target, tensor_shape(shape), grid_shape(grid))

@@ -19,7 +19,7 @@ import numpy as np
 from ..errors import NotationError, PlanError
 from ..layout.distribution import Distribution, distribute
 from ..layout.grid import Grid
-from ..layout.layout import Transition, parse
+from ..layout.layout import parse_transition
 from .step import Step, as_kind
 
 __all__ = ["read", "write"]
@@ -148,10 +148,10 @@ def _lies(dist: Distribution) -> tuple[object, ...]:
 
 
 def _sides(text: str, shape: tuple[int, ...], before: Grid, after: Grid) -> tuple[Distribution, Distribution]:
-    syntax: object = parse(text)
-    if not isinstance(syntax, Transition):
+    if "->" not in text:
         raise _damage(text, len(text), "a plan and its steps go from one layout to another", "write 'A -> B'")
-    return distribute(syntax.source, shape, before), distribute(syntax.target, shape, after)
+    transition = parse_transition(text)
+    return distribute(transition.source, shape, before), distribute(transition.target, shape, after)
 
 
 def _damage(line: str, position: int, rule: str, cure: str) -> PlanError:

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from ..errors import LayoutError, counted
+from ..grammar.diagnostics import mistake
 from ..grammar.nodes import (
     CYCLIC,
     MAX_GRID_MODES,
@@ -43,6 +44,7 @@ __all__ = [
     "block",
     "cyclic",
     "parse",
+    "parse_transition",
     "partial",
     "root",
 ]
@@ -267,20 +269,34 @@ def L(*modes: Mode, kind: str = "cyclic", view: str | None = None) -> Layout:
 
 @lru_cache(maxsize=4096)
 def parse(text: str) -> Layout:
-    """The layout that a text says; a text with an arrow, `A -> B`, gives a `Transition`.
+    """Read a layout.
 
     Raises:
-        NotationError: the text is not in the language; the error shows where, and what to write.
+        NotationError: the text is no layout, or a transition `A -> B`; the error shows where, and what to write.
 
     >>> parse("[(0:block),(),(1:cyclic(4))]")
     L(block(0), (), cyclic(1, 4))
-    >>> parse("[(0),()] -> [(),(0)]")
+    """
+    syntax = parse_syntax(text)
+    if isinstance(syntax, TransitionSyntax):
+        raise mistake("unexpected-transition", text, text.index("->"))
+    return _from_syntax(syntax)
+
+
+@lru_cache(maxsize=4096)
+def parse_transition(text: str) -> Transition:
+    """Read a transition, `A -> B`.
+
+    Raises:
+        NotationError: the text is no transition, or one layout alone; the error shows where, and what to write.
+
+    >>> parse_transition("[(0),()] -> [(),(0)]")
     L((0), ()) >> L((), (0))
     """
     syntax = parse_syntax(text)
-    if isinstance(syntax, TransitionSyntax):  # typed as a layout, for that is what nearly all texts are
-        return cast(Layout, Transition(_from_syntax(syntax.source), _from_syntax(syntax.target)))
-    return _from_syntax(syntax)
+    if isinstance(syntax, LayoutSyntax):
+        raise mistake("missing-arrow", text, len(text.rstrip()))
+    return Transition(_from_syntax(syntax.source), _from_syntax(syntax.target))
 
 
 def as_layout(value: Layout | str) -> Layout:

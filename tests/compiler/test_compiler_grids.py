@@ -314,7 +314,7 @@ def test_other_numbers_of_ranks_are_refused():
 @pytest.mark.parametrize("times", [(1e-6,), (1e-6, 2e-6), (1e-6,) * 3])
 def test_times_per_grid_mode_do_not_suit_grids_of_two_orders(text, times):
     """Whatever the number of times, and whichever plan were cheapest: they are refused with what to write."""
-    layouts = rote.parse(text)
+    layouts = rote.parse_transition(text)
     for one, other in (((4,), (2, 2)), ((2, 2), (4,))):
         source, target = layouts.source.on((12,), one), layouts.target.on((12,), other)
         for call in (rote.compile, rote.tradeoff):

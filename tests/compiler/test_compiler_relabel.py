@@ -260,7 +260,7 @@ WRONG = {
         r"the target \[\(\)\]\+max\(0\) is partial: .*\nrelabel instead into \[\(\)\]",
     ),
     "no grid": (lambda: rote.relabel("[(0)] -> [()]", shape=4), "give 'A -> B' with shape=… and grid=…"),
-    "one layout": (lambda: rote.relabel("[(0)]", shape=4, grid=2), "is no transition; write 'A -> B'"),
+    "one layout": (lambda: rote.relabel(rote.L(0), shape=4, grid=2), "is no transition; write 'A -> B'"),
     "other shapes": (
         lambda: rote.relabel(rote.parse("[(0)]").on(4, 2), rote.parse("[(0)]").on(5, 2)),
         "a tensor keeps its shape",

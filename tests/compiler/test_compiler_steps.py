@@ -61,9 +61,8 @@ def test_kinds(text, kind, over):
     """Each transition is one step with the name of its collective over the grid modes that change, or none."""
     plan = rote.compile(text, shape=(6, 4), grid=(2, 3))
     assert [(s.kind, s.grid_modes) for s in plan.steps] == ([(kind, over)] if kind else [])
-    assert (plan.source, plan.target) == tuple(
-        layout.on((6, 4), (2, 3)) for layout in (rote.parse(text).source, rote.parse(text).target)
-    )
+    ends = rote.parse_transition(text)
+    assert (plan.source, plan.target) == tuple(layout.on((6, 4), (2, 3)) for layout in (ends.source, ends.target))
     for step in plan.steps:
         assert (step.before, step.after) == (plan.source, plan.target)
     plan.verify()
@@ -182,7 +181,7 @@ ERRORS = {
     ),
     "no target": (lambda: rote.compile(rote.parse("[()]").on(3, 2)), "give two distributions, or one transition"),
     "no shape": (lambda: rote.compile("[()] -> [()]", grid=2), "compiled for a shape and a grid"),
-    "no transition": (lambda: rote.compile("[()]", shape=3, grid=2), "'[()]' is no transition; write 'A -> B'"),
+    "no transition": (lambda: rote.compile(rote.L(()), shape=3, grid=2), "L(()) is no transition; write 'A -> B'"),
     "no JSON": (lambda: rote.Plan.from_json("{"), "this text is no plan"),
     "other JSON": (lambda: rote.Plan.from_json("[1]"), "this text is no plan"),
     "missing": (

@@ -40,7 +40,7 @@ def joined(dists):
 
 def plan_of(text, shape, grid):
     """The plan of one step of a transition."""
-    transition = rote.parse(text)
+    transition = rote.parse_transition(text)
     return joined([transition.source.on(shape, grid), transition.target.on(shape, grid)])
 
 
@@ -849,7 +849,8 @@ def claims_at_scale(text):
     """What the plan of one of these transitions claims: in the third by hand, else mode by mode from the owners."""
     if text == SCALE[2]:  # a column for two columns' worth of coordinates: 32 senders, and nothing is there already
         return exhaustive_verify.Figures(32**3 * 8, 32, 4 * 32**3 * 8)
-    before, after = (layout.on((1024,) * 3, (32,) * 3) for layout in (rote.parse(text).source, rote.parse(text).target))
+    ends = rote.parse_transition(text)
+    before, after = (layout.on((1024,) * 3, (32,) * 3) for layout in (ends.source, ends.target))
     index = np.arange(1024)
     here, there = (dist.locate(0, index)[0][0] for dist in (before, after))  # all modes are alike
     sent, wanted, kept = np.bincount(here), np.bincount(there), np.bincount(there[here == there], minlength=32)

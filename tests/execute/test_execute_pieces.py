@@ -207,7 +207,7 @@ def test_messages_that_are_alike_share_their_pieces():
 
     A rank has 64 elements, each for a rank of its own, and they lie in its block as in every other rank's.
     """
-    transition = rote.parse("[(0),(1),(2)] -> block[(0),(1),(2)]")
+    transition = rote.parse_transition("[(0),(1),(2)] -> block[(0),(1),(2)]")
     source, target = (layout.on((16,) * 3, (4,) * 3) for layout in (transition.source, transition.target))
     for side in (send_regions, receive_regions):
         regions = [region for rank in range(64) for region in side(source, target, rank)]

@@ -102,7 +102,7 @@ def test_copies_of_a_tensor_are_its_own():
 VALUES = """
 import rote
 values = [
-    rote.parse("a (r s=4): [(),(0:block),(1:cyclic(2))]|(2@1)"), rote.parse("[(0),()]+max(1) -> [(),(0)]"),
+    rote.parse("a (r s=4): [(),(0:block),(1:cyclic(2))]|(2@1)"), rote.parse_transition("[(0),()]+max(1) -> [(),(0)]"),
     rote.parse("block[(0),()]").on((8, 9), (2,)), rote.Grid((2, 3)), rote.Machine(latency=1e-6),
     rote.compile("block[(0),(1),()] -> block[(),(0),(1)]", shape=(8, 9, 10), grid=(2, 3), dtype="c16"),
 ]

@@ -39,7 +39,8 @@ def order(layout: Any) -> int | None:
 
 def sizes_are_right(layout: Any) -> bool:
     """Grid modes are below 64 and used once, numbers below 2**63, tiles at least 1."""
-    numbers = [int(token) for token in layout.scan_values(lambda token: token is not None and token.type == "NUMBER")]
+    texts = layout.scan_values(lambda token: token is not None and token[0].isdigit())
+    numbers = [int(size) for text in texts for size in text.split(",")]  # SIZES are several
     used = [int(found.children[0]) for found in layout.find_pred(lambda t: t.data in ("entry", "root"))]
     used += [int(g) for found in layout.find_data("partial") for g in found.children[1:]]
     tiles = [int(part.children[1]) for part in layout.find_data("part") if part.children[1] is not None]

@@ -253,7 +253,7 @@ def test_algebra(layout):
     for g in layout.grid_modes:
         assert g not in layout.drop(g).grid_modes
     transition = layout >> layout
-    assert rote.parse(str(transition)) == transition == (layout >> str(layout))
+    assert rote.parse_transition(str(transition)) == transition == (layout >> str(layout))
     assert eval(repr(transition), dict(NAMES)) == transition
 
 
@@ -406,3 +406,26 @@ def test_a_layout_says_only_what_a_text_can_say(make) -> None:
     """Every layout prints as a text that parses back: what no text may say is refused in Python as well."""
     with pytest.raises(rote.LayoutError):
         make()
+
+
+def test_each_text_has_its_door():
+    """`parse` reads layouts, `parse_transition` transitions; each refuses what the other reads, and names the other."""
+    source, target = rote.parse("[(0),()]"), rote.parse("block[(),(0)]")
+    assert isinstance(source, rote.Layout) and type(source >> target) is rote.Transition
+    assert rote.parse_transition("[(0),()] -> block[(),(0)]") == (source >> target)
+    with pytest.raises(rote.NotationError) as caught:
+        rote.parse("[(0),()] -> block[(),(0)]")
+    assert str(caught.value) == (
+        "one layout is expected here, not a transition\n    [(0),()] -> block[(),(0)]\n             ^\n"
+        "write the layout alone; rote.parse_transition reads A -> B"
+    )
+    for refused in (rote.parse_transition, lambda text: rote.compile(text, shape=(4, 4), grid=2)):
+        with pytest.raises(rote.NotationError) as caught:
+            refused("[(0),()] ")
+        assert str(caught.value) == (
+            "this is one layout, and transitions go from one layout to another\n    [(0),()] \n            ^\n"
+            "write A -> B; rote.parse reads one layout"
+        )
+    for door in (rote.parse, rote.parse_transition):
+        with pytest.raises(rote.NotationError, match="brackets of the modes are not closed"):
+            door("[(0),() -> [()]")

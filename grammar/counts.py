@@ -1,0 +1,195 @@
+"""The rules that no grammar says: what there is at most so often, only once, or only below a limit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from .diagnostics import mistake
+from .errors import NotationError
+from .nodes import CASTS, CONVOLVE, MAX_GRID_MODES, MAX_MODES, MAX_NUMBER, RESIZES, TRANSFORMS, TWIDDLE
+from .tokens import NUMBER, SPACE, Token
+
+ACTIONS = (*TRANSFORMS, *CASTS, *RESIZES, TWIDDLE, CONVOLVE)
+
+# What an action does to a mode, once a stage at most.
+_EFFECTS = ("made complex", "made real", "resized", "resampled", "folded", "chirped")
+_DONE = {**dict.fromkeys(TRANSFORMS, "transformed"), **dict(zip((*CASTS, *RESIZES), _EFFECTS, strict=True))}
+_NUMBERS = frozenset({"GRID_MODE", "SIZES", "TILE", "COORDINATE", "ROOT", "PART_SIZE", "EXTENT"})
+
+
+@dataclass(slots=True)
+class Counts:
+    """What the tokens of a text, taken from left to right, have used so far; `stage`: of a line of a walk."""
+
+    text: str
+    stage: bool = False
+    start: int = 0  # where the layout begins
+    left: int | None = None  # the order of the tensor left of the arrow
+    part: str = "view"  # what is read now: view, brackets, suffixes, actions
+    depth: int = 0  # of parentheses
+    names: set[str] = field(default_factory=set)
+    group: list[str] = field(default_factory=list)  # the names in the last parentheses of the view
+    free: list[Token] = field(default_factory=list)  # those of them that have no size
+    modes: list[tuple[str, ...]] = field(default_factory=list)  # of the layout, each with the names that it reads
+    viewed: bool = False
+    order: int = 0  # of the tensor
+    written: int = 0  # modes in the brackets
+    grid_modes: set[str] = field(default_factory=set)
+    action: str = ""  # the last one
+    done: set[tuple[str, int]] = field(default_factory=set)
+
+    def take(self, token: Token) -> Counts:
+        """Count a token that may stand where it stands, and return the counts for the next one.
+
+        Raises:
+            NotationError: it breaks a rule.
+        """
+        if token.type in _NUMBERS:
+            self._take_number(token)
+        if token.type == "->" and not self.stage:
+            return Counts(self.text, start=_behind(self.text, token), left=self.order)
+        if self.part == "view":
+            self._take_view(token)
+        elif self.part == "brackets":
+            self._take_brackets(token)
+        else:
+            self._take_action(token)
+        return self
+
+    def end(self) -> None:
+        """Compare the orders of both sides of an arrow."""
+        if self.left not in (None, self.order):
+            hint = f"order {self.left} on the left, {self.order} on the right"
+            raise mistake("order-mismatch", self.text, self.start, hint=hint)
+
+    def modes_to_write(self, name: str) -> str:
+        """Say what to write where `name` is not a mode."""
+        for number, names in enumerate(self.modes):
+            if name in names:
+                others = " and ".join(other for other in names if other != name)
+                return f"write {number}, the number of the mode that reads {name} as one with {others}"
+        words = [names[0] if len(names) == 1 else str(number) for number, names in enumerate(self.modes)]
+        if len(words) > 8 or (len(words) > 1 and not any(self.modes)):
+            return f"write a number from 0 to {len(words) - 1}"
+        *most, last = words or ["no modes: this layout has none"]
+        return "write " + (f"{', '.join(most)} or {last}" if most else last)
+
+    def _error(self, name: str, token: Token, hint: str = "") -> NotationError:
+        return mistake(name, self.text, token.position, token.text, hint)
+
+    def _take_number(self, token: Token) -> None:
+        for number in NUMBER.finditer(token.text):  # SIZES are several
+            if _reaches(number.group(), MAX_NUMBER):
+                raise mistake("number-too-large", self.text, token.position + number.start())
+        if token.text == "0" and token.type in ("TILE", "PART_SIZE", "EXTENT"):
+            raise self._error("zero-extent" if token.type == "EXTENT" else "zero-tile", token)
+        if token.type == "GRID_MODE":
+            if int(token.text) >= MAX_GRID_MODES:
+                raise self._error("grid-mode-too-large", token)
+            if token.text in self.grid_modes:
+                raise self._error("repeated-grid-mode", token)
+            self.grid_modes.add(token.text)
+
+    def _take_view(self, token: Token) -> None:
+        """Count a token before the brackets: of the grid, the view or the default kind."""
+        if token.type == "GRID":
+            check_grid(self.text, token)
+        elif token.type == "NAME":
+            self._take_name(token)
+        elif token.type == "PART_SIZE":
+            self.free.pop()
+        elif token.type == "(":
+            self.depth, self.group, self.free = 1, [], []
+        elif token.type == ")":
+            self._close_group()
+        elif token.type in (":", "["):
+            self.viewed |= token.type == ":"
+            self.part = "brackets" if token.type == "[" else "view"
+
+    def _take_name(self, token: Token) -> None:
+        if token.text in self.names:
+            raise self._error("repeated-name", token)
+        self.names.add(token.text)
+        if len(self.names) > MAX_MODES:
+            raise self._error("too-many-modes", token)
+        if self.depth:
+            self.group.append(token.text)
+            self.free.append(token)
+        else:
+            self.modes.append((token.text,))
+            self.order += 1
+
+    def _close_group(self) -> None:
+        split = len(self.free) < len(self.group)
+        if split and len(self.free) > 1:
+            raise self._error("two-free-parts", self.free[1])
+        if self.group:  # else they were the sizes of a kind
+            self.modes += [(name,) for name in self.group] if split else [tuple(self.group)]
+            self.order += 1 if split else len(self.group)
+        self.depth = 0
+
+    def _take_brackets(self, token: Token) -> None:
+        self.depth += (token.type == "(") - (token.type == ")")
+        if token.type == "(" and self.depth == 1:
+            self.written += 1
+            if self.written > MAX_MODES:
+                raise self._error("too-many-modes", token)
+        elif token.type == "]":
+            self.part = "suffixes"
+            if not self.viewed:
+                self.modes, self.order = [()] * self.written, self.written
+            elif self.stage and self.modes[0] == ("on",) and len(self.modes) == self.written + 1 > 1:
+                on = Token("NAME", "on", self.text.index("on"))
+                raise mistake("missing-grid", self.text, _behind(self.text, on))
+            elif self.written != len(self.modes):
+                hint = f"{len(self.modes)} modes, the brackets have {self.written}"
+                raise self._error("view-mismatch", token, hint)
+
+    def _take_action(self, token: Token) -> None:
+        if token.type == ":":
+            self.part = "actions"
+        elif token.type in ("TRANSFORM", "RESIZE", "TWIDDLE"):
+            self.action = token.text
+        elif token.type == "MODE":
+            use = _DONE[self.action], self._mode(token)
+            if use in self.done:
+                raise self._error("repeated-mode", token, use[0])
+            self.done.add(use)
+
+    def _mode(self, token: Token) -> int:
+        if token.text.isdigit():
+            if _reaches(token.text, len(self.modes)):
+                raise self._error("mode-out-of-range", token, self.modes_to_write(""))
+            return int(token.text)
+        if (token.text,) in self.modes:
+            return self.modes.index((token.text,))
+        if token.text in ACTIONS and self.text[: token.position].rstrip(SPACE).endswith(","):
+            raise self._error("missing-closing-parenthesis", token, token.text)
+        raise self._error("unknown-mode", token, self.modes_to_write(token.text))
+
+
+def check_grid(text: str, grid: Token) -> None:
+    """Raise the first that is wrong with the sizes of a grid, which are written ``4x256``."""
+    sizes, position = grid.text.split("x"), grid.position
+    if not all(size.isdigit() for size in sizes):
+        raise mistake("wrong-grid", text, position)
+    for size in sizes:
+        if size == "0":
+            raise mistake("zero-grid", text, position)
+        if size[0] == "0":
+            raise mistake("leading-zero", text, position, size, size.lstrip("0")[:20] or "0")
+        if _reaches(size, MAX_NUMBER):
+            raise mistake("number-too-large", text, position)
+        position += len(size) + 1
+    if len(sizes) > MAX_GRID_MODES:
+        raise mistake("too-many-grid-modes", text, grid.position)
+
+
+def _reaches(number: str, limit: int) -> bool:
+    """Whether a number without leading zeros is `limit` or more: int() of a very long text is refused by Python."""
+    return len(number) > len(str(limit)) or int(number) >= limit
+
+
+def _behind(text: str, token: Token) -> int:
+    """The position of what follows a token."""
+    return len(text) - len(text[token.position + len(token.text) :].lstrip(SPACE))
