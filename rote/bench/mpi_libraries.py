@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
-from importlib.util import module_from_spec, spec_from_file_location
 from math import prod
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..layout.grid import Grid
-from ..runtime.comm.protocol import Comm
+from ..runtime.comm.protocol import Comm, MpiHandle
 from .arrays import Array, check_values, fill, transform_job
 from .builds import build
 from .contest import Contestant, Job, Missing, Prepare, Round, Work, measure, on_threads
 from .rote_cases import slabs
+from .subarrays import Swap
 
-__all__ = ["contestants", "program"]
+__all__ = ["contestants"]
 
 _ORDERS = {"slab": 1, "pencil": 2}
 
@@ -59,7 +57,7 @@ def _pfft(layout: str, comm: Comm, work: Work) -> Job:
     """mpi4py-fft with its defaults, on the grid that Rote has; it normalises forward."""
     library: Any = import_module("mpi4py_fft")
     grid = Grid.of(comm.size, _ORDERS[layout]).shape
-    fft = library.PFFT(_handle(comm), work.shape, dtype=work.dtype, grid=grid)
+    fft = library.PFFT(_mpi(comm).handle, work.shape, dtype=work.dtype, grid=grid)
     x, X, y = (np.empty(fft.shape(spectral), fft.dtype(spectral)) for spectral in (False, True, False))
 
     steps = (lambda: fft.forward(x, X), lambda: fft.backward(X, y))
@@ -70,7 +68,7 @@ def _pfft(layout: str, comm: Comm, work: Work) -> Job:
 def _transfer(comm: Comm, work: Work) -> Job:
     """The redistribution of mpi4py-fft alone."""
     pencils: Any = import_module("mpi4py_fft.pencil")
-    ranks = pencils.Subcomm(_handle(comm), [0] + [1] * (len(work.shape) - 1))
+    ranks = pencils.Subcomm(_mpi(comm).handle, [0] + [1] * (len(work.shape) - 1))
     before = pencils.Pencil(ranks, work.shape, 1)
     transfer = before.transfer(before.pencil(0), work.dtype)
 
@@ -83,7 +81,7 @@ def _transfer(comm: Comm, work: Work) -> Job:
 
 def _alltoallw(comm: Comm, work: Work) -> Job:
     """Subarray datatypes and one collective, made once."""
-    swap = _module(program("alltoallw.py")).Swap(_handle(comm), work.shape, work.dtype)
+    swap = Swap(_mpi(comm), work.shape, work.dtype)
     return _swap_job(comm, work, swap, swap.free)
 
 
@@ -113,33 +111,8 @@ def _memcpy(comm: Comm, work: Work) -> Job:
     return Job((step,), (partial(check_values, work, where),))
 
 
-def _handle(comm: Comm) -> Any:
-    """The communicator as mpi4py has it."""
-    from ..runtime.comm.mpi import MpiComm
-
-    if not isinstance(comm, MpiComm):
+def _mpi(comm: Comm) -> MpiHandle:
+    """The communicator as one of MPI's."""
+    if not isinstance(comm, MpiHandle):
         raise Missing("takes MPI's ranks; start rote bench by mpiexec")
-    return comm.handle
-
-
-def program(name: str) -> Path:
-    """A file of `tests/benchmarks`, of the checkout that this file is in or of the folder that ROTE_BENCHMARKS names.
-
-    Raises:
-        Missing: this is an installed copy, without the tests.
-    """
-    beside = Path(__file__).resolve().parents[2] / "tests" / "benchmarks"
-    path = Path(os.environ.get("ROTE_BENCHMARKS") or beside) / name
-    if not path.is_file():
-        raise Missing(f"needs tests/benchmarks/{name} of a checkout of Rote; name that folder in ROTE_BENCHMARKS")
-    return path
-
-
-def _module(path: Path) -> Any:
-    """A module that is no part of the house."""
-    spec = spec_from_file_location(path.stem, path)
-    if spec is None or spec.loader is None:
-        raise Missing(f"{path} is no Python module")
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return comm

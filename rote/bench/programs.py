@@ -15,11 +15,11 @@ from ..launcher import alone, cores
 from ..runtime.comm.protocol import Comm
 from .builds import fftw_text
 from .contest import SPAN, Contestant, Missing, Round, Work
-from .mpi_libraries import program
 
 __all__ = ["contestants"]
 
 _CROWDED = {"OMPI_MCA_rmaps_base_oversubscribe": "1", "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
+_SOURCE = Path(__file__).with_name("fftw_mpi.c")
 _INSTALL = "on Debian, apt-get install libfftw3-mpi-dev libopenmpi-dev openmpi-bin"
 
 
@@ -61,7 +61,6 @@ def _build(single: bool, ranks: int) -> _Program:
 
     FFTW's library is of one MPI, and the header of another one may do for the compiler.
     """
-    source = program("fftw_mpi.c")
     letter = "f" if single else ""
     said = "has no mpicc, with mpiexec beside it, on the PATH"
     for folder in dict.fromkeys(os.get_exec_path()):
@@ -70,7 +69,13 @@ def _build(single: bool, ranks: int) -> _Program:
             continue
         built = _Program(Path(_folder().name, f"fftw{letter}_mpi"), mpiexec)
         libraries = [f"-lfftw3{letter}_mpi", f"-lfftw3{letter}", "-lm"]
-        flags = [*["-DSINGLE"] * single, *shlex.split(os.environ.get("CFLAGS", "")), str(source), "-o", str(built.path)]
+        flags = [
+            *["-DSINGLE"] * single,
+            *shlex.split(os.environ.get("CFLAGS", "")),
+            str(_SOURCE),
+            "-o",
+            str(built.path),
+        ]
         try:
             _output(mpicc, "-O2", *flags, *shlex.split(os.environ.get("LDFLAGS", "")), *libraries)
             _launch(built, ranks, "4x4", "c2c", "0", "0")
