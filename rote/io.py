@@ -25,7 +25,7 @@ from .runtime.comm.collective_errors import collective_errors
 from .runtime.comm.protocol import Array, Comm, Path
 from .runtime.copy.regions import identity
 from .runtime.files import in_long_runs, transfers
-from .runtime.program import Program, check_grid
+from .runtime.program import BoundPlan, check_grid
 
 __all__ = ["Header", "read_block", "read_header", "write_npy"]
 
@@ -129,7 +129,7 @@ def write_npy(path: Path, block: Array, dist: Distribution, comm: Comm) -> None:
         raise CommError(f"the ranks hold blocks of several dtypes: {', '.join(map(str, dtypes))}; convert to one")
     lies = in_long_runs(dist, dtypes[0].itemsize)
     if lies != dist:
-        block, dist = Program(compile(dist, lies, dtypes[0]), comm)(block), lies
+        block, dist = BoundPlan(compile(dist, lies, dtypes[0]), comm)(block), lies
     draft = _Draft("", "", 0)
     try:
         with collective_errors(comm):

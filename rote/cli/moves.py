@@ -69,7 +69,7 @@ def _layout(draw: Random, order: int, grid_order: int, first: bool) -> Layout:
 
 def calls(plans: list[Plan], comm: Comm) -> list[Callable[[], object]]:
     """The moves of this rank, all between the same two pieces of memory."""
-    from ..runtime.program import Program
+    from ..runtime.program import BoundPlan
 
     shapes = [[end.local_shape(comm.rank) for end in (plan.source, plan.target)] for plan in plans]
     most = max(prod(shape) * plan.dtype.itemsize for plan, ends in zip(plans, shapes, strict=True) for shape in ends)
@@ -80,7 +80,7 @@ def calls(plans: list[Plan], comm: Comm) -> list[Callable[[], object]]:
         block, out = (
             part.view(plan.dtype)[: prod(shape)].reshape(shape) for part, shape in zip(memory, ends, strict=True)
         )
-        calls.append(partial(Program(plan, comm), block, out))
+        calls.append(partial(BoundPlan(plan, comm), block, out))
     return calls
 
 

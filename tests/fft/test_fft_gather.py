@@ -49,7 +49,8 @@ def test_boxes_are_the_block(ranks):
         blocks = [block.reshape(-1) for block in rote.simulate.scatter(array, step.before)]
         for rank, want in enumerate(rote.simulate.scatter(array, step.after)):
             reading = Reading(step, D, rank)
-            found = boxes(((one.peer, one) for one in reading.regions), want.ndim) if reading.copies else None
+            regions = reading.readable(False)
+            found = None if regions is None else boxes(regions, want.ndim)
             if found is None or not want.ndim or 0 in shape:
                 continue
             read += 1

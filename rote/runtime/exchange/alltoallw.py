@@ -48,6 +48,6 @@ class Alltoallw(Method):
             [block, (counts, displacements), types],
             [out, (receives, at), kinds],
         )
-        Transfer(transfer.messages, block, out, transfer.packed, transfer.arrived).keep()
+        Transfer(transfer.messages, block, out, transfer.packed, transfer.arrived).copy_kept()
         if transfer.after:
             whole(out.shape).copy(out, out, after=transfer.after)

@@ -12,7 +12,7 @@ import numpy as np
 
 from ...compiler.step import Step
 from ..comm.protocol import Array
-from ..copy.regions import identity, read_regions, whole
+from ..copy.regions import Region, identity, read_regions, whole
 from ..copy.strided import Factor
 
 __all__ = ["Reading"]
@@ -33,10 +33,11 @@ class Reading:
         self.regions = read_regions(step.before, step.after, rank)
         self._dtype = dtype
 
-    @property
-    def copies(self) -> bool:
-        """Whether every element comes from one place, and none is left as it was."""
-        return not self.step.after.partial and not any(region.combine for region in self.regions)
+    def readable(self, scaled: bool) -> list[tuple[int, Region]] | None:
+        """The regions of all ranks' blocks that are read, as `Move` says; None if no kernel can."""
+        if scaled or self.step.after.partial or any(region.combine for region in self.regions):
+            return None
+        return [(region.peer, region) for region in self.regions]
 
     def run(
         self,

@@ -12,12 +12,14 @@ from functools import partial
 from math import inf, prod
 
 from ...compiler.machine import DEFAULT
+from ...compiler.step import LOCAL
 from ...errors import CommError
 from .alltoallv import Alltoallv
 from .alltoallw import Alltoallw
+from .collectives import Allgather, Local, ReduceScatter, Whole
 from .direct import Direct
 from .isend import Isend
-from .messages import Messages
+from .messages import WHOLE, Messages
 from .method import Method
 from .nodes import Nodes
 from .nonblocking import Nonblocking
@@ -27,7 +29,7 @@ from .sendrecv import Sendrecv
 from .shared import Shared
 from .waitsome import Waitsome
 
-__all__ = ["METHODS", "Method", "check_method", "method_of", "methods"]
+__all__ = ["METHODS", "Method", "bind_method", "check_method", "methods"]
 
 _TOGETHER = 32  # ranks, in the methods by blocks of Duy and Ozaki (2014)
 _COUNTED = ("alltoallv", "nonblocking", "persistent", "put", "waitsome", "waitsome-32", "sendrecv")
@@ -69,7 +71,31 @@ def check_method(name: str) -> None:
         raise CommError(f"method is one of {', '.join(methods)}; not {name!r}")
 
 
-def method_of(name: str, messages: Messages) -> tuple[str, Method]:
+def bind_method(name: str, messages: Messages) -> tuple[str, Method]:
+    """Bind a step to a method, and name this; no name for a collective of MPI's, or where no other rank is needed.
+
+    Args:
+        name: of a method, or "auto". What is reduced or broadcast goes by MPI's own collectives.
+
+    Raises:
+        CommError: these ranks cannot have the method.
+    """
+    kind = messages.step.kind
+    if kind in LOCAL:
+        return "", Local()
+    if kind in WHOLE:
+        return "", Whole(messages)
+    if kind == "reduce_scatter":
+        return "", ReduceScatter(messages)
+    if kind != "allgather":
+        return _of_pairs(name, messages)
+    with suppress(CommError):
+        if name in ("auto", "shared"):
+            return "", METHODS["shared"](messages)
+    return "", Allgather(messages)
+
+
+def _of_pairs(name: str, messages: Messages) -> tuple[str, Method]:
     """The method of a name, or the usual one on these ranks if that is "auto", bound to messages. Collective.
 
     Another one where the method cannot do the step; so the name comes with it.

@@ -34,19 +34,19 @@ class Waitsome(Method):
             receiving = [self._calls.receive(*transfer.arriving(number))[0] for number in coming]
             sending = [self._calls.send(*transfer.departing(number))[0] for number in leaving]
             if not kept:  # meanwhile
-                transfer.keep()
+                transfer.copy_kept()
                 kept = True
             left = len(receiving)
             while left:
                 done = receiving[0].Waitsome(receiving) or ()
                 left -= len(done)
                 for number in () if waits else done:
-                    transfer.put(coming[number], transfer.arriving(coming[number])[0])
+                    transfer.unpack_one(coming[number], transfer.arriving(coming[number])[0])
             if sending:
                 sending[0].Waitall(sending)
         if waits:
             transfer.unpack()
             return
         if not kept:
-            transfer.keep()
-        transfer.end()
+            transfer.copy_kept()
+        transfer.scale_late()
