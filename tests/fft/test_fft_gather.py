@@ -20,7 +20,7 @@ from rote.fft.kernels.boxes import boxes, whole
 from rote.fft.kernels.gather import Gather
 from rote.fft.kernels.kernel import Kernel, scratch_bytes
 from rote.runtime.comm.threads import LocalComm
-from rote.runtime.exchange.reading import Reading
+from rote.runtime.exchange.shared import Reading
 
 pytestmark = pytest.mark.filterwarnings("ignore::rote.GatherWarning")  # slabs of one axis, asked for by name
 

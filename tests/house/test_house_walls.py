@@ -109,7 +109,6 @@ LONGEST, SHORTEST = 320, 25  # lines of one file
 # Files that may be longer, or shorter, and why. The front of a folder, `__init__.py`, may always be short.
 UNUSUAL = {
     "rote/__main__.py": "python -m rote wants a file of this name",
-    "rote/runtime/exchange/alltoallv.py": "every method has a file of its own",
     "fft/plan.py": "the class FFT and its examples",
     "fft/families/cyclic.py": "one family, of which no part stands alone",
 }
@@ -343,7 +342,7 @@ BREAKS = [
     ("rote.simulate", "from .runtime.program import bind"),
     ("rote.runtime.comm.mpi", "from ..copy.regions import Region"),
     ("rote.runtime.copy.strided", "from ..comm.protocol import Comm"),
-    ("rote.runtime.exchange.put", "from ..program import bind"),
+    ("rote.runtime.exchange.one_sided", "from ..program import bind"),
     ("rote.fft.request", "from .families.choose import choices"),
     ("rote.fft.walk.walk", "from ..program.program import BoundWalk"),
     ("rote.compiler.verify.certificate", "from ...runtime import program"),

@@ -14,24 +14,18 @@ from math import inf, prod
 from ...compiler.machine import DEFAULT
 from ...compiler.step import LOCAL
 from ...errors import CommError
-from .alltoallv import Alltoallv
-from .alltoallw import Alltoallw
-from .collectives import Allgather, Local, ReduceScatter, Whole
-from .direct import Direct
-from .isend import Isend
+from ..comm.protocol import MpiHandle
+from .collective import Allgather, Alltoallv, Alltoallw, Local, Nonblocking, Persistent, ReduceScatter, Whole
+from .hierarchical import Nodes
 from .messages import WHOLE, Messages
 from .method import Method
-from .nodes import Nodes
-from .nonblocking import Nonblocking
-from .persistent import Persistent
-from .put import Put
-from .sendrecv import Sendrecv
-from .shared import Shared
-from .waitsome import Waitsome
+from .one_sided import Put
+from .point_to_point import Isend, Sendrecv, Waitsome
+from .shared import Direct, Shared
 
 __all__ = ["METHODS", "Method", "bind_method", "check_method", "methods"]
 
-_TOGETHER = 32  # ranks, in the methods by blocks of Duy and Ozaki (2014)
+_TOGETHER = 32  # ranks, in the methods by blocks (Duy and Ozaki 2014, section 3.2.1)
 _COUNTED = ("alltoallv", "nonblocking", "persistent", "put", "waitsome", "waitsome-32", "sendrecv")
 
 
@@ -117,7 +111,7 @@ def _of_pairs(name: str, messages: Messages) -> tuple[str, Method]:
 def _beyond(messages: Messages) -> bool:
     """Whether some rank has more elements to send or to receive than one call can count. The same on all ranks."""
     comm, tensor = messages.comm, prod(messages.step.before.view_shape)
-    most = getattr(comm, "most", inf)  # threads count on
+    most = comm.most if isinstance(comm, MpiHandle) else inf  # threads count on
     return tensor * comm.size > most and max(comm.allgather_object(max(messages.sizes))) > most
 
 

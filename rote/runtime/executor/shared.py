@@ -10,7 +10,7 @@ from ...compiler.step import LOCAL, Step
 from ..comm.double_buffer import DoubleBuffer
 from ..comm.protocol import Array
 from ..copy.strided import Factor
-from ..exchange.reading import Reading
+from ..exchange.shared import Reading
 from .buffers import Memories, Slot, route
 from .operations import Operation
 from .sweeps import Sweep, sweeps
