@@ -26,7 +26,7 @@ from ..grammar.nodes import (
 )
 from ..grammar.parser import parse_syntax
 from ..grammar.text import unparse
-from .entries import Partial, Rooted, as_entry, block, cyclic, entry_code, partial, root
+from .expressions import Partial, Rooted, as_entry, block, cyclic, layout_code, partial, root
 from .grid import Grid, integer
 from .view import View
 
@@ -213,16 +213,7 @@ class Layout:
         return unparse(self.syntax)
 
     def __repr__(self) -> str:
-        parts = [_mode_code(mode) for mode in self.modes]
-        if self.view is not None:
-            parts.append(f"view={str(self).split(':', 1)[0]!r}")
-        code = f"L({', '.join(parts)})"
-        if self.partial:
-            op = "" if self.op == "sum" else f", op={self.op!r}"
-            code += f" + partial({', '.join(map(str, self.partial))}{op})"
-        for g, at in self.rooted:
-            code += f" | root({g}, at={at})" if at else f" | root({g})"
-        return code
+        return layout_code(self.syntax)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -315,8 +306,3 @@ def _from_syntax(node: LayoutSyntax) -> Layout:
 @lru_cache(maxsize=256)
 def _kind(text: str) -> Kind:
     return as_layout(f"{text}[(0)]").modes[0][0].kind
-
-
-def _mode_code(mode: tuple[Entry, ...]) -> str:
-    codes = [entry_code(entry) for entry in mode]
-    return codes[0] if len(codes) == 1 and "(" in codes[0] else f"({', '.join(codes)})"

@@ -129,7 +129,7 @@ class Comm(Protocol):
 
 @runtime_checkable
 class MpiHandle(Comm, Protocol):
-    """What methods of exchange need of MPI beside `Comm`; threads have no such thing.
+    """The part of MPI beside `Comm` that methods of exchange need; threads have no such thing.
 
     MPI's own objects (communicators, datatypes, windows) are only handed on, and so are not typed here.
     """

@@ -22,7 +22,6 @@ class Alltoallv(Packed):
     __slots__ = ()
 
     def carry(self, transfer: Transfer) -> None:
-        """Carry all messages by one call of Alltoallv."""
         messages = self.messages
         messages.comm.alltoallv(transfer.packed, messages.sends, transfer.arrived, messages.receives)
 
@@ -131,7 +130,6 @@ class Allgather(Packed):
     __slots__ = ()
 
     def carry(self, transfer: Transfer) -> None:
-        """Carry the messages by one call of the collective."""
         self.messages.comm.allgatherv(transfer.packed, transfer.arrived, self.messages.receives)
 
 
@@ -141,7 +139,6 @@ class ReduceScatter(Packed):
     __slots__ = ()
 
     def carry(self, transfer: Transfer) -> None:
-        """Carry the messages by one call of the collective."""
         messages = self.messages
         op = messages.step.before.layout.op
         messages.comm.reduce_scatter(transfer.packed, transfer.arrived, messages.sends, op)

@@ -69,7 +69,6 @@ class Isend(Packed):
         self._rounds = rounds(messages, together)
 
     def carry(self, transfer: Transfer) -> None:
-        """Start all messages of a round, and wait for them together."""
         for leaving, coming in self._rounds:
             started = [request for number in coming for request in self._calls.receive(*transfer.arriving(number))]
             started += [request for number in leaving for request in self._calls.send(*transfer.departing(number))]
@@ -136,7 +135,6 @@ class Sendrecv(Packed):
         self._turns = [(to, leaving.get(to, nothing), origin, coming.get(origin, nothing)) for to, origin in turns]
 
     def carry(self, transfer: Transfer) -> None:
-        """Exchange messages with one pair of ranks after the other."""
         for to, leaves, origin, comes in self._turns:
             send, receive = transfer.packed[leaves], transfer.arrived[comes]
             if not len(send) and not len(receive):

@@ -66,7 +66,7 @@ def check_method(name: str) -> None:
 
 
 def bind_method(name: str, messages: Messages) -> tuple[str, Method]:
-    """What runs a step, and the name of its method; empty where it is a collective of MPI's, or needs no other rank.
+    """Bind a step to a method, and name this; no name for a collective of MPI's, or where no other rank is needed.
 
     Args:
         name: of a method, or "auto". What is reduced or broadcast goes by MPI's own collectives.

@@ -38,7 +38,7 @@ class Reading:
         self._dtype = dtype
 
     def readable(self, scaled: bool) -> list[tuple[int, Region]] | None:
-        """As `Move` says: the memories are the blocks of all ranks."""
+        """The regions of all ranks' blocks that are read, as `Move` says; None if no kernel can."""
         if scaled or self.step.after.partial or any(region.combine for region in self.regions):
             return None
         return [(region.peer, region) for region in self.regions]

@@ -44,7 +44,7 @@ class MessageMove:
         self.name, self.method = bind_method(method, self.messages)
 
     def with_kept(self) -> MessageMove:
-        """The same, with what the rank keeps in a message to itself; for a method to which messages arrive.
+        """The move with what the rank keeps in a message to itself; for a method to which messages arrive.
 
         A rank may do so alone: to make such a method, it needs no other.
         """
@@ -67,7 +67,7 @@ class MessageMove:
         return packed * self.messages.dtype.itemsize, arrived * self.messages.dtype.itemsize
 
     def readable(self, scaled: bool) -> list[tuple[int, Region]] | None:
-        """As `Move` says: the block is memory 0, messages that come are the others."""
+        """The regions of the block, memory 0, and of messages that are read, as `Move` says; None if no kernel can."""
         messages = self.messages
         if not self.method.unpacks or messages.ordered or (scaled and messages.kept is not None):
             return None  # what is read of the block is not packed, where its factors would be multiplied in

@@ -1,4 +1,4 @@
-"""What a rank does, one operation after the other: steps of plans, and work on its own block."""
+"""The operations of a rank, one after the other: steps of plans, and work on its own block."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Reader(Protocol):
     """LocalWork that reads its block out of several memories, in one sweep with the move before it."""
 
     def reads(self, memories: Sequence[Array]) -> Any:
-        """What is read of the memories, each one-dimensional and of the block's dtype."""
+        """Elements to read of the memories, each one-dimensional and of the block's dtype."""
         ...
 
     def __call__(self, reads: Any, target: Array) -> None:
@@ -68,7 +68,7 @@ class LocalWork(ABC):
         """
 
     def reader(self, regions: Iterable[tuple[int, Region]]) -> MakeReader | None:
-        """The same, of a block made of regions of numbered memories; None if it cannot read these."""
+        """A maker of a reader, for a block made of regions of numbered memories; None if it cannot read these."""
         return None
 
 
@@ -126,7 +126,7 @@ class Operation:
 def lowered(
     plan: Plan, rank: int, before: Sequence[npt.ArrayLike] = (), after: Sequence[npt.ArrayLike] = ()
 ) -> list[Operation]:
-    """What a rank does in a plan: one operation per step, or one that copies.
+    """Lower a plan to operations: one per step, or one that copies.
 
     Args:
         before: factors, each of which is broadcast to the rank's block before the plan and multiplied in as that is

@@ -45,7 +45,7 @@ class SharedTransport:
         )
 
     def leave(self) -> None:
-        """As `Tenant` says."""
+        """Let go of all views, as `Tenant` asks."""
         self._calls = []
 
     def start(self, block: Array, out: Array) -> tuple[list[Call], Memories]:

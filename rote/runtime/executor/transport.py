@@ -26,15 +26,15 @@ class Call(Protocol):
 
 
 class Transport(Protocol):
-    """What binds operations to ranks. Making one is collective."""
+    """A binding of operations to ranks. Making one is collective."""
 
     def start(self, block: Array, out: Array) -> tuple[list[Call], Memories]:
-        """What is called, in order, to take a block to another, and the memories of all."""
+        """The calls, in order, that take a block to another, and the memories of all."""
         ...
 
 
 def bind_work(sweep: Sweep[Any], scratch: Scratch) -> Any:
-    """What is done beside a move, if anything: from a block to another, or from what is read to a block."""
+    """Bind the work beside a move, if any: from a block to another, or from what is read to a block."""
     if sweep.reader is not None:
         return sweep.reader(sweep.first.after, scratch)
     work = sweep.last.run
