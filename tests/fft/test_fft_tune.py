@@ -24,7 +24,7 @@ from rote.fft.kernels.config import KernelConfig
 from rote.fft.kernels.kernel import Kernel
 from rote.fft.program.operations import operations
 from rote.fft.request import as_request
-from rote.fft.tuning import Tuning
+from rote.fft.tuning import Options
 from rote.runtime import world
 from rote.runtime.comm.threads import alone
 
@@ -54,7 +54,7 @@ def configs(comm, tune="measure", threads=1, shape=(5, 6, 7)):
     """The configs of a slab transform, of which some ranks hold nothing if they are many."""
     source = rote.parse("block[(0),(),()]").on(shape, (comm.size,))
     walk = walk_of(source, as_request(shape, (0, 1, 2), "fft", np.dtype("D")), "slab", None)
-    found = [one.run.config for one in operations(walk, comm, Tuning(tune, threads)) if isinstance(one.run, Kernel)]
+    found = [one.run.config for one in operations(walk, comm, Options(tune, threads)) if isinstance(one.run, Kernel)]
     assert len(set(comm.allgather_object(tuple(found)))) == 1
     return found
 

@@ -40,7 +40,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "rote.show": ("rote.layout", "rote.ownership"),
     "rote.plot": ("rote.ownership", "rote.errors", "rote.layout", "rote.compiler", "rote.simulate", "rote.tensor"),
     "rote.fft.transforms": ("rote.errors", "rote.grammar"),
-    "rote.fft.request": ("rote.grammar", "rote.errors", "rote.fft.transforms"),
+    "rote.fft.request": ("rote.grammar", "rote.errors", "rote.layout", "rote.fft.transforms"),
     "rote.fft.tuning": ("rote.errors", "rote.layout", "rote.compiler.machine", "rote.runtime"),
     "rote.fft.kernels": (
         *("rote.errors", "rote.layout", "rote.compiler", "rote.runtime"),
