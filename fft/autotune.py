@@ -23,9 +23,9 @@ from rote.runtime.comm.protocol import Comm
 from .arguments import Norm
 from .families.choose import Choice, best, farther, preferred, walks
 from .families.resolve import reread
+from .options import Options
 from .pair import bind_pair
 from .request import Arguments
-from .tuning import Options
 from .walk.walk import Walk
 
 __all__ = ["Decision", "Tried", "candidates", "decide", "race"]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from rote.runtime.comm.protocol import Comm
 
 from .arguments import Norm, scale
+from .options import Options
 from .program.program import BoundWalk, bind_walks
-from .tuning import Options
 from .walk.walk import Walk
 
 __all__ = ["Pair", "bind_pair"]

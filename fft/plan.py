@@ -32,11 +32,11 @@ from .families.choose import Choice, best, compared
 from .families.gathered import warn_if_gathered
 from .families.resolve import choices_for, walk_for
 from .kernels.kernel import check_extents
+from .options import Options
 from .pair import Pair, bind_pair
 from .request import as_request
 from .spectra.wavenumbers import wavenumbers
 from .transforms import FOURIER
-from .tuning import Options
 from .walk.walk import Walk
 
 __all__ = ["FFT", "describe"]

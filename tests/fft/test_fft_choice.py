@@ -24,8 +24,8 @@ from rote.fft.autotune import candidates, race
 from rote.fft.families.choose import best
 from rote.fft.families.resolve import choices_for, reread
 from rote.fft.kernels import timing
+from rote.fft.options import Options
 from rote.fft.request import as_request
-from rote.fft.tuning import Options
 from rote.layout.grid import Grid
 from rote.runtime import calibrate, world
 

@@ -11,7 +11,7 @@ from rote.runtime.autotune import TUNES, Tune
 from rote.runtime.calibrate import Progress
 from rote.runtime.exchange.registry import check_method
 
-__all__ = ["USUAL", "Options", "Tuning"]
+__all__ = ["USUAL", "Options"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,5 +47,3 @@ class Options:
 
 USUAL = Options()
 """The options where a user says nothing."""
-
-Tuning = Options  # as the executor calls them
