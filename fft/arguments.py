@@ -1,31 +1,25 @@
-"""The arguments of a transform as users write them, checked: axes, kinds and norm, and the walks that would do it."""
+"""The arguments of a transform as users write them, checked: axes, kinds, norm, layouts and grid."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Literal, get_args
 
 import numpy as np
 
-from rote.compiler.machine import DEFAULT, Machine
 from rote.errors import LayoutError
 from rote.grammar.nodes import exact
-from rote.layout.distribution import Distribution, distribute
 from rote.layout.grid import Grid, grid_shape
 from rote.layout.layout import Layout, as_layout
 from rote.tensor import DistTensor
 
-from .families.choose import Choice, best, choices, ranking, walk_of
-from .families.registry import SPLITS, check_algorithm, read_lines, start
-from .request import TransformRequest
+from .request import Arguments, TransformRequest
 from .transforms import HALVING, Kinds, by_axis, in_order
-from .walk.walk import Walk
 
 __all__ = [
     "NORMS",
-    "Arguments",
+    "Norm",
     "as_arguments",
     "check_norm",
     "check_tensor",
@@ -34,90 +28,8 @@ __all__ = [
     "scale",
 ]
 
-NORMS = ("backward", "ortho", "forward")
-
-
-@dataclass(frozen=True, slots=True)
-class Arguments:
-    """A transform as a user asks for it, on so many ranks.
-
-    Attributes:
-        shape: of the whole tensor.
-        request: what is to be transformed.
-        ranks: how many.
-        layout, grid, output: of the input and of the spectrum; None where any will do.
-    """
-
-    shape: tuple[int, ...]
-    request: TransformRequest
-    ranks: int
-    layout: Layout | None = None
-    grid: Grid | None = None
-    output: Layout | None = None
-
-    def choices(self, machine: Machine = DEFAULT) -> tuple[Choice, ...]:
-        """The walks of all families, the cheapest on a machine first; then the families without, and why."""
-        if self.layout is None:
-            return ranking(self.shape, self.ranks, self.request, self.grid, self.output, machine)
-        return choices(self._source("auto"), self.request, self.output, machine)
-
-    def walk(self, algorithm: str) -> Walk:
-        """The walk of a family, of a text, or the cheapest on the usual machine.
-
-        Raises:
-            LayoutError: it does not do what is asked for.
-        """
-        if algorithm == "auto":
-            return best(self.choices())
-        return walk_of(self._source(algorithm), self.request, algorithm, self.output)
-
-    def reread(self, text: str, grid: Grid) -> Walk:
-        """The walk that was chosen for an equal request before, read from its text.
-
-        Raises:
-            LayoutError: it is another's: it does something else, or begins or ends elsewhere.
-        """
-        walk = walk_of(distribute(read_lines(text)[0].layout, self.shape, grid), self.request, text)
-        if grid.size != self.ranks or self.grid not in (None, grid):
-            raise LayoutError(f"a walk on grid {grid} is not on the grid that is asked for")
-        for asked, begun in ((self.layout, walk.source.layout), (self.output, walk.target.layout)):
-            if asked not in (None, begun):
-                raise LayoutError(f"the walk is in {begun} where {asked} is asked for")
-        return walk
-
-    def facts(self) -> dict[str, Any]:
-        """The facts that a decision depends on, as a JSON value."""
-        wanted = self.request
-        facts: dict[str, Any] = {
-            "shape": self.shape,
-            "axes": wanted.axes,
-            "kinds": wanted.kinds,
-            "dtype": wanted.dtype.name,
-        }
-        if wanted.points != tuple(self.shape[axis] for axis in wanted.axes):
-            facts["s"] = wanted.points
-        if wanted.kept != wanted.points:
-            facts["resample"] = wanted.kept
-        if self.grid is not None:
-            facts["grid"] = self.grid.shape
-        for name, layout in (("layout", self.layout), ("output", self.output)):
-            if layout is not None:
-                facts[name] = str(layout)
-        return facts
-
-    def _source(self, algorithm: str) -> Distribution:
-        """The distribution in which the walk starts: the requested layout, or the one in which the algorithm begins."""
-        layout, grid = self.layout, self.grid
-        if layout is None and "[" in algorithm:
-            layout = read_lines(algorithm)[0].layout
-        if layout is not None:
-            named = max((*layout.grid_modes, 0)) + 1
-            return distribute(layout, self.shape, Grid.of(self.ranks, named) if grid is None else grid)
-        check_algorithm(algorithm)
-        if grid is None:
-            split = [axis for axis in self.request.axes if axis != self.request.real]
-            grid = Grid.of(self.ranks, {"rows": 1, "ragged": 1, **SPLITS}.get(algorithm, max(len(split), 1)))
-        return distribute(start(algorithm, self.shape, grid, self.request), self.shape, grid)
+Norm = Literal["backward", "ortho", "forward"]
+NORMS: tuple[Norm, ...] = get_args(Norm)
 
 
 def as_arguments(
@@ -128,7 +40,7 @@ def as_arguments(
     grid: Grid | Sequence[int] | int | None,
     output: Layout | str | None,
 ) -> Arguments:
-    """A request from what users write."""
+    """The arguments that users write, as values."""
     where = None if layout is None else as_layout(layout)
     ends = None if output is None else as_layout(output)
     if grid is not None and not isinstance(grid, Grid):
@@ -136,7 +48,7 @@ def as_arguments(
     return Arguments(shape, request, ranks, where, grid, ends)
 
 
-def scale(norm: str, sizes: Sequence[int], forward: bool) -> np.longdouble:
+def scale(norm: Norm, sizes: Sequence[int], forward: bool) -> np.longdouble:
     """The factor that NumPy's `norm` asks for, as exact as any dtype wants it; the kernels themselves never scale.
 
     The sizes are the logical ones: the extents of the signal, about twice as many for cosine and sine transforms.
@@ -187,11 +99,12 @@ def normal_axes(axes: Sequence[int] | int | None, order: int) -> tuple[int, ...]
     return numbered
 
 
-def check_norm(norm: str | None) -> str:
+def check_norm(norm: str | None) -> Norm:
     """A norm by its name; None is "backward"."""
-    if norm is not None and norm not in NORMS:
-        raise LayoutError(f"norm is one of {', '.join(NORMS)}; not {norm!r}")
-    return norm or "backward"
+    for known in NORMS:
+        if norm in (None, known):
+            return known
+    raise LayoutError(f"norm is one of {', '.join(NORMS)}; not {norm!r}")
 
 
 def check_tensor(x: object, name: str) -> None:

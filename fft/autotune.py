@@ -20,10 +20,12 @@ from rote.layout.grid import Grid
 from rote.runtime.calibrate import Progress, decided, medians, slowest
 from rote.runtime.comm.protocol import Comm
 
-from .arguments import Arguments
+from .arguments import Norm
 from .families.choose import Choice, best, farther, preferred, walks
+from .families.resolve import reread
+from .options import Options
 from .pair import bind_pair
-from .tuning import Tuning
+from .request import Arguments
 from .walk.walk import Walk
 
 __all__ = ["Decision", "Tried", "candidates", "decide", "race"]
@@ -81,9 +83,8 @@ def decide(
     choices: Sequence[Choice],
     machine: Machine,
     comm: Comm,
-    norm: str,
-    tuning: Tuning,
-    progress: Progress | None = None,
+    norm: Norm,
+    options: Options,
 ) -> Decision:
     """The walk that is fastest on these ranks: as it was once found and kept, or timed now. Collective.
 
@@ -92,21 +93,20 @@ def decide(
     Args:
         arguments: what is to be done, by one of the walks `choices`.
         machine: by which these were ranked.
-        tuning: what is asked for.
-        progress: called with the part of the work that is done.
+        options: what is asked for.
 
     Raises:
         LayoutError: there is no walk.
     """
-    field = candidates(arguments, choices, machine, _MOST[tuning.tune])
+    field = candidates(arguments, choices, machine, _MOST[options.tune])
     if len(field) == 1 or comm.size == 1:  # on one rank all do the same
         return Decision(next(iter(field)), ())
-    facts = {"what": "walk", **arguments.facts(), "threads": tuning.threads, "method": tuning.method}
+    facts = {"what": "walk", **arguments.facts(), "threads": options.threads, "method": options.method}
 
     def find() -> dict[str, Any]:
-        return _fastest(field, comm, norm, tuning, progress).as_json()
+        return _fastest(field, comm, norm, options).as_json()
 
-    return decided(comm, facts, tuning.tune, partial(_read, arguments), find)
+    return decided(comm, facts, options.tune, partial(_read, arguments), find)
 
 
 def candidates(arguments: Arguments, choices: Sequence[Choice], machine: Machine, most: int) -> dict[Walk, Choice]:
@@ -126,9 +126,7 @@ def candidates(arguments: Arguments, choices: Sequence[Choice], machine: Machine
     return walks([choice for choice in ranked[:most] if choice.seconds <= limit])
 
 
-def race(
-    field: Sequence[Walk], comm: Comm, norm: str, tuning: Tuning, seconds: float, progress: Progress | None = None
-) -> list[float]:
+def race(field: Sequence[Walk], comm: Comm, norm: Norm, options: Options, seconds: float) -> list[float]:
     """The seconds that each of some walks takes there and back, on the slowest rank; infinite if its turn never came.
 
     Only one of them is bound at a time. Collective; the same on all ranks.
@@ -136,6 +134,7 @@ def race(
     Args:
         seconds: the most that all may take, about; the first one always has its turn.
     """
+    progress = options.progress
     start, times, took, spent = perf_counter(), [inf] * len(field), [0.0] * len(field), 0.0
     turns = _PASSES * len(field)
     for turn in range(_MORE * len(field)):
@@ -146,7 +145,7 @@ def race(
             continue
         within = None if progress is None else partial(_tell, progress, turn, turns)
         share = max(seconds - spent, 0.0) / max(turns - turn, len(field))
-        times[number] = min(times[number], _turn(field[number], comm, norm, tuning, share, within))
+        times[number] = min(times[number], _turn(field[number], comm, norm, options, share, within))
         before, (spent,) = spent, slowest(comm, perf_counter() - start)
         took[number] = spent - before
     if progress is not None:
@@ -154,9 +153,9 @@ def race(
     return times
 
 
-def _turn(walk: Walk, comm: Comm, norm: str, tuning: Tuning, seconds: float, progress: Progress | None) -> float:
+def _turn(walk: Walk, comm: Comm, norm: Norm, options: Options, seconds: float, progress: Progress | None) -> float:
     """The seconds of a walk there and back, on real blocks."""
-    pair = bind_pair(walk, comm, norm, tuning)
+    pair = bind_pair(walk, comm, norm, options)
     dtypes = pair.forward.dtypes
     x = np.ones(walk.source.local_shape(comm.rank), dtypes[0])
     spectrum = np.empty(walk.target.local_shape(comm.rank), dtypes[-1])
@@ -172,13 +171,13 @@ def _tell(progress: Progress, turn: int, turns: int, part: float) -> None:
     progress(min(1.0, (turn + part) / turns))
 
 
-def _fastest(field: dict[Walk, Choice], comm: Comm, norm: str, tuning: Tuning, progress: Progress | None) -> Decision:
+def _fastest(field: dict[Walk, Choice], comm: Comm, norm: Norm, options: Options) -> Decision:
     """The decision that timing comes to.
 
     Whoever is not patient has local transforms timed only in the walk that is taken, not in those that are tried.
     """
-    within = tuning if tuning.tune == "patient" else replace(tuning, tune="model")
-    times = race([*field], comm, norm, within, SECONDS[tuning.tune], progress)
+    within = options if options.tune == "patient" else replace(options, tune="model")
+    times = race([*field], comm, norm, within, SECONDS[options.tune])
     order = sorted((n for n, seconds in enumerate(times) if seconds < inf), key=times.__getitem__)
     if times[0] <= times[order[0]] / _BETTER:
         order = [0, *(n for n in order if n)]
@@ -205,7 +204,7 @@ def _read(arguments: Arguments, kept: Any) -> Decision:
         raise ValueError("walk, grid and what was tried are lists")
     if not all(isinstance(line, str) for line in lines):
         raise ValueError("a walk is made of lines")
-    walk = arguments.reread("\n".join(lines), Grid(tuple(grid)))
+    walk = reread(arguments, "\n".join(lines), Grid(tuple(grid)))
     return Decision(walk, tuple(_tried(*row) for row in rows))
 
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from rote.runtime.comm.protocol import Comm
 
-from .arguments import scale
+from .arguments import Norm, scale
+from .options import Options
 from .program.program import BoundWalk, bind_walks
-from .tuning import Tuning
 from .walk.walk import Walk
 
 __all__ = ["Pair", "bind_pair"]
@@ -28,9 +28,9 @@ class Pair:
     workspace: int
 
 
-def bind_pair(walk: Walk, comm: Comm, norm: str, tuning: Tuning) -> Pair:
+def bind_pair(walk: Walk, comm: Comm, norm: Norm, options: Options) -> Pair:
     """Bind a walk there and back. Collective."""
     forward_scale, backward_scale = (scale(norm, walk.sizes, forward) for forward in (True, False))
-    forward = BoundWalk(walk, comm, forward_scale, norm == "ortho", tuning)
-    backward = BoundWalk(walk.inverse(), comm, backward_scale, norm == "ortho", tuning)
+    forward = BoundWalk(walk, comm, forward_scale, norm == "ortho", options)
+    backward = BoundWalk(walk.inverse(), comm, backward_scale, norm == "ortho", options)
     return Pair(forward, backward, bind_walks(comm, forward, backward))

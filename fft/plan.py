@@ -19,6 +19,7 @@ from rote.layout.distribution import Distribution, tensor_shape
 from rote.layout.grid import Grid
 from rote.layout.layout import Layout
 from rote.runtime.aliasing import run_apart
+from rote.runtime.autotune import Tune
 from rote.runtime.calibrate import Progress, known_machine
 from rote.runtime.comm.protocol import Comm
 from rote.runtime.comm.resolve import as_comm
@@ -29,12 +30,13 @@ from .arguments import as_arguments, check_norm, check_tensor, requested_kinds
 from .autotune import Decision, Tried, decide
 from .families.choose import Choice, best, compared
 from .families.gathered import warn_if_gathered
+from .families.resolve import choices_for, walk_for
 from .kernels.kernel import check_extents
+from .options import Options
 from .pair import Pair, bind_pair
 from .request import as_request
 from .spectra.wavenumbers import wavenumbers
 from .transforms import FOURIER
-from .tuning import Tuning
 from .walk.walk import Walk
 
 __all__ = ["FFT", "describe"]
@@ -110,13 +112,13 @@ class FFT:
         kinds: Mapping[int, str] | str | None = None,
         s: Sequence[int] | int | None = None,
         resample: Sequence[int] | int | None = None,
-        tune: str = "model",
+        tune: Tune = "model",
         threads: int = 1,
         method: str = "auto",
         machine: Machine | None = None,
         progress: Progress | None = None,
     ) -> None:
-        tuning = Tuning(tune, threads, method)
+        options = Options(tune, threads, method, machine, progress)
         ranks = as_comm(comm)
         extents = tensor_shape(shape)
         as_given = as_dtype(dtype)
@@ -133,15 +135,15 @@ class FFT:
         self._decision: Decision | None = None
         on = DEFAULT if algorithm != "auto" else machine or known_machine(ranks)
         if algorithm == "auto":
-            self._choices = arguments.choices(on)
+            self._choices = choices_for(arguments, on)
             self.walk = best(self._choices)
         else:
-            self.walk = arguments.walk(algorithm)
+            self.walk = walk_for(arguments, algorithm)
         check_grid(self.walk.source.grid, ranks)
         if algorithm == "auto" and tune != "model":
-            self._decision = decide(arguments, self._choices, on, ranks, self._norm, tuning, progress)
+            self._decision = decide(arguments, self._choices, on, ranks, self._norm, options)
             self.walk = self._decision.walk
-        self._tuning = tuning
+        self._options = options
         self._lock = threading.Lock()  # both directions have one scratch
         self._pair: Pair | None = None
         if (tune, method) != ("model", "auto"):  # what was asked for is timed, or refused, now
@@ -260,7 +262,7 @@ class FFT:
         """Both directions, bound to memory and to the other ranks. Collective the first time."""
         if self._pair is None:
             with self._lock:
-                self._pair = self._pair or bind_pair(self.walk, self._comm, self._norm, self._tuning)
+                self._pair = self._pair or bind_pair(self.walk, self._comm, self._norm, self._options)
         return self._pair
 
     def _run(self, x: DistTensor, out: DistTensor | None, back: bool) -> DistTensor:

@@ -10,10 +10,12 @@ import numpy as np
 
 from rote.errors import LayoutError, counted
 from rote.grammar.nodes import exact
+from rote.layout.grid import Grid
+from rote.layout.layout import Layout
 
 from .transforms import HALVING, KINDS, RESAMPLED, RESTORING, Kinds, MaybeKind, by_axis, is_forward
 
-__all__ = ["TransformRequest", "as_request", "components"]
+__all__ = ["Arguments", "TransformRequest", "as_request", "components"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +91,45 @@ class TransformRequest:
         (4, 5)
         """
         return tuple(self.given(axis) if axis in done else n for axis, n in enumerate(shape))
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """A transform as a user asks for it, on so many ranks.
+
+    Attributes:
+        shape: of the whole tensor.
+        request: what is to be transformed.
+        ranks: how many.
+        layout, grid, output: of the input and of the spectrum; None where any will do.
+    """
+
+    shape: tuple[int, ...]
+    request: TransformRequest
+    ranks: int
+    layout: Layout | None = None
+    grid: Grid | None = None
+    output: Layout | None = None
+
+    def facts(self) -> dict[str, Any]:
+        """The facts that a decision depends on, as a JSON value."""
+        wanted = self.request
+        facts: dict[str, Any] = {
+            "shape": self.shape,
+            "axes": wanted.axes,
+            "kinds": wanted.kinds,
+            "dtype": wanted.dtype.name,
+        }
+        if wanted.points != tuple(self.shape[axis] for axis in wanted.axes):
+            facts["s"] = wanted.points
+        if wanted.kept != wanted.points:
+            facts["resample"] = wanted.kept
+        if self.grid is not None:
+            facts["grid"] = self.grid.shape
+        for name, layout in (("layout", self.layout), ("output", self.output)):
+            if layout is not None:
+                facts[name] = str(layout)
+        return facts
 
 
 def components(shape: Sequence[int], request: TransformRequest) -> tuple[int, ...]:

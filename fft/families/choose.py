@@ -15,6 +15,7 @@ from rote.layout.grid import Grid
 from rote.layout.layout import L, Layout, as_layout
 
 from ..request import TransformRequest, components
+from ..transforms import COMPLEX
 from ..walk.price import NONE, Price, Prices
 from ..walk.typecheck import StageSpec, build
 from ..walk.walk import Walk
@@ -91,7 +92,7 @@ def _check_said(walk: Walk, request: TransformRequest) -> None:
     """Refuse the text of a walk that does something else than it is asked for."""
     for axis, wanted in request.kind.items():
         done = walk.kinds[axis]
-        if wanted and done != wanted and (done or wanted not in ("fft", "ifft")):
+        if wanted and done != wanted and (done or wanted not in COMPLEX):
             raise LayoutError(f"the walk does {done or 'nothing'} along axis {axis}, where {wanted} is asked for")
         if wanted and done and walk.target.shape[axis] != request.given(axis):
             raise LayoutError(

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .backends import composed, prepare
-from .backends.protocol import Transform
+from .backends.protocol import ArrayTransform
 from .kernel import ALIGNMENT, Kernel, scratch_bytes, view
 from .workers import parallel_for
 
@@ -77,7 +77,7 @@ class BoundKernel:
                 each.ready()
 
     def __call__(self, source: Array, target: Array) -> None:
-        """Transform `source` into `target`, both plain; they may share their memory if `kernel.in_place`."""
+        """ArrayTransform `source` into `target`, both plain; they may share their memory if `kernel.in_place`."""
         if not self._hands:
             return
         parts = self._parts
@@ -178,13 +178,13 @@ class _MultiAxisPass:
         self._kernel = kernel
         source = view(scratch[0], kernel.shape, kernel.dtype)
         self._parked = (source, view(scratch[1], kernel.out_shape, kernel.out_dtype))
-        self._transforms: dict[bool, Transform] = {}
+        self._transforms: dict[bool, ArrayTransform] = {}
 
     def ready(self) -> None:
         for in_place in {False, self._kernel.in_place}:
             self._transform(in_place)
 
-    def _transform(self, in_place: bool) -> Transform:
+    def _transform(self, in_place: bool) -> ArrayTransform:
         if in_place not in self._transforms:
             kernel, (source, target) = self._kernel, self._parked
             ends = source, source if in_place else target
@@ -211,7 +211,7 @@ class _TiledPass:
         self._shape = (outer, points, out_points, inner)
         self._step = (deep, wide)
         self._tiles = list(product(range(0, outer, deep), range(0, inner, wide)))
-        self._hands: list[tuple[Array, Array, Transform]] = []
+        self._hands: list[tuple[Array, Array, ArrayTransform]] = []
         for _ in range(min(kernel.config.threads, len(self._tiles))):
             source = padded((deep, points, wide), kernel.dtype)[..., :wide]
             target = source if kernel.in_place else padded((deep, out_points, wide), kernel.out_dtype)[..., :wide]
@@ -226,7 +226,7 @@ class _TiledPass:
         blocks, out_blocks = source.reshape(outer, points, inner), target.reshape(outer, out_points, inner)
         deep, wide = self._step
 
-        def do_tile(worker: tuple[Array, Array, Transform], at: tuple[int, int]) -> None:
+        def do_tile(worker: tuple[Array, Array, ArrayTransform], at: tuple[int, int]) -> None:
             tile, out_tile, transform = worker
             place = np.s_[at[0] : at[0] + deep, :, at[1] : at[1] + wide]
             part = blocks[place]

@@ -16,7 +16,7 @@ from typing import Any
 from rote.runtime.calibrate import decided, slowest
 from rote.runtime.comm.protocol import Comm
 
-from ..tuning import Tuning
+from ..options import Options
 from .backends import transforms, versions
 from .boxes import whole
 from .config import WHOLE, KernelConfig
@@ -43,16 +43,16 @@ _BETTER = 0.96  # part of the usual config's time that another must stay below t
 _MOST = 30  # rounds
 
 
-def with_configs(kernels: Sequence[Kernel], behind: Sequence[bool], comm: Comm, tuning: Tuning) -> list[Kernel]:
+def with_configs(kernels: Sequence[Kernel], behind: Sequence[bool], comm: Comm, options: Options) -> list[Kernel]:
     """The kernels of a walk on this rank, with the configs that all ranks take. Collective.
 
     Args:
         kernels: as many on each rank, of the same kinds and axes, of blocks of any shapes.
         behind: whether each stands behind a move.
-        tuning: "model" takes the usual config; else they are timed, or recalled.
+        options: "model" takes the usual config; else they are timed, or recalled.
     """
-    usual = KernelConfig(threads=tuning.threads)
-    if tuning.tune == "model" or not kernels:
+    usual = KernelConfig(threads=options.threads)
+    if options.tune == "model" or not kernels:
         return [replace(kernel, config=usual) for kernel in kernels]
     replies = comm.allgather_object(([(k.shape, k.out_shape) for k in kernels], tuple(behind), versions()))
     installed = {
@@ -67,8 +67,8 @@ def with_configs(kernels: Sequence[Kernel], behind: Sequence[bool], comm: Comm, 
         for n, kernel in enumerate(kernels)
     ]
     longer = min(_LONGER, max(1.0, max(job.nbytes for job in jobs) / _LARGE))
-    seconds = longer * SECONDS[tuning.tune] / len({(job.kernel.kind, job.kernel.axes, job.shapes) for job in jobs})
-    return [replace(job.kernel, config=_config(job, installed, comm, tuning, seconds)) for job in jobs]
+    seconds = longer * SECONDS[options.tune] / len({(job.kernel.kind, job.kernel.axes, job.shapes) for job in jobs})
+    return [replace(job.kernel, config=_config(job, installed, comm, options, seconds)) for job in jobs]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,17 +108,17 @@ class _Job:
         return some + [replace(config, threads=2**n) for n in range((config.threads - 1).bit_length())]
 
 
-def _config(job: _Job, installed: dict[str, str], comm: Comm, tuning: Tuning, seconds: float) -> KernelConfig:
+def _config(job: _Job, installed: dict[str, str], comm: Comm, options: Options, seconds: float) -> KernelConfig:
     """The config of all ranks, as it was found before, or by timing now."""
     kernel = job.kernel
     facts: dict[str, Any] = {"what": "kernel", "kind": kernel.kind, "axes": kernel.axes, "dtype": kernel.dtype.str}
-    facts |= {"shapes": sorted({*job.shapes}), "behind": job.behind, "threads": tuning.threads, "libraries": installed}
+    facts |= {"shapes": sorted({*job.shapes}), "behind": job.behind, "threads": options.threads, "libraries": installed}
 
     def find() -> dict[str, Any]:
         names = [name for name in installed if transforms(name, kernel.kind, kernel.of_parts().dtype)]
-        return _Contest(job, comm, tuning.tune, seconds).best(names, tuning.threads).as_dict()
+        return _Contest(job, comm, options.tune, seconds).best(names, options.threads).as_dict()
 
-    return decided(comm, facts, tuning.tune, KernelConfig.of, find)
+    return decided(comm, facts, options.tune, KernelConfig.of, find)
 
 
 class _Contest:

@@ -29,7 +29,7 @@ Array = npt.NDArray[Any]
 
 
 def spectra(walk: Walk, comm: Comm, run: Callable[[Walk, Array], Array]) -> list[Array]:
-    """What a rank's block is multiplied by for each convolution of a walk: arrays that broadcast to it. Collective.
+    """The factors of a rank's block for each convolution of a walk: arrays that broadcast to it. Collective.
 
     They are transformed as a tensor of their own, so that no rank holds more of them than of the tensor.
 
@@ -63,8 +63,8 @@ def _spectrum(
     sizes = (None, *action.sizes[1:])
     parts = tuple(zip(names, sizes, strict=True))
     view = View((Tile(parts) if len(parts) > 1 else Name(names[0]),))
-    found: Array = tensor.redistribute(Layout(modes, view), grid=dist.grid).local / real_dtype(dtype).type(points)
-    found = found.transpose(np.argsort(action.modes))
+    spectrum: Array = tensor.redistribute(Layout(modes, view), grid=dist.grid).local / real_dtype(dtype).type(points)
+    spectrum = spectrum.transpose(np.argsort(action.modes))
     held = dist.local_shape(comm.rank)
-    found = found.reshape([extent if m in action.modes else 1 for m, extent in enumerate(held)])
-    return np.conj(found) if action.back else found
+    spectrum = spectrum.reshape([extent if m in action.modes else 1 for m, extent in enumerate(held)])
+    return np.conj(spectrum) if action.back else spectrum

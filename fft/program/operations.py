@@ -1,4 +1,4 @@
-"""From a walk to what one rank does, one operation after the other; twiddles go along with moves wherever they can."""
+"""Walks lowered to the operations of one rank; twiddles go along with moves wherever they can."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from rote.runtime.executor.operations import Factors, LocalWork, Multiply, Opera
 
 from ..kernels.kernel import Kernel
 from ..kernels.timing import with_configs
+from ..options import Options
 from ..transforms import KINDS
-from ..tuning import Tuning
 from ..walk.walk import Convolve, Resize, Stage, Twiddle, Walk, dtype_after
+from .kernel_work import KernelWork
 from .padding import BoundResize
-from .transform import Transform
 from .twiddles import factor
 
 __all__ = ["Cast", "operations"]
@@ -43,14 +43,14 @@ class Cast(LocalWork):
         target[...] = source if target.dtype.kind == "c" else source.real
 
 
-def operations(walk: Walk, comm: Comm, ortho: bool, tuning: Tuning, spectra: Iterable[Array] = ()) -> list[Operation]:
-    """What a rank does in a walk, in order. Collective.
+def operations(walk: Walk, comm: Comm, ortho: bool, options: Options, spectra: Iterable[Array] = ()) -> list[Operation]:
+    """The operations of a rank in a walk, in order. Collective.
 
     Args:
         ortho: whether cosine and sine transforms are orthogonal, but for the scale.
-        spectra: of the chirps, what its blocks are multiplied by for each `Convolve` of the walk.
+        spectra: of the chirps: the factors of its blocks for each `Convolve` of the walk.
     """
-    found: list[Operation] = []
+    run_list: list[Operation] = []
     due: Factors = ()  # factors that the next move takes along
     dtypes, moves, rank, of_chirps = walk.dtypes(), walk.transitions, comm.rank, iter(spectra)
     stays = _stays_everywhere(moves, comm)
@@ -58,18 +58,18 @@ def operations(walk: Walk, comm: Comm, ortho: bool, tuning: Tuning, spectra: Ite
     for number, stage in enumerate(walk.stages):
         dtype, last = dtypes[number], _last_of_all(stage)
         leading, trailing = _leading(stage, rank, dtype), stage.done[last + 1 :]
-        here = stage.before.local_shape(rank)
+        block_shape = stage.before.local_shape(rank)
         if number and not stays[number - 1]:
-            found += lowered(moves[number - 1], rank, due, leading)
+            run_list += lowered(moves[number - 1], rank, due, leading)
             due = ()
         else:
-            carried = _refined(due, shape, here)
+            carried = _refined(due, shape, block_shape)
             if due and (carried is None or leading or last >= 0):
-                found.append(Operation.multiply(shape, dtype, due))
+                run_list.append(Operation.multiply(shape, dtype, due))
                 carried = ()
             due = carried or ()
-            _lead(found, leading, here, dtype)
-        shape = here
+            _lead(run_list, leading, block_shape, dtype)
+        shape = block_shape
         for action in stage.done[len(leading) : last + 1]:
             run: LocalWork
             out, then = shape, dtype
@@ -89,25 +89,25 @@ def operations(walk: Walk, comm: Comm, ortho: bool, tuning: Tuning, spectra: Ite
                     n = KINDS[action.kind].given(action.length)
                     out = _with(shape, action.modes[-1], n * stage.before.holds(rank))
                 then = dtype_after(action.kind, dtype)
-                run = Transform(Kernel(KINDS[action.kind].name, action.modes, shape, out, dtype), ortho)
+                run = KernelWork(Kernel(KINDS[action.kind].name, action.modes, shape, out, dtype), ortho)
             else:
                 continue
-            found.append(Operation(run, shape, out, dtype, then))
+            run_list.append(Operation(run, shape, out, dtype, then))
             shape, dtype = out, then
-        due += tuple(factor(one, stage.before, rank, dtype) for one in trailing if isinstance(one, Twiddle))
+        due += tuple(factor(twiddle, stage.before, rank, dtype) for twiddle in trailing if isinstance(twiddle, Twiddle))
     if due:
-        found.append(Operation.multiply(shape, dtypes[-1], due))
-    return _with_configs(found, comm, tuning)
+        run_list.append(Operation.multiply(shape, dtypes[-1], due))
+    return _with_configs(run_list, comm, options)
 
 
-def _with_configs(found: list[Operation], comm: Comm, tuning: Tuning) -> list[Operation]:
+def _with_configs(run_list: list[Operation], comm: Comm, options: Options) -> list[Operation]:
     """The operations with the configs of their kernels. Collective."""
-    transforms = {n: one.run for n, one in enumerate(found) if isinstance(one.run, Transform)}
-    behind = [n > 0 and isinstance(found[n - 1].run, Step) for n in transforms]
-    made = with_configs([transform.kernel for transform in transforms.values()], behind, comm, tuning)
+    transforms = {n: operation.run for n, operation in enumerate(run_list) if isinstance(operation.run, KernelWork)}
+    behind = [n > 0 and isinstance(run_list[n - 1].run, Step) for n in transforms]
+    made = with_configs([transform.kernel for transform in transforms.values()], behind, comm, options)
     for (n, transform), kernel in zip(transforms.items(), made, strict=True):
-        found[n] = replace(found[n], run=replace(transform, kernel=kernel))
-    return found
+        run_list[n] = replace(run_list[n], run=replace(transform, kernel=kernel))
+    return run_list
 
 
 def _held(dist: Distribution, mode: int, extent: int, rank: int) -> Array:
@@ -120,17 +120,17 @@ def _with(shape: tuple[int, ...], mode: int, extent: int) -> tuple[int, ...]:
     return (*shape[:mode], extent, *shape[mode + 1 :])
 
 
-def _lead(found: list[Operation], leading: Factors, here: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+def _lead(run_list: list[Operation], leading: Factors, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
     """Factors before a stage's transforms, where the block has only been read otherwise: the last move takes them."""
     if not leading:
         return
-    before = found[-1] if found else None
+    before = run_list[-1] if run_list else None
     if before is not None and isinstance(before.run, Step):
-        carried = _refined(leading, here, before.out_shape)
+        carried = _refined(leading, shape, before.out_shape)
         if carried is not None:
-            found[-1] = replace(before, after=(*before.after, *carried))
+            run_list[-1] = replace(before, after=(*before.after, *carried))
             return
-    found.append(Operation.multiply(here, dtype, leading))
+    run_list.append(Operation.multiply(shape, dtype, leading))
 
 
 def _refined(factors: Factors, shape: tuple[int, ...], finer: tuple[int, ...]) -> Factors | None:
@@ -151,10 +151,10 @@ def _refined(factors: Factors, shape: tuple[int, ...], finer: tuple[int, ...]) -
     if prod(left) != 1:
         return None
     return tuple(
-        one.reshape(
-            [m if kept == n else 1 for n, kept, row in zip(shape, one.shape, rows, strict=True) for m in row] + left
+        values.reshape(
+            [m if kept == n else 1 for n, kept, row in zip(shape, values.shape, rows, strict=True) for m in row] + left
         )
-        for one in factors
+        for values in factors
     )
 
 

@@ -45,19 +45,19 @@ class BoundResize(LocalWork):
     weights: Array | None = None
 
     @staticmethod
-    def of(resize: Resize, here: Array, there: Array, dtype: np.dtype[Any]) -> BoundResize:
+    def of(resize: Resize, indices: Array, new_indices: Array, dtype: np.dtype[Any]) -> BoundResize:
         """A change of extent on a rank, which has these indices of the mode before and after, of blocks of a dtype."""
-        cut = resize.here > resize.there
-        fewer, more = (there, here) if cut else (here, there)
+        cut = resize.old > resize.new
+        fewer, more = (new_indices, indices) if cut else (indices, new_indices)
         if resize.kind == "chirp":
             weights = chirp(fewer, min(resize.extents), dtype, resize.back)
             return BoundResize(resize.mode, len(fewer), 0, (), False, cut, weights)
         if resize.kind == "fold" and not cut:
-            once = (fewer == 0) | (2 * fewer == resize.there)  # all others stand for the other half as well
+            once = (fewer == 0) | (2 * fewer == resize.new)  # all others stand for the other half as well
             return BoundResize(resize.mode, len(fewer), 0, (), False, cut, np.where(once, 1, 2).astype(dtype))
-        if resize.kind != "resample" or resize.here == resize.there:
+        if resize.kind != "resample" or resize.old == resize.new:
             return BoundResize(resize.mode, len(fewer), 0, (), resize.half, cut)
-        points, longer = sorted((resize.here, resize.there))
+        points, longer = sorted((resize.old, resize.new))
         head = int(np.searchsorted(fewer, (points + 1) // 2))
         tail = len(fewer) - int(np.searchsorted(fewer, points // 2 + 1))
         both = [points // 2] if resize.half else [points // 2, longer - points // 2]
@@ -69,13 +69,13 @@ class BoundResize(LocalWork):
 
     def __call__(self, source: Array, target: Array) -> None:
         """Copy what is kept of `source` into `target`, a block of its own."""
-        here, there = (block.shape[self.mode] for block in (source, target))
-        kept = ((0, 0, self.head), (here - self.tail, there - self.tail, self.tail))
+        extent, new_extent = (block.shape[self.mode] for block in (source, target))
+        kept = ((0, 0, self.head), (extent - self.tail, new_extent - self.tail, self.tail))
         for start, end, count in kept:
             target[self._at(end, count)] = source[self._at(start, count)]
         if self.weights is not None:
             target[self._at(0, self.head)] *= self.weights.reshape(-1, *(1,) * (source.ndim - self.mode - 1))
-        target[self._at(self.head, there - self.tail - self.head)] = 0
+        target[self._at(self.head, new_extent - self.tail - self.head)] = 0
         if self.twice and self.cut:
             terms = [source[self._at(place, 1)] for place in self.twice]
             target[self._at(self.head, 1)] = 2 * terms[0].real if self.half else terms[0] + terms[1]

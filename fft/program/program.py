@@ -19,11 +19,11 @@ from rote.runtime.executor.shared import SharedTransport
 from rote.runtime.program import Program
 
 from ..kernels.kernel import is_plain, normal, plain, real_dtype, scratch_bytes
-from ..tuning import USUAL, Tuning
+from ..options import USUAL, Options
 from ..walk.walk import Walk
 from .bluestein import spectra
+from .kernel_work import KernelWork
 from .operations import operations
-from .transform import Transform
 
 __all__ = ["BoundWalk", "bind_walks"]
 
@@ -38,11 +38,11 @@ class BoundWalk:
         comm: of its ranks.
         scale: what the result is multiplied by.
         ortho: whether cosine and sine transforms are orthogonal, but for the scale.
-        tuning: how it is made fast.
+        options: how it is made fast.
 
     Attributes:
         dtypes: at the start, and after every stage.
-        tuning: how it is made fast.
+        options: how it is made fast.
         needed: bytes of the largest block; see `bind_walks`.
         reads_first: whether all ranks have read their blocks when the first writes its output.
     """
@@ -53,17 +53,17 @@ class BoundWalk:
         comm: Comm,
         scale: np.floating[Any] | float = 1.0,
         ortho: bool = False,
-        tuning: Tuning = USUAL,
+        options: Options = USUAL,
     ) -> None:
         self.walk, self.dtypes = walk, walk.dtypes()
-        self.tuning = tuning
+        self.options = options
         self._comm = comm
         chirps = spectra(walk, comm, partial(_once, comm))
-        self._operations = found = _scaled(operations(walk, comm, ortho, tuning, chirps), scale)
-        if not found or (isinstance(found[0].run, LocalWork) and found[0].run.overwrites_input):
-            found.insert(0, Operation.multiply(walk.stages[0].before.local_shape(comm.rank), walk.dtype))
+        self._operations = run_list = _scaled(operations(walk, comm, ortho, options, chirps), scale)
+        if not run_list or (isinstance(run_list[0].run, LocalWork) and run_list[0].run.overwrites_input):
+            run_list.insert(0, Operation.multiply(walk.stages[0].before.local_shape(comm.rank), walk.dtype))
         # FFTW's plans are made on scratch, and rest there between two calls
-        self.needed = max(max(operation.sizes) for operation in found)
+        self.needed = max(max(operation.sizes) for operation in run_list)
         self._program: Program | None = None
         self.reads_first = False
 
@@ -77,7 +77,7 @@ class BoundWalk:
     def libraries(self) -> frozenset[str]:
         """The packages that transform this rank's blocks, by name."""
         works = (operation.run for operation in self._operations)
-        return frozenset(work.kernel.config.library for work in works if isinstance(work, Transform))
+        return frozenset(work.kernel.config.library for work in works if isinstance(work, KernelWork))
 
     def read(self, double_buffer: DoubleBuffer) -> None:
         """Run in memory that ranks share."""
@@ -86,12 +86,12 @@ class BoundWalk:
 
     def send(self) -> MessageTransport:
         """Run by messages, in scratch of this rank alone, which the answer must be bound to."""
-        comm, tuning = self._comm, self.tuning
+        comm, options = self._comm, self.options
 
         def method(operation: Operation) -> str:
-            if tuning.method != "auto" or not isinstance(operation.run, Step):
-                return tuning.method
-            return chosen(operation.run, operation.dtype, comm, tuning.tune)
+            if options.method != "auto" or not isinstance(operation.run, Step):
+                return options.method
+            return chosen(operation.run, operation.dtype, comm, options.tune)
 
         transport = MessageTransport(self._operations, comm, method, tight=True)
         self._program = Program(transport)
@@ -118,7 +118,7 @@ def bind_walks(comm: Comm, *walks: BoundWalk) -> int:
     message is sent; others send. Collective.
     """
     needed = max(walk.needed for walk in walks)
-    if comm.size > 1 and any(walk.communicates and walk.tuning.method in ("auto", "shared") for walk in walks):
+    if comm.size > 1 and any(walk.communicates and walk.options.method in ("auto", "shared") for walk in walks):
         double_buffer = DoubleBuffer.of(comm, needed)
         if double_buffer is not None:
             for walk in walks:
@@ -141,15 +141,15 @@ def _once(comm: Comm, walk: Walk, block: Array) -> Array:
     return out
 
 
-def _scaled(found: list[Operation], scale: np.floating[Any] | float) -> list[Operation]:
+def _scaled(run_list: list[Operation], scale: np.floating[Any] | float) -> list[Operation]:
     """The operations with a scale, which the last exchange takes along if there is one."""
     if scale == 1:
-        return found
-    moves = [n for n, one in enumerate(found) if isinstance(one.run, Step)]
+        return run_list
+    moves = [n for n, operation in enumerate(run_list) if isinstance(operation.run, Step)]
     if moves:
-        one = found[moves[-1]]
-        found[moves[-1]] = replace(one, after=(np.array(scale, real_dtype(one.dtype)), *one.after))
-        return found
-    last = found[-1]
+        operation = run_list[moves[-1]]
+        run_list[moves[-1]] = replace(operation, after=(np.array(scale, real_dtype(operation.dtype)), *operation.after))
+        return run_list
+    last = run_list[-1]
     factor = np.array(scale, real_dtype(last.out_dtype)).astype(last.out_dtype)
-    return [*found, Operation.multiply(last.out_shape, last.out_dtype, (factor,))]
+    return [*run_list, Operation.multiply(last.out_shape, last.out_dtype, (factor,))]

@@ -29,8 +29,8 @@ def roots(numerator: Ints, points: int, dtype: np.dtype[Any]) -> Array:
     >>> roots(np.arange(4), 4, np.dtype("c16")).tolist()
     [(1+0j), -1j, (-1+0j), 1j]
     """
-    found = np.empty(numerator.shape, dtype)
-    flat, numbers = found.reshape(-1), numerator.reshape(-1)
+    values = np.empty(numerator.shape, dtype)
+    flat, numbers = values.reshape(-1), numerator.reshape(-1)
     nearby = _table(points) if len(flat) > _AT_ONCE and np.promote_types(dtype, "c16") == "c16" else None
     for start in range(0, len(flat), _AT_ONCE):
         octant, rest = np.divmod(8 * numbers[start : start + _AT_ONCE], points)
@@ -46,7 +46,7 @@ def roots(numerator: Ints, points: int, dtype: np.dtype[Any]) -> Array:
         part = flat[start : start + _AT_ONCE]
         part.real = np.where((octant + 2) // 4 % 2 == 1, -cosine, cosine) + 0.0
         part.imag = np.where(octant // 4 == 1, sine, -sine) + 0.0
-    return found
+    return values
 
 
 def _table(points: int) -> tuple[Array, Array]:
@@ -76,19 +76,19 @@ def chirp(index: Ints, points: int, dtype: np.dtype[Any], back: bool = False) ->
     turn = 2 * points
     high, low = np.divmod(index, 1 << 16)
     squares = ((index * high % turn << 16) + index * low) % turn
-    found = roots(squares, turn, dtype)
-    return np.conj(found) if back else found
+    values = roots(squares, turn, dtype)
+    return np.conj(values) if back else values
 
 
 def factor(twiddle: Twiddle, dist: Distribution, rank: int, dtype: np.dtype[Any]) -> Array:
-    """What a rank's block is multiplied by for a twiddle: an array that broadcasts to the block's shape."""
+    """The factor of a rank's block for a twiddle: an array that broadcasts to the block's shape."""
     held = dist.indices(rank)
-    one, other = held[twiddle.mode], held[twiddle.other] // twiddle.weight % twiddle.size
-    turns = np.multiply.outer(one * twiddle.step % twiddle.points, other) % twiddle.points
-    found = roots(turns, twiddle.points, dtype)
+    digit, others = held[twiddle.mode], held[twiddle.other] // twiddle.weight % twiddle.size
+    turns = np.multiply.outer(digit * twiddle.step % twiddle.points, others) % twiddle.points
+    values = roots(turns, twiddle.points, dtype)
     if twiddle.back:
-        found = np.conj(found)
+        values = np.conj(values)
     if twiddle.mode > twiddle.other:
-        found = found.T
+        values = values.T
     shape = [len(index) if m in (twiddle.mode, twiddle.other) else 1 for m, index in enumerate(held)]
-    return found.reshape(shape)
+    return values.reshape(shape)

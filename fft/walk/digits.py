@@ -14,11 +14,11 @@ from rote.errors import LayoutError
 from rote.grammar.nodes import Fuse, Name, Tile
 from rote.layout.view import View
 
-__all__ = ["Digit", "Mode", "extent", "fused", "name_modes", "read", "untiled", "whole"]
+__all__ = ["AxisDigit", "Mode", "extent", "fused", "name_modes", "read", "untiled", "whole"]
 
 
 @dataclass(frozen=True, slots=True)
-class Digit:
+class AxisDigit:
     """A digit of an axis: `index // weight % size` of its signal, or, once it is done, of its spectrum."""
 
     axis: int
@@ -26,12 +26,12 @@ class Digit:
     size: int
     done: bool = False
 
-    def turned(self, points: int) -> Digit:
+    def turned(self, points: int) -> AxisDigit:
         """The digit once it is transformed, in an axis of so many points."""
         return replace(self, weight=points // (self.weight * self.size), done=True)
 
 
-Mode = tuple[Digit, ...]
+Mode = tuple[AxisDigit, ...]
 """The digits that a mode of a tensor stands for, the slowest first."""
 
 
@@ -42,16 +42,16 @@ def extent(mode: Mode) -> int:
 
 def whole(axis: int, points: int) -> Mode:
     """The mode that is one axis of the signal."""
-    return (Digit(axis, 1, points),)
+    return (AxisDigit(axis, 1, points),)
 
 
 def fused(modes: list[Mode]) -> Mode:
     """Modes read as one, the first slowest: neighbouring digits of an axis that follow each other become one.
 
-    >>> fused([(Digit(0, 4, 2),), (Digit(0, 1, 4),)])
-    (Digit(axis=0, weight=1, size=8, done=False),)
+    >>> fused([(AxisDigit(0, 4, 2),), (AxisDigit(0, 1, 4),)])
+    (AxisDigit(axis=0, weight=1, size=8, done=False),)
     """
-    digits: list[Digit] = []
+    digits: list[AxisDigit] = []
     for digit in (digit for mode in modes for digit in mode):
         last = digits[-1] if digits else None
         if last and (last.axis, last.done, last.weight) == (digit.axis, digit.done, digit.weight * digit.size):
@@ -128,7 +128,7 @@ def _tiled(mode: Mode, sizes: list[int | None]) -> list[Mode]:
     known = prod(size for size in sizes if size is not None)
     rest, parts = list(mode), list[Mode]()
     for size in reversed([extent(mode) // known if size is None else size for size in sizes]):
-        part: list[Digit] = []
+        part: list[AxisDigit] = []
         left = size
         while left > 1:
             digit = rest.pop()

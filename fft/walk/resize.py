@@ -81,13 +81,13 @@ def begin(
     dist = source
     for axis in request.axes if source.layout.view is None else ():
         resize = Resize("resize", axis, source.shape[axis], request.taken(axis))
-        if resize.there < resize.here or (axis in early and resize.there > resize.here):
+        if resize.new < resize.old or (axis in early and resize.new > resize.old):
             try:
                 entries = recut(dist, axis, dist.layout.modes[axis], resize)
             except LayoutError:
                 continue  # it is cut where it is whole
             modes = (*dist.layout.modes[:axis], entries, *dist.layout.modes[axis + 1 :])
-            shape = (*dist.shape[:axis], resize.there, *dist.shape[axis + 1 :])
+            shape = (*dist.shape[:axis], resize.new, *dist.shape[axis + 1 :])
             dist = replace(dist.layout, modes=modes).on(shape, dist.grid)
             resizes.append(resize)
     return dist, tuple(resizes)
@@ -107,13 +107,13 @@ def sized(
     >>> wanted = as_request((4, 6), (0, 1), "fft", np.dtype("c16"), s=(4, 9), resample=(4, 6))
     >>> for action in sized(Transform("fft", (0, 1)), {0: 0, 1: 1}, (4, 6), wanted):
     ...     print(action)
-    Resize(kind='resize', mode=1, here=6, there=9, half=False, back=False)
+    Resize(kind='resize', mode=1, old=6, new=9, half=False, back=False)
     Transform(kind='fft', modes=(1,), length=0)
-    Resize(kind='resample', mode=1, here=9, there=6, half=False, back=False)
+    Resize(kind='resample', mode=1, old=9, new=6, half=False, back=False)
     Transform(kind='fft', modes=(0,), length=0)
     """
     pads = {m: Resize("resize", m, shape[axes[m]], request.taken(axes[m])) for m in transform.modes}
-    pads = {m: pad for m, pad in pads.items() if pad.here != pad.there}
+    pads = {m: pad for m, pad in pads.items() if pad.old != pad.new}
     cuts = [m for m in transform.modes if request.cut(axes[m])]
     if not cuts:
         return (*pads.values(), transform)

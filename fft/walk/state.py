@@ -73,13 +73,13 @@ def resized(action: Resize, viewed: Sequence[Mode], state: State) -> Resize:
     (digit,) = mode
     extent = state.extents[digit.axis]
     if action.kind == "chirp":
-        resize = _chirp(replace(action, here=extent), digit.axis, digit.done, state)
+        resize = _chirp(replace(action, old=extent), digit.axis, digit.done, state)
     elif digit.axis in state.chirped:
         raise LayoutError(f"axis {digit.axis} is padded for a convolution; end it with chirp before {action.kind}")
     elif action.kind == "resample":
-        resize = _resample(replace(action, here=extent), digit.axis, state)
+        resize = _resample(replace(action, old=extent), digit.axis, state)
     else:
-        resize = replace(action, here=extent)
+        resize = replace(action, old=extent)
         if action.kind == "fold":
             _check_fold(resize, digit.axis, digit.done, state)
     state.extents[digit.axis] = resize.extents[1]
@@ -90,13 +90,13 @@ def _resample(action: Resize, axis: int, state: State) -> Resize:
     begun, wanted = state.kinds.get(axis, ""), state.request.kind.get(axis, "")
     if begun not in RESAMPLED and (begun or not (wanted == "" or (wanted in COMPLEX and goes_back(wanted)))):
         raise LayoutError(f"resample is of a spectrum along axis {axis}; write it behind fft or rfft")
-    points, half = state.points.get(axis, action.here), begun in HALVING
-    if half and action.here != points // 2 + 1:
+    points, half = state.points.get(axis, action.old), begun in HALVING
+    if half and action.old != points // 2 + 1:
         raise LayoutError(f"resample of a real axis is of half a spectrum; write fold({axis}={points // 2 + 1}) before")
-    if half and points != action.there and min(points, action.there) % 2 == 0:
+    if half and points != action.new and min(points, action.new) % 2 == 0:
         _check_nyquist(axis, state)
-    state.points[axis] = action.there
-    return replace(action, here=points, half=half)
+    state.points[axis] = action.new
+    return replace(action, old=points, half=half)
 
 
 def _check_nyquist(axis: int, state: State) -> None:
@@ -127,7 +127,7 @@ def _check_fold(action: Resize, axis: int, done: bool, state: State) -> None:
         )
     if action.extents != (before, after):
         raise LayoutError(
-            f"fold of axis {axis} is from {before} points to {after}, not from {action.here} to {action.there}"
+            f"fold of axis {axis} is from {before} points to {after}, not from {action.old} to {action.new}"
         )
 
 
@@ -138,18 +138,18 @@ def _chirp(action: Resize, axis: int, done: bool, state: State) -> Resize:
         points = state.chirped[axis]
         if not done or state.turned[axis] != "ifft":
             raise LayoutError(f"chirp ends axis {axis} once it is transformed, convolved and transformed back")
-        if action.there != points:
-            raise LayoutError(f"chirp cuts axis {axis} to the {points} points that it had, not to {action.there}")
+        if action.new != points:
+            raise LayoutError(f"chirp cuts axis {axis} to the {points} points that it had, not to {action.new}")
         del state.chirped[axis]
         return replace(action, back=back)
     if done or state.kinds.get(axis, "") not in ("", *HALVING, *RESTORING):
         raise LayoutError(f"chirp begins the transform of axis {axis}, but {state.kinds.get(axis, 'it')} has begun")
     if state.dtype.kind != "c":
         raise LayoutError(f"chirp takes complex numbers, but they are {state.dtype} by then; write complex before")
-    if action.there < 2 * action.here - 1:
-        raise LayoutError(f"chirp pads {action.here} points to {2 * action.here - 1} or more, not to {action.there}")
-    state.begin(axis, "ifft" if back else "fft", action.here)
-    state.turned[axis], state.chirped[axis] = "fft", action.here
+    if action.new < 2 * action.old - 1:
+        raise LayoutError(f"chirp pads {action.old} points to {2 * action.old - 1} or more, not to {action.new}")
+    state.begin(axis, "ifft" if back else "fft", action.old)
+    state.turned[axis], state.chirped[axis] = "fft", action.old
     return replace(action, back=back)
 
 

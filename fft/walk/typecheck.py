@@ -19,7 +19,7 @@ from rote.layout.layout import Entry, Layout
 
 from ..request import TransformRequest
 from ..transforms import CASTS, COMPLEX, KINDS, REAL_TO_REAL, RESTORING, Kind
-from .digits import Digit, Mode, extent, name_modes, read, untiled, whole
+from .digits import AxisDigit, Mode, extent, name_modes, read, untiled, whole
 from .resize import fitting, recut
 from .state import State, cast, check_ended, convolved, resized, said
 from .walk import Action, Resize, Stage, Transform, Twiddle, Walk, dtype_after
@@ -184,7 +184,7 @@ def _transformed(
     state.begin(axis, kind, length)
     if kind not in COMPLEX:
         state.extents[axis] = KINDS[kind].given(length)
-        return (Digit(axis, 1, state.extents[axis], True),), []
+        return (AxisDigit(axis, 1, state.extents[axis], True),), []
     waiting = [
         (other, inner, part)
         for other, mode in enumerate(viewed)
@@ -205,7 +205,7 @@ def _transformed(
     ]
 
 
-def _with_weights(mode: Mode) -> list[tuple[int, Digit]]:
+def _with_weights(mode: Mode) -> list[tuple[int, AxisDigit]]:
     """The digits of a mode, each with its weight in the mode's own index."""
     return [(extent(mode[k + 1 :]), digit) for k, digit in enumerate(mode)]
 

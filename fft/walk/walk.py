@@ -97,26 +97,26 @@ class Resize:
             spectrum at its end, to the half that a real signal needs, and back to one with the same real part, which
             has that half twice; or "chirp", at the end of the mode, with what is kept times a chirp.
         mode: of the block.
-        here, there: the number of points before and after; of half a spectrum, those of the signal.
+        old, new: the number of points before and after; of half a spectrum, those of the signal.
         half: whether it is half a spectrum, that of a real signal.
         back: whether the chirp turns the other way.
     """
 
     kind: ResizeName
     mode: int
-    here: int
-    there: int
+    old: int
+    new: int
     half: bool = False
     back: bool = False
 
     def inverse(self) -> Resize:
         """The way back to the extent before."""
-        return replace(self, here=self.there, there=self.here, back=self.back != (self.kind == "chirp"))
+        return replace(self, old=self.new, new=self.old, back=self.back != (self.kind == "chirp"))
 
     @property
     def extents(self) -> tuple[int, int]:
         """The extents of the mode before and after."""
-        return (self.here // 2 + 1, self.there // 2 + 1) if self.half else (self.here, self.there)
+        return (self.old // 2 + 1, self.new // 2 + 1) if self.half else (self.old, self.new)
 
 
 Action = Transform | Twiddle | Convolve | Resize
@@ -145,9 +145,9 @@ class Stage:
             if isinstance(action, Transform):
                 actions.append(ActionSyntax(action.kind, action.modes))
             elif isinstance(action, Resize) and last and last.name == action.kind and action.mode not in last.modes:
-                actions[-1] = replace(last, modes=(*last.modes, action.mode), extents=(*last.extents, action.there))
+                actions[-1] = replace(last, modes=(*last.modes, action.mode), extents=(*last.extents, action.new))
             elif isinstance(action, Resize):
-                actions.append(ActionSyntax(action.kind, (action.mode,), (action.there,)))
+                actions.append(ActionSyntax(action.kind, (action.mode,), (action.new,)))
             elif isinstance(action, Convolve):
                 actions.append(ActionSyntax(CONVOLVE))
             elif last is None or last.name != TWIDDLE:

@@ -129,12 +129,13 @@ def _begins(request: Request, shape: tuple[int, ...], wanted: TransformRequest, 
     """The distribution in which the transform of a file begins: a cheapest one, of blocks if there is any."""
     from ..fft.arguments import as_arguments
     from ..fft.families.choose import best
+    from ..fft.families.resolve import choices_for, walk_for
     from ..runtime.calibrate import known_machine
 
     arguments = as_arguments(shape, wanted, comm.size, request.layout, request.grid, None)
     if request.layout is not None or request.algorithm != "auto":
-        return arguments.walk(request.algorithm).source
-    choices = arguments.choices(known_machine(comm))
+        return walk_for(arguments, request.algorithm).source
+    choices = choices_for(arguments, known_machine(comm))
     blocks = [choice for choice in choices if choice.walk is not None and _is_in_blocks(choice.source)]
     return best(blocks or choices).source
 

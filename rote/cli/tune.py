@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 
@@ -210,7 +210,7 @@ def _time(comm: Comm, wanted: _Transform) -> None:
     threads = wanted.threads or 1
     refuse_too_many(comm, threads)
     _say(comm, _ranks(comm))
-    tune = "patient" if wanted.patient else "measure"
+    tune: Literal["measure", "patient"] = "patient" if wanted.patient else "measure"
     with progress(comm, tune) as part:
         f = FFT(
             wanted.shape,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -19,9 +19,10 @@ from .exchange.messages import WHOLE
 from .exchange.registry import METHODS
 from .program import BoundPlan, check_grid
 
-__all__ = ["TUNES", "check_tune", "chosen", "tuned"]
+__all__ = ["TUNES", "Tune", "check_tune", "chosen", "tuned"]
 
-TUNES = ("model", "measure", "patient")
+Tune = Literal["model", "measure", "patient"]
+TUNES: tuple[Tune, ...] = get_args(Tune)
 """How what is fast is found: by what is usual, at once; or by timing; patiently, of more ways, for longer."""
 
 _SECONDS = {"measure": 0.5, "patient": 5.0}  # the most that the methods of a step are timed for, about

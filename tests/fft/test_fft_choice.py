@@ -22,9 +22,10 @@ from rote.fft import FFT, autotune, fftn
 from rote.fft.arguments import as_arguments, requested_kinds
 from rote.fft.autotune import candidates, race
 from rote.fft.families.choose import best
+from rote.fft.families.resolve import choices_for, reread
 from rote.fft.kernels import timing
+from rote.fft.options import Options
 from rote.fft.request import as_request
-from rote.fft.tuning import Tuning
 from rote.layout.grid import Grid
 from rote.runtime import calibrate, world
 
@@ -219,7 +220,7 @@ REQUESTS = [
 @pytest.mark.parametrize("arguments", REQUESTS, ids=lambda arguments: str(arguments.facts()))
 def test_candidates(arguments):
     """The model's choice is among the first; all differ, are cheap by the model, do what is asked, and read back."""
-    found = arguments.choices()
+    found = choices_for(arguments)
     field = candidates(arguments, found, Machine(), 8)
     seconds = [choice.seconds for choice in field.values()]
     assert best(found) == next(iter(field))
@@ -239,16 +240,16 @@ def test_candidates(arguments):
 def test_orders_of_axes():
     """From one layout the slab may end in either of two, and both are tried."""
     arguments = asked_for(2, layout="block[(0),(),()]")
-    ends = {str(walk.target.layout) for walk in candidates(arguments, arguments.choices(), Machine(), 8)}
+    ends = {str(walk.target.layout) for walk in candidates(arguments, choices_for(arguments), Machine(), 8)}
     assert {"block[(),(0),()]", "block[(),(),(0)]"} <= ends
 
 
 def test_a_decision_of_another_request_is_refused():
     """A walk that begins, ends or counts otherwise is no answer."""
     arguments = REQUESTS[5]
-    walk = best(arguments.choices())
+    walk = best(choices_for(arguments))
     lines = str(walk)
-    assert arguments.reread(lines, Grid((2,))) == walk
+    assert reread(arguments, lines, Grid((2,))) == walk
     for other in (
         replace(arguments, layout=rote.parse("block[(0),(),()]")),
         replace(arguments, output=rote.parse("block[(),(),(0)]")),
@@ -258,18 +259,18 @@ def test_a_decision_of_another_request_is_refused():
         replace(arguments, request=asked_for(2, s=(8, 6, 12)).request),
     ):
         with pytest.raises(rote.LayoutError):
-            other.reread(lines, Grid((2,)))
+            reread(other, lines, Grid((2,)))
 
 
 def test_it_ends_in_time(monkeypatch):
     """Without time only the first walk has a turn; with some, all in turn, and none much longer than it is worth."""
     arguments = asked_for(2)
-    field = [*candidates(arguments, arguments.choices(), Machine(), 3)]
+    field = [*candidates(arguments, choices_for(arguments), Machine(), 3)]
     told: list[float] = []
 
     def program(comm, seconds):
         progress = told.append if comm.rank == 0 else None
-        return race(field, comm, "backward", Tuning("measure"), seconds, progress)
+        return race(field, comm, "backward", Options("measure", progress=progress), seconds)
 
     one, other = rote.run(lambda comm: program(comm, 0.0), 2)
     assert one == other and one[0] < math.inf and one[1:] == [math.inf] * (len(field) - 1)
@@ -295,8 +296,8 @@ def test_one_walk_is_bound_at_a_time(monkeypatch):
     bind_pair = autotune.bind_pair
     monkeypatch.setattr(autotune, "bind_pair", bound)
     arguments = asked_for(2)
-    field = [*candidates(arguments, arguments.choices(), Machine(), 3)]
-    rote.run(lambda comm: race(field, comm, "backward", Tuning(), 1.0), 2)
+    field = [*candidates(arguments, choices_for(arguments), Machine(), 3)]
+    rote.run(lambda comm: race(field, comm, "backward", Options(), 1.0), 2)
     assert len(living[0]) == len(living[1]) > len(field) > 1
 
 

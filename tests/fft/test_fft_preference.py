@@ -11,6 +11,7 @@ import rote
 from rote.fft import FFT, algorithms
 from rote.fft.arguments import as_arguments
 from rote.fft.families.choose import Choice, choices, preferred, ranking
+from rote.fft.families.resolve import choices_for, walk_for
 from rote.fft.request import as_request
 from rote.fft.walk.price import NONE, Price
 
@@ -28,7 +29,7 @@ CASES = [
 def ranked(shape, ranks, layout):
     """The choices for a complex transform of all axes."""
     axes = tuple(range(len(shape)))
-    return as_arguments(shape, as_request(shape, axes, "fft", D), ranks, layout, None, None).choices()
+    return choices_for(as_arguments(shape, as_request(shape, axes, "fft", D), ranks, layout, None, None))
 
 
 def kinds(end):
@@ -86,7 +87,7 @@ def test_families_of_a_plan_are_algorithms(shape, ranks, layout):
     arguments = as_arguments(
         shape, as_request(shape, tuple(range(len(shape))), "fft", D), ranks, None, taken.source.grid, None
     )
-    assert layout is not None or arguments.walk(taken.name) == walk
+    assert layout is not None or walk_for(arguments, taken.name) == walk
 
 
 @pytest.mark.parametrize("ranks", (2, 3, 4, 6, 9))

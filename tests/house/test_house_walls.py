@@ -45,11 +45,11 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "rote.show": ("rote.layout", "rote.ownership"),
     "rote.plot": ("rote.ownership", "rote.errors", "rote.layout", "rote.compiler", "rote.simulate", "rote.tensor"),
     "rote.fft.transforms": ("rote.errors", "rote.grammar"),
-    "rote.fft.request": ("rote.grammar", "rote.errors", "rote.fft.transforms"),
-    "rote.fft.tuning": ("rote.errors", "rote.layout", "rote.compiler.machine", "rote.runtime"),
+    "rote.fft.request": ("rote.grammar", "rote.errors", "rote.layout", "rote.fft.transforms"),
+    "rote.fft.options": ("rote.errors", "rote.layout", "rote.compiler.machine", "rote.runtime"),
     "rote.fft.kernels": (
         *("rote.errors", "rote.layout", "rote.compiler", "rote.runtime"),
-        *("rote.fft.transforms", "rote.fft.tuning"),
+        *("rote.fft.transforms", "rote.fft.options"),
     ),
     "rote.fft.walk": (
         *("rote.errors", "rote.grammar", "rote.layout", "rote.compiler"),
@@ -61,7 +61,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     ),
     "rote.fft.program": (
         *("rote.grammar", "rote.errors", "rote.layout", "rote.compiler", "rote.runtime", "rote.tensor"),
-        *("rote.fft.transforms", "rote.fft.request", "rote.fft.tuning", "rote.fft.kernels", "rote.fft.walk"),
+        *("rote.fft.transforms", "rote.fft.request", "rote.fft.options", "rote.fft.kernels", "rote.fft.walk"),
         "rote.fft.families",
     ),
     "rote.fft": (

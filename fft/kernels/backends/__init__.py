@@ -12,7 +12,7 @@ import numpy as np
 from ...transforms import HALVING, KINDS
 from ..kernel import Kernel
 from .by_parts import ByParts
-from .protocol import Array, Library, Transform
+from .protocol import Array, ArrayTransform, Library
 
 __all__ = ["NAMES", "composed", "library", "prepare", "transforms", "versions"]
 
@@ -54,7 +54,7 @@ def composed(kernel: Kernel) -> bool:
     return kernel.row.imaginary != 0 and not library(kernel.config.library).does(kernel.kind, kernel.dtype)
 
 
-def prepare(kernel: Kernel, axes: tuple[int, ...], source: Array, target: Array, threads: int) -> Transform:
+def prepare(kernel: Kernel, axes: tuple[int, ...], source: Array, target: Array, threads: int) -> ArrayTransform:
     """A transform by the kernel's library; see `Library`."""
     backend = library(kernel.config.library)
     if not composed(kernel):

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...transforms import HALVING
 from ..kernel import Kernel, complex_dtype, scratch_bytes, view
-from .protocol import Array, Library, Transform
+from .protocol import Array, ArrayTransform, Library
 
 __all__ = ["ByParts"]
 
@@ -29,16 +29,16 @@ class ByParts:
         half = (*shape[:axis], shape[axis] // 2 + 1, *shape[axis + 1 :])
         self._half = view(scratch_bytes(int(np.prod(half)) * dtype.itemsize), half, dtype)
         real = replace(kernel, kind=HALVING[0], axes=(axis,), shape=shape, out_shape=half, dtype=source.dtype)
-        self._transform: Transform = backend.prepare(real, (axis,), source, self._half, threads)
+        self._transform: ArrayTransform = backend.prepare(real, (axis,), source, self._half, threads)
         self._axis, self._target, self._sign = axis, target, kernel.row.imaginary
 
     def execute(self) -> None:
-        """Transform the arrays that it was made for."""
+        """ArrayTransform the arrays that it was made for."""
         self._transform.execute()
         self._combine(self._target)
 
     def __call__(self, source: Array, target: Array) -> None:
-        """Transform others like them."""
+        """ArrayTransform others like them."""
         self._transform(source, self._half)
         self._combine(target)
 

@@ -19,7 +19,7 @@ import pyfftw
 
 from ...transforms import KINDS
 from ..kernel import Kernel, real_dtype
-from .protocol import Array, Transform, kind_between
+from .protocol import Array, ArrayTransform, kind_between
 
 __all__ = ["Study", "does", "merged", "prepare", "studying", "version"]
 
@@ -54,7 +54,7 @@ def _knows(name: str) -> bool:
     return True
 
 
-def prepare(kernel: Kernel, axes: tuple[int, ...], source: Array, target: Array, threads: int) -> Transform:
+def prepare(kernel: Kernel, axes: tuple[int, ...], source: Array, target: Array, threads: int) -> ArrayTransform:
     """A transform between two arrays; see `Library`.
 
     With the same plans, or by its own estimate, FFTW's transform is the same on every rank and in every run.

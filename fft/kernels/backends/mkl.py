@@ -12,7 +12,7 @@ import numpy as np
 
 from ...transforms import KINDS
 from ..kernel import Kernel
-from .protocol import Array, Called, Transform, installed, kind_between
+from .protocol import Array, ArrayTransform, Called, installed, kind_between
 
 __all__ = ["does", "prepare", "version"]
 
@@ -41,7 +41,7 @@ def does(kind: str, dtype: np.dtype[Any]) -> bool:
     return KINDS[kind].real != "both" and dtype.char in "fdFD"
 
 
-def prepare(kernel: Kernel, axes: tuple[int, ...], source: Array, target: Array, threads: int) -> Transform:
+def prepare(kernel: Kernel, axes: tuple[int, ...], source: Array, target: Array, threads: int) -> ArrayTransform:
     """A transform between two arrays; see `Library`."""
     import mkl_fft
 

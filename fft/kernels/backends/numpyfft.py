@@ -9,7 +9,7 @@ import numpy as np
 
 from ...transforms import KINDS
 from ..kernel import Kernel
-from .protocol import Array, Called, Transform, kind_between
+from .protocol import Array, ArrayTransform, Called, kind_between
 
 __all__ = ["does", "prepare", "version"]
 
@@ -24,7 +24,7 @@ def does(kind: str, dtype: np.dtype[Any]) -> bool:
     return KINDS[kind].real != "both" and dtype.char in "fdgFDG"
 
 
-def prepare(kernel: Kernel, axes: tuple[int, ...], source: Array, target: Array, threads: int) -> Transform:
+def prepare(kernel: Kernel, axes: tuple[int, ...], source: Array, target: Array, threads: int) -> ArrayTransform:
     """A transform between two arrays; see `Library`."""
     row = KINDS[kind_between(kernel, source, target)]
     lengths = {"s": [target.shape[axis] for axis in axes]} if row.real == "output" else {}

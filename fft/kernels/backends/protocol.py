@@ -13,19 +13,19 @@ import numpy.typing as npt
 from ...transforms import Kind
 from ..kernel import Kernel
 
-__all__ = ["Array", "Called", "Library", "Transform", "installed", "kind_between"]
+__all__ = ["Array", "ArrayTransform", "Called", "Library", "installed", "kind_between"]
 
 Array = npt.NDArray[Any]
 
 
-class Transform(Protocol):
+class ArrayTransform(Protocol):
     """A transform of arrays of one shape, one dtype and certain strides."""
 
     def execute(self) -> object:
-        """Transform the arrays that it was made for."""
+        """ArrayTransform the arrays that it was made for."""
 
     def __call__(self, source: Array, target: Array) -> None:
-        """Transform others like them; it keeps no hold of them."""
+        """ArrayTransform others like them; it keeps no hold of them."""
 
 
 class Library(Protocol):
@@ -40,7 +40,9 @@ class Library(Protocol):
     def does(self, kind: str, dtype: np.dtype[Any]) -> bool:
         """Whether it transforms arrays of a dtype so, and exactly."""
 
-    def prepare(self, kernel: Kernel, axes: tuple[int, ...], source: Array, target: Array, threads: int) -> Transform:
+    def prepare(
+        self, kernel: Kernel, axes: tuple[int, ...], source: Array, target: Array, threads: int
+    ) -> ArrayTransform:
         """A transform of the kernel's kind along some axes, on as many threads at most.
 
         Source and target are the same array, or have no memory in common; what lies in them is lost.
@@ -56,11 +58,11 @@ class Called:
         self._run, self._ends = run, (source, target)
 
     def execute(self) -> object:
-        """Transform the arrays that it was made for."""
+        """ArrayTransform the arrays that it was made for."""
         return self._run(*self._ends)
 
     def __call__(self, source: Array, target: Array) -> None:
-        """Transform others like them."""
+        """ArrayTransform others like them."""
         self._run(source, target)
 
 

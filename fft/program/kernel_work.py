@@ -18,14 +18,14 @@ from ..kernels.gather import Gather, gathers
 from ..kernels.kernel import Kernel
 from ..kernels.passes import BoundKernel
 
-__all__ = ["Transform"]
+__all__ = ["KernelWork"]
 
 Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Transform(LocalWork):
-    """A kernel.
+class KernelWork(LocalWork):
+    """A kernel as work of a program.
 
     Attributes:
         ortho: whether cosine and sine transforms are orthogonal, but for the scale.

@@ -4,31 +4,38 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rote.compiler.machine import Machine
 from rote.errors import LayoutError
 from rote.layout.grid import integer
-from rote.runtime.autotune import TUNES
+from rote.runtime.autotune import TUNES, Tune
+from rote.runtime.calibrate import Progress
 from rote.runtime.exchange.registry import check_method
 
-__all__ = ["USUAL", "Tuning"]
+__all__ = ["USUAL", "Options"]
 
 
 @dataclass(frozen=True, slots=True)
-class Tuning:
+class Options:
     """The options of a transform that change its speed, not its result.
 
     Attributes:
         tune: how configs are found, one of `TUNES`.
         threads: for the local transforms of one rank.
         method: how messages travel, one of `rote.runtime.exchange.registry`, or "auto".
+        machine: on which "auto" takes the cheapest walk; the one that was measured under as many ranks, or the usual
+            one, if None.
+        progress: called with the part that is done, from 0 to 1, while walks are timed.
 
     Raises:
         LayoutError: there is no such `tune`, or no thread.
         CommError: there is no such method.
     """
 
-    tune: str = "model"
+    tune: Tune = "model"
     threads: int = 1
     method: str = "auto"
+    machine: Machine | None = None
+    progress: Progress | None = None
 
     def __post_init__(self) -> None:
         if self.tune not in TUNES:
@@ -38,5 +45,5 @@ class Tuning:
         check_method(self.method)
 
 
-USUAL = Tuning()
-"""What is taken where a user says nothing."""
+USUAL = Options()
+"""The options where a user says nothing."""

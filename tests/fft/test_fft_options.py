@@ -1,0 +1,50 @@
+"""What tunes a transform is one frozen value, and what asks for one is data."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import FrozenInstanceError, fields
+from inspect import signature
+from pathlib import Path
+
+import pytest
+
+import rote
+from rote.fft import FFT
+from rote.fft.options import Options
+
+FILES = sorted((Path(__file__).resolve().parents[2] / "fft").rglob("*.py"))
+MOST = 8  # parameters that travel together without being a value
+
+
+def _long(tree: ast.AST) -> list[str]:
+    """The functions with many parameters."""
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    return [f.name for f in functions if len(f.args.posonlyargs + f.args.args + f.args.kwonlyargs) > MOST]
+
+
+def test_the_door_takes_what_tunes_by_keyword():
+    """Each option is a keyword of FFT, with the same default, and none of them is passed on by itself."""
+    keywords = signature(FFT).parameters
+    for option in fields(Options):
+        assert keywords[option.name].default == option.default
+
+
+def test_options_are_frozen_and_checked():
+    """A value: equal ones are equal, none changes, and one that is wrong is never made."""
+    assert Options("measure", 2) == Options(tune="measure", threads=2)
+    with pytest.raises(FrozenInstanceError):
+        Options().threads = 2  # type: ignore[misc]
+    for wrong in ({"tune": "quick"}, {"threads": 0}, {"method": "pigeon"}):
+        with pytest.raises(rote.RoteError):
+            Options(**wrong)
+        with pytest.raises(rote.RoteError):
+            FFT((4, 4), **wrong)
+
+
+def test_nothing_inside_passes_many_things_on():
+    """Only the door, FFT itself, takes more than a few parameters."""
+    assert {name for path in FILES for name in _long(ast.parse(path.read_text("utf-8")))} == {"__init__"}
+    (door,) = [path.name for path in FILES if _long(ast.parse(path.read_text("utf-8")))]
+    assert door == "plan.py"
+    assert _long(ast.parse("def f(a, b, c, d, e, f, g, h, i): pass")) == ["f"]
