@@ -88,8 +88,8 @@ def elementwise(name: str, function: Function, operands: Sequence[Any], options:
         return None
     parts = result if isinstance(result, tuple) else (result,)
     owner = {id(out.local): out for out in outs if isinstance(out, Distributed)}
-    found = [owner[id(part)] if id(part) in owner else _owned(first, np.asarray(part)) for part in parts]
-    return found[0] if len(found) == 1 else tuple(found)
+    results = [owner[id(part)] if id(part) in owner else _owned(first, np.asarray(part)) for part in parts]
+    return results[0] if len(results) == 1 else tuple(results)
 
 
 def answer(function: Function, args: Sequence[Any], options: dict[str, Any]) -> Any:
@@ -99,10 +99,10 @@ def answer(function: Function, args: Sequence[Any], options: dict[str, Any]) -> 
         TypeError: it is none that is answered; the text says what to write instead.
         LayoutError: the tensors do not lie as it wants them.
     """
-    found = ANSWERS.get(function)
-    if found is None:
+    method = ANSWERS.get(function)
+    if method is None:
         raise TypeError(refusal(f"{_name(function)}({{}})", _reduction(function), _cure(function)))
-    return found(*args, **options)
+    return method(*args, **options)
 
 
 def refusal(call: str, op: str = "", cure: str = "") -> str:

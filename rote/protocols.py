@@ -128,4 +128,4 @@ _INDEXED = "write x.to_global()[…], or x.local[…] for this rank's block alon
 
 def _foreign(types: Any) -> bool:
     """Whether a type among them is neither an array nor a tensor, so that it may have an answer of its own."""
-    return any(not issubclass(one, np.ndarray | np.generic | Distributed) for one in types)
+    return any(not issubclass(each, np.ndarray | np.generic | Distributed) for each in types)

@@ -160,12 +160,12 @@ class DistTensor(ArrayProtocols):
             values = np.asarray(function(*dist.tensor_indices(ranks.rank)))
             if dtype is not None:
                 values = values.astype(dtype)
-            found = as_dtype(values.dtype)
-            block = np.empty(dist.local_shape(ranks.rank), found)
+            element = as_dtype(values.dtype)
+            block = np.empty(dist.local_shape(ranks.rank), element)
             block[...] = values if block.size else 0
             if not dist.contributes(ranks.rank):
-                block[...] = identity(dist.layout.op, found)
-        same_everywhere(ranks, dist, found)
+                block[...] = identity(dist.layout.op, element)
+        same_everywhere(ranks, dist, element)
         return DistTensor(block, dist, ranks)
 
     @staticmethod

@@ -40,8 +40,8 @@ from . import __version__
 from .errors import RoteError
 
 __all__ = [
-    *("Entry", "Key", "WisdomWarning"),
-    *("entries", "export", "folder", "forget", "include", "key", "recall", "remember"),
+    *("Record", "Key", "WisdomWarning"),
+    *("export", "folder", "forget", "include", "key", "recall", "records", "remember"),
 ]
 
 _SCHEMA, _EDITION = "rote wisdom", 1
@@ -74,8 +74,8 @@ class Key:
     @property
     def facts(self) -> dict[str, Any]:
         """The caller's part."""
-        found: dict[str, Any] = json.loads(self.text)["facts"]
-        return found
+        facts: dict[str, Any] = json.loads(self.text)["facts"]
+        return facts
 
     def __str__(self) -> str:
         machine, versions, facts = (json.loads(self.text)[part] for part in _PARTS)
@@ -87,7 +87,7 @@ class Key:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class Record:
     """A decision and its key; as text, a line for people.
 
     Attributes:
@@ -136,11 +136,11 @@ def recall(key: Key, read: Callable[[Any], Any] | None = None) -> Any:
     """
     place = folder()
     path = place / f"{key.name}.json" if place else None
-    found = _read(path) if path else None
-    if path is None or found is None:
+    record = _read(path) if path else None
+    if path is None or record is None:
         return None
     try:
-        return found.decision if read is None else read(found.decision)
+        return record.decision if read is None else read(record.decision)
     except (RoteError, TypeError, ValueError, LookupError) as error:
         _ignore(path, f"{error}")
         return None
@@ -152,16 +152,16 @@ def remember(key: Key, decision: Any) -> bool:
     Raises:
         TypeError, ValueError: the decision is no JSON value.
     """
-    return _keep(Entry(key, _spelt(decision)))
+    return _keep(Record(key, _spelt(decision)))
 
 
-def entries() -> tuple[Entry, ...]:
+def records() -> tuple[Record, ...]:
     """All that is known, of every machine and version, in the order of its lines."""
-    return tuple(sorted((entry for path in _files(_DECISIONS) if (entry := _read(path))), key=str))
+    return tuple(sorted((record for path in _files(_DECISIONS) if (record := _read(path))), key=str))
 
 
-def forget(match: str = "", *, all: bool = False) -> tuple[Entry | Path, ...]:
-    """Forget every decision whose line (`str(entry)`) has `match` in it, or all of them; what is forgotten.
+def forget(match: str = "", *, all: bool = False) -> tuple[Record | Path, ...]:
+    """Forget every decision whose line (`str(record)`) has `match` in it, or all of them; what is forgotten.
 
     Args:
         match: a part of the lines.
@@ -176,13 +176,13 @@ def forget(match: str = "", *, all: bool = False) -> tuple[Entry | Path, ...]:
     """
     if bool(match) == all:
         raise RoteError("say what to forget: a part of its line, or all=True for everything; not both")
-    forgotten: list[Entry | Path] = []
+    forgotten: list[Record | Path] = []
     for path in _files(_DECISIONS) + (_files(_LEFTOVERS) if all else []):
-        entry = _read(path) if path.suffix == ".json" else None
-        if all or (entry is not None and match in str(entry)):
+        record = _read(path) if path.suffix == ".json" else None
+        if all or (record is not None and match in str(record)):
             with suppress(OSError):  # somebody else forgets too, or the folder is read-only
                 path.unlink()
-                forgotten.append(entry or path)
+                forgotten.append(record or path)
     return tuple(forgotten)
 
 
@@ -192,7 +192,7 @@ def export(path: str | os.PathLike[str]) -> int:
     Raises:
         OSError: the file cannot be written.
     """
-    known = [_plain(entry) for entry in entries()]
+    known = [_plain(record) for record in records()]
     Path(path).write_text(json.dumps({_SCHEMA: _EDITION, "entries": known}, indent=1) + "\n", "utf-8")
     return len(known)
 
@@ -208,10 +208,10 @@ def include(path: str | os.PathLike[str]) -> int:
     try:
         listed: Any = _parsed(data).get("entries")
         _demand(isinstance(listed, list), "it has no list of entries")
-        found = [_entry(each) for each in listed]
+        records = [_record(each) for each in listed]
     except (ValueError, RecursionError) as error:
         raise RoteError(f"{os.fspath(path)} holds no wisdom: {error}\ngive what rote tune --export wrote") from None
-    return sum(map(_keep, found))
+    return sum(map(_keep, records))
 
 
 def folder() -> Path | None:
@@ -221,18 +221,18 @@ def folder() -> Path | None:
         return Path(os.path.expanduser(named)) if named else None
     from platformdirs import user_cache_path
 
-    found = user_cache_path("rote", appauthor=False) / "wisdom"
-    return found if found.is_absolute() else None  # without a home it would lie below the working directory
+    cache = user_cache_path("rote", appauthor=False) / "wisdom"
+    return cache if cache.is_absolute() else None  # without a home it would lie below the working directory
 
 
 @cache
 def _processor() -> str:
     """The model of the processor, as far as the system says it."""
-    told: dict[str, str] = {}
+    fields: dict[str, str] = {}
     with suppress(OSError):
         lines = Path("/proc/cpuinfo").read_text("utf-8", "replace").partition("\n\n")[0].splitlines()
-        told = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
-    names = [told[name] for name in ("model name", "CPU implementer", "CPU part") if told.get(name)]
+        fields = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    names = [fields[name] for name in ("model name", "CPU implementer", "CPU part") if fields.get(name)]
     return " ".join(names) or platform.processor() or platform.machine()
 
 
@@ -253,8 +253,8 @@ def _files(pattern: str) -> list[Path]:
         return []
 
 
-def _keep(entry: Entry) -> bool:
-    """Write the file of an entry; False if it cannot be written."""
+def _keep(record: Record) -> bool:
+    """Write the file of a record; False if it cannot be written."""
     place = folder()
     if place is None:
         return False
@@ -263,8 +263,8 @@ def _keep(entry: Entry) -> bool:
         place.mkdir(parents=True, exist_ok=True)
         handle, aside = tempfile.mkstemp(prefix=".rote-", suffix=".tmp", dir=place)
         with open(handle, "w", encoding="utf-8") as file:
-            file.write(json.dumps({_SCHEMA: _EDITION, **_plain(entry)}, indent=1) + "\n")
-        os.replace(aside, place / f"{entry.key.name}.json")
+            file.write(json.dumps({_SCHEMA: _EDITION, **_plain(record)}, indent=1) + "\n")
+        os.replace(aside, place / f"{record.key.name}.json")
         return True
     except OSError:
         return False
@@ -273,8 +273,8 @@ def _keep(entry: Entry) -> bool:
             os.unlink(aside)
 
 
-def _read(path: Path) -> Entry | None:
-    """The entry in a file of the folder; None if there is none, with a warning if there is something else."""
+def _read(path: Path) -> Record | None:
+    """The record in a file of the folder; None if there is none, with a warning if there is something else."""
     try:
         if not path.is_file():  # a pipe would be waited for
             if path.parent.is_file():
@@ -284,9 +284,9 @@ def _read(path: Path) -> Entry | None:
     except OSError:
         return None
     try:
-        found = _entry(_parsed(data))
-        _demand(found.key.name == path.stem, "it is not what its name says")
-        return found
+        record = _record(_parsed(data))
+        _demand(record.key.name == path.stem, "it is not what its name says")
+        return record
     except (ValueError, RecursionError) as error:
         _ignore(path, f"{error}")
         return None
@@ -301,9 +301,9 @@ def _ignore(path: Path, why: str) -> None:
         warnings.warn(f"{path} is ignored, for it holds no wisdom: {why}", WisdomWarning, stacklevel=4)
 
 
-def _plain(entry: Entry) -> dict[str, Any]:
-    """An entry as a JSON object."""
-    return {**json.loads(entry.key.text), "decision": entry.decision}
+def _plain(record: Record) -> dict[str, Any]:
+    """A record as a JSON object."""
+    return {**json.loads(record.key.text), "decision": record.decision}
 
 
 def _parsed(data: bytes) -> dict[str, Any]:
@@ -314,12 +314,12 @@ def _parsed(data: bytes) -> dict[str, Any]:
     """
     value: Any = json.loads(data.decode("utf-8"), parse_constant=_refuse)
     _demand(isinstance(value, dict) and value.pop(_SCHEMA, None) == _EDITION, f"it has no {_SCHEMA!r}: {_EDITION}")
-    found: dict[str, Any] = value
-    return found
+    tree: dict[str, Any] = value
+    return tree
 
 
-def _entry(value: Any) -> Entry:
-    """The entry that a JSON object is.
+def _record(value: Any) -> Record:
+    """The record that a JSON object is.
 
     Raises:
         ValueError: it is none.
@@ -327,7 +327,7 @@ def _entry(value: Any) -> Entry:
     _demand(isinstance(value, dict) and value.keys() == {*_PARTS, "decision"}, "its parts are not those of a decision")
     _demand(all(isinstance(value[part], dict) for part in _PARTS), "its key is not made of names and values")
     _demand(value["machine"].keys() == {"cpu", "cores"}, "its machine is not a processor and its cores")
-    return Entry(Key(_spelt({part: value[part] for part in _PARTS})), _spelt(value["decision"]))
+    return Record(Key(_spelt({part: value[part] for part in _PARTS})), _spelt(value["decision"]))
 
 
 def _demand(holds: bool, why: str) -> None:

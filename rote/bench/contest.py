@@ -26,12 +26,12 @@ from ..runtime.comm.threads import alone, run_threads
 
 __all__ = [
     "SPAN",
-    "Entry",
+    "Contestant",
     "Job",
-    "Line",
     "Missing",
     "Prepare",
     "Round",
+    "Score",
     "Work",
     "cores_of_all",
     "hold",
@@ -105,7 +105,7 @@ Prepare: TypeAlias = Callable[[Comm, Work], Job]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class Contestant:
     """A contestant with a work.
 
     Attributes:
@@ -141,10 +141,10 @@ class Entry:
 
 
 @dataclass(slots=True)
-class Line:
-    """What an entry took: seconds per round, by which libraries; or why it is missing."""
+class Score:
+    """What a contestant took: seconds per round, by which libraries; or why it is missing."""
 
-    entry: Entry
+    contestant: Contestant
     seconds: list[float] = field(default_factory=list)
     missing: str = ""
     library: str = ""
@@ -185,14 +185,14 @@ def _timed(comm: Comm, steps: Sequence[Callable[[], Any]], repetitions: int) -> 
     return float(most[0]) / repetitions
 
 
-def hold(comm: Comm, entries: Sequence[Entry], rounds: int) -> list[Line]:
-    """Let the entries run in turn, so many rounds; the lines are those of rank 0. Collective.
+def hold(comm: Comm, contestants: Sequence[Contestant], rounds: int) -> list[Score]:
+    """Let the contestants run in turn, so many rounds; the lines are those of rank 0. Collective.
 
     Raises (the same on all ranks): RoteError when Rote cannot do what is asked, or somebody's results are wrong.
     """
-    lines = [Line(entry) for entry in entries]
+    lines = [Score(contestant) for contestant in contestants]
     teams = {None: alone(), comm.size: comm}
-    for ranks in sorted({entry.ranks or 0 for entry in entries} - {0, comm.size}):
+    for ranks in sorted({contestant.ranks or 0 for contestant in contestants} - {0, comm.size}):
         teams[ranks] = comm.split(int(comm.rank >= ranks), comm.rank)
     usable = cores_of_all(comm)
     for _ in range(rounds):
@@ -202,23 +202,23 @@ def hold(comm: Comm, entries: Sequence[Entry], rounds: int) -> list[Line]:
     return lines
 
 
-def _turn(comm: Comm, line: Line, teams: dict[int | None, Comm], usable: set[int]) -> None:
-    """One round of one entry; those who take no part sleep."""
-    entry, found, failure = line.entry, Round(inf), None
-    if comm.rank < (entry.ranks or 1):
+def _turn(comm: Comm, line: Score, teams: dict[int | None, Comm], usable: set[int]) -> None:
+    """One round of one contestant; those who take no part sleep."""
+    contestant, outcome, failure = line.contestant, Round(inf), None
+    if comm.rank < (contestant.ranks or 1):
         try:
-            with _bound_to(usable) if entry.ranks is None else nullcontext():
-                found = entry.run(teams[entry.ranks])
+            with _bound_to(usable) if contestant.ranks is None else nullcontext():
+                outcome = contestant.run(teams[contestant.ranks])
         except Exception as error:  # whatever another library raises
             failure = error
     _sleep_until_all_come(comm)
     with collective_errors(comm):
-        if failure is not None and entry.ours:
+        if failure is not None and contestant.ours:
             raise failure
-    found, line.missing = comm.allgather_object((found, _reason(failure)))[0]
+    outcome, line.missing = comm.allgather_object((outcome, _reason(failure)))[0]
     if not line.missing:
-        line.seconds.append(found.seconds)
-        line.library = found.library
+        line.seconds.append(outcome.seconds)
+        line.library = outcome.library
 
 
 def _reason(failure: Exception | None) -> str:
@@ -240,8 +240,8 @@ def _sleep_until_all_come(comm: Comm) -> None:
 
 def cores_of_all(comm: Comm) -> set[int]:
     """The cores of all ranks of this host: mpiexec binds a rank to one, where threads would crowd. Collective."""
-    here = platform.node()
-    return set().union(*(theirs for host, theirs in comm.allgather_object((here, cores())) if host == here))
+    own_host = platform.node()
+    return set().union(*(theirs for host, theirs in comm.allgather_object((own_host, cores())) if host == own_host))
 
 
 @contextmanager

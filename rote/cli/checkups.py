@@ -34,13 +34,13 @@ class Finding:
     """One line of the report.
 
     Attributes:
-        subject, found: what was looked at, and what was found.
+        subject, result: what was looked at, and what came of it.
         state: "ok", "missing" (Rote does without) or "broken" (it does not).
         cure: the command that mends it; empty if it is "ok".
     """
 
     subject: str
-    found: str
+    result: str
     state: str = "ok"
     cure: str = ""
 

@@ -19,14 +19,14 @@ def refuse_too_many(comm: Comm, threads: int) -> None:
     """
     if threads == 1:
         return
-    told = comm.allgather_object((platform.node(), cores()))
-    for host in dict.fromkeys(host for host, _ in told):
-        there = [mine for name, mine in told if name == host]
-        free = min(len(frozenset().union(*there)), len(there) * min(map(len, there)))
-        wanted, fits = len(there) * threads, free // len(there)
+    replies = comm.allgather_object((platform.node(), cores()))
+    for host in dict.fromkeys(host for host, _ in replies):
+        ranks_cores = [mine for name, mine in replies if name == host]
+        free = min(len(frozenset().union(*ranks_cores)), len(ranks_cores) * min(map(len, ranks_cores)))
+        wanted, fits = len(ranks_cores) * threads, free // len(ranks_cores)
         if wanted > free:
             cure = f"write --threads {fits}, or start fewer ranks" if fits > 1 else "leave --threads out"
             raise RoteError(
-                f"{threads} threads on each of {counted(len(there), 'rank')} are {wanted}, and {host} has "
+                f"{threads} threads on each of {counted(len(ranks_cores), 'rank')} are {wanted}, and {host} has "
                 f"{counted(free, 'core')} for them\n{cure}; mpiexec may bind ranks to fewer cores than there are"
             )

@@ -30,21 +30,21 @@ def doctor(context: click.Context) -> None:
 
 def _report() -> int:
     """Print what is found; the exit status."""
-    found = list(findings())
-    click.echo(_table(found))
-    mending = dict.fromkeys(each.cure for each in found if each.cure)
+    results = list(findings())
+    click.echo(_table(results))
+    mending = dict.fromkeys(each.cure for each in results if each.cure)
     if not mending:
         click.echo("\nnothing is missing")
     for cure in mending:
-        click.echo(f"\nto mend {', '.join(each.subject for each in found if each.cure == cure)}:\n    {cure}")
-    return int(any(each.state == "broken" for each in found))
+        click.echo(f"\nto mend {', '.join(each.subject for each in results if each.cure == cure)}:\n    {cure}")
+    return int(any(each.state == "broken" for each in results))
 
 
-def _table(found: list[Finding]) -> str:
+def _table(rows: list[Finding]) -> str:
     """The findings as aligned lines; in colour on a terminal."""
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
-    for each in found:
-        table.add_row(Text(each.state, _STYLES[each.state]), each.subject, Text(each.found))
+    for each in rows:
+        table.add_row(Text(each.state, _STYLES[each.state]), each.subject, Text(each.result))
     console = Console(file=io.StringIO(), force_terminal=coloured(), width=columns(200))
     with console.capture() as capture:
         console.print(table)

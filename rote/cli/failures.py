@@ -71,8 +71,8 @@ class Rote(click.Group):
         try:
             others = _other_ranks()
             with _rank_0_speaks(others):
-                found = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
-            status = found if isinstance(found, int) else 0
+                answer = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+            status = answer if isinstance(answer, int) else 0
         except click.ClickException as error:
             text, status = _shown(error), error.exit_code
         except (click.Abort, KeyboardInterrupt):

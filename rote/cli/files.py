@@ -9,14 +9,14 @@ import click
 
 from ..errors import RoteError
 
-__all__ = ["Picture", "force_option", "refuse_target"]
+__all__ = ["PictureFile", "force_option", "refuse_target"]
 
 force_option = click.option("--force", is_flag=True, help="Overwrite files that are there already.")
 
 _PICTURES = ("png", "pdf", "svg", "eps", "jpg", "jpeg", "tif", "tiff", "webp")
 
 
-class Picture(click.Path):
+class PictureFile(click.Path):
     """The path of a picture: of a format that Matplotlib writes, by its ending."""
 
     name = "picture"

@@ -14,7 +14,7 @@ from ..layout.distribution import Distribution, distribute
 from ..layout.grid import Grid
 from ..layout.layout import Layout, parse, parse_transition
 from .failures import coloured, columns, on_rank_0
-from .files import Picture, force_option, refuse_target
+from .files import PictureFile, force_option, refuse_target
 from .options import Bytes, integers, of_ffts
 
 __all__ = ["explain", "show"]
@@ -35,7 +35,7 @@ _grid = click.option(
 @click.argument("layout")
 @_shape
 @_grid
-@click.option("--plot", metavar="FILE.png", type=Picture(), help="Draw it into a picture as well.")
+@click.option("--plot", metavar="FILE.png", type=PictureFile(), help="Draw it into a picture as well.")
 @force_option
 def show(
     layout: str, shape: tuple[int, ...] | None, grid: tuple[int, ...] | None, plot: str | None, force: bool
@@ -131,9 +131,9 @@ def _compared(shape: tuple[int, ...], ranks: int, grid: tuple[int, ...] | None, 
     from ..fft.families.choose import ranking
     from ..fft.request import as_request
 
-    found = of_ffts(dtype)
-    kind = "fft" if found.kind == "c" else "rfft"
-    wanted = as_request(shape, tuple(range(len(shape))), kind, found)
+    element = of_ffts(dtype)
+    kind = "fft" if element.kind == "c" else "rfft"
+    wanted = as_request(shape, tuple(range(len(shape))), kind, element)
     rows = [("family", "grid", "layout", "moves", "received", "about")]
     none: dict[str, list[str]] = {}
     for choice in ranking(shape, ranks, wanted, None if grid is None else Grid(grid)):
@@ -143,11 +143,11 @@ def _compared(shape: tuple[int, ...], ranks: int, grid: tuple[int, ...] | None, 
         else:
             figures = str(price.moves), in_bytes(price.received), in_seconds(price.seconds)
             rows.append((choice.name, on, str(choice.source.layout), *figures))
-    lines = [f"{kind} of {shape} {found} on {ranks} ranks", *table(rows, range(3, 6))]
+    lines = [f"{kind} of {shape} {element} on {ranks} ranks", *table(rows, range(3, 6))]
     for name, reasons in none.items():
         more = len(reasons) - 1
-        told = reasons if why or not more else [f"{reasons[0]} (and none on {counted(more, 'other grid')}; --why)"]
-        lines += [f"  no {name} on {reason}" for reason in told]
+        shown = reasons if why or not more else [f"{reasons[0]} (and none on {counted(more, 'other grid')}; --why)"]
+        lines += [f"  no {name} on {reason}" for reason in shown]
     return "\n".join(lines)
 
 

@@ -61,12 +61,12 @@ class Bytes(click.ParamType):  # type: ignore[type-arg]  # not generic before cl
         """The number; a usage error if the text is none."""
         if isinstance(value, int):
             return value
-        found = _AMOUNT.fullmatch(value.strip())
-        if found is None:
+        amount = _AMOUNT.fullmatch(value.strip())
+        if amount is None:
             self.fail(f"{value!r} is no number of bytes; write it as 100000, 64K, 1.5GiB or 2MB", param, ctx)
-        base = 1000 if (found["unit"] or "").upper() == "B" else 1024
-        power = "KMGTPE".index(found["prefix"].upper()) + 1 if found["prefix"] else 0
-        return int(float(found["number"]) * base**power) if "." in value else int(found["number"]) * base**power
+        base = 1000 if (amount["unit"] or "").upper() == "B" else 1024
+        power = "KMGTPE".index(amount["prefix"].upper()) + 1 if amount["prefix"] else 0
+        return int(float(amount["number"]) * base**power) if "." in value else int(amount["number"]) * base**power
 
 
 def of_ffts(text: str) -> np.dtype[Any]:
@@ -78,7 +78,7 @@ def of_ffts(text: str) -> np.dtype[Any]:
     """
     from ..compiler.step import as_dtype
 
-    found = as_dtype(text)
-    if found.kind not in "fc":
-        raise LayoutError(f"FFTs are of real or complex numbers, not of {found}; write f4, f8, c8, c16, ...")
-    return found
+    element = as_dtype(text)
+    if element.kind not in "fc":
+        raise LayoutError(f"FFTs are of real or complex numbers, not of {element}; write f4, f8, c8, c16, ...")
+    return element

@@ -162,19 +162,19 @@ def transform(comm: Comm, request: Request, began: float | None = None) -> Trans
         x = DistTensor.load(request.source, job.source.layout, comm, job.source.grid)
         x = x if x.dtype == job.dtype else x.astype(job.dtype)
     with watch.phase("transform"):
-        found = job.run(x)
-    if job.target.layout != found.layout:
+        result = job.run(x)
+    if job.target.layout != result.layout:
         with watch.phase("output"):
-            found = found.redistribute(job.target.layout)
+            result = result.redistribute(job.target.layout)
     with watch.phase("write"):
-        found.save(request.target)
+        result.save(request.target)
     error = _compare(request, job, comm, watch) if request.check else None
     seconds = watch.report()
     if error is not None:
         limit = tolerance(job.result)
         verdict = "below" if error <= limit else "NOT below"
         watch.say(f"error      {error:.1e} of the largest value of {job.numpy_name}, {verdict} {limit:.0e}")
-    return Transformed(job.walk, found, seconds, error)
+    return Transformed(job.walk, result, seconds, error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,9 +281,9 @@ def _backward(
     begins = _begins(request, shape, as_request(shape, axes, "fft", kind), comm)
     check_grid(begins.grid, comm)
     extents = _restored(request, shape, axes) if real else None
-    found = choices(begins, as_request(shape, axes, "irfft" if real else "ifft", kind, extents))
-    walk = best(found)
-    name = next(choice.name for choice in found if choice.walk == walk)
+    candidates = choices(begins, as_request(shape, axes, "irfft" if real else "ifft", kind, extents))
+    walk = best(candidates)
+    name = next(choice.name for choice in candidates if choice.walk == walk)
     result, grid = walk.target.shape, walk.target.grid.shape
     dtype = real_dtype(kind) if real else kind
     if name in ("cyclic", "volumetric"):  # whose way there is of the same family; it ends where the file is read

@@ -33,19 +33,19 @@ Choice = tuple[int, tuple[Kind, ...], tuple[Role, ...]]  # of a grid mode: kinds
 def layouts(source: Distribution, target: Distribution) -> tuple[tuple[Distribution, ...], bool]:
     """The two ends, then all others in a fixed order; and whether these are all (else, those of the normal form)."""
     if source.grid != target.grid:
-        found, exact = [*_between(source, source.partial), *_between(target, _idle(target))], False
+        dists, exact = [*_between(source, source.partial), *_between(target, _idle(target))], False
     else:
         same = source.digits == target.digits
         choices = tuple((g, _kinds(source, target, g), _roles(source, target, g)) for g in _grid_modes(source))
         number = _count(choices, source.order)
         permuted = sorted(map(repr, source.digits)) == sorted(map(repr, target.digits))  # the same numbers in both
         exact = number <= (MOST if permuted else _MOST_VIEWED) and number * source.grid.size <= _MOST_RANKS
-        found = []
+        dists = []
         for end in (source,) if same else (source, target):
             every = _all(end.shape, end.grid, end.layout.view, end.order, choices) if exact else ()
-            found += every or [*_normal(source, target, end)]
+            dists += every or [*_normal(source, target, end)]
     unique: dict[object, Distribution] = {}
-    for dist in (source, target, *found):
+    for dist in (source, target, *dists):
         unique.setdefault(dist.meaning, dist)
     return tuple(unique.values()), exact
 
@@ -55,13 +55,13 @@ def _all(
     shape: tuple[int, ...], grid: Grid, view: View | None, order: int, choices: tuple[Choice, ...]
 ) -> tuple[Distribution, ...]:
     """Every layout in one view."""
-    found: list[Distribution] = []
+    dists: list[Distribution] = []
     for chosen in product(*((("split", 0), *roles) for _, _, roles in choices)):
         roles = {g: role for (g, _, _), role in zip(choices, chosen, strict=True)}
         split = [(g, kinds) for g, kinds, _ in choices if roles[g][0] == "split"]
         for modes in _rows(order, split):
-            found += _made(shape, grid, view, modes, roles)
-    return tuple(found)
+            dists += _made(shape, grid, view, modes, roles)
+    return tuple(dists)
 
 
 def _rows(order: int, split: list[tuple[int, tuple[Kind, ...]]]) -> list[Row]:
@@ -150,12 +150,12 @@ def _role(dist: Distribution, g: int) -> Role:
 
 def _roles(source: Distribution, target: Distribution, g: int) -> tuple[Role, ...]:
     """What a grid mode may do without splitting a mode."""
-    found: list[Role] = [("replicated", 0)]
+    roles: list[Role] = [("replicated", 0)]
     for end in (source, target):
         role = _role(end, g)
-        if role[0] != "split" and role not in found:
-            found.append(role)
-    return tuple(found)
+        if role[0] != "split" and role not in roles:
+            roles.append(role)
+    return tuple(roles)
 
 
 def _kinds(source: Distribution, target: Distribution, g: int) -> tuple[Kind, ...]:

@@ -36,17 +36,17 @@ def components(source: Distribution, target: Distribution) -> tuple[Component, .
         modes = {digit.mode for digit in digits}
         joined = [g for g in groups if g & modes]
         groups = [g for g in groups if not g & modes] + [modes.union(*joined)]
-    found = []
+    parts = []
     for modes in sorted(groups, key=min):
         one_before = [m for m, digits in enumerate(before) if digits[0].mode in modes]
         one_after = [m for m, digits in enumerate(after) if digits[0].mode in modes]
         by_digits = {before[m]: m for m in one_before}
         if len(by_digits) == len(one_before) == len(one_after) and set(by_digits) == {after[m] for m in one_after}:
             ordered = sorted(one_after, key=lambda m: _first(after[m]))
-            found += [Component((by_digits[after[m]],), (m,)) for m in ordered]
+            parts += [Component((by_digits[after[m]],), (m,)) for m in ordered]
         else:
-            found.append(Component(tuple(one_before), tuple(one_after)))
-    return tuple(found)
+            parts.append(Component(tuple(one_before), tuple(one_after)))
+    return tuple(parts)
 
 
 @lru_cache(maxsize=16384)
@@ -55,11 +55,11 @@ def readings(source: Distribution, target: Distribution, part: Component) -> tup
     same = [source.digits[m] for m in part.before] == [target.digits[m] for m in part.after]
 
     def read(dist: Distribution, modes: tuple[int, ...]) -> Reading:
-        found = []
+        modes_read = []
         for number, m in enumerate(modes):
             digits = (Digit(number, 1, dist.view_shape[m]),) if same else dist.digits[m]
-            found.append((digits, tuple((s.kind, s.parts) for s in dist.splits[m]), dist.view_shape[m]))
-        return tuple(found)
+            modes_read.append((digits, tuple((s.kind, s.parts) for s in dist.splits[m]), dist.view_shape[m]))
+        return tuple(modes_read)
 
     return read(source, part.before), read(target, part.after)
 

@@ -127,10 +127,10 @@ def _total(counts: Iterable[tuple[Grid, Ints]]) -> Ints:
     >>> _total([(Grid((2, 2)), np.array([[1, 2], [3, 4]])), (Grid((4,)), np.array([10]))])
     array([11, 12, 13, 14])
     """
-    found = [*counts]
-    if len({grid for grid, _ in found}) > 1:
-        found = [(grid, np.broadcast_to(count, grid.shape).reshape(-1)) for grid, count in found]
-    return np.asarray(sum(count for _, count in found))
+    pairs = [*counts]
+    if len({grid for grid, _ in pairs}) > 1:
+        pairs = [(grid, np.broadcast_to(count, grid.shape).reshape(-1)) for grid, count in pairs]
+    return np.asarray(sum(count for _, count in pairs))
 
 
 def lower_bound(source: Distribution, target: Distribution) -> int:
@@ -210,28 +210,28 @@ def _algorithms(step: Step, item: int, times: Times) -> list[tuple[float, int, s
         return [(float(copied.max()), 0, "")]
     if step.kind in ("allreduce", "reduce", "broadcast"):
         return _of_whole_blocks(step.kind, item * int(block_sizes(source).max()), ranks, rounds, slowest)
-    received = _weighted(step, item, times.byte_time, modes, lambda found: found[0])
+    received = _weighted(step, item, times.byte_time, modes, lambda volumes: volumes[0])
     combined = 0.0 * received
     if source.partial and step.kind != "allgather":
         combined = from_others(source, target)[0] * (item * slowest.reduce)
     if step.kind in ("allgather", "reduce_scatter"):
         return [(rounds * slowest.latency + float((received + combined + copied).max()), rounds, "tree")]
     if any(source.roles[g].name == "rooted" for g in modes):  # the root has to send it all
-        received = np.maximum(received, _weighted(step, item, times.byte_time, modes, lambda found: found[0], True))
+        received = np.maximum(received, _weighted(step, item, times.byte_time, modes, lambda volumes: volumes[0], True))
     bytes_time = received + combined + copied
     waits = np.maximum(
-        *(_weighted(step, 1, times.latency, modes, lambda found: found[1], sending) for sending in (False, True))
+        *(_weighted(step, 1, times.latency, modes, lambda volumes: volumes[1], sending) for sending in (False, True))
     )
     most = max(int(from_others(source, target, sending)[1].max()) for sending in (False, True))
-    found = [(float((waits + bytes_time).max()), most, "pairwise")]
+    volumes = [(float((waits + bytes_time).max()), most, "pairwise")]
     if step.kind in ("scatter", "gather"):
-        found.append((rounds * slowest.latency + float(bytes_time.max()), rounds, "tree"))
+        volumes.append((rounds * slowest.latency + float(bytes_time.max()), rounds, "tree"))
     if step.kind in ("alltoall", "exchange") and ranks > 2 and not source.partial and not step.across:
         block = item * max(int(traffic(source, target, sending).elements.max()) for sending in (False, True))
         half = rounds * block / 2  # of what a rank holds, in every round (eq. 18)
         forwarded = half * (slowest.byte + 2 * slowest.copy)
-        found.append((rounds * slowest.latency + forwarded + float(copied.max()), rounds, "Bruck"))
-    return found
+        volumes.append((rounds * slowest.latency + forwarded + float(copied.max()), rounds, "Bruck"))
+    return volumes
 
 
 def _of_whole_blocks(kind: str, block: int, ranks: int, rounds: int, slowest: Slowest) -> list[tuple[float, int, str]]:

@@ -51,9 +51,9 @@ def expect(
     __tracebackhide__ = True  # pytest then shows the caller's line, not this file's
     wrong = []
     if steps is not None:
-        wanted, found = _kinds(steps), tuple(step.kind for step in plan.steps)
-        if wanted != found:
-            wrong.append(f"  steps: {_listed(wanted)} expected, but it has {_listed(found)}")
+        wanted, kinds = _kinds(steps), tuple(step.kind for step in plan.steps)
+        if wanted != kinds:
+            wrong.append(f"  steps: {_listed(wanted)} expected, but it has {_listed(kinds)}")
     cost = plan.cost
     limits = [
         ("bytes", max_bytes, cost.bytes),

@@ -36,9 +36,9 @@ def message_matrix(source: Distribution, target: Distribution) -> Ints:
     >>> message_matrix(parse("block[(0)]").on(5, 2), parse("[(0)]").on(5, 2)).tolist()
     [[2, 1], [1, 1]]
     """
-    found = _rows(source, target, np.arange(source.grid.size))
-    found.flags.writeable = False
-    return found
+    matrix = _rows(source, target, np.arange(source.grid.size))
+    matrix.flags.writeable = False
+    return matrix
 
 
 def from_others(
@@ -47,9 +47,9 @@ def from_others(
     """Elements and messages from other ranks that have the same coordinates along the grid modes `equal`."""
     if source.grid != target.grid:
         return _sums(source, target, sending)
-    found = traffic(source, target, sending, equal)
+    every = traffic(source, target, sending, equal)
     own = traffic(source, target, sending, tuple(range(source.grid.order)))
-    return found.elements - own.elements, found.messages - own.messages
+    return every.elements - own.elements, every.messages - own.messages
 
 
 @lru_cache(maxsize=1024)
@@ -62,15 +62,15 @@ def _sums(source: Distribution, target: Distribution, sending: bool) -> tuple[In
     if sending and any(g.name == "replicated" and p > 1 for g, p in zip(source.roles, source.grid.shape, strict=True)):
         return _pairs(source, target, sending)
     ranks = np.arange(source.grid.size)
-    here, there = coordinates(ranks, source.grid), coordinates(ranks, target.grid)
-    gives, takes = _only(source, ("rooted",), here), _only(target, ("rooted", "partial"), there)
+    source_at, target_at = coordinates(ranks, source.grid), coordinates(ranks, target.grid)
+    gives, takes = _only(source, ("rooted",), source_at), _only(target, ("rooted", "partial"), target_at)
     other, alike = (target, "replicated") if sending else (source, "partial")
     alike_peers = prod(p for role, p in zip(other.roles, other.grid.shape, strict=True) if role.name == alike)
     every = [(gives if sending else takes) * alike_peers] * 2
     kept = [gives * takes] * 2
     for part in components(source, target):
-        giving = [here[s.grid_mode] for m in part.before for s in source.splits[m]]
-        taking = [there[s.grid_mode] for m in part.after for s in target.splits[m]]
+        giving = [source_at[s.grid_mode] for m in part.before for s in source.splits[m]]
+        taking = [target_at[s.grid_mode] for m in part.after for s in target.splits[m]]
         sizes = sent_sizes(source, target, part)
         peers = range(len(giving), sizes.ndim) if sending else range(len(giving))
         for k, table in enumerate((sizes, (sizes > 0).astype(np.int64))):
@@ -81,11 +81,11 @@ def _sums(source: Distribution, target: Distribution, sending: bool) -> tuple[In
 
 def _only(dist: Distribution, names: tuple[str, ...], at: Sequence[Ints]) -> Ints:
     """1 for the ranks at the one coordinate that counts of every grid mode with these roles, 0 for the others."""
-    found = np.ones(dist.grid.size, np.int64)
+    counting = np.ones(dist.grid.size, np.int64)
     for g, role in enumerate(dist.roles):
         if role.name in names:
-            found *= at[g] == role.at
-    return found
+            counting *= at[g] == role.at
+    return counting
 
 
 def _pairs(source: Distribution, target: Distribution, sending: bool) -> tuple[Ints, Ints]:
@@ -94,9 +94,9 @@ def _pairs(source: Distribution, target: Distribution, sending: bool) -> tuple[I
     totals = np.zeros((2, number), np.int64)
     for start in range(0, number, max(1, _AT_ONCE // number)):
         senders = np.arange(start, min(number, start + max(1, _AT_ONCE // number)))
-        found = _rows(source, target, senders)
-        found[senders - start, senders] = 0
-        for total, counts in zip(totals, (found, found > 0), strict=True):
+        rows = _rows(source, target, senders)
+        rows[senders - start, senders] = 0
+        for total, counts in zip(totals, (rows, rows > 0), strict=True):
             if sending:
                 total[senders] = counts.sum(axis=1)
             else:
@@ -107,36 +107,36 @@ def _pairs(source: Distribution, target: Distribution, sending: bool) -> tuple[I
 def _rows(source: Distribution, target: Distribution, senders: Ints) -> Ints:
     """The rows of the matrix for some senders."""
     ranks = np.arange(source.grid.size)
-    here, there = coordinates(senders, source.grid), coordinates(ranks, target.grid)
-    found = np.ones((len(senders), len(ranks)), np.int64)
+    source_at, target_at = coordinates(senders, source.grid), coordinates(ranks, target.grid)
+    meets = np.ones((len(senders), len(ranks)), np.int64)
     if source.grid == target.grid:
         op_changes = source.layout.op != target.layout.op
         for g, p in enumerate(source.grid.shape):
-            found *= communicates(source.roles[g], target.roles[g], op_changes, p)[here[g][:, None], there[g]]
+            meets *= communicates(source.roles[g], target.roles[g], op_changes, p)[source_at[g][:, None], target_at[g]]
     else:
         own = coordinates(ranks, source.grid)
         for g, role in enumerate(source.roles):
             if role.name == "replicated":
-                found *= here[g][:, None] == own[g]
+                meets *= source_at[g][:, None] == own[g]
             elif role.name == "rooted":
-                found *= here[g][:, None] == role.at
+                meets *= source_at[g][:, None] == role.at
         for h, role in enumerate(target.roles):
             if role.name in ("rooted", "partial"):
-                found *= there[h] == role.at
-    return found * overlap(source, target, here, there)
+                meets *= target_at[h] == role.at
+    return meets * overlap(source, target, source_at, target_at)
 
 
-def overlap(source: Distribution, target: Distribution, here: Sequence[Ints], there: Sequence[Ints]) -> Ints:
+def overlap(source: Distribution, target: Distribution, source_at: Sequence[Ints], target_at: Sequence[Ints]) -> Ints:
     """How many elements lie at some coordinates of the source (rows) and at others of the target (columns) as well.
 
     The coordinates are given per grid mode; it does not matter here who holds or wants data.
     """
-    found = np.ones((1, 1), np.int64)
+    table = np.ones((1, 1), np.int64)
     for part in components(source, target):
-        giving = [here[s.grid_mode][:, None] for m in part.before for s in source.splits[m]]
-        taking = [there[s.grid_mode] for m in part.after for s in target.splits[m]]
-        found = found * sent_sizes(source, target, part)[(*giving, *taking)]
-    return found
+        giving = [source_at[s.grid_mode][:, None] for m in part.before for s in source.splits[m]]
+        taking = [target_at[s.grid_mode] for m in part.after for s in target.splits[m]]
+        table = table * sent_sizes(source, target, part)[(*giving, *taking)]
+    return table
 
 
 def coordinates(ranks: Ints, grid: Grid) -> Sequence[Ints]:

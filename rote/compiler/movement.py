@@ -23,30 +23,41 @@ from ..layout.distribution import Distribution, Role
 from .components import Component, Reading, components, readings
 from .overlap import Overlap, Row, Scatter, overlaps
 
-__all__ = ["Group", "Listed", "Message", "Run", "communicates", "components", "groups", "receives", "sends", "spread"]
+__all__ = [
+    "Group",
+    "Lattice",
+    "Listed",
+    "Message",
+    "communicates",
+    "components",
+    "groups",
+    "receives",
+    "sends",
+    "spread",
+]
 
 Ints = npt.NDArray[np.int64]
 At = tuple[int, ...]
 
 
-class Run(NamedTuple):
+class Lattice(NamedTuple):
     """Elements that are evenly spaced in the blocks of both sides, along each of some digits.
 
     Attributes:
         shape: the number of values of each digit.
-        here, there: per view mode of the component, the local index in the block of the own side and the other one.
+        own, opposite: per view mode of the component, the local index in the block of the own side and the other one.
     """
 
     shape: tuple[int, ...]
-    here: tuple[Row, ...]
-    there: tuple[Row, ...]
+    own: tuple[Row, ...]
+    opposite: tuple[Row, ...]
 
 
 class Listed(NamedTuple):
     """Elements one by one: per view mode of the component, their local indices on the own side and the other one."""
 
-    here: tuple[Ints, ...]
-    there: tuple[Ints, ...]
+    own: tuple[Ints, ...]
+    opposite: tuple[Ints, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,16 +66,16 @@ class Group:
 
     Attributes:
         coordinates: those coordinates, as pairs (grid mode, coordinate).
-        elements: where they are, in runs, or one by one where runs would be too many.
+        elements: where they are, in lattices, or one by one where lattices would be too many.
     """
 
     coordinates: tuple[tuple[int, int], ...]
-    elements: tuple[Run, ...] | Listed
+    elements: tuple[Lattice, ...] | Listed
 
     def __len__(self) -> int:
         if isinstance(self.elements, Listed):
-            return len(self.elements.here[0])
-        return sum(prod(run.shape) for run in self.elements)
+            return len(self.elements.own[0])
+        return sum(prod(lattice.shape) for lattice in self.elements)
 
     @property
     def positions(self) -> tuple[Ints, ...]:
@@ -76,22 +87,22 @@ class Group:
         """The same on the other side."""
         return self._positions(1)
 
-    def lies(self, here: Sequence[int], there: Sequence[int]) -> bool:
+    def lies(self, own: Sequence[int], opposite: Sequence[int]) -> bool:
         """Whether every element is at one place in both blocks, if these are their strides along the view modes."""
         if isinstance(self.elements, Listed):
             places = [
                 sum((row * stride for row, stride in zip(rows, strides, strict=True)), np.zeros(len(self), np.int64))
-                for rows, strides in zip(self.elements, (here, there), strict=True)
+                for rows, strides in zip(self.elements, (own, opposite), strict=True)
             ]
             return np.array_equal(places[0], places[1])
-        return all(_flat(run.here, here) == _flat(run.there, there) for run in self.elements)
+        return all(_flat(lattice.own, own) == _flat(lattice.opposite, opposite) for lattice in self.elements)
 
     def _positions(self, side: int) -> tuple[Ints, ...]:
         if isinstance(self.elements, Listed):
             return self.elements[side]
-        rows = zip(*((run.here, run.there)[side] for run in self.elements), strict=True)
+        rows = zip(*((lattice.own, lattice.opposite)[side] for lattice in self.elements), strict=True)
         return tuple(
-            np.concatenate([spread(run.shape, row) for run, row in zip(self.elements, along, strict=True)])
+            np.concatenate([spread(lattice.shape, row) for lattice, row in zip(self.elements, along, strict=True)])
             for along in rows
         )
 
@@ -158,33 +169,33 @@ def _messages(source: Distribution, target: Distribution, rank: int, sending: bo
     strides = [prod(other.grid.shape[g + 1 :]) for g in range(other.grid.order)]
     split = {s.grid_mode for mode in other.splits for s in mode}
     # Products are put together as sums: a peer's number is the sum of what its coordinates add to it.
-    found: list[tuple[int, tuple[Group, ...], bool]] = [(0, (), sending and any(me[g] for g in reduced))]
+    drafts: list[tuple[int, tuple[Group, ...], bool]] = [(0, (), sending and any(me[g] for g in reduced))]
     for g in range(other.grid.order):
         if g not in split:
             later = not sending and g in reduced
             met = [(strides[g] * c, later and c != 0) for c, meet in enumerate(partners[g]) if meet]
-            found = [(peer + more, some, combine or late) for peer, some, combine in found for more, late in met]
+            drafts = [(peer + more, some, combine or late) for peer, some, combine in drafts for more, late in met]
     for part in components(source, target):
         options = [
             (sum(strides[g] * c for g, c in group.coordinates), group)
             for group in groups(mine, other, part, me, sending)
             if all(partners[g][c] for g, c in group.coordinates)
         ]
-        found = [(peer + more, (*some, group), combine) for peer, some, combine in found for more, group in options]
+        drafts = [(peer + more, (*some, group), combine) for peer, some, combine in drafts for more, group in options]
     if across and sending:
         serves = [g for g, role in enumerate(source.roles) if role.name == "replicated"]
-        found = [each for each in found if all(source.grid.coordinates(each[0])[g] == me[g] for g in serves)]
-    yield from (Message(*each) for each in sorted(found, key=itemgetter(0)))
+        drafts = [each for each in drafts if all(source.grid.coordinates(each[0])[g] == me[g] for g in serves)]
+    yield from (Message(*each) for each in sorted(drafts, key=itemgetter(0)))
 
 
 def _partners(source: Distribution, target: Distribution, rank: int, sending: bool) -> list[list[bool]]:
     """Per grid mode and coordinate of a peer, whether a rank meets it."""
     op_changes = source.layout.op != target.layout.op
-    found: list[list[bool]] = []
+    tables: list[list[bool]] = []
     for g, (me, p) in enumerate(zip(source.grid.coordinates(rank), source.grid.shape, strict=True)):
         met = communicates(source.roles[g], target.roles[g], op_changes, p)
-        found.append((met[me] if sending else met[:, me]).tolist())
-    return found
+        tables.append((met[me] if sending else met[:, me]).tolist())
+    return tables
 
 
 def _partners_across(source: Distribution, target: Distribution, rank: int, sending: bool) -> list[list[bool]]:
@@ -193,12 +204,12 @@ def _partners_across(source: Distribution, target: Distribution, rank: int, send
     Of replicas, that one serves a rank which has its coordinates along the replicated grid modes of the source. All
     contributions to a partial target enter at its coordinate 0.
     """
-    here = source.grid.coordinates(rank)
+    own = source.grid.coordinates(rank)
 
     def only(g: int, role: Role) -> int | None:
         if role.name == "rooted" or (role.name == "partial" and sending):
             return role.at
-        return here[g] if role.name == "replicated" and not sending else None
+        return own[g] if role.name == "replicated" and not sending else None
 
     other = target if sending else source
     return [
@@ -208,8 +219,8 @@ def _partners_across(source: Distribution, target: Distribution, rank: int, send
 
 def groups(mine: Distribution, other: Distribution, part: Component, me: At, sending: bool) -> tuple[Group, ...]:
     """One component of what the rank at coordinates `me` holds in `mine`, grouped by where it lies in `other`."""
-    here = part.before if sending else part.after
-    return _groups(mine, other, part, tuple(me[s.grid_mode] for m in here for s in mine.splits[m]), sending)
+    modes = part.before if sending else part.after
+    return _groups(mine, other, part, tuple(me[s.grid_mode] for m in modes for s in mine.splits[m]), sending)
 
 
 @lru_cache(maxsize=16384)
@@ -217,27 +228,29 @@ def _groups(mine: Distribution, other: Distribution, part: Component, own: At, s
     """The same of all ranks at some coordinates along the splits of the component."""
     names = [s.grid_mode for m in (part.after if sending else part.before) for s in other.splits[m]]
     pair = (mine, other) if sending else (other, mine)
-    found = [
+    grouped = [
         Group(tuple(sorted(zip(names, at, strict=True))), elements)
         for at, elements in _held(*readings(*pair, part), own, sending)
     ]
-    return tuple(sorted(found, key=lambda group: group.coordinates))
+    return tuple(sorted(grouped, key=lambda group: group.coordinates))
 
 
 @lru_cache(maxsize=16384)
-def _held(source: Reading, target: Reading, own: At, sending: bool) -> tuple[tuple[At, tuple[Run, ...] | Listed], ...]:
+def _held(
+    source: Reading, target: Reading, own: At, sending: bool
+) -> tuple[tuple[At, tuple[Lattice, ...] | Listed], ...]:
     """What lies at some coordinates on one side of a component, by its coordinates on the other one."""
-    found = overlaps(source, target)
-    if isinstance(found, Scatter):
-        return tuple(_listed(found, own, sending))
-    runs: dict[At, list[Run]] = {}
-    for overlap in found:
-        for at, run in _runs(overlap, own, sending):
-            runs.setdefault(at, []).append(run)
-    return tuple((at, tuple(each)) for at, each in runs.items())
+    shared = overlaps(source, target)
+    if isinstance(shared, Scatter):
+        return tuple(_listed(shared, own, sending))
+    lattices: dict[At, list[Lattice]] = {}
+    for overlap in shared:
+        for at, lattice in _lattices(overlap, own, sending):
+            lattices.setdefault(at, []).append(lattice)
+    return tuple((at, tuple(each)) for at, each in lattices.items())
 
 
-def _runs(overlap: Overlap, own: At, sending: bool) -> Iterator[tuple[At, Run]]:
+def _lattices(overlap: Overlap, own: At, sending: bool) -> Iterator[tuple[At, Lattice]]:
     """The elements of an overlap that lie at some coordinates on one side, by those on the other one."""
     near, far = (overlap.source, overlap.target) if sending else (overlap.target, overlap.source)
     fixed = _digits(overlap.shape, near.at, own)
@@ -254,22 +267,22 @@ def _runs(overlap: Overlap, own: At, sending: bool) -> Iterator[tuple[At, Run]]:
             return sum((row[axis + 1] * n for axis, n in digits.items()), row[0]), *(row[axis + 1] for axis in left)
 
         at = tuple(within(row)[0] for row in far.at)
-        yield at, Run(shape, tuple(map(within, near.local)), tuple(map(within, far.local)))
+        yield at, Lattice(shape, tuple(map(within, near.local)), tuple(map(within, far.local)))
 
 
 def _digits(shape: At, rows: tuple[Row, ...], values: At) -> dict[int, int] | None:
     """The digits, by axis, for which some numbers have these values; None if there are none."""
-    found: dict[int, int] = {}
+    digits: dict[int, int] = {}
     for row, value in zip(rows, values, strict=True):
-        left = value - row[0] - sum(row[axis + 1] * n for axis, n in found.items())
+        left = value - row[0] - sum(row[axis + 1] * n for axis, n in digits.items())
         for step, axis in sorted(((step, axis) for axis, step in enumerate(row[1:]) if step), reverse=True):
-            if axis not in found:
-                found[axis], left = divmod(left, step)
-                if not 0 <= found[axis] < shape[axis]:
+            if axis not in digits:
+                digits[axis], left = divmod(left, step)
+                if not 0 <= digits[axis] < shape[axis]:
                     return None
         if left:
             return None
-    return found
+    return digits
 
 
 def _listed(scatter: Scatter, own: At, sending: bool) -> Iterator[tuple[At, Listed]]:
@@ -295,7 +308,7 @@ def _flat(rows: tuple[Row, ...], strides: Sequence[int]) -> Row:
 
 def spread(shape: At, row: Row) -> Ints:
     """All values of a number that is linear in digits below `shape`, in row-major order of these."""
-    found = np.full((), row[0], np.int64)
+    values = np.full((), row[0], np.int64)
     for n, step in zip(shape, row[1:], strict=True):
-        found = np.add.outer(found, step * np.arange(n))
-    return found.reshape(-1)
+        values = np.add.outer(values, step * np.arange(n))
+    return values.reshape(-1)

@@ -85,13 +85,13 @@ def overlaps(source: Reading, target: Reading) -> tuple[Overlap, ...] | Scatter:
     (Overlap(shape=(4, 68719476736, 4), source=Side(at=((0, 0, 0, 1),), local=((0, 68719476736, 1, 0),)), \
 target=Side(at=((0, 1, 0, 0),), local=((0, 0, 4, 1),))),)
     """
-    found = boxes(source, target, _FEW)
-    if found is None:
+    fitting = boxes(source, target, _FEW)
+    if fitting is None:
         extents = extents_of(source)
-        found = boxes(source, target, _FEW + prod(extents.values()) // _WORTH)
-        if found is None:
+        fitting = boxes(source, target, _FEW + prod(extents.values()) // _WORTH)
+        if fitting is None:
             return Scatter(one_by_one(source, extents), one_by_one(target, extents))
-    return found
+    return fitting
 
 
 @lru_cache(maxsize=4096)
@@ -102,21 +102,21 @@ def boxes(source: Reading, target: Reading, most: int = _FEW) -> tuple[Overlap, 
         return ()
     places = {mode: n for n, mode in enumerate(extents)}
     indices = tuple((0, *(int(n == k) for k in range(len(places)))) for n in range(len(places)))
-    found: Iterable[_Box] = (_Box(tuple(extents.values()), indices),)
+    pieces: Iterable[_Box] = (_Box(tuple(extents.values()), indices),)
     for digits, splits, n in (*source, *target):
-        dealt = (dealt for box in found for read in _read(box, digits, places) for dealt in _deal(read, splits, n))
-        found = [*islice(dealt, most + 1)]
-        if len(found) > most:
+        dealt = (dealt for box in pieces for read in _read(box, digits, places) for dealt in _deal(read, splits, n))
+        pieces = [*islice(dealt, most + 1)]
+        if len(pieces) > most:
             return None
-    return tuple(_overlap(box, len(places), source, target) for box in found)
+    return tuple(_overlap(box, len(places), source, target) for box in pieces)
 
 
 def extents_of(reading: Reading) -> dict[int, int]:
     """The extents of the tensor's modes of a component, in order."""
-    found: dict[int, int] = {}
+    extents: dict[int, int] = {}
     for digit in sorted({digit for digits, _, _ in reading for digit in digits}, key=lambda digit: digit.mode):
-        found[digit.mode] = found.get(digit.mode, 1) * digit.size
-    return found
+        extents[digit.mode] = extents.get(digit.mode, 1) * digit.size
+    return extents
 
 
 def one_by_one(reading: Reading, extents: dict[int, int]) -> tuple[tuple[Ints, ...], tuple[Ints, ...]]:
@@ -142,8 +142,8 @@ def _read(box: _Box, digits: tuple[Digit, ...], places: dict[int, int]) -> list[
         place, modulus = places[digit.mode], digit.weight * digit.size
         boxes = [
             _Box(fit.shape, (*fit.rows[:-1], _next(fit.rows[-1], digit.size, fit.rows[place], digit.weight, modulus)))
-            for one in boxes
-            for whole in _fitted(one, place, modulus)
+            for partial in boxes
+            for whole in _fitted(partial, place, modulus)
             for fit in _fitted(whole, place, digit.weight)
         ]
     return boxes
@@ -183,9 +183,9 @@ def _turns(box: _Box, stretch: Stretch, parts: int) -> Iterator[_Box]:
             dealt = _Box(fit.shape, (*rows, (first + stretch.first, *more), local))
             below, above = _cut(dealt, -2, parts)
             yield from below
-            for one in above:  # behind the last coordinate comes the first
-                *rows, (first, *more), local = one.rows
-                yield _Box(one.shape, (*rows, (first - parts, *more), local))
+            for behind in above:  # behind the last coordinate comes the first
+                *rows, (first, *more), local = behind.rows
+                yield _Box(behind.shape, (*rows, (first - parts, *more), local))
 
 
 def _digit(row: Row, weight: int, modulus: int) -> Row:
@@ -227,8 +227,8 @@ def _cut(box: _Box, place: int, at: int) -> tuple[list[_Box], list[_Box]]:
     over = min(n, -(-(at - start) // step))  # from there on even the first is not
     below, above = [_slice(box, axis, 0, under)] if under else [], [_slice(box, axis, over, n)] if over < n else []
     for k in range(under, over):
-        one, other = _cut(_slice(box, axis, k, k + 1), place, at)
-        below, above = below + one, other + above
+        low, high = _cut(_slice(box, axis, k, k + 1), place, at)
+        below, above = below + low, high + above
     return below, above
 
 

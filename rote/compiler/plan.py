@@ -18,7 +18,7 @@ from ..layout.layout import as_layout
 from .cost import Cost, lower_bound, steps_cost
 from .explain import explain, in_bytes, in_seconds, kinds, versus
 from .machine import DEFAULT, Machine
-from .search import Search, Walk
+from .search import Route, Search
 from .step import Step, as_dtype, as_kind
 from .text import read, write
 from .verify.certificate import verify
@@ -37,8 +37,8 @@ class Plan:
         dtype: of the elements.
         steps: from the source to the target; none if there is nothing to do.
         machine: the one that it is for.
-        found: "optimal", the "best found" of a space too large to search (either may be "within" a bound on memory), or
-            "as given" by a text.
+        optimality: "optimal", the "best found" of a space too large to search (either may be "within" a bound on
+            memory), or "as given" by a text.
 
     >>> from rote.compiler.compile import compile
     >>> plan = compile("block[(0),()] -> block[(),(0)]", shape=(6, 4), grid=2, dtype="f8")
@@ -56,7 +56,7 @@ class Plan:
     dtype: np.dtype[Any]
     steps: tuple[Step, ...]
     machine: Machine = DEFAULT
-    found: str = field(default="as given", compare=False)
+    optimality: str = field(default="as given", compare=False)
 
     @property
     def cost(self) -> Cost:
@@ -99,7 +99,7 @@ class Plan:
             f"each rank receives at most {in_bytes(cost.bytes)} in {counted(cost.messages, 'message')}, "
             f"lower bound {in_bytes(bound)} ({ratio})"
         )
-        lines.append(f"peak {in_bytes(cost.peak_bytes)} on a rank, about {in_seconds(cost.seconds)}; {self.found}")
+        lines.append(f"peak {in_bytes(cost.peak_bytes)} on a rank, about {in_seconds(cost.seconds)}; {self.optimality}")
         second = self._search().next_to(self.steps)
         if second is not None:
             lines.append(f"runner-up: {self._told(second)}")
@@ -118,18 +118,18 @@ class Plan:
         """
         if any(step.kind == as_kind(kind) for step in self.steps):
             return f"the plan has this step: {kinds(self.steps)}"
-        walk = self._search().with_kind(kind)
-        if walk is None:
+        route = self._search().with_kind(kind)
+        if route is None:
             return f"no plan from {self.source.layout} to {self.target.layout} has a step {kind}"
-        return self._told(walk)
+        return self._told(route)
 
     def _search(self) -> Search:
         return Search(self.source, self.target, self.dtype.itemsize, self.machine, most=_LOOKED_AT)
 
-    def _told(self, walk: Walk) -> str:
+    def _told(self, route: Route) -> str:
         """Another way, and why it is not this plan."""
-        cost = replace(self, steps=walk.steps).cost
-        return f"{kinds(walk.steps)}\n  {versus(cost, self.cost)}"
+        cost = replace(self, steps=route.steps).cost
+        return f"{kinds(route.steps)}\n  {versus(cost, self.cost)}"
 
     def plot(self) -> Any:
         """A figure of the layouts before and after each step, and of who sends how much to whom (`rote.plot.plan`)."""
@@ -154,7 +154,7 @@ class Plan:
                 "target_grid": self.target.grid.shape,
                 "dtype": self.dtype.str,
                 "machine": self.machine.as_dict(),
-                "found": self.found,
+                "found": self.optimality,
                 "source": str(self.source.layout),
                 "target": str(self.target.layout),
                 "steps": [
@@ -222,5 +222,5 @@ def _plan(tree: Mapping[str, Any]) -> Plan:
     if len(sizes) > 1:
         raise PlanError(f"this text is no plan: its grids are of {sorted(sizes)} ranks; a plan stays on its ranks")
     machine = Machine(**tree["machine"])
-    found = str(tree.get("found", "as given"))
-    return Plan(source, target, as_dtype(tree["dtype"]), tuple(steps), machine, found)
+    optimality = str(tree.get("found", "as given"))
+    return Plan(source, target, as_dtype(tree["dtype"]), tuple(steps), machine, optimality)

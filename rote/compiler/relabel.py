@@ -18,7 +18,7 @@ import numpy.typing as npt
 from ..errors import PlanError
 from ..layout.distribution import Distribution
 from ..layout.layout import Transition
-from .compile import Ranks, Shape, check, ends
+from .compile import Ranks, Shape, check_ends, ends
 from .explain import in_bytes
 from .matrix import coordinates, overlap
 from .movement import components, groups
@@ -105,13 +105,13 @@ class Relabelling:
             (role.at,) if role.name == "rooted" else range(p)
             for role, p in zip(target.roles, target.grid.shape, strict=True)
         ]
-        found = {}
+        indices = {}
         for where, index in _meshes(source, target, rank, sending=True):
             for at in product(*((where[g],) if g in where else choices for g, choices in enumerate(every))):
                 peer = self.ranks[target.grid.rank(at)]
                 if all(source.grid.coordinates(peer)[g] == me[g] for g in serves):
-                    found[peer] = index
-        return dict(sorted(found.items()))
+                    indices[peer] = index
+        return dict(sorted(indices.items()))
 
     def receives(self, rank: int) -> dict[int, Index]:
         """What a rank receives: the values from each peer are stored in `block[index]` of its target block.
@@ -124,11 +124,11 @@ class Relabelling:
         source = self.source
         me = source.grid.coordinates(rank)
         default = [role.at if role.name == "rooted" else me[g] for g, role in enumerate(source.roles)]
-        found = {
+        indices = {
             source.grid.rank([where.get(g, c) for g, c in enumerate(default)]): index
             for where, index in _meshes(self.target, source, self.key(rank), sending=False)
         }
-        return dict(sorted(found.items()))
+        return dict(sorted(indices.items()))
 
     def __str__(self) -> str:
         source, target = self.source, self.target
@@ -176,7 +176,7 @@ def relabel(
     """
     source, target = ends(source, target, shape, grid)
     kind = as_dtype(dtype)
-    check(source, target, kind)
+    check_ends(source, target, kind)
     for dist, name, cure in ((source, "source", "reduce it first, to"), (target, "target", "relabel instead into")):
         if dist.partial:
             whole = replace(dist.layout, partial=(), op="sum")
@@ -234,8 +234,8 @@ def assign(common: Ints) -> tuple[int, ...]:
     # A bonus for each rank that stays, too small in sum to change what is best.
     if 4 * (size + 1) * ((size + 1) * most + 1) < _EXACT:
         gain = gain * (size + 1) + np.eye(size, dtype=np.int64)
-    found = tuple(linear_sum_assignment(gain.T, maximize=True)[1].tolist())
-    return max(tuple(range(size)), found, key=lambda numbers: _kept(common, numbers))
+    solution = tuple(linear_sum_assignment(gain.T, maximize=True)[1].tolist())
+    return max(tuple(range(size)), solution, key=lambda numbers: _kept(common, numbers))
 
 
 def _kept(common: Ints, numbers: Sequence[int]) -> int:

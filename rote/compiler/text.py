@@ -85,20 +85,20 @@ def _read_grid(text: str, line: str, end: int) -> Grid:
 
 def _other_grid(text: str, line: str, end: int, grid: Grid) -> Grid:
     """Another grid over as many ranks, whose text ends at a place in a line."""
-    found = _read_grid(text, line, end)
-    if found == grid:
+    other = _read_grid(text, line, end)
+    if other == grid:
         cure = "name a grid once, and again where the tensor goes to another one"
         raise _damage(line, end - len(text), f"the tensor lies on grid {grid} already", cure)
-    if found.size != grid.size:
-        rule = f"grid {found} is of {found.size} ranks, but grid {grid} is of {grid.size}"
+    if other.size != grid.size:
+        rule = f"grid {other} is of {other.size} ranks, but grid {grid} is of {grid.size}"
         raise _damage(line, end - len(text), rule, f"write a grid of {grid.size} ranks, which a plan stays on")
-    return found
+    return other
 
 
 def _head(line: str) -> tuple[Distribution, Distribution, np.dtype[Any]]:
     """The first line, read from its end: names of a view may be any words, what stands behind the layouts may not."""
-    rest, found, written = line.rpartition(" on grid ")
-    if not found:
+    rest, separator, written = line.rpartition(" on grid ")
+    if not separator:
         raise _damage(line, len(line), "the first line of a plan must name a grid", "write 'on grid 2x2' at its end")
     first, to, second = written.partition(" to ")
     grid = _read_grid(first, line, len(line) - len(to + second))
@@ -107,9 +107,9 @@ def _head(line: str) -> tuple[Distribution, Distribution, np.dtype[Any]]:
     if dtype not in _DTYPES:
         cure = _nearest(dtype, tuple(_DTYPES), "write float64, complex128, …")
         raise _damage(line, len(rest) + 1, f"{dtype!r} is no dtype that Rote moves on this machine", cure)
-    transition, found, shape = rest.rpartition(" of ")
-    if not found or not _SHAPE.fullmatch(shape):
-        at = len(rest) - len(shape) if found else len(rest)
+    transition, separator, shape = rest.rpartition(" of ")
+    if not separator or not _SHAPE.fullmatch(shape):
+        at = len(rest) - len(shape) if separator else len(rest)
         raise _damage(line, at, "the first line of a plan must name a shape", "write 'of (6, 4)', 'of (5,)' or 'of ()'")
     extents = tuple(map(int, re.findall(_NUMBER, shape)))
     source, target = _sides(transition, extents, grid, other)
@@ -121,8 +121,8 @@ def _step(number: int, line: str, at: Distribution) -> Step:
     prefix = f"  {number}. "
     if not line.startswith(prefix):
         raise _damage(line, 0, f"line {number + 1} of a plan must begin with {prefix!r}", f"number it as {number}")
-    head, found, transition = line.removeprefix(prefix).partition(": ")
-    if not found:
+    head, separator, transition = line.removeprefix(prefix).partition(": ")
+    if not separator:
         raise _damage(line, len(line), "a step must say from where to where", f"write ': {at.layout} -> …'")
     place, grid, to = len(prefix), at.grid, _TO.fullmatch(head)
     if to:
@@ -159,6 +159,6 @@ def _damage(line: str, position: int, rule: str, cure: str) -> PlanError:
     return PlanError(str(NotationError("plan-text", line, position, rule, cure)))
 
 
-def _nearest(found: str, words: tuple[str, ...], otherwise: str) -> str:
-    near = get_close_matches(found, words, n=1)
+def _nearest(word: str, words: tuple[str, ...], otherwise: str) -> str:
+    near = get_close_matches(word, words, n=1)
     return f"did you mean {near[0]}?" if near else otherwise

@@ -92,16 +92,16 @@ def _sizes(source: Reading, target: Reading) -> Ints:
         counted = _counted(source, target)
         if counted is not None:
             return counted.reshape(shape)
-    found = overlaps(source, target)
+    shared = overlaps(source, target)
     strides = [prod(shape[n + 1 :]) for n in range(len(shape))]
     table = np.zeros(prod(shape), np.int64)
-    if isinstance(found, Scatter):
-        every = zip((*found.source[0], *found.target[0]), strides, strict=True)
-        lies = sum((at * stride for at, stride in every), np.zeros_like(found.source[1][0]))
+    if isinstance(shared, Scatter):
+        every = zip((*shared.source[0], *shared.target[0]), strides, strict=True)
+        lies = sum((at * stride for at, stride in every), np.zeros_like(shared.source[1][0]))
         table += np.bincount(lies, minlength=len(table))
         return table.reshape(shape)
-    for extents, one, other in found:
-        rows = [[n * stride for n in row] for row, stride in zip((*one.at, *other.at), strides, strict=True)]
+    for extents, given, taken in shared:
+        rows = [[n * stride for n in row] for row, stride in zip((*given.at, *taken.at), strides, strict=True)]
         start, *steps = map(sum, zip((0,) * (len(extents) + 1), *rows, strict=True))
         numbers: Ints = np.full((), start, np.int64)
         for n, step in zip(extents, steps, strict=True):
@@ -194,8 +194,8 @@ def _meeting(meeting: Meeting) -> Ints | None:
 def _peers(meeting: Meeting, g: int, order: int) -> Ints | None:
     """Along grid mode g, which splits nothing on the other side: how many peers meet each coordinate; None if one."""
     met, p = _meeting(meeting), meeting[3]
-    found = np.full(p, p, np.int64) if met is None else met.sum(axis=1) if met.ndim == 2 else met
-    return None if (found == 1).all() else _over_grid(found, [g], order)
+    counts = np.full(p, p, np.int64) if met is None else met.sum(axis=1) if met.ndim == 2 else met
+    return None if (counts == 1).all() else _over_grid(counts, [g], order)
 
 
 @lru_cache(maxsize=4096)

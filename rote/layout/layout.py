@@ -147,10 +147,10 @@ class Layout:
     def move(self, grid_mode: int, to: int) -> Layout:
         """The layout in which the entry of `grid_mode` stands last in mode `to`; an all-to-all."""
         grid_mode = integer(grid_mode, "a grid mode")
-        found = [e for mode in self.modes for e in mode if e.grid_mode == grid_mode]
-        if not found:
+        entries = [e for mode in self.modes for e in mode if e.grid_mode == grid_mode]
+        if not entries:
             raise LayoutError(f"{self} splits no mode over grid mode {grid_mode}; use .split to add it")
-        return self.drop(grid_mode).split(to, found[0])
+        return self.drop(grid_mode).split(to, entries[0])
 
     def drop(self, grid_mode: int) -> Layout:
         """The layout that no longer names `grid_mode`, and so is replicated over it; an all-gather (or all-reduce)."""

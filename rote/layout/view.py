@@ -71,13 +71,13 @@ class View:
         Raises:
             LayoutError: a tile does not divide its mode; the text says which extents would.
         """
-        found: list[tuple[Digit, ...]] = []
+        digits: list[tuple[Digit, ...]] = []
         for item, modes in zip(self.items, self.tensor_modes(), strict=True):
             if isinstance(item, Tile):
-                found.extend(_tile_digits(item, modes[0], shape[modes[0]]))
+                digits.extend(_tile_digits(item, modes[0], shape[modes[0]]))
             else:
-                found.append(tuple([Digit(mode, 1, shape[mode]) for mode in modes]))
-        return tuple(found)
+                digits.append(tuple([Digit(mode, 1, shape[mode]) for mode in modes]))
+        return tuple(digits)
 
     def shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """The extents of the view's modes for a tensor of some shape."""
@@ -99,17 +99,17 @@ def _tensor_modes(items: tuple[ViewItem, ...]) -> tuple[tuple[int, ...], ...]:
         places += range(order, order + len(own))
         order += 1 if isinstance(item, Tile) else len(own)
     number = dict(zip(sorted(names), places, strict=True))
-    found: list[tuple[int, ...]] = []
+    modes: list[tuple[int, ...]] = []
     order = 0
     for item in items:
         if isinstance(item, Tile):
-            found.append((order,))
+            modes.append((order,))
             order += 1
         else:
             own = item.names if isinstance(item, Fuse) else (item.name,)
-            found.append(tuple([number[name] for name in own]))
+            modes.append(tuple([number[name] for name in own]))
             order += len(own)
-    return tuple(found)
+    return tuple(modes)
 
 
 def _tile_digits(tile: Tile, mode: int, extent: int) -> list[tuple[Digit, ...]]:

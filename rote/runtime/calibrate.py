@@ -69,7 +69,7 @@ def measure(comm: Comm, seconds: float = 2.0, progress: Progress | None = None) 
     """
     ranks, others = comm.size, max(comm.size - 1, 1)
     share = _LARGE // ranks
-    told = others * share  # elements that a rank receives from others
+    received = others * share  # elements that a rank receives from others
 
     def counts(number: int) -> list[int]:
         return [number if ranks == 1 or r != comm.rank else 0 for r in range(ranks)]
@@ -81,14 +81,14 @@ def measure(comm: Comm, seconds: float = 2.0, progress: Progress | None = None) 
     packed = receive[:half].reshape(-1, _RUN)
     local = compile("[()] -> block[(0)]", shape=ranks, grid=ranks)
     swap = compile("block[(0),()] -> block[(),(0)]", shape=(ranks, ranks), grid=ranks)
-    row, column, one = np.ones((1, ranks)), np.ones((ranks, 1)), np.ones(1)
+    row, column, element = np.ones((1, ranks)), np.ones((ranks, 1)), np.ones(1)
 
     def message() -> None:
         for _ in range(_OFTEN):
             comm.alltoallv(send[:others], few, receive[:others], few)
 
     def messages() -> None:
-        comm.alltoallv(send[:told], many, receive[:told], many)
+        comm.alltoallv(send[:received], many, receive[:received], many)
 
     def copy() -> None:
         np.copyto(packed, block[:, 1])
@@ -102,7 +102,7 @@ def measure(comm: Comm, seconds: float = 2.0, progress: Progress | None = None) 
 
     def step() -> None:
         for _ in range(_OFTEN):
-            bind(local, comm)(row[0], one)
+            bind(local, comm)(row[0], element)
 
     def exchange() -> None:
         for _ in range(_OFTEN):
@@ -111,12 +111,12 @@ def measure(comm: Comm, seconds: float = 2.0, progress: Progress | None = None) 
     short, long, copied, reduced, added, steps, exchanges = medians(
         comm, (message, messages, copy, reduction, addition, step, exchange), seconds, progress
     )
-    byte_time = max((long - short / _OFTEN) / (8 * told), _LEAST)
+    byte_time = max((long - short / _OFTEN) / (8 * received), _LEAST)
     times = {
         "latency": short / _OFTEN / others,
         "byte_time": byte_time,
         "copy_time": copied / (8 * 2 * half),
-        "reduce_time": max((reduced - short / _OFTEN) / (8 * told) - byte_time, added / (8 * send.size)),
+        "reduce_time": max((reduced - short / _OFTEN) / (8 * received) - byte_time, added / (8 * send.size)),
         "step_time": max(steps, exchanges - short) / _OFTEN,
     }
     return Machine(**{name: float(f"{time:.4g}") for name, time in times.items()})
@@ -145,9 +145,9 @@ def medians(
             part = spent / seconds if seconds > 0 else 1.0
             progress(min(1.0, max(part, len(rounds) / most)))
     times = np.array(rounds[1:] or rounds)
-    found = np.median(np.reshape(slowest(comm, *times.ravel()), times.shape), axis=0)
-    comm.bcast(found, 0)
-    return [max(float(each), _LEAST) for each in found]
+    seconds_each = np.median(np.reshape(slowest(comm, *times.ravel()), times.shape), axis=0)
+    comm.bcast(seconds_each, 0)
+    return [max(float(each), _LEAST) for each in seconds_each]
 
 
 def _timed(comm: Comm, call: Call) -> float:
@@ -181,17 +181,17 @@ def machine_key(comm: Comm) -> wisdom.Key:
 
 def recalled(comm: Comm, key: wisdom.Key, read: Callable[[Any], Any] | None = None) -> Any:
     """What rank 0 recalls for a key (see `wisdom.recall`), on all ranks; None if nothing. Collective."""
-    found = None
+    value = None
     with collective_errors(comm):
         if comm.rank == 0:
-            found = wisdom.recall(key, read)
-    return comm.allgather_object(found)[0]
+            value = wisdom.recall(key, read)
+    return comm.allgather_object(value)[0]
 
 
 def recalled_machine(comm: Comm) -> Machine | None:
     """The machine of these ranks as it was once measured and kept; None if it was not. Collective."""
-    found: Machine | None = recalled(comm, machine_key(comm), as_machine)
-    return found
+    machine: Machine | None = recalled(comm, machine_key(comm), as_machine)
+    return machine
 
 
 def known_machine(comm: Comm) -> Machine:
@@ -228,18 +228,18 @@ def decided(comm: Comm, facts: Mapping[str, Any], tune: str, read: Callable[[Any
             known = recalled(comm, key, checked)
             if known is not None:
                 return read(known)
-        found = find()
-        remembered(comm, keys[tune], found)
-        return read(found)
+        decision = find()
+        remembered(comm, keys[tune], decision)
+        return read(decision)
 
     return cached(comm, "decisions", keys[tune], make, _KEPT)
 
 
 def slowest(comm: Comm, *seconds: float) -> list[float]:
     """The most that any rank says, of each. Collective."""
-    found = np.array(seconds)
-    comm.allreduce(found, "max")
-    return [float(one) for one in found]
+    longest = np.array(seconds)
+    comm.allreduce(longest, "max")
+    return [float(number) for number in longest]
 
 
 def keep_machine(comm: Comm, machine: Machine) -> bool:

@@ -23,7 +23,7 @@ from .comm.collective_errors import collective_errors
 from .comm.protocol import Array, Comm
 from .comm.rawfile import picks
 
-__all__ = ["Part", "in_long_runs", "parts"]
+__all__ = ["FileTransfer", "in_long_runs", "transfers"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -59,7 +59,7 @@ class _Storage:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Part:
+class FileTransfer:
     """What one transfer moves: the elements at `index` of the file's array, which are those at `place` of the block.
 
     Without a block, `buffer` is all there is to move: the block itself, or nothing. Otherwise `buffer.transpose(order)`
@@ -89,43 +89,43 @@ class Part:
             values[...] = self.block[self.place].reshape(values.shape)
 
 
-def parts(block: Array, dist: Distribution, fortran_order: bool, moves: bool, comm: Comm) -> Iterator[Part]:
+def transfers(block: Array, dist: Distribution, fortran_order: bool, moves: bool, comm: Comm) -> Iterator[FileTransfer]:
     """The transfers that move a block, as many on each rank; a rank that moves nothing has empty ones. Collective."""
     if 0 in dist.shape:
         return
     storage = _Storage.of(dist, fortran_order)
     order = len(storage.shape)
-    nothing = Part(storage.shape, (np.empty(0, np.int64),) * order, np.empty((0,) * max(order, 1), block.dtype))
+    nothing = FileTransfer(storage.shape, (np.empty(0, np.int64),) * order, np.empty((0,) * max(order, 1), block.dtype))
     indices = dist.indices(comm.rank) if moves and block.size else None
     if storage.axes == tuple((axis,) for axis in range(order)):
-        yield nothing if indices is None else Part(storage.shape, indices, block)
+        yield nothing if indices is None else FileTransfer(storage.shape, indices, block)
         return
     boxes = [] if indices is None else list(_boxes(indices, storage))
     for k in range(max(comm.allgather_object(len(boxes)))):
         with collective_errors(comm):
-            part = _part(block, storage, *boxes[k]) if k < len(boxes) else nothing
-        yield part
+            transfer = _transfer(block, storage, *boxes[k]) if k < len(boxes) else nothing
+        yield transfer
 
 
-def _part(block: Array, storage: _Storage, places: tuple[Ints, ...], index: tuple[Ints, ...]) -> Part:
+def _transfer(block: Array, storage: _Storage, places: tuple[Ints, ...], index: tuple[Ints, ...]) -> FileTransfer:
     """The transfer of one box."""
     order = tuple(axis for group in storage.axes for axis in group)
-    place: tuple[Any, ...] = tuple(picks(found) for found in places)
-    if not all(isinstance(found, slice) for found in place):
+    place: tuple[Any, ...] = tuple(picks(positions) for positions in places)
+    if not all(isinstance(positions, slice) for positions in place):
         left = [len(order) - sum(map(len, storage.axes[: m + 1])) for m in range(len(places))]
         place = tuple(
-            found.reshape(*(len(index[axis]) for axis in group), *(1,) * after)
-            for found, group, after in zip(places, storage.axes, left, strict=True)
+            positions.reshape(*(len(index[axis]) for axis in group), *(1,) * after)
+            for positions, group, after in zip(places, storage.axes, left, strict=True)
         )
-    buffer = np.empty([len(found) for found in index], block.dtype)
-    return Part(storage.shape, index, buffer, block, place, order)
+    buffer = np.empty([len(positions) for positions in index], block.dtype)
+    return FileTransfer(storage.shape, index, buffer, block, place, order)
 
 
 def _boxes(indices: tuple[Ints, ...], storage: _Storage) -> Iterator[tuple[tuple[Ints, ...], tuple[Ints, ...]]]:
     """A block as products of sets: for each, its places per view mode, and its positions per axis of the file."""
     modes = [
-        _products(found, [storage.shape[axis] for axis in group])
-        for found, group in zip(indices, storage.axes, strict=True)
+        _products(positions, [storage.shape[axis] for axis in group])
+        for positions, group in zip(indices, storage.axes, strict=True)
     ]
     for box in product(*modes):
         along: dict[int, Ints] = {}

@@ -23,10 +23,10 @@ GridLike = Grid | Sequence[int] | int | None
 
 def place(shape: Iterable[int] | int, layout: Layout | str, ranks: Comm, grid: GridLike) -> Distribution:
     """The distribution of a new tensor over some ranks; the grid is balanced over them if none is given."""
-    found = as_layout(layout)
+    meaning = as_layout(layout)
     if grid is None:
-        grid = Grid.of(ranks.size, max((*found.grid_modes, 0)) + 1)
-    dist = distribute(found, shape, grid)
+        grid = Grid.of(ranks.size, max((*meaning.grid_modes, 0)) + 1)
+    dist = distribute(meaning, shape, grid)
     check_grid(dist.grid, ranks)
     return dist
 
@@ -43,19 +43,21 @@ def place_slices(
             raise LayoutError(f"rank {ranks.rank} gives a block of {block.shape}, but its slices are of {wanted}")
     said = ranks.allgather_object((extents, runs))
     with collective_errors(ranks):
-        if len({one for one, _ in said}) > 1:
-            raise LayoutError(f"a tensor is one thing on all ranks, but they give it shapes {[one for one, _ in said]}")
+        if len({shape for shape, _ in said}) > 1:
+            raise LayoutError(
+                f"a tensor is one thing on all ranks, but they give it shapes {[shape for shape, _ in said]}"
+            )
         dist = find_distribution(extents, [held for _, held in said])
         return block.reshape(dist.local_shape(ranks.rank)), dist  # which only changes one that is empty
 
 
 def same_everywhere(ranks: Comm, dist: Distribution, dtype: np.dtype[Any]) -> None:
     """Refuse a tensor that is not the same on all ranks; the same error on all."""
-    found = ranks.allgather_object(f"{dist} of {dtype}")
-    others = [(rank, text) for rank, text in enumerate(found) if text != found[0]]
+    texts = ranks.allgather_object(f"{dist} of {dtype}")
+    others = [(rank, text) for rank, text in enumerate(texts) if text != texts[0]]
     if others:
         rank, text = others[0]
-        raise LayoutError(f"a tensor is one thing on all ranks, but rank 0 has {found[0]} and rank {rank} has {text}")
+        raise LayoutError(f"a tensor is one thing on all ranks, but rank 0 has {texts[0]} and rank {rank} has {text}")
 
 
 def same_place(name: str, tensors: Sequence[tuple[Distribution, Comm]]) -> None:

@@ -163,7 +163,7 @@ def test_text_and_json_are_read_back(pair, dtype, machine):
         kind = "f8"  # complex numbers have no max
     plan = rote.compile(*pair, dtype=kind, machine=machine)
     assert Plan.from_text(str(plan), machine) == Plan.from_json(plan.to_json()) == plan
-    assert Plan.from_json(plan.to_json()).found == plan.found
+    assert Plan.from_json(plan.to_json()).optimality == plan.optimality
     source, target = pair
     head = f" on grid {source.grid} to {target.grid}"
     assert str(plan).split("\n")[0].endswith(head) and plan.explain().split("\n")[0].endswith(head)
@@ -180,9 +180,9 @@ def test_the_best_found(pair, name):
     plan, one = rote.compile(source, target, machine=machine), one_step(source, target)
     alone = duration(one, ITEM, machine).seconds
     two = machine.step_time + at_least(source, target, ITEM, machine)
-    assert plan.found == ("best found" if alone > two * (1 + 1e-12) else "optimal")
+    assert plan.optimality == ("best found" if alone > two * (1 + 1e-12) else "optimal")
     assert plan.cost.seconds <= alone * (1 + 1e-12) and at_least(source, target, ITEM, machine) <= alone * (1 + 1e-12)
-    if plan.found == "optimal":
+    if plan.optimality == "optimal":
         assert plan.steps == (one,)
     fastest, *others = rote.tradeoff(source, target, machine=machine)
     assert fastest.cost.seconds == pytest.approx(plan.cost.seconds)

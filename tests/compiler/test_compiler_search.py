@@ -196,8 +196,8 @@ def test_large_grids_take_the_normal_form():
     """Beyond the exact budget the plan says that it is the best found, and is never dearer than one step."""
     grid, shape = (2,) * 7, (16, 16, 16)
     plan = rote.compile("[(0,1),(2,3),(4,5,6)] -> block[(4,5,6),(0,1),(2,3)]", shape=shape, grid=grid)
-    assert plan.found == "best found" and "best found" in plan.explain()
-    assert rote.compile("[(0),()] -> [(),(0)]", shape=(4, 4), grid=2).found == "optimal"
+    assert plan.optimality == "best found" and "best found" in plan.explain()
+    assert rote.compile("[(0),()] -> [(),(0)]", shape=(4, 4), grid=2).optimality == "optimal"
     direct = duration(one_step(plan.source, plan.target), 8, plan.machine).seconds
     assert plan.cost.seconds <= direct
 

@@ -127,11 +127,11 @@ def rows_of(group, change):
     for run in group.elements:
         shape = run.shape
         rows = []
-        for row in run.here:
+        for row in run.own:
             shape, new = change(run.shape, row)
             rows.append(new)
-        there = tuple(change(run.shape, row)[1] if shape != run.shape else row for row in run.there)
-        runs.append(movement.Run(shape, tuple(rows), there))
+        there = tuple(change(run.shape, row)[1] if shape != run.shape else row for row in run.opposite)
+        runs.append(movement.Lattice(shape, tuple(rows), there))
     return replace(group, elements=tuple(runs))
 
 

@@ -26,9 +26,13 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "rote.runtime.comm": ("rote.errors", "rote.launcher", "rote.layout"),
     "rote.runtime.copy": ("rote.errors", "rote.layout", "rote.compiler"),
     "rote.runtime.exchange": ("rote.errors", "rote.layout", "rote.compiler", "rote.runtime.comm", "rote.runtime.copy"),
-    "rote.runtime.program": (
+    "rote.runtime.executor": (
         *("rote.errors", "rote.layout", "rote.compiler"),
         *("rote.runtime.comm", "rote.runtime.copy", "rote.runtime.exchange"),
+    ),
+    "rote.runtime.program": (
+        *("rote.errors", "rote.layout", "rote.compiler"),
+        *("rote.runtime.comm", "rote.runtime.copy", "rote.runtime.exchange", "rote.runtime.executor"),
     ),
     "rote.runtime": ("rote.errors", "rote.launcher", "rote.layout", "rote.compiler", "rote.wisdom"),
     "rote.simulate": ("rote.errors", "rote.layout", "rote.compiler", "rote.runtime.copy.regions"),
@@ -39,7 +43,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "rote.ownership": ("rote.grammar", "rote.layout"),
     "rote.show": ("rote.layout", "rote.ownership"),
     "rote.plot": ("rote.ownership", "rote.errors", "rote.layout", "rote.compiler", "rote.simulate", "rote.tensor"),
-    "rote.fft.transforms": ("rote.errors",),
+    "rote.fft.transforms": ("rote.errors", "rote.grammar"),
     "rote.fft.request": ("rote.grammar", "rote.errors", "rote.fft.transforms"),
     "rote.fft.tuning": ("rote.errors", "rote.layout", "rote.compiler.machine", "rote.runtime"),
     "rote.fft.kernels": (
@@ -322,7 +326,7 @@ BREAKS = [
     ("rote.simulate", "from .runtime.program import bind"),
     ("rote.runtime.comm.mpi", "from ..copy.regions import Region"),
     ("rote.runtime.copy.strided", "from ..comm.protocol import Comm"),
-    ("rote.runtime.exchange.put", "from ..program import bind"),
+    ("rote.runtime.exchange.one_sided", "from ..program import bind"),
     ("rote.fft.request", "from .families.choose import choices"),
     ("rote.fft.walk.walk", "from ..program.program import BoundWalk"),
     ("rote.compiler.verify.certificate", "from ...runtime import program"),

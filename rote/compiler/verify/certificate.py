@@ -31,8 +31,8 @@ from ...layout.distribution import Distribution
 from ..movement import communicates, components, receives, sends
 from ..step import LOCAL, Step
 from .pairwise import prove_pairs
-from .partition import DOES, RECEIVES, SENDS, Cut, Ends, Part, prove, rank_at, same
-from .recount import Claimed, Flow, figures, flow
+from .partition import DOES, RECEIVES, SENDS, Cut, Ends, ProvedComponent, prove, rank_at, same
+from .recount import Claimed, Recount, figures, recount
 
 __all__ = ["LISTED", "verify"]
 
@@ -65,12 +65,12 @@ def verify(
 
     The claim may be a function, which is called once the steps are proved; without a claim no figure is compared.
     """
-    at, flows = source, []
+    at, recounts = source, []
     for number, step in enumerate(steps, 1):
         if step.before != at and _named(step.before) != _named(at):
             raise PlanError(f"step {number} starts from {step.before}, but the tensor lies as {at}")
         try:
-            flows.append((step.after, _verify_step(step, dtype)))
+            recounts.append((step.after, _verify_step(step, dtype)))
         except PlanError as error:
             raise PlanError(f"step {number} ({step}): {error}") from None
         at = step.after
@@ -79,13 +79,13 @@ def verify(
     if claimed is None:
         return
     claim = claimed() if callable(claimed) else claimed
-    for name, count in figures(source, target, flows).items():
-        says, found = getattr(claim, name), count if name == "messages" else count * dtype.itemsize
-        if says != found:
-            raise PlanError(f"the plan claims {name}={says}, but its steps make it {found}")
+    for name, count in figures(source, target, recounts).items():
+        says, recounted = getattr(claim, name), count if name == "messages" else count * dtype.itemsize
+        if says != recounted:
+            raise PlanError(f"the plan claims {name}={says}, but its steps make it {recounted}")
 
 
-def _verify_step(step: Step, dtype: np.dtype[Any]) -> Flow:
+def _verify_step(step: Step, dtype: np.dtype[Any]) -> Recount:
     source, target, grid = step.before, step.after, step.before.grid
     if step.kind not in {*ROLES, *LOCAL, "permute", "exchange"}:
         raise PlanError(f"there is no kind of step {step.kind!r}")
@@ -93,13 +93,13 @@ def _verify_step(step: Step, dtype: np.dtype[Any]) -> Flow:
         raise PlanError(f"it leads from {source} to {target}; a plan stays on one shape and its ranks")
     if list(step.grid_modes) != sorted({*step.grid_modes} & {*range(grid.order)}):
         raise PlanError(f"its grid modes {step.grid_modes} are not ascending grid modes of {grid}")
-    found = components(source, target)
-    for dist, modes in ((source, [part.before for part in found]), (target, [part.after for part in found])):
+    shared = components(source, target)
+    for dist, modes in ((source, [part.before for part in shared]), (target, [part.after for part in shared])):
         if dist.partial and dist.layout.op in ("max", "min") and dtype.kind == "c":
             raise PlanError(f"complex numbers have no {dist.layout.op}: {dist.layout} of {dtype}")
         if sorted(m for part in modes for m in part) != list(range(dist.order)):
             raise PlanError(f"the components {modes} are not the modes of {dist.layout}, each once")
-    parts = [prove((source, target), part) for part in found]
+    parts = [prove((source, target), part) for part in shared]
     if step.across:
         if step.grid_modes != tuple(range(grid.order)):
             raise PlanError(f"its grid modes {step.grid_modes} are not all of grid {grid}, though it leads to another")
@@ -108,7 +108,7 @@ def _verify_step(step: Step, dtype: np.dtype[Any]) -> Flow:
     for side in (RECEIVES, SENDS):
         _lists((source, target), parts, met, side)
     _check_kind(step, parts, met)
-    return flow(step.kind, grid.shape, parts, met)
+    return recount(step.kind, grid.shape, parts, met)
 
 
 def _grid_mode(source: Distribution, target: Distribution, g: int) -> Array:
@@ -120,13 +120,13 @@ def _grid_mode(source: Distribution, target: Distribution, g: int) -> Array:
     wants = [b for b in every if after.name != "rooted" or b == after.at]
     inside = met[np.ix_(holds, wants)]
     own = before.name in ("split", "partial")  # each coordinate has what no other has
-    one = before.name == "partial" and changes  # a new reduction starts when the old one is over
+    single = before.name == "partial" and changes  # a new reduction starts when the old one is over
     if after.name != "partial":
         right = (inside.sum(axis=0) == (len(holds) if own else 1)).all()
         rule = f"each of {wants} hears from {'all' if own else 'one'} of {holds}"
     elif own:
-        right = (inside.sum(axis=1) == 1).all() and (not one or inside.any(axis=0).sum() == 1)
-        rule = f"each contribution enters one accumulator{', the same for all' * one}"
+        right = (inside.sum(axis=1) == 1).all() and (not single or inside.any(axis=0).sum() == 1)
+        rule = f"each contribution enters one accumulator{', the same for all' * single}"
     else:
         right, rule = inside.sum() == 1, f"the value is contributed once, by one of {holds}"
     if not right or met.sum() != inside.sum():
@@ -136,7 +136,7 @@ def _grid_mode(source: Distribution, target: Distribution, g: int) -> Array:
     return met
 
 
-def _lists(ends: Ends, parts: list[Part], met: list[Array], side: int) -> None:
+def _lists(ends: Ends, parts: list[ProvedComponent], met: list[Array], side: int) -> None:
     """Compare the messages of the first ranks, one by one, with the products of what was proved."""
     grid, listed = ends[side].grid, (sends, receives)[side]
     strides = [prod(grid.shape[g + 1 :]) for g in range(grid.order)]
@@ -166,12 +166,12 @@ def _lists(ends: Ends, parts: list[Part], met: list[Array], side: int) -> None:
         for option in options:
             proved = [(at + more, (*some, group), last) for at, some, last in proved for more, group in option]
         proved.sort(key=itemgetter(0))
-        found, does = [*listed(*ends, rank)], f"rank {rank} {DOES[side]}"
-        peers, right = [message.peer for message in found], [peer for peer, _, _ in proved]
+        messages, does = [*listed(*ends, rank)], f"rank {rank} {DOES[side]}"
+        peers, right = [message.peer for message in messages], [peer for peer, _, _ in proved]
         if peers != right:
             text = f"{does} {len(peers)} messages, with ranks {str(peers)[:60]}"
             raise PlanError(f"{text}, but it meets {len(right)}, {str(right)[:60]}, each once and in ascending order")
-        for message, (peer, some, last) in zip(found, proved, strict=True):
+        for message, (peer, some, last) in zip(messages, proved, strict=True):
             if len(message.groups) != len(some) or not all(map(same, message.groups, some)):
                 raise PlanError(f"{does} a message with rank {peer} that has other elements, or other order")
             if side == RECEIVES and message.combine != last:
@@ -179,7 +179,7 @@ def _lists(ends: Ends, parts: list[Part], met: list[Array], side: int) -> None:
                 raise PlanError(f"{text}; the first assigns, the others combine")
 
 
-def _check_kind(step: Step, parts: list[Part], met: list[Array]) -> None:
+def _check_kind(step: Step, parts: list[ProvedComponent], met: list[Array]) -> None:
     """Refuse a kind that does another movement; of one role alone, an allgather or reduce_scatter cuts no block."""
     kind, roles = step.kind, [*zip(step.before.roles, step.after.roles, strict=True)]
     names = [f"{before.name} to {after.name}" for before, after in roles]
@@ -204,7 +204,7 @@ def _check_kind(step: Step, parts: list[Part], met: list[Array]) -> None:
             raise PlanError(text)
 
 
-def _talk(parts: list[Part], met: Array, g: int) -> bool:
+def _talk(parts: list[ProvedComponent], met: Array, g: int) -> bool:
     """Whether some message goes from one coordinate of a grid mode to another."""
     pairs = met & ~np.eye(len(met), dtype=bool)
     for part in parts if pairs.any() else ():
@@ -219,7 +219,7 @@ def _named(dist: Distribution) -> tuple[object, ...]:
     return dist.shape, dist.grid, dist.digits, dist.splits, dist.roles, dist.partial and dist.layout.op
 
 
-def _several(part: Part, side: int) -> bool:
+def _several(part: ProvedComponent, side: int) -> bool:
     """Whether the elements at some coordinates of one side lie at several of the other one."""
     own = {*zip(*(at.tolist() for at in part.at[side].values()), strict=True)}
     return len(part.sizes) > max(len(own), 1)

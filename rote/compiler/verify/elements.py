@@ -46,14 +46,14 @@ _SMALL = 1 << 22  # elements of a box that may be looked at one by one
 
 def elements_at(reading: Reading, shape: At, side: Side, extents: dict[int, int]) -> Row:
     """What is at these coordinates and local indices of some view modes, as row-major indices of a component."""
-    found, coordinates = [0] * (len(shape) + 1), iter(side.at)
+    numbers, coordinates = [0] * (len(shape) + 1), iter(side.at)
     for (digits, splits, extent), local in zip(reading, side.local, strict=True):
         index = _index_row(splits, extent, shape, [next(coordinates) for _ in splits], local)
         for digit in reversed(digits):
             size, weight = max(digit.size, 1), digit.weight * _stride(extents, digit.mode)
             value, index = _divided(index, shape, size)
-            found = [n + part * weight for n, part in zip(found, value, strict=True)]
-    return tuple(found)
+            numbers = [n + part * weight for n, part in zip(numbers, value, strict=True)]
+    return tuple(numbers)
 
 
 def _divided(row: Row, shape: At, size: int) -> tuple[Row, Row]:
@@ -83,9 +83,9 @@ def _index_row(splits: Splits, extent: int, shape: At, at: list[Row], local: Row
         if not all(0 <= c < s.parts for c, s in zip(where, named, strict=True)):
             raise PlanError(f"there are no coordinates {where} along {splits}")
         starts[digits], steps = _image(mode_set(named, extent, tuple(where)), first, along)
-        found = dict(zip(rest, steps, strict=True))
-        slopes = slopes or found
-        if found != slopes:
+        changes = dict(zip(rest, steps, strict=True))
+        slopes = slopes or changes
+        if changes != slopes:
             raise PlanError(f"a box of {splits} over {extent} is not linear in its local indices")
     begin, *_ = starts.values()
     for k, axis in enumerate(axes):
@@ -159,17 +159,17 @@ def distinct(elements: Elements) -> bool:
     return True
 
 
-def apart(one: Elements, other: Elements) -> bool:
+def apart(first: Elements, second: Elements) -> bool:
     """Whether two boxes have no element in common: they are apart, or so are their rests by some step."""
-    for modulus in (0, *sorted({*one[1][1:], *other[1][1:]} - {0}, reverse=True)):
-        rests = [_rest(each, modulus) for each in (one, other)]
+    for modulus in (0, *sorted({*first[1][1:], *second[1][1:]} - {0}, reverse=True)):
+        rests = [_rest(each, modulus) for each in (first, second)]
         if all(modulus == 0 or high < modulus for _, high in rests):
             (low, high), (begin, end) = rests
             if high < begin or end < low:
                 return True
-    if max(prod(shape) for shape, _ in (one, other)) > _SMALL:
-        raise PlanError(f"whether the boxes {one} and {other} have elements in common cannot be told")
-    return not np.intersect1d(spread(one), spread(other)).size
+    if max(prod(shape) for shape, _ in (first, second)) > _SMALL:
+        raise PlanError(f"whether the boxes {first} and {second} have elements in common cannot be told")
+    return not np.intersect1d(spread(first), spread(second)).size
 
 
 def _rest(elements: Elements, modulus: int) -> tuple[int, int]:
@@ -183,10 +183,10 @@ def _rest(elements: Elements, modulus: int) -> tuple[int, int]:
 def spread(elements: Elements) -> Array:
     """Elements one by one."""
     shape, (start, *steps) = elements
-    found: Array = np.array([start])
+    numbers: Array = np.array([start])
     for n, step in zip(shape, steps, strict=True):
-        found = (found[:, None] + step * np.arange(n)).reshape(-1)
-    return found
+        numbers = (numbers[:, None] + step * np.arange(n)).reshape(-1)
+    return numbers
 
 
 def varied(rows: Sequence[Row], shape: At) -> list[int]:
@@ -196,10 +196,10 @@ def varied(rows: Sequence[Row], shape: At) -> list[int]:
 
 def extents_of(reading: Reading) -> dict[int, int]:
     """The extents of the tensor's modes of a component, in order."""
-    found: dict[int, int] = {}
+    extents: dict[int, int] = {}
     for digit in sorted((digit for digits, _, _ in reading for digit in digits), key=lambda digit: digit.mode):
-        found[digit.mode] = found.get(digit.mode, 1) * digit.size
-    return found
+        extents[digit.mode] = extents.get(digit.mode, 1) * digit.size
+    return extents
 
 
 def index_of(element: int, extents: dict[int, int]) -> At:

@@ -16,13 +16,13 @@ import numpy as np
 
 from ...errors import PlanError
 from ..movement import Message, receives, sends
-from .partition import DOES, RECEIVES, SENDS, At, Ends, Part, same
-from .recount import Flow
+from .partition import DOES, RECEIVES, SENDS, At, Ends, ProvedComponent, same
+from .recount import Recount
 
 __all__ = ["prove_pairs"]
 
 
-def prove_pairs(kind: str, ends: Ends, parts: list[Part]) -> Flow:
+def prove_pairs(kind: str, ends: Ends, parts: list[ProvedComponent]) -> Recount:
     """What every rank receives and buffers in a step from one grid to another, if its messages are right.
 
     Raises:
@@ -33,21 +33,21 @@ def prove_pairs(kind: str, ends: Ends, parts: list[Part]) -> Flow:
         raise PlanError(f"a step from grid {source.grid} to {target.grid} is an exchange, or a relayout, no {kind}")
     ranks = range(source.grid.size)
     places = [[end.grid.coordinates(rank) for rank in ranks] for end in ends]
-    told: dict[tuple[int, int], Message] = {}
+    outstanding: dict[tuple[int, int], Message] = {}
     for rank in ranks:
         for message in _listed(ends, rank, SENDS):
-            told[rank, message.peer] = message
+            outstanding[rank, message.peer] = message
     counts = np.zeros((3, len(ranks)), np.int64)  # elements and messages that come, elements that go
     for rank in ranks:
         seen: set[tuple[At, At]] = set()
         begun: set[At] = set()
         for message in _listed(ends, rank, RECEIVES):
             peer = message.peer
-            sent, at = told.pop((peer, rank), None), (places[SENDS][peer], places[RECEIVES][rank])
+            sent, at = outstanding.pop((peer, rank), None), (places[SENDS][peer], places[RECEIVES][rank])
             if sent is None or not source.holds(peer):
                 raise PlanError(f"rank {rank} receives a message from rank {peer}, which sends none or holds nothing")
-            for side, one in ((SENDS, sent), (RECEIVES, message)):
-                if not _right(one, parts, at, side):
+            for side, listed in ((SENDS, sent), (RECEIVES, message)):
+                if not _right(listed, parts, at, side):
                     raise PlanError(f"rank {peer} to {rank}: {DOES[side]} a message that has other elements, or order")
             where = tuple(at[SENDS][s.grid_mode] for mode in source.splits for s in mode)
             if message.combine != (where in begun):
@@ -67,33 +67,33 @@ def prove_pairs(kind: str, ends: Ends, parts: list[Part]) -> Flow:
         wanted *= prod(source.grid.shape[g] for g in source.partial) * (target.holds(rank) and target.contributes(rank))
         if len(seen) != wanted:
             raise PlanError(f"rank {rank} receives {len(seen)} products of groups, but what it needs are {wanted}")
-    if told:
-        raise PlanError("rank {} sends a message to rank {}, which awaits none".format(*min(told)))
+    if outstanding:
+        raise PlanError("rank {} sends a message to rank {}, which awaits none".format(*min(outstanding)))
     if kind == "relayout" and counts.any():
         raise PlanError("ranks talk to each other, which a relayout does not let them")
-    return Flow(counts[0], counts[1], counts[0] + counts[2])
+    return Recount(counts[0], counts[1], counts[0] + counts[2])
 
 
 def _listed(ends: Ends, rank: int, side: int) -> list[Message]:
-    found = [*(sends, receives)[side](*ends, rank)]
-    peers = [message.peer for message in found]
+    messages = [*(sends, receives)[side](*ends, rank)]
+    peers = [message.peer for message in messages]
     if peers != sorted({*peers} & {*range(ends[side].grid.size)}):
         raise PlanError(f"rank {rank} {DOES[side]} messages, with ranks {str(peers)[:60]}, not in ascending order")
-    return found
+    return messages
 
 
-def _right(message: Message, parts: list[Part], at: tuple[At, At], side: int) -> bool:
+def _right(message: Message, parts: list[ProvedComponent], at: tuple[At, At], side: int) -> bool:
     """Whether a message has the one group of each component that lies where the other rank is."""
     if len(message.groups) != len(parts):
         return False
     for group, part in zip(message.groups, parts, strict=True):
-        there = tuple((g, at[1 - side][g]) for g in sorted(part.over[1 - side]))
-        cuts = dict(part.row(side, _own(part, side, at[side]))).get(there)
-        if group.coordinates != there or cuts is None or not same(group, cuts):
+        away = tuple((g, at[1 - side][g]) for g in sorted(part.over[1 - side]))
+        cuts = dict(part.row(side, _own(part, side, at[side]))).get(away)
+        if group.coordinates != away or cuts is None or not same(group, cuts):
             return False
     return True
 
 
-def _own(part: Part, side: int, at: At) -> At:
+def _own(part: ProvedComponent, side: int, at: At) -> At:
     """Own coordinates along the grid modes that split a component."""
     return tuple(at[g] for g in part.over[side])

@@ -24,7 +24,7 @@ from ..movement import Group, Listed
 from ..overlap import Overlap, Row, Scatter, overlaps
 from .elements import apart, distinct, each_once, elements_at, extents_of, index_of, listed, spread, value, varied
 
-__all__ = ["DOES", "RECEIVES", "SENDS", "Cut", "Ends", "Part", "prove", "rank_at", "same"]
+__all__ = ["DOES", "RECEIVES", "SENDS", "Cut", "Ends", "ProvedComponent", "prove", "rank_at", "same"]
 
 Array = npt.NDArray[Any]
 At = tuple[int, ...]
@@ -57,15 +57,15 @@ class Proof:
     def row(self, side: int, own: At) -> tuple[tuple[At, tuple[Cut, ...]], ...]:
         """What lies at some coordinates on one side, by the coordinates on the other one."""
         if (side, own) not in self._rows:
-            found: dict[At, list[Cut]] = {}
+            grouped: dict[At, list[Cut]] = {}
             for where, cut in _cuts(self.boxes, side, own):
-                found.setdefault(where, []).append(cut)
-            self._rows[side, own] = tuple((where, tuple(cuts)) for where, cuts in found.items())
+                grouped.setdefault(where, []).append(cut)
+            self._rows[side, own] = tuple((where, tuple(cuts)) for where, cuts in grouped.items())
         return self._rows[side, own]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Part:
+class ProvedComponent:
     """A component, proved.
 
     Attributes:
@@ -84,9 +84,9 @@ class Part:
     @property
     def at(self) -> tuple[dict[int, Array], dict[int, Array]]:
         """On both sides, per grid mode the coordinates of these pairs."""
-        one, other = self.over
-        given, taken = self.proof.at[: len(one)], self.proof.at[len(one) :]
-        return dict(zip(one, given, strict=True)), dict(zip(other, taken, strict=True))
+        source_modes, target_modes = self.over
+        given, taken = self.proof.at[: len(source_modes)], self.proof.at[len(source_modes) :]
+        return dict(zip(source_modes, given, strict=True)), dict(zip(target_modes, taken, strict=True))
 
     def row(self, side: int, own: At) -> Iterator[tuple[tuple[tuple[int, int], ...], tuple[Cut, ...]]]:
         """What lies at some coordinates on one side, by pairs (grid mode, coordinate) of the other one."""
@@ -94,19 +94,19 @@ class Part:
             yield tuple(sorted(zip(self.over[1 - side], where, strict=True))), cuts
 
 
-def prove(ends: Ends, part: Component) -> Part:
+def prove(ends: Ends, part: Component) -> ProvedComponent:
     """A component, if its boxes have each of its elements once, and both sides have the same ones in each.
 
     Raises:
         PlanError: they have not; the text names the ranks and the first element.
     """
     modes = part.before, part.after
-    one, other = (tuple(s.grid_mode for m in modes[k] for s in ends[k].splits[m]) for k in (SENDS, RECEIVES))
+    given, taken = (tuple(s.grid_mode for m in modes[k] for s in ends[k].splits[m]) for k in (SENDS, RECEIVES))
     try:
-        return Part((one, other), _proof(*readings(*ends, part)))
+        return ProvedComponent((given, taken), _proof(*readings(*ends, part)))
     except _WrongError as error:
         at, element, text = error.args
-        ranks = " to ".join(f"rank {rank_at(*each)}" for each in zip(ends, (one, other), at, strict=True))
+        ranks = " to ".join(f"rank {rank_at(*each)}" for each in zip(ends, (given, taken), at, strict=True))
         raise PlanError(f"from {ranks} go elements, {element} first of modes {part.before}, {text}") from None
 
 
@@ -139,14 +139,17 @@ def _proof(source: Reading, target: Reading) -> Proof:
 def _cuts(boxes: Boxes, side: int, own: At) -> Iterator[tuple[At, Cut]]:
     """The elements at some coordinates of one side, with those of the other."""
     if isinstance(boxes, Scatter):
-        (at, here), (away, there) = boxes[side], boxes[1 - side]
-        mine: Array = np.full(len(here[0]), True)
+        (at, local), (away, remote) = boxes[side], boxes[1 - side]
+        mine: Array = np.full(len(local[0]), True)
         for coordinates, c in zip(at, own, strict=True):
             mine &= coordinates == c
         places = np.array(away, np.int64).reshape(len(away), len(mine))
         for where in np.unique(places[:, mine], axis=1).T if mine.any() else ():
             picked = mine & (places == where[:, None]).all(axis=0)
-            yield tuple(where.tolist()), tuple(tuple(row[picked] for row in rows) for rows in (here, there))
+            yield (
+                tuple(where.tolist()),
+                tuple(tuple(row[picked] for row in rows) for rows in (local, remote)),
+            )
         return
     for box in boxes:
         near, far = (box.source, box.target)[:: 1 - 2 * side]
@@ -184,14 +187,14 @@ def rank_at(dist: Distribution, over: At, at: Sequence[int]) -> int:
 
 def _same(source: Reading, target: Reading, box: Overlap, extents: dict[int, int]) -> Row:
     """The elements of a box, as row-major indices, if they are the same ones on both sides."""
-    one, other = (
+    before, after = (
         elements_at(source, box.shape, box.source, extents),
         elements_at(target, box.shape, box.target, extents),
     )
-    if one != other:
+    if before != after:
         at = [[row[0] for row in side.at] for side in (box.source, box.target)]
-        raise _WrongError(at, index_of(one[0], extents), _DIFFERENT)
-    return one
+        raise _WrongError(at, index_of(before[0], extents), _DIFFERENT)
+    return before
 
 
 def _pairs(splits: list[list[int]], boxes: Boxes) -> tuple[tuple[Array, ...], Array]:

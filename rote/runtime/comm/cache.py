@@ -82,17 +82,16 @@ def cached(comm: Comm, kind: str, key: Hashable, make: Callable[[], T], most: in
     return cast(T, kept[key])
 
 
-def shared_workspace(comm: Comm, name: str, size: int, dtype: np.dtype[Any]) -> Array:
-    """A buffer of the communicator's, of `size` elements: whoever asks next for the same name gets the same memory.
+def shared_workspace(comm: Comm, name: str, nbytes: int) -> Array:
+    """Memory of the communicator's, of so many bytes or more: whoever asks next for the same name gets the same.
 
     >>> from rote.runtime import world
-    >>> a, b = (shared_workspace(world(), "doc", size, np.dtype("f8")) for size in (4, 3))
-    >>> a.shape, b.shape, np.shares_memory(a, b)
-    ((4,), (3,), True)
+    >>> a, b = (shared_workspace(world(), "doc", nbytes) for nbytes in (32, 24))
+    >>> a.nbytes, b.nbytes, np.shares_memory(a, b)
+    (32, 32, True)
     """
-    nbytes = size * dtype.itemsize
     memory = comm.cache.get(("buffer", name))
     if memory is None or memory.nbytes < nbytes:
         memory = comm.cache["buffer", name] = None  # the old memory goes before the new comes
         memory = comm.cache["buffer", name] = np.empty(nbytes, np.uint8)
-    return cast(Array, memory[:nbytes].view(dtype))
+    return cast(Array, memory)

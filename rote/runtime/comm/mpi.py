@@ -26,11 +26,11 @@ from mpi4py.run import set_abort_status
 from ...errors import CommError
 from . import shared_memory
 from .cache import CacheOfAll, CachePerThread
-from .chunks import gather_in_turn, parts, reduce_in_turn
+from .chunks import chunks, gather_in_turn, reduce_in_turn
 from .collective_errors import collective_errors
 from .datatypes import Datatype
 from .protocol import Array, Path
-from .rawfile import check
+from .rawfile import check_file_part
 
 __all__ = ["MpiComm", "all_come", "set_abort", "wrap"]
 
@@ -105,17 +105,17 @@ class MpiComm:
         self.handle.Allgatherv([send, send.size, kind], [recv, (recv_counts, None), kind])
 
     def bcast(self, buffer: Array, root: int) -> None:
-        for part in parts(buffer, self.most):
-            self.handle.Bcast([part, part.size, _datatype(part.dtype)], root)
+        for chunk in chunks(buffer, self.most):
+            self.handle.Bcast([chunk, chunk.size, _datatype(chunk.dtype)], root)
 
     def allreduce(self, buffer: Array, op: str) -> None:
-        for part in parts(buffer, self.most):
-            self.handle.Allreduce(MPI.IN_PLACE, [part, part.size, _datatype(part.dtype)], _op(op, part.dtype))
+        for chunk in chunks(buffer, self.most):
+            self.handle.Allreduce(MPI.IN_PLACE, [chunk, chunk.size, _datatype(chunk.dtype)], _op(op, chunk.dtype))
 
     def reduce(self, buffer: Array, op: str, root: int) -> None:
-        for part in parts(buffer, self.most):
-            data, here = [part, part.size, _datatype(part.dtype)], self.rank == root
-            self.handle.Reduce(MPI.IN_PLACE if here else data, data if here else None, _op(op, part.dtype), root)
+        for chunk in chunks(buffer, self.most):
+            data, is_root = [chunk, chunk.size, _datatype(chunk.dtype)], self.rank == root
+            self.handle.Reduce(MPI.IN_PLACE if is_root else data, data if is_root else None, _op(op, chunk.dtype), root)
 
     def reduce_scatter(self, send: Array, recv: Array, counts: Sequence[int], op: str) -> None:
         if sum(counts) > self.most:
@@ -130,9 +130,9 @@ class MpiComm:
     def nodes(self) -> Sequence[int]:
         """As the protocol says; found once."""
         if "nodes" not in self.cache:
-            here = self.handle.Split_type(MPI.COMM_TYPE_SHARED)
-            firsts = self.handle.allgather(here.bcast(self.rank))
-            here.Free()
+            node = self.handle.Split_type(MPI.COMM_TYPE_SHARED)
+            firsts = self.handle.allgather(node.bcast(self.rank))
+            node.Free()
             number = {first: n for n, first in enumerate(dict.fromkeys(firsts))}
             self.cache["nodes"] = tuple(number[first] for first in firsts)
         return cast("tuple[int, ...]", self.cache["nodes"])
@@ -176,9 +176,9 @@ class MpiComm:
 
     def product(self, kind: MPI.Datatype, offsets: Sequence[Array]) -> Datatype:
         """The datatype of elements at sums of offsets; MPI's part is freed with it."""
-        found = Datatype.product(kind, offsets)
-        weakref.finalize(found, _free_types, found.made).atexit = False
-        return found
+        datatype = Datatype.product(kind, offsets)
+        weakref.finalize(datatype, _free_types, datatype.made).atexit = False
+        return datatype
 
     def window(self, nbytes: int) -> tuple[MPI.Win, Array]:
         """A new window, and this rank's memory in it; freed with the communicator or at the end. Collective."""
@@ -197,7 +197,7 @@ class MpiComm:
         self, path: Path, offset: int, shape: Sequence[int], index: Sequence[Array], block: Array, writing: bool
     ) -> None:
         with collective_errors(self):
-            check(path, offset, shape, index, block, writing)
+            check_file_part(path, offset, shape, index, block, writing)
         with collective_errors(self), _plainly(path):
             file = MPI.File.Open(self.handle, os.fspath(path), MPI.MODE_RDWR if writing else MPI.MODE_RDONLY, _info())
         try:
@@ -257,10 +257,10 @@ def wrap(comm: object = MPI.COMM_WORLD) -> MpiComm:
         kind = "MPI.COMM_NULL" if isinstance(comm, MPI.Comm) and comm == MPI.COMM_NULL else type(comm).__name__
         raise CommError(f"this is not an intra-communicator: {kind}\ngive one that this rank is in, as MPI.COMM_WORLD")
     with _wrapping:  # other threads find what the first has made
-        found = comm.Get_attr(_keyval())
-        if not isinstance(found, MpiComm):
-            comm.Set_attr(_keyval(), found := MpiComm(comm.Dup()))
-    return found
+        wrapper = comm.Get_attr(_keyval())
+        if not isinstance(wrapper, MpiComm):
+            comm.Set_attr(_keyval(), wrapper := MpiComm(comm.Dup()))
+    return wrapper
 
 
 def all_come(comm: MpiComm, seconds: float) -> bool:

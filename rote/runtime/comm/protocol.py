@@ -11,9 +11,10 @@ from collections.abc import Hashable, Sequence
 from contextvars import ContextVar
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
+import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Array", "Comm", "Path", "inside"]
+__all__ = ["Array", "Comm", "MpiHandle", "Path", "inside"]
 
 Array = NDArray[Any]
 Path = str | os.PathLike[str]
@@ -123,4 +124,39 @@ class Comm(Protocol):
 
         The ranks write disjoint elements. Raises as `read` does.
         """
+        ...
+
+
+@runtime_checkable
+class MpiHandle(Comm, Protocol):
+    """What methods of exchange need of MPI beside `Comm`; threads have no such thing.
+
+    MPI's own objects (communicators, datatypes, windows) are only handed on, and so are not typed here.
+    """
+
+    @property
+    def handle(self) -> Any:
+        """The MPI communicator."""
+        ...
+
+    @property
+    def most(self) -> int:
+        """The elements that one call can count; more go in several."""
+        ...
+
+    @property
+    def nobody(self) -> int:
+        """The rank to send nothing to, and to receive nothing from."""
+        ...
+
+    def datatype(self, dtype: np.dtype[Any]) -> Any:
+        """MPI's own type of a dtype."""
+        ...
+
+    def product(self, kind: Any, offsets: Sequence[Array]) -> Any:
+        """The datatype, of a `kind` of one, of elements at sums of offsets, in bytes, one of each mode."""
+        ...
+
+    def window(self, nbytes: int) -> tuple[Any, Array]:
+        """A new window for one-sided calls, and this rank's memory in it. Collective."""
         ...

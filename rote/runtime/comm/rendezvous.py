@@ -103,11 +103,11 @@ class ThreadedRun:
         for group, call in list(self._waiting.values()):
             gone = [rank for rank in group.members if rank in self._gone]
             if gone:
-                here = [rank for rank in group.members if self._waiting.get(rank, (None,))[0] is group]
+                waiting = [rank for rank in group.members if self._waiting.get(rank, (None,))[0] is group]
                 have = "has" if len(gone) == 1 else "have"
-                wait = "waits" if len(here) == 1 else "wait"
+                wait = "waits" if len(waiting) == 1 else "wait"
                 return self.refuse(
-                    f"{_names(here)} of {self.size} {wait} in {call} for {_names(gone)}, which {have} returned"
+                    f"{_names(waiting)} of {self.size} {wait} in {call} for {_names(gone)}, which {have} returned"
                 )
         if self._waiting and len(self._waiting) + len(self._gone) == self.size:
             calls = ", ".join(

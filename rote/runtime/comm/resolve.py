@@ -39,9 +39,9 @@ def world() -> Comm:
     >>> world().size
     1
     """
-    here = inside.get()
-    if here is not None:
-        return here
+    current = inside.get()
+    if current is not None:
+        return current
     if "mpi4py.MPI" in sys.modules or launched():
         return _mpi_world()
     return _ALONE

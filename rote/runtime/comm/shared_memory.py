@@ -97,12 +97,12 @@ def _reach(pid: int, number: int, mark: bytes, nbytes: int) -> Array:
     fd = os.open(path, os.O_RDWR)
     try:
         same = os.fstat(fd).st_size == _length(nbytes)
-        found = _map(fd, _length(nbytes)) if same else None
+        memory = _map(fd, _length(nbytes)) if same else None
     finally:
         os.close(fd)
-    if found is None or found[:16].tobytes() != mark:
+    if memory is None or memory[:16].tobytes() != mark:
         raise OSError(f"{path} is not what another rank has made")
-    return found
+    return memory
 
 
 def _map(fd: int, length: int) -> Array:

@@ -23,7 +23,7 @@ from ...layout.grid import integer
 from .cache import CacheOfAll, CachePerThread
 from .collective_errors import collective_errors
 from .protocol import Array, Path, inside
-from .rawfile import check, picks
+from .rawfile import check_file_part, picks
 from .rendezvous import RankGroup, Released, ThreadedRun
 
 __all__ = ["LocalComm", "alone", "run_threads"]
@@ -115,13 +115,13 @@ class LocalComm:
 
     def read(self, path: Path, offset: int, shape: Sequence[int], index: Sequence[Array], out: Array) -> None:
         with collective_errors(self):
-            check(path, offset, shape, index, out, writing=False)
+            check_file_part(path, offset, shape, index, out, writing=False)
             if out.size:
                 out[...] = _mapped(path, offset, shape, out, "r")[_picked(index)]
 
     def write(self, path: Path, offset: int, shape: Sequence[int], index: Sequence[Array], data: Array) -> None:
         with collective_errors(self):
-            check(path, offset, shape, index, data, writing=True)
+            check_file_part(path, offset, shape, index, data, writing=True)
             if data.size:
                 file = _mapped(path, offset, shape, data, "r+")
                 file[_picked(index)] = data

@@ -16,7 +16,7 @@ from ...compiler.movement import Group, Message, components, receives, sends
 from ...layout.distribution import Distribution
 from ...layout.view import View
 from .strided import Factor, Piece, everything, pieces
-from .views import Places, Shape, places
+from .views import GroupViews, Shape, group_views
 
 __all__ = [
     "REDUCE",
@@ -36,7 +36,7 @@ Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
 Offsets = dict[int, tuple[Ints, ...]]
 
-_OWN, _OTHER, _MESSAGE = range(3)  # what `Places` calls them
+_OWN, _OTHER, _MESSAGE = range(3)  # what `GroupViews` calls them
 
 REDUCE: dict[str, np.ufunc] = {
     "sum": np.add,
@@ -78,7 +78,7 @@ class Region:
         before: Sequence[Factor] = (),
         after: Sequence[Factor] = (),
     ) -> None:
-        """Copy it from a block or message to another, or reduce it into what is there. Both are C-contiguous.
+        """Copy it from a block or message to another, or reduce it into what is there. ViewPair are C-contiguous.
 
         It is multiplied on the way by the factors that are broadcast to the source (`before`) or the target (`after`).
         """
@@ -98,35 +98,38 @@ class Region:
 
 def send_regions(source: Distribution, target: Distribution, rank: int) -> tuple[Region, ...]:
     """From a rank's block to the messages that leave it, by receiver; the one for itself among them."""
-    leaves, here = _leaving(components(source, target)), source.local_shape(rank)
-    return tuple(_region(message, leaves, here, None) for message in sends(source, target, rank))
+    leaves, block = _leaving(components(source, target)), source.local_shape(rank)
+    return tuple(_region(message, leaves, block, None) for message in sends(source, target, rank))
 
 
 def receive_regions(source: Distribution, target: Distribution, rank: int) -> tuple[Region, ...]:
     """From messages to a rank's new block, by sender; the one from itself among them."""
-    comes, there = _coming(components(source, target)), target.local_shape(rank)
-    return tuple(_region(message, comes, None, there) for message in receives(source, target, rank))
+    comes, block = _coming(components(source, target)), target.local_shape(rank)
+    return tuple(_region(message, comes, None, block) for message in receives(source, target, rank))
 
 
 def direct_regions(
     source: Distribution, target: Distribution, rank: int
 ) -> tuple[tuple[Region, ...], tuple[Region, ...]]:
     """The same two, but what a rank keeps is not sent, and what it has from itself leads from block to block."""
-    parts, here, there = components(source, target), source.local_shape(rank), target.local_shape(rank)
+    parts, source_shape, target_shape = components(source, target), source.local_shape(rank), target.local_shape(rank)
     leaves, comes, stays = _leaving(parts), _coming(parts), _direct(parts)
     incoming = (
-        _region(message, stays, here, there) if message.peer == rank else _region(message, comes, None, there)
+        _region(message, stays, source_shape, target_shape)
+        if message.peer == rank
+        else _region(message, comes, None, target_shape)
         for message in receives(source, target, rank)
     )
     outgoing = (message for message in sends(source, target, rank) if message.peer != rank)
-    return tuple(_region(message, leaves, here, None) for message in outgoing), tuple(incoming)
+    return tuple(_region(message, leaves, source_shape, None) for message in outgoing), tuple(incoming)
 
 
 def read_regions(source: Distribution, target: Distribution, rank: int) -> tuple[Region, ...]:
     """From the blocks of others, and a rank's own, to its new block, by sender: for ranks that read each other's."""
-    leads, there = _direct(components(source, target)), target.local_shape(rank)
+    leads, target_shape = _direct(components(source, target)), target.local_shape(rank)
     return tuple(
-        _region(message, leads, source.local_shape(message.peer), there) for message in receives(source, target, rank)
+        _region(message, leads, source.local_shape(message.peer), target_shape)
+        for message in receives(source, target, rank)
     )
 
 
@@ -136,43 +139,53 @@ def offsets(source: Distribution, target: Distribution, rank: int) -> tuple[Offs
     Those of a message are the sums of one offset of each component, in elements, in the order of the message.
     """
     parts = components(source, target)
-    here, there = source.local_shape(rank), target.local_shape(rank)
-    leaving = {one.peer: _offsets(one, [part.before for part in parts], here) for one in sends(source, target, rank)}
-    coming = {one.peer: _offsets(one, [part.after for part in parts], there) for one in receives(source, target, rank)}
+    source_shape, target_shape = source.local_shape(rank), target.local_shape(rank)
+    leaving = {
+        message.peer: _offsets(message, [part.before for part in parts], source_shape)
+        for message in sends(source, target, rank)
+    }
+    coming = {
+        message.peer: _offsets(message, [part.after for part in parts], target_shape)
+        for message in receives(source, target, rank)
+    }
     return leaving, coming
 
 
 def _offsets(message: Message, modes: Sequence[tuple[int, ...]], shape: Shape) -> tuple[Ints, ...]:
     strides = [prod(shape[mode + 1 :]) for mode in range(len(shape))]
-    found = []
+    totals = []
     for along, group in zip(modes, message.groups, strict=True):
-        lies = places(group, (along, _OWN), ((0,), _MESSAGE)).lists[0]
-        found.append(sum((indices * strides[mode] for mode, indices in lies), np.zeros(len(group), np.int64)))
-    return tuple(found)
+        lies = group_views(group, (along, _OWN), ((0,), _MESSAGE)).lists[0]
+        totals.append(sum((indices * strides[mode] for mode, indices in lies), np.zeros(len(group), np.int64)))
+    return tuple(totals)
 
 
-def _leaving(parts: Sequence[Component]) -> Callable[[int, Group], Places]:
+def _leaving(parts: Sequence[Component]) -> Callable[[int, Group], GroupViews]:
     """The places of a group of component k, in a block and in a message."""
-    return cache(lambda k, group: places(group, (parts[k].before, _OWN), ((k,), _MESSAGE)))  # it is in many messages
+    return cache(
+        lambda k, group: group_views(group, (parts[k].before, _OWN), ((k,), _MESSAGE))
+    )  # it is in many messages
 
 
-def _coming(parts: Sequence[Component]) -> Callable[[int, Group], Places]:
+def _coming(parts: Sequence[Component]) -> Callable[[int, Group], GroupViews]:
     """The same in a message and in a block."""
-    return cache(lambda k, group: places(group, ((k,), _MESSAGE), (parts[k].after, _OWN)))
+    return cache(lambda k, group: group_views(group, ((k,), _MESSAGE), (parts[k].after, _OWN)))
 
 
-def _direct(parts: Sequence[Component]) -> Callable[[int, Group], Places]:
+def _direct(parts: Sequence[Component]) -> Callable[[int, Group], GroupViews]:
     """The same, of a receiver's group, in its sender's block and in its own."""
-    return cache(lambda k, group: places(group, (parts[k].before, _OTHER), (parts[k].after, _OWN)))
+    return cache(lambda k, group: group_views(group, (parts[k].before, _OTHER), (parts[k].after, _OWN)))
 
 
-def _region(message: Message, part: Callable[[int, Group], Places], here: Shape | None, there: Shape | None) -> Region:
+def _region(
+    message: Message, part: Callable[[int, Group], GroupViews], source: Shape | None, target: Shape | None
+) -> Region:
     """A region between a message and a block, or two blocks, of these shapes (None is the message)."""
     parts = [part(k, group) for k, group in enumerate(message.groups)]
-    shape = tuple(one.size for one in parts)
-    combine = message.combine and there is not None  # what is packed is not reduced
-    found = pieces(parts, shape if here is None else here, shape if there is None else there)
-    return Region(message.peer, shape, combine, found)
+    shape = tuple(each.size for each in parts)
+    combine = message.combine and target is not None  # what is packed is not reduced
+    copies = pieces(parts, shape if source is None else source, shape if target is None else target)
+    return Region(message.peer, shape, combine, copies)
 
 
 @lru_cache(maxsize=256)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from .views import Along, Both, Places, Shape, Side
+from .views import Along, ArrayView, GroupViews, Shape, ViewPair
 
 __all__ = ["TILE", "Factor", "IndexedCopy", "Piece", "StridedCopy", "everything", "pieces"]
 
@@ -31,7 +31,7 @@ _WIDE = 1024  # bytes of a run that is copied as one item
 _SHORT = 32  # elements of a run that are too few for a ufunc
 
 
-_ONE = Both((), Side((), ()), Side((), ()))  # one element, of no component
+_ONE = ViewPair((), ArrayView((), ()), ArrayView((), ()))  # one element, of no component
 
 
 class Factor(NamedTuple):
@@ -56,7 +56,7 @@ class StridedCopy:
         strides: of the two arrays, in elements.
     """
 
-    views: Both
+    views: ViewPair
     strides: tuple[Shape, Shape]
     _laid: dict[np.dtype[Any], _Laid] = field(default_factory=dict, init=False, repr=False)
 
@@ -64,13 +64,13 @@ class StridedCopy:
         self, source: Array, target: Array, op: np.ufunc | None, before: Sequence[Factor], after: Sequence[Factor]
     ) -> None:
         """Copy the elements, times factors, or reduce them into what is there; both arrays are C-contiguous."""
-        (shape, here, there), dtype = self.views, source.dtype
+        (shape, source_view, target_view), dtype = self.views, source.dtype
         start, gaps, end, strides, item = self._laid.get(dtype) or self._laid.setdefault(dtype, self._lay(dtype))
         values: Array = np.ndarray(shape, dtype, source, start, gaps)
         into: Array = np.ndarray(shape, dtype, target, end, strides)
         if before or after or op:
-            factors = [_view(factor, shape, here) for factor in before]
-            factors += [_view(factor, shape, there) for factor in after]
+            factors = [_view(factor, shape, source_view) for factor in before]
+            factors += [_view(factor, shape, target_view) for factor in after]
             _work([values, *factors], into, op, item)
         else:
             _assign(into, values, item)
@@ -78,8 +78,8 @@ class StridedCopy:
     def _lay(self, dtype: np.dtype[Any]) -> _Laid:
         size = dtype.itemsize
         first, then = (tuple(size * n for n in strides) for strides in self.strides)
-        start, gaps = self.views.here.lies(first)
-        end, strides = self.views.there.lies(then)
+        start, gaps = self.views.source.lies(first)
+        end, strides = self.views.target.lies(then)
         run = size * self.views.shape[-1] if gaps and gaps[-1] == strides[-1] == size else 0
         ends = (gaps[-2:-1], strides[-2:-1]) != ((run,), (run,))  # else runs follow each other
         return _Laid(start, gaps, end, strides, np.dtype((np.void, run)) if size < run <= _WIDE and ends else None)
@@ -95,7 +95,7 @@ class _Laid(NamedTuple):
     item: np.dtype[Any] | None
 
 
-def _view(factor: Factor, shape: Shape, side: Side) -> Array:
+def _view(factor: Factor, shape: Shape, side: ArrayView) -> Array:
     start, strides = side.lies(factor.strides)
     return np.ndarray(shape, factor.memory.dtype, factor.memory, start, strides)
 
@@ -161,21 +161,21 @@ class IndexedCopy:
 
     Attributes:
         shape: their number in each component.
-        here, there: where they lie in the two arrays, by components.
+        source, target: where they lie in the two arrays, by components.
         strides: of the two arrays, in elements.
     """
 
     shape: Shape
-    here: tuple[Along, ...]
-    there: tuple[Along, ...]
+    source: tuple[Along, ...]
+    target: tuple[Along, ...]
     strides: tuple[Shape, Shape]
 
     def copy(
         self, source: Array, target: Array, op: np.ufunc | None, before: Sequence[Factor], after: Sequence[Factor]
     ) -> None:
         """Copy the elements, times factors, or reduce them into what is there; both arrays are C-contiguous."""
-        read = [(source, self.strides[0], self.here)]
-        for factors, side in ((before, self.here), (after, self.there)):
+        read = [(source, self.strides[0], self.source)]
+        for factors, side in ((before, self.source), (after, self.target)):
             read += [(f.memory, tuple(n // f.memory.itemsize for n in f.strides), side) for f in factors]
         size, flat = prod(self.shape), target.reshape(-1)
         for start in range(0, size, TILE):
@@ -183,25 +183,25 @@ class IndexedCopy:
             values, *others = (array.reshape(-1)[_numbers(side, strides, at)] for array, strides, side in read)
             for other in others:
                 values *= other
-            numbers = _numbers(self.there, self.strides[1], at)
+            numbers = _numbers(self.target, self.strides[1], at)
             flat[numbers] = values if op is None else op(flat[numbers], values)
 
 
 def _numbers(side: tuple[Along, ...], strides: Shape, at: tuple[Ints, ...]) -> Ints:
     """Where elements lie in an array of some strides, given their numbers in each component."""
-    found = np.zeros(len(at[0]), np.int64)
+    numbers = np.zeros(len(at[0]), np.int64)
     for along, number in zip(side, at, strict=True):
         for mode, indices in along:
-            found += indices[number] * strides[mode]
-    return found
+            numbers += indices[number] * strides[mode]
+    return numbers
 
 
 Piece = StridedCopy | IndexedCopy
 
 
-def pieces(parts: Sequence[Places], here: Shape, there: Shape) -> tuple[Piece, ...]:
+def pieces(parts: Sequence[GroupViews], source: Shape, target: Shape) -> tuple[Piece, ...]:
     """The product of the elements of some components, in arrays of these shapes; each element is in one piece."""
-    strides = _strides(here), _strides(there)
+    strides = _strides(source), _strides(target)
     views = [part.views for part in parts]
     number = prod(map(len, views))
     if 0 < number <= _FEW or 0 < number * _SMALL <= prod(part.size for part in parts):
@@ -212,16 +212,16 @@ def pieces(parts: Sequence[Places], here: Shape, there: Shape) -> tuple[Piece, .
 
 
 @lru_cache(maxsize=4096)
-def _strided(views: tuple[Both, ...], strides: tuple[Shape, Shape]) -> StridedCopy:
+def _strided(views: tuple[ViewPair, ...], strides: tuple[Shape, Shape]) -> StridedCopy:
     """The product of one view of each component; most messages of a rank, and of all ranks, are alike in it."""
-    return StridedCopy(reduce(Both.times, views, _ONE), strides)
+    return StridedCopy(reduce(ViewPair.times, views, _ONE), strides)
 
 
 def everything(shape: Shape) -> tuple[Piece, ...]:
     """All elements of two arrays of one shape."""
     axes = range(len(shape))
-    side = Side(tuple((axis, 0) for axis in axes), tuple(((axis, 1),) for axis in axes))
-    return (StridedCopy(Both(shape, side, side), (_strides(shape),) * 2),) if prod(shape) else ()
+    side = ArrayView(tuple((axis, 0) for axis in axes), tuple(((axis, 1),) for axis in axes))
+    return (StridedCopy(ViewPair(shape, side, side), (_strides(shape),) * 2),) if prod(shape) else ()
 
 
 @lru_cache(maxsize=1024)

@@ -1,8 +1,8 @@
 """Where the elements of a component lie in two arrays, as strided views of both.
 
-A movement says of its elements that they are in runs, evenly spaced along each of some digits in both blocks; a message
-has them one after the other. Where tiles do not fit each other there are too many runs, and elements are picked one by
-one.
+A movement says of its elements that they are in lattices, evenly spaced along each of some digits in both blocks; a
+message has them one after the other. Where tiles do not fit each other there are too many lattices, and elements are
+picked one by one.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ...compiler.movement import Group, Listed, Run
+from ...compiler.movement import Group, Lattice, Listed
 
-__all__ = ["Along", "Both", "Places", "Shape", "Side", "places"]
+__all__ = ["Along", "ArrayView", "GroupViews", "Shape", "ViewPair", "group_views"]
 
 Ints = npt.NDArray[np.int64]
 Shape = tuple[int, ...]
@@ -26,14 +26,14 @@ Rows = tuple[Shape, ...]  # per mode: where it begins, then its step along each 
 Along = tuple[tuple[int, Ints], ...]  # where elements lie along some modes of an array: pairs (mode, indices)
 
 
-class Side(NamedTuple):
+class ArrayView(NamedTuple):
     """A view of one array: where it begins, as pairs (mode, index), and pairs (mode, step) for each dimension."""
 
     origin: tuple[tuple[int, int], ...]
     steps: tuple[tuple[tuple[int, int], ...], ...]
 
     @classmethod
-    def of(cls, modes: Sequence[int], rows: Rows) -> Side:
+    def of(cls, modes: Sequence[int], rows: Rows) -> ArrayView:
         """The view of places along some modes."""
         origin, *steps = (tuple(zip(modes, along, strict=True)) for along in zip(*rows, strict=True))
         return cls(origin, tuple(steps))
@@ -51,41 +51,41 @@ class Side(NamedTuple):
         return start, tuple(steps)
 
 
-class Both(NamedTuple):
+class ViewPair(NamedTuple):
     """The same elements as a view of one array and as one of another."""
 
     shape: Shape
-    here: Side
-    there: Side
+    source: ArrayView
+    target: ArrayView
 
-    def times(self, other: Both) -> Both:
+    def times(self, other: ViewPair) -> ViewPair:
         """The product of the elements of two components."""
-        here = Side(self.here.origin + other.here.origin, self.here.steps + other.here.steps)
-        there = Side(self.there.origin + other.there.origin, self.there.steps + other.there.steps)
-        return Both(self.shape + other.shape, here, there)
+        source = ArrayView(self.source.origin + other.source.origin, self.source.steps + other.source.steps)
+        target = ArrayView(self.target.origin + other.target.origin, self.target.steps + other.target.steps)
+        return ViewPair(self.shape + other.shape, source, target)
 
 
-_NEAR = 8  # runs before one that it may go on from
+_NEAR = 8  # lattices before one that it may go on from
 
 Lies = tuple[tuple[int, ...], int]  # modes of an array, and whether it is the own side's block, the other's, a message
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Places:
+class GroupViews:
     """The elements of one component in two arrays, each a block or a message.
 
     Attributes:
         group: the elements.
-        here, there: the modes of either array along which they lie, and whether that is the own side's block (0), the
-            other side's (1), or a message (2).
+        source, target: the modes of either array along which they lie, and whether that is the own side's block (0),
+            the other side's (1), or a message (2).
         views: of them all; none if they are picked one by one.
         size: their number.
     """
 
     group: Group
-    here: Lies
-    there: Lies
-    views: tuple[Both, ...]
+    source: Lies
+    target: Lies
+    views: tuple[ViewPair, ...]
     size: int
 
     @property
@@ -94,61 +94,61 @@ class Places:
         listed = isinstance(self.group.elements, Listed)
         group = self.group if listed else Group(self.group.coordinates, _merged(self.group))
         sides = group.positions, group.opposite, (np.arange(self.size),)
-        (modes, side), (others, other) = self.here, self.there
+        (modes, side), (others, other) = self.source, self.target
         return tuple(zip(modes, sides[side], strict=True)), tuple(zip(others, sides[other], strict=True))
 
 
 @lru_cache(maxsize=8192)
-def places(group: Group, here: Lies, there: Lies) -> Places:
+def group_views(group: Group, source: Lies, target: Lies) -> GroupViews:
     """The elements of one component in two arrays, with views of them."""
-    views, first = list[Both](), 0
-    for run in _merged(group):
-        message = (first, *(prod(run.shape[axis + 1 :]) for axis in range(len(run.shape))))
-        sides = run.here, run.there, (message,)
-        shape, rows, others = _joined(run.shape, sides[here[1]], sides[there[1]])
-        views.append(Both(shape, Side.of(here[0], rows), Side.of(there[0], others)))
-        first += prod(run.shape)
-    return Places(group, here, there, tuple(views), len(group))
+    views, first = list[ViewPair](), 0
+    for lattice in _merged(group):
+        message = (first, *(prod(lattice.shape[axis + 1 :]) for axis in range(len(lattice.shape))))
+        sides = lattice.own, lattice.opposite, (message,)
+        shape, rows, others = _joined(lattice.shape, sides[source[1]], sides[target[1]])
+        views.append(ViewPair(shape, ArrayView.of(source[0], rows), ArrayView.of(target[0], others)))
+        first += prod(lattice.shape)
+    return GroupViews(group, source, target, tuple(views), len(group))
 
 
-def _merged(group: Group) -> tuple[Run, ...]:
-    """The runs of a group, with those joined of which one goes on where another ends, on both sides."""
-    found: list[Run] = []
-    for run in () if isinstance(group.elements, Listed) else group.elements:
-        for k in range(max(0, len(found) - _NEAR), len(found)):
-            longer = _longer(found[k], run)
+def _merged(group: Group) -> tuple[Lattice, ...]:
+    """The lattices of a group, with those joined of which one goes on where another ends, on both sides."""
+    lattices: list[Lattice] = []
+    for lattice in () if isinstance(group.elements, Listed) else group.elements:
+        for k in range(max(0, len(lattices) - _NEAR), len(lattices)):
+            longer = _longer(lattices[k], lattice)
             if longer is not None:
-                found[k] = longer
+                lattices[k] = longer
                 break
         else:
-            found.append(run)
-    return tuple(found)
+            lattices.append(lattice)
+    return tuple(lattices)
 
 
-def _longer(one: Run, other: Run) -> Run | None:
-    """Two runs as one along a digit of theirs, which one of them may not have; None if they are not."""
-    wide = one if len(one.shape) >= len(other.shape) else other
-    rows, others = (*one.here, *one.there), (*other.here, *other.there)
+def _longer(earlier: Lattice, later: Lattice) -> Lattice | None:
+    """Two lattices as one along a digit of theirs, which one of them may not have; None if they are not."""
+    wide = earlier if len(earlier.shape) >= len(later.shape) else later
+    rows, later_rows = (*earlier.own, *earlier.opposite), (*later.own, *later.opposite)
     for axis in range(len(wide.shape)):
         at, lengths, rests = axis + 1, [], []
-        steps = [row[at] for row in (*wide.here, *wide.there)]
-        for run in (one, other):
-            has = len(run.shape) == len(wide.shape)
-            if has and [row[at] for row in (*run.here, *run.there)] != steps:
+        steps = [row[at] for row in (*wide.own, *wide.opposite)]
+        for lattice in (earlier, later):
+            has = len(lattice.shape) == len(wide.shape)
+            if has and [row[at] for row in (*lattice.own, *lattice.opposite)] != steps:
                 break
-            lengths.append(run.shape[axis] if has else 1)
-            without = (run.shape, *(row[1:] for row in (*run.here, *run.there)))
+            lengths.append(lattice.shape[axis] if has else 1)
+            without = (lattice.shape, *(row[1:] for row in (*lattice.own, *lattice.opposite)))
             rests.append([(*each[:axis], *each[at:]) for each in without] if has else [*without])
         if len(rests) < 2:
             continue
-        follows = all(b[0] == a[0] + lengths[0] * step for a, b, step in zip(rows, others, steps, strict=True))
-        if rests[0] == rests[1] and follows and len(one.shape) + len(other.shape) >= 2 * len(wide.shape) - 1:
+        follows = all(b[0] == a[0] + lengths[0] * step for a, b, step in zip(rows, later_rows, steps, strict=True))
+        if rests[0] == rests[1] and follows and len(earlier.shape) + len(later.shape) >= 2 * len(wide.shape) - 1:
             shape = (*wide.shape[:axis], sum(lengths), *wide.shape[at:])
-            here, there = (
-                tuple((begin[0], *row[1:]) for begin, row in zip(first, side, strict=True))
-                for first, side in ((one.here, wide.here), (one.there, wide.there))
+            own, opposite = (
+                tuple((begin[0], *row[1:]) for begin, row in zip(starts, side, strict=True))
+                for starts, side in ((earlier.own, wide.own), (earlier.opposite, wide.opposite))
             )
-            return Run(shape, here, there)
+            return Lattice(shape, own, opposite)
     return None
 
 

@@ -14,7 +14,7 @@ from ..comm.protocol import Array, Comm
 from ..copy.regions import Region, direct_regions, identity, receive_regions, send_regions, whole
 from ..copy.strided import Factor
 
-__all__ = ["WHOLE", "Messages", "Segment", "Taken", "Transfer", "place"]
+__all__ = ["WHOLE", "Messages", "Segment", "Transfer", "place"]
 
 WHOLE = ("allreduce", "reduce", "broadcast")
 """The kinds of steps that leave blocks as they are: nothing is packed."""
@@ -76,9 +76,9 @@ class Messages:
             outgoing = outgoing[:1]  # the same part goes to all: it is packed once
         if step.kind == "reduce_scatter":
             incoming = incoming[:1]  # all parts that come are of one region: they arrive as one
-        direct = [n for n, one in enumerate(incoming) if one.peer == rank and not carried]
+        direct = [n for n, region in enumerate(incoming) if region.peer == rank and not carried]
         kept = (direct[0], incoming[direct[0]]) if direct else None
-        incoming = tuple(one for n, one in enumerate(incoming) if n not in direct)
+        incoming = tuple(region for n, region in enumerate(incoming) if n not in direct)
         leaving, coming = (_laid(step, grid, regions) for regions in (outgoing, incoming))
         counts = (tuple(_counts(parts, sub.size)) for parts in (leaving, coming))
         return cls(step, dtype, sub, rank, leaving, coming, kept, *counts)
@@ -106,9 +106,10 @@ class Transfer:
             where the block is if what the rank keeps travels with them: all are packed before the first may arrive,
             and all have left before the first is unpacked.
         before, after: factors of the two blocks.
+        unpacker: called instead of unpacking, if given, with each of `messages.coming` in that order.
     """
 
-    __slots__ = ("after", "arrived", "before", "block", "messages", "out", "packed")
+    __slots__ = ("after", "arrived", "before", "block", "messages", "out", "packed", "unpacker")
 
     def __init__(
         self,
@@ -123,6 +124,7 @@ class Transfer:
         self.messages = messages
         self.block, self.out, self.packed, self.arrived = block, out, packed, arrived
         self.before, self.after = before, after
+        self.unpacker: Callable[[Sequence[Array]], None] | None = None
 
     def pack(self, memory: Array | None = None) -> None:
         """Pack all messages, into other memory if that is given."""
@@ -130,49 +132,52 @@ class Transfer:
         for region, _, at in self.messages.leaving:
             region.copy(self.block, packed[at], before=self.before)
 
-    def unpack(self, found: Sequence[Array] | None = None) -> None:
+    def unpack(self, received: Sequence[Array] | None = None) -> None:
         """Take all messages and what the rank keeps into `out`, in the order of ranks.
 
         Args:
-            found: where each of `messages.coming` is; in `arrived`, if not given.
+            received: where each of `messages.coming` is; in `arrived`, if not given.
         """
         messages = self.messages
-        self.begin()
-        found = self.where() if found is None else found
+        received = self.where() if received is None else received
+        if self.unpacker is not None:
+            self.unpacker(received)
+            return
+        self.fill()
         turn = -1 if messages.kept is None else messages.kept[0]
-        for number, message in enumerate(found):
+        for number, message in enumerate(received):
             if number == turn:
-                self.keep()
-            self.put(number, message)
-        if turn == len(found):
-            self.keep()
-        self.end()
+                self.copy_kept()
+            self.unpack_one(number, message)
+        if turn == len(received):
+            self.copy_kept()
+        self.scale_late()
 
     def unpack_after(
-        self, wait: Callable[[], object], found: Sequence[Array] | None = None, ready: Sequence[bool] = ()
+        self, wait: Callable[[], object], received: Sequence[Array] | None = None, ready: Sequence[bool] = ()
     ) -> None:
         """The same, of messages that are on their way until `wait` returns: what is here is unpacked meanwhile.
 
         Args:
             wait: returns when all have come, and those that this rank sends have left.
-            found: as `unpack` has it.
+            received: as `unpack` has it.
             ready: which of them are here already; none, if not given.
         """
         messages = self.messages
-        found = self.where() if found is None else found
-        if messages.ordered or np.may_share_memory(self.out, self.packed):
+        received = self.where() if received is None else received
+        if self.unpacker is not None or messages.ordered or np.may_share_memory(self.out, self.packed):
             wait()
-            self.unpack(found)
+            self.unpack(received)
             return
-        self.keep()
-        for number, here in enumerate(ready):
-            if here:
-                self.put(number, found[number])
+        self.copy_kept()
+        for number, arrived in enumerate(ready):
+            if arrived:
+                self.unpack_one(number, received[number])
         wait()
-        for number, message in enumerate(found):
+        for number, message in enumerate(received):
             if not (ready and ready[number]):
-                self.put(number, message)
-        self.end()
+                self.unpack_one(number, message)
+        self.scale_late()
 
     def departing(self, number: int) -> tuple[Array, int]:
         """One of `messages.leaving`, and the rank that it goes to."""
@@ -188,23 +193,23 @@ class Transfer:
         """The messages that come, where they arrive if nothing else is said."""
         return [self.arrived[part.at] for part in self.messages.coming]
 
-    def begin(self) -> None:
+    def fill(self) -> None:
         """Before the first is unpacked: where nothing comes, a partial block has what the reduction ignores."""
         target = self.messages.step.after
         if target.partial:
             self.out[...] = identity(target.layout.op, self.messages.dtype)
 
-    def keep(self) -> None:
+    def copy_kept(self) -> None:
         """Take what the rank keeps to its place."""
         if self.messages.kept is not None:
             _, region = self.messages.kept
             region.copy(self.block, self.out, self._op, self.before, self._factors)
 
-    def put(self, number: int, message: Array) -> None:
+    def unpack_one(self, number: int, message: Array) -> None:
         """Unpack one of `messages.coming`."""
         self.messages.coming[number].region.copy(message, self.out, self._op, after=self._factors)
 
-    def end(self) -> None:
+    def scale_late(self) -> None:
         """After the last is unpacked."""
         if self._late and self.after:
             whole(self.out.shape).copy(self.out, self.out, after=self.after)
@@ -223,34 +228,14 @@ class Transfer:
         return () if self._late else self.after
 
 
-class Taken(Transfer):
-    """A transfer that unpacks nothing: `take` gets the messages as they come. For methods that unpack as it says.
-
-    Attributes:
-        take: is called with each of `messages.coming`, in that order.
-    """
-
-    __slots__ = ("take",)
-    take: Callable[[Sequence[Array]], None]
-
-    def unpack(self, found: Sequence[Array] | None = None) -> None:
-        self.take(self.where() if found is None else found)
-
-    def unpack_after(
-        self, wait: Callable[[], object], found: Sequence[Array] | None = None, ready: Sequence[bool] = ()
-    ) -> None:
-        wait()
-        self.unpack(found)
-
-
 def _laid(step: Step, grid: Grid, regions: Sequence[Region]) -> tuple[Segment, ...]:
     """Messages one after the other in packed memory."""
-    found, at = list[Segment](), 0
+    segments, at = list[Segment](), 0
     for region in regions:
         peer = place(grid, step.grid_modes, grid.coordinates(region.peer))
-        found.append(Segment(region, peer, slice(at, at + region.size)))
+        segments.append(Segment(region, peer, slice(at, at + region.size)))
         at += region.size
-    return tuple(found)
+    return tuple(segments)
 
 
 def _counts(parts: Sequence[Segment], ranks: int) -> list[int]:

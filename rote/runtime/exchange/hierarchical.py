@@ -16,11 +16,12 @@ import numpy.typing as npt
 from ...errors import CommError
 from ..comm.double_buffer import DoubleBuffer
 from ..comm.protocol import Array, Comm
-from .calls import Calls
 from .messages import Messages, Transfer
 from .method import Method
+from .point_to_point import Calls
 
 __all__ = ["Nodes"]
+
 
 Ints = npt.NDArray[np.int64]
 
@@ -53,23 +54,23 @@ class Nodes(Method):
         self._messages, self._together = messages, together
         numbers = np.array(comm.nodes())
         ranks = [np.flatnonzero(numbers == node) for node in range(numbers.max() + 1)]
-        here = int(numbers[comm.rank])
-        self._node = node = _node_comm(comm, here)
-        told = node.allgather_object((messages.sends, messages.receives))
-        sends, receives = (np.array([each[n] for each in told], np.int64) for n in (0, 1))
-        outbox, sent = _laid([sends[:, there] for there in ranks])
-        inbox, received = _laid([(receives[:, there] * (k != here)).T for k, there in enumerate(ranks)])
+        home = int(numbers[comm.rank])
+        self._node = node = _node_comm(comm, home)
+        tables = node.allgather_object((messages.sends, messages.receives))
+        sends, receives = (np.array([each[n] for each in tables], np.int64) for n in (0, 1))
+        outbox, sent = _laid([sends[:, members] for members in ranks])
+        inbox, received = _laid([(receives[:, members] * (k != home)).T for k, members in enumerate(ranks)])
         leaving, coming = np.concatenate(outbox, 1)[node.rank], np.concatenate(inbox)[:, node.rank]
         order = np.argsort(np.concatenate(ranks))  # of the ranks, which are listed by nodes
         self._leaving = leaving[order].tolist()
-        inside = dict(zip(ranks[here].tolist(), outbox[here][:, node.rank].tolist(), strict=True))
+        inside = dict(zip(ranks[home].tolist(), outbox[home][:, node.rank].tolist(), strict=True))
         self._near = [part.peer in inside for part in messages.coming]
         self._places = [inside.get(part.peer, coming[order][part.peer]) for part in messages.coming]
         if together:
-            self._outgoing, self._incoming = _carried(ranks, here, node.rank, sent, received)
+            self._outgoing, self._incoming = _carried(ranks, home, node.rank, sent, received)
         else:
             ends = (self._leaving, messages.sends), (coming[order].tolist(), messages.receives)
-            far = [r for r in range(comm.size) if numbers[r] != here]
+            far = [r for r in range(comm.size) if numbers[r] != home]
             self._outgoing, self._incoming = (
                 [_Mail(r, starts[r], sizes[r]) for r in far if sizes[r]] for starts, sizes in ends
             )
@@ -88,13 +89,17 @@ class Nodes(Method):
             region.copy(transfer.block, outbox[start : start + region.size], before=transfer.before)
         if self._together:
             self._node.barrier()  # now the whole node has packed
-        started = [one for peer, at, n in self._incoming for one in self._calls.receive(inbox[at : at + n], peer)]
-        started += [one for peer, at, n in self._outgoing for one in self._calls.send(outbox[at : at + n], peer)]
+        started = [
+            request for peer, at, n in self._incoming for request in self._calls.receive(inbox[at : at + n], peer)
+        ]
+        started += [
+            request for peer, at, n in self._outgoing for request in self._calls.send(outbox[at : at + n], peer)
+        ]
         if not self._together:
             self._node.barrier()
         boxes = [outbox if near else inbox for near in self._near]
         sizes = [part.region.size for part in self._messages.coming]
-        found = [box[at : at + n] for box, at, n in zip(boxes, self._places, sizes, strict=True)]
+        received = [box[at : at + n] for box, at, n in zip(boxes, self._places, sizes, strict=True)]
 
         def wait() -> None:
             if started:
@@ -102,7 +107,7 @@ class Nodes(Method):
             if self._together:
                 self._node.barrier()
 
-        transfer.unpack_after(wait, found, self._near)
+        transfer.unpack_after(wait, received, self._near)
 
     def _boxes(self) -> tuple[Array, Array]:
         """The outbox and the inbox of this node, in the memory of its first rank."""
@@ -136,7 +141,7 @@ def _laid(tables: Sequence[Ints]) -> tuple[list[Ints], list[tuple[int, int]]]:
 
 
 def _carried(
-    ranks: Sequence[Ints], here: int, me: int, sent: Sequence[tuple[int, int]], received: Sequence[tuple[int, int]]
+    ranks: Sequence[Ints], home: int, me: int, sent: Sequence[tuple[int, int]], received: Sequence[tuple[int, int]]
 ) -> tuple[list[_Mail], list[_Mail]]:
     """The messages between this node and others that a rank of it sends, and that it receives.
 
@@ -144,8 +149,8 @@ def _carried(
     """
     outgoing, incoming = list[_Mail](), list[_Mail]()
     for apart in range(1, len(ranks)):
-        to, of = (here + apart) % len(ranks), (here - apart) % len(ranks)
-        for node, (start, size), mails in ((to, sent[to], outgoing), (of, received[of], incoming)):
-            if size and (apart - 1) % len(ranks[here]) == me:
+        to, origin = (home + apart) % len(ranks), (home - apart) % len(ranks)
+        for node, (start, size), mails in ((to, sent[to], outgoing), (origin, received[origin], incoming)):
+            if size and (apart - 1) % len(ranks[home]) == me:
                 mails.append(_Mail(int(ranks[node][(apart - 1) % len(ranks[node])]), start, size))
     return outgoing, incoming

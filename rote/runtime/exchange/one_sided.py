@@ -8,9 +8,8 @@ from typing import Any, cast
 import numpy as np
 
 from ..comm.protocol import Array
-from .calls import mpi_comm
 from .messages import Messages, Transfer
-from .method import Method
+from .method import Method, mpi_comm
 
 __all__ = ["Put"]
 
@@ -21,7 +20,7 @@ class Put(Method):
     __slots__ = ("_kind", "_messages", "_offsets", "_window")
 
     def __init__(self, messages: Messages) -> None:
-        comm: Any = mpi_comm(messages.comm, "put")
+        comm = mpi_comm(messages.comm, "put")
         packed, arrived = messages.sizes
         self._kind = comm.datatype(messages.dtype)
         self._messages = messages
@@ -55,11 +54,11 @@ class _Window:
     @classmethod
     def of(cls, comm: Any, nbytes: int) -> _Window:
         """The window of a communicator, with so many bytes of this rank or more. Collective."""
-        found = cast(_Window, comm.cache.setdefault("window", cls()))
-        if any(comm.allgather_object(found.window is None or nbytes > found.memory.nbytes)):
-            most = max(nbytes, found.memory.nbytes, 1)
-            if found.window is not None:
-                found.memory = np.empty(0, np.uint8)
-                found.window.Free()
-            found.window, found.memory = comm.window(most)
-        return found
+        window = cast(_Window, comm.cache.setdefault("window", cls()))
+        if any(comm.allgather_object(window.window is None or nbytes > window.memory.nbytes)):
+            most = max(nbytes, window.memory.nbytes, 1)
+            if window.window is not None:
+                window.memory = np.empty(0, np.uint8)
+                window.window.Free()
+            window.window, window.memory = comm.window(most)
+        return window
