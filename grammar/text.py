@@ -12,10 +12,10 @@ from .nodes import (
     LayoutSyntax,
     Name,
     StageSyntax,
-    Tile,
     TransitionSyntax,
     ViewItem,
     WalkSyntax,
+    modes_read,
 )
 
 
@@ -60,13 +60,8 @@ def _action(action: ActionSyntax, names: list[str]) -> str:
 
 def _mode_names(layout: LayoutSyntax) -> list[str]:
     """How an action names each mode of a layout."""
-    names: list[str | None] = [None] * len(layout.modes) if layout.view is None else []
-    for item in layout.view or ():
-        if isinstance(item, Tile):
-            names += [name for name, _ in item.parts]
-        else:
-            names.append(item.name if isinstance(item, Name) else None)
-    return [str(number) if name is None else name for number, name in enumerate(names)]
+    modes = [()] * len(layout.modes) if layout.view is None else modes_read(layout.view)
+    return [names[0] if len(names) == 1 else str(number) for number, names in enumerate(modes)]
 
 
 def _brackets(modes: tuple[tuple[Entry, ...], ...]) -> str:
