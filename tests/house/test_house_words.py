@@ -12,7 +12,7 @@ from house import files, tree
 SAY_NOTHING = ("found", "told", "one", "here", "there", "of", "by")
 
 # Packages, by the folder of their files, in which no such name is left.
-CLEAN = ("rote",)
+CLEAN = ("rote", "grammar")
 
 
 def empty_names(source: ast.Module) -> Iterator[tuple[int, str]]:
