@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from importlib import resources
 from typing import Any, cast
 
@@ -11,33 +12,21 @@ from lark import Token as LarkToken
 from lark.lexer import PatternStr
 from lark.parsers.lalr_interactive_parser import InteractiveParser
 
-from .counts import Counts
+from . import nodes
+from .counts import Counts, behind
+from .diagnostics import mistake
 from .misplaced import Place, misplaced
-from .nodes import (
-    BLOCK,
-    CYCLIC,
-    TRANSFORMS,
-    ActionSyntax,
-    Entry,
-    Fuse,
-    Kind,
-    LayoutSyntax,
-    Name,
-    StageSyntax,
-    Tile,
-    TransitionSyntax,
-)
 from .tokens import Token, scan
 
 
-def _layout(view: Any, default: Kind | None, modes: Any, suffixes: dict[str, Any]) -> LayoutSyntax:
-    resolved = (tuple(Entry(int(g), own or default or CYCLIC) for g, own in mode) for mode in modes)
-    return LayoutSyntax(tuple(resolved), view, **suffixes)
+def _layout(view: Any, default: nodes.Kind | None, modes: Any, suffixes: dict[str, Any]) -> nodes.LayoutSyntax:
+    resolved = (tuple(nodes.Entry(int(g), own or default or nodes.CYCLIC) for g, own in mode) for mode in modes)
+    return nodes.LayoutSyntax(tuple(resolved), view, **suffixes)
 
 
-def _group(*parts: tuple[str, int | None]) -> Fuse | Tile:
+def _group(*parts: tuple[str, int | None]) -> nodes.Fuse | nodes.Tile:
     sized = any(size is not None for _, size in parts)
-    return Tile(parts) if sized else Fuse(tuple(name for name, _ in parts))
+    return nodes.Tile(parts) if sized else nodes.Fuse(tuple(name for name, _ in parts))
 
 
 def _listed(*items: Any) -> tuple[Any, ...]:
@@ -46,21 +35,21 @@ def _listed(*items: Any) -> tuple[Any, ...]:
 
 # What becomes of each rule of layout.lark and walk.lark; an optional part that is not in the text is None.
 _NODES: dict[str, Callable[..., Any]] = {
-    "transition": TransitionSyntax,
+    "transition": nodes.TransitionSyntax,
     "layout": _layout,
     "modes": _listed,
     "mode": _listed,
     "entry": _listed,
-    "cyclic": lambda tile=1, at=None: Kind("cyclic", (int(tile),), int(at or 0)),
-    "cyclic_at": lambda at: Kind("cyclic", (1,), int(at)),
-    "block": lambda *runs: Kind("block", tuple(map(int, ",".join(runs).split(",")))) if runs else BLOCK,
-    "rounded": lambda rounding: Kind(rounding.value),
+    "cyclic": lambda tile=1, at=None: nodes.Kind("cyclic", (int(tile),), int(at or 0)),
+    "cyclic_at": lambda at: nodes.Kind("cyclic", (1,), int(at)),
+    "block": lambda *runs: nodes.Kind("block", tuple(map(int, ",".join(runs).split(",")))) if runs else nodes.BLOCK,
+    "rounded": lambda rounding: nodes.Kind(rounding.value),
     "suffixes": lambda *suffixes: {name: value for suffix in suffixes for name, value in suffix.items()},
     "partial": lambda op, *modes: {"op": op.value if op else "sum", "partial": tuple(map(int, modes))},
     "rooted": lambda *roots: {"rooted": roots},
     "root": lambda grid_mode, at: (int(grid_mode), int(at or 0)),
     "view": _listed,
-    "name": lambda name: Name(name.value),
+    "name": lambda name: nodes.Name(name.value),
     "group": _group,
     "part": lambda name, size: (name.value, size and int(size)),
     "stage": _listed,
@@ -71,7 +60,9 @@ _NODES: dict[str, Callable[..., Any]] = {
 }
 _Nodes = type("_Nodes", (Transformer,), {name: staticmethod(node) for name, node in _NODES.items()})
 _FILES = [resources.files(__package__).joinpath(name) for name in ("layout.lark", "walk.lark")]
-GRAMMAR = "\n".join(file.read_text("utf-8") for file in _FILES).replace("/TRANSFORMS/", f"/{'|'.join(TRANSFORMS)}/")
+GRAMMAR = "\n".join(file.read_text("utf-8") for file in _FILES).replace(
+    "/TRANSFORMS/", f"/{'|'.join(nodes.TRANSFORMS)}/"
+)
 LARK = Lark(
     GRAMMAR,
     start=["start", "stage"],
@@ -83,36 +74,39 @@ LARK = Lark(
 _TYPES = {t.name: t.pattern.value if isinstance(t.pattern, PatternStr) else t.name for t in LARK.terminals}
 
 
-def build(text: str) -> LayoutSyntax | TransitionSyntax:
+def build(text: str) -> nodes.LayoutSyntax | nodes.TransitionSyntax:
     """Build the nodes of a layout or of a transition, or raise its first mistake as NotationError."""
-    return cast(LayoutSyntax | TransitionSyntax, _read(text, Counts(text), "start"))
+    node: nodes.LayoutSyntax | nodes.TransitionSyntax = _read(Counts(text), "start")[0]
+    if isinstance(node, nodes.TransitionSyntax) and node.source.tensor_order != node.target.tensor_order:
+        hint = f"order {node.source.tensor_order} on the left, {node.target.tensor_order} on the right"
+        raise mistake("order-mismatch", text, behind(text, text.index("->") + len("->")), hint=hint)
+    return node
 
 
-def build_stage(text: str) -> StageSyntax:
+@lru_cache(maxsize=1024)  # many walks have lines in common
+def build_stage(text: str) -> nodes.StageSyntax:
     """Build the node of a line of a walk, or raise its first mistake as NotationError."""
-    counts = Counts(text, stage=True)
-    grid, layout, actions = _read(text, counts, "stage")
+    (grid, layout, actions), counts = _read(Counts(text, stage=True), "stage")
     numbers = {names[0]: number for number, names in enumerate(counts.modes) if len(names) == 1}
     resolved = (
-        ActionSyntax(name, tuple(numbers[mode] if mode in numbers else int(mode) for mode in modes), extents)
+        nodes.ActionSyntax(name, tuple(numbers[mode] if mode in numbers else int(mode) for mode in modes), extents)
         for name, modes, extents in actions or ()
     )
-    return StageSyntax(layout, grid and tuple(map(int, grid.split("x"))), tuple(resolved))
+    return nodes.StageSyntax(layout, grid and tuple(map(int, grid.split("x"))), tuple(resolved))
 
 
-def _read(text: str, counts: Counts, start: str) -> Any:
+def _read(counts: Counts, start: str) -> tuple[Any, Counts]:
     """Parse a text under a rule of the grammars, and count its tokens from left to right."""
-    cursor = LARK.parse_interactive(text, start)
+    text, cursor = counts.text, LARK.parse_interactive(counts.text, start)
+    stack = cursor.parser_state.value_stack
     try:
         for token in cursor.iter_parse():
-            counts = counts.take(Token(_TYPES[token.type], token.value, token.start_pos or 0))
-        value = cursor.feed_token(LarkToken("$END", "", len(text)))
+            counts = counts.take(Token(_TYPES[token.type], token.value, token.start_pos or 0), stack)
+        return cursor.feed_token(LarkToken("$END", "", len(text))), counts
     except UnexpectedInput as error:
         tokens, position = scan(text), error.pos_in_stream or 0
         i = next((i for i, token in enumerate(tokens) if position < token.position + len(token.text)), len(tokens) - 1)
         raise misplaced(text, tokens, i, _place(cursor, tokens[i - 1] if i else None), counts) from None
-    counts.end()
-    return value
 
 
 def _place(cursor: InteractiveParser, last: Token | None) -> Place:

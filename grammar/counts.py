@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from .diagnostics import mistake
 from .errors import NotationError
-from .nodes import CASTS, CONVOLVE, MAX_GRID_MODES, MAX_MODES, MAX_NUMBER, RESIZES, TRANSFORMS, TWIDDLE
+from .nodes import (
+    CASTS,
+    CONVOLVE,
+    MAX_GRID_MODES,
+    MAX_MODES,
+    MAX_NUMBER,
+    RESIZES,
+    TRANSFORMS,
+    TWIDDLE,
+    ViewItem,
+    modes_read,
+)
 from .tokens import NUMBER, SPACE, Token
 
 ACTIONS = (*TRANSFORMS, *CASTS, *RESIZES, TWIDDLE, CONVOLVE)
@@ -14,7 +26,7 @@ ACTIONS = (*TRANSFORMS, *CASTS, *RESIZES, TWIDDLE, CONVOLVE)
 # What an action does to a mode, once a stage at most.
 _EFFECTS = ("made complex", "made real", "resized", "resampled", "folded", "chirped")
 _DONE = {**dict.fromkeys(TRANSFORMS, "transformed"), **dict(zip((*CASTS, *RESIZES), _EFFECTS, strict=True))}
-_NUMBERS = frozenset({"GRID_MODE", "SIZES", "TILE", "COORDINATE", "ROOT", "PART_SIZE", "EXTENT"})
+NUMBERS = ("GRID_MODE", "SIZES", "TILE", "COORDINATE", "ROOT", "PART_SIZE", "EXTENT")  # terminals
 
 
 @dataclass(slots=True)
@@ -23,44 +35,34 @@ class Counts:
 
     text: str
     stage: bool = False
-    start: int = 0  # where the layout begins
-    left: int | None = None  # the order of the tensor left of the arrow
     part: str = "view"  # what is read now: view, brackets, suffixes, actions
     depth: int = 0  # of parentheses
     names: set[str] = field(default_factory=set)
-    group: list[str] = field(default_factory=list)  # the names in the last parentheses of the view
-    free: list[Token] = field(default_factory=list)  # those of them that have no size
-    modes: list[tuple[str, ...]] = field(default_factory=list)  # of the layout, each with the names that it reads
-    viewed: bool = False
-    order: int = 0  # of the tensor
+    sized: bool = False  # whether a part of the last group of names has a size
+    free: list[Token] = field(default_factory=list)  # its parts that have none
     written: int = 0  # modes in the brackets
+    modes: list[tuple[str, ...]] = field(default_factory=list)  # of the layout, each with the names that it reads
     grid_modes: set[str] = field(default_factory=set)
     action: str = ""  # the last one
     done: set[tuple[str, int]] = field(default_factory=set)
 
-    def take(self, token: Token) -> Counts:
-        """Count a token that may stand where it stands, and return the counts for the next one.
+    def take(self, token: Token, nodes: list[Any]) -> Counts:
+        """Count a token that may stand where it stands, behind `nodes`, and return the counts for the next.
 
         Raises:
             NotationError: it breaks a rule.
         """
-        if token.type in _NUMBERS:
+        if token.type in NUMBERS:
             self._take_number(token)
         if token.type == "->" and not self.stage:
-            return Counts(self.text, start=_behind(self.text, token), left=self.order)
+            return Counts(self.text)
         if self.part == "view":
             self._take_view(token)
         elif self.part == "brackets":
-            self._take_brackets(token)
+            self._take_brackets(token, nodes)
         else:
             self._take_action(token)
         return self
-
-    def end(self) -> None:
-        """Compare the orders of both sides of an arrow."""
-        if self.left not in (None, self.order):
-            hint = f"order {self.left} on the left, {self.order} on the right"
-            raise mistake("order-mismatch", self.text, self.start, hint=hint)
 
     def modes_to_write(self, name: str) -> str:
         """Say what to write where `name` is not a mode."""
@@ -98,13 +100,13 @@ class Counts:
             self._take_name(token)
         elif token.type == "PART_SIZE":
             self.free.pop()
+            self.sized = True
         elif token.type == "(":
-            self.depth, self.group, self.free = 1, [], []
-        elif token.type == ")":
-            self._close_group()
-        elif token.type in (":", "["):
-            self.viewed |= token.type == ":"
-            self.part = "brackets" if token.type == "[" else "view"
+            self.free, self.sized = [], False
+        elif token.type == ")" and self.sized and len(self.free) > 1:
+            raise self._error("two-free-parts", self.free[1])
+        elif token.type == "[":
+            self.part = "brackets"
 
     def _take_name(self, token: Token) -> None:
         if token.text in self.names:
@@ -112,36 +114,20 @@ class Counts:
         self.names.add(token.text)
         if len(self.names) > MAX_MODES:
             raise self._error("too-many-modes", token)
-        if self.depth:
-            self.group.append(token.text)
-            self.free.append(token)
-        else:
-            self.modes.append((token.text,))
-            self.order += 1
+        self.free.append(token)
 
-    def _close_group(self) -> None:
-        split = len(self.free) < len(self.group)
-        if split and len(self.free) > 1:
-            raise self._error("two-free-parts", self.free[1])
-        if self.group:  # else they were the sizes of a kind
-            self.modes += [(name,) for name in self.group] if split else [tuple(self.group)]
-            self.order += 1 if split else len(self.group)
-        self.depth = 0
-
-    def _take_brackets(self, token: Token) -> None:
+    def _take_brackets(self, token: Token, nodes: list[Any]) -> None:
         self.depth += (token.type == "(") - (token.type == ")")
         if token.type == "(" and self.depth == 1:
             self.written += 1
             if self.written > MAX_MODES:
                 raise self._error("too-many-modes", token)
         elif token.type == "]":
-            self.part = "suffixes"
-            if not self.viewed:
-                self.modes, self.order = [()] * self.written, self.written
-            elif self.stage and self.modes[0] == ("on",) and len(self.modes) == self.written + 1 > 1:
-                on = Token("NAME", "on", self.text.index("on"))
-                raise mistake("missing-grid", self.text, _behind(self.text, on))
-            elif self.written != len(self.modes):
+            views = [node for node in nodes if isinstance(node, tuple) and node and isinstance(node[0], ViewItem)]
+            self.part, self.modes = "suffixes", modes_read(views[0]) if views else [()] * self.written
+            if self.stage and self.modes[:1] == [("on",)] and len(self.modes) == self.written + 1 > 1:
+                raise mistake("missing-grid", self.text, behind(self.text, self.text.index("on") + len("on")))
+            if self.written != len(self.modes):
                 hint = f"{len(self.modes)} modes, the brackets have {self.written}"
                 raise self._error("view-mismatch", token, hint)
 
@@ -164,7 +150,7 @@ class Counts:
         if (token.text,) in self.modes:
             return self.modes.index((token.text,))
         if token.text in ACTIONS and self.text[: token.position].rstrip(SPACE).endswith(","):
-            raise self._error("missing-closing-parenthesis", token, token.text)
+            raise self._error("missing-closing-parenthesis", token)
         raise self._error("unknown-mode", token, self.modes_to_write(token.text))
 
 
@@ -174,10 +160,9 @@ def check_grid(text: str, grid: Token) -> None:
     if not all(size.isdigit() for size in sizes):
         raise mistake("wrong-grid", text, position)
     for size in sizes:
-        if size == "0":
-            raise mistake("zero-grid", text, position)
         if size[0] == "0":
-            raise mistake("leading-zero", text, position, size, size.lstrip("0")[:20] or "0")
+            name = "zero-grid" if size == "0" else "leading-zero"
+            raise mistake(name, text, position, size, size.lstrip("0")[:20] or "0")
         if _reaches(size, MAX_NUMBER):
             raise mistake("number-too-large", text, position)
         position += len(size) + 1
@@ -185,11 +170,11 @@ def check_grid(text: str, grid: Token) -> None:
         raise mistake("too-many-grid-modes", text, grid.position)
 
 
+def behind(text: str, position: int) -> int:
+    """Skip white space from a position on."""
+    return len(text) - len(text[position:].lstrip(SPACE))
+
+
 def _reaches(number: str, limit: int) -> bool:
     """Whether a number without leading zeros is `limit` or more: int() of a very long text is refused by Python."""
     return len(number) > len(str(limit)) or int(number) >= limit
-
-
-def _behind(text: str, token: Token) -> int:
-    """The position of what follows a token."""
-    return len(text) - len(text[token.position + len(token.text) :].lstrip(SPACE))

@@ -5,31 +5,23 @@
 
 from __future__ import annotations
 
+import re
+
+from . import nodes
 from .errors import NotationError, shown
-from .nodes import MAX_GRID_MODES, MAX_MODES, MAX_TEXT, MAX_WALK
 
 KINDS_TO_WRITE = "cyclic, cyclic(4), cyclic(4,at=2), block, block(4), block(3,5,2), block(ceil) or block(floor)"
-_LIMITS = {
-    "{MAX_TEXT}": MAX_TEXT,
-    "{MAX_WALK}": MAX_WALK,
-    "{MAX_MODES}": MAX_MODES,
-    "{KINDS_TO_WRITE}": KINDS_TO_WRITE,
-    "{MAX_GRID_MODES}": MAX_GRID_MODES,
-    "{LAST_GRID_MODE}": MAX_GRID_MODES - 1,
-}
+_LIMITS = {"LAST_GRID_MODE": nodes.MAX_GRID_MODES - 1, "KINDS_TO_WRITE": KINDS_TO_WRITE, **vars(nodes)}
 
 
 def _table(block: str) -> dict[str, tuple[str, str]]:
     """Read lines ``name: rule / cure``, where the cure may stand on a line of its own."""
-    for name, limit in _LIMITS.items():
-        block = block.replace(name, str(limit))
-    rows = (row.split(": ", 1) for row in block.strip().replace(" /\n   ", " /").split("\n") if row[0] != "#")
-    halves = ((name, texts.split(" / ")) for name, texts in rows)
-    return {name: (rule, cure) for name, (rule, cure) in halves}
+    block = re.sub("{([A-Z_]+)}", lambda limit: str(_LIMITS[limit[1]]), block.strip().replace(" /\n   ", " /"))
+    halves = (re.split(": | / ", row, maxsplit=1) for row in block.split("\n"))
+    return {name: (rule, cure) for name, texts in halves for rule, cure in [texts.split(" / ")]}
 
 
 MISTAKES = _table("""
-# the text as a whole
 empty-text: a layout is missing: the text is empty / write for example [(0),()], or [] for order 0
 text-too-long: a text has at most {MAX_TEXT} characters / write a shorter layout
 unknown-character: no text of a layout has the character {token} /
@@ -45,25 +37,21 @@ missing-arrow: this is one layout, and transitions go from one layout to another
     write A -> B; rote.parse reads one layout
 order-mismatch: both sides of an arrow describe one tensor: {hint} / write as many modes on both sides
 unexpected-mark: {token} cannot stand here / write {hint}
-# brackets and parentheses
 missing-opening-bracket: the modes of a layout must be in brackets / write [ before the first mode, as in [(0),()]
 missing-closing-bracket: the brackets of the modes are not closed / write ] after the last mode
-missing-closing-parenthesis: a parenthesis is not closed / write the missing ), at the latest before {hint}
+missing-closing-parenthesis: a parenthesis is not closed / write the missing ), at the latest before {token}
 unmatched-closing: {token} closes nothing / remove it, or open it further left
 nested-parentheses: parentheses do not nest here / write one pair only, as in (0,1)
 nested-brackets: brackets do not nest / write each mode in parentheses, as in [(0),(1)]
-# commas
 leading-comma: a comma must stand between two things, not before the first / remove the comma
 doubled-comma: two commas without anything between them / remove one comma{hint}
 trailing-comma: a comma must stand between two things, not after the last / remove the comma
 missing-comma: a comma is missing before {token} / write a comma between the two
-# numbers
 negative-number: numbers are not negative / write a number from 0 on, in digits
 decimal-number: numbers are whole / write digits only, without a point
 leading-zero: a number does not begin with 0 / write {hint}; separate several numbers by commas
 number-too-large: a number must be less than 2**63 / write a smaller number
 zero-tile: a size must be at least 1 here; only a block may have size 0 / write 1 or more
-# modes and grid modes
 bare-grid-mode: a mode's grid modes must be in parentheses / write (0) for one grid mode, () for none
 letter-for-grid-mode: a grid mode is a number, not {token} / write its number, as in (0)
 missing-grid-mode: a kind needs the grid mode that it is for / write it before the kind, as in (0:block)
@@ -71,7 +59,6 @@ grid-mode-too-large: grid modes are numbered 0 to {LAST_GRID_MODE}, {token} is n
     write a number less than {MAX_GRID_MODES}
 repeated-grid-mode: grid mode {token} is already used in this layout / write each grid mode once, or leave it out here
 too-many-modes: a layout has at most {MAX_MODES} modes / write fewer modes
-# kinds
 unknown-kind: {token} is not a kind / {hint}
 missing-kind: a kind is missing after the colon / write {KINDS_TO_WRITE}
 kind-without-colon: a colon must stand between a grid mode and its kind / write : before {token}
@@ -90,14 +77,12 @@ missing-equals: an = is missing after at / write for example at=2 for the coordi
 missing-coordinate: a coordinate is missing after at= / write that of the first tile, as in cyclic(4,at=2)
 letter-for-coordinate: a coordinate is a number, not {token} / write that of the first tile, as in cyclic(4,at=2)
 text-after-at: at is the last that cyclic says / write the size before it, as in cyclic(4,at=2)
-# suffixes
 unknown-operation: {token} is not an operation / {hint}
 empty-suffix: a suffix needs at least one grid mode in parentheses / write for example +(1) or |(1)
 bare-suffix: the grid modes of a suffix must be in parentheses / write ({token})
-repeated-suffix: each suffix stands at most once in a layout / {hint}
+repeated-suffix: each suffix stands at most once in a layout / write {hint}
 missing-root: a root is missing after the @ / write the coordinate that holds the data, as in |(1@2)
 letter-for-root: a root is a number, not {token} / write the coordinate that holds the data, as in |(1@2)
-# views
 missing-colon: a colon must stand between the view and the layout / write : before {token}
 reserved-name: block and cyclic are kinds, not names / write another name; a default kind stands just before [
 number-for-name: a name in a view begins with a letter or _, unlike {token} / write for example a or row_1
@@ -119,13 +104,11 @@ transition-in-walk: a stage is one layout: the moves of a walk are those between
     write the layout after the arrow on the next line, without the arrow
 text-after-stage: the stage is complete before {token} /
     write a colon before the first action, a comma before each other one, the next layout on a new line
-# grids
 missing-grid: a grid is missing after on / write for example on 4x256
 wrong-grid: a grid is written as numbers with x between them, without spaces / write for example on 4x256
 zero-grid: each mode of a grid has at least one rank / write 1 or more
 too-many-grid-modes: a grid has at most {MAX_GRID_MODES} modes / write fewer numbers
 misplaced-grid: a grid stands before the layout of its stage / write on and the grid at the start of the line
-# actions
 missing-colon-before-action: a colon must stand between the layout and its actions / write : before {token}
 missing-action: an action is missing here /
     write for example fft(0) or twiddle, or no colon and no comma if there is nothing more to do
@@ -149,5 +132,5 @@ repeated-mode: mode {token} is already {hint} in this stage /
 def mistake(name: str, text: str, position: int, token: str = "", hint: str = "") -> NotationError:
     """Make the error for a mistake at a position of a text."""
     rule, cure = MISTAKES[name] if name in MISTAKES else WALK_MISTAKES[name]
-    token = shown(token if len(token) <= 24 else token[:20] + "…")
+    token = shown(token if len(token) <= 24 else token[:20] + "…") or "the end"
     return NotationError(name, text, position, rule.format(token=token, hint=hint), cure.format(token=token, hint=hint))

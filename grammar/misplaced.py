@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from difflib import get_close_matches
 from typing import NamedTuple
 
-from .counts import ACTIONS, Counts, check_grid
+from .counts import ACTIONS, NUMBERS, Counts, check_grid
 from .diagnostics import KINDS_TO_WRITE, mistake
 from .errors import NotationError
 from .nodes import OPS, RESIZES, ROUNDINGS, TRANSFORMS
@@ -22,132 +21,106 @@ class Place(NamedTuple):
     opened: str
 
 
-# One rule a line, the first that fits names the mistake: the mistake; what stands there; what stands before it; what is
-# expected (with &, each of them); what is open, from the inside (NONE: nothing). A stroke is "or", a star is anything.
-# WORD is any word, TEXT one that is no kind.
-_RULES = """
-unexpected-mark              ,                *               NAME&[                      *
-comma-in-view                ,                *               NAME                        *
-doubled-comma                ,                ,               *                           *
-leading-comma                ,                (/[             *                           *
-leading-comma                ,                :               TRANSFORM                   *
-trailing-comma               )                ,               *                           (
-trailing-comma               ]                ,               *                           [
-trailing-comma               end              ,               TRANSFORM                   *
-missing-equals               *                _AT             *                           *
-letter-for-coordinate        WORD             *               COORDINATE                  *
-missing-coordinate           *                *               COORDINATE                  *
-size-of-rounded              number/WORD/,    ROUNDING        *                           *
-text-after-at                ,                COORDINATE      *                           *
-rounded-cyclic               ceil/floor       *               _AT                         *
-at-of-block                  at               *               SIZES                       *
-size-of-rounded              ceil/floor       *               SIZES                       *
-letter-for-size              WORD             *               SIZES/TILE/PART_SIZE/EXTENT *
-letter-for-size              action           *               EXTENT                      *
-missing-size                 )                *               SIZES/TILE/PART_SIZE        *
-missing-size                 :                *               PART_SIZE                   *
-too-many-sizes               number           TILE            *                           *
-too-many-sizes               number           *               _AT                         *
-unknown-option               WORD             *               _AT                         *
-letter-for-root              WORD             *               ROOT                        *
-missing-root                 ,/)/@/:/=        *               ROOT                        *
-missing-grid-mode            :/kind           *               GRID_MODE                   [(
-letter-for-grid-mode         WORD             *               GRID_MODE                   *
-empty-suffix                 )                (               GRID_MODE                   *
-kind-without-colon           kind             GRID_MODE       :                           [(
-bare-size                    number/ceil/floor/at  *          (                           [(
-unknown-kind                 TEXT             *               _BLOCK                      [(
-missing-closing-parenthesis  action           :               _BLOCK                      [(
-missing-kind                 *                *               _BLOCK                      [(
-unknown-operation            word/kind        +               *                           *
-bare-suffix                  number           +/OP/|          *                           *
-empty-suffix                 *                +/OP/|          *                           *
-bare-grid-mode               number           *               *                           [
-letter-for-grid-mode         TEXT             *               *                           [
-misplaced-kind               kind             *               *                           [
-nested-brackets              [                *               *                           [
-unknown-action               number/WORD      *               TRANSFORM                   *
-bare-mode                    number/WORD      TRANSFORM/RESIZE  *                         *
-missing-modes                *                TRANSFORM/RESIZE  *                         *
-missing-modes                )                (               MODE                        *
-unknown-mode                 mixed            *               MODE                        *
-extent-of-transform          =                MODE            ,                           *
-colon-for-equals             :                MODE            =                           *
-missing-extent               number/WORD/,/)  MODE            =                           *
-missing-extent               ,/)              *               EXTENT                      *
-twiddle-modes                (/number         TWIDDLE         *                           *
-missing-comma                action           *               $END                        *
-number-for-name              number/mixed     *               NAME                        *
-missing-layout               ->/end/+/|       *               _BLOCK                      *
-unknown-kind                 TEXT/number      *               _BLOCK                      *
-reserved-name                kind             *               NAME                        *
-missing-colon                [                *               NAME                        NONE
-size-outside-group           =                *               NAME&:                      *
-missing-closing-parenthesis  :                *               NAME                        (
-empty-group                  )                (               NAME                        *
-single-name-group            )                *               NAME                        (
-bare-size                    number           *               (&[                         *
-reserved-name                :/word/kind      _BLOCK/_CYCLIC/)  [                         *
-missing-comma                number/WORD      *               )                           (
-unmatched-closing            )                *               *                           NONE/[
-unmatched-closing            ]                *               *                           NONE
-nested-parentheses           (                *               *                           (
-unexpected-mark              =/@/:            *               *                           (/[
-missing-closing-parenthesis  *                *               *                           (
-missing-closing-bracket      *                *               *                           [
-missing-action               *                *               TRANSFORM                   *
-text-after-layout            *                *               $END                        *
-unexpected-mark              *                *               *                           *
+# A place a line, and what may stand there, each with its mistake; the first that fits names it. A place is what stands
+# before it; what is expected there (with &, each of them); what is open, from the inside. A stroke is "or", a star is
+# anything; WORD is any word, TEXT one that is no kind.
+_TABLE = """\
+*                *          *   negative negative-number  decimal decimal-number  leadingzero leading-zero
+*                *          *   junk unknown-character  secondarrow two-arrows  wrongarrow unknown-arrow
+*                GRID       *   ( wrong-grid  * missing-grid
+*                NAME&[     *   , unexpected-mark
+*                NAME       *   , comma-in-view
+,                *          *   , doubled-comma
+(/[              *          *   , leading-comma
+:                TRANSFORM  *   , leading-comma
+,                *          (   ) trailing-comma
+,                *          [   ] trailing-comma
+,                TRANSFORM  *   end trailing-comma
+_AT              *          *   * missing-equals
+*                COORDINATE *   WORD letter-for-coordinate  * missing-coordinate
+COORDINATE       *          *   , text-after-at
+ROUNDING         *          *   number/WORD/, size-of-rounded
+TILE             *          *   number too-many-sizes
+*                TILE       *   ceil/floor rounded-cyclic  WORD letter-for-size  ) missing-size
+*                _AT        *   ceil/floor rounded-cyclic  number too-many-sizes  WORD unknown-option
+*                SIZES      *   at at-of-block  ceil/floor size-of-rounded  WORD letter-for-size  ) missing-size
+*                PART_SIZE  *   WORD letter-for-size  )/: missing-size
+*                EXTENT     *   WORD/action letter-for-size  ,/) missing-extent
+*                ROOT       *   WORD letter-for-root  ,/)/@/:/= missing-root
+*                GRID_MODE  [(  :/kind missing-grid-mode
+(                GRID_MODE  *   ) empty-suffix
+*                GRID_MODE  *   WORD letter-for-grid-mode
+GRID_MODE        :          [(  kind kind-without-colon
+*                (          [(  number/ceil/floor/at bare-size
+*                _BLOCK     [(  TEXT unknown-kind  action missing-closing-parenthesis  * missing-kind
++                *          *   word/kind unknown-operation
++/OP/|           *          *   number bare-suffix  * empty-suffix
+*                TRANSFORM  *   number/WORD unknown-action  )/] unmatched-closing  * missing-action
+TRANSFORM/RESIZE *          *   number/WORD bare-mode  * missing-modes
+(                MODE       *   ) missing-modes
+*                MODE       *   mixed unknown-mode
+MODE             ,          *   = extent-of-transform
+MODE             =          *   : colon-for-equals  number/WORD/,/) missing-extent
+TWIDDLE          *          *   action missing-comma  (/number/MODE twiddle-modes
+*                ,&$END     *   )/] unmatched-closing  action missing-comma  arrow transition-in-walk
+*                ,&$END     *   on misplaced-grid  * text-after-stage
+(                NAME       *   ) empty-group
+*                NAME       (   : missing-closing-parenthesis  ) single-name-group
+*                NAME&:     *   [ missing-colon  = size-outside-group
+*                NAME       *   number/mixed number-for-name  kind reserved-name
+*                _BLOCK     *   ->/end/+/| missing-layout  TEXT/number unknown-kind
+*                (&[        *   number bare-size
+_BLOCK/_CYCLIC/) [          *   :/word/kind reserved-name
+*                )          (   number/WORD missing-comma
+*                *          (   ( nested-parentheses  =/@/: unexpected-mark  * missing-closing-parenthesis
+*                *          [   number bare-grid-mode  TEXT letter-for-grid-mode  kind misplaced-kind
+*                *          [   ) unmatched-closing  [ nested-brackets
+*                *          [   =/@/: unexpected-mark  * missing-closing-bracket
+*                *          *   )/] unmatched-closing
+*                $END       *   +/| repeated-suffix
+*                :&$END     *   end transition-in-walk  action missing-colon-before-action
+*                :&$END     *   on misplaced-grid  * text-after-stage
+*                $END       *   * text-after-layout
+*                *          *   * unexpected-mark
 """
-_ROWS = [row.split() for row in _RULES.strip().split("\n")]
-
-# What is wrong wherever it stands.
-_NEVER = {
-    "negative": "negative-number",
-    "decimal": "decimal-number",
-    "leadingzero": "leading-zero",
-    "secondarrow": "two-arrows",
-    "wrongarrow": "unknown-arrow",
-    "junk": "unknown-character",
-}
+_PLACES = [row.split() for row in _TABLE.splitlines()]
+_NOWHERE = ("negative", "decimal", "leadingzero", "junk")  # these are wrong wherever they stand, as are most arrows
 
 
 def misplaced(text: str, tokens: list[Token], i: int, place: Place, counts: Counts) -> NotationError:
     """Name the mistake that token i of a text is at `place`; `counts` are those of the tokens before it."""
     if counts.stage:
-        grid = _grid(text, tokens)
+        grid = _grid(text, tokens, counts)
         tokens, i = tokens[grid:], i - grid
         tokens[i] = _in_stage(tokens, i, place, counts)
-    token, never = tokens[i], _NEVER.get(tokens[i].type)
-    name = never or next(row[0] for row in _ROWS if _fits(row, token, place))
-    if counts.part == "view" and not never:
+    token, name = tokens[i], _name(tokens[i], place, counts)
+    if counts.part == "view" and token.type not in (*_NOWHERE, *ARROWS[1:]):
         name, token = _before_brackets(name, tokens, i, counts)
-    if name == "text-after-layout":
-        name = _after_layout(token, place, counts)
     if name == "missing-modes" and counts.action in RESIZES:
         name = "missing-extent"
     nested = name == "nested-parentheses" or (name == "leading-comma" and counts.part != "actions")
     if nested and place.opened.endswith("(") and _unclosed(tokens, i):
         name = "missing-closing-parenthesis"
-    hint = _HINTS[name](token, place, counts) if name in _HINTS else ""
-    return mistake(name, text, token.position, token.text, hint)
+    return mistake(name, text, token.position, token.text, _hint(name, token.text, place, counts))
 
 
-def _fits(row: list[str], token: Token, place: Place) -> bool:
-    """Whether a rule fits a token at a place."""
-    classes = {token.type}
+def _name(token: Token, place: Place, counts: Counts) -> str:
+    """Find the mistake that a token is at a place."""
+    classes = {"*", token.type}
     if token.type in ("word", "mixed", "kind"):
         classes |= {"WORD"} if token.type == "kind" else {"WORD", "TEXT", token.text}
-    _, stands, before, expected, opened = (cell.split("/") for cell in row)
-    return (
-        (stands == ["*"] or not classes.isdisjoint(stands))
-        and (before == ["*"] or place.last in before)
-        and (expected == ["*"] or any(place.expected >= set(types.split("&")) for types in expected))
-        and (opened == ["*"] or any((place.opened or "NONE").endswith(marks) for marks in opened))
-    )
+        classes |= {"action"} if token.text in ACTIONS else {"MODE"} if (token.text,) in counts.modes else set()
+    expects = {"*", *place.expected}
+    for before, expected, opened, *cases in _PLACES:
+        follows = before == "*" or place.last in before.split("/")
+        if follows and expects.issuperset(expected.split("&")) and place.opened.endswith(opened.strip("*")):
+            for stands, name in zip(cases[::2], cases[1::2], strict=True):
+                if not classes.isdisjoint(stands.split("/")):
+                    return name
+    raise AssertionError("the last place is any, and anything stands there")
 
 
-def _grid(text: str, tokens: list[Token]) -> int:
+def _grid(text: str, tokens: list[Token], counts: Counts) -> int:
     """Count the tokens that say the grid of a stage, 2 or none; raise what is wrong with it.
 
     ``on`` may also be the first name of a view: digits follow it only where it is not one.
@@ -156,9 +129,8 @@ def _grid(text: str, tokens: list[Token]) -> int:
     if first.text != "on" or grid.type in ("word", ":") or (grid.type == "(" and behind.type != "number"):
         return 0
     if grid.type not in ("number", "mixed", "leadingzero"):
-        wrong = "wrong-grid" if grid.type == "(" else "missing-grid"
-        name = wrong if grid.type in ARROWS else _NEVER.get(grid.type, wrong)
-        raise mistake(name, text, grid.position, grid.text)
+        stands = grid._replace(type="arrow") if grid.type in ARROWS else grid
+        raise mistake(_name(stands, Place({"GRID"}, "", ""), counts), text, grid.position, grid.text)
     check_grid(text, grid)
     spaced = behind.text in ("x", "X") and last.type == "number"
     if spaced or behind.type in (",", "number", "mixed") or behind.text in ("*", "\u00d7"):
@@ -204,21 +176,6 @@ def _before_brackets(name: str, tokens: list[Token], i: int, counts: Counts) -> 
     return "missing-colon" if name == "reserved-name" else name, tokens[i]
 
 
-def _after_layout(token: Token, place: Place, counts: Counts) -> str:
-    """Name the mistake that a token stands where all could be over."""
-    if counts.part == "suffixes" and token.type in ("+", "|"):
-        return "repeated-suffix"
-    if not counts.stage:
-        return "text-after-layout"
-    if token.type in ("end", "arrow"):
-        return "transition-in-walk"
-    if place.last == "TWIDDLE" and (token.text,) in counts.modes:
-        return "twiddle-modes"
-    if token.text in ACTIONS:
-        return "missing-colon-before-action"
-    return "misplaced-grid" if token.text == "on" else "text-after-stage"
-
-
 def _side(tokens: list[Token], i: int) -> list[Token]:
     """Give the tokens of the layout that token i is in."""
     ends = [-1, *(j for j, token in enumerate(tokens) if token.type in ("->", "secondarrow", "end"))]
@@ -233,19 +190,52 @@ def _unclosed(tokens: list[Token], i: int) -> bool:
     return types.count("(") > types.count(")")
 
 
+# What may be written for a terminal, in the order in which the cures say it.
+_SAID = {
+    **dict.fromkeys(NUMBERS, "a number"),
+    "MODE": "a number or a name",
+    "NAME": "a name",
+    "_BLOCK": "block",
+    "_CYCLIC": "cyclic",
+    "_AT": "at",
+    "ROUNDING": "ceil or floor",
+}
+_ORDER = ("(", *NUMBERS, "MODE", "NAME", "_BLOCK", "_CYCLIC", "_AT", "ROUNDING", *"[@:=,)]")
+
+
+def _hint(name: str, word: str, place: Place, counts: Counts) -> str:
+    """Say what the error of a mistake says beyond its name, where `word` stands."""
+    match name:
+        case "unknown-kind":
+            return _nearest(
+                word, ("block", "cyclic"), f"write {f'block({word})' if word in ROUNDINGS else KINDS_TO_WRITE}"
+            )
+        case "unknown-operation":
+            return _nearest(word, OPS, "write sum, max, min or prod")
+        case "letter-for-size":
+            words = (*ROUNDINGS,) if "ROUNDING" in place.expected else ("at",) if "_AT" in place.expected else ()
+            return _nearest(word, words, "write a number")
+        case "unknown-action":
+            return _action_to_write(word.lower())
+        case "unknown-mode":
+            return counts.modes_to_write(word)
+        case "doubled-comma":
+            return ", or write () for a whole mode" if place.opened == "[" else ""
+        case "bare-size":
+            return "at=2" if word == "at" else word
+        case "leading-zero":
+            return word.lstrip("0")[:20] or "0"
+        case "unexpected-mark":
+            return " or ".join(dict.fromkeys(_SAID.get(type_, type_) for type_ in _ORDER if type_ in place.expected))
+        case "repeated-suffix":
+            return "one operation, as in +max(1,2)" if word == "+" else "all roots together, as in |(1,2@3)"
+    return counts.action
+
+
 def _nearest(word: str, words: tuple[str, ...], otherwise: str) -> str:
     """Ask for the word that was meant; `otherwise`, if none is near."""
     near = get_close_matches(word, words, n=1)
     return f"did you mean {near[0]}?" if near else otherwise
-
-
-def _kind_to_write(word: str) -> str:
-    return _nearest(word, ("block", "cyclic"), f"write {f'block({word})' if word in ROUNDINGS else KINDS_TO_WRITE}")
-
-
-def _size_to_write(word: str, expected: set[str]) -> str:
-    words = (*ROUNDINGS,) if "ROUNDING" in expected else ("at",) if "_AT" in expected else ()
-    return _nearest(word, words, "write a number")
 
 
 def _action_to_write(word: str) -> str:
@@ -260,40 +250,3 @@ def _action_to_write(word: str) -> str:
     if word in ("truncate", "dealias"):
         return "write resample, or resize for the end of a mode"
     return _nearest(word, ACTIONS, f"write one of {', '.join(ACTIONS)}")
-
-
-# What may be written for a terminal, in the order in which the cures say it.
-_SAID = {
-    "(": "(",
-    **dict.fromkeys(("GRID_MODE", "SIZES", "TILE", "COORDINATE", "ROOT", "PART_SIZE", "EXTENT"), "a number"),
-    "MODE": "a number or a name",
-    "NAME": "a name",
-    "_BLOCK": "block",
-    "_CYCLIC": "cyclic",
-    "_AT": "at",
-    "ROUNDING": "ceil or floor",
-    **{mark: mark for mark in "[@:=,)]"},
-}
-
-# What the error of a mistake says beyond its name.
-_HINTS: dict[str, Callable[[Token, Place, Counts], str]] = {
-    "unknown-kind": lambda token, place, counts: _kind_to_write(token.text),
-    "unknown-operation": lambda token, place, counts: _nearest(token.text, OPS, "write sum, max, min or prod"),
-    "letter-for-size": lambda token, place, counts: _size_to_write(token.text, place.expected),
-    "unknown-action": lambda token, place, counts: _action_to_write(token.text.lower()),
-    "unknown-mode": lambda token, place, counts: counts.modes_to_write(token.text),
-    "doubled-comma": lambda token, place, counts: ", or write () for a whole mode" if place.opened == "[" else "",
-    "bare-size": lambda token, place, counts: "at=2" if token.text == "at" else token.text,
-    "leading-zero": lambda token, place, counts: token.text.lstrip("0")[:20] or "0",
-    "missing-closing-parenthesis": lambda token, place, counts: token.text or "the end",
-    "unexpected-mark": lambda token, place, counts: " or ".join(
-        dict.fromkeys(said for type_, said in _SAID.items() if type_ in place.expected)
-    ),
-    "repeated-suffix": lambda token, place, counts: (
-        "write one operation, as in +max(1,2)" if token.type == "+" else "write all roots together, as in |(1,2@3)"
-    ),
-    "missing-modes": lambda token, place, counts: counts.action,
-    "missing-extent": lambda token, place, counts: counts.action,
-    "extent-of-transform": lambda token, place, counts: counts.action,
-    "twiddle-modes": lambda token, place, counts: counts.action,
-}

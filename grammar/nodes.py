@@ -146,6 +146,17 @@ class Tile:
 ViewItem: TypeAlias = Name | Fuse | Tile
 
 
+def modes_read(view: tuple[ViewItem, ...]) -> list[tuple[str, ...]]:
+    """List the modes of a view, each with the names that it reads.
+
+    >>> modes_read((Fuse(("a", "b")), Tile((("r", None), ("s", 4)))))
+    [('a', 'b'), ('r',), ('s',)]
+    """
+    tiled = ([(name,) for name, _ in item.parts] if isinstance(item, Tile) else [item] for item in view)
+    flat = (mode for modes in tiled for mode in modes)
+    return [(mode.name,) if isinstance(mode, Name) else mode.names if isinstance(mode, Fuse) else mode for mode in flat]
+
+
 @dataclass(frozen=True, slots=True)
 class LayoutSyntax:
     """A layout as written, defaults resolved.
@@ -173,6 +184,12 @@ class LayoutSyntax:
         rooted = (exact_all(pair, "a grid mode and its root") for pair in self.rooted)
         object.__setattr__(self, "partial", tuple(sorted(partial)))
         object.__setattr__(self, "rooted", tuple((g, at) for g, at in sorted(rooted)))
+
+    @property
+    def tensor_order(self) -> int:
+        """The order of the tensor, which a view may change."""
+        items = self.modes if self.view is None else self.view
+        return sum(len(item.names) if isinstance(item, Fuse) else 1 for item in items)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from .diagnostics import mistake
 from .errors import NotationError
-from .nodes import MAX_TEXT, MAX_WALK, LayoutSyntax, StageSyntax, TransitionSyntax, WalkSyntax
+from .nodes import MAX_TEXT, MAX_WALK, LayoutSyntax, TransitionSyntax, WalkSyntax
 from .tokens import SPACE
 
 
@@ -72,16 +72,11 @@ def _parse_walk(text: str) -> WalkSyntax:
             if len(code) > MAX_TEXT:
                 raise mistake("text-too-long", line, MAX_TEXT)
             if code:
-                stages.append(_parse_stage(code))
+                from .build import build_stage
+
+                stages.append(build_stage(code))
         except NotationError as error:
             raise error.in_line(number, line) from None
     if not stages:
         raise mistake("empty-walk", "", 0).in_line(1, lines[0].rstrip(SPACE))
     return WalkSyntax(tuple(stages))
-
-
-@lru_cache(maxsize=1024)  # many walks have lines in common
-def _parse_stage(code: str) -> StageSyntax:
-    from .build import build_stage
-
-    return build_stage(code)

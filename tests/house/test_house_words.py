@@ -13,7 +13,7 @@ from house import files, tree
 SAY_NOTHING = ("found", "told", "one", "here", "there", "of", "by")
 
 # Packages, by the folder of their files, in which no such name is left.
-CLEAN = ("rote", "fft")
+CLEAN = ("rote", "grammar", "fft")
 
 
 def empty_names(source: ast.Module) -> Iterator[tuple[int, str]]:
