@@ -31,7 +31,7 @@ NUMBERS = ("GRID_MODE", "SIZES", "TILE", "COORDINATE", "ROOT", "PART_SIZE", "EXT
 
 @dataclass(slots=True)
 class Counts:
-    """What the tokens of a text, taken from left to right, have used so far; `stage`: of a line of a walk."""
+    """Counts of what the tokens of a text, taken from left to right, have used so far; `stage`: of a line of a walk."""
 
     text: str
     stage: bool = False

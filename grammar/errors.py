@@ -56,7 +56,7 @@ def shown(text: str) -> str:
 
 
 def _window(text: str, position: int) -> tuple[str, str]:
-    """What is shown before the caret, and from the caret on."""
+    """Split what is shown into what stands before the caret, and from the caret on."""
     if len(text) <= _BEFORE + _AFTER:
         return shown(text[:position]), shown(text[position:])
     start, stop = max(0, position - _BEFORE), position + _AFTER

@@ -202,7 +202,7 @@ class TransitionSyntax:
 
 @dataclass(frozen=True, slots=True)
 class ActionSyntax:
-    """What is done in a stage of a walk: one of TRANSFORMS or CASTS along `modes`, in order; or TWIDDLE; or CONVOLVE.
+    """An action in a stage of a walk: one of TRANSFORMS or CASTS along `modes`, in order; or TWIDDLE; or CONVOLVE.
 
     One of RESIZES gives each of the `modes` its new extent: ``resize`` cuts or pads with zeros at the end of the mode,
     ``resample`` in the middle of the spectrum along it, ``fold`` keeps the half of it that a real signal needs, or pads
