@@ -164,6 +164,7 @@ class Distribution:
                 global_indices[m] = global_indices[m] + added
         return tuple(global_indices)
 
+    @lru_cache(maxsize=16384, typed=True)  # noqa: B019, for distributions are values; every call that makes a block asks
     def local_shape(self, rank: int) -> tuple[int, ...]:
         """The shape of a rank's block; a rank outside the root holds an empty one ((0,) for a tensor of order 0)."""
         if not self.order and not self.holds(rank):
