@@ -21,7 +21,7 @@ from .layout.layout import Layout, as_layout
 from .layout.slices import as_slices
 from .protocols import ArrayProtocols
 from .runtime.aliasing import run_apart
-from .runtime.autotune import tuned
+from .runtime.autotune import Tune, tuned
 from .runtime.comm.cache import cached
 from .runtime.comm.collective_errors import collective_errors
 from .runtime.comm.protocol import Comm, Path
@@ -259,7 +259,7 @@ class DistTensor(ArrayProtocols):
         out: DistTensor | None = None,
         grid: GridLike = None,
         method: str = "auto",
-        tune: str = "model",
+        tune: Tune = "model",
     ) -> DistTensor:
         """Move the tensor into another layout, by the compiled plan.
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import product
 from math import prod
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -36,11 +37,14 @@ class Split:
     parts: int
 
 
+RoleName = Literal["split", "replicated", "partial", "rooted"]
+
+
 @dataclass(frozen=True, slots=True)
 class Role:
     """The part of a grid mode in a distribution: "split", "replicated", "partial" or "rooted" (at a coordinate)."""
 
-    name: str
+    name: RoleName
     at: int = 0
 
 
