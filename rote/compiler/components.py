@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from ..grammar.nodes import Kind
 from ..layout.distribution import Distribution
@@ -15,8 +15,7 @@ Reading = tuple[tuple[tuple[Digit, ...], tuple[tuple[Kind, int], ...], int], ...
 """Of some view modes, all that says where elements lie: their digits, the kinds and parts of their splits, extents."""
 
 
-@dataclass(frozen=True, slots=True)
-class Component:
+class Component(NamedTuple):
     """View modes of the source and of the target that read the same digits of the tensor."""
 
     before: tuple[int, ...]

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import product
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,8 +28,7 @@ __all__ = ["Distribution", "Role", "Split", "distribute", "locate", "mode_set", 
 Ints = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
-class Split:
+class Split(NamedTuple):
     """One entry on a grid: a grid mode, its kind and its number of coordinates."""
 
     grid_mode: int
@@ -36,8 +36,7 @@ class Split:
     parts: int
 
 
-@dataclass(frozen=True, slots=True)
-class Role:
+class Role(NamedTuple):
     """What a grid mode does for a distribution: "split", "replicated", "partial" or "rooted" (at a coordinate)."""
 
     name: str

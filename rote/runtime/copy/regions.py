@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ...compiler.components import Component
-from ...compiler.movement import Group, Message, components, receives, sends
+from ...compiler.groups import Group
+from ...compiler.movement import Message, components, receives, sends
 from ...layout.distribution import Distribution
 from ...layout.view import View
 from .strided import Factor, Piece, everything, pieces

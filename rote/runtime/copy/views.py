@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ...compiler.movement import Group, Listed, Run
+from ...compiler.groups import Group, Listed, Run
 
 __all__ = ["Along", "Both", "Places", "Shape", "Side", "places"]
 
