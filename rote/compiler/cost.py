@@ -186,7 +186,7 @@ def at_least_in_two(source: Distribution, target: Distribution, item: int, machi
         return least
     times, ranks = machine.along(source.grid.order), source.grid.shape
     needed, sizes = _needed(source, target), block_sizes(target)
-    given = block_sizes(source) - kept(source, target).elements
+    given = block_sizes(source) - kept(source, target)
     seconds = min(times.latency) * (needed > 0) + item * (
         min(times.byte_time) * needed + min(times.copy_time) * (given + sizes)
     )

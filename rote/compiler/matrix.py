@@ -49,7 +49,7 @@ def from_others(
     if source.grid != target.grid:
         return _sums(source, target, sending)
     every, own = traffic(source, target, sending, equal), kept(source, target)
-    return every.elements - own.elements, every.messages - own.messages
+    return every.elements - own, every.messages - (own > 0)
 
 
 @lru_cache(maxsize=1024)

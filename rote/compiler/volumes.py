@@ -8,7 +8,7 @@ one axis per grid mode, of extent 1 where all coordinates count alike, so that e
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
@@ -23,7 +23,7 @@ from .components import Component, Reading, components, readings
 from .movement import communicates
 from .overlap import Scatter, boxes, extents_of, one_by_one, overlaps
 
-__all__ = ["Traffic", "block_sizes", "kept", "sent_sizes", "traffic"]
+__all__ = ["Traffic", "block_sizes", "kept", "largest_block", "sent_sizes", "traffic"]
 
 Ints = npt.NDArray[np.int64]
 Modes = tuple[tuple[int, ...], tuple[int, ...]]
@@ -52,35 +52,51 @@ def block_sizes(dist: Distribution) -> Ints:
     return sizes
 
 
+@lru_cache(maxsize=8192)
+def largest_block(dist: Distribution) -> int:
+    """The most elements that a rank holds."""
+    return int(block_sizes(dist).max())
+
+
 @lru_cache(maxsize=16384)
 def traffic(source: Distribution, target: Distribution, sending: bool = False, equal: tuple[int, ...] = ()) -> Traffic:
     """What each rank receives (or sends) in one movement, what it keeps among it.
 
-    Only peers with the same coordinates along the grid modes `equal` count: with all grid modes, the rank itself.
+    Only peers with the same coordinates along the grid modes `equal` count.
     """
+    elements = messages = np.ones((1,) * source.grid.order, np.int64)
+    for more_elements, more_messages in _counts(source, target, sending, equal):
+        elements, messages = elements * more_elements, messages * more_messages
+    return Traffic(elements, messages)
+
+
+@lru_cache(maxsize=16384)
+def kept(source: Distribution, target: Distribution) -> Ints:
+    """The elements that each rank sends to itself."""
+    elements = np.ones((1,) * source.grid.order, np.int64)
+    for more, _ in _counts(source, target, False, tuple(range(source.grid.order))):
+        elements = elements * more
+    return elements
+
+
+def _counts(
+    source: Distribution, target: Distribution, sending: bool, equal: tuple[int, ...]
+) -> Iterator[tuple[Ints, Ints]]:
+    """Factors of the elements and of the messages: of each component, and of grid modes that split nothing there."""
     shape, op_changes = source.grid.shape, source.layout.op != target.layout.op
     meeting: list[Meeting] = [
         (before, after, op_changes, p, sending, g in equal)
         for g, (before, after, p) in enumerate(zip(source.roles, target.roles, shape, strict=True))
     ]
-    elements = messages = np.ones((1,) * len(shape), np.int64)
     apart = set(range(len(shape)))
     for before, after, modes in _factors(source, target):
         theirs = modes[sending]
         apart.difference_update(theirs)
-        met = tuple([meeting[g] for g in theirs])
-        more_elements, more_messages = _summed(before, after, modes, sending, met, len(shape))
-        elements, messages = elements * more_elements, messages * more_messages
+        yield _summed(before, after, modes, sending, tuple([meeting[g] for g in theirs]), len(shape))
     for g in apart:
         peers = _peers(meeting[g], g, len(shape))
         if peers is not None:
-            elements, messages = elements * peers, messages * peers
-    return Traffic(elements, messages)
-
-
-def kept(source: Distribution, target: Distribution) -> Traffic:
-    """What each rank sends to itself."""
-    return traffic(source, target, False, tuple(range(source.grid.order)))
+            yield peers, peers
 
 
 @lru_cache(maxsize=4096)

@@ -58,6 +58,7 @@ class Distribution:
         splits: per view mode, its entries on this grid, the outermost first.
         digits: per view mode, the digits of the tensor's own modes that it reads.
         roles: per grid mode, what it does.
+        partial: the grid modes over which the value is a reduction of several contributions.
 
     Raises:
         LayoutError: the order, the grid, a view, a block size or a root does not fit.
@@ -75,6 +76,7 @@ class Distribution:
     splits: tuple[tuple[Split, ...], ...] = field(init=False, compare=False, repr=False)
     digits: tuple[tuple[Digit, ...], ...] = field(init=False, compare=False, repr=False)
     roles: tuple[Role, ...] = field(init=False, compare=False, repr=False)
+    partial: tuple[int, ...] = field(init=False, compare=False, repr=False)
     _hash: int = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -96,16 +98,16 @@ class Distribution:
         digits = view.digits(shape)
         extents = tuple([prod([digit.size for digit in mode]) for mode in digits])
         splits = tuple(
-            tuple(Split(e.grid_mode, e.kind, grid.shape[e.grid_mode]) for e in mode) for mode in layout.modes
+            [tuple([Split(e.grid_mode, e.kind, grid.shape[e.grid_mode]) for e in mode]) for mode in layout.modes]
         )
+        roles = tuple([_role(layout, g) if p > 1 else _REPLICATED for g, p in enumerate(grid.shape)])
         for mode, extent in zip(splits, extents, strict=True):
             _check_mode(mode, extent)
         object.__setattr__(self, "digits", digits)
         object.__setattr__(self, "view_shape", extents)
-        object.__setattr__(self, "splits", tuple(tuple(s for s in mode if s.parts > 1) for mode in splits))
-        object.__setattr__(
-            self, "roles", tuple(_role(layout, g) if p > 1 else _REPLICATED for g, p in enumerate(grid.shape))
-        )
+        object.__setattr__(self, "splits", tuple([tuple([s for s in mode if s.parts > 1]) for mode in splits]))
+        object.__setattr__(self, "roles", roles)
+        object.__setattr__(self, "partial", tuple([g for g, role in enumerate(roles) if role.name == "partial"]))
         object.__setattr__(self, "_hash", hash((layout, shape, grid)))
 
     def __hash__(self) -> int:
@@ -119,15 +121,13 @@ class Distribution:
         """The number of modes of a block."""
         return len(self.view_shape)
 
-    @property
-    def partial(self) -> tuple[int, ...]:
-        """The grid modes over which the value is a reduction of several contributions."""
-        return tuple(g for g, role in enumerate(self.roles) if role.name == "partial")
-
     def holds(self, rank: int) -> bool:
         """Whether a rank may hold data: false outside the root of a rooted layout."""
-        coordinates = self.grid.coordinates(rank)
-        return all(coordinates[g] == at for g, at in self.layout.rooted)
+        return self._is_root(self.grid.coordinates(rank))
+
+    def _is_root(self, coordinates: tuple[int, ...]) -> bool:
+        rooted = self.layout.rooted
+        return not rooted or all(coordinates[g] == at for g, at in rooted)
 
     def contributes(self, rank: int) -> bool:
         """Whether a rank of a partial tensor is given values when they are laid out: coordinate 0 is.
@@ -140,11 +140,13 @@ class Distribution:
     def index_sets(self, rank: int) -> tuple[IndexSet, ...]:
         """Per view mode, the set of global indices that a rank holds."""
         coordinates = self.grid.coordinates(rank)
-        if not self.holds(rank):
+        if not self._is_root(coordinates):
             return (EMPTY,) * self.order
         return tuple(
-            mode_set(mode, extent, tuple(coordinates[s.grid_mode] for s in mode))
-            for mode, extent in zip(self.splits, self.view_shape, strict=True)
+            [
+                mode_set(mode, extent, tuple([coordinates[s.grid_mode] for s in mode]))
+                for mode, extent in zip(self.splits, self.view_shape, strict=True)
+            ]
         )
 
     def indices(self, rank: int) -> tuple[Ints, ...]:
@@ -167,7 +169,7 @@ class Distribution:
         """The shape of a rank's block; a rank outside the root holds an empty one ((0,) for a tensor of order 0)."""
         if not self.order and not self.holds(rank):
             return (0,)
-        return tuple(len(found) for found in self.index_sets(rank))
+        return tuple([len(found) for found in self.index_sets(rank)])
 
     def max_local_shape(self) -> tuple[int, ...]:
         """Per view mode, the largest local extent on any rank."""
