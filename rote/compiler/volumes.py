@@ -89,24 +89,38 @@ def _counts(
         for g, (before, after, p) in enumerate(zip(source.roles, target.roles, shape, strict=True))
     ]
     apart = set(range(len(shape)))
-    for before, after, modes in _factors(source, target):
-        theirs = modes[sending]
+    for factor in _factors(source, target):
+        theirs = factor.modes[sending]
         apart.difference_update(theirs)
-        yield _summed(before, after, modes, sending, tuple([meeting[g] for g in theirs]), len(shape))
+        yield _summed(factor, sending, tuple([meeting[g] for g in theirs]), len(shape))
     for g in apart:
         peers = _peers(meeting[g], g, len(shape))
         if peers is not None:
             yield peers, peers
 
 
-@lru_cache(maxsize=4096)
-def _factors(source: Distribution, target: Distribution) -> tuple[tuple[Reading, Reading, Modes], ...]:
-    """Per component, how both sides read it, and on both sides the grid modes that split it."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _Factor:
+    """A component: how both sides read it, and on both sides the grid modes that split it.
+
+    It is found by what it is once per transition (`_factor`), and from then on by identity, which is quick.
+    """
+
+    source: Reading
+    target: Reading
+    modes: Modes
+
+
+_factor = lru_cache(maxsize=16384)(_Factor)
+
+
+@lru_cache(maxsize=16384)
+def _factors(source: Distribution, target: Distribution) -> tuple[_Factor, ...]:
     factors = []
     for part in components(source, target):
         given = tuple([s.grid_mode for m in part.before for s in source.splits[m]])
         taken = tuple([s.grid_mode for m in part.after for s in target.splits[m]])
-        factors.append((*readings(source, target, part), (given, taken)))
+        factors.append(_factor(*readings(source, target, part), (given, taken)))
     return tuple(factors)
 
 
@@ -169,22 +183,13 @@ def _counted(source: Reading, target: Reading) -> Ints | None:
 
 
 @lru_cache(maxsize=16384)
-def _summed(
-    source: Reading,
-    target: Reading,
-    modes: Modes,
-    sending: bool,
-    met: tuple[Meeting, ...],
-    order: int,
-) -> tuple[Ints, Ints]:
+def _summed(factor: _Factor, sending: bool, met: tuple[Meeting, ...], order: int) -> tuple[Ints, Ints]:
     """The sizes of a component summed over the peers that meet: elements and messages, over a grid of this order.
 
-    Args:
-        modes: the grid modes that split it, on both sides.
-        met: along those of the peers.
+    `met` says how they meet along the grid modes that split it on their side.
     """
-    own, theirs = modes[not sending], modes[sending]
-    matrices, sizes = [*map(_meeting, met)], _sizes(source, target)
+    own, theirs = factor.modes[not sending], factor.modes[sending]
+    matrices, sizes = [*map(_meeting, met)], _sizes(factor.source, factor.target)
     if not [matrix for matrix in matrices if matrix is not None]:
         peers = tuple(range(len(own), sizes.ndim) if sending else range(len(theirs)))
         elements, messages = np.add.reduce(sizes, axis=peers), np.add.reduce(sizes > 0, axis=peers, dtype=np.int64)

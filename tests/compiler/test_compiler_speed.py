@@ -82,7 +82,7 @@ def test_what_is_remembered_is_bounded():
     assert caches > 10
 
 
-# Transitions of three modes on two grid modes, each on a shape that no other test has; and the calls that they may make.
+# Transitions of three modes on two grid modes, each on a shape that no other test has, and the calls they may make.
 COLD = {
     "even blocks": ("block[(0),(1),()] -> block[(0),(),(1)]", (1062, 1054, 1048), 5_600),
     "ragged blocks": ("block[(0),(1),()] -> block[(0),(),(1)]", (1061, 1055, 1047), 6_300),
