@@ -1,4 +1,4 @@
-"""What a user asks of a transform: axes, kinds and norm as NumPy has them, and the walks that would do it."""
+"""The arguments of a transform as users write them, checked: axes, kinds and norm, and the walks that would do it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rote.tensor import DistTensor
 from .families.choose import Choice, best, choices, ranking, walk_of
 from .families.registry import SPLITS, check_algorithm, read_lines, start
 from .request import TransformRequest
-from .transforms import Kinds, by_axis, in_order
+from .transforms import HALVING, Kinds, by_axis, in_order
 from .walk.walk import Walk
 
 __all__ = [
@@ -72,7 +72,7 @@ class Arguments:
         return walk_of(self._source(algorithm), self.request, algorithm, self.output)
 
     def reread(self, text: str, grid: Grid) -> Walk:
-        """A walk that was found for the same request, from its text.
+        """The walk that was chosen for an equal request before, read from its text.
 
         Raises:
             LayoutError: it is another's: it does something else, or begins or ends elsewhere.
@@ -80,33 +80,33 @@ class Arguments:
         walk = walk_of(distribute(read_lines(text)[0].layout, self.shape, grid), self.request, text)
         if grid.size != self.ranks or self.grid not in (None, grid):
             raise LayoutError(f"a walk on grid {grid} is not on the grid that is asked for")
-        for arguments, found in ((self.layout, walk.source.layout), (self.output, walk.target.layout)):
-            if arguments not in (None, found):
-                raise LayoutError(f"the walk is in {found} where {arguments} is asked for")
+        for asked, begun in ((self.layout, walk.source.layout), (self.output, walk.target.layout)):
+            if asked not in (None, begun):
+                raise LayoutError(f"the walk is in {begun} where {asked} is asked for")
         return walk
 
     def facts(self) -> dict[str, Any]:
-        """All of it as JSON has it: what a decision depends on."""
+        """The facts that a decision depends on, as a JSON value."""
         wanted = self.request
-        found: dict[str, Any] = {
+        facts: dict[str, Any] = {
             "shape": self.shape,
             "axes": wanted.axes,
             "kinds": wanted.kinds,
             "dtype": wanted.dtype.name,
         }
         if wanted.points != tuple(self.shape[axis] for axis in wanted.axes):
-            found["s"] = wanted.points
+            facts["s"] = wanted.points
         if wanted.kept != wanted.points:
-            found["resample"] = wanted.kept
+            facts["resample"] = wanted.kept
         if self.grid is not None:
-            found["grid"] = self.grid.shape
+            facts["grid"] = self.grid.shape
         for name, layout in (("layout", self.layout), ("output", self.output)):
             if layout is not None:
-                found[name] = str(layout)
-        return found
+                facts[name] = str(layout)
+        return facts
 
     def _source(self, algorithm: str) -> Distribution:
-        """Where the walk starts: the layout that is asked for, or that in which the algorithm begins."""
+        """The distribution in which the walk starts: the requested layout, or the one in which the algorithm begins."""
         layout, grid = self.layout, self.grid
         if layout is None and "[" in algorithm:
             layout = read_lines(algorithm)[0].layout
@@ -162,7 +162,7 @@ def requested_kinds(
         named = normal_axes(tuple(kinds), order)
         return in_order(dict(sorted(zip(named, kinds.values(), strict=True))), real)
     named, kind = normal_axes(axes, order), kinds or ("rfft" if real else "fft")
-    if kind == "rfft" and not named:
+    if kind in HALVING and not named:
         raise LayoutError("a real transform needs at least one axis")
     return in_order(by_axis(kind, named), real)
 
@@ -181,10 +181,10 @@ def normal_axes(axes: Sequence[int] | int | None, order: int) -> tuple[int, ...]
         raise LayoutError(f"axes are integers, not {axes!r}") from None
     if any(not -order <= a < order for a in named):
         raise LayoutError(f"axes {named} are not all axes of a tensor of order {order}")
-    found = tuple(a % order for a in named)
-    if len(set(found)) != len(found):
+    numbered = tuple(a % order for a in named)
+    if len(set(numbered)) != len(numbered):
         raise LayoutError(f"axes {named} name an axis twice")
-    return found
+    return numbered
 
 
 def check_norm(norm: str | None) -> str:

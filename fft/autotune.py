@@ -1,4 +1,4 @@
-"""Walks tried on the ranks themselves: the few that the model finds cheapest run there and back, and the fastest stays.
+"""Autotuning of walks: the few that the model finds cheapest run there and back on the ranks, and the fastest stays.
 
 What was found is kept as wisdom, and found again by the next program that asks for the same.
 """
@@ -67,18 +67,18 @@ class Decision:
         return {
             "walk": [line.strip() for line in str(self.walk).splitlines() if not line.strip().startswith("#")],
             "grid": list(self.walk.source.grid.shape),
-            "tried": [[one.name, one.seconds, one.model] for one in self.tried],
+            "tried": [[tried.name, tried.seconds, tried.model] for tried in self.tried],
         }
 
     def __str__(self) -> str:
         rows = [("there and back", "timed", "by the model")]
-        rows += [(f"  {one.name}", in_seconds(one.seconds), in_seconds(one.model)) for one in self.tried]
+        rows += [(f"  {tried.name}", in_seconds(tried.seconds), in_seconds(tried.model)) for tried in self.tried]
         return "\n".join(table(rows, {1, 2}))
 
 
 def decide(
     arguments: Arguments,
-    found: Sequence[Choice],
+    choices: Sequence[Choice],
     machine: Machine,
     comm: Comm,
     norm: str,
@@ -90,7 +90,7 @@ def decide(
     The same on all ranks. What was found patiently serves those who only measure, too.
 
     Args:
-        arguments: what is to be done, by one of the walks `found`.
+        arguments: what is to be done, by one of the walks `choices`.
         machine: by which these were ranked.
         tuning: what is asked for.
         progress: called with the part of the work that is done.
@@ -98,7 +98,7 @@ def decide(
     Raises:
         LayoutError: there is no walk.
     """
-    field = candidates(arguments, found, machine, _MOST[tuning.tune])
+    field = candidates(arguments, choices, machine, _MOST[tuning.tune])
     if len(field) == 1 or comm.size == 1:  # on one rank all do the same
         return Decision(next(iter(field)), ())
     facts = {"what": "walk", **arguments.facts(), "threads": tuning.threads, "method": tuning.method}
@@ -109,19 +109,19 @@ def decide(
     return decided(comm, facts, tuning.tune, partial(_read, arguments), find)
 
 
-def candidates(arguments: Arguments, found: Sequence[Choice], machine: Machine, most: int) -> dict[Walk, Choice]:
+def candidates(arguments: Arguments, choices: Sequence[Choice], machine: Machine, most: int) -> dict[Walk, Choice]:
     """The walks that are worth timing: the model's choice first, then others in the order in which they are preferred.
 
     To those found comes each family in another order of axes.
     """
     every: dict[Walk, Choice] = {}
-    for walk, choice in walks(found).items():
+    for walk, choice in walks(choices).items():
         every.setdefault(walk, choice)
         other = farther(choice, arguments.request, arguments.output, machine)
         if other.walk is not None:
             every.setdefault(other.walk, other)
     limit = _WITHIN * min(choice.seconds for choice in every.values())
-    first = best(found)
+    first = best(choices)
     ranked = sorted(preferred([*every.values()]), key=lambda choice: choice.walk != first)
     return walks([choice for choice in ranked[:most] if choice.seconds <= limit])
 
@@ -139,16 +139,16 @@ def race(
     start, times, took, spent = perf_counter(), [inf] * len(field), [0.0] * len(field), 0.0
     turns = _PASSES * len(field)
     for turn in range(_MORE * len(field)):
-        here = turn % len(field)
-        if turn and (spent + took[here] >= seconds or (turn >= turns and spent > _SOON * seconds)):
+        number = turn % len(field)
+        if turn and (spent + took[number] >= seconds or (turn >= turns and spent > _SOON * seconds)):
             break
-        if turn >= len(field) and times[here] > _BEHIND * min(times):
+        if turn >= len(field) and times[number] > _BEHIND * min(times):
             continue
         within = None if progress is None else partial(_tell, progress, turn, turns)
         share = max(seconds - spent, 0.0) / max(turns - turn, len(field))
-        times[here] = min(times[here], _turn(field[here], comm, norm, tuning, share, within))
+        times[number] = min(times[number], _turn(field[number], comm, norm, tuning, share, within))
         before, (spent,) = spent, slowest(comm, perf_counter() - start)
-        took[here] = spent - before
+        took[number] = spent - before
     if progress is not None:
         progress(1.0)
     return times
@@ -211,7 +211,7 @@ def _read(arguments: Arguments, kept: Any) -> Decision:
 
 def _tried(name: Any, seconds: Any, model: Any) -> Tried:
     if not isinstance(name, str) or not all(
-        isinstance(one, int | float) and 0 <= one < inf for one in (seconds, model)
+        isinstance(time, int | float) and 0 <= time < inf for time in (seconds, model)
     ):
         raise ValueError("of what was tried there is a name and two times")
     return Tried(name, float(seconds), float(model))

@@ -17,6 +17,7 @@ from rote.tensor import DistTensor
 
 from .functions import fftn, ifftn, irfftn, rfftn
 from .spectra.shift import fftshift, ifftshift
+from .transforms import HERMITIAN
 
 __all__ = ["TRANSFORMS"]
 
@@ -52,14 +53,18 @@ def _single(transform: Transform) -> Transform:
     return called
 
 
-def _hfft(a: DistTensor, n: int | None = None, axis: int = -1, norm: str | None = None, out: Any = None) -> DistTensor:
-    """The real spectrum of a signal that is the conjugate of itself mirrored; `a` is its half."""
-    return _single(irfftn)(a.conj(), n, axis, _SWAPPED.get(norm, norm), out)
+def _hermitian(name: str, transform: Transform) -> Transform:
+    """NumPy's transform of a Hermitian signal, by one of real numbers."""
+    conjugate = HERMITIAN[name].conjugate
 
+    def called(
+        a: DistTensor, n: int | None = None, axis: int = -1, norm: str | None = None, out: Any = None
+    ) -> DistTensor:
+        x = a.conj() if conjugate == "input" else a
+        X = _single(transform)(x, n, axis, _SWAPPED.get(norm, norm), out)
+        return X.conj() if conjugate == "output" else X
 
-def _ihfft(a: DistTensor, n: int | None = None, axis: int = -1, norm: str | None = None, out: Any = None) -> DistTensor:
-    """What undoes `hfft`."""
-    return _single(rfftn)(a, n, axis, _SWAPPED.get(norm, norm), out).conj()
+    return called
 
 
 def _refuse_out(out: Any) -> None:
@@ -82,8 +87,8 @@ TRANSFORMS: dict[Callable[..., Any], Transform] = {
     np.fft.ifftn: _many(ifftn),
     np.fft.rfftn: _many(rfftn),
     np.fft.irfftn: _many(irfftn),
-    np.fft.hfft: _hfft,
-    np.fft.ihfft: _ihfft,
+    np.fft.hfft: _hermitian("hfft", irfftn),
+    np.fft.ihfft: _hermitian("ihfft", rfftn),
     np.fft.fftshift: lambda x, axes=None: fftshift(x, axes),
     np.fft.ifftshift: lambda x, axes=None: ifftshift(x, axes),
 }

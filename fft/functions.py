@@ -23,6 +23,7 @@ from .plan import FFT
 from .program.program import BoundWalk, bind_walks
 from .request import as_request
 from .spectra.wavenumbers import frequencies
+from .transforms import FUNCTIONS, KINDS
 
 __all__ = ["dctn", "dstn", "fftfreq", "fftn", "idctn", "idstn", "ifftn", "irfftn", "rfftn"]
 
@@ -234,16 +235,18 @@ def _checked(type: int) -> int:
 def _transform(
     kind: str, x: DistTensor, s: Lengths, axes: Axes, norm: str | None, output: Layout | str | None, algorithm: str
 ) -> DistTensor:
-    check_tensor(x, f"{kind.rstrip('1234')}n")
+    function = FUNCTIONS[kind]
+    check_tensor(x, function.name)
     if axes is None and isinstance(s, Sequence):
         axes = range(-len(s), 0)
     named = normal_axes(axes, len(x.shape))
     norm = check_norm(norm)
     check_extents(x.shape, named)
-    if "rfft" in kind and not named:
-        raise LayoutError(f"{kind}n needs at least one axis")
-    stays_real = kind == "rfft" or ("fft" not in kind and x.dtype.kind != "c")
-    dtype = real_dtype(x.dtype) if stays_real else complex_dtype(x.dtype)
+    side = KINDS[function.kind].real
+    if side in ("input", "output") and not named:
+        raise LayoutError(f"{function.name} needs at least one axis")
+    is_real = side == "input" or (side == "both" and x.dtype.kind != "c")
+    dtype = real_dtype(x.dtype) if is_real else complex_dtype(x.dtype)
     wanted = as_request(x.shape, named, kind, dtype, s)
     where = None if output is None else as_layout(output)
 

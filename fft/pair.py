@@ -30,7 +30,7 @@ class Pair:
 
 def bind_pair(walk: Walk, comm: Comm, norm: str, tuning: Tuning) -> Pair:
     """Bind a walk there and back. Collective."""
-    there, back = (scale(norm, walk.sizes, forward) for forward in (True, False))
-    forward = BoundWalk(walk, comm, there, norm == "ortho", tuning)
-    backward = BoundWalk(walk.inverse(), comm, back, norm == "ortho", tuning)
+    forward_scale, backward_scale = (scale(norm, walk.sizes, forward) for forward in (True, False))
+    forward = BoundWalk(walk, comm, forward_scale, norm == "ortho", tuning)
+    backward = BoundWalk(walk.inverse(), comm, backward_scale, norm == "ortho", tuning)
     return Pair(forward, backward, bind_walks(comm, forward, backward))

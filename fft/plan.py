@@ -1,4 +1,4 @@
-"""FFT: a walk bound to ranks, ready to run again and again."""
+"""The class FFT: a walk bound to ranks, ready to run again and again."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ from .kernels.kernel import check_extents
 from .pair import Pair, bind_pair
 from .request import as_request
 from .spectra.wavenumbers import wavenumbers
+from .transforms import FOURIER
 from .tuning import Tuning
 from .walk.walk import Walk
 
@@ -118,15 +119,15 @@ class FFT:
         tuning = Tuning(tune, threads, method)
         ranks = as_comm(comm)
         extents = tensor_shape(shape)
-        found = as_dtype(dtype)
-        found = found if found.kind in "fc" else np.dtype("f8")
-        self._axes, kind = requested_kinds(kinds, axes, len(extents), found.kind == "f")
+        as_given = as_dtype(dtype)
+        as_given = as_given if as_given.kind in "fc" else np.dtype("f8")
+        self._axes, kind = requested_kinds(kinds, axes, len(extents), as_given.kind == "f")
         self._norm = check_norm(norm)
         self._lengths = {"s": s, "resample": resample}
         self._comm = ranks
         check_extents(extents, self._axes)
         said = "" if kinds is None and "[" in algorithm else kind  # the text of a walk says its kinds itself
-        wanted = as_request(extents, self._axes, said, found, s, resample)
+        wanted = as_request(extents, self._axes, said, as_given, s, resample)
         arguments = as_arguments(extents, wanted, ranks.size, layout, grid, output)
         self._choices: tuple[Choice, ...] = ()
         self._decision: Decision | None = None
@@ -301,7 +302,7 @@ class FFT:
     def __repr__(self) -> str:
         walk = self.walk
         kinds = {axis: walk.kinds[axis] for axis in self._axes}
-        what = f"axes={self._axes}" if set(kinds.values()) <= {"fft", "rfft"} else f"kinds={kinds}"
+        what = f"axes={self._axes}" if {*kinds.values()} <= {*FOURIER} else f"kinds={kinds}"
         lengths = "".join(f", {name}={given!r}" for name, given in self._lengths.items() if given is not None)
         norm = "" if self._norm == "backward" else f", norm={self._norm!r}"
         return (

@@ -1,4 +1,4 @@
-"""What is to be transformed, whatever the way: axes, their kinds, and how long they are on both sides."""
+"""Requests: the axes that are to be transformed, their kinds, and how long they are on both sides."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from rote.errors import LayoutError, counted
 from rote.grammar.nodes import exact
 
-from .transforms import Kinds, by_axis, is_forward
+from .transforms import HALVING, KINDS, RESAMPLED, RESTORING, Kinds, MaybeKind, by_axis, is_forward
 
 __all__ = ["TransformRequest", "as_request", "components"]
 
@@ -36,14 +36,14 @@ class TransformRequest:
     kept: tuple[int, ...]
 
     @property
-    def kind(self) -> dict[int, str]:
+    def kind(self) -> dict[int, MaybeKind]:
         """The kind of each axis."""
         return by_axis(self.kinds, self.axes)
 
     @property
     def real(self) -> int | None:
         """The axis that is real on one side and complex on the other."""
-        return next((axis for axis, kind in self.kind.items() if "r" in kind), None)
+        return next((axis for axis, kind in self.kind.items() if kind in (*HALVING, *RESTORING)), None)
 
     @property
     def forward(self) -> bool:
@@ -52,13 +52,13 @@ class TransformRequest:
 
     def taken(self, axis: int) -> int:
         """The extent that the transform of an axis takes."""
-        n = self.points[self.axes.index(axis)]
-        return n // 2 + 1 if self.kind[axis] == "irfft" else n
+        kind, n = self.kind[axis], self.points[self.axes.index(axis)]
+        return KINDS[kind].taken(n) if kind else n
 
     def given(self, axis: int) -> int:
         """The extent of an axis in the end."""
-        n = self.kept[self.axes.index(axis)]
-        return n // 2 + 1 if self.kind[axis] == "rfft" else n
+        kind, n = self.kind[axis], self.kept[self.axes.index(axis)]
+        return KINDS[kind].given(n) if kind else n
 
     def cut(self, axis: int) -> bool:
         """Whether a part of the spectrum along an axis is kept, or more than all of it."""
@@ -66,14 +66,14 @@ class TransformRequest:
         return self.points[at] != self.kept[at]
 
     def of(self, axes: tuple[int, ...]) -> TransformRequest:
-        """The same of some of the axes; a real one among them stays the last."""
+        """Restrict the request to some of its axes; a real one among them stays the last."""
         places = [n for n, axis in enumerate(self.axes) if axis in axes]
         named = tuple(self.axes[n] for n in places)
         kinds = self.kinds
         if not isinstance(kinds, str):
             kinds = tuple(kinds[n] for n in places)
-        elif self.real not in named:
-            kinds = kinds.replace("rfft", "fft")
+        elif self.real is not None and self.real not in named:
+            kinds = KINDS[kinds].others
         return replace(
             self,
             axes=named,
@@ -127,17 +127,17 @@ def as_request(
     (4, 10)
     """
     usual = [shape[axis] for axis in axes]
-    if "irfft" in by_axis(kinds, axes).values():
+    if any(kind in RESTORING for kind in by_axis(kinds, axes).values()):
         usual[-1] = 2 * (usual[-1] - 1)
         if s is None and usual[-1] < 1:
             raise LayoutError("a spectrum of one point comes from an extent of 1; say so with s=")
     points = _lengths(s, axes, usual, "s")
     kept = _lengths(resample, axes, list(points), "resample")
-    found = TransformRequest(axes, kinds, dtype, points, kept)
-    for axis, kind in found.kind.items():
-        if found.cut(axis) and kind not in ("fft", "rfft"):
+    request = TransformRequest(axes, kinds, dtype, points, kept)
+    for axis, kind in request.kind.items():
+        if request.cut(axis) and kind not in RESAMPLED:
             raise LayoutError(f"resample is for fft and rfft, not for {kind or 'a walk that says its kinds'}")
-    return found
+    return request
 
 
 def _lengths(
@@ -146,13 +146,13 @@ def _lengths(
     if given is None:
         return tuple(usual)
     try:
-        found = [exact(n) for n in (given if isinstance(given, Sequence | np.ndarray) else (given,))]
+        numbers = [exact(n) for n in (given if isinstance(given, Sequence | np.ndarray) else (given,))]
     except TypeError:
         raise LayoutError(f"{name} is one integer per axis, not {given!r}") from None
-    if len(found) != len(axes):
-        lengths, named = counted(len(found), "length"), counted(len(axes), "axis", "axes")
+    if len(numbers) != len(axes):
+        lengths, named = counted(len(numbers), "length"), counted(len(axes), "axis", "axes")
         raise LayoutError(f"{name}={given} is {lengths} for {named}, {axes}")
-    found = [one if one != -1 else n for one, n in zip(found, usual, strict=True)]
-    if any(n < 1 for n in found):
+    numbers = [usual[k] if n == -1 else n for k, n in enumerate(numbers)]
+    if any(n < 1 for n in numbers):
         raise LayoutError(f"a transform has one point or more; not {name}={given}")
-    return tuple(found)
+    return tuple(numbers)

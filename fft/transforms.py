@@ -1,59 +1,209 @@
-"""Kinds of transforms by name: what undoes them, along which axes they go, and how many points they count.
+"""The table of transforms: a row per kind holds all that anybody asks of it.
 
-The cosine and sine transforms are those of FFTW and of `scipy.fft.dct` and `dst`, types I to IV: "dct1" is FFTW's
-REDFT00, "dct2" REDFT10, "dct3" REDFT01, "dct4" REDFT11, and "dst1" to "dst4" the same with RODFT. Of a complex
-tensor they transform the real and the imaginary part, each by itself.
+A new kind is a row here and its name in `rote.grammar.TRANSFORMS`. The cosine and sine transforms are those of FFTW and
+of `scipy.fft.dct` and `dst`, types I to IV, and the Hartley transform is FFTW's. Of a complex tensor these transform
+the real and the imaginary part, each by itself.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
 from rote.errors import LayoutError
+from rote.grammar.nodes import CastName, TransformName
 
 __all__ = [
+    "AFTER",
+    "CASTS",
+    "COMPLEX",
     "FORWARD",
-    "INVERSE",
-    "ORTHO_WEIGHTS",
-    "TRIGONOMETRIC",
+    "FOURIER",
+    "FUNCTIONS",
+    "HALVING",
+    "HERMITIAN",
+    "KINDS",
+    "REAL_TO_REAL",
+    "RESAMPLED",
+    "RESTORING",
+    "ActionKind",
+    "Function",
+    "Hermitian",
+    "Kind",
     "Kinds",
+    "MaybeKind",
+    "TransformKind",
     "by_axis",
+    "goes_back",
     "in_order",
     "is_forward",
-    "logical_size",
 ]
 
-TRIGONOMETRIC = ("dct1", "dct2", "dct3", "dct4", "dst1", "dst2", "dst3", "dst4")
+Kind = TransformName
+MaybeKind = Kind | Literal[""]
+"""A kind; or none, where the text of a walk says it, or nothing is transformed."""
+
+ActionKind = Kind | CastName | Literal["twiddle", "convolve"]
+"""What the lines of a walk call a transform: a kind, a change of dtype, or what is due at that place."""
+
+RealSide = Literal["neither", "input", "output", "both"]
+
+Kinds = str | tuple[MaybeKind, ...]
+"""A key of `FUNCTIONS` for all axes, or a kind for each. Along several axes "rfft" and "irfft" are real along the last,
+and complex along the others. "idct2" is "dct3" on the way back, from the first axis to the last."""
+
+
+@dataclass(frozen=True, slots=True)
+class TransformKind:
+    """A kind of transform along one axis: a row of the table.
+
+    Attributes:
+        name: as walks write it.
+        inverse: the kind that undoes it, but for a factor.
+        real: the side on which numbers are real. With "both", extents and dtype stay.
+        others: the kind along the other axes, where this one is along the last.
+        function: NumPy's or SciPy's name of the transform along several axes.
+        fftw: FFTW's name of the direction, or of the kind of a transform of real numbers.
+        ducc0: the function of that library; "" where there is none.
+        type: of a cosine or sine transform; else 0.
+        size: (a, b), where a (n + b) is the logical length of n points: of the Fourier transform that it is a part of.
+        first: the harmonic of index 0 where indices count half turns; None where they count turns, up to half the
+            points and then from below.
+        ortho: the places along an axis where norm="ortho" multiplies the input by √2, and those where it divides the
+            output by it: what makes it orthogonal (`orthogonalize` of `scipy.fft.dct`).
+        alone: whether it takes a single point.
+        backward: whether it leads from spectra back to signals.
+        imaginary: 1 or -1, if it is the real part plus or minus the imaginary part of the Fourier transform of real
+            data: so libraries do it that have no function for it; else 0.
+    """
+
+    name: Kind
+    inverse: Kind
+    real: RealSide
+    others: Kind
+    function: str
+    fftw: str
+    ducc0: str = ""
+    type: int = 0
+    size: tuple[int, int] = (1, 0)
+    first: float | None = None
+    ortho: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
+    alone: bool = True
+    backward: bool = False
+    imaginary: Literal[-1, 0, 1] = 0
+
+    def taken(self, points: int) -> int:
+        """The extent of the input of a transform of some points."""
+        return points // 2 + 1 if self.real == "output" else points
+
+    def given(self, points: int) -> int:
+        """The extent of the output of a transform of some points.
+
+        >>> KINDS["rfft"].given(8), KINDS["irfft"].given(8), KINDS["dct2"].given(8)
+        (5, 8, 8)
+        """
+        return points // 2 + 1 if self.real == "input" else points
+
+    def logical_size(self, points: int) -> int:
+        """The points of the Fourier transform that it is a part of: the factor of the way there and back.
+
+        >>> [KINDS[kind].logical_size(5) for kind in ("fft", "dct1", "dst1", "dct2")]
+        [5, 8, 12, 10]
+        """
+        factor, more = self.size
+        return factor * (points + more)
+
+
+# fmt: off
+_ROWS = (
+    #              name     inverse  real       others   function  fftw              ducc0  type size  first
+    TransformKind("fft",   "ifft",  "neither", "fft",   "fftn",   "FFTW_FORWARD",   "c2c"),
+    TransformKind("ifft",  "fft",   "neither", "ifft",  "ifftn",  "FFTW_BACKWARD",  "c2c", backward=True),
+    TransformKind("rfft",  "irfft", "input",   "fft",   "rfftn",  "FFTW_FORWARD",   "r2c"),
+    TransformKind("irfft", "rfft",  "output",  "ifft",  "irfftn", "FFTW_BACKWARD",  "c2r", backward=True),
+    TransformKind("dct1",  "dct1",  "both",    "dct1",  "dctn",   "FFTW_REDFT00",   "dct", 1, (2, -1), 0,
+                  ortho=((0, -1), (0, -1)), alone=False),
+    TransformKind("dct2",  "dct3",  "both",    "dct2",  "dctn",   "FFTW_REDFT10",   "dct", 2, (2, 0), 0,
+                  ortho=((), (0,))),
+    TransformKind("dct3",  "dct2",  "both",    "dct3",  "dctn",   "FFTW_REDFT01",   "dct", 3, (2, 0), 0.5,
+                  ortho=((0,), ())),
+    TransformKind("dct4",  "dct4",  "both",    "dct4",  "dctn",   "FFTW_REDFT11",   "dct", 4, (2, 0), 0.5),
+    TransformKind("dst1",  "dst1",  "both",    "dst1",  "dstn",   "FFTW_RODFT00",   "dst", 1, (2, 1), 1),
+    TransformKind("dst2",  "dst3",  "both",    "dst2",  "dstn",   "FFTW_RODFT10",   "dst", 2, (2, 0), 1,
+                  ortho=((), (-1,))),
+    TransformKind("dst3",  "dst2",  "both",    "dst3",  "dstn",   "FFTW_RODFT01",   "dst", 3, (2, 0), 0.5,
+                  ortho=((-1,), ())),
+    TransformKind("dst4",  "dst4",  "both",    "dst4",  "dstn",   "FFTW_RODFT11",   "dst", 4, (2, 0), 0.5),
+)
+# fmt: on
+
+KINDS: dict[str, TransformKind] = {row.name: row for row in _ROWS}
+"""The table: the row of each kind by its name."""
+
+COMPLEX = tuple(row.name for row in _ROWS if row.real == "neither")
+"""The kinds that are complex on both sides: those that are made of transforms of digits."""
+
+HALVING = tuple(row.name for row in _ROWS if row.real == "input")
+"""The kinds from real numbers to half a spectrum."""
+
+RESTORING = tuple(row.name for row in _ROWS if row.real == "output")
+"""The kinds from half a spectrum to real numbers."""
+
+REAL_TO_REAL = tuple(row.name for row in _ROWS if row.real == "both")
 """The kinds that leave dtype and extents alone, and that commute with all others."""
 
-FORWARD = ("fft", "rfft", *TRIGONOMETRIC)
+FOURIER = (*COMPLEX, *HALVING, *RESTORING)
+"""The kinds of Fourier transforms, with complex numbers on one side at least."""
+
+RESAMPLED = tuple(row.name for row in _ROWS if row.real in ("neither", "input") and not row.backward)
+"""The kinds whose spectra may be resampled: cut or padded in their middle."""
+
+FORWARD = tuple(row.name for row in _ROWS if not row.backward)
 """The kinds that a transform may name for its axes; it goes back by what undoes them."""
 
-INVERSE = {
-    "fft": "ifft",
-    "ifft": "fft",
-    "rfft": "irfft",
-    "irfft": "rfft",
-    "complex": "real",
-    "real": "complex",
-    **{kind: kind[:3] + {"2": "3", "3": "2"}.get(kind[3], kind[3]) for kind in TRIGONOMETRIC},
+AFTER: dict[str, Kind] = {
+    **{KINDS[name].others: name for name in HALVING},
+    **{name: KINDS[name].others for name in RESTORING},
 }
-"""The transform, or the change of dtype, that undoes another, but for a factor."""
+"""The kinds that wait, beside a real axis, and those that they wait for: numbers are real at the first or the last."""
 
-ORTHO_WEIGHTS: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
-    "dct1": ((0, -1), (0, -1)),
-    "dct2": ((), (0,)),
-    "dct3": ((0,), ()),
-    "dst2": ((), (-1,)),
-    "dst3": ((-1,), ()),
+CASTS: dict[str, CastName] = {"complex": "real", "real": "complex"}
+"""The changes of dtype, each with the one that undoes it."""
+
+
+class Function(NamedTuple):
+    """A function that transforms: the kind of its (last) axis, its name, and whether it leads back to a signal."""
+
+    kind: Kind
+    name: str
+    backward: bool
+
+
+FUNCTIONS: dict[str, Function] = {
+    **{row.name: Function(row.name, row.function, row.backward) for row in _ROWS},
+    **{f"i{row.name}": Function(row.inverse, f"i{row.function}", True) for row in _ROWS if row.real == "both"},
 }
-"""The places along an axis where norm="ortho" multiplies the input by √2, and those where it divides the output by it:
-what makes the transform orthogonal (`orthogonalize` of `scipy.fft.dct`)."""
-
-Kinds = str | tuple[str, ...]
-"""One name for all axes, or a name for each. Along several axes "rfft" and "irfft" are real along the last, and complex
-along the others. "idct2" is "dct3" on the way back, from the first axis to the last."""
+"""The functions by what they do along all axes: the kinds, and the ways back of transforms of real numbers."""
 
 
-def by_axis(kinds: Kinds, axes: tuple[int, ...]) -> dict[int, str]:
+class Hermitian(NamedTuple):
+    """A function of NumPy between half a signal that is its own mirrored conjugate, and its real spectrum.
+
+    Attributes:
+        kind: the transform that it is, with norms the other way round.
+        conjugate: the side on which numbers are taken as their conjugates.
+    """
+
+    kind: Kind
+    conjugate: Literal["input", "output"]
+
+
+HERMITIAN = {"hfft": Hermitian("irfft", "input"), "ihfft": Hermitian("rfft", "output")}
+"""NumPy's functions of Hermitian signals, which are transforms of real numbers seen from the other side."""
+
+
+def by_axis(kinds: Kinds, axes: tuple[int, ...]) -> dict[int, MaybeKind]:
     """The kind of each axis.
 
     >>> by_axis("rfft", (1, 0)), by_axis("idct2", (0, 1))
@@ -61,13 +211,14 @@ def by_axis(kinds: Kinds, axes: tuple[int, ...]) -> dict[int, str]:
     """
     if not isinstance(kinds, str):
         return dict(zip(axes, kinds, strict=True))
-    if kinds in ("rfft", "irfft"):
-        return {axis: kinds if axis == axes[-1] else kinds.replace("rfft", "fft") for axis in axes}
-    return dict.fromkeys(axes, INVERSE[kinds[1:]] if kinds[1:] in TRIGONOMETRIC else kinds)
+    if not kinds:
+        return dict.fromkeys(axes, "")
+    row = KINDS[FUNCTIONS[kinds].kind]
+    return {axis: row.name if axis == axes[-1] else row.others for axis in axes}
 
 
-def in_order(kind: dict[int, str], real: bool) -> tuple[tuple[int, ...], Kinds]:
-    """Axes in NumPy's order, an "rfft" last, and their kinds: what `by_axis` makes the same of again.
+def in_order(kind: Mapping[int, str], real: bool) -> tuple[tuple[int, ...], Kinds]:
+    """Axes in NumPy's order, a real one last, and their kinds, of which `by_axis` makes the given ones again.
 
     Args:
         kind: of each axis, in the order in which they are given.
@@ -82,28 +233,26 @@ def in_order(kind: dict[int, str], real: bool) -> tuple[tuple[int, ...], Kinds]:
     unknown = [name for name in kind.values() if name not in FORWARD]
     if unknown:
         raise LayoutError(f"a kind is one of {', '.join(FORWARD)}; not {unknown[0]!r}")
-    axes = tuple(sorted(kind, key=lambda axis: kind[axis] == "rfft"))
-    kinds = tuple(kind[axis] for axis in axes)
-    if kinds.count("rfft") > 1:
-        raise LayoutError(f"one axis is rfft, for the others are complex then; not {kinds.count('rfft')} of {axes}")
-    if "rfft" in kinds and not real:
+    axes = tuple(sorted(kind, key=lambda axis: kind[axis] in HALVING))
+    kinds = tuple(KINDS[kind[axis]].name for axis in axes)
+    halved = [name for name in kinds if name in HALVING]
+    complex_kinds = [name for name in kinds if name in COMPLEX]
+    if len(halved) > 1:
+        raise LayoutError(f"one axis is rfft, for the others are complex then; not {len(halved)} of {axes}")
+    if halved and not real:
         raise LayoutError("rfft takes real numbers; give a real dtype, or write fft")
-    if "fft" in kinds and "rfft" not in kinds and real:
+    if complex_kinds and not halved and real:
         raise LayoutError("fft takes complex numbers; make one axis rfft, or give a complex dtype")
-    if {*kinds} <= {"fft", "rfft"}:
+    if {*kinds} <= {*FOURIER}:
         return axes, "rfft" if real else "fft"
     return axes, kinds[0] if len({*kinds}) == 1 else kinds
 
 
+def goes_back(kind: str) -> bool:
+    """Whether a kind leads from spectra back to signals; "" does not."""
+    return bool(kind) and KINDS[kind].backward
+
+
 def is_forward(kinds: Kinds) -> bool:
     """Whether the axes go from the last to the first, so that the way back leads to where it began."""
-    return not (isinstance(kinds, str) and kinds.startswith("i"))
-
-
-def logical_size(kind: str, points: int) -> int:
-    """The points of the discrete Fourier transform that a kind is a part of; of real data and spectra, those of data.
-
-    >>> logical_size("fft", 5), logical_size("dct1", 5), logical_size("dst1", 5), logical_size("dct2", 5)
-    (5, 8, 12, 10)
-    """
-    return 2 * (points + {"dct1": -1, "dst1": 1}.get(kind, 0)) if kind in TRIGONOMETRIC else points
+    return not (isinstance(kinds, str) and kinds and FUNCTIONS[kinds].backward)

@@ -1,4 +1,4 @@
-"""How a transform is made fast: what is timed, and what runs its parts."""
+"""The options that make a transform fast: what is timed, and what runs its parts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["USUAL", "Tuning"]
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """What a user asks for beside the transform itself; the results are the same.
+    """The options of a transform that change its speed, not its result.
 
     Attributes:
         tune: how configs are found, one of `TUNES`.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from operator import index
-from typing import Literal, SupportsIndex, TypeAlias
+from typing import Literal, SupportsIndex, TypeAlias, get_args
 
 Op: TypeAlias = Literal["sum", "max", "min", "prod"]
 OPS: tuple[Op, ...] = ("sum", "max", "min", "prod")
@@ -17,9 +17,14 @@ ROUNDINGS: tuple[Rounding, ...] = ("ceil", "floor")
 # What a stage of a walk can do: transforms along modes; what makes real numbers complex, or takes their real part; what
 # gives modes another extent, at the end of a mode, in the middle of a spectrum, from a spectrum to half of it and back,
 # or for a convolution with a chirp; and two that name no modes: ``twiddle``, and ``convolve`` with that chirp.
-TRANSFORMS = ("fft", "ifft", "rfft", "irfft", "dct1", "dct2", "dct3", "dct4", "dst1", "dst2", "dst3", "dst4")
-CASTS = ("complex", "real")
-RESIZES = ("resize", "resample", "fold", "chirp")
+TransformName: TypeAlias = Literal[
+    "fft", "ifft", "rfft", "irfft", "dct1", "dct2", "dct3", "dct4", "dst1", "dst2", "dst3", "dst4"
+]
+TRANSFORMS: tuple[str, ...] = get_args(TransformName)
+CastName: TypeAlias = Literal["complex", "real"]
+CASTS: tuple[str, ...] = get_args(CastName)
+ResizeName: TypeAlias = Literal["resize", "resample", "fold", "chirp"]
+RESIZES: tuple[str, ...] = get_args(ResizeName)
 TWIDDLE = "twiddle"
 CONVOLVE = "convolve"
 

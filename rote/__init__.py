@@ -46,10 +46,10 @@ if TYPE_CHECKING:
     from .errors import PlanError as PlanError
     from .errors import RoteError as RoteError
     from .layout.distribution import Distribution as Distribution
-    from .layout.entries import block as block
-    from .layout.entries import cyclic as cyclic
-    from .layout.entries import partial as partial
-    from .layout.entries import root as root
+    from .layout.expressions import block as block
+    from .layout.expressions import cyclic as cyclic
+    from .layout.expressions import partial as partial
+    from .layout.expressions import root as root
     from .layout.grid import Grid as Grid
     from .layout.layout import L as L
     from .layout.layout import Layout as Layout
@@ -65,10 +65,10 @@ __version__ = "0.1.0"
 _HOME = {
     "parse": "layout.layout",
     "L": "layout.layout",
-    "block": "layout.entries",
-    "cyclic": "layout.entries",
-    "partial": "layout.entries",
-    "root": "layout.entries",
+    "block": "layout.expressions",
+    "cyclic": "layout.expressions",
+    "partial": "layout.expressions",
+    "root": "layout.expressions",
     "Layout": "layout.layout",
     "Transition": "layout.layout",
     "Grid": "layout.grid",

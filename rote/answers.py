@@ -29,7 +29,7 @@ Function = Callable[..., Any]
 
 
 class Distributed(ABC):
-    """What lies distributed over ranks: this rank's block, the distribution that says what it is, and the ranks."""
+    """A tensor as answers see it: this rank's block, the distribution that says what it is, and the ranks."""
 
     __slots__ = ()
 
@@ -88,21 +88,21 @@ def elementwise(name: str, function: Function, operands: Sequence[Any], options:
         return None
     parts = result if isinstance(result, tuple) else (result,)
     owner = {id(out.local): out for out in outs if isinstance(out, Distributed)}
-    found = [owner[id(part)] if id(part) in owner else _owned(first, np.asarray(part)) for part in parts]
-    return found[0] if len(found) == 1 else tuple(found)
+    results = [owner[id(part)] if id(part) in owner else _owned(first, np.asarray(part)) for part in parts]
+    return results[0] if len(results) == 1 else tuple(results)
 
 
 def answer(function: Function, args: Sequence[Any], options: dict[str, Any]) -> Any:
-    """What a function of NumPy gives for tensors.
+    """Call a function of NumPy on tensors.
 
     Raises:
         TypeError: it is none that is answered; the text says what to write instead.
         LayoutError: the tensors do not lie as it wants them.
     """
-    found = ANSWERS.get(function)
-    if found is None:
+    method = ANSWERS.get(function)
+    if method is None:
         raise TypeError(refusal(f"{_name(function)}({{}})", _reduction(function), _cure(function)))
-    return found(*args, **options)
+    return method(*args, **options)
 
 
 def refusal(call: str, op: str = "", cure: str = "") -> str:
@@ -186,7 +186,7 @@ def _copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -
 
 
 def _fact(function: Function, *args: Any, **options: Any) -> Any:
-    """What depends on shape and dtype alone: arrays of both stand in for tensors, and take no memory."""
+    """Answer from shape and dtype alone: arrays of both stand in for tensors, and take no memory."""
 
     def shown(x: Any) -> Any:
         return np.broadcast_to(np.empty((), x.local.dtype), x.distribution.shape) if isinstance(x, Distributed) else x

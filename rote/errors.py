@@ -32,13 +32,13 @@ class GatherWarning(UserWarning):
     """Every rank comes to hold all of a tensor along an axis that was split; the text says how many bytes that is."""
 
 
-def counted(number: int, one: str, more: str = "") -> str:
+def counted(number: int, singular: str, plural: str = "") -> str:
     """A number and what it counts, as a text says it.
 
     >>> counted(1, "rank"), counted(0, "rank"), counted(2, "index", "indices")
     ('1 rank', '0 ranks', '2 indices')
     """
-    return f"{number} {one if number == 1 else more or f'{one}s'}"
+    return f"{number} {singular if number == 1 else plural or f'{singular}s'}"
 
 
 # Users know them as rote.LayoutError and so on, and so shall tracebacks.

@@ -24,15 +24,15 @@ from .layout.distribution import Distribution
 from .runtime.comm.collective_errors import collective_errors
 from .runtime.comm.protocol import Array, Comm, Path
 from .runtime.copy.regions import identity
-from .runtime.files import in_long_runs, parts
-from .runtime.program import Program, check_grid
+from .runtime.files import in_long_runs, transfers
+from .runtime.program import BoundPlan, check_grid
 
 __all__ = ["Header", "read_block", "read_header", "write_npy"]
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What a `.npy` file says about itself.
+    """The header of a `.npy` file.
 
     Attributes:
         shape: of the array.
@@ -59,8 +59,8 @@ def read_header(path: Path, comm: Comm) -> Header:
     """
     with collective_errors(comm):
         _check_name(path)
-        found = _parse(path) if comm.rank == 0 else None
-    header: Header = comm.allgather_object(found)[0]
+        parsed = _parse(path) if comm.rank == 0 else None
+    header: Header = comm.allgather_object(parsed)[0]
     return header
 
 
@@ -95,9 +95,9 @@ def read_block(path: Path, header: Header, dist: Distribution, comm: Comm) -> Ar
     reads = dist.holds(comm.rank) and dist.contributes(comm.rank)
     with collective_errors(comm):
         block = np.empty(dist.local_shape(comm.rank), header.dtype)
-    for part in parts(block, dist, header.fortran_order, reads, comm):
-        comm.read(path, header.offset, part.shape, part.index, part.buffer)
-        part.put()
+    for transfer in transfers(block, dist, header.fortran_order, reads, comm):
+        comm.read(path, header.offset, transfer.shape, transfer.index, transfer.buffer)
+        transfer.put()
     if not header.dtype.isnative:
         block = block.byteswap(inplace=True).view(header.dtype.newbyteorder("="))
     if dist.holds(comm.rank) and not reads:
@@ -129,7 +129,7 @@ def write_npy(path: Path, block: Array, dist: Distribution, comm: Comm) -> None:
         raise CommError(f"the ranks hold blocks of several dtypes: {', '.join(map(str, dtypes))}; convert to one")
     lies = in_long_runs(dist, dtypes[0].itemsize)
     if lies != dist:
-        block, dist = Program(compile(dist, lies, dtypes[0]), comm)(block), lies
+        block, dist = BoundPlan(compile(dist, lies, dtypes[0]), comm)(block), lies
     draft = _Draft("", "", 0)
     try:
         with collective_errors(comm):
@@ -140,10 +140,10 @@ def write_npy(path: Path, block: Array, dist: Distribution, comm: Comm) -> None:
         replica = any(c and dist.roles[g].name == "replicated" for g, c in enumerate(at))
         with collective_errors(comm):
             block = np.asarray(block, order="C")
-        for part in parts(block, dist, False, dist.holds(comm.rank) and not replica, comm):
+        for transfer in transfers(block, dist, False, dist.holds(comm.rank) and not replica, comm):
             with collective_errors(comm):
-                part.take()
-            comm.write(made.path, made.offset, part.shape, part.index, part.buffer)
+                transfer.take()
+            comm.write(made.path, made.offset, transfer.shape, transfer.index, transfer.buffer)
         with collective_errors(comm):
             draft.publish()
     except BaseException:

@@ -1,11 +1,11 @@
-"""MPI launchers: what mpiexec leaves in the environment of the processes that it starts. Starts no MPI."""
+"""MPI launchers: what mpiexec leaves to the processes that it starts, in environment and cores. Starts no MPI."""
 
 from __future__ import annotations
 
 import os
 from functools import cache
 
-__all__ = ["SIZES", "alone", "launched"]
+__all__ = ["SIZES", "alone", "cores", "launched"]
 
 SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE")
 """The variables that state the number of ranks."""
@@ -25,3 +25,15 @@ def launched() -> bool:
 def alone() -> dict[str, str]:
     """The environment for a program that must not join the ranks that this process is one of."""
     return {name: value for name, value in os.environ.items() if not name.startswith(_PREFIXES)} | _AS_ROOT
+
+
+def cores() -> frozenset[int]:
+    """The cores that this process may use; mpiexec may bind it to some of those that there are.
+
+    >>> len(cores()) >= 1
+    True
+    """
+    try:
+        return frozenset(os.sched_getaffinity(0))
+    except (AttributeError, OSError):  # not every system has it, nor lets everybody ask
+        return frozenset(range(os.cpu_count() or 1))

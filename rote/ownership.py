@@ -1,4 +1,4 @@
-"""What pictures show, in text or in colour: runs of indices along a mode, the owners of a cell, a colour per rank."""
+"""Ownership as pictures show it: runs of indices along a mode, the owners of a cell, a colour per rank."""
 
 from __future__ import annotations
 
@@ -70,10 +70,10 @@ def run_around(dist: Distribution, mode: int, index: int) -> Run:
     >>> run_around(parse("[(0:cyclic(3))]").on(1_000_000_000, 4), 0, 700_000_000)
     Run(start=699999999, stop=700000002, at=((0, 1),))
     """
-    found = {g: int(c) for g, c in dist.locate(mode, np.array(index))[0].items()}
+    coordinates = {g: int(c) for g, c in dist.locate(mode, np.array(index))[0].items()}
     splits = dist.splits[mode]
-    held = mode_set(splits, dist.view_shape[mode], tuple(found[s.grid_mode] for s in splits))
-    at = tuple((s.grid_mode, found[s.grid_mode]) for s in splits)
+    held = mode_set(splits, dist.view_shape[mode], tuple(coordinates[s.grid_mode] for s in splits))
+    at = tuple((s.grid_mode, coordinates[s.grid_mode]) for s in splits)
     if held.runs == ((0, held.period),):
         return Run(held.start, held.stop, at)
     cycle, offset = divmod(index - held.start, held.period)
@@ -111,7 +111,7 @@ def owners_at(dist: Distribution, at: Mapping[int, int]) -> Owners:
 
 
 def mode_names(dist: Distribution) -> tuple[str, ...]:
-    """What to call the modes of the pictures: "mode 0", or the names of the view.
+    """The names of the modes in pictures: "mode 0", or those of the view.
 
     >>> from rote.layout.layout import parse
     >>> mode_names(parse("(a b) (r s=2): [(0),(),()]").on((2, 3, 4), 2))
@@ -119,16 +119,16 @@ def mode_names(dist: Distribution) -> tuple[str, ...]:
     """
     if dist.layout.view is None:
         return tuple(f"mode {mode}" for mode in range(dist.order))
-    found: list[str] = []
+    names: list[str] = []
     for item in dist.layout.view.items:
         match item:
             case Name(name):
-                found.append(name)
+                names.append(name)
             case Fuse(fused):
-                found.append(f"({' '.join(fused)})")
+                names.append(f"({' '.join(fused)})")
             case _:
-                found += [name for name, _ in item.parts]
-    return tuple(found)
+                names += [name for name, _ in item.parts]
+    return tuple(names)
 
 
 def rank_color(rank: float, size: int) -> Color:
@@ -156,11 +156,11 @@ def _free(dist: Distribution) -> tuple[tuple[int, ...], tuple[int, ...], tuple[i
     strides = tuple(int(np.prod(shape[g + 1 :])) for g in range(len(shape)))
 
     def added(role: str) -> tuple[int, ...]:
-        found = np.zeros(1, np.int64)
+        ranks = np.zeros(1, np.int64)
         for g, p in enumerate(shape):
             if dist.roles[g].name == role:
-                found = (found[:, None] + strides[g] * np.arange(p)).reshape(-1)
-        return tuple(found.tolist())
+                ranks = (ranks[:, None] + strides[g] * np.arange(p)).reshape(-1)
+        return tuple(ranks.tolist())
 
     return strides, added("replicated"), added("partial")
 

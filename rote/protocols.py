@@ -1,4 +1,4 @@
-"""What Python and NumPy do with a tensor as they do it with an array: operators, numbers, copies, functions.
+"""The protocols by which Python and NumPy treat a tensor as an array: operators, numbers, copies, functions.
 
 Each is answered rightly or refused with a cure; no rank gathers a tensor, or takes its own block for the whole, because
 somebody wrote `np.asarray(x)`, `for row in x` or `pickle.dumps(x)`.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Callable, Iterator
+from math import prod
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -25,6 +26,26 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
     """The protocols of NumPy's arrays and of Python's objects, for what lies distributed."""
 
     __slots__ = ()
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the whole tensor."""
+        return self.distribution.shape
+
+    @property
+    def ndim(self) -> int:
+        """The order of the tensor, by NumPy's name."""
+        return len(self.shape)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype of the elements."""
+        return self.local.dtype
+
+    @property
+    def size(self) -> int:
+        """The number of elements of the whole tensor."""
+        return prod(self.shape)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         types = [type(x) for x in (*inputs, *kwargs.get("out", ())) if hasattr(type(x), "__array_ufunc__")]
@@ -128,4 +149,4 @@ _INDEXED = "write x.to_global()[…], or x.local[…] for this rank's block alon
 
 def _foreign(types: Any) -> bool:
     """Whether a type among them is neither an array nor a tensor, so that it may have an answer of its own."""
-    return any(not issubclass(one, np.ndarray | np.generic | Distributed) for one in types)
+    return any(not issubclass(each, np.ndarray | np.generic | Distributed) for each in types)

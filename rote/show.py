@@ -1,4 +1,4 @@
-"""Who owns what, as plain text: a picture of the owners, then a table of the ranks.
+"""Ownership as plain text: a picture of the owners, then a table of the ranks.
 
 Along a mode, neighbouring indices that lie at the same coordinates are one run, found from the index sets; so a
 drawing costs what it shows, for 32,768 ranks as for 4, and is never more than about 60 lines.
@@ -31,7 +31,7 @@ At = tuple[tuple[int, int], ...]
 
 
 def draw(dist: Distribution, color: bool = False, width: int = 100) -> str:
-    """Who owns what: a picture with the owner of every element, then the block of every rank.
+    """Draw who owns what: a picture with the owner of every element, then the block of every rank.
 
     A matrix shows mode 0 downwards and mode 1 to the right; a tensor of higher order is shown as matrices of its last
     two modes. Equal neighbours in a large tensor are one cell: `256..511` is a run of global indices. An element on
@@ -60,7 +60,7 @@ def draw(dist: Distribution, color: bool = False, width: int = 100) -> str:
 
 
 def _notes(dist: Distribution) -> Iterator[str]:
-    """What the picture cannot say by itself."""
+    """Notes: what the picture cannot say by itself."""
     roles = [(g, dist.roles[g]) for g, p in enumerate(dist.grid.shape) if p > 1]
     for g, role in roles:
         if role.name == "replicated":
@@ -104,8 +104,8 @@ def _slices(dist: Distribution, color: bool, page: int) -> Iterator[str]:
     )
     panels = []
     for chosen in islice(product(*(list(islice(_parts(dist, mode), _LINES)) for mode in leading)), _LINES):
-        at = tuple(pair for found in chosen for pair in found)
-        sets = [_brief(_held(dist, mode, found), 20).strip("{}") for mode, found in zip(leading, chosen, strict=True)]
+        at = tuple(pair for tick in chosen for pair in tick)
+        sets = [_brief(_held(dist, mode, tick), 20).strip("{}") for mode, tick in zip(leading, chosen, strict=True)]
         sets = [f"{{{text}}}" if "," in text else text for text in sets]
         panels.append([f"[{', '.join([*sets, ':', ':'])}]", *_matrix(dist, at, rows, columns, color, page)])
     width = max(_visible(line) for panel in panels for line in panel) + 3
@@ -155,7 +155,7 @@ def _table(dist: Distribution, color: bool, width: int) -> Iterator[str]:
             lines.append(["…", f"{size - _FEW - 1:,} more ranks"])
             continue
         shape = dist.local_shape(rank)
-        sets = [_brief(found, room) for found in dist.index_sets(rank)]
+        sets = [_brief(held, room) for held in dist.index_sets(rank)]
         at = ",".join(map(str, dist.grid.coordinates(rank)))
         lines.append([str(rank), at, str(shape), *(["holds nothing"] if 0 in shape else sets)])
     aligned = [line[:3] if line[-1] == "holds nothing" else line for line in lines if line[0] != "…"]
@@ -166,13 +166,13 @@ def _table(dist: Distribution, color: bool, width: int) -> Iterator[str]:
 
 
 def _ticks(dist: Distribution, mode: int, room: int, small: int) -> list[Tick]:
-    """What stands along a view mode: its indices if they are few, else its runs, as many as there is room."""
+    """The ticks along a view mode: its indices if they are few, else its runs, as many as there is room for."""
     if dist.view_shape[mode] <= min(small, room):
         return [Run(i, i + 1, run_around(dist, mode, i).at) for i in range(dist.view_shape[mode])]
-    found = list(islice(runs(dist, mode), room + 1))
-    if len(found) <= room:
-        return list(found)
-    return [*found[: room - 2], None, run_around(dist, mode, dist.view_shape[mode] - 1)]
+    ticks = list(islice(runs(dist, mode), room + 1))
+    if len(ticks) <= room:
+        return list(ticks)
+    return [*ticks[: room - 2], None, run_around(dist, mode, dist.view_shape[mode] - 1)]
 
 
 def _columns(dist: Distribution, mode: int, width: int, small: int = 32) -> list[Tick]:
@@ -191,7 +191,7 @@ def _parts(dist: Distribution, mode: int) -> Iterator[At]:
 
 
 def _parts_count(dist: Distribution, mode: int) -> int:
-    """How many they are, without visiting them."""
+    """The number of parts, without visiting them."""
     left = np.array(dist.view_shape[mode])
     for s in dist.splits[mode]:
         left = kinds.extent(s.kind, s.parts, left[..., None], np.arange(s.parts))
@@ -210,15 +210,15 @@ def _text(tick: Tick) -> str:
     return str(tick) if tick else "…"
 
 
-def _brief(found: IndexSet, room: int) -> str:
+def _brief(held: IndexSet, room: int) -> str:
     """An index set in some columns: `{0..3}`, `{0, 4, 8, …, 60}`."""
-    texts = [str(Run(a, b)) for a, b in islice(found.unroll(found.stop), 9)]
+    texts = [str(Run(a, b)) for a, b in islice(held.unroll(held.stop), 9)]
     whole = f"{{{', '.join(texts)}}}"
     if len(texts) < 3 or (len(texts) < 9 and len(whole) <= room):
         return whole
-    offset = (found.stop - 1 - found.start) % found.period
-    a = next(a for a, b in found.runs if a <= offset < b)
-    last = Run(found.stop - 1 - offset + a, found.stop)
+    offset = (held.stop - 1 - held.start) % held.period
+    a = next(a for a, b in held.runs if a <= offset < b)
+    last = Run(held.stop - 1 - offset + a, held.stop)
     some = [f"{{{', '.join(texts[:count])}, …, {last}}}" for count in range(7, 0, -1)]
     return next((text for text in some if len(text) <= room), some[-1])
 

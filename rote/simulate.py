@@ -50,10 +50,10 @@ def run(plan: Plan, blocks: Sequence[Array]) -> list[Array]:
         LayoutError: a block has another shape than its rank's in the plan's source.
     """
     _check(blocks, plan.source)
-    found = [np.array(block) for block in blocks]
+    current = [np.array(block) for block in blocks]
     for step in plan.steps:
-        found = _run_step(step, found)
-    return found
+        current = _run_step(step, current)
+    return current
 
 
 def gather(blocks: Sequence[Array], dist: Distribution) -> Array:
@@ -87,11 +87,11 @@ def _run_step(step: Step, blocks: list[Array]) -> list[Array]:
         for rank in ranks
         for region in send_regions(source, target, rank)
     }
-    found = [np.full(target.local_shape(rank), identity(target.layout.op, dtype), dtype) for rank in ranks]
-    for rank, block in enumerate(found):
+    results = [np.full(target.local_shape(rank), identity(target.layout.op, dtype), dtype) for rank in ranks]
+    for rank, block in enumerate(results):
         for region in receive_regions(source, target, rank):
             region.put(block, mail.pop((region.peer, rank)), source.layout.op)
-    return found
+    return results
 
 
 def _check(blocks: Sequence[Array], dist: Distribution) -> None:

@@ -7,7 +7,6 @@ move data, and all constructors, are collective: every rank calls them, by one t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -26,8 +25,8 @@ from .runtime.autotune import tuned
 from .runtime.comm.collective_errors import collective_errors
 from .runtime.comm.protocol import Comm, Path
 from .runtime.comm.resolve import as_comm
-from .runtime.copy.regions import cut, filled, identity
-from .runtime.placement import GridLike, check_values, place, place_slices, same_everywhere
+from .runtime.copy.regions import filled
+from .runtime.placement import GridLike, check_values, compute_block, cut_block, place, place_slices, same_everywhere
 from .runtime.program import bind
 
 __all__ = ["DistTensor"]
@@ -81,13 +80,7 @@ class DistTensor(ArrayProtocols):
             LayoutError: the layout does not fit.
             CommError: the grid does not match the ranks.
         """
-        ranks = as_comm(comm)
-        with collective_errors(ranks):
-            whole = np.asarray(array)
-            dist = place(whole.shape, layout, ranks, grid)
-            block = cut(whole.astype(as_dtype(whole.dtype), copy=False), dist, ranks.rank)
-        same_everywhere(ranks, dist, block.dtype)
-        return DistTensor(block, dist, ranks)
+        return DistTensor(*cut_block(array, layout, as_comm(comm), grid))
 
     @staticmethod
     def from_local(
@@ -129,13 +122,7 @@ class DistTensor(ArrayProtocols):
         >>> print(DistTensor.from_slices(np.zeros((3, 4)), (slice(0, 3), slice(0, 4)), (3, 4)).layout)
         [(),()]
         """
-        ranks = as_comm(comm)
-        with collective_errors(ranks):
-            block = np.asarray(local)
-            block = block.astype(as_dtype(block.dtype), copy=False)
-        block, dist = place_slices(block, slices, shape, ranks)
-        same_everywhere(ranks, dist, block.dtype)
-        return DistTensor(block, dist, ranks)
+        return DistTensor(*place_slices(local, slices, shape, as_comm(comm)))
 
     @staticmethod
     def from_function(
@@ -154,19 +141,7 @@ class DistTensor(ArrayProtocols):
         >>> DistTensor.from_function(lambda i, j: 10 * i + j, (2, 3), "[(0),()]").to_global().tolist()
         [[0, 1, 2], [10, 11, 12]]
         """
-        ranks = as_comm(comm)
-        with collective_errors(ranks):
-            dist = place(shape, layout, ranks, grid)
-            values = np.asarray(function(*dist.tensor_indices(ranks.rank)))
-            if dtype is not None:
-                values = values.astype(dtype)
-            found = as_dtype(values.dtype)
-            block = np.empty(dist.local_shape(ranks.rank), found)
-            block[...] = values if block.size else 0
-            if not dist.contributes(ranks.rank):
-                block[...] = identity(dist.layout.op, found)
-        same_everywhere(ranks, dist, found)
-        return DistTensor(block, dist, ranks)
+        return DistTensor(*compute_block(function, shape, layout, as_comm(comm), grid, dtype))
 
     @staticmethod
     def zeros(
@@ -243,26 +218,6 @@ class DistTensor(ArrayProtocols):
         """The process grid."""
         return self.distribution.grid
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape of the whole tensor."""
-        return self.distribution.shape
-
-    @property
-    def ndim(self) -> int:
-        """The order of the tensor, by NumPy's name."""
-        return len(self.shape)
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The dtype of the elements."""
-        return self.local.dtype
-
-    @property
-    def size(self) -> int:
-        """The number of elements of the whole tensor."""
-        return prod(self.shape)
-
     def slices(self) -> tuple[slice, ...]:
         """Per mode, the slice of the whole tensor that this rank's block is: `whole[x.slices()]` is `x.local`.
 
@@ -303,7 +258,7 @@ class DistTensor(ArrayProtocols):
         method: str = "auto",
         tune: str = "model",
     ) -> DistTensor:
-        """The same tensor in another layout, by the compiled plan.
+        """Move the tensor into another layout, by the compiled plan.
 
         Args:
             layout: the new one.

@@ -21,31 +21,32 @@ then, so that they are made at once and are the same on every rank and in every 
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
-import platform
 import tempfile
 import threading
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import cache
-from importlib import metadata
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
-from . import __version__
 from .errors import RoteError
+from .records import Key, Record, as_json, as_record, demand, key, parse_json, spelt, written
 
 __all__ = [
-    *("Entry", "Key", "WisdomWarning"),
-    *("entries", "export", "folder", "forget", "include", "key", "recall", "remember"),
+    "Key",
+    "Record",
+    "WisdomWarning",
+    "export",
+    "folder",
+    "forget",
+    "include",
+    "key",
+    "recall",
+    "records",
+    "remember",
 ]
 
-_SCHEMA, _EDITION = "rote wisdom", 1
-_PARTS = ("machine", "versions", "facts")  # of a key
 _DECISIONS, _LEFTOVERS = f"{'[0-9a-f]' * 32}.json", ".rote-*.tmp"  # the latter, where a writer was killed
 
 _ignored: set[str] = set()
@@ -54,76 +55,6 @@ _ignoring = threading.Lock()  # in-process ranks are threads, and only one of th
 
 class WisdomWarning(UserWarning):
     """A file of wisdom is damaged, or is none, and is ignored."""
-
-
-@dataclass(frozen=True, slots=True)
-class Key:
-    """What a decision was measured on; made by `key`.
-
-    Attributes:
-        text: all of it, as JSON in one spelling.
-    """
-
-    text: str
-
-    @property
-    def name(self) -> str:
-        """The hash that its file is named after."""
-        return hashlib.sha256(self.text.encode()).hexdigest()[:32]
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        """The caller's part."""
-        found: dict[str, Any] = json.loads(self.text)["facts"]
-        return found
-
-    def __str__(self) -> str:
-        machine, versions, facts = (json.loads(self.text)[part] for part in _PARTS)
-        said = " ".join(
-            f"{name}={_shown(facts[name])}" for name in sorted(facts, key=lambda name: (name != "what", name))
-        )
-        ran = ", ".join(f"{name} {_shown(version)}" for name, version in versions.items() if version)
-        return f"{said} ({_shown(machine['cpu'])}, {_shown(machine['cores'])} cores, {ran})"
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A decision and its key; as text, a line for people.
-
-    Attributes:
-        key: what it was measured on.
-        text: the decision, as JSON in one spelling.
-    """
-
-    key: Key
-    text: str
-
-    @property
-    def decision(self) -> Any:
-        """What was decided."""
-        return json.loads(self.text)
-
-    def __str__(self) -> str:
-        return f"{self.key}: {self.text}"
-
-
-def key(facts: Mapping[str, Any], mpi: str = "") -> Key:
-    """The key of a decision that is taken here and now.
-
-    Args:
-        facts: all that it depends on beside machine and versions: names and JSON values, of which tuples and lists are
-            the same. By convention "what" names the kind of decision.
-        mpi: name and version of the MPI library; empty where it does not matter, as among in-process ranks.
-
-    Raises:
-        TypeError, ValueError: a fact is no JSON value.
-    """
-    machine = {
-        "cpu": _processor(),
-        "cores": os.cpu_count() or 1,
-    }  # all cores, not those that a launcher lets a rank have
-    versions = {"rote": __version__, "numpy": _version("numpy"), "pyfftw": _version("pyfftw"), "mpi": mpi}
-    return Key(_spelt({"machine": machine, "versions": versions, "facts": dict(facts)}))
 
 
 def recall(key: Key, read: Callable[[Any], Any] | None = None) -> Any:
@@ -136,11 +67,11 @@ def recall(key: Key, read: Callable[[Any], Any] | None = None) -> Any:
     """
     place = folder()
     path = place / f"{key.name}.json" if place else None
-    found = _read(path) if path else None
-    if path is None or found is None:
+    record = _read(path) if path else None
+    if path is None or record is None:
         return None
     try:
-        return found.decision if read is None else read(found.decision)
+        return record.decision if read is None else read(record.decision)
     except (RoteError, TypeError, ValueError, LookupError) as error:
         _ignore(path, f"{error}")
         return None
@@ -152,16 +83,16 @@ def remember(key: Key, decision: Any) -> bool:
     Raises:
         TypeError, ValueError: the decision is no JSON value.
     """
-    return _keep(Entry(key, _spelt(decision)))
+    return _keep(Record(key, spelt(decision)))
 
 
-def entries() -> tuple[Entry, ...]:
+def records() -> tuple[Record, ...]:
     """All that is known, of every machine and version, in the order of its lines."""
-    return tuple(sorted((entry for path in _files(_DECISIONS) if (entry := _read(path))), key=str))
+    return tuple(sorted((record for path in _files(_DECISIONS) if (record := _read(path))), key=str))
 
 
-def forget(match: str = "", *, all: bool = False) -> tuple[Entry | Path, ...]:
-    """Forget every decision whose line (`str(entry)`) has `match` in it, or all of them; what is forgotten.
+def forget(match: str = "", *, all: bool = False) -> tuple[Record | Path, ...]:
+    """Forget every decision whose line (`str(record)`) has `match` in it, or all of them; what is forgotten.
 
     Args:
         match: a part of the lines.
@@ -176,13 +107,13 @@ def forget(match: str = "", *, all: bool = False) -> tuple[Entry | Path, ...]:
     """
     if bool(match) == all:
         raise RoteError("say what to forget: a part of its line, or all=True for everything; not both")
-    forgotten: list[Entry | Path] = []
+    forgotten: list[Record | Path] = []
     for path in _files(_DECISIONS) + (_files(_LEFTOVERS) if all else []):
-        entry = _read(path) if path.suffix == ".json" else None
-        if all or (entry is not None and match in str(entry)):
+        record = _read(path) if path.suffix == ".json" else None
+        if all or (record is not None and match in str(record)):
             with suppress(OSError):  # somebody else forgets too, or the folder is read-only
                 path.unlink()
-                forgotten.append(entry or path)
+                forgotten.append(record or path)
     return tuple(forgotten)
 
 
@@ -192,8 +123,8 @@ def export(path: str | os.PathLike[str]) -> int:
     Raises:
         OSError: the file cannot be written.
     """
-    known = [_plain(entry) for entry in entries()]
-    Path(path).write_text(json.dumps({_SCHEMA: _EDITION, "entries": known}, indent=1) + "\n", "utf-8")
+    known = [as_json(record) for record in records()]
+    Path(path).write_text(written({"entries": known}), "utf-8")
     return len(known)
 
 
@@ -206,42 +137,23 @@ def include(path: str | os.PathLike[str]) -> int:
     """
     data = Path(path).read_bytes()
     try:
-        listed: Any = _parsed(data).get("entries")
-        _demand(isinstance(listed, list), "it has no list of entries")
-        found = [_entry(each) for each in listed]
+        listed: Any = parse_json(data).get("entries")
+        demand(isinstance(listed, list), "it has no list of entries")
+        records = [as_record(each) for each in listed]
     except (ValueError, RecursionError) as error:
         raise RoteError(f"{os.fspath(path)} holds no wisdom: {error}\ngive what rote tune --export wrote") from None
-    return sum(map(_keep, found))
+    return sum(map(_keep, records))
 
 
 def folder() -> Path | None:
-    """Where decisions are kept, whether it exists or not; None if nothing is."""
+    """The folder of the decisions, whether it exists or not; None if nothing is kept."""
     named = os.environ.get("ROTE_WISDOM")
     if named is not None:
         return Path(os.path.expanduser(named)) if named else None
     from platformdirs import user_cache_path
 
-    found = user_cache_path("rote", appauthor=False) / "wisdom"
-    return found if found.is_absolute() else None  # without a home it would lie below the working directory
-
-
-@cache
-def _processor() -> str:
-    """The model of the processor, as far as the system says it."""
-    told: dict[str, str] = {}
-    with suppress(OSError):
-        lines = Path("/proc/cpuinfo").read_text("utf-8", "replace").partition("\n\n")[0].splitlines()
-        told = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
-    names = [told[name] for name in ("model name", "CPU implementer", "CPU part") if told.get(name)]
-    return " ".join(names) or platform.processor() or platform.machine()
-
-
-@cache
-def _version(package: str) -> str:
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return ""
+    cache = user_cache_path("rote", appauthor=False) / "wisdom"
+    return cache if cache.is_absolute() else None  # without a home it would lie below the working directory
 
 
 def _files(pattern: str) -> list[Path]:
@@ -253,8 +165,8 @@ def _files(pattern: str) -> list[Path]:
         return []
 
 
-def _keep(entry: Entry) -> bool:
-    """Write the file of an entry; False if it cannot be written."""
+def _keep(record: Record) -> bool:
+    """Write the file of a record; False if it cannot be written."""
     place = folder()
     if place is None:
         return False
@@ -263,8 +175,8 @@ def _keep(entry: Entry) -> bool:
         place.mkdir(parents=True, exist_ok=True)
         handle, aside = tempfile.mkstemp(prefix=".rote-", suffix=".tmp", dir=place)
         with open(handle, "w", encoding="utf-8") as file:
-            file.write(json.dumps({_SCHEMA: _EDITION, **_plain(entry)}, indent=1) + "\n")
-        os.replace(aside, place / f"{entry.key.name}.json")
+            file.write(written(as_json(record)))
+        os.replace(aside, place / f"{record.key.name}.json")
         return True
     except OSError:
         return False
@@ -273,8 +185,8 @@ def _keep(entry: Entry) -> bool:
             os.unlink(aside)
 
 
-def _read(path: Path) -> Entry | None:
-    """The entry in a file of the folder; None if there is none, with a warning if there is something else."""
+def _read(path: Path) -> Record | None:
+    """The record in a file of the folder; None if there is none, with a warning if there is something else."""
     try:
         if not path.is_file():  # a pipe would be waited for
             if path.parent.is_file():
@@ -284,9 +196,9 @@ def _read(path: Path) -> Entry | None:
     except OSError:
         return None
     try:
-        found = _entry(_parsed(data))
-        _demand(found.key.name == path.stem, "it is not what its name says")
-        return found
+        record = as_record(parse_json(data))
+        demand(record.key.name == path.stem, "it is not what its name says")
+        return record
     except (ValueError, RecursionError) as error:
         _ignore(path, f"{error}")
         return None
@@ -299,50 +211,3 @@ def _ignore(path: Path, why: str) -> None:
         _ignored.add(str(path))
     if not known:
         warnings.warn(f"{path} is ignored, for it holds no wisdom: {why}", WisdomWarning, stacklevel=4)
-
-
-def _plain(entry: Entry) -> dict[str, Any]:
-    """An entry as a JSON object."""
-    return {**json.loads(entry.key.text), "decision": entry.decision}
-
-
-def _parsed(data: bytes) -> dict[str, Any]:
-    """The JSON object of this schema that a file holds, without its mark.
-
-    Raises:
-        ValueError: it holds another thing.
-    """
-    value: Any = json.loads(data.decode("utf-8"), parse_constant=_refuse)
-    _demand(isinstance(value, dict) and value.pop(_SCHEMA, None) == _EDITION, f"it has no {_SCHEMA!r}: {_EDITION}")
-    found: dict[str, Any] = value
-    return found
-
-
-def _entry(value: Any) -> Entry:
-    """The entry that a JSON object is.
-
-    Raises:
-        ValueError: it is none.
-    """
-    _demand(isinstance(value, dict) and value.keys() == {*_PARTS, "decision"}, "its parts are not those of a decision")
-    _demand(all(isinstance(value[part], dict) for part in _PARTS), "its key is not made of names and values")
-    _demand(value["machine"].keys() == {"cpu", "cores"}, "its machine is not a processor and its cores")
-    return Entry(Key(_spelt({part: value[part] for part in _PARTS})), _spelt(value["decision"]))
-
-
-def _demand(holds: bool, why: str) -> None:
-    if not holds:
-        raise ValueError(why)
-
-
-def _refuse(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number of JSON")
-
-
-def _spelt(value: Any) -> str:
-    """A JSON value in its one spelling."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
-
-
-def _shown(value: Any) -> str:
-    return value if isinstance(value, str) and value.isprintable() else _spelt(value)

@@ -1,4 +1,4 @@
-"""Which walk: that of a family, of a text, or the cheapest by the cost model."""
+"""The choice of a walk: that of a family, that of a text, or the cheapest by the cost model."""
 
 from __future__ import annotations
 
@@ -106,14 +106,14 @@ def choices(
 ) -> tuple[Choice, ...]:
     """The walks of all families from where a tensor lies, in the order in which they are `preferred`."""
     prices = Prices(machine)
-    found = [
+    candidates = [
         _choice(name, source, request, output, prices)
         for name in (transposed(len(source.layout.grid_modes)), "cyclic", "volumetric", "rows")
         if {"volumetric": source.grid.order > 1, "rows": source.layout.view is not None}.get(name, True)
     ]
-    if not any(map(_spread, found)):
-        found.append(_choice("ragged", source, request, output, prices))
-    return preferred(found)
+    if not any(map(_spread, candidates)):
+        candidates.append(_choice("ragged", source, request, output, prices))
+    return preferred(candidates)
 
 
 @once(64)
@@ -133,7 +133,7 @@ def ranking(
     >>> [choice.name for choice in ranking((64, 64, 64), 4, wanted)][:2]
     ['slab', 'cyclic']
     """
-    found: list[Choice] = []
+    candidates: list[Choice] = []
     prices = Prices(machine)
     for on in [grid] if grid is not None else _grids(ranks, len(shape)):
         usual = transposed(on.order)
@@ -143,18 +143,18 @@ def ranking(
                 _check_components(source, request)
             except LayoutError as error:
                 source = L(*((),) * len(shape)).on(shape, on)
-                found.append(Choice(name, source, NONE, None, str(error)))
+                candidates.append(Choice(name, source, NONE, None, str(error)))
             else:
-                found.append(_choice(name, source, request, output, prices))
-    if not any(map(_spread, found)):
+                candidates.append(_choice(name, source, request, output, prices))
+    if not any(map(_spread, candidates)):
         for on in [grid] if grid is not None else _grids(ranks, len(shape)):
             try:
                 source = start("ragged", shape, on, request).on(shape, on)
             except LayoutError as error:
-                found.append(Choice("ragged", L(*((),) * len(shape)).on(shape, on), NONE, None, str(error)))
+                candidates.append(Choice("ragged", L(*((),) * len(shape)).on(shape, on), NONE, None, str(error)))
             else:
-                found.append(_choice("ragged", source, request, output, prices))
-    return preferred(found)
+                candidates.append(_choice("ragged", source, request, output, prices))
+    return preferred(candidates)
 
 
 def _spread(choice: Choice) -> bool:
@@ -162,13 +162,13 @@ def _spread(choice: Choice) -> bool:
     return choice.walk is not None and not crowded(choice.walk)
 
 
-def _lightest(found: list[Choice]) -> list[Choice]:
-    """Of choices with a walk those that spread the tensor; if none does, those that gather nothing; if all do, all."""
-    spread = [choice for choice in found if _spread(choice)]
-    return spread or [choice for choice in found if choice.walk and not gathered_bytes(choice.walk)] or found
+def _lightest(candidates: list[Choice]) -> list[Choice]:
+    """The choices that spread the tensor; if none does, those that gather nothing; if all do, all."""
+    spread = [choice for choice in candidates if _spread(choice)]
+    return spread or [choice for choice in candidates if choice.walk and not gathered_bytes(choice.walk)] or candidates
 
 
-def preferred(found: Sequence[Choice]) -> tuple[Choice, ...]:
+def preferred(candidates: Sequence[Choice]) -> tuple[Choice, ...]:
     """Choices in the order in which "auto" would take them: the first is taken.
 
     An estimate does not tell walks apart that are within 10 % of the cheapest. Of these comes first what leaves a
@@ -176,7 +176,7 @@ def preferred(found: Sequence[Choice]) -> tuple[Choice, ...]:
     rest goes by time, those without a walk last. Walks that read modes through a view are taken only where there is no
     other, and those on which ranks come to hold much more than their parts likewise, above all those that gather.
     """
-    ranked = sorted(found, key=lambda choice: choice.price.order)
+    ranked = sorted(candidates, key=lambda choice: choice.price.order)
     field = [choice for choice in ranked if choice.plain] or [choice for choice in ranked if choice.walk is not None]
     field = _lightest(field)
     near = [choice for choice in field if choice.seconds <= _ALIKE * field[0].seconds]
@@ -185,7 +185,7 @@ def preferred(found: Sequence[Choice]) -> tuple[Choice, ...]:
     return (*near, *(choice for choice in ranked if id(choice) not in first))
 
 
-def walks(found: Sequence[Choice]) -> dict[Walk, Choice]:
+def walks(candidates: Sequence[Choice]) -> dict[Walk, Choice]:
     """The different walks that may be taken, in order: those that read the tensor as it is, unless all do otherwise.
 
     Of these, those on which no rank holds much more than its part of the tensor; where all do, those that gather
@@ -195,39 +195,39 @@ def walks(found: Sequence[Choice]) -> dict[Walk, Choice]:
         LayoutError: there is no walk.
     """
     every: dict[Walk, Choice] = {}
-    for choice in found:
+    for choice in candidates:
         if choice.walk is not None:
             every.setdefault(choice.walk, choice)
     if not every:
-        raise LayoutError(found[0].why)
+        raise LayoutError(candidates[0].why)
     plain = [choice for choice in every.values() if choice.plain] or [*every.values()]
     return {choice.walk: choice for choice in _lightest(plain) if choice.walk is not None}
 
 
-def best(found: Sequence[Choice]) -> Walk:
+def best(candidates: Sequence[Choice]) -> Walk:
     """The walk that is taken of some that are in order.
 
     Raises:
         LayoutError: there is no walk.
     """
-    return next(iter(walks(found)))
+    return next(iter(walks(candidates)))
 
 
 def farther(choice: Choice, request: TransformRequest, output: Layout | str | None, machine: Machine) -> Choice:
-    """The same family from the same source, its entries moved to the farthest mode that will do, not the nearest."""
+    """A choice's family from its source, with entries moved to the farthest mode that will do, not the nearest."""
     return _choice(choice.name, choice.source, request, output, Prices(machine), far=True)
 
 
-def compared(found: Sequence[Choice], walk: Walk) -> list[str]:
-    """Why a walk was chosen: what the best of each family would take, or why a family has none; the chosen one first.
+def compared(candidates: Sequence[Choice], walk: Walk) -> list[str]:
+    """The reasons for a choice: the time of each family's best walk, or why it has none; the chosen family first.
 
     Args:
-        found: in the order in which they are preferred.
+        candidates: in the order in which they are preferred.
         walk: that was chosen.
     """
-    taken = next((choice for choice in found if choice.walk == walk), None)
+    taken = next((choice for choice in candidates if choice.walk == walk), None)
     named: dict[str, Choice] = {} if taken is None else {taken.name: taken}
-    for choice in found:
+    for choice in candidates:
         named.setdefault(choice.name, choice)
     lines = []
     for name, choice in named.items():
@@ -255,7 +255,7 @@ def _check_components(source: Distribution, request: TransformRequest) -> None:
 
 
 def _virtues(choice: Choice) -> tuple[bool, int, int, bool, tuple[float, int]]:
-    """What walks that take about as long are sorted by."""
+    """The sort key of walks that take about as long."""
     assert choice.walk is not None
     before, after = (
         {entry.kind.name for mode in end.splits for entry in mode if entry.parts > 1}
@@ -282,11 +282,11 @@ def _choice(
 
 def _grids(ranks: int, order: int) -> list[Grid]:
     """The grids of so many ranks and at most so many modes, each of two ranks or more."""
-    found: list[tuple[int, ...]] = [()]
+    shapes: list[tuple[int, ...]] = [()]
     every: list[tuple[int, ...]] = [(ranks,)] if ranks == 1 else []
     for _ in range(order):
-        found = [
-            (*shape, p) for shape in found for p in range(2, ranks // prod(shape) + 1) if ranks // prod(shape) % p == 0
+        shapes = [
+            (*shape, p) for shape in shapes for p in range(2, ranks // prod(shape) + 1) if ranks // prod(shape) % p == 0
         ]
-        every += [shape for shape in found if prod(shape) == ranks]
+        every += [shape for shape in shapes if prod(shape) == ranks]
     return [Grid(shape) for shape in every]

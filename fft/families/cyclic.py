@@ -22,6 +22,7 @@ from rote.layout.layout import Layout
 from rote.layout.view import View
 
 from ..request import TransformRequest
+from ..transforms import KINDS
 from ..walk.resize import begin, sized
 from ..walk.typecheck import TWIDDLE, StageSpec
 from ..walk.walk import Resize, Transform
@@ -49,31 +50,31 @@ def cyclic(source: Distribution, request: TransformRequest, together: bool) -> l
             f"a real transform in this family wants axis {real} whole on every rank, for half a spectrum does not lie "
             f"cyclically as the signal did; {source.layout} splits it: lay its ranks over other axes, or take auto"
         )
-    here, resizes = begin(source, request, [axis for axis in axes if source.splits[axis]])
+    dist, resizes = begin(source, request, [axis for axis in axes if source.splits[axis]])
     lines = [StageSpec(source.layout, resizes)] if resizes else []
-    grids = _Grids(here, axes)
-    found = [_axis(here, axis, axis in axes, grids) for axis in range(here.order)]
-    split = [axis for axis in found if axis.moves]
+    grids = _Grids(dist, axes)
+    tracks = [_axis(dist, axis, axis in axes, grids) for axis in range(dist.order)]
+    split = [axis for axis in tracks if axis.moves]
     rounds = range(max((len(axis.levels) for axis in split), default=0))
     together_at = [[axis for axis in split if len(axis.levels) > level] for level in rounds]
-    first = [axis.first() for axis in found]
+    first = [axis.first() for axis in tracks]
     if not request.forward and real is not None:
         first[real] = replace(first[real], turned=())
-    lines.append(_line(first, _turned(found, first, here, request), bool(split), grids.start))
+    lines.append(_line(first, _turned(tracks, first, dist, request), bool(split), grids.start))
     for moving in together_at if together else [[axis] for axis in split for _ in axis.levels]:
         if any(axis.at_last for axis in moving):
-            lines.append(_line([axis.cut() if axis in moving and axis.at_last else axis.stay() for axis in found]))
-        segments = [axis.move() if axis in moving else axis.stay() for axis in found]
+            lines.append(_line([axis.cut() if axis in moving and axis.at_last else axis.stay() for axis in tracks]))
+        segments = [axis.move() if axis in moving else axis.stay() for axis in tracks]
         due = any(axis.waits for axis in moving)
-        lines.append(_line(segments, _turned(found, segments, here, request), due, grids.at(found)))
+        lines.append(_line(segments, _turned(tracks, segments, dist, request), due, grids.at(tracks)))
     if split:
-        lines.append(_line([axis.close() for axis in found], grid=grids.end))
+        lines.append(_line([axis.close() for axis in tracks], grid=grids.end))
     last: list[Transform | Resize] = []
     for axis, kept in zip(axes, request.kept, strict=True):
-        if found[axis].moves and request.cut(axis):
-            last.append(Resize("resample", axis, here.shape[axis], kept))
+        if tracks[axis].moves and request.cut(axis):
+            last.append(Resize("resample", axis, dist.shape[axis], kept))
     if not request.forward and real is not None:
-        last += sized(Transform("irfft", (real,)), {real: real}, here.shape, request)
+        last += sized(Transform(KINDS[request.kind[real]].name, (real,)), {real: real}, dist.shape, request)
     lines[-1] = replace(lines[-1], done=(*lines[-1].done, *last))
     return lines
 
@@ -87,8 +88,8 @@ def levels(points: int, ranks: int) -> tuple[int, ...]:
     >>> levels(64, 8), levels(32, 8), levels(4096, 1024)
     ((8,), (4, 2), (4, 4, 4, 4, 4))
     """
-    found = _levels(points, ranks)
-    if found is None:
+    sizes = _levels(points, ranks)
+    if sizes is None:
         rule = (
             f"{ranks} ranks do not divide {points} points"
             if points % ranks
@@ -103,7 +104,7 @@ def levels(points: int, ranks: int) -> tuple[int, ...]:
         near = " or ".join(str(n) for n in (fewer, more) if n), " or ".join(str(p) for p in (below, above) if p)
         ranks_named = "rank" if near[1] == "1" else "ranks"  # "2 or 4 ranks"
         raise LayoutError(f"{rule}; {near[0]} points, or {near[1]} {ranks_named}, would do")
-    return found
+    return sizes
 
 
 def _levels(points: int, ranks: int) -> tuple[int, ...] | None:
@@ -115,13 +116,13 @@ def _levels(points: int, ranks: int) -> tuple[int, ...] | None:
         return None
     if each % ranks == 0:
         return (ranks,)
-    found: list[int] = []
+    sizes: list[int] = []
     while ranks > each:
         ranks, rest = divmod(ranks, each)
         if rest:
             return None
-        found.append(each)
-    return (*found, ranks) if each % ranks == 0 else None
+        sizes.append(each)
+    return (*sizes, ranks) if each % ranks == 0 else None
 
 
 class _Grids:
@@ -139,16 +140,16 @@ class _Grids:
             splits = source.splits[axis]
             _check(source, axis)
             try:
-                found = levels(source.shape[axis], prod(s.parts for s in splits)) if splits else ()
+                sizes = levels(source.shape[axis], prod(s.parts for s in splits)) if splits else ()
             except LayoutError as error:
                 raise LayoutError(f"axis {axis} of {source.layout}: {error}") from None
-            if len(found) > 1:
+            if len(sizes) > 1:
                 if len(splits) > 1:
                     raise LayoutError(
-                        f"axis {axis} of {source.shape[axis]} points is taken in {len(found)} levels, and lies over "
+                        f"axis {axis} of {source.shape[axis]} points is taken in {len(sizes)} levels, and lies over "
                         f"grid modes {', '.join(str(s.grid_mode) for s in splits)}; lay it over one"
                     )
-                self.levels[splits[0].grid_mode] = found
+                self.levels[splits[0].grid_mode] = sizes
         shape = [self.levels.get(g, (p,)) for g, p in enumerate(source.grid.shape)]
         first = [sum(map(len, shape[:g])) for g in range(len(shape))]
         self.numbers = [tuple(range(first[g], first[g] + len(shape[g]))) for g in range(len(shape))]
@@ -156,12 +157,12 @@ class _Grids:
         self.start = Grid(tuple(p for part in shape for p in part)) if self.levels else None
         self.end = source.grid if self.levels else None
 
-    def at(self, found: Sequence[_Axis]) -> Grid | None:
+    def at(self, tracks: Sequence[_Axis]) -> Grid | None:
         """The grid once some axes are through: the levels of these stand the other way round."""
         if not self.levels:
             return None
         shape = list(self._shape)
-        for axis in found:
+        for axis in tracks:
             if axis.moves and not axis.waits:
                 g = axis.own[0].grid_mode
                 shape[g] = shape[g][::-1]
@@ -191,7 +192,7 @@ def _letter(axis: int) -> str:
 
 
 def _turned(
-    found: Sequence[_Axis], segments: Sequence[_Segment], here: Distribution, request: TransformRequest
+    tracks: Sequence[_Axis], segments: Sequence[_Segment], dist: Distribution, request: TransformRequest
 ) -> tuple[Transform | Resize, ...]:
     """The transforms of the modes that the axes name, a real one last; digits stay as long as they are."""
     starts = accumulate((len(segment.modes) for segment in segments), initial=0)
@@ -203,13 +204,13 @@ def _turned(
     modes = tuple(sorted(places, key=lambda m: places[m] == request.real))
     if not modes:
         return ()
-    kind = request.kind[places[modes[-1]]]
-    digits = tuple(m for m in modes if found[places[m]].moves)
+    row = KINDS[request.kind[places[modes[-1]]]]
+    digits = tuple(m for m in modes if tracks[places[m]].moves)
     whole = tuple(m for m in modes if m not in digits)
-    done = sized(Transform(kind, whole), places, here.shape, request) if whole else ()
+    done = sized(Transform(row.name, whole), places, dist.shape, request) if whole else ()
     if len(done) <= 1:
-        return (Transform(kind, modes),)
-    return (*done, Transform(kind.replace("rfft", "fft"), digits)) if digits else done
+        return (Transform(row.name, modes),)
+    return (*done, Transform(row.others, digits)) if digits else done
 
 
 def _line(
@@ -225,7 +226,7 @@ def _line(
 
 @dataclass(frozen=True, slots=True)
 class _Segment:
-    """What one axis adds to a line: items of the view, per mode the entries, and the modes that are transformed."""
+    """One axis's part of a line: items of the view, per mode the entries, and the modes that are transformed."""
 
     items: list[ViewItem]
     modes: list[tuple[Entry, ...]]
@@ -295,7 +296,7 @@ class _Axis:
         return _Segment(items, [tuple(Entry(g) for k in row for g in self.digits[k]) for row in self.rows])
 
     def cut(self) -> _Segment:
-        """The last digit of the spectrum that is whole is read as `(b r)`: r is to be dealt out."""
+        """Read the last digit of the spectrum that is whole as `(b r)`: r is to be dealt out."""
         at = self.level
         parts = self.sizes[::-1] if len(self.levels) == 1 else self.levels[-1:]
         self.digits[at : at + 1] = [()] * (len(parts) + 1)
@@ -306,7 +307,7 @@ class _Axis:
         return _Segment(items, self.stay().modes)
 
     def move(self) -> _Segment:
-        """The next digits of the signal become whole, in exchange for as many of the spectrum, and are transformed."""
+        """Make the next digits of the signal whole, in exchange for as many of the spectrum, and transform them."""
         last, at = self.at_last, self.level
         self.level += 1
         if not last:
@@ -327,7 +328,7 @@ class _Axis:
         return replace(moved, turned=(0,))
 
     def close(self) -> _Segment:
-        """All digits as the axis that they make up, in natural order."""
+        """Read all digits as the axis that they make up, in natural order."""
         if not self.moves:
             return _Segment([Name(self.letter)], [self.own])
         row = [k for row in self.rows for k in row]

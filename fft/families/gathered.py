@@ -1,4 +1,4 @@
-"""Walks on which a rank holds more of the tensor than its part: found, counted in bytes, and warned of."""
+"""Detection of walks on which a rank holds more of the tensor than its part, and the warning of them."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def warn_if_gathered(walk: Walk, request: TransformRequest, comm: Comm, depth: i
 
 
 def _cure(source: Distribution, request: TransformRequest) -> str:
-    """What would avoid a gather."""
+    """The advice on how to avoid a gather."""
     try:
         ragged(source, request)
     except LayoutError as error:
@@ -79,10 +79,10 @@ def _at_work(walk: Walk) -> list[Stage]:
 
 
 def _copies(dist: Distribution) -> int:
-    """On how many ranks an element lies."""
+    """The number of ranks on which an element lies."""
     return dist.grid.size // prod(split.parts for mode in dist.splits for split in mode)
 
 
 def _times(dist: Distribution) -> float:
-    """How many times its part of the tensor the fullest rank holds."""
+    """The number of times that the fullest rank holds its part of the tensor."""
     return dist.grid.size * prod(dist.max_local_shape()) / max(prod(dist.view_shape), 1)

@@ -23,6 +23,7 @@ from rote.layout.layout import Layout, as_layout, block
 from rote.layout.view import View
 
 from ..request import TransformRequest
+from ..transforms import FOURIER, KINDS, TransformKind
 from ..walk.resize import begin, fitting
 from ..walk.typecheck import CONVOLVE, TWIDDLE, StageSpec
 from ..walk.walk import Resize, Transform
@@ -51,7 +52,7 @@ class Factors:
 
     @property
     def points(self) -> int:
-        """All of them."""
+        """The number of all points."""
         return self.r * self.s
 
     @property
@@ -73,9 +74,9 @@ def best_factors(points: int, ranks: int, cyclic: bool = False, ends: bool = Fal
     """
     share = -(-points // ranks)
 
-    def worth(one: Factors) -> tuple[int, int, int]:
-        moves = (not cyclic or one.s % ranks > 0) + (not ends or one.r % ranks > 0)
-        return one.largest + moves * share, abs(one.r - one.s), one.r
+    def worth(factors: Factors) -> tuple[int, int, int]:
+        moves = (not cyclic or factors.s % ranks > 0) + (not ends or factors.r % ranks > 0)
+        return factors.largest + moves * share, abs(factors.r - factors.s), factors.r
 
     small = [d for d in range(2, isqrt(points) + 1) if points % d == 0]
     return min((Factors(r, points // r, ranks) for d in small for r in (d, points // d)), key=worth, default=None)
@@ -92,8 +93,8 @@ def padded_factors(points: int, ranks: int) -> Factors:
     columns = [ranks * t for t in _smooth(4 * isqrt(least) // ranks + 2)]
     rows = _smooth(8 * max(isqrt(least), 16))  # no longer ones: blocks are smallest where rows are about as many
     pairs = ((next((r for r in rows if r > 1 and r * s >= least), 0), s) for s in columns if s > 1)
-    found = [Factors(r, s, ranks) for r, s in pairs if r]
-    return min(found, key=lambda one: (one.largest, one.points, abs(one.r - one.s)))
+    pairs_that_fit = [Factors(r, s, ranks) for r, s in pairs if r]
+    return min(pairs_that_fit, key=lambda factors: (factors.largest, factors.points, abs(factors.r - factors.s)))
 
 
 @lru_cache(maxsize=64)
@@ -103,13 +104,13 @@ def _smooth(most: int) -> tuple[int, ...]:
     >>> _smooth(16)
     (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 15, 16)
     """
-    found = [1]
+    numbers = [1]
     for prime in (2, 3, 5, 7):
-        more = found
+        more = numbers
         while more:
             more = [n * prime for n in more if n * prime <= most]
-            found = found + more
-    return tuple(sorted(found))
+            numbers = numbers + more
+    return tuple(sorted(numbers))
 
 
 def ragged(source: Distribution, request: TransformRequest, output: Layout | str | None = None) -> list[StageSpec]:
@@ -137,43 +138,43 @@ def ragged(source: Distribution, request: TransformRequest, output: Layout | str
         raise LayoutError(f"ragged walks start from plain layouts, not {source.layout}; redistribute first")
     end = None if output is None else as_layout(output)
     plain = end if end is not None and not (end.view or end.partial or end.rooted) else None
-    here, cuts = begin(source, request)
+    dist, cuts = begin(source, request)
     lines = [StageSpec(source.layout, cuts)] if cuts else []
     groups = _groups(source, request)
     for group in groups:
         if source.splits[group[0]]:
-            lines += _along(here, group[0], request, plain if group == groups[-1] else None)
+            lines += _along(dist, group[0], request, plain if group == groups[-1] else None)
             layout = replace(lines[-1].layout, view=None)
-            here = layout.on(request.after(here.shape, group), here.grid)
+            dist = layout.on(request.after(dist.shape, group), dist.grid)
         else:
-            lines += transpose(here, request.of(group))
-            here = refitted(here, request.after(here.shape, group))
-    return lines if end in (None, here.layout) else [*lines, StageSpec(end)]
+            lines += transpose(dist, request.of(group))
+            dist = refitted(dist, request.after(dist.shape, group))
+    return lines if end in (None, dist.layout) else [*lines, StageSpec(end)]
 
 
 def _groups(source: Distribution, request: TransformRequest) -> list[tuple[int, ...]]:
     """The axes in turn: those that are whole together, each other one by itself; a real one where it is real."""
     whole = tuple(a for a in request.axes if not source.splits[a])
     split = [(a,) for a in request.axes if source.splits[a]]
-    found = sorted([whole, *split] if whole else split, key=lambda group: request.real not in group)
-    return found if request.forward else found[::-1]
+    groups = sorted([whole, *split] if whole else split, key=lambda group: request.real not in group)
+    return groups if request.forward else groups[::-1]
 
 
-def _along(here: Distribution, axis: int, request: TransformRequest, output: Layout | None) -> list[StageSpec]:
+def _along(dist: Distribution, axis: int, request: TransformRequest, output: Layout | None) -> list[StageSpec]:
     """The lines of one split axis; the last one in `output`, if that saves a move."""
-    kind, at = request.kind[axis], request.axes.index(axis)
+    row, at = KINDS[request.kind[axis]], request.axes.index(axis)
     points, kept, taken = request.points[at], request.kept[at], request.taken(axis)
-    if kind not in ("fft", "ifft", "rfft", "irfft"):
-        raise LayoutError(f"ragged takes fft and rfft, not {kind} of axis {axis}, which is split")
-    if kind == "rfft" and points != kept:
+    if row.name not in FOURIER:
+        raise LayoutError(f"ragged takes fft and rfft, not {row.name} of axis {axis}, which is split")
+    if row.real == "input" and points != kept:
         raise LayoutError(f"ragged does not resample axis {axis}, which is real and split; lay its ranks elsewhere")
-    early = [Resize("resize", axis, 0, taken)] if here.shape[axis] != taken else []
-    early += [Resize("fold", axis, 0, points)] if kind == "irfft" and points > 1 else []
-    late = [Resize("fold", axis, 0, points // 2 + 1)] if kind == "rfft" and points > 1 else []
+    early = [Resize("resize", axis, 0, taken)] if dist.shape[axis] != taken else []
+    early += [Resize("fold", axis, 0, points)] if row.real == "output" and points > 1 else []
+    late = [Resize("fold", axis, 0, row.given(points))] if row.real == "input" and points > 1 else []
     late += [Resize("resample", axis, 0, kept)] if points != kept else []
-    splits, place = here.splits[axis], _Place(here.layout, axis)
+    splits, place = dist.splits[axis], _Place(dist.layout, axis)
     if points == 1:  # without digits
-        alone = place.line([()], [Transform(kind, (axis,))])
+        alone = place.line([()], [Transform(row.name, (axis,))])
         return [*(place.line([place.cyclic], [action]) for action in early), alone, place.line([place.cyclic], late)]
     starts = bool(early) or all(split.kind == CYCLIC for split in splits)
     ends = bool(late) or output is None or output.modes[axis] == place.cyclic
@@ -181,23 +182,23 @@ def _along(here: Distribution, axis: int, request: TransformRequest, output: Lay
     factors, padded = best_factors(points, ranks, starts, ends), padded_factors(points, ranks)
     lines = [place.line([place.cyclic], [action]) for action in early]  # an extent changes where nothing has to move
     if factors is None or padded.largest < factors.largest:
-        return [*lines, *_convolved(place, padded, points, kind, late)]
+        return [*lines, *_convolved(place, padded, points, row, late)]
     if late or factors.r % ranks == 0:
         last = place.line([place.cyclic], late)
     elif output is not None:
         last = StageSpec(output)
     else:
-        last = place.line([place.own if points == here.shape[axis] else tuple(map(fitting, place.own))])
-    return [*lines, *_six_steps(place, factors, kind, starts, last)]
+        last = place.line([place.own if points == dist.shape[axis] else tuple(map(fitting, place.own))])
+    return [*lines, *_six_steps(place, factors, row, starts, last)]
 
 
-def _six_steps(place: _Place, factors: Factors, kind: str, starts: bool, last: StageSpec) -> list[StageSpec]:
+def _six_steps(place: _Place, factors: Factors, row: TransformKind, starts: bool, last: StageSpec) -> list[StageSpec]:
     """The lines of six steps; the last one is given, but for the digits that it reads as one."""
     columns = place.cyclic if starts and factors.s % factors.ranks == 0 else place.blocks
     rows = place.cyclic if factors.r % factors.ranks == 0 else place.blocks
-    turn, a, b = kind.replace("rfft", "fft"), place.axis, place.axis + 1
-    before = [Transform("complex", (a,))] if kind == "rfft" else []
-    after = [Transform("real", (b,))] if kind == "irfft" else []
+    turn, a, b = row.others, place.axis, place.axis + 1
+    before = [Transform("complex", (a,))] if row.real == "input" else []
+    after = [Transform("real", (b,))] if row.real == "output" else []
     return [
         place.line([(), columns], [*before, Transform(turn, (a,)), TWIDDLE], place.cut(factors.s)),
         place.line([rows, ()], [Transform(turn, (b,)), *after]),
@@ -205,12 +206,12 @@ def _six_steps(place: _Place, factors: Factors, kind: str, starts: bool, last: S
     ]
 
 
-def _convolved(place: _Place, factors: Factors, points: int, kind: str, late: list[Resize]) -> list[StageSpec]:
+def _convolved(place: _Place, factors: Factors, points: int, row: TransformKind, late: list[Resize]) -> list[StageSpec]:
     """The lines of a convolution with a chirp, elementwise cyclic on both sides."""
     rows = place.cyclic if factors.r % factors.ranks == 0 else place.blocks
     a, b, axis = place.axis, place.axis + 1, place.axis
-    before = [Transform("complex", (axis,))] if kind == "rfft" else []
-    after = [Transform("real", (axis,))] if kind == "irfft" else []
+    before = [Transform("complex", (axis,))] if row.real == "input" else []
+    after = [Transform("real", (axis,))] if row.real == "output" else []
     return [
         place.line([place.cyclic], [*before, Resize("chirp", axis, 0, factors.points)]),
         place.line([(), place.cyclic], [Transform("fft", (a,)), TWIDDLE], place.cut(factors.s)),
@@ -236,12 +237,12 @@ class _Place:
 
     @property
     def cyclic(self) -> Entries:
-        """The same, elementwise cyclic."""
+        """The entries of the axis made elementwise cyclic."""
         return tuple(Entry(entry.grid_mode) for entry in self.own)
 
     @property
     def blocks(self) -> Entries:
-        """The same, in balanced blocks."""
+        """The entries of the axis made balanced blocks."""
         return tuple(block(entry.grid_mode) for entry in self.own)
 
     def line(
@@ -253,8 +254,8 @@ class _Place:
 
     def cut(self, s: int) -> View:
         """The axis read in two digits, of which the last is of size s."""
-        here, there = self._names[self.axis : self.axis + 2]
-        return self._view(Tile(((here, None), (there, s))))
+        slow, fast = self._names[self.axis : self.axis + 2]
+        return self._view(Tile(((slow, None), (fast, s))))
 
     def joined(self, slow: int, fast: int) -> View:
         """Two modes that are the digits of the axis, read as one again."""

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from rote.errors import LayoutError
 from rote.grammar import RESIZES, ActionSyntax, parse_walk, unparse
-from rote.grammar.nodes import CYCLIC
+from rote.grammar.nodes import CYCLIC, ResizeName
 from rote.layout.distribution import Distribution
 from rote.layout.grid import Grid
 from rote.layout.layout import Entry, L, Layout, as_layout, block
 
 from ..request import TransformRequest, components
+from ..transforms import FOURIER, ActionKind
 from ..walk.typecheck import StageSpec
 from ..walk.walk import Resize, Transform
 from .cyclic import cyclic
@@ -95,7 +98,7 @@ def read_lines(text: str) -> list[StageSpec]:
     return [
         StageSpec(
             as_layout(unparse(stage.layout)),
-            tuple(one for action in stage.actions for one in _read(action)),
+            tuple(done for action in stage.actions for done in _read(action)),
             None if stage.grid is None else Grid(stage.grid),
         )
         for stage in parse_walk(text).stages
@@ -103,10 +106,12 @@ def read_lines(text: str) -> list[StageSpec]:
 
 
 def _read(action: ActionSyntax) -> list[Transform | Resize]:
-    """What one action of a text stands for."""
+    """The actions of a walk that one action of a text stands for."""
     if action.name in RESIZES:
-        return [Resize(action.name, m, 0, n) for m, n in zip(action.modes, action.extents, strict=True)]
-    return [Transform(action.name, action.modes)]
+        return [
+            Resize(cast(ResizeName, action.name), m, 0, n) for m, n in zip(action.modes, action.extents, strict=True)
+        ]
+    return [Transform(cast(ActionKind, action.name), action.modes)]
 
 
 def check_algorithm(algorithm: str, layout: Layout | None = None) -> None:
@@ -136,7 +141,7 @@ def lines_of(
     if name == "rows":
         lines = rows(source, request)
     elif name in ("volumetric", "cyclic"):
-        if not {*request.kind.values()} <= {"fft", "ifft", "rfft", "irfft"}:
+        if not {*request.kind.values()} <= {*FOURIER}:
             raise LayoutError(
                 f"{name} takes fft and rfft, for no other transform is made of transforms of digits; write slab, "
                 "pencil or rows"
@@ -148,7 +153,7 @@ def lines_of(
 
 
 def _mixed(source: Distribution, request: TransformRequest, together: bool) -> list[StageSpec]:
-    """Axes that lie cyclically by the volumetric family, those that lie otherwise by transposes.
+    """The lines that take cyclic axes by the volumetric family, and all others by transposes.
 
     Where none lies cyclically, all that are split are laid so first.
     """

@@ -19,6 +19,7 @@ from rote.layout.refine import unfused
 from rote.layout.view import View
 
 from ..request import TransformRequest
+from ..transforms import AFTER, KINDS, MaybeKind
 from ..walk.resize import begin, sized
 from ..walk.typecheck import StageSpec
 from ..walk.walk import Transform
@@ -64,50 +65,49 @@ def rows(source: Distribution, request: TransformRequest) -> list[StageSpec]:
         raise LayoutError(f"rows takes all axes of a tensor of order 3 or more, on a grid of order 1; not {source}")
     if source.layout.view is not None and any(isinstance(item, Tile) for item in source.layout.view.items):
         raise LayoutError(f"rows start from whole axes, not {source.layout}; redistribute first")
-    here, resizes = begin(source, request)
-    start = _order(here)
+    dist, resizes = begin(source, request)
+    start = _order(dist)
     if start is None or _waits(start[-1], frozenset(), kind):
         last = next(a for a in (real, *reversed(axes)) if a is not None and not _waits(a, frozenset(), kind))
         others = sorted((a for a in range(order) if a != last), key=lambda a: a != real)
         first, lines = (*others, last), [StageSpec(source.layout, resizes)]
     else:
         first, lines = start, []
-    front = _ways(first, frozenset(), here, request)
+    front = _ways(first, frozenset(), dist, request)
     near = [way for way in front if way[0] <= _NEAR * front[0][0]]
     for way in near[-1][2]:
-        done = sized(Transform(kind[way[-1]], (1,)), {1: way[-1]}, here.shape, request)
+        done = sized(Transform(KINDS[kind[way[-1]]].name, (1,)), {1: way[-1]}, dist.shape, request)
         lines.append(StageSpec(row_layout(way), done))
     return lines
 
 
-def _waits(axis: int, done: frozenset[int], kind: dict[int, str]) -> bool:
+def _waits(axis: int, done: frozenset[int], kind: dict[int, MaybeKind]) -> bool:
     """Whether an axis waits for another: complex ones for "rfft", and "irfft" for them."""
-    waited = {"fft": "rfft", "irfft": "ifft"}.get(kind[axis])
-    return any(kind[a] == waited for a in kind if a not in done)
+    return any(kind[a] == AFTER.get(kind[axis]) for a in kind if a not in done)
 
 
-def _order(here: Distribution) -> Order | None:
+def _order(dist: Distribution) -> Order | None:
     """The order in which a distribution reads the axes, if it is one of the family's."""
-    order = tuple(digit.mode for digits in here.digits for digit in digits)
-    return order if row_layout(order).on(here.shape, here.grid) == here else None
+    order = tuple(digit.mode for digits in dist.digits for digit in digits)
+    return order if row_layout(order).on(dist.shape, dist.grid) == dist else None
 
 
-def _ways(here: Order, done: frozenset[int], source: Distribution, request: TransformRequest) -> list[Way]:
+def _ways(order: Order, done: frozenset[int], source: Distribution, request: TransformRequest) -> list[Way]:
     """The ways on from an order that no other beats for the busiest rank and in all; the best for that rank first."""
-    done = done | {here[-1]}
-    todo = [a for a in here if a not in done and not _waits(a, done, request.kind)]
+    done = done | {order[-1]}
+    todo = [a for a in order if a not in done and not _waits(a, done, request.kind)]
     if not todo:
-        return [(0, 0, (here,))]
+        return [(0, 0, (order,))]
     ways: list[Way] = []
     weight = 2 if request.real in done else 1
     shape = request.after(source.shape, [*done])
     for axis in todo:
-        rest = tuple(a for a in here[:-1] if a != axis)
+        rest = tuple(a for a in order[:-1] if a != axis)
         for place in range(len(rest) + 1):  # the axis that is done goes anywhere among those that are fused
-            there = (*rest[:place], here[-1], *rest[place:], axis)
-            most, total = (weight * count for count in _moved(here, there, shape, source.grid))
-            further = _ways(there, done, source, request)
-            ways += [(most + other, total + more, (here, *orders)) for other, more, orders in further]
+            next_order = (*rest[:place], order[-1], *rest[place:], axis)
+            most, total = (weight * count for count in _moved(order, next_order, shape, source.grid))
+            further = _ways(next_order, done, source, request)
+            ways += [(most + other, total + more, (order, *orders)) for other, more, orders in further]
     front: list[Way] = []
     for way in sorted(ways):
         if not front or way[1] < front[-1][1]:
@@ -116,9 +116,9 @@ def _ways(here: Order, done: frozenset[int], source: Distribution, request: Tran
 
 
 @lru_cache(maxsize=8192)  # of five axes there are 1920 pairs of orders
-def _moved(here: Order, there: Order, shape: tuple[int, ...], grid: Grid) -> tuple[int, int]:
+def _moved(before: Order, after: Order, shape: tuple[int, ...], grid: Grid) -> tuple[int, int]:
     """The elements that a rank receives at most from one order to another, and those that all ranks receive."""
-    ends = row_layout(here).on(shape, grid), row_layout(there).on(shape, grid)
+    ends = row_layout(before).on(shape, grid), row_layout(after).on(shape, grid)
     plain = unfused(ends[0]), unfused(ends[1])
     received = from_others(*(plain if plain[0].grid == plain[1].grid else ends))[0]
     return int(received.max()), int(received.sum()) * (grid.size // received.size)

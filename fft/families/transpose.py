@@ -13,7 +13,7 @@ from rote.layout.distribution import Distribution
 from rote.layout.layout import Layout
 
 from ..request import TransformRequest, components
-from ..transforms import TRIGONOMETRIC
+from ..transforms import AFTER, FOURIER, HALVING, KINDS, REAL_TO_REAL, RESTORING, MaybeKind
 from ..walk.resize import begin, fitting, sized
 from ..walk.typecheck import StageSpec
 from ..walk.walk import Transform
@@ -42,62 +42,65 @@ def transpose(source: Distribution, request: TransformRequest, far: bool = False
     todo = others[::-1] if forward else others
     if real is not None:
         todo = [real, *todo] if forward else [*todo, real]
-    here, resizes = begin(source, request)
+    dist, resizes = begin(source, request)
     lines = [StageSpec(source.layout, resizes)] if resizes else []
     kept = components(source.shape, request)
     while True:
-        now = _ready(here, todo, kind)
+        now = _ready(dist, todo, kind)
         done = _transforms([a for a in request.axes if a in now], kind, forward)
         places = {a: a for a in now}
-        lines.append(StageSpec(here.layout, tuple(one for t in done for one in sized(t, places, here.shape, request))))
+        lines.append(
+            StageSpec(dist.layout, tuple(action for t in done for action in sized(t, places, dist.shape, request)))
+        )
         todo = [a for a in todo if a not in now]
         if not todo:
             return lines
-        after = refitted(here, request.after(here.shape, now))
-        here = _freed(after, todo[0], todo, kept, forward, far).on(after.shape, after.grid)
+        after = refitted(dist, request.after(dist.shape, now))
+        dist = _freed(after, todo[0], todo, kept, forward, far).on(after.shape, after.grid)
 
 
-def _ready(here: Distribution, todo: list[int], kind: dict[int, str]) -> list[int]:
+def _ready(dist: Distribution, todo: list[int], kind: dict[int, MaybeKind]) -> list[int]:
     """The axes that can be transformed now: they are whole; "fft" waits for "rfft", and "irfft" for "ifft"."""
-    whole = [a for a in todo if not here.splits[a]]
+    whole = [a for a in todo if not dist.splits[a]]
     waited = {kind[a] for a in todo if a not in whole}
-    return [a for a in whole if {"fft": "rfft", "irfft": "ifft"}.get(kind[a]) not in waited]
+    return [a for a in whole if AFTER.get(kind[a]) not in waited]
 
 
-def _transforms(now: list[int], kind: dict[int, str], forward: bool) -> tuple[Transform, ...]:
+def _transforms(now: list[int], kind: dict[int, MaybeKind], forward: bool) -> tuple[Transform, ...]:
     """The transforms of some axes, in NumPy's order: cosines and sines as long as the numbers are real, if ever."""
-    found = [Transform(k, tuple(a for a in now if kind[a] == k)) for k in TRIGONOMETRIC]
-    fourier = sorted((a for a in now if kind[a] not in TRIGONOMETRIC), key=lambda a: "r" in kind[a])
+    transforms = [Transform(name, tuple(a for a in now if kind[a] == name)) for name in REAL_TO_REAL]
+    fourier = sorted((a for a in now if kind[a] in FOURIER), key=lambda a: kind[a] in (*HALVING, *RESTORING))
     if fourier:
-        found.insert(len(found) if forward else 0, Transform(kind[fourier[-1]], tuple(fourier)))
-    return tuple(transform for transform in found if transform.modes)
+        last = KINDS[kind[fourier[-1]]].name
+        transforms.insert(len(transforms) if forward else 0, Transform(last, tuple(fourier)))
+    return tuple(transform for transform in transforms if transform.modes)
 
 
-def _freed(here: Distribution, axis: int, todo: list[int], kept: tuple[int, ...], forward: bool, far: bool) -> Layout:
+def _freed(dist: Distribution, axis: int, todo: list[int], kept: tuple[int, ...], forward: bool, far: bool) -> Layout:
     """The layout in which `axis` is whole: its entries move to the best other mode, or are dropped if there is none.
 
     Best is a whole mode that is not to be transformed any more; then one that is split already; then one that must be
     freed later anyway; and last one of components, which are `kept`. Among equals the nearest one, to the right in a
     forward walk and to the left in an inverse one; or, if `far`, the last of them in this order.
     """
-    places = [m for m in range(here.order) if m != axis]
+    places = [m for m in range(dist.order) if m != axis]
     if not places:
-        return here.layout.whole(axis)
-    worth = {m: (m in kept, m in todo, bool(here.splits[m])) for m in places}
+        return dist.layout.whole(axis)
+    worth = {m: (m in kept, m in todo, bool(dist.splits[m])) for m in places}
     equals = [m for m in places if worth[m] == min(worth.values())]
     equals.sort(key=lambda m: ((m < axis) == forward, abs(m - axis)))
     to = equals[-1 if far else 0]
-    moved = here.layout
+    moved = dist.layout
     for entry in moved.modes[axis]:
         moved = moved.drop(entry.grid_mode).split(to, fitting(entry))
     return moved
 
 
-def refitted(here: Distribution, shape: tuple[int, ...]) -> Distribution:
+def refitted(dist: Distribution, shape: tuple[int, ...]) -> Distribution:
     """The distribution for other extents of some axes, which only grid modes of one coordinate split, if any."""
-    modes = zip(here.layout.modes, here.shape, shape, strict=True)
+    modes = zip(dist.layout.modes, dist.shape, shape, strict=True)
     fitted = tuple(mode if n == m else tuple(map(fitting, mode)) for mode, n, m in modes)
-    return replace(here.layout, modes=fitted).on(shape, here.grid)
+    return replace(dist.layout, modes=fitted).on(shape, dist.grid)
 
 
 def _check(source: Distribution) -> None:

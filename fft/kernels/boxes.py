@@ -1,4 +1,4 @@
-"""Boxes: a block as evenly spaced elements of the memories that it is read from."""
+"""A block as boxes: evenly spaced elements of the memories that it is read from."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Box:
     counts: tuple[int, ...]
 
     def within(self, mode: int, start: int, stop: int) -> tuple[slice, slice] | None:
-        """Along a mode, which of its elements lie in a range of the block, and where in that range."""
+        """The slice of its elements that lie in a range of the block along a mode, and the slice of that range."""
         at, step = self.starts[mode], self.steps[mode]
         first = max(0, -((at - start) // step))
         last = min(self.counts[mode], -((at - stop) // step))
@@ -45,28 +45,28 @@ class Box:
 
 
 def boxes(regions: Iterable[tuple[int, Region]], order: int) -> tuple[Box, ...] | None:
-    """What a rank reads, as boxes of its new block of some order; None if it is no few boxes.
+    """The boxes that a rank reads of its new block of some order; None if they are not few.
 
     Args:
         regions: each with the number of the memory that it is read from.
         order: of the block.
     """
-    found: list[Box] = []
+    every: list[Box] = []
     for number, region in regions:
         for piece in region.pieces:
-            some = list(_boxes(piece, number, order)) if isinstance(piece, StridedCopy) else []
-            if not 0 < len(some) <= _FEW:
+            boxes_of_piece = list(_boxes(piece, number, order)) if isinstance(piece, StridedCopy) else []
+            if not 0 < len(boxes_of_piece) <= _FEW:
                 return None
-            found += some
-    return tuple(found)
+            every += boxes_of_piece
+    return tuple(every)
 
 
 def _boxes(piece: StridedCopy, peer: int, order: int) -> Iterator[Box]:
     """A piece as boxes: of the dimensions that lead along one mode, all but the longest are taken apart."""
-    (shape, here, there), (source_strides, _) = piece.views, piece.strides
-    offset, strides = here.lies(source_strides)
+    (shape, source, target), (source_strides, _) = piece.views, piece.strides
+    offset, strides = source.lies(source_strides)
     along: list[list[int]] = [[] for _ in range(order)]  # per mode the dimensions that lead along it
-    for d, pairs in enumerate(there.steps):
+    for d, pairs in enumerate(target.steps):
         modes = [mode for mode, step in pairs if step]
         if len(modes) > 1:
             return
@@ -77,9 +77,9 @@ def _boxes(piece: StridedCopy, peer: int, order: int) -> Iterator[Box]:
     kept = [max(dims, key=lambda d: shape[d]) if dims else None for dims in along]
     apart = [d for dims, keep in zip(along, kept, strict=True) for d in dims if d != keep]
     origin = dict.fromkeys(range(order), 0)
-    for mode, index in there.origin:
+    for mode, index in target.origin:
         origin[mode] += index
-    step_of = [dict(pairs) for pairs in there.steps]
+    step_of = [dict(pairs) for pairs in target.steps]
     if prod(shape[d] for d in apart) > _FEW:
         return
     for at in product(*(range(shape[d]) for d in apart)):

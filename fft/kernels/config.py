@@ -1,4 +1,4 @@
-"""How a local transform runs: by which library, in tiles of which size, on how many threads."""
+"""The config of a local transform: its library, the size of its tiles, its number of threads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WHOLE = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class KernelConfig:
-    """How a kernel runs over a block; the result is the same but for its last bits.
+    """The way in which a kernel runs over a block; the result is the same but for its last bits.
 
     Attributes:
         library: that transforms, one of `rote.fft.kernels.backends.NAMES`.
@@ -35,7 +35,7 @@ class KernelConfig:
     plans: str = ""
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it as a JSON value.
+        """The config as a JSON value.
 
         >>> KernelConfig.of(KernelConfig("ducc0", tile=4096).as_dict())
         KernelConfig(library='ducc0', tile=4096, part=0, tiled=True, fused=True, threads=1, plans='')

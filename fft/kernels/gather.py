@@ -17,8 +17,7 @@ import numpy.typing as npt
 
 from rote.layout.grid import unravel
 
-from ..transforms import ORTHO_WEIGHTS, TRIGONOMETRIC
-from .backends import library
+from .backends import prepare
 from .boxes import Box
 from .kernel import ALIGNMENT, Kernel, scratch_bytes, view
 from .passes import CACHED, CHUNK, BoundKernel, on_threads, padded
@@ -36,7 +35,7 @@ _KEPT = 4096  # tiles whose views are made once; of larger blocks they are made 
 
 def gathers(kernel: Kernel, ortho: bool = True) -> bool:
     """Whether a kernel may read its block out of boxes; if it is orthogonal, only where no face is weighted for it."""
-    return kernel.config.fused and not (ortho and kernel.kind in ORTHO_WEIGHTS)
+    return kernel.config.fused and not (ortho and any(kernel.row.ortho))
 
 
 class Gather:
@@ -56,30 +55,30 @@ class Gather:
     __slots__ = ("_boxes", "_factors", "_hands", "_parts", "kernel")
 
     def __init__(
-        self, kernel: Kernel, found: tuple[Box, ...], factors: Sequence[Array], scratch: tuple[Array, Array]
+        self, kernel: Kernel, boxes: tuple[Box, ...], factors: Sequence[Array], scratch: tuple[Array, Array]
     ) -> None:
-        self.kernel, self._boxes = kernel, found
+        self.kernel, self._boxes = kernel, boxes
         shape, first, axis = kernel.shape, min(kernel.axes), _read_axis(kernel)
         scale = factors[0].astype(kernel.dtype) if len(factors) == 1 and not factors[0].ndim else None
         self._factors = [] if scale is not None else [np.broadcast_to(factor, shape) for factor in factors]
         rest = tuple(a for a in kernel.axes if a != axis)
         ends = (shape, kernel.dtype), (kernel.out_shape, kernel.out_dtype)
-        one = [prod(extents[first:]) * dtype.itemsize for extents, dtype in ends]  # bytes along the other modes
-        cut = bool(rest) and not any(nbytes % ALIGNMENT for nbytes in one)  # parts begin where FFTW's plans may
-        budget = (kernel.config.part or CHUNK) // max(*one, 1) if cut else prod(shape[:first])
+        row_bytes = [prod(extents[first:]) * dtype.itemsize for extents, dtype in ends]  # bytes along the other modes
+        cut = bool(rest) and not any(nbytes % ALIGNMENT for nbytes in row_bytes)  # parts begin where FFTW's plans may
+        budget = (kernel.config.part or CHUNK) // max(*row_bytes, 1) if cut else prod(shape[:first])
         columns = max(8, (kernel.config.tile or CACHED) // max(max(e[axis] * d.itemsize for e, d in ends), 1))
         self._parts: list[_Part] = []
-        for of in product(*_ranges(shape[:first], budget)) if 0 not in shape else ():
-            lengths = (*map(_length, of), *shape[first:])
+        for index in product(*_ranges(shape[:first], budget)) if 0 not in shape else ():
+            lengths = (*map(_length, index), *shape[first:])
             ranges = _ranges([1 if m == axis else n for m, n in enumerate(lengths)], columns)
             ranges[axis] = [slice(0, lengths[axis])]
-            starts = [r.start for r in of] + [0] * (len(shape) - first)
-            self._parts.append(_Part(of, lengths, _Tiles(ranges, starts, found, axis)))
+            starts = [r.start for r in index] + [0] * (len(shape) - first)
+            self._parts.append(_Part(index, lengths, _Tiles(ranges, starts, boxes, axis)))
         threads = kernel.config.threads
         many = len(self._parts) >= threads
-        of_one = on_threads(kernel, 1 if many else threads)
+        part_kernel = on_threads(kernel, 1 if many else threads)
         workers = range((threads if many else 1) if self._parts else 0)
-        self._hands = [_Worker(of_one, rest, self._parts, scratch, scale) for _ in workers]
+        self._hands = [_Worker(part_kernel, rest, self._parts, scratch, scale) for _ in workers]
 
     def ready(self) -> None:
         """Make now all transforms that the first calls would make; what lies in scratch is lost."""
@@ -87,7 +86,7 @@ class Gather:
             worker.ready()
 
     def reads(self, memories: Sequence[Array]) -> Reads:
-        """What every tile reads of the memories of all peers, each one-dimensional and of the kernel's dtype."""
+        """The views that every tile reads of all peers' memories, each one-dimensional and of the kernel's dtype."""
         size = self.kernel.dtype.itemsize
         views = [
             np.ndarray(
@@ -99,8 +98,8 @@ class Gather:
             )
             for box in self._boxes
         ]
-        found = [_Views(part.tiles, views) for part in self._parts]
-        return [*map(list, found)] if sum(map(len, found)) <= _KEPT else [*found]
+        views_of_parts = [_Views(part.tiles, views) for part in self._parts]
+        return [*map(list, views_of_parts)] if sum(map(len, views_of_parts)) <= _KEPT else [*views_of_parts]
 
     def __call__(self, reads: Reads, target: Array) -> None:
         """Transform what is read into `target`."""
@@ -113,7 +112,7 @@ class Gather:
 
 
 class _Worker:
-    """What does one part after the other: tiles in which one axis is transformed, and the kernels of the other axes."""
+    """A worker that does part after part: tiles in which one axis is transformed, and the kernels of the other axes."""
 
     __slots__ = ("_rests", "_room", "_tiles")
 
@@ -127,7 +126,7 @@ class _Worker:
     ) -> None:
         first, axis = min(kernel.axes), _read_axis(kernel)
         largest = max((part.shape for part in parts), key=prod)
-        later = kernel.kind == "irfft" and bool(rest)  # what has been read stays complex until the last pass
+        later = kernel.row.real == "output" and bool(rest)  # what has been read stays complex until the last pass
         self._room = scratch_bytes(prod(largest) * kernel.dtype.itemsize) if later else None
         inner = replace(kernel, out_shape=kernel.shape) if later else kernel
         shape = tuple(map(max, zip(*(part.tiles.largest for part in parts), strict=True)))
@@ -135,22 +134,22 @@ class _Worker:
         self._tiles = [_BoundTile(inner, axis, shape, later, scale) for _ in range(number)]
         self._rests: dict[tuple[int, ...], BoundKernel] = {}
         for lengths in {part.shape: None for part in parts} if rest else ():
-            there = (*lengths[:first], *kernel.out_shape[first:])
-            of = replace(kernel, axes=rest, shape=lengths, out_shape=there)
-            if kernel.kind == "rfft":  # its real axis is no more
-                of = replace(of, kind="fft", shape=there, dtype=kernel.out_dtype)
-            self._rests[lengths] = BoundKernel(of, scratch)
+            out_shape = (*lengths[:first], *kernel.out_shape[first:])
+            rest_kernel = replace(kernel, axes=rest, shape=lengths, out_shape=out_shape)
+            if kernel.row.real == "input":  # its real axis is no more
+                rest_kernel = replace(rest_kernel, kind=kernel.row.others, shape=out_shape, dtype=kernel.out_dtype)
+            self._rests[lengths] = BoundKernel(rest_kernel, scratch)
 
     def ready(self) -> None:
-        """As `Gather.ready`."""
+        """Make all transforms now; see `Gather.ready`."""
         for rest in self._rests.values():
             rest.ready()
 
     def __call__(
         self, part: _Part, reads: Sequence[tuple[_Tile, list[Read]]], factors: Sequence[Array], target: Array
     ) -> None:
-        there = target[part.of]
-        room = there if self._room is None else view(self._room, part.shape, self._tiles[0].dtype)
+        out = target[part.range]
+        room = out if self._room is None else view(self._room, part.shape, self._tiles[0].dtype)
         if len(self._tiles) == 1:
             run = self._tiles[0]
             for number in range(len(reads)):
@@ -159,7 +158,7 @@ class _Worker:
             parallel_for(lambda tile, number: tile(*reads[number], factors, room), self._tiles, range(len(reads)))
         if self._rests:
             rest = self._rests[part.shape]
-            rest(room if rest.kernel.kind == "irfft" else there, there)
+            rest(room if rest.kernel.row.real == "output" else out, out)
 
 
 class _BoundTile:
@@ -176,10 +175,10 @@ class _BoundTile:
             out_shape = (*shape[:axis], kernel.out_shape[axis], *shape[axis + 1 :])
             self._stored = padded(out_shape, kernel.out_dtype)[..., : out_shape[-1]]
         ends = self._filled, self._stored
-        if kernel.kind in TRIGONOMETRIC and kernel.dtype.kind == "c":
+        if kernel.row.real == "both" and kernel.dtype.kind == "c":
             kernel = kernel.of_parts()
             ends = (self._filled.view(kernel.dtype).reshape(*shape, 2),) * 2
-        self._execute = library(kernel.config.library).prepare(kernel, (axis,), *ends, 1).execute
+        self._execute = prepare(kernel, (axis,), *ends, 1).execute
 
     def __call__(self, tile: _Tile, reads: Sequence[Read], factors: Sequence[Array], room: Array) -> None:
         whole = self._filled
@@ -203,9 +202,9 @@ class _BoundTile:
 def _read_axis(kernel: Kernel) -> int:
     """The axis that is transformed while the block is read."""
     real = kernel.axes[-1]
-    if kernel.kind == "rfft" or len(kernel.axes) == 1:
+    if kernel.row.real == "input" or len(kernel.axes) == 1:
         return real
-    return min(axis for axis in kernel.axes if kernel.kind != "irfft" or axis != real)
+    return min(axis for axis in kernel.axes if kernel.row.real != "output" or axis != real)
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,12 +236,12 @@ class _Tiles:
 
     __slots__ = ("_axis", "_extents", "_ranges", "_starts", "_within", "largest")
 
-    def __init__(self, ranges: list[list[slice]], starts: Sequence[int], found: Sequence[Box], axis: int) -> None:
+    def __init__(self, ranges: list[list[slice]], starts: Sequence[int], boxes: Sequence[Box], axis: int) -> None:
         self._ranges, self._starts, self._axis = ranges, starts, axis
         self._extents = tuple(map(len, ranges))
         self.largest = tuple(max(map(_length, along), default=0) for along in ranges)
         self._within = [
-            [[box.within(mode, r.start + start, r.stop + start) for box in found] for r in along]
+            [[box.within(mode, r.start + start, r.stop + start) for box in boxes] for r in along]
             for mode, (along, start) in enumerate(zip(ranges, starts, strict=True))
         ]
 
@@ -269,7 +268,7 @@ class _Tiles:
 
 
 class _Views(Sequence[tuple[_Tile, list[Read]]]):
-    """Every tile with what it reads, of views of the boxes."""
+    """The tiles of a part, each with the views that it reads."""
 
     __slots__ = ("_tiles", "_views")
 
@@ -288,7 +287,7 @@ class _Views(Sequence[tuple[_Tile, list[Read]]]):
 class _Part:
     """A part of a block: its range along the first modes, its shape, and its tiles."""
 
-    of: Index
+    range: Index
     shape: tuple[int, ...]
     tiles: _Tiles
 
@@ -299,13 +298,13 @@ def _ranges(extents: Sequence[int], budget: int) -> list[list[slice]]:
     >>> _ranges((2, 3, 4), 8)
     [[slice(0, 1, None), slice(1, 2, None)], [slice(0, 2, None), slice(2, 3, None)], [slice(0, 4, None)]]
     """
-    found = []
+    ranges = []
     for n in reversed(extents):
         step = max(1, min(n, budget))
         budget //= step
-        found.append([slice(at, min(at + step, n)) for at in range(0, n, step)])
-    return found[::-1]
+        ranges.append([slice(at, min(at + step, n)) for at in range(0, n, step)])
+    return ranges[::-1]
 
 
-def _length(one: slice) -> int:
-    return int(one.stop - one.start)
+def _length(extent: slice) -> int:
+    return int(extent.stop - extent.start)

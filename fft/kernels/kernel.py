@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from rote.errors import LayoutError
 
-from ..transforms import ORTHO_WEIGHTS, TRIGONOMETRIC
+from ..transforms import KINDS, Kind, TransformKind
 from .config import KernelConfig
 
 __all__ = [
@@ -41,14 +41,14 @@ class Kernel:
     """A transform of a block along some axes, without any scaling.
 
     Attributes:
-        kind: "fft", "ifft", "rfft" (real to half spectrum along the last of `axes`), "irfft" (the reverse, which
-            destroys its input), or one of `TRIGONOMETRIC` (of real numbers: see `of_parts`).
+        kind: of `KINDS`. One that is real on one side is so along the last of `axes`; to a real output it destroys its
+            input. One of `REAL_TO_REAL` takes real numbers: see `of_parts`.
         axes: the axes of the block, in NumPy's order.
         shape, dtype: of the input; `out_shape` of the output.
         config: how it runs.
     """
 
-    kind: str
+    kind: Kind
     axes: tuple[int, ...]
     shape: tuple[int, ...]
     out_shape: tuple[int, ...]
@@ -56,20 +56,25 @@ class Kernel:
     config: KernelConfig = _USUAL
 
     @property
+    def row(self) -> TransformKind:
+        """The row of its kind in the table."""
+        return KINDS[self.kind]
+
+    @property
     def out_dtype(self) -> np.dtype[Any]:
         """The dtype of the output."""
-        if self.kind == "rfft":
+        if self.row.real == "input":
             return complex_dtype(self.dtype)
-        return real_dtype(self.dtype) if self.kind == "irfft" else self.dtype
+        return real_dtype(self.dtype) if self.row.real == "output" else self.dtype
 
     @property
     def in_place(self) -> bool:
         """Whether input and output may be the same array."""
-        return self.kind not in ("rfft", "irfft")
+        return self.row.real in ("neither", "both")
 
     def overwrites_input(self, ortho: bool) -> bool:
         """Whether it writes into its input; `ortho` as `BoundKernel` has it."""
-        return self.kind == "irfft" or (ortho and bool(ORTHO_WEIGHTS.get(self.kind, ((), ()))[0]))
+        return self.row.real == "output" or (ortho and bool(self.row.ortho[0]))
 
     @property
     def wide_dtype(self) -> np.dtype[Any]:
@@ -77,8 +82,8 @@ class Kernel:
         return max(self.dtype, self.out_dtype, key=lambda dtype: dtype.itemsize)
 
     def of_parts(self) -> Kernel:
-        """The same of real numbers: of a complex block, an axis of real and imaginary part is behind the others."""
-        if self.kind not in TRIGONOMETRIC or self.dtype.kind != "c":
+        """The kernel of real numbers: of a complex block, an axis of real and imaginary part is behind the others."""
+        if self.row.real != "both" or self.dtype.kind != "c":
             return self
         shape = (*self.shape, 2)
         return replace(self, shape=shape, out_shape=shape, dtype=real_dtype(self.dtype))
@@ -107,8 +112,8 @@ def scratch_bytes(nbytes: int) -> npt.NDArray[np.uint8]:
     """Scratch memory that begins with a line of the cache; pages that are never touched take no memory."""
     import pyfftw  # not before somebody transforms: it brings SciPy, which takes a second
 
-    found: npt.NDArray[np.uint8] = pyfftw.empty_aligned(nbytes, dtype="u1", n=_LINE)
-    return found
+    memory: npt.NDArray[np.uint8] = pyfftw.empty_aligned(nbytes, dtype="u1", n=_LINE)
+    return memory
 
 
 def view(scratch: npt.NDArray[np.uint8], shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
@@ -144,7 +149,7 @@ def is_plain(array: Array) -> bool:
 
 
 def plain(array: Array) -> Array:
-    """The same memory as a `normal` array; a copy if it is not plain."""
+    """The memory of an array as a `normal` one; a copy if it is not plain."""
     if not is_plain(array):
         import pyfftw
 

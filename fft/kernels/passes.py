@@ -1,4 +1,4 @@
-"""How a kernel runs over a block: in one call where FFTW's estimated plans are good, else axis by axis, tile by tile.
+"""The passes of a kernel over a block: one call where FFTW's estimated plans are good, else axis by axis, tile by tile.
 
 They are several times too slow where the points of a transform lie a multiple of a large power of two of bytes apart,
 for all of these share a few sets of the cache. Along such an axis a tile of columns is copied to scratch with padded
@@ -18,8 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ..transforms import ORTHO_WEIGHTS
-from .backends import library
+from .backends import composed, prepare
 from .backends.protocol import Transform
 from .kernel import ALIGNMENT, Kernel, scratch_bytes, view
 from .workers import parallel_for
@@ -48,33 +47,34 @@ class BoundKernel:
 
     def __init__(self, kernel: Kernel, scratch: Scratch, ortho: bool = False) -> None:
         self.kernel = kernel
-        self._weights = ORTHO_WEIGHTS.get(kernel.kind) if ortho else None
+        self._weights = kernel.row.ortho if ortho and any(kernel.row.ortho) else None
         self._parts = parts = kernel.of_parts()
         first = min(parts.axes)
         outer = prod(parts.shape[:first])
         ends = (parts.shape, parts.dtype), (parts.out_shape, parts.out_dtype)
-        one = [prod(shape[first:]) * dtype.itemsize for shape, dtype in ends]  # bytes along the other modes
-        aligned = ALIGNMENT // gcd(ALIGNMENT, *one)  # parts begin where FFTW's plans may
-        number = max(1, min(outer, (kernel.config.part or CHUNK) // max(*one, 1)))
+        row_bytes = [prod(shape[first:]) * dtype.itemsize for shape, dtype in ends]  # bytes along the other modes
+        aligned = ALIGNMENT // gcd(ALIGNMENT, *row_bytes)  # parts begin where FFTW's plans may
+        number = max(1, min(outer, (kernel.config.part or CHUNK) // max(*row_bytes, 1)))
         number = min(-(-number // aligned) * aligned, max(outer, 1))
         self._shapes = [(outer, *shape[first:]) for shape, _ in ends]
         self._begins = range(0, outer, number)
         workers = kernel.config.threads if outer >= number * kernel.config.threads else 1
-        threads = kernel.config.threads if workers == 1 and number * max(one) > CHUNK else 1
+        threads = kernel.config.threads if workers == 1 and number * max(row_bytes) > CHUNK else 1
 
-        def of(count: int) -> list[_Pass]:
+        def passes_of_rows(count: int) -> list[_Pass]:
             shape, out_shape = ((count, *extents[first:]) for extents in (parts.shape, parts.out_shape))
             axes = tuple(axis - first + 1 for axis in parts.axes)
             return _passes(on_threads(replace(parts, axes=axes, shape=shape, out_shape=out_shape), threads), scratch)
 
         last = outer % number
-        self._hands = [of(number) for _ in range(workers)] if prod(kernel.out_shape) else []
-        self._rest = of(last) if last else []
+        self._hands = [passes_of_rows(number) for _ in range(workers)] if prod(kernel.out_shape) else []
+        self._rest = passes_of_rows(last) if last else []
 
     def ready(self) -> None:
         """Make now all transforms that the first calls would make; what lies in scratch is lost."""
-        for one in (each for passes in (*self._hands, self._rest) for each in passes):
-            one.ready()
+        for passes in (*self._hands, self._rest):
+            for each in passes:
+                each.ready()
 
     def __call__(self, source: Array, target: Array) -> None:
         """Transform `source` into `target`, both plain; they may share their memory if `kernel.in_place`."""
@@ -103,12 +103,12 @@ class BoundKernel:
             passes = self._rest
         self._pass(sources[part], targets[part], passes)
 
-    def _pass(self, here: Array, there: Array, passes: list[_Pass]) -> None:
-        stays = self._parts.kind == "irfft"  # complex until the last pass
+    def _pass(self, source: Array, target: Array, passes: list[_Pass]) -> None:
+        stays = self._parts.row.real == "output"  # complex until the last pass
         for each in passes:
-            out = here if stays and each is not passes[-1] else there
-            each(here, out)
-            here = out
+            out = source if stays and each is not passes[-1] else target
+            each(source, out)
+            source = out
 
 
 def _weigh(block: Array, kernel: Kernel, places: tuple[int, ...], weight: np.floating[Any]) -> None:
@@ -129,30 +129,30 @@ class _Pass(Protocol):
 
 def _passes(kernel: Kernel, scratch: Scratch) -> list[_Pass]:
     """The passes of a kernel: a real transform's real axis, the last, is in the first forward and the last backward."""
-    if kernel.kind == "irfft":
+    if kernel.row.real == "output":
         return _passes_of(kernel, kernel.shape, scratch)[::-1]
     return _passes_of(kernel, kernel.out_shape, scratch)
 
 
 def _passes_of(kernel: Kernel, spectrum: tuple[int, ...], scratch: Scratch) -> list[_Pass]:
     """All good axes in one pass, then a pass for every bad one; `spectrum` is the shape of the complex side."""
-    dtype = kernel.wide_dtype
-    bad = [axis for axis in kernel.axes if kernel.config.tiled and _is_bad(spectrum, axis, dtype.itemsize)]
+    dtype, tiled = kernel.wide_dtype, kernel.config.tiled
+    bad = [axis for axis in kernel.axes if composed(kernel) or (tiled and _is_bad(spectrum, axis, dtype.itemsize))]
     good = tuple(axis for axis in kernel.axes if axis not in bad)
-    kind = {"rfft": "fft", "irfft": "ifft"}.get(kernel.kind, kernel.kind)
+    kind = kernel.row.others
     along = replace(kernel, kind=kind, shape=spectrum, out_shape=spectrum, dtype=dtype)
-    found: list[_Pass] = []
+    passes: list[_Pass] = []
     if kernel.kind != kind:
         real = kernel.axes[-1]
         if real in bad:
-            found.append(_TiledPass(replace(kernel, axes=(real,))))
+            passes.append(_TiledPass(replace(kernel, axes=(real,))))
             bad.remove(real)
         else:
-            found.append(_MultiAxisPass(replace(kernel, axes=good), scratch))
+            passes.append(_MultiAxisPass(replace(kernel, axes=good), scratch))
             good = ()
     if good:
-        found.append(_MultiAxisPass(replace(along, axes=good), scratch))
-    return found + [_TiledPass(replace(along, axes=(axis,))) for axis in bad]
+        passes.append(_MultiAxisPass(replace(along, axes=good), scratch))
+    return passes + [_TiledPass(replace(along, axes=(axis,))) for axis in bad]
 
 
 def _is_bad(shape: tuple[int, ...], axis: int, itemsize: int) -> bool:
@@ -165,7 +165,7 @@ def _is_bad(shape: tuple[int, ...], axis: int, itemsize: int) -> bool:
 
 
 def on_threads(kernel: Kernel, threads: int) -> Kernel:
-    """The same kernel on another number of threads."""
+    """The kernel on another number of threads."""
     return replace(kernel, config=replace(kernel.config, threads=threads))
 
 
@@ -188,8 +188,7 @@ class _MultiAxisPass:
         if in_place not in self._transforms:
             kernel, (source, target) = self._kernel, self._parked
             ends = source, source if in_place else target
-            of = library(kernel.config.library)
-            self._transforms[in_place] = of.prepare(kernel, kernel.axes, *ends, kernel.config.threads)
+            self._transforms[in_place] = prepare(kernel, kernel.axes, *ends, kernel.config.threads)
         return self._transforms[in_place]
 
     def __call__(self, source: Array, target: Array) -> None:
@@ -216,31 +215,31 @@ class _TiledPass:
         for _ in range(min(kernel.config.threads, len(self._tiles))):
             source = padded((deep, points, wide), kernel.dtype)[..., :wide]
             target = source if kernel.in_place else padded((deep, out_points, wide), kernel.out_dtype)[..., :wide]
-            transform = library(kernel.config.library).prepare(kernel, (1,), source, target, 1)
+            transform = prepare(kernel, (1,), source, target, 1)
             self._hands.append((source, target, transform))
 
     def ready(self) -> None:
-        """All is there."""
+        """Do nothing: all transforms are made."""
 
     def __call__(self, source: Array, target: Array) -> None:
         outer, points, out_points, inner = self._shape
         blocks, out_blocks = source.reshape(outer, points, inner), target.reshape(outer, out_points, inner)
         deep, wide = self._step
 
-        def one(worker: tuple[Array, Array, Transform], at: tuple[int, int]) -> None:
+        def do_tile(worker: tuple[Array, Array, Transform], at: tuple[int, int]) -> None:
             tile, out_tile, transform = worker
-            here = np.s_[at[0] : at[0] + deep, :, at[1] : at[1] + wide]
-            part = blocks[here]
-            of = np.s_[: part.shape[0], :, : part.shape[2]]  # at the ends a tile is filled in part
-            tile[of] = part
+            place = np.s_[at[0] : at[0] + deep, :, at[1] : at[1] + wide]
+            part = blocks[place]
+            filled = np.s_[: part.shape[0], :, : part.shape[2]]  # at the ends a tile is filled in part
+            tile[filled] = part
             transform.execute()
-            out_blocks[here] = out_tile[of]
+            out_blocks[place] = out_tile[filled]
 
-        parallel_for(one, self._hands, self._tiles)
+        parallel_for(do_tile, self._hands, self._tiles)
 
 
 def padded(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """Zeros, of a tile whose last mode is padded: the tile is the first part of it along that mode."""
+    """The zeros of a tile whose last mode is padded: the tile is the first part of it along that mode."""
     long = (*shape[:-1], shape[-1] + -(-_PADDING // dtype.itemsize))
     memory = view(scratch_bytes(prod(long) * dtype.itemsize), long, dtype)
     memory[...] = 0

@@ -1,4 +1,4 @@
-"""Configs by timing: for every kernel of a walk the library, the tiles and the threads that are fastest on its ranks.
+"""Autotuning of kernels: the library, the tiles and the threads that are fastest on the ranks of a walk.
 
 Libraries have their turn first, in tiles of the usual size and in one call; then the best one with other tiles. All
 ranks run at once, as in the walk, and the slowest counts. What was found is kept as wisdom, with FFTW's own in it.
@@ -17,7 +17,7 @@ from rote.runtime.calibrate import decided, slowest
 from rote.runtime.comm.protocol import Comm
 
 from ..tuning import Tuning
-from .backends import library, versions
+from .backends import transforms, versions
 from .boxes import whole
 from .config import WHOLE, KernelConfig
 from .gather import Gather, gathers
@@ -54,21 +54,21 @@ def with_configs(kernels: Sequence[Kernel], behind: Sequence[bool], comm: Comm, 
     usual = KernelConfig(threads=tuning.threads)
     if tuning.tune == "model" or not kernels:
         return [replace(kernel, config=usual) for kernel in kernels]
-    told = comm.allgather_object(([(k.shape, k.out_shape) for k in kernels], tuple(behind), versions()))
-    here = {
-        name: version for name, version in versions().items() if all(each.get(name) == version for *_, each in told)
+    replies = comm.allgather_object(([(k.shape, k.out_shape) for k in kernels], tuple(behind), versions()))
+    installed = {
+        name: version for name, version in versions().items() if all(each.get(name) == version for *_, each in replies)
     }
     jobs = [
         _Job(
             kernel,
-            tuple(shapes[n] for shapes, *_ in told),
-            any(flags[n] for _, flags, _ in told) and gathers(kernel, False),
+            tuple(shapes[n] for shapes, *_ in replies),
+            any(flags[n] for _, flags, _ in replies) and gathers(kernel, False),
         )
         for n, kernel in enumerate(kernels)
     ]
     longer = min(_LONGER, max(1.0, max(job.nbytes for job in jobs) / _LARGE))
     seconds = longer * SECONDS[tuning.tune] / len({(job.kernel.kind, job.kernel.axes, job.shapes) for job in jobs})
-    return [replace(job.kernel, config=_config(job, here, comm, tuning, seconds)) for job in jobs]
+    return [replace(job.kernel, config=_config(job, installed, comm, tuning, seconds)) for job in jobs]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,29 +93,29 @@ class _Job:
             some += [replace(usual, fused=False), replace(once, fused=False)]
         some.append(replace(once, part=WHOLE, fused=not self.behind))
         if self.nbytes <= CACHED:
-            some = [replace(one, tiled=True) for one in some]
+            some = [replace(way, tiled=True) for way in some]
         if self.nbytes <= CHUNK or min(axes) == 0:
-            some = [replace(one, part=0) for one in some]
+            some = [replace(way, part=0) for way in some]
         return list(dict.fromkeys(some))
 
-    def others(self, found: KernelConfig, times: Sequence[float]) -> list[KernelConfig]:
+    def others(self, config: KernelConfig, times: Sequence[float]) -> list[KernelConfig]:
         """A config with tiles and parts of other sizes, and on fewer threads, as far as it makes a difference."""
         some: list[KernelConfig] = []
-        if self.nbytes > CACHED and (found.tiled or (self.behind and found.fused)):
-            some += [replace(found, tile=int(n * CACHED)) for n in times]
-        if self.nbytes > CHUNK and found.part != WHOLE and min(self.kernel.axes) > 0:
-            some += [replace(found, part=int(n * CHUNK)) for n in times]
-        return some + [replace(found, threads=2**n) for n in range((found.threads - 1).bit_length())]
+        if self.nbytes > CACHED and (config.tiled or (self.behind and config.fused)):
+            some += [replace(config, tile=int(n * CACHED)) for n in times]
+        if self.nbytes > CHUNK and config.part != WHOLE and min(self.kernel.axes) > 0:
+            some += [replace(config, part=int(n * CHUNK)) for n in times]
+        return some + [replace(config, threads=2**n) for n in range((config.threads - 1).bit_length())]
 
 
-def _config(job: _Job, here: dict[str, str], comm: Comm, tuning: Tuning, seconds: float) -> KernelConfig:
+def _config(job: _Job, installed: dict[str, str], comm: Comm, tuning: Tuning, seconds: float) -> KernelConfig:
     """The config of all ranks, as it was found before, or by timing now."""
     kernel = job.kernel
     facts: dict[str, Any] = {"what": "kernel", "kind": kernel.kind, "axes": kernel.axes, "dtype": kernel.dtype.str}
-    facts |= {"shapes": sorted({*job.shapes}), "behind": job.behind, "threads": tuning.threads, "libraries": here}
+    facts |= {"shapes": sorted({*job.shapes}), "behind": job.behind, "threads": tuning.threads, "libraries": installed}
 
     def find() -> dict[str, Any]:
-        names = [name for name in here if library(name).does(kernel.kind, kernel.of_parts().dtype)]
+        names = [name for name in installed if transforms(name, kernel.kind, kernel.of_parts().dtype)]
         return _Contest(job, comm, tuning.tune, seconds).best(names, tuning.threads).as_dict()
 
     return decided(comm, facts, tuning.tune, KernelConfig.of, find)
@@ -143,14 +143,14 @@ class _Contest:
                 field += [replace(way, library=name) for way in ways]
             else:  # they are no better in tiles
                 field.append(replace(ways[-1], library=name))
-        found = self._fastest(field)
-        others = self._job.others(found, _TIMES[self._tune])
-        if found.plans and others:
+        fastest = self._fastest(field)
+        others = self._job.others(fastest, _TIMES[self._tune])
+        if fastest.plans and others:
             self._learn(others, _STUDY / 2 * self._seconds)
-            found, *others = (replace(way, plans=self._plans) for way in (found, *others))
-        found = self._fastest([found, *others]) if others else found
-        told: KernelConfig = self._comm.allgather_object(found)[0]
-        return told
+            fastest, *others = (replace(way, plans=self._plans) for way in (fastest, *others))
+        fastest = self._fastest([fastest, *others]) if others else fastest
+        agreed: KernelConfig = self._comm.allgather_object(fastest)[0]
+        return agreed
 
     def _bound(self, kernel: Kernel) -> BoundKernel | Gather:
         if self._job.behind and kernel.config.fused:
@@ -192,12 +192,12 @@ class _Contest:
             running = [n for n in running if not n or (times[n] and min(times[n]) <= within * best)]
         rows = [times[n][1:] or times[n] for n in running]  # but the first, which finds the caches cold
         middles = [median(row) for row in rows]
-        found = middles.index(min(middles))
-        clear = middles[found] < _BETTER * middles[0] and min(rows[found]) < min(rows[0])
-        return field[running[found]] if clear else field[0]
+        winner = middles.index(min(middles))
+        clear = middles[winner] < _BETTER * middles[0] and min(rows[winner]) < min(rows[0])
+        return field[running[winner]] if clear else field[0]
 
     def _call(self, config: KernelConfig) -> Callable[[], object]:
-        """What is timed: the kernel, with the copy that a move makes where it does not read."""
+        """The call that is timed: the kernel, with the copy that a move makes where it does not read."""
         kernel = replace(self._kernel, config=config)
         source = view(self._scratch[0], kernel.shape, kernel.dtype)
         target = view(self._scratch[1], kernel.out_shape, kernel.out_dtype)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
@@ -15,71 +15,39 @@ from rote.compiler.plan import Plan
 from rote.compiler.step import Step
 from rote.layout.distribution import Distribution
 from rote.runtime.comm.protocol import Comm
+from rote.runtime.executor.buffers import Scratch
+from rote.runtime.executor.operations import Factors, LocalWork, Multiply, Operation, lowered
 
 from ..kernels.kernel import Kernel
 from ..kernels.timing import with_configs
+from ..transforms import KINDS
 from ..tuning import Tuning
 from ..walk.walk import Convolve, Resize, Stage, Twiddle, Walk, dtype_after
 from .padding import BoundResize
+from .transform import Transform
 from .twiddles import factor
 
-__all__ = ["Cast", "Multiply", "Operation", "operations"]
+__all__ = ["Cast", "operations"]
 
 Array = npt.NDArray[Any]
-Factors = tuple[Array, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Multiply:
-    """Factors where no move takes them along; none if the block is only copied."""
-
-    factors: Factors = ()
-
-    def __call__(self, source: Array, target: Array) -> None:
-        if not self.factors:
-            target[...] = source
-        for number, one in enumerate(self.factors):
-            np.multiply(target if number else source, one, out=target)
-
-
-@dataclass(frozen=True, slots=True)
-class Cast:
+class Cast(LocalWork):
     """Real numbers as complex ones, or the real part of complex ones."""
+
+    def bind(self, scratch: Scratch, behind: bool) -> Callable[[Array, Array], object]:
+        return self
 
     def __call__(self, source: Array, target: Array) -> None:
         target[...] = source if target.dtype.kind == "c" else source.real
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
-    """One operation of a walk on a rank, and the block that goes in and that comes out.
-
-    A step of a plan multiplies by factors of either block on the way.
-    """
-
-    run: Multiply | Cast | Kernel | BoundResize | Step
-    shape: tuple[int, ...]
-    out_shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    out_dtype: np.dtype[Any]
-    before: Factors = ()
-    after: Factors = ()
-
-    @property
-    def in_place(self) -> bool:
-        """Whether the block may come out where it went in."""
-        return isinstance(self.run, Multiply) or (isinstance(self.run, Kernel) and self.run.in_place)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the larger one of the two blocks."""
-        return max(prod(self.shape) * self.dtype.itemsize, prod(self.out_shape) * self.out_dtype.itemsize)
-
-
-def operations(walk: Walk, comm: Comm, tuning: Tuning, spectra: Iterable[Array] = ()) -> list[Operation]:
+def operations(walk: Walk, comm: Comm, ortho: bool, tuning: Tuning, spectra: Iterable[Array] = ()) -> list[Operation]:
     """What a rank does in a walk, in order. Collective.
 
     Args:
+        ortho: whether cosine and sine transforms are orthogonal, but for the scale.
         spectra: of the chirps, what its blocks are multiplied by for each `Convolve` of the walk.
     """
     found: list[Operation] = []
@@ -92,18 +60,18 @@ def operations(walk: Walk, comm: Comm, tuning: Tuning, spectra: Iterable[Array] 
         leading, trailing = _leading(stage, rank, dtype), stage.done[last + 1 :]
         here = stage.before.local_shape(rank)
         if number and not stays[number - 1]:
-            found += _moved(moves[number - 1], comm, due, leading)
+            found += lowered(moves[number - 1], rank, due, leading)
             due = ()
         else:
             carried = _refined(due, shape, here)
             if due and (carried is None or leading or last >= 0):
-                found.append(Operation(Multiply(due), shape, shape, dtype, dtype))
+                found.append(Operation.multiply(shape, dtype, due))
                 carried = ()
             due = carried or ()
             _lead(found, leading, here, dtype)
         shape = here
         for action in stage.done[len(leading) : last + 1]:
-            run: Multiply | Cast | Kernel | BoundResize
+            run: LocalWork
             out, then = shape, dtype
             if isinstance(action, Twiddle):
                 run = Multiply((factor(action, stage.before, rank, dtype),))
@@ -118,39 +86,27 @@ def operations(walk: Walk, comm: Comm, tuning: Tuning, spectra: Iterable[Array] 
                 run, then = Cast(), dtype_after(action.kind, dtype)
             elif action.modes:
                 if action.length:
-                    n = action.length // 2 + 1 if action.kind == "rfft" else action.length
+                    n = KINDS[action.kind].given(action.length)
                     out = _with(shape, action.modes[-1], n * stage.before.holds(rank))
                 then = dtype_after(action.kind, dtype)
-                run = Kernel(action.kind, action.modes, shape, out, dtype)
+                run = Transform(Kernel(KINDS[action.kind].name, action.modes, shape, out, dtype), ortho)
             else:
                 continue
             found.append(Operation(run, shape, out, dtype, then))
             shape, dtype = out, then
         due += tuple(factor(one, stage.before, rank, dtype) for one in trailing if isinstance(one, Twiddle))
     if due:
-        found.append(Operation(Multiply(due), *(shape,) * 2, *(dtypes[-1],) * 2))
+        found.append(Operation.multiply(shape, dtypes[-1], due))
     return _with_configs(found, comm, tuning)
 
 
 def _with_configs(found: list[Operation], comm: Comm, tuning: Tuning) -> list[Operation]:
     """The operations with the configs of their kernels. Collective."""
-    kernels = {n: one.run for n, one in enumerate(found) if isinstance(one.run, Kernel)}
-    behind = [n > 0 and isinstance(found[n - 1].run, Step) for n in kernels]
-    made = with_configs([*kernels.values()], behind, comm, tuning)
-    for n, kernel in zip(kernels, made, strict=True):
-        found[n] = replace(found[n], run=kernel)
-    return found
-
-
-def _moved(plan: Plan, comm: Comm, before: Factors, after: Factors) -> list[Operation]:
-    """The steps of a plan; the first takes the factors of its source along, the last those of its target."""
-    dtype = plan.dtype
-    found = []
-    for step in plan.steps:
-        here, there = (dist.local_shape(comm.rank) for dist in (step.before, step.after))
-        found.append(Operation(step, here, there, dtype, dtype))
-    found[0] = replace(found[0], before=before)
-    found[-1] = replace(found[-1], after=after)
+    transforms = {n: one.run for n, one in enumerate(found) if isinstance(one.run, Transform)}
+    behind = [n > 0 and isinstance(found[n - 1].run, Step) for n in transforms]
+    made = with_configs([transform.kernel for transform in transforms.values()], behind, comm, tuning)
+    for (n, transform), kernel in zip(transforms.items(), made, strict=True):
+        found[n] = replace(found[n], run=replace(transform, kernel=kernel))
     return found
 
 
@@ -174,7 +130,7 @@ def _lead(found: list[Operation], leading: Factors, here: tuple[int, ...], dtype
         if carried is not None:
             found[-1] = replace(before, after=(*before.after, *carried))
             return
-    found.append(Operation(Multiply(leading), here, here, dtype, dtype))
+    found.append(Operation.multiply(here, dtype, leading))
 
 
 def _refined(factors: Factors, shape: tuple[int, ...], finer: tuple[int, ...]) -> Factors | None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from rote.runtime.executor.buffers import Scratch
+from rote.runtime.executor.operations import LocalWork
 
 from ..walk.walk import Resize
 from .twiddles import chirp
@@ -17,7 +21,7 @@ Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
-class BoundResize:
+class BoundResize(LocalWork):
     """A change of extent, bound to a rank.
 
     Of an even number of points Nyquist's term stands for both signs of the highest frequency: where there are more
@@ -59,6 +63,9 @@ class BoundResize:
         both = [points // 2] if resize.half else [points // 2, longer - points // 2]
         twice = tuple(map(int, np.searchsorted(more, both))) if head + tail < len(fewer) else ()
         return BoundResize(resize.mode, head, tail, twice, resize.half, cut)
+
+    def bind(self, scratch: Scratch, behind: bool) -> Callable[[Array, Array], object]:
+        return self
 
     def __call__(self, source: Array, target: Array) -> None:
         """Copy what is kept of `source` into `target`, a block of its own."""

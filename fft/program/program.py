@@ -4,28 +4,30 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from math import prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from rote.compiler.step import LOCAL, Step
+from rote.runtime.autotune import chosen
 from rote.runtime.comm.double_buffer import DoubleBuffer
 from rote.runtime.comm.protocol import Comm
+from rote.runtime.executor.messages import MessageTransport
+from rote.runtime.executor.operations import LocalWork, Operation
+from rote.runtime.executor.shared import SharedTransport
+from rote.runtime.program import Program
 
-from ..kernels.kernel import Kernel, is_plain, normal, plain, real_dtype, scratch_bytes
+from ..kernels.kernel import is_plain, normal, plain, real_dtype, scratch_bytes
 from ..tuning import USUAL, Tuning
 from ..walk.walk import Walk
 from .bluestein import spectra
-from .operations import Multiply, Operation, operations
-from .read import ReadWalk
-from .send import SentWalk
+from .operations import operations
+from .transform import Transform
 
 __all__ = ["BoundWalk", "bind_walks"]
 
 Array = npt.NDArray[Any]
-Scratch = tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]
 
 
 class BoundWalk:
@@ -42,6 +44,7 @@ class BoundWalk:
         dtypes: at the start, and after every stage.
         tuning: how it is made fast.
         needed: bytes of the largest block; see `bind_walks`.
+        reads_first: whether all ranks have read their blocks when the first writes its output.
     """
 
     def __init__(
@@ -54,52 +57,57 @@ class BoundWalk:
     ) -> None:
         self.walk, self.dtypes = walk, walk.dtypes()
         self.tuning = tuning
-        self._ortho = ortho
         self._comm = comm
-        self._found = found = _scaled(operations(walk, comm, tuning, spectra(walk, comm, partial(_once, comm))), scale)
-        if not found or _overwrites_input(found[0], ortho):
-            shape, dtype = walk.stages[0].before.local_shape(comm.rank), walk.dtype
-            found.insert(0, Operation(Multiply(), shape, shape, dtype, dtype))
+        chirps = spectra(walk, comm, partial(_once, comm))
+        self._operations = found = _scaled(operations(walk, comm, ortho, tuning, chirps), scale)
+        if not found or (isinstance(found[0].run, LocalWork) and found[0].run.overwrites_input):
+            found.insert(0, Operation.multiply(walk.stages[0].before.local_shape(comm.rank), walk.dtype))
         # FFTW's plans are made on scratch, and rest there between two calls
-        self.needed = max(one.nbytes for one in found)
-        self._run: ReadWalk | SentWalk | None = None
+        self.needed = max(max(operation.sizes) for operation in found)
+        self._program: Program | None = None
+        self.reads_first = False
 
     @property
     def communicates(self) -> bool:
         """Whether ranks need anything of each other."""
-        return any(isinstance(one.run, Step) and one.run.kind not in LOCAL for one in self._found)
-
-    @property
-    def reads_first(self) -> bool:
-        """Whether all ranks have read their blocks when the first writes its output."""
-        return self.communicates and isinstance(self._run, ReadWalk)  # which meet in between
+        steps = (operation.run for operation in self._operations)
+        return any(isinstance(step, Step) and step.kind not in LOCAL for step in steps)
 
     @property
     def libraries(self) -> frozenset[str]:
         """The packages that transform this rank's blocks, by name."""
-        return frozenset(one.run.config.library for one in self._found if isinstance(one.run, Kernel))
+        works = (operation.run for operation in self._operations)
+        return frozenset(work.kernel.config.library for work in works if isinstance(work, Transform))
 
     def read(self, double_buffer: DoubleBuffer) -> None:
         """Run in memory that ranks share."""
-        self._run = ReadWalk(self._found, double_buffer, self._ortho)
+        self._program = Program(SharedTransport(self._operations, double_buffer))
+        self.reads_first = self.communicates  # ranks meet in between
 
-    def send(self) -> SentWalk:
-        """Run in scratch of this rank alone, which the answer must be bound to."""
-        out = prod(self.walk.target.local_shape(self._comm.rank)) * self.dtypes[-1].itemsize
-        self._run = SentWalk(self._found, self._comm, out, self._ortho, self.tuning)
-        return self._run
+    def send(self) -> MessageTransport:
+        """Run by messages, in scratch of this rank alone, which the answer must be bound to."""
+        comm, tuning = self._comm, self.tuning
+
+        def method(operation: Operation) -> str:
+            if tuning.method != "auto" or not isinstance(operation.run, Step):
+                return tuning.method
+            return chosen(operation.run, operation.dtype, comm, tuning.tune)
+
+        transport = MessageTransport(self._operations, comm, method, tight=True)
+        self._program = Program(transport)
+        return transport
 
     def __call__(self, block: Array, out: Array) -> None:
         """Walk a block from the walk's source to its target, into `out`; the input is preserved.
 
         The two share no memory, nor do those of other ranks of this process, unless the walk `reads_first`.
         """
-        assert self._run is not None, "a walk is bound to scratch before it runs"
+        assert self._program is not None, "a walk is bound to scratch before it runs"
         if is_plain(out) and out.flags.writeable:
-            self._run(plain(block), normal(out))
+            self._program(plain(block), normal(out))
         else:
             target = plain(np.empty(out.shape, out.dtype))
-            self._run(plain(block), target)
+            self._program(plain(block), target)
             out[...] = target
 
 
@@ -117,11 +125,11 @@ def bind_walks(comm: Comm, *walks: BoundWalk) -> int:
                 walk.read(double_buffer)
             return 2 * needed
     sent = [walk.send() for walk in walks]
-    needed = max(one.needed for one in sent)
+    needed = max(max(transport.sizes) for transport in sent)
     own = scratch_bytes(needed), scratch_bytes(needed)
-    for one in sent:
-        one.bind(own)
-    return 2 * needed + max(one.held for one in sent)
+    for transport in sent:
+        transport.bind(own)
+    return 2 * needed + max(transport.held for transport in sent)
 
 
 def _once(comm: Comm, walk: Walk, block: Array) -> Array:
@@ -144,9 +152,4 @@ def _scaled(found: list[Operation], scale: np.floating[Any] | float) -> list[Ope
         return found
     last = found[-1]
     factor = np.array(scale, real_dtype(last.out_dtype)).astype(last.out_dtype)
-    return [*found, Operation(Multiply((factor,)), *(last.out_shape,) * 2, *(last.out_dtype,) * 2)]
-
-
-def _overwrites_input(operation: Operation, ortho: bool) -> bool:
-    """Whether an operation writes into the block that it takes."""
-    return isinstance(operation.run, Kernel) and operation.run.overwrites_input(ortho)
+    return [*found, Operation.multiply(last.out_shape, last.out_dtype, (factor,))]

@@ -1,1 +1,1 @@
-"""What is done with spectra: wavenumbers, shifts, convolutions."""
+"""Operations on spectra: wavenumbers, shifts, convolutions."""

@@ -90,18 +90,18 @@ def _convolved(x: DistTensor, y: DistTensor | npt.ArrayLike, mode: str, axes: Ax
         y = DistTensor.from_global(kernel, Layout(((),) * kernel.ndim), x.comm, x.grid)
     named = normal_axes(axes, x.ndim)
     _check(x, y, mode, named)
-    points, by, wanted = list[int](), [0] * x.ndim, list[int]()
+    points, shifts, wanted = list[int](), [0] * x.ndim, list[int]()
     for a, (n, m) in enumerate(zip(x.shape, y.shape, strict=True)):
-        length, by[a], extent = part(n, m, mode, correlated) if a in named else (1, 0, max(n, m))
+        length, shifts[a], extent = part(n, m, mode, correlated) if a in named else (1, 0, max(n, m))
         points.append(length)
         wanted.append(extent)
     lengths = tuple(points[a] for a in named)
     refuse_tiles(x.distribution, [n != m for n, m in zip(x.shape, wanted, strict=True)])
     dtype = np.result_type(x.dtype, y.dtype)
     dtype = complex_dtype(dtype) if dtype.kind == "c" else real_dtype(dtype)
-    if any(by):  # the one that is shifted is the one that is shorter, as a rule, and lies on all ranks
+    if any(shifts):  # the one that is shifted is the one that is shorter, as a rule, and lies on all ranks
         padded = resized(y.distribution, tuple(points[a] if a in named else m for a, m in enumerate(y.shape)))
-        y = placed(placed(y, padded, (0,) * y.ndim), padded, tuple(-b if correlated else b for b in by))
+        y = placed(placed(y, padded, (0,) * y.ndim), padded, tuple(-b if correlated else b for b in shifts))
     f = _transform(resized(x.distribution, tuple(wanted)), x.comm, dtype, named, lengths)
     X, Y = (_spectrum(tensor, f, lengths) for tensor in (x, y))
     if correlated:
@@ -111,7 +111,7 @@ def _convolved(x: DistTensor, y: DistTensor | npt.ArrayLike, mode: str, axes: Ax
 
 
 def part(n: int, m: int, mode: str, correlated: bool) -> tuple[int, int, int]:
-    """Along an axis: the points to transform, how far the part that a mode asks for is to move, and how long it is.
+    """The points to transform along an axis, how far the part that a mode asks for is to move, and how long it is.
 
     A transform gives the result around a circle. That may be shorter than the full result of n + m - 1 points, as long
     as what runs around it does not run into the part that is asked for; what y has beyond it does not count there.
@@ -189,8 +189,8 @@ def _spectrum(x: DistTensor, f: FFT, lengths: tuple[int, ...]) -> DistTensor:
         tuple(1 if a in serving else n for a, n in enumerate(start.shape)), start.grid
     )
     if not alike(x.distribution, like):
-        there = resized(like, x.shape)
-        x = x.redistribute(there.layout, grid=there.grid)
+        needed = resized(like, x.shape)
+        x = x.redistribute(needed.layout, grid=needed.grid)
     if serving:
         X = (rfftn if x.dtype.kind == "f" else fftn)(x, lengths, f.axes)
         return X.redistribute(_whole(end.layout, serving), grid=end.grid)

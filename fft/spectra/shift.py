@@ -55,22 +55,22 @@ def fftshift(X: DistTensor, axes: Axes = None) -> DistTensor:
 
 
 def ifftshift(X: DistTensor, axes: Axes = None) -> DistTensor:
-    """What undoes `fftshift`, for odd extents too, as `numpy.fft.ifftshift`. Arguments and errors as there."""
+    """The inverse of `fftshift`, for odd extents too, as `numpy.fft.ifftshift`. Arguments and errors as there."""
     check_tensor(X, "ifftshift")
     named = normal_axes(axes, X.ndim)
     return placed(X, X.distribution, tuple(-(n // 2) if a in named else 0 for a, n in enumerate(X.shape)))
 
 
-def placed(x: DistTensor, there: Distribution, by: tuple[int, ...]) -> DistTensor:
+def placed(x: DistTensor, target: Distribution, shifts: tuple[int, ...]) -> DistTensor:
     """A new tensor y with y[i + by] = x[i], modulo the larger extent of the two, and zeros where that says nothing.
 
-    So it rolls (equal extents), pads with zeros (`there` is larger), or cuts a window out, which may wrap around
-    (`there` is smaller). Zeros do not travel, nor what is cut away. Collective.
+    So it rolls (equal extents), pads with zeros (`target` is larger), or cuts a window out, which may wrap around
+    (`target` is smaller). Zeros do not travel, nor what is cut away. Collective.
 
     Args:
         x: the tensor.
-        there: where y lies: as x, but for extents and kinds; see `alike`.
-        by: per mode of the tensor, how far its indices move.
+        target: where y lies: as x, but for extents and kinds; see `alike`.
+        shifts: per mode of the tensor, how far its indices move.
 
     >>> x = DistTensor.from_global(np.arange(1, 6), "block[(0)]")
     >>> for n, by in ((5, 1), (7, 1), (3, -1), (3, 1)):
@@ -80,19 +80,19 @@ def placed(x: DistTensor, there: Distribution, by: tuple[int, ...]) -> DistTenso
     [2 3 4]
     [5 1 2]
     """
-    here, comm = x.distribution, x.comm
-    if not alike(here, there):
-        raise LayoutError(f"{here} and {there} give other grid modes to their modes; redistribute first")
-    changed = [n != there.shape[t] or by[t] % max(n, 1) != 0 for t, n in enumerate(here.shape)]
-    refuse_tiles(here, changed)
-    outgoing = _messages(here, there, by, comm.rank, True)
-    incoming = _messages(there, here, tuple(-b for b in by), comm.rank, False)
-    y = DistTensor(np.zeros(there.local_shape(comm.rank), x.dtype), there, comm)
+    source, comm = x.distribution, x.comm
+    if not alike(source, target):
+        raise LayoutError(f"{source} and {target} give other grid modes to their modes; redistribute first")
+    changed = [n != target.shape[t] or shifts[t] % max(n, 1) != 0 for t, n in enumerate(source.shape)]
+    refuse_tiles(source, changed)
+    outgoing = _messages(source, target, shifts, comm.rank, True)
+    incoming = _messages(target, source, tuple(-b for b in shifts), comm.rank, False)
+    y = DistTensor(np.zeros(target.local_shape(comm.rank), x.dtype), target, comm)
     if comm.rank in incoming:
         y.local[incoming.pop(comm.rank)] = x.local[outgoing.pop(comm.rank)]
     travels = [
-        bool(one) and (one != other or any(changed[digit.mode] for digit in digits))
-        for one, other, digits in zip(here.splits, there.splits, here.digits, strict=True)
+        bool(splits) and (splits != target_splits or any(changed[digit.mode] for digit in digits))
+        for splits, target_splits, digits in zip(source.splits, target.splits, source.digits, strict=True)
     ]
     if any(travels):  # the same on all ranks
         _exchange(comm, x.local, outgoing, y.local, incoming)
@@ -100,7 +100,7 @@ def placed(x: DistTensor, there: Distribution, by: tuple[int, ...]) -> DistTenso
 
 
 def resized(dist: Distribution, shape: tuple[int, ...]) -> Distribution:
-    """The same layout on another shape; on modes of another extent, sizes give way to balanced blocks.
+    """The distribution's layout on another shape; on modes of another extent, sizes give way to balanced blocks.
 
     >>> from rote.layout.layout import parse
     >>> print(resized(parse("[(0:block(3,2)),(1:block(2))]").on((5, 4), (2, 2)), (6, 4)))
@@ -126,7 +126,7 @@ def refuse_tiles(dist: Distribution, changed: Sequence[bool]) -> None:
             )
 
 
-def alike(one: Distribution, other: Distribution) -> bool:
+def alike(dist: Distribution, other: Distribution) -> bool:
     """Whether two distributions give the same grid modes to the same modes, whatever the extents and the kinds.
 
     >>> from rote.layout.layout import parse
@@ -140,46 +140,46 @@ def alike(one: Distribution, other: Distribution) -> bool:
         given = tuple(tuple(entry.grid_mode for entry in mode) for mode in lay.modes)
         return dist.grid, given, lay.view, lay.partial, lay.partial and lay.op, lay.rooted
 
-    return frame(one) == frame(other)
+    return frame(dist) == frame(other)
 
 
 def _messages(
-    here: Distribution, there: Distribution, by: tuple[int, ...], rank: int, arranged: bool
+    source: Distribution, target: Distribution, shifts: tuple[int, ...], rank: int, arranged: bool
 ) -> dict[int, Message]:
-    """Per rank under `there`, which elements of a rank's block under `here` lie there once they have moved.
+    """The elements of a rank's block under `source`, per rank that holds them under `target` once they have moved.
 
     Along every mode they are in this block's order, or, if `arranged`, in that of the block that they come to.
     """
-    found: dict[int, Message] = {}
-    groups = [_groups(here, there, mode, by, rank, arranged) for mode in range(here.order)]
+    messages: dict[int, Message] = {}
+    groups = [_groups(source, target, mode, shifts, rank, arranged) for mode in range(source.order)]
     for parts in product(*groups):
-        peer = list(here.grid.coordinates(rank))
+        peer = list(source.grid.coordinates(rank))
         for where, _ in parts:
             for g, c in where:
                 peer[g] = c
-        found[here.grid.rank(peer)] = np.ix_(*(held for _, held in parts))
-    return found
+        messages[source.grid.rank(peer)] = np.ix_(*(held for _, held in parts))
+    return messages
 
 
 def _groups(
-    here: Distribution, there: Distribution, mode: int, by: tuple[int, ...], rank: int, arranged: bool
+    source: Distribution, target: Distribution, mode: int, shifts: tuple[int, ...], rank: int, arranged: bool
 ) -> list[tuple[tuple[tuple[int, int], ...], Ints]]:
-    """Along one mode: per coordinates (grid mode, coordinate) under `there`, the local indices of what moves there."""
-    index = here.indices(rank)[mode]
+    """The local indices along one mode, per coordinates (grid mode, coordinate) under `target` that they move to."""
+    index = source.indices(rank)[mode]
     images: dict[int, Ints] = {}
     kept = np.ones(len(index), np.bool_)
-    for t, i in to_tensor(here.digits[mode], index).items():
-        images[t] = (i + by[t]) % max(here.shape[t], there.shape[t], 1)
-        kept &= images[t] < there.shape[t]
+    for t, i in to_tensor(source.digits[mode], index).items():
+        images[t] = (i + shifts[t]) % max(source.shape[t], target.shape[t], 1)
+        kept &= images[t] < target.shape[t]
     held = np.flatnonzero(kept)
-    moved = from_tensor(there.digits[mode], {t: image[held] for t, image in images.items()})
+    moved = from_tensor(target.digits[mode], {t: image[held] for t, image in images.items()})
     if arranged:
         order = np.argsort(moved)
         held, moved = held[order], moved[order]
-    where, _ = there.locate(mode, moved)
+    where, _ = target.locate(mode, moved)
     if not where:
         return [((), held)]
-    parts = [there.grid.shape[g] for g in where]
+    parts = [target.grid.shape[g] for g in where]
     keys = np.ravel_multi_index(tuple(where.values()), parts)
     return [
         (tuple(zip(where, map(int, np.unravel_index(key, parts)), strict=True)), held[keys == key])

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from rote.errors import LayoutError
 
 from ..kernels.kernel import real_dtype
-from ..transforms import TRIGONOMETRIC
+from ..transforms import HALVING, KINDS
 from ..walk.walk import Walk
 
 __all__ = ["NYQUIST", "Lengths", "frequencies", "wavenumbers"]
@@ -23,17 +23,14 @@ Lengths = float | Sequence[float]
 NYQUIST = ("keep", "zero")
 """What `wavenumbers` does with the highest mode of an even extent."""
 
-_FIRST = {"dct3": 0.5, "dct4": 0.5, "dst1": 1, "dst2": 1, "dst3": 0.5, "dst4": 0.5}
-"""The harmonic of index 0 of a cosine or sine transform, of twice its box; 0 if it is not here."""
-
 
 def frequencies(walk: Walk, axes: tuple[int, ...], rank: int, d: Lengths) -> tuple[Array, ...]:
     """The frequencies of a rank's block of a spectrum; see `rote.fft.fftfreq`."""
-    found = []
+    rows = []
     for axis, index, spacing in zip(axes, _harmonics(walk, axes, rank), _lengths(d, axes, "spacing d"), strict=True):
         turn = 1 / (walk.sizes[axis] * spacing)  # of the signal's points, though others may be kept
-        found.append((index * turn).astype(real_dtype(walk.dtype), copy=False))
-    return tuple(found)
+        rows.append((index * turn).astype(real_dtype(walk.dtype), copy=False))
+    return tuple(rows)
 
 
 def wavenumbers(
@@ -42,28 +39,29 @@ def wavenumbers(
     """The angular wavenumbers 2 pi k / L of a rank's block of a spectrum; see `FFT.wavenumbers`."""
     if nyquist not in NYQUIST:
         raise LayoutError(f"nyquist is one of {', '.join(NYQUIST)}; not {nyquist!r}")
-    found = []
+    rows = []
     for axis, index, length in zip(axes, _harmonics(walk, axes, rank), _lengths(L, axes, "length L"), strict=True):
-        kind, n = walk.kinds[axis], walk.points[axis]
-        if nyquist == "zero" and kind not in TRIGONOMETRIC:
+        half_turns, n = KINDS[walk.kinds[axis]].first is not None, walk.points[axis]
+        if nyquist == "zero" and not half_turns:
             index = np.where(2 * abs(index) == n, 0, index)
         turn = 8 * np.arctan(type(length)(1)) / length  # 2 pi, as exact as the length
-        turn = turn / 2 if kind in TRIGONOMETRIC else turn
-        found.append((index * turn).astype(real_dtype(walk.dtype), copy=False))
-    return tuple(found)
+        turn = turn / 2 if half_turns else turn
+        rows.append((index * turn).astype(real_dtype(walk.dtype), copy=False))
+    return tuple(rows)
 
 
 def _harmonics(walk: Walk, axes: tuple[int, ...], rank: int) -> list[Array]:
-    """Per axis of a transform, the harmonics of a rank's block: how often each goes round the transform's size."""
+    """The harmonics of a rank's block per axis of a transform: how often each goes round the transform's size."""
     held = walk.target.tensor_indices(rank)
-    found: list[Array] = []
+    rows: list[Array] = []
     for axis in axes:
         index, kind, n = held[axis], walk.kinds[axis], walk.points[axis]
-        if kind in TRIGONOMETRIC:
-            found.append(index + _FIRST.get(kind, 0))
+        first = KINDS[kind].first
+        if first is not None:
+            rows.append(index + first)
         else:
-            found.append(index if kind == "rfft" else np.where(index < (n + 1) // 2, index, index - n))
-    return found
+            rows.append(index if kind in HALVING else np.where(index < (n + 1) // 2, index, index - n))
+    return rows
 
 
 def _lengths(given: Lengths, axes: tuple[int, ...], name: str) -> list[np.floating[Any]]:

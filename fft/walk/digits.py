@@ -27,7 +27,7 @@ class Digit:
     done: bool = False
 
     def turned(self, points: int) -> Digit:
-        """The same digit once it is transformed, in an axis of so many points."""
+        """The digit once it is transformed, in an axis of so many points."""
         return replace(self, weight=points // (self.weight * self.size), done=True)
 
 
@@ -51,14 +51,14 @@ def fused(modes: list[Mode]) -> Mode:
     >>> fused([(Digit(0, 4, 2),), (Digit(0, 1, 4),)])
     (Digit(axis=0, weight=1, size=8, done=False),)
     """
-    found: list[Digit] = []
+    digits: list[Digit] = []
     for digit in (digit for mode in modes for digit in mode):
-        last = found[-1] if found else None
+        last = digits[-1] if digits else None
         if last and (last.axis, last.done, last.weight) == (digit.axis, digit.done, digit.weight * digit.size):
-            found[-1] = replace(digit, size=last.size * digit.size)
+            digits[-1] = replace(digit, size=last.size * digit.size)
         else:
-            found.append(digit)
-    return tuple(found)
+            digits.append(digit)
+    return tuple(digits)
 
 
 def read(view: View | None, modes: tuple[Mode, ...]) -> tuple[Mode, ...]:
@@ -69,13 +69,13 @@ def read(view: View | None, modes: tuple[Mode, ...]) -> tuple[Mode, ...]:
     """
     if view is None:
         return modes
-    found: list[Mode] = []
-    for item, of in zip(view.items, view.tensor_modes(), strict=True):
+    viewed: list[Mode] = []
+    for item, numbers in zip(view.items, view.tensor_modes(), strict=True):
         if isinstance(item, Tile):
-            found += _tiled(modes[of[0]], [size for _, size in item.parts])
+            viewed += _tiled(modes[numbers[0]], [size for _, size in item.parts])
         else:
-            found.append(fused([modes[m] for m in of]))
-    return tuple(found)
+            viewed.append(fused([modes[m] for m in numbers]))
+    return tuple(viewed)
 
 
 def untiled(
@@ -95,19 +95,19 @@ def untiled(
         return None, viewed
     parts: dict[int, list[tuple[int, Mode]]] = {}  # per old mode, its new ones: the view's mode that reads it, digits
     number = 0
-    for item, of in zip(view.items, view.tensor_modes(), strict=True):
+    for item, numbers in zip(view.items, view.tensor_modes(), strict=True):
         if isinstance(item, Fuse) and len(viewed[number]) > 1:
-            parts |= {m: [(number, modes[m])] for m in of}
+            parts |= {m: [(number, modes[m])] for m in numbers}
         elif isinstance(item, Fuse):
-            parts |= {m: [(number, viewed[number])] if m == min(of) else [] for m in of}
+            parts |= {m: [(number, viewed[number])] if m == min(numbers) else [] for m in numbers}
         else:
             places = range(number, number + (len(item.parts) if isinstance(item, Tile) else 1))
-            parts[of[0]] = [(place, viewed[place]) for place in places]
+            parts[numbers[0]] = [(place, viewed[place]) for place in places]
         number += len(item.parts) if isinstance(item, Tile) else 1
     first = {m: sum(len(parts[other]) for other in range(m)) for m in parts}  # its number in the new tensor
     rows: list[list[int]] = []
-    for item, of in zip(view.items, view.tensor_modes(), strict=True):
-        new = [first[m] + k for m in of for k in range(len(parts[m]))]
+    for item, numbers in zip(view.items, view.tensor_modes(), strict=True):
+        new = [first[m] + k for m in numbers for k in range(len(parts[m]))]
         rows += [[m] for m in new] if isinstance(item, Tile) else [new]
     return name_modes(rows), tuple(mode for m in sorted(parts) for _, mode in parts[m])
 
@@ -126,7 +126,7 @@ def name_modes(rows: list[list[int]]) -> View:
 def _tiled(mode: Mode, sizes: list[int | None]) -> list[Mode]:
     """A mode cut into parts of some sizes, the slowest first; None takes what the others leave."""
     known = prod(size for size in sizes if size is not None)
-    rest, found = list(mode), list[Mode]()
+    rest, parts = list(mode), list[Mode]()
     for size in reversed([extent(mode) // known if size is None else size for size in sizes]):
         part: list[Digit] = []
         left = size
@@ -141,6 +141,6 @@ def _tiled(mode: Mode, sizes: list[int | None]) -> list[Mode]:
                 left = 1
             else:
                 raise LayoutError(f"a part of {size} cuts through a digit of {digit.size} points of axis {digit.axis}")
-        found.insert(0, fused([tuple(part)]))
-    found[0] = fused([tuple(rest), found[0]])  # an axis of one point is a digit as well
-    return found
+        parts.insert(0, fused([tuple(part)]))
+    parts[0] = fused([tuple(rest), parts[0]])  # an axis of one point is a digit as well
+    return parts

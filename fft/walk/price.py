@@ -24,7 +24,7 @@ _TRANSFORMED = 0.25  # of the time of a copy, for every doubling of the points
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What a walk costs.
+    """The cost of a walk by the model.
 
     Attributes:
         seconds: the model's time of its moves, and of its transforms, on the slowest rank.
@@ -40,7 +40,7 @@ class Price:
 
     @property
     def order(self) -> tuple[float, int]:
-        """What sorts walks: the slowest rank's time, as far as it tells them apart, and then what all ranks do."""
+        """The sort key of walks: the slowest rank's time, as far as it tells them apart, and then what all ranks do."""
         return float(f"{self.seconds:.9g}"), self.total
 
 
@@ -116,7 +116,9 @@ def _likeness(before: Distribution, after: Distribution, machine: Machine) -> Ha
         for (digits, _), entries in zip(modes, over[side], strict=True):
             for place, d in enumerate(digits):
                 read_by[d.mode].append((side, place, d.weight, d.size, entries))
-    named = {m: n for n, (*_, m) in enumerate(sorted([(shape[m], sorted(by), m) for m, by in enumerate(read_by)]))}
+    named = {
+        m: n for n, (*_, m) in enumerate(sorted([(shape[m], sorted(readers), m) for m, readers in enumerate(read_by)]))
+    }
     said = [
         sorted(
             [

@@ -20,6 +20,7 @@ from rote.layout.kinds import extent
 from rote.layout.layout import Entry, block
 
 from ..request import TransformRequest
+from ..transforms import KINDS
 from .walk import Resize, Transform
 
 __all__ = ["begin", "fitting", "recut", "sized"]
@@ -41,55 +42,55 @@ def recut(before: Distribution, mode: int, entries: tuple[Entry, ...], resize: R
     >>> [entry.kind.sizes for entry in recut(dist, 0, dist.layout.modes[0], Resize("resize", 0, 16, 6))]
     [(4, 2, 0, 0)]
     """
-    splits, (here, there) = before.splits[mode], resize.extents
+    splits, (old, new) = before.splits[mode], resize.extents
     if not splits:
         return tuple(map(fitting, entries))
     period = prod(s.parts for s in splits)
     if all(s.kind.name == "cyclic" for s in splits):
         if resize.kind != "resample":
             return entries
-        if all(s.kind.sizes == (1,) for s in splits) and not resize.half and (here - there) % period == 0:
+        if all(s.kind.sizes == (1,) for s in splits) and not resize.half and (old - new) % period == 0:
             return entries
-    elif resize.kind != "resample" and there < here and len(splits) == 1:
+    elif resize.kind != "resample" and new < old and len(splits) == 1:
         (split,) = splits
         if len(split.kind.sizes) == 1:
             return entries
-        sizes = extent(split.kind, period, here, np.arange(period)).tolist()
-        ends = (0, *(min(end, there) for end in accumulate(sizes)))
+        sizes = extent(split.kind, period, old, np.arange(period)).tolist()
+        ends = (0, *(min(end, new) for end in accumulate(sizes)))
         cut = Kind("block", tuple(b - a for a, b in pairwise(ends)))
         return tuple(Entry(e.grid_mode, cut) if e.grid_mode == split.grid_mode else fitting(e) for e in entries)
     names = ", ".join(str(s.grid_mode) for s in splits)
     raise LayoutError(
-        f"{resize.kind} of mode {mode} from {here} to {there} would move elements, for grid mode {names} splits it; "
+        f"{resize.kind} of mode {mode} from {old} to {new} would move elements, for grid mode {names} splits it; "
         "do it where the mode is whole, or cyclic"
-        + (f" over ranks that divide {abs(here - there)}" if resize.kind == "resample" else "")
+        + (f" over ranks that divide {abs(old - new)}" if resize.kind == "resample" else "")
     )
 
 
 def begin(
     source: Distribution, request: TransformRequest, early: Sequence[int] = ()
 ) -> tuple[Distribution, tuple[Resize, ...]]:
-    """What is cut or padded before anything else, and how the tensor lies then.
+    """The distribution once axes are cut or padded before anything else, and the actions that do so.
 
     Args:
         source: where the tensor lies.
         request: some of its axes are cut at once, if no element has to travel for it.
         early: the axes that are padded at once, for they are never whole.
     """
-    found: list[Resize] = []
-    here = source
+    resizes: list[Resize] = []
+    dist = source
     for axis in request.axes if source.layout.view is None else ():
         resize = Resize("resize", axis, source.shape[axis], request.taken(axis))
         if resize.there < resize.here or (axis in early and resize.there > resize.here):
             try:
-                entries = recut(here, axis, here.layout.modes[axis], resize)
+                entries = recut(dist, axis, dist.layout.modes[axis], resize)
             except LayoutError:
                 continue  # it is cut where it is whole
-            modes = (*here.layout.modes[:axis], entries, *here.layout.modes[axis + 1 :])
-            shape = (*here.shape[:axis], resize.there, *here.shape[axis + 1 :])
-            here = replace(here.layout, modes=modes).on(shape, here.grid)
-            found.append(resize)
-    return here, tuple(found)
+            modes = (*dist.layout.modes[:axis], entries, *dist.layout.modes[axis + 1 :])
+            shape = (*dist.shape[:axis], resize.there, *dist.shape[axis + 1 :])
+            dist = replace(dist.layout, modes=modes).on(shape, dist.grid)
+            resizes.append(resize)
+    return dist, tuple(resizes)
 
 
 def sized(
@@ -116,12 +117,12 @@ def sized(
     cuts = [m for m in transform.modes if request.cut(axes[m])]
     if not cuts:
         return (*pads.values(), transform)
-    found: list[Transform | Resize] = []
+    actions: list[Transform | Resize] = []
     for m in reversed(transform.modes):  # the real axis is the last, and whole spectra are cut after it
-        kind = transform.kind if m == transform.modes[-1] else transform.kind.replace("rfft", "fft")
-        found += [pads[m]] if m in pads else []
-        found.append(Transform(kind, (m,)))
+        kind = transform.kind if m == transform.modes[-1] else KINDS[transform.kind].others
+        actions += [pads[m]] if m in pads else []
+        actions.append(Transform(kind, (m,)))
         if m in cuts:
             points, kept = (numbers[request.axes.index(axes[m])] for numbers in (request.points, request.kept))
-            found.append(Resize("resample", m, points, kept))
-    return tuple(found)
+            actions.append(Resize("resample", m, points, kept))
+    return tuple(actions)

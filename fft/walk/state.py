@@ -1,4 +1,4 @@
-"""How far a walk is: what its axes are by then, and what the actions make of them that are no transforms of digits.
+"""The state of a walk: what its axes are by then, and what actions that are no transforms of digits make of them.
 
 A real transform may go through complex numbers: `complex` begins "rfft", whose spectrum `fold` cuts to the half that is
 kept; back, `fold` pads that half, and `real` ends "irfft". And n points may be transformed as a convolution with a
@@ -17,7 +17,7 @@ import numpy as np
 from rote.errors import LayoutError
 
 from ..request import TransformRequest
-from ..transforms import logical_size
+from ..transforms import COMPLEX, HALVING, KINDS, RESAMPLED, RESTORING, Kind, goes_back
 from .digits import Mode
 from .walk import Convolve, Resize, Transform, dtype_after
 
@@ -26,7 +26,7 @@ __all__ = ["State", "cast", "check_ended", "convolved", "resized", "said"]
 
 @dataclass(slots=True)
 class State:
-    """How far a walk is.
+    """The axes and the dtype of a tensor in the middle of a walk.
 
     Attributes:
         request: what is asked for.
@@ -40,16 +40,16 @@ class State:
     request: TransformRequest
     extents: dict[int, int]
     dtype: np.dtype[Any]
-    kinds: dict[int, str] = field(default_factory=dict)
+    kinds: dict[int, Kind] = field(default_factory=dict)
     sizes: dict[int, int] = field(default_factory=dict)
     points: dict[int, int] = field(default_factory=dict)
-    turned: dict[int, str] = field(default_factory=dict)
+    turned: dict[int, Kind] = field(default_factory=dict)
     chirped: dict[int, int] = field(default_factory=dict)
 
-    def begin(self, axis: int, kind: str, length: int) -> None:
-        """An axis of some length begins what it is to go through, unless it has begun."""
+    def begin(self, axis: int, kind: Kind, length: int) -> None:
+        """Begin what an axis of some length is to go through, unless it has begun."""
         self.kinds.setdefault(axis, kind)
-        self.sizes.setdefault(axis, logical_size(kind, length))
+        self.sizes.setdefault(axis, KINDS[kind].logical_size(length))
         self.points.setdefault(axis, length)
 
     def length(self, axis: int) -> int:
@@ -71,37 +71,37 @@ def resized(action: Resize, viewed: Sequence[Mode], state: State) -> Resize:
     if len(mode) != 1 or mode[0].size != state.extents[mode[0].axis]:
         raise LayoutError(f"{action.kind} takes a whole axis, but mode {action.mode} is {said(mode)}")
     (digit,) = mode
-    here = state.extents[digit.axis]
+    extent = state.extents[digit.axis]
     if action.kind == "chirp":
-        found = _chirp(replace(action, here=here), digit.axis, digit.done, state)
+        resize = _chirp(replace(action, here=extent), digit.axis, digit.done, state)
     elif digit.axis in state.chirped:
         raise LayoutError(f"axis {digit.axis} is padded for a convolution; end it with chirp before {action.kind}")
     elif action.kind == "resample":
-        found = _resample(replace(action, here=here), digit.axis, state)
+        resize = _resample(replace(action, here=extent), digit.axis, state)
     else:
-        found = replace(action, here=here)
+        resize = replace(action, here=extent)
         if action.kind == "fold":
-            _check_fold(found, digit.axis, digit.done, state)
-    state.extents[digit.axis] = found.extents[1]
-    return found
+            _check_fold(resize, digit.axis, digit.done, state)
+    state.extents[digit.axis] = resize.extents[1]
+    return resize
 
 
 def _resample(action: Resize, axis: int, state: State) -> Resize:
-    begun = state.kinds.get(axis, "")
-    if begun not in ("fft", "rfft") and (begun or state.request.kind.get(axis, "") not in ("", "ifft")):
+    begun, wanted = state.kinds.get(axis, ""), state.request.kind.get(axis, "")
+    if begun not in RESAMPLED and (begun or not (wanted == "" or (wanted in COMPLEX and goes_back(wanted)))):
         raise LayoutError(f"resample is of a spectrum along axis {axis}; write it behind fft or rfft")
-    points = state.points.get(axis, action.here)
-    if begun == "rfft" and action.here != points // 2 + 1:
+    points, half = state.points.get(axis, action.here), begun in HALVING
+    if half and action.here != points // 2 + 1:
         raise LayoutError(f"resample of a real axis is of half a spectrum; write fold({axis}={points // 2 + 1}) before")
-    if begun == "rfft" and points != action.there and min(points, action.there) % 2 == 0:
+    if half and points != action.there and min(points, action.there) % 2 == 0:
         _check_nyquist(axis, state)
     state.points[axis] = action.there
-    return replace(action, here=points, half=begun == "rfft")
+    return replace(action, here=points, half=half)
 
 
 def _check_nyquist(axis: int, state: State) -> None:
     """Refuse to resample half a spectrum once its terms are mixed: of Nyquist's term it takes the real part."""
-    mixed = [other for other, kind in state.kinds.items() if other != axis and kind in ("fft", "ifft")]
+    mixed = [other for other, kind in state.kinds.items() if other != axis and kind in COMPLEX]
     if mixed:
         raise LayoutError(
             f"resample takes the real part of Nyquist's term along axis {axis}, which is mixed with others once axis "
@@ -111,28 +111,29 @@ def _check_nyquist(axis: int, state: State) -> None:
 
 def _check_fold(action: Resize, axis: int, done: bool, state: State) -> None:
     """Begin the way back of half a spectrum, or check that a whole one is there to be cut."""
-    if state.kinds.get(axis) == "rfft" and done:
+    wanted = state.request.kind.get(axis, "")
+    if state.kinds.get(axis) in HALVING and done:
         points = state.points[axis]
-        here, there = points, points // 2 + 1
-    elif state.request.kind.get(axis) == "irfft" and axis not in state.kinds:
+        before, after = points, points // 2 + 1
+    elif wanted in RESTORING and axis not in state.kinds:
         points = state.length(axis)
-        here, there = points // 2 + 1, points
-        state.begin(axis, "irfft", points)
-        state.turned[axis] = "ifft"
+        before, after = points // 2 + 1, points
+        state.begin(axis, wanted, points)
+        state.turned[axis] = KINDS[wanted].others
     else:
         raise LayoutError(
             f"fold is of the whole spectrum of a real axis, which complex has begun, or of half of one for irfftn; "
             f"axis {axis} has neither"
         )
-    if action.extents != (here, there):
+    if action.extents != (before, after):
         raise LayoutError(
-            f"fold of axis {axis} is from {here} points to {there}, not from {action.here} to {action.there}"
+            f"fold of axis {axis} is from {before} points to {after}, not from {action.here} to {action.there}"
         )
 
 
 def _chirp(action: Resize, axis: int, done: bool, state: State) -> Resize:
     """The start of a convolution with a chirp, or its end."""
-    back = state.request.kind.get(axis) in ("ifft", "irfft")
+    back = goes_back(state.request.kind.get(axis, ""))
     if axis in state.chirped:
         points = state.chirped[axis]
         if not done or state.turned[axis] != "ifft":
@@ -141,7 +142,7 @@ def _chirp(action: Resize, axis: int, done: bool, state: State) -> Resize:
             raise LayoutError(f"chirp cuts axis {axis} to the {points} points that it had, not to {action.there}")
         del state.chirped[axis]
         return replace(action, back=back)
-    if done or state.kinds.get(axis, "") not in ("", "rfft", "irfft"):
+    if done or state.kinds.get(axis, "") not in ("", *HALVING, *RESTORING):
         raise LayoutError(f"chirp begins the transform of axis {axis}, but {state.kinds.get(axis, 'it')} has begun")
     if state.dtype.kind != "c":
         raise LayoutError(f"chirp takes complex numbers, but they are {state.dtype} by then; write complex before")
@@ -154,7 +155,7 @@ def _chirp(action: Resize, axis: int, done: bool, state: State) -> Resize:
 
 def convolved(viewed: list[Mode], state: State) -> list[Convolve]:
     """The convolutions that are due: of axes that are padded for one, and transformed; then they go back."""
-    found: list[Convolve] = []
+    convolutions: list[Convolve] = []
     for axis, n in state.chirped.items():
         modes = [m for m, mode in enumerate(viewed) if any(digit.axis == axis for digit in mode)]
         if state.turned[axis] != "fft" or not all(digit.done for m in modes for digit in viewed[m]):
@@ -162,14 +163,14 @@ def convolved(viewed: list[Mode], state: State) -> list[Convolve]:
         if any(len(viewed[m]) > 1 for m in modes):
             raise LayoutError(f"convolve takes axis {axis} in digits, each of them a mode of its own")
         modes.sort(key=lambda m: (-viewed[m][0].weight, viewed[m][0].size))
-        back = state.request.kind.get(axis) in ("ifft", "irfft")
-        found.append(Convolve(tuple(modes), tuple(viewed[m][0].size for m in modes), n, back))
+        back = goes_back(state.request.kind.get(axis, ""))
+        convolutions.append(Convolve(tuple(modes), tuple(viewed[m][0].size for m in modes), n, back))
         for m in modes:
             viewed[m] = (replace(viewed[m][0], done=False),)
         state.turned[axis] = "ifft"
-    if not found:
+    if not convolutions:
         raise LayoutError("no convolve is due; it stands behind the transform of an axis that chirp has padded")
-    return found
+    return convolutions
 
 
 def cast(action: Transform, viewed: Sequence[Mode], state: State) -> Transform:
@@ -180,14 +181,14 @@ def cast(action: Transform, viewed: Sequence[Mode], state: State) -> Transform:
     (axis,) = axes
     digits = [digit for mode in viewed for digit in mode if digit.axis == axis]
     if action.kind == "complex":
-        if state.dtype.kind == "c" or axis in state.kinds or state.request.kind.get(axis, "") not in ("", "rfft"):
+        if state.dtype.kind == "c" or axis in state.kinds or state.request.kind.get(axis, "") not in ("", *HALVING):
             raise LayoutError(
                 f"complex begins the rfft of axis {axis} of real numbers, but they are {state.dtype} by then, and "
                 f"{state.kinds.get(axis) or state.request.kind.get(axis) or 'nothing'} is to be done there"
             )
         state.begin(axis, "rfft", state.extents[axis])
         state.turned[axis] = "fft"
-    elif state.kinds.get(axis) != "irfft" or axis in state.chirped or not all(digit.done for digit in digits):
+    elif state.kinds.get(axis) not in RESTORING or axis in state.chirped or not all(digit.done for digit in digits):
         raise LayoutError(f"real ends the irfft of axis {axis}, which fold has begun, once all of it is transformed")
     state.dtype = dtype_after(action.kind, state.dtype)
     return action
@@ -199,9 +200,9 @@ def check_ended(state: State) -> None:
         raise LayoutError(f"the walk leaves axis {axis} padded for a convolution; end it with chirp({axis}={points})")
     for axis, kind in state.kinds.items():
         half = state.points[axis] // 2 + 1
-        if kind == "rfft" and state.extents[axis] != half:
+        if kind in HALVING and state.extents[axis] != half:
             raise LayoutError(
                 f"the walk leaves the whole spectrum of the real axis {axis}; end it with fold({axis}={half})"
             )
-        if kind == "irfft" and state.dtype.kind == "c":
+        if kind in RESTORING and state.dtype.kind == "c":
             raise LayoutError(f"the walk leaves axis {axis} complex; write real behind its last transform")

@@ -1,4 +1,4 @@
-"""From lines to a walk: every line is checked against the digits that the tensor has by then.
+"""The type check of walks: every line is checked against the digits that the tensor has by then.
 
 A line says how the tensor lies, and what is done there. Its view reads the digits that the lines before have left: the
 parts of a tile stay modes of the tensor from then on, and so do digits that are fused to one; fused modes of several
@@ -18,7 +18,7 @@ from rote.layout.grid import Grid
 from rote.layout.layout import Entry, Layout
 
 from ..request import TransformRequest
-from ..transforms import TRIGONOMETRIC
+from ..transforms import CASTS, COMPLEX, KINDS, REAL_TO_REAL, RESTORING, Kind
 from .digits import Digit, Mode, extent, name_modes, read, untiled, whole
 from .resize import fitting, recut
 from .state import State, cast, check_ended, convolved, resized, said
@@ -96,20 +96,20 @@ def _check(before: Distribution, source: Distribution, line: StageSpec) -> None:
 def _done(
     before: Distribution, line: StageSpec, viewed: list[Mode], state: State
 ) -> tuple[tuple[Action, ...], tuple[tuple[Entry, ...], ...], list[Mode]]:
-    """What a line does, with its twiddles; the entries of its modes, and what these stand for, afterwards."""
+    """The actions of a line, with its twiddles; the entries of its modes, and what these stand for, afterwards."""
     done: list[Action] = []
     due: list[Twiddle] = []
     entries = list(line.layout.modes)
     for action in line.done:
         if isinstance(action, Resize):
-            found = resized(action, viewed, state)
+            resize = resized(action, viewed, state)
             if before.splits[action.mode] and any(isinstance(a, Resize) and a.mode == action.mode for a in done):
                 raise LayoutError(
                     f"mode {action.mode} is split, and has another extent already; write {action.kind} below"
                 )
-            entries[action.mode] = recut(before, action.mode, entries[action.mode], found)
-            viewed[action.mode] = (replace(viewed[action.mode][0], size=found.extents[1]),)
-            done.append(found)
+            entries[action.mode] = recut(before, action.mode, entries[action.mode], resize)
+            viewed[action.mode] = (replace(viewed[action.mode][0], size=resize.extents[1]),)
+            done.append(resize)
         elif action == TWIDDLE:
             if not due:
                 raise LayoutError("no twiddle is due; it stands behind the transform of a digit that others wait for")
@@ -117,7 +117,7 @@ def _done(
             due = []
         elif action == CONVOLVE:
             done += convolved(viewed, state)
-        elif action.kind in ("complex", "real"):
+        elif action.kind in CASTS:
             done.append(cast(action, viewed, state))
         else:
             done.append(_transform(action, before, viewed, due, state))
@@ -134,29 +134,31 @@ def _transform(
 ) -> Transform:
     """A transform, with the extent that it restores; what is due afterwards is added."""
     kind, dtype = action.kind, state.dtype
-    if kind == "rfft" and dtype.kind == "c":
-        raise LayoutError(f"rfft takes real numbers, but they are {dtype} by then; write fft")
-    if kind in ("fft", "ifft", "irfft") and dtype.kind != "c":
+    row = KINDS[kind]
+    if row.real == "input" and dtype.kind == "c":
+        raise LayoutError(f"{kind} takes real numbers, but they are {dtype} by then; write {row.others}")
+    if row.real in ("neither", "output") and dtype.kind != "c":
         raise LayoutError(
             f"{kind} takes complex numbers, but they are {dtype} by then; begin with a complex dtype"
-            + (", or with rfft" if kind == "fft" else "")
+            + ("" if row.backward else ", or with rfft")
         )
     state.dtype = dtype_after(kind, dtype)
     for m in action.modes:
         if before.splits[m]:
             names = ", ".join(str(s.grid_mode) for s in before.splits[m])
             raise LayoutError(f"mode {m} is not whole on a rank: grid mode {names} splits it")
-    real = action.modes[-1] if kind in ("rfft", "irfft") else None
-    for m in sorted(action.modes, key=lambda m: (m == real) != (kind == "rfft")):
-        one = kind if m == real else {"rfft": "fft", "irfft": "ifft"}.get(kind, kind)
-        viewed[m], more = _transformed(one, m, viewed, due, state)
+    real = action.modes[-1] if row.real in ("input", "output") else None
+    for m in sorted(action.modes, key=lambda m: (m == real) != (row.real == "input")):
+        viewed[m], more = _transformed(row.name if m == real else row.others, m, viewed, due, state)
         due += more
     length = 0 if real is None else state.points[viewed[real][0].axis]
     return replace(action, length=length)
 
 
-def _transformed(kind: str, m: int, viewed: list[Mode], due: list[Twiddle], state: State) -> tuple[Mode, list[Twiddle]]:
-    """What a mode stands for once it is transformed, and the twiddles that are due then."""
+def _transformed(
+    kind: Kind, m: int, viewed: list[Mode], due: list[Twiddle], state: State
+) -> tuple[Mode, list[Twiddle]]:
+    """The digits that a mode stands for once it is transformed, and the twiddles that are due then."""
     if len(viewed[m]) != 1:
         raise LayoutError(f"mode {m} is no digit of one axis, but {said(viewed[m])}")
     (digit,) = viewed[m]
@@ -166,20 +168,22 @@ def _transformed(kind: str, m: int, viewed: list[Mode], due: list[Twiddle], stat
     begun = state.turned.setdefault(axis, kind)
     if begun != kind:
         raise LayoutError(f"mode {m} is a digit of axis {axis}, which {begun} has begun; write {begun}")
-    if kind == "dct1" and n < 2:
-        raise LayoutError(f"dct1 takes two points or more, but axis {axis} has {n}; dct2, dct3 and dct4 take one")
-    if kind not in ("fft", "ifft") and digit.size != n:
+    if n < 2 and not KINDS[kind].alone:
+        others = [row.name for row in KINDS.values() if row.function == KINDS[kind].function and row.alone]
+        names = f"{', '.join(others[:-1])} and {others[-1]}"
+        raise LayoutError(f"{kind} takes two points or more, but axis {axis} has {n}; {names} take one")
+    if kind not in COMPLEX and digit.size != n:
         raise LayoutError(f"{kind} takes a whole axis, but mode {m} is {said(viewed[m])}")
     length = n
-    if kind == "irfft":
-        if state.request.kind.get(axis) != "irfft":
-            raise LayoutError(f"irfft along axis {axis} restores an extent that nothing says; go back with irfftn")
-        length = state.request.points[state.request.axes.index(axis)]
-        if length // 2 + 1 != n:
-            raise LayoutError(f"irfft along axis {axis} to {length} points takes {length // 2 + 1}, not {n}")
+    if kind in RESTORING:
+        if state.request.kind.get(axis) != kind:
+            raise LayoutError(f"{kind} along axis {axis} restores an extent that nothing says; go back with irfftn")
+        length = state.length(axis)
+        if KINDS[kind].taken(length) != n:
+            raise LayoutError(f"{kind} along axis {axis} to {length} points takes {length // 2 + 1}, not {n}")
     state.begin(axis, kind, length)
-    if kind not in ("fft", "ifft"):
-        state.extents[axis] = n // 2 + 1 if kind == "rfft" else length
+    if kind not in COMPLEX:
+        state.extents[axis] = KINDS[kind].given(length)
         return (Digit(axis, 1, state.extents[axis], True),), []
     waiting = [
         (other, inner, part)
@@ -195,7 +199,7 @@ def _transformed(kind: str, m: int, viewed: list[Mode], due: list[Twiddle], stat
     turned = digit.turned(n)
     if digit.size == 1:
         return (turned,), []
-    back = kind == "ifft"
+    back = KINDS[kind].backward
     return (turned,), [
         Twiddle(m, other, inner, part.size, turned.weight * part.weight, n, back) for other, inner, part in waiting
     ]
@@ -207,7 +211,7 @@ def _with_weights(mode: Mode) -> list[tuple[int, Digit]]:
 
 
 def _natural(last: Distribution, viewed: tuple[Mode, ...], state: State) -> Distribution:
-    """The same blocks as those of a tensor of whole axes, if they are."""
+    """The distribution of a tensor of whole axes that has the blocks of the last stage."""
     axes = state.request.axes
     for mode in viewed:
         for digit in mode:
@@ -216,7 +220,7 @@ def _natural(last: Distribution, viewed: tuple[Mode, ...], state: State) -> Dist
                     f"the walk ends with axis {digit.axis} in pieces, {said(mode)}; "
                     "end it with a line that reads its digits as one mode, the last to be done first"
                 )
-            of_one = digit.size == 1 and state.kinds.get(digit.axis) not in TRIGONOMETRIC
+            of_one = digit.size == 1 and state.kinds.get(digit.axis) not in REAL_TO_REAL
             if digit.done != (digit.axis in axes) and not of_one:
                 raise LayoutError(
                     f"the walk leaves out axis {digit.axis}"

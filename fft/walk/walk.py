@@ -13,11 +13,12 @@ from rote.compiler.compile import compile
 from rote.compiler.plan import Plan
 from rote.compiler.step import LOCAL
 from rote.grammar import CONVOLVE, TWIDDLE, ActionSyntax, StageSyntax, WalkSyntax, unparse_walk
+from rote.grammar.nodes import ResizeName
 from rote.layout.distribution import Distribution
 from rote.layout.refine import unfused
 
 from ..kernels.kernel import complex_dtype, real_dtype
-from ..transforms import INVERSE
+from ..transforms import CASTS, HALVING, KINDS, RESTORING, ActionKind, MaybeKind
 
 __all__ = ["Action", "Convolve", "Resize", "Stage", "Transform", "Twiddle", "Walk", "dtype_after"]
 
@@ -27,19 +28,19 @@ class Transform:
     """A transform of modes that are whole on a rank; or a change of dtype, of modes of an axis that it is for.
 
     Attributes:
-        kind: a key of `INVERSE`; "rfft" and "irfft" are real along the last of their modes, and "complex" and "real"
-            say that numbers are complex from here on, or that only the real part of them is.
+        kind: of `KINDS`, real along the last of its modes if one is; or of `CASTS`: "complex" and "real" say that
+            numbers are complex from here on, or that only the real part of them is.
         modes: of the block, in NumPy's order.
         length: the real extent along the last mode of "rfft" and "irfft".
     """
 
-    kind: str
+    kind: ActionKind
     modes: tuple[int, ...]
     length: int = 0
 
     def inverse(self) -> Transform:
-        """What undoes it, but for a factor."""
-        return replace(self, kind=INVERSE[self.kind])
+        """The transform that undoes this one, but for a factor."""
+        return replace(self, kind=CASTS[self.kind] if self.kind in CASTS else KINDS[self.kind].inverse)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,7 @@ class Resize:
         back: whether the chirp turns the other way.
     """
 
-    kind: str
+    kind: ResizeName
     mode: int
     here: int
     there: int
@@ -137,21 +138,21 @@ class Stage:
 
     @property
     def actions(self) -> tuple[ActionSyntax, ...]:
-        """What is done, as a text says it: what is the same and follows each other is one action."""
-        found: list[ActionSyntax] = []
+        """The actions as a text says them: equal ones that follow each other are one."""
+        actions: list[ActionSyntax] = []
         for action in self.done:
-            last = found[-1] if found else None
+            last = actions[-1] if actions else None
             if isinstance(action, Transform):
-                found.append(ActionSyntax(action.kind, action.modes))
+                actions.append(ActionSyntax(action.kind, action.modes))
             elif isinstance(action, Resize) and last and last.name == action.kind and action.mode not in last.modes:
-                found[-1] = replace(last, modes=(*last.modes, action.mode), extents=(*last.extents, action.there))
+                actions[-1] = replace(last, modes=(*last.modes, action.mode), extents=(*last.extents, action.there))
             elif isinstance(action, Resize):
-                found.append(ActionSyntax(action.kind, (action.mode,), (action.there,)))
+                actions.append(ActionSyntax(action.kind, (action.mode,), (action.there,)))
             elif isinstance(action, Convolve):
-                found.append(ActionSyntax(CONVOLVE))
+                actions.append(ActionSyntax(CONVOLVE))
             elif last is None or last.name != TWIDDLE:
-                found.append(ActionSyntax(TWIDDLE))
-        return tuple(found)
+                actions.append(ActionSyntax(TWIDDLE))
+        return tuple(actions)
 
     def inverse(self) -> Stage:
         """The stage turned round."""
@@ -179,34 +180,34 @@ class Walk:
     target: Distribution
     stages: tuple[Stage, ...]
     dtype: np.dtype[Any]
-    kinds: tuple[str, ...]
+    kinds: tuple[MaybeKind, ...]
     sizes: tuple[int, ...]
     points: tuple[int, ...]
 
     @property
     def kind(self) -> str:
-        """What is transformed in all: "fft", "ifft", "rfft", "irfft", "dct2", ...; of mixed kinds, all in turn."""
+        """The kind of the whole transform: "fft", "ifft", "rfft", "irfft", "dct2", ...; of mixed kinds, all in turn."""
         kinds = [kind for kind in self.kinds if kind]
-        if len({kind.replace("rfft", "fft") for kind in kinds}) > 1:
+        if len({KINDS[kind].others for kind in kinds}) > 1:
             return " x ".join(kinds)
-        return max(kinds, key=lambda kind: "r" in kind, default="fft")
+        return max(kinds, key=lambda kind: kind in (*HALVING, *RESTORING), default="fft")
 
     def dtypes(self) -> tuple[np.dtype[Any], ...]:
         """The dtype at the start and after every stage."""
-        found = [self.dtype]
+        dtypes = [self.dtype]
         for stage in self.stages:
-            found.append(found[-1])
+            dtypes.append(dtypes[-1])
             for action in stage.done:
                 if isinstance(action, Transform):
-                    found[-1] = dtype_after(action.kind, found[-1])
-        return tuple(found)
+                    dtypes[-1] = dtype_after(action.kind, dtypes[-1])
+        return tuple(dtypes)
 
     @property
     def ends(self) -> tuple[tuple[Distribution, Distribution, np.dtype[Any]], ...]:
-        """Per transition from a stage to the next, where it begins and ends, and the dtype."""
+        """The two ends of each transition from a stage to the next, and the dtype."""
         return tuple(
-            (*_alike(here.after, there.before), dtype)
-            for here, there, dtype in zip(self.stages, self.stages[1:], self.dtypes()[1:], strict=False)
+            (*_alike(stage.after, following.before), dtype)
+            for stage, following, dtype in zip(self.stages, self.stages[1:], self.dtypes()[1:], strict=False)
         )
 
     @property
@@ -222,7 +223,7 @@ class Walk:
     def inverse(self) -> Walk:
         """The walk back: every stage and every move turned round."""
         back = tuple(stage.inverse() for stage in reversed(self.stages))
-        kinds = tuple(INVERSE.get(kind, "") for kind in self.kinds)
+        kinds = tuple(KINDS[kind].inverse if kind else kind for kind in self.kinds)
         return Walk(self.target, self.source, back, self.dtypes()[-1], kinds, self.sizes, self.points)
 
     def __str__(self) -> str:
@@ -244,7 +245,8 @@ def _alike(source: Distribution, target: Distribution) -> tuple[Distribution, Di
     return pair if pair[0].grid == pair[1].grid else (source, target)
 
 
-def dtype_after(kind: str, dtype: np.dtype[Any]) -> np.dtype[Any]:
+def dtype_after(kind: ActionKind, dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The dtype that a kind of transform makes of another."""
-    change = {"rfft": complex_dtype, "complex": complex_dtype, "irfft": real_dtype, "real": real_dtype}.get(kind)
-    return change(dtype) if change else dtype
+    if kind in ("complex", *HALVING):
+        return complex_dtype(dtype)
+    return real_dtype(dtype) if kind in ("real", *RESTORING) else dtype

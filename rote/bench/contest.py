@@ -19,19 +19,19 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from ..errors import RoteError
-from ..runtime.comm.collective_errors import collective_errors
-from ..runtime.comm.cores import cores
+from ..launcher import cores
+from ..runtime.comm.collective_errors import all_come, collective_errors
 from ..runtime.comm.protocol import Array, Comm
 from ..runtime.comm.threads import alone, run_threads
 
 __all__ = [
     "SPAN",
-    "Entry",
+    "Contestant",
     "Job",
-    "Line",
     "Missing",
     "Prepare",
     "Round",
+    "Score",
     "Work",
     "cores_of_all",
     "hold",
@@ -44,7 +44,7 @@ _MOST = 10_000  # repetitions
 
 
 class Round(NamedTuple):
-    """What came of a round: the seconds of the slowest rank, and the libraries that transformed, with their builds."""
+    """The outcome of a round: seconds of the slowest rank, and the libraries that transformed, with their builds."""
 
     seconds: float
     library: str = ""
@@ -56,7 +56,7 @@ class Missing(RoteError):
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What is to be done: transform an array forward and backward, or move its slabs.
+    """The task of a contest: transform an array forward and backward, or move its slabs.
 
     Attributes:
         shape, dtype: of the array; a real one is transformed to half a spectrum and back.
@@ -105,7 +105,7 @@ Prepare: TypeAlias = Callable[[Comm, Work], Job]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class Contestant:
     """A contestant with a work.
 
     Attributes:
@@ -141,17 +141,17 @@ class Entry:
 
 
 @dataclass(slots=True)
-class Line:
-    """What an entry took: seconds per round, by which libraries; or why it is missing."""
+class Score:
+    """The seconds per round that a contestant took, and by which libraries; or why it is missing."""
 
-    entry: Entry
+    contestant: Contestant
     seconds: list[float] = field(default_factory=list)
     missing: str = ""
     library: str = ""
 
     @property
     def median(self) -> float:
-        """Of the rounds, in seconds."""
+        """The median of the rounds, in seconds."""
         return median(self.seconds)
 
 
@@ -185,40 +185,40 @@ def _timed(comm: Comm, steps: Sequence[Callable[[], Any]], repetitions: int) -> 
     return float(most[0]) / repetitions
 
 
-def hold(comm: Comm, entries: Sequence[Entry], rounds: int) -> list[Line]:
-    """Let the entries run in turn, so many rounds; the lines are those of rank 0. Collective.
+def hold(comm: Comm, contestants: Sequence[Contestant], rounds: int) -> list[Score]:
+    """Let the contestants run in turn, so many rounds; the lines are those of rank 0. Collective.
 
     Raises (the same on all ranks): RoteError when Rote cannot do what is asked, or somebody's results are wrong.
     """
-    lines = [Line(entry) for entry in entries]
-    teams = {None: alone(), comm.size: comm}
-    for ranks in sorted({entry.ranks or 0 for entry in entries} - {0, comm.size}):
-        teams[ranks] = comm.split(int(comm.rank >= ranks), comm.rank)
+    lines = [Score(contestant) for contestant in contestants]
+    comms = {None: alone(), comm.size: comm}
+    for ranks in sorted({contestant.ranks or 0 for contestant in contestants} - {0, comm.size}):
+        comms[ranks] = comm.split(int(comm.rank >= ranks), comm.rank)
     usable = cores_of_all(comm)
     for _ in range(rounds):
         for line in lines:
             if not line.missing:
-                _turn(comm, line, teams, usable)
+                _turn(comm, line, comms, usable)
     return lines
 
 
-def _turn(comm: Comm, line: Line, teams: dict[int | None, Comm], usable: set[int]) -> None:
-    """One round of one entry; those who take no part sleep."""
-    entry, found, failure = line.entry, Round(inf), None
-    if comm.rank < (entry.ranks or 1):
+def _turn(comm: Comm, line: Score, comms: dict[int | None, Comm], usable: set[int]) -> None:
+    """One round of one contestant; those who take no part sleep."""
+    contestant, outcome, failure = line.contestant, Round(inf), None
+    if comm.rank < (contestant.ranks or 1):
         try:
-            with _bound_to(usable) if entry.ranks is None else nullcontext():
-                found = entry.run(teams[entry.ranks])
+            with _bound_to(usable) if contestant.ranks is None else nullcontext():
+                outcome = contestant.run(comms[contestant.ranks])
         except Exception as error:  # whatever another library raises
             failure = error
     _sleep_until_all_come(comm)
     with collective_errors(comm):
-        if failure is not None and entry.ours:
+        if failure is not None and contestant.ours:
             raise failure
-    found, line.missing = comm.allgather_object((found, _reason(failure)))[0]
+    outcome, line.missing = comm.allgather_object((outcome, _reason(failure)))[0]
     if not line.missing:
-        line.seconds.append(found.seconds)
-        line.library = found.library
+        line.seconds.append(outcome.seconds)
+        line.library = outcome.library
 
 
 def _reason(failure: Exception | None) -> str:
@@ -232,7 +232,7 @@ def _sleep_until_all_come(comm: Comm) -> None:
     """A barrier that takes no core: MPI's own spins."""
     if comm.size == 1:
         return
-    from ..runtime.comm.mpi import MpiComm, all_come
+    from ..runtime.comm.mpi import MpiComm
 
     if isinstance(comm, MpiComm):
         all_come(comm, inf)
@@ -240,8 +240,8 @@ def _sleep_until_all_come(comm: Comm) -> None:
 
 def cores_of_all(comm: Comm) -> set[int]:
     """The cores of all ranks of this host: mpiexec binds a rank to one, where threads would crowd. Collective."""
-    here = platform.node()
-    return set().union(*(theirs for host, theirs in comm.allgather_object((here, cores())) if host == here))
+    own_host = platform.node()
+    return set().union(*(theirs for host, theirs in comm.allgather_object((own_host, cores())) if host == own_host))
 
 
 @contextmanager

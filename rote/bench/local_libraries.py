@@ -15,9 +15,9 @@ import numpy as np
 from ..runtime.comm.protocol import Comm
 from .arrays import Array, mesh, spectrum_shape, transform_job
 from .builds import build
-from .contest import Entry, Job, Missing, Round, Work, measure
+from .contest import Contestant, Job, Missing, Round, Work, measure
 
-__all__ = ["LIBRARIES", "entries"]
+__all__ = ["LIBRARIES", "contestants"]
 
 _Steps: TypeAlias = tuple[Callable[[], Array], Callable[[], Array]]
 _Library: TypeAlias = Callable[[Work, int, Array, Array, Array], tuple[_Steps, float]]
@@ -26,16 +26,16 @@ _LINGER = 0.3  # seconds for which the threads of OpenMP may still spin after a 
 _wisdom: dict[str, Any] = {}  # what pyFFTW has measured here, kept apart from what Rote has
 
 
-def entries(work: Work, usable: int, one: bool) -> list[Entry]:
-    """A contestant per library; with `one`, MKL also on one thread, since its threads may be in each other's way.
+def contestants(work: Work, usable: int, single: bool) -> list[Contestant]:
+    """A contestant per library; with `single`, MKL also on one thread, since its threads may be in each other's way.
 
     Args:
         usable: the cores; more threads than these are not started.
     """
     many = min(work.ranks, usable)
-    wanted = [(name, "", many) for name in LIBRARIES] + [("mkl_fft", "on one", 1)] * (one and many > 1)
+    wanted = [(name, "", many) for name in LIBRARIES] + [("mkl_fft", "on one", 1)] * (single and many > 1)
     return [
-        Entry(name, variant, "threads", count, work, None, partial(_run, name, count, work))
+        Contestant(name, variant, "threads", count, work, None, partial(_run, name, count, work))
         for name, variant, count in wanted
     ]
 
@@ -61,14 +61,14 @@ def _pyfftw(work: Work, threads: int, x: Array, X: Array, y: Array) -> tuple[_St
     kept = fftw.export_wisdom()
     fftw.import_wisdom(_wisdom.get("fftw", kept))
     options = {"axes": range(x.ndim), "flags": ("FFTW_MEASURE",), "threads": threads}
-    there = fftw.FFTW(x, X, direction="FFTW_FORWARD", **options)
+    onward = fftw.FFTW(x, X, direction="FFTW_FORWARD", **options)
     back = fftw.FFTW(X, y, direction="FFTW_BACKWARD", **options)
     _wisdom["fftw"] = fftw.export_wisdom()
     fftw.forget_wisdom()  # Rote plans by estimate, which wisdom would override
     fftw.import_wisdom(kept)
 
     def forward() -> Array:
-        there.execute()
+        onward.execute()
         return X
 
     def backward() -> Array:
@@ -80,13 +80,13 @@ def _pyfftw(work: Work, threads: int, x: Array, X: Array, y: Array) -> tuple[_St
 
 def _scipy(work: Work, threads: int, x: Array, X: Array, y: Array) -> tuple[_Steps, float]:
     fft: Any = import_module("scipy.fft")
-    there = fft.rfftn if work.real else fft.fftn
+    onward = fft.rfftn if work.real else fft.fftn
     back = partial(fft.irfftn, s=work.shape) if work.real else fft.ifftn
     spectrum = X
 
     def forward() -> Array:
         nonlocal spectrum
-        spectrum = np.asarray(there(x, workers=threads))
+        spectrum = np.asarray(onward(x, workers=threads))
         return spectrum
 
     return (forward, lambda: back(spectrum, workers=threads)), 1.0
@@ -95,23 +95,23 @@ def _scipy(work: Work, threads: int, x: Array, X: Array, y: Array) -> tuple[_Ste
 def _ducc0(work: Work, threads: int, x: Array, X: Array, y: Array) -> tuple[_Steps, float]:
     fft: Any = import_module("ducc0").fft
     axes = list(range(x.ndim))
-    there = fft.r2c if work.real else fft.c2c
+    onward = fft.r2c if work.real else fft.c2c
     back = partial(fft.c2r, lastsize=x.shape[-1]) if work.real else fft.c2c
     return (
-        lambda: there(x, axes, out=X, nthreads=threads),
+        lambda: onward(x, axes, out=X, nthreads=threads),
         lambda: back(X, axes, forward=False, inorm=2, out=y, nthreads=threads),
     ), 1.0
 
 
 def _mkl_fft(work: Work, threads: int, x: Array, X: Array, y: Array) -> tuple[_Steps, float]:
     fft: Any = import_module("mkl_fft")
-    there = fft.rfftn if work.real else fft.fftn
+    onward = fft.rfftn if work.real else fft.fftn
     back = partial(fft.irfftn, s=work.shape) if work.real else fft.ifftn
     for number in (3, 2, 1):
         with suppress(OSError):
             ctypes.CDLL(f"libmkl_rt.so.{number}").MKL_Set_Num_Threads(threads)
             break
-    return (lambda: there(x, out=X), lambda: back(X, out=y)), 1.0
+    return (lambda: onward(x, out=X), lambda: back(X, out=y)), 1.0
 
 
 LIBRARIES: dict[str, _Library] = {"pyfftw": _pyfftw, "scipy": _scipy, "ducc0": _ducc0, "mkl_fft": _mkl_fft}

@@ -18,30 +18,34 @@ from ..layout.grid import Grid
 from ..runtime.comm.protocol import Comm
 from .arrays import Array, check_values, fill, transform_job
 from .builds import build
-from .contest import Entry, Job, Missing, Prepare, Round, Work, measure, on_threads
+from .contest import Contestant, Job, Missing, Prepare, Round, Work, measure, on_threads
 from .rote_cases import slabs
 
-__all__ = ["entries", "program"]
+__all__ = ["contestants", "program"]
 
 _ORDERS = {"slab": 1, "pencil": 2}
 
 
-def entries(work: Work, algorithms: Sequence[str], mpi: bool) -> list[Entry]:
+def contestants(work: Work, algorithms: Sequence[str], mpi: bool) -> list[Contestant]:
     """mpi4py-fft in the layouts of the algorithms, or what a swap is measured by."""
     with suppress(Exception):  # now: after MKL's libraries it would find their FFTW, and not its own
         import_module("mpi4py_fft")
     if not work.move:
         layouts = [name for name in algorithms if name in _ORDERS] or ["slab"]
-        return [_entry("mpi4py-fft", name, partial(_pfft, name), work, mpi) for name in layouts]
-    copy = Entry("memcpy", "", "threads", work.ranks, work, None, partial(on_threads, _memcpy, work))
+        return [_contestant("mpi4py-fft", name, partial(_pfft, name), work, mpi) for name in layouts]
+    copy = Contestant("memcpy", "", "threads", work.ranks, work, None, partial(on_threads, _memcpy, work))
     if mpi:
-        copy = _entry("memcpy", "", _memcpy, work, mpi)
-    return [_entry("mpi4py-fft", "", _transfer, work, mpi), _entry("alltoallw", "", _alltoallw, work, mpi), copy]
+        copy = _contestant("memcpy", "", _memcpy, work, mpi)
+    return [
+        _contestant("mpi4py-fft", "", _transfer, work, mpi),
+        _contestant("alltoallw", "", _alltoallw, work, mpi),
+        copy,
+    ]
 
 
-def _entry(group: str, variant: str, prepare: Prepare, work: Work, mpi: bool) -> Entry:
+def _contestant(group: str, variant: str, prepare: Prepare, work: Work, mpi: bool) -> Contestant:
     p = work.ranks
-    return Entry(group, variant, "MPI ranks", p, work, p if mpi else None, partial(_run, prepare, work))
+    return Contestant(group, variant, "MPI ranks", p, work, p if mpi else None, partial(_run, prepare, work))
 
 
 def _run(prepare: Prepare, work: Work, comm: Comm) -> Round:

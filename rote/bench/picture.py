@@ -8,7 +8,7 @@ from math import ceil, floor, log10
 from typing import TYPE_CHECKING
 
 from ..errors import RoteError
-from .contest import Line
+from .contest import Score
 from .report import in_units, ratio
 
 if TYPE_CHECKING:
@@ -34,30 +34,30 @@ def figure_class() -> type[Figure]:
     return Figure
 
 
-def draw(path: str, families: Sequence[Sequence[Line]], title: str, scaling: bool) -> None:
+def draw(path: str, families: Sequence[Sequence[Score]], title: str, scaling: bool) -> None:
     """Write the picture of those who ran, axes below axes: for each shape and dtype that somebody could do."""
     figure(families, title, scaling).savefig(path)
 
 
-def figure(families: Sequence[Sequence[Line]], title: str, scaling: bool) -> Figure:
+def figure(families: Sequence[Sequence[Score]], title: str, scaling: bool) -> Figure:
     """The picture that `draw` writes."""
     groups = [ran for lines in families if (ran := [line for line in lines if not line.missing])]
     heights = [4.0 if scaling else 0.9 + 0.25 * len(group) for group in groups]
-    found = figure_class()(figsize=(8, 0.6 + sum(heights)), layout="constrained", dpi=130)
-    rows = found.subplots(len(groups), 1, height_ratios=heights, squeeze=False)[:, 0]
+    canvas = figure_class()(figsize=(8, 0.6 + sum(heights)), layout="constrained", dpi=130)
+    rows = canvas.subplots(len(groups), 1, height_ratios=heights, squeeze=False)[:, 0]
     for ax, group in zip(rows, groups, strict=True):
         (_curves if scaling else _bars)(ax, group)
-        ax.set_title(str(group[0].entry.work), fontsize=10, color=_INK, loc="left")
+        ax.set_title(str(group[0].contestant.work), fontsize=10, color=_INK, loc="left")
         ax.tick_params(colors=_INK, labelsize=8)
         for side in ("top", "right"):
             ax.spines[side].set_visible(False)
-    found.suptitle(title, fontsize=9, color=_INK)
-    return found
+    canvas.suptitle(title, fontsize=9, color=_INK)
+    return canvas
 
 
-def _bars(ax: Axes, group: Sequence[Line]) -> None:
-    names = [f"{line.entry.name}, {line.entry.where}" for line in group]
-    colours = [_OURS if line.entry.ours else _OTHERS for line in group]
+def _bars(ax: Axes, group: Sequence[Score]) -> None:
+    names = [f"{line.contestant.name}, {line.contestant.where}" for line in group]
+    colours = [_OURS if line.contestant.ours else _OTHERS for line in group]
     bars = ax.barh(range(len(group)), [line.median * 1e3 for line in group], color=colours, height=0.7)
     said = [(in_units(line.median), ratio(line, group)) for line in group]
     texts = [time if factor is None else f"{time}   {factor:.2f}" for time, factor in said]
@@ -68,17 +68,21 @@ def _bars(ax: Axes, group: Sequence[Line]) -> None:
     ax.set_xlabel("median in ms, and over that of rote", fontsize=8, color=_INK)
 
 
-def _curves(ax: Axes, group: Sequence[Line]) -> None:
-    curves: dict[str, list[Line]] = {}
+def _curves(ax: Axes, group: Sequence[Score]) -> None:
+    curves: dict[str, list[Score]] = {}
     for line in group:
-        curves.setdefault(f"{line.entry.name}, {line.entry.on}", []).append(line)
-    ours = [name for name, curve in curves.items() if curve[0].entry.ours]
+        curves.setdefault(f"{line.contestant.name}, {line.contestant.on}", []).append(line)
+    ours = [name for name, curve in curves.items() if curve[0].contestant.ours]
     colours = dict(zip([*ours, *(name for name in curves if name not in ours)], _colours(len(ours)), strict=False))
     for marker, (name, curve) in zip(cycle("osD^vP*X"), curves.items(), strict=False):
-        ranks = [line.entry.work.ranks for line in curve]
-        style = {"color": colours[name], "marker": marker, "ls": "--" if curve[0].entry.group == "threads" else "-"}
+        ranks = [line.contestant.work.ranks for line in curve]
+        style = {
+            "color": colours[name],
+            "marker": marker,
+            "ls": "--" if curve[0].contestant.group == "threads" else "-",
+        }
         ax.loglog(ranks, [line.median * 1e3 for line in curve], ms=5, lw=1.2, label=name, **style)
-    ticks = sorted({line.entry.work.ranks for line in group})
+    ticks = sorted({line.contestant.work.ranks for line in group})
     ax.set_xticks(ticks, [str(n) for n in ticks])
     ax.set_xticks([], minor=True)
     ax.set_xlabel("ranks or threads", fontsize=8, color=_INK)
@@ -89,7 +93,7 @@ def _curves(ax: Axes, group: Sequence[Line]) -> None:
 
 
 def _colours(ours: int) -> Iterator[str]:
-    """As many reds as curves of Rote, then colours that are none, each once before any comes again."""
+    """A colour per curve: reds for Rote's, then colours that are none, each once before any comes again."""
     for n in range(ours):
         part = n / max(ours - 1, 1)  # from a dark red to a light orange
         yield "#" + "".join(f"{round(a + part * (b - a)):02X}" for a, b in ((165, 253), (0, 174), (38, 97)))

@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from ..launcher import alone
-from ..runtime.comm.cores import cores
+from ..launcher import alone, cores
 from ..runtime.comm.protocol import Comm
 from .builds import fftw_text
-from .contest import SPAN, Entry, Missing, Round, Work
+from .contest import SPAN, Contestant, Missing, Round, Work
 from .mpi_libraries import program
 
-__all__ = ["entries"]
+__all__ = ["contestants"]
 
 _CROWDED = {"OMPI_MCA_rmaps_base_oversubscribe": "1", "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
 _INSTALL = "on Debian, apt-get install libfftw3-mpi-dev libopenmpi-dev openmpi-bin"
@@ -35,9 +34,9 @@ class _Program:
         return self.path.with_suffix(".wisdom")
 
 
-def entries(work: Work) -> list[Entry]:
+def contestants(work: Work) -> list[Contestant]:
     """The contestant."""
-    return [Entry("fftw-mpi", "", "MPI ranks", work.ranks, work, None, lambda comm: _run(work, comm))]
+    return [Contestant("fftw-mpi", "", "MPI ranks", work.ranks, work, None, lambda comm: _run(work, comm))]
 
 
 def _run(work: Work, comm: Comm) -> Round:
@@ -89,7 +88,7 @@ def _folder() -> tempfile.TemporaryDirectory[str]:
 
 
 def _output(*command: str, crowded: bool = False) -> str:
-    """What a command prints, started as if from a shell; `crowded` lets ranks share cores.
+    """Run a command as if from a shell, and return what it prints; `crowded` lets ranks share cores.
 
     Raises:
         Missing: it fails; with the line in which it says so.
@@ -102,7 +101,7 @@ def _output(*command: str, crowded: bool = False) -> str:
     done = subprocess.run(command, env=own, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     if done.returncode:
         lines = [line.strip() for line in done.stderr.splitlines() if line.strip(" -")]
-        told = [line for line in lines if "error" in line.lower() or line.startswith("fftw_mpi:")]
-        why = (told or lines or [f"it ends with status {done.returncode}"])[0]
+        complaints = [line for line in lines if "error" in line.lower() or line.startswith("fftw_mpi:")]
+        why = (complaints or lines or [f"it ends with status {done.returncode}"])[0]
         raise Missing(f"does not run, by {Path(command[0]).name}: {why}")
     return done.stdout

@@ -1,4 +1,4 @@
-"""What comes of a contest: tables, and all that is known as JSON."""
+"""The report of a contest: tables, and all that is known as JSON."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ from typing import Any
 
 from .. import __version__
 from ..compiler.explain import table
-from .contest import SPAN, Line
+from .contest import SPAN, Score
 
 __all__ = ["as_json", "in_units", "libraries", "machine", "missing", "ratio", "scaling", "summary", "times"]
 
 _PACKAGES = ("numpy", "mpi4py", "mpi4py-fft", "pyfftw", "scipy", "ducc0", "mkl_fft", "mkl")
 
 
-def times(lines: Sequence[Line]) -> str:
+def times(lines: Sequence[Score]) -> str:
     """The table of one work: a line per contestant."""
-    rows = [(str(lines[0].entry.work), "on", "median", "fastest", "/ rote")]
+    rows = [(str(lines[0].contestant.work), "on", "median", "fastest", "/ rote")]
     for line in _ran(lines):
         cells = in_units(line.median), in_units(min(line.seconds)), _factor(ratio(line, lines))
-        rows.append((line.entry.name, line.entry.where, *cells))
+        rows.append((line.contestant.name, line.contestant.where, *cells))
     return "\n".join(table(rows, range(2, 5)))
 
 
-def summary(lines: Sequence[Line]) -> str:
+def summary(lines: Sequence[Score]) -> str:
     """Works down, contestants across: the fastest of Rote, and the fastest of each other over it."""
-    groups = list(dict.fromkeys(line.entry.group for line in _ran(lines)))
+    groups = list(dict.fromkeys(line.contestant.group for line in _ran(lines)))
     rows = [("the fastest of each", *(group if group == "rote" else f"{group} / rote" for group in groups))]
-    for work in dict.fromkeys(line.entry.work for line in lines):
+    for work in dict.fromkeys(line.contestant.work for line in lines):
         least: dict[str, float] = {}
         for line in _ran(lines):
-            if line.entry.work == work:
-                least[line.entry.group] = min(line.median, least.get(line.entry.group, line.median))
+            if line.contestant.work == work:
+                least[line.contestant.group] = min(line.median, least.get(line.contestant.group, line.median))
         ours = least.get("rote")
         times = {group: _factor(ours and seconds / ours) for group, seconds in least.items()}
         times |= {"rote": "-" if ours is None else in_units(ours)}
@@ -42,64 +42,64 @@ def summary(lines: Sequence[Line]) -> str:
     return "\n".join(table(rows, range(1, len(groups) + 1)))
 
 
-def scaling(lines: Sequence[Line], weak: bool) -> str:
+def scaling(lines: Sequence[Score], weak: bool) -> str:
     """Every contestant on one rank, two, four, ..., and how far that pays."""
     rows = [("contestant", "on", "work", "median", "efficiency" if weak else "speed-up", "/ rote")]
     for line in sorted(_ran(lines), key=lambda line: list(map(_contestant, lines)).index(_contestant(line))):
         pays = _first(line, lines, weak).median / line.median
         cells = in_units(line.median), _factor(pays), _factor(ratio(line, lines))
-        rows.append((line.entry.name, line.entry.where, str(line.entry.work), *cells))
+        rows.append((line.contestant.name, line.contestant.where, str(line.contestant.work), *cells))
     return "\n".join(table(rows, range(3, 6)))
 
 
-def libraries(lines: Sequence[Line]) -> str:
+def libraries(lines: Sequence[Score]) -> str:
     """The libraries that transformed, with their builds, and who had the same ones; empty if none did."""
     names: dict[str, dict[str, None]] = {}
     for line in _ran(lines):
         if line.library:
-            names.setdefault(line.library, {})[line.entry.name] = None
+            names.setdefault(line.library, {})[line.contestant.name] = None
     return "\n".join(table([(", ".join(those), library) for library, those in names.items()], ())) if names else ""
 
 
-def missing(lines: Sequence[Line]) -> list[str]:
-    """Who took no part, and why; where, if elsewhere it did."""
+def missing(lines: Sequence[Score]) -> list[str]:
+    """The contestants that took no part, and why; where, if elsewhere they did."""
     said: dict[tuple[str, str], list[str]] = {}
     for line in lines:
         if line.missing:
-            said.setdefault((line.entry.name, line.missing), []).append(str(line.entry.work))
-    ran = {line.entry.name for line in _ran(lines)}
+            said.setdefault((line.contestant.name, line.missing), []).append(str(line.contestant.work))
+    ran = {line.contestant.name for line in _ran(lines)}
     return [
         f"missing: {name} {why}" + f" ({', '.join(dict.fromkeys(works))})" * (name in ran)
         for (name, why), works in said.items()
     ]
 
 
-def ratio(line: Line, lines: Sequence[Line]) -> float | None:
+def ratio(line: Score, lines: Sequence[Score]) -> float | None:
     """A median over Rote's own: by the algorithm of the same name if it ran, else by its fastest. None if none ran.
 
     Where MPI has several ranks, Rote's own is that on MPI's ranks.
     """
-    ours = [o for o in _ran(lines) if o.entry.group == "rote" and o.entry.work == line.entry.work]
-    same = [o for o in ours if o.entry.variant == line.entry.variant]
+    ours = [o for o in _ran(lines) if o.contestant.group == "rote" and o.contestant.work == line.contestant.work]
+    same = [o for o in ours if o.contestant.variant == line.contestant.variant]
     return line.median / min(o.median for o in same or ours) if ours else None
 
 
-def _first(line: Line, lines: Sequence[Line], weak: bool) -> Line:
-    """The same contestant with the same work, or the same per rank, on the fewest ranks."""
+def _first(line: Score, lines: Sequence[Score], weak: bool) -> Score:
+    """The score on the fewest ranks of this contestant with this work, or with as much per rank."""
 
-    def key(other: Line) -> Hashable:
-        work = other.entry.work
+    def key(other: Score) -> Hashable:
+        work = other.contestant.work
         return _contestant(other), work.dtype, work.shape[0] // (work.ranks if weak else 1), work.shape[1:]
 
-    return min((o for o in _ran(lines) if key(o) == key(line)), key=lambda o: o.entry.work.ranks)
+    return min((o for o in _ran(lines) if key(o) == key(line)), key=lambda o: o.contestant.work.ranks)
 
 
-def _ran(lines: Sequence[Line]) -> list[Line]:
+def _ran(lines: Sequence[Score]) -> list[Score]:
     return [line for line in lines if not line.missing]
 
 
-def _contestant(line: Line) -> tuple[str, str]:
-    return line.entry.name, line.entry.on
+def _contestant(line: Score) -> tuple[str, str]:
+    return line.contestant.name, line.contestant.on
 
 
 def _factor(number: float | None) -> str:
@@ -118,7 +118,7 @@ def in_units(seconds: float) -> str:
 
 
 def machine(usable: int, mpi: bool) -> dict[str, Any]:
-    """What ran the contest: processor, usable cores, system, and the versions of all that may have taken part."""
+    """The machine of the contest: processor, usable cores, system, and the versions of all that may have taken part."""
     versions = {"rote": __version__, "python": platform.python_version()}
     for package in _PACKAGES:
         try:
@@ -139,20 +139,20 @@ def _processor() -> str:
         return platform.processor() or platform.machine()
 
 
-def as_json(lines: Sequence[Line], about: dict[str, Any]) -> dict[str, Any]:
-    """All of it: the machine, and of each entry the work, the seconds of every round, median and ratio to Rote."""
+def as_json(lines: Sequence[Score], about: dict[str, Any]) -> dict[str, Any]:
+    """All of it: the machine, and of each contestant the work, the seconds of every round, median and ratio to Rote."""
     return {
         **about,
         "span": SPAN,
         "entries": [
             {
-                "work": str(line.entry.work),
-                "shape": list(line.entry.work.shape),
-                "dtype": line.entry.work.dtype.str[1:],
-                "contestant": line.entry.group,
-                "name": line.entry.name,
-                "ranks": line.entry.work.ranks,
-                "on": line.entry.where,
+                "work": str(line.contestant.work),
+                "shape": list(line.contestant.work.shape),
+                "dtype": line.contestant.work.dtype.str[1:],
+                "contestant": line.contestant.group,
+                "name": line.contestant.name,
+                "ranks": line.contestant.work.ranks,
+                "on": line.contestant.where,
                 **(
                     {"missing": line.missing}
                     if line.missing

@@ -14,17 +14,19 @@ from ..runtime.comm.protocol import Comm
 from ..tensor import DistTensor
 from .arrays import check_values, fill, transform_job
 from .builds import build
-from .contest import Entry, Job, Prepare, Work, measure, on_threads
+from .contest import Contestant, Job, Prepare, Work, measure, on_threads
 
-__all__ = ["entries", "slabs"]
+__all__ = ["contestants", "slabs"]
 
 
 _THREADS = ("auto", "shared", "alltoallv")  # the methods that need no MPI
 
 
-def entries(work: Work, algorithms: Sequence[str], methods: Sequence[str], restore: bool, mpi: bool) -> list[Entry]:
+def contestants(
+    work: Work, algorithms: Sequence[str], methods: Sequence[str], restore: bool, mpi: bool
+) -> list[Contestant]:
     """Rote on MPI's ranks, if there are several, and on ranks that are threads of one process."""
-    p, found = work.ranks, list[Entry]()
+    p, contest = work.ranks, list[Contestant]()
     for method in methods:
         said = "" if method == "auto" else method
         if work.move:
@@ -33,11 +35,11 @@ def entries(work: Work, algorithms: Sequence[str], methods: Sequence[str], resto
             contestants = [(f"{name} {said}".strip(), partial(transform, name, method, restore)) for name in algorithms]
         for name, go in contestants:
             if mpi:
-                found.append(Entry("rote", name, "MPI ranks", p, work, p, partial(measure, go, work)))
+                contest.append(Contestant("rote", name, "MPI ranks", p, work, p, partial(measure, go, work)))
             if method in _THREADS or not mpi:
                 group = "threads" if mpi else "rote"
-                found.append(Entry(group, name, "threads", p, work, None, partial(on_threads, go, work)))
-    return sorted(found, key=lambda entry: entry.on != "MPI ranks")
+                contest.append(Contestant(group, name, "threads", p, work, None, partial(on_threads, go, work)))
+    return sorted(contest, key=lambda contestant: contestant.on != "MPI ranks")
 
 
 def transform(algorithm: str, method: str, restore: bool, comm: Comm, work: Work) -> Job:
@@ -70,7 +72,7 @@ def move(method: str, comm: Comm, work: Work) -> Job:
 
 
 def slabs(work: Work) -> tuple[Distribution, Distribution]:
-    """Where an array lies before and after the swap."""
+    """The distributions of an array before and after the swap."""
     whole = "()," * (len(work.shape) - 2)
     layouts = (parse(f"block[{ends}{whole}".rstrip(",") + "]") for ends in ("(0),(),", "(),(0),"))
     before, after = (distribute(layout, work.shape, work.ranks) for layout in layouts)

@@ -13,12 +13,11 @@ from ..errors import LayoutError, RoteError
 from ..runtime.comm.collective_errors import collective_errors
 from ..runtime.comm.protocol import Comm
 from .failures import on_ranks
-from .files import Picture, force_option, refuse_target
-from .options import integers
+from .options import PictureFile, force_option, integers, refuse_target
 from .transform import ALGORITHMS
 
 if TYPE_CHECKING:
-    from ..bench.contest import Entry, Work
+    from ..bench.contest import Contestant, Work
 
 _TRANSFORM = ("rote", "threads", "mpi4py-fft", "fftw-mpi", "pyfftw", "scipy", "ducc0", "mkl_fft")
 _MOVE = ("rote", "threads", "mpi4py-fft", "alltoallw", "memcpy")
@@ -30,7 +29,7 @@ __all__ = ["bench"]
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """What `rote bench` is asked to do; the fields are its options."""
+    """The options of `rote bench`."""
 
     shape: tuple[tuple[int, ...], ...]
     dtype: tuple[str, ...]
@@ -51,7 +50,7 @@ class _Request:
 def _shapes(context: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> tuple[tuple[int, ...], ...]:
     """The shapes, each as --shape of the other commands."""
     read = integers()
-    return tuple(found for text in texts if (found := read(context, option, text)) is not None)
+    return tuple(shape for text in texts if (shape := read(context, option, text)) is not None)
 
 
 @click.command()
@@ -73,7 +72,7 @@ def _shapes(context: click.Context, option: click.Parameter, texts: tuple[str, .
 @click.option("--scaling", type=click.Choice(("strong", "weak")), help="On 1, 2, 4, ... ranks; weak: mode 0 grows.")
 @click.option("--rounds", type=click.IntRange(min=1), default=5, show_default=True)
 @click.option("--json", metavar="FILE", type=click.Path(), help="Leave all that is measured.")
-@click.option("--png", metavar="FILE.png", type=Picture(), help="Leave a picture.")
+@click.option("--png", metavar="FILE.png", type=PictureFile(), help="Leave a picture.")
 @force_option
 def bench(**options: Any) -> None:
     """Time Rote and the libraries that do the same, in turn, round after round, and print the medians.
@@ -101,7 +100,7 @@ def bench(**options: Any) -> None:
 def _bench(comm: Comm, request: _Request) -> None:
     """Hold the contest of each shape and dtype, and print it; on every rank."""
     from ..bench import picture, report
-    from ..bench.contest import Line, cores_of_all, hold
+    from ..bench.contest import Score, cores_of_all, hold
     from ..runtime.exchange.registry import check_method
 
     for name in request.method:
@@ -120,13 +119,14 @@ def _bench(comm: Comm, request: _Request) -> None:
     about = report.machine(usable, mpi)
     head = _head(request, most, mpi, about)
     _say(comm, head)
-    done: list[list[Line]] = []
+    done: list[list[Score]] = []
     for family in families:
-        entries = [entry for work in family for entry in _entries(request, work, usable, mpi)]
-        done.append(found := hold(comm, entries, request.rounds))
-        if any(line.seconds for line in found):
-            _say(comm, "", report.scaling(found, request.scaling == "weak") if request.scaling else report.times(found))
-    lines = [line for found in done for line in found]
+        contestants = [contestant for work in family for contestant in _contestants(request, work, usable, mpi)]
+        done.append(results := hold(comm, contestants, request.rounds))
+        if any(line.seconds for line in results):
+            weak = request.scaling == "weak"
+            _say(comm, "", report.scaling(results, weak) if request.scaling else report.times(results))
+    lines = [line for results in done for line in results]
     if len(families) > 1 and not request.scaling:
         _say(comm, "", report.summary(lines))
     built = report.libraries(lines)
@@ -146,7 +146,7 @@ def _bench(comm: Comm, request: _Request) -> None:
 
 
 def _families(request: _Request, most: int) -> list[list[Work]]:
-    """What is to be done: for each shape and dtype, a work, or one for each number of ranks."""
+    """The works: one for each shape and dtype, or one of these for each number of ranks."""
     from ..bench.contest import Work
 
     for shape in request.shape:
@@ -163,20 +163,20 @@ def _families(request: _Request, most: int) -> list[list[Work]]:
     ]
 
 
-def _entries(request: _Request, work: Work, usable: int, mpi: bool) -> list[Entry]:
+def _contestants(request: _Request, work: Work, usable: int, mpi: bool) -> list[Contestant]:
     from ..bench import local_libraries, mpi_libraries, programs, rote_cases
 
     algorithms = request.algorithm or ("slab", *["pencil"] * (len(work.shape) > 2), "auto")
     methods = request.method or ("auto",)
-    found = rote_cases.entries(work, algorithms, methods, request.restore, mpi)
-    found += mpi_libraries.entries(work, algorithms, mpi)
+    contest = rote_cases.contestants(work, algorithms, methods, request.restore, mpi)
+    contest += mpi_libraries.contestants(work, algorithms, mpi)
     if not work.move:
-        found += programs.entries(work) + local_libraries.entries(work, usable, request.scaling is None)
-    return [entry for entry in found if not request.only or entry.group in request.only]
+        contest += programs.contestants(work) + local_libraries.contestants(work, usable, request.scaling is None)
+    return [contestant for contestant in contest if not request.only or contestant.group in request.only]
 
 
 def _head(request: _Request, most: int, mpi: bool, about: dict[str, Any]) -> str:
-    """What is measured, and where."""
+    """A headline: the measured works and the machine."""
     what = "slab swaps" if request.moves else "transforms forward and backward"
     on = f"{most} {'MPI rank' if mpi else 'thread'}{'s' * (most > 1)}"
     versions = about["versions"]

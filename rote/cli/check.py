@@ -31,12 +31,12 @@ def installed_memory() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
-def refuse_too_large(shape: tuple[int, ...], dtype: np.dtype[Any], out: tuple[int, ...], found: np.dtype[Any]) -> None:
+def refuse_too_large(shape: tuple[int, ...], dtype: np.dtype[Any], out: tuple[int, ...], result: np.dtype[Any]) -> None:
     """Refuse a comparison that does not fit into memory: input, spectrum, and what numpy.fft makes on the way.
 
     NumPy transforms axis by axis, from one whole array to the next; then the spectrum is read and subtracted.
     """
-    spectrum = max(prod(out), prod(shape)) * np.result_type(found, np.complex64).itemsize
+    spectrum = max(prod(out), prod(shape)) * np.result_type(result, np.complex64).itemsize
     needs = prod(shape) * dtype.itemsize + 4 * spectrum
     has = available_memory()
     if needs > has:
@@ -51,15 +51,15 @@ def tolerance(dtype: np.dtype[Any]) -> float:
     return 1e-4 if dtype.char in "fF" else 1e-10
 
 
-def largest_error(found: Array, expected: Array) -> float:
+def largest_error(computed: Array, expected: Array) -> float:
     """The largest difference of two arrays, relative to the largest value expected; infinite if the shapes differ.
 
     >>> largest_error(np.array([1.0, 2.5]), np.array([1.0, 2.0]))
     0.25
     """
-    if found.shape != expected.shape:
+    if computed.shape != expected.shape:
         return float("inf")
     if not expected.size:
         return 0.0
     largest = float(np.abs(expected).max())
-    return float(np.abs(found - expected).max()) / (largest or 1.0)
+    return float(np.abs(computed - expected).max()) / (largest or 1.0)

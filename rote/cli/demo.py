@@ -13,8 +13,9 @@ from ..compiler.explain import in_bytes
 from ..runtime.comm.collective_errors import collective_errors
 from ..runtime.comm.protocol import Comm
 from .failures import on_ranks
-from .files import force_option, refuse_target
-from .transform import Request, refuse_wrong, transform
+from .options import force_option, refuse_target
+from .prepare import Request
+from .transform import refuse_wrong, transform
 
 if TYPE_CHECKING:
     from ..fft.walk.walk import Walk

@@ -1,20 +1,65 @@
-"""`rote doctor`: what this installation has, whether it works, and the commands that would mend it."""
+"""`rote doctor`: what this installation has, whether it works, and the commands that would mend it.
+
+Each look is a function that may raise; what it raises becomes its finding.
+
+MPI is looked at from another process: a broken MPI ends the process that loads it.
+"""
 
 from __future__ import annotations
 
 import io
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
 
 import click
+import numpy as np
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from .checkups import Finding, findings
+from .. import __version__
+from ..compiler.explain import in_bytes
+from ..errors import RoteError
+from ..launcher import alone
+from .check import available_memory, installed_memory, largest_error
 from .failures import coloured, columns, on_rank_0
 
 __all__ = ["doctor"]
 
+_MPI = "pip install mpich"
+_PLOT = "pip install matplotlib"
+_ANEW = "pip install --force-reinstall rote-tensor"
 _STYLES = {"ok": "green", "missing": "yellow", "broken": "bold red"}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line of the report.
+
+    Attributes:
+        subject, result: what was looked at, and what came of it.
+        state: "ok", "missing" (Rote does without) or "broken" (it does not).
+        cure: the command that mends it; empty if it is "ok".
+    """
+
+    subject: str
+    result: str
+    state: str = "ok"
+    cure: str = ""
+
+
+class _Mendable(RoteError):
+    """A thing is missing that has a cure of its own."""
+
+    def __init__(self, text: str, cure: str) -> None:
+        super().__init__(text)
+        self.cure = cure
 
 
 @click.command()
@@ -30,22 +75,160 @@ def doctor(context: click.Context) -> None:
 
 def _report() -> int:
     """Print what is found; the exit status."""
-    found = list(findings())
-    click.echo(_table(found))
-    mending = dict.fromkeys(each.cure for each in found if each.cure)
+    results = list(findings())
+    click.echo(_table(results))
+    mending = dict.fromkeys(each.cure for each in results if each.cure)
     if not mending:
         click.echo("\nnothing is missing")
     for cure in mending:
-        click.echo(f"\nto mend {', '.join(each.subject for each in found if each.cure == cure)}:\n    {cure}")
-    return int(any(each.state == "broken" for each in found))
+        click.echo(f"\nto mend {', '.join(each.subject for each in results if each.cure == cure)}:\n    {cure}")
+    return int(any(each.state == "broken" for each in results))
 
 
-def _table(found: list[Finding]) -> str:
+def _table(rows: list[Finding]) -> str:
     """The findings as aligned lines; in colour on a terminal."""
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
-    for each in found:
-        table.add_row(Text(each.state, _STYLES[each.state]), each.subject, Text(each.found))
+    for each in rows:
+        table.add_row(Text(each.state, _STYLES[each.state]), each.subject, Text(each.result))
     console = Console(file=io.StringIO(), force_terminal=coloured(), width=columns(200))
     with console.capture() as capture:
         console.print(table)
     return "\n".join(line.rstrip() for line in capture.get().splitlines())
+
+
+def findings() -> Iterator[Finding]:
+    """All that the doctor finds, in order. No look can fail, only find."""
+    looks: list[tuple[str, Callable[[], str], str, str]] = [
+        ("Python", _python, "", ""),
+        ("Rote", lambda: __version__, "", ""),
+        ("NumPy", lambda: version("numpy"), "broken", _ANEW),
+        ("pyFFTW", _pyfftw, "broken", _ANEW),
+        ("mpi4py", lambda: version("mpi4py"), "missing", "pip install mpi4py"),
+        ("MPI", _mpi, "missing", _MPI),
+        ("mpiexec", _mpiexec, "missing", _MPI),
+        ("ranks", _ranks, "broken", _MPI),
+        ("cores", _cores, "", ""),
+        ("memory", _memory, "", ""),
+        ("Matplotlib", lambda: version("matplotlib"), "missing", _PLOT),
+        ("notation", _notation, "broken", _ANEW),
+        ("plan", _plan, "broken", _ANEW),
+        ("FFT", _fft, "broken", _ANEW),
+    ]
+    for subject, look, state, cure in looks:
+        try:
+            yield Finding(subject, look())
+        except Exception as error:  # whatever a half-installed package raises
+            mends = error.cure if isinstance(error, _Mendable) else cure or _ANEW
+            yield Finding(subject, f"{error}".partition("\n")[0] or type(error).__name__, state or "broken", mends)
+
+
+def _python() -> str:
+    return f"{platform.python_version()} on {platform.system()} {platform.machine()}"
+
+
+def _pyfftw() -> str:
+    from ..fft.kernels.kernel import library
+
+    binding, fftw, precisions = library()
+    if "double" not in precisions:
+        raise RoteError(f"{binding}, FFTW {fftw}, has no double precision")
+    return f"{binding}, FFTW {fftw}: {', '.join(precisions)} precision"
+
+
+def _mpi() -> str:
+    said = _run(sys.executable, "-m", "mpi4py", "--mpi-lib-version")
+    return " ".join(said.partition("\n")[0].partition(",")[0].replace("Version:", "").split())
+
+
+def _mpiexec() -> str:
+    """The launcher that a shell would take, and whether it is of the MPI that mpi4py loads."""
+    programs = str(Path(sys.executable).parent)
+    path, beside = shutil.which("mpiexec"), shutil.which("mpiexec", path=programs)
+    if path is None and beside is None:
+        raise RoteError("no mpiexec on the PATH or beside this Python")
+    try:
+        library = _family(_mpi())
+    except Exception:  # the look at MPI itself says so
+        library = ""
+    kind = "" if path is None else _family(_run(path, "--version"))
+    fits = path is not None and (not kind or not library or kind == library)
+    if path is not None and fits:
+        where = "beside this Python" if Path(path).parent == Path(programs) else f"on the PATH, {path}"
+        return f"mpiexec {where}{f', of {kind}' if kind else ''}"
+    wrong = "the PATH has none" if path is None else f"the one on the PATH, {path}, is of {kind}"
+    loads = f", but mpi4py loads {library}: its ranks would not meet" if path is not None else ""
+    if beside is not None and beside != path and (not library or _family(_run(beside, "--version")) in ("", library)):
+        raise _Mendable(f"{wrong}{loads}; {beside}, beside this Python, does", f'export PATH="{programs}:$PATH"')
+    raise RoteError(f"{wrong}{loads}")
+
+
+def _family(text: str) -> str:
+    """Which MPI a version text is of; empty if it is another one. Intel's is built on MPICH, as its launcher."""
+    names = {"Open MPI": "Open MPI", "OpenRTE": "Open MPI", "Intel": "Intel MPI", "HYDRA": "MPICH", "MPICH": "MPICH"}
+    return next((family for name, family in names.items() if name in text), "")
+
+
+def _ranks() -> str:
+    from ..runtime import world
+
+    size = world().size
+    return (
+        f"{size}, started by mpiexec"
+        if size > 1
+        else "1; `mpiexec -n 4 rote fft` starts 4, `rote fft --ranks 4` runs 4 in one process"
+    )
+
+
+def _cores() -> str:
+    from ..launcher import cores
+
+    return f"{len(cores())}; each rank computes on one"
+
+
+def _memory() -> str:
+    return f"{in_bytes(installed_memory())}, {in_bytes(available_memory())} available"
+
+
+def _notation() -> str:
+    from ..layout.layout import parse
+
+    text = "(a b) c: [(0,1:cyclic(4)),()]|(2)"
+    if parse(str(parse(text))) != parse(text):
+        raise RoteError(f"{text} does not parse back")
+    return "a layout is read and written"
+
+
+def _plan() -> str:
+    from ..compiler.compile import compile
+
+    plan = compile("block[(0),(1),()] -> [(),(1),(0)]", shape=(5, 6, 7), grid=(2, 3), dtype="c16")
+    plan.verify()
+    return "a plan is compiled and proved"
+
+
+def _fft() -> str:
+    from ..fft import fftn
+    from ..runtime import Comm, run
+    from ..tensor import DistTensor
+
+    array = np.random.default_rng(0).standard_normal((8, 9, 10))
+
+    def program(comm: Comm) -> float:
+        x = DistTensor.from_global(array, "block[(0),(1),()]", comm)
+        return largest_error(fftn(x).to_global(), np.fft.fftn(array))
+
+    error = max(run(program, 4, on="threads"))
+    if not error < 1e-12:
+        raise RoteError(f"on 4 in-process ranks it differs from numpy.fft by {error:.1e}")
+    return "on 4 in-process ranks as numpy.fft"
+
+
+def _run(*command: str) -> str:
+    """Run a command and return what it prints; an error that ends with its last line if it fails."""
+    done = subprocess.run(
+        command, env=alone(), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False
+    )
+    if done.returncode:
+        lines = done.stderr.strip().splitlines() or [f"{Path(command[0]).name} ends with status {done.returncode}"]
+        raise RoteError(lines[-1])
+    return done.stdout.strip()

@@ -40,8 +40,8 @@ def vortices(size: int) -> Callable[..., Floats]:
 
     def velocity(*index: npt.NDArray[np.int64]) -> Floats:
         angle = [
-            np.outer(along[:, axis], 2 * np.pi / size * found.ravel()) + phase[:, axis, None]
-            for axis, found in enumerate(index)
+            np.outer(along[:, axis], 2 * np.pi / size * indices.ravel()) + phase[:, axis, None]
+            for axis, indices in enumerate(index)
         ]
         u: Floats = np.einsum(
             "ai,aj,ak->ijk", amplitude[:, None] * np.sin(angle[0]), np.cos(angle[1]), np.cos(angle[2]), optimize=True

@@ -1,4 +1,4 @@
-"""How the command line ends: one text and one status, however many ranks run it.
+"""The end of the command line: one text and one status, however many ranks run it.
 
 Every rank of an MPI job runs the same command line. Rank 0 alone writes to the standard output. An error that all ranks
 come to is printed once, and all leave with its status; one that a single rank comes to ends the job, for the others
@@ -71,8 +71,8 @@ class Rote(click.Group):
         try:
             others = _other_ranks()
             with _rank_0_speaks(others):
-                found = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
-            status = found if isinstance(found, int) else 0
+                answer = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+            status = answer if isinstance(answer, int) else 0
         except click.ClickException as error:
             text, status = _shown(error), error.exit_code
         except (click.Abort, KeyboardInterrupt):
@@ -87,7 +87,7 @@ class Rote(click.Group):
 
 
 def on_ranks(program: Callable[..., T], ranks: int | None, default: int, *args: Any) -> T:
-    """What `program(comm, *args)` returns on rank 0: on the ranks of MPI if there are several, else on in-process ones.
+    """Run `program(comm, *args)` on the ranks of MPI if there are several, else in this process; rank 0's result.
 
     Args:
         ranks: the in-process ranks that were asked for; `default` if None.
@@ -110,7 +110,7 @@ def on_ranks(program: Callable[..., T], ranks: int | None, default: int, *args: 
 
 
 def on_rank_0(program: Callable[[], T]) -> T:
-    """What a program returns that only rank 0 runs, on all ranks; this process is rank 0 where MPI is broken."""
+    """Run a program on rank 0 alone, and return its result on all; this process is rank 0 where MPI is broken."""
     from ..errors import CommError
     from ..runtime import collective_errors, world
 
@@ -205,7 +205,8 @@ def _rank_0_speaks(others: MpiComm | None) -> Iterator[None]:
 def _say_once(text: str, status: int, others: MpiComm | None) -> None:
     """Print an error: rank 0 for all that come here, else whoever fails alone, which ends the job."""
     if others is not None:
-        from ..runtime.comm.mpi import all_come, set_abort
+        from ..runtime.comm.collective_errors import all_come
+        from ..runtime.comm.mpi import set_abort
 
         if all_come(others, _PATIENCE):
             texts = dict.fromkeys(others.allgather_object(text))

@@ -14,8 +14,7 @@ from ..layout.distribution import Distribution, distribute
 from ..layout.grid import Grid
 from ..layout.layout import Layout, Transition, parse
 from .failures import coloured, columns, on_rank_0
-from .files import Picture, force_option, refuse_target
-from .options import Bytes, integers, of_ffts
+from .options import Bytes, PictureFile, force_option, integers, of_ffts, refuse_target
 
 __all__ = ["explain", "show"]
 
@@ -35,7 +34,7 @@ _grid = click.option(
 @click.argument("layout")
 @_shape
 @_grid
-@click.option("--plot", metavar="FILE.png", type=Picture(), help="Draw it into a picture as well.")
+@click.option("--plot", metavar="FILE.png", type=PictureFile(), help="Draw it into a picture as well.")
 @force_option
 def show(
     layout: str, shape: tuple[int, ...] | None, grid: tuple[int, ...] | None, plot: str | None, force: bool
@@ -111,12 +110,12 @@ def explain(
         return
     if transition is None or ranks is not None or why:
         raise click.UsageError('write a transition, rote explain "[(0),()] -> [(),(0)]", or --fft with --ranks')
-    found = parse(transition)
-    if not isinstance(found, Transition):
-        raise PlanError(f'{found} is one layout, and a plan goes from one to another\nwrite "{found} -> …"')
-    on = _small_grid(found.source, found.target) if grid is None else grid
-    extents = _small_shape(found.source, on) if shape is None else shape
-    plan = compile(found, shape=extents, grid=on, dtype=dtype, max_bytes=max_bytes)
+    syntax = parse(transition)
+    if not isinstance(syntax, Transition):
+        raise PlanError(f'{syntax} is one layout, and a plan goes from one to another\nwrite "{syntax} -> …"')
+    on = _small_grid(syntax.source, syntax.target) if grid is None else grid
+    extents = _small_shape(syntax.source, on) if shape is None else shape
+    plan = compile(syntax, shape=extents, grid=on, dtype=dtype, max_bytes=max_bytes)
     click.echo(plan.explain())
     if why_not is not None:
         click.echo(f"why not {why_not}: {plan.why_not(why_not)}")
@@ -130,9 +129,9 @@ def _compared(shape: tuple[int, ...], ranks: int, grid: tuple[int, ...] | None, 
     from ..fft.families.choose import ranking
     from ..fft.request import as_request
 
-    found = of_ffts(dtype)
-    kind = "fft" if found.kind == "c" else "rfft"
-    wanted = as_request(shape, tuple(range(len(shape))), kind, found)
+    element = of_ffts(dtype)
+    kind = "fft" if element.kind == "c" else "rfft"
+    wanted = as_request(shape, tuple(range(len(shape))), kind, element)
     rows = [("family", "grid", "layout", "moves", "received", "about")]
     none: dict[str, list[str]] = {}
     for choice in ranking(shape, ranks, wanted, None if grid is None else Grid(grid)):
@@ -142,11 +141,11 @@ def _compared(shape: tuple[int, ...], ranks: int, grid: tuple[int, ...] | None, 
         else:
             figures = str(price.moves), in_bytes(price.received), in_seconds(price.seconds)
             rows.append((choice.name, on, str(choice.source.layout), *figures))
-    lines = [f"{kind} of {shape} {found} on {ranks} ranks", *table(rows, range(3, 6))]
+    lines = [f"{kind} of {shape} {element} on {ranks} ranks", *table(rows, range(3, 6))]
     for name, reasons in none.items():
         more = len(reasons) - 1
-        told = reasons if why or not more else [f"{reasons[0]} (and none on {counted(more, 'other grid')}; --why)"]
-        lines += [f"  no {name} on {reason}" for reason in told]
+        shown = reasons if why or not more else [f"{reasons[0]} (and none on {counted(more, 'other grid')}; --why)"]
+        lines += [f"  no {name} on {reason}" for reason in shown]
     return "\n".join(lines)
 
 

@@ -38,16 +38,16 @@ def moves(ranks: int) -> list[Plan]:
 
     draw = Random(1)
     grids = [(ranks,), *((p, ranks // p) for p in range(2, ranks) if ranks % p == 0)]
-    found: dict[Plan, None] = {}
-    while len(found) < _MOVES:
-        shape, grid = _SHAPES[len(found) % len(_SHAPES)], draw.choice(grids)
+    plans: dict[Plan, None] = {}
+    while len(plans) < _MOVES:
+        shape, grid = _SHAPES[len(plans) % len(_SHAPES)], draw.choice(grids)
         source, target = (
             distribute(_layout(draw, len(shape), len(grid), first), shape, grid) for first in (True, False)
         )
         plan = compile(source, target, draw.choice(("f8", "c16")))
         if plan.steps:
-            found[plan] = None
-    return [*found]
+            plans[plan] = None
+    return [*plans]
 
 
 def _layout(draw: Random, order: int, grid_order: int, first: bool) -> Layout:
@@ -69,7 +69,7 @@ def _layout(draw: Random, order: int, grid_order: int, first: bool) -> Layout:
 
 def calls(plans: list[Plan], comm: Comm) -> list[Callable[[], object]]:
     """The moves of this rank, all between the same two pieces of memory."""
-    from ..runtime.program import Program
+    from ..runtime.program import BoundPlan
 
     shapes = [[end.local_shape(comm.rank) for end in (plan.source, plan.target)] for plan in plans]
     most = max(prod(shape) * plan.dtype.itemsize for plan, ends in zip(plans, shapes, strict=True) for shape in ends)
@@ -80,32 +80,32 @@ def calls(plans: list[Plan], comm: Comm) -> list[Callable[[], object]]:
         block, out = (
             part.view(plan.dtype)[: prod(shape)].reshape(shape) for part, shape in zip(memory, ends, strict=True)
         )
-        calls.append(partial(Program(plan, comm), block, out))
+        calls.append(partial(BoundPlan(plan, comm), block, out))
     return calls
 
 
 def ranked(plans: list[Plan], times: list[float], machines: dict[str, Machine]) -> str:
-    """How well the times that the model predicts for some machines rank as those that were measured."""
+    """A table of how well the times that the model predicts for some machines rank as the measured ones."""
     from ..compiler.cost import steps_cost
 
     sizes = sorted(prod(plan.source.shape) for plan in plans)
     rows = [("", "Spearman's rho", "measured / predicted")]
     for name, machine in machines.items():
-        told = [steps_cost(p.source, p.target, p.steps, p.dtype.itemsize, machine).seconds for p in plans]
-        ratios = np.array(times) / np.array(told)
+        predicted = [steps_cost(p.source, p.target, p.steps, p.dtype.itemsize, machine).seconds for p in plans]
+        ratios = np.array(times) / np.array(predicted)
         low, middle, high = np.quantile(ratios, (0.1, 0.5, 0.9))
-        rows.append((name, f"{spearman(told, times):.3f}", f"{middle:.2f} (most {low:.2f} to {high:.2f})"))
+        rows.append((name, f"{spearman(predicted, times):.3f}", f"{middle:.2f} (most {low:.2f} to {high:.2f})"))
     return "\n".join([f"{len(plans)} moves of {sizes[0]} to {sizes[-1]} elements", *table(rows, {1})])
 
 
-def spearman(one: npt.ArrayLike, other: npt.ArrayLike) -> float:
+def spearman(first: npt.ArrayLike, second: npt.ArrayLike) -> float:
     """Spearman's rank correlation of two rows of numbers; equal ones share their ranks. 0 if all of a row are equal.
 
     >>> spearman([1, 2, 3], [10, 20, 15]), spearman([1, 1, 2], [1, 1, 5])
     (0.5, 1.0)
     """
     ranks = []
-    for row in (one, other):
+    for row in (first, second):
         _, place, often = np.unique(np.asarray(row), return_inverse=True, return_counts=True)
         rank = np.cumsum(often)[place] - (often[place] - 1) / 2
         ranks.append(rank - rank.mean())

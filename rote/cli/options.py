@@ -1,19 +1,34 @@
-"""Parameters that several commands take."""
+"""Parameters that several commands take: numbers, bytes, threads, files; and what is refused of them at once."""
 
 from __future__ import annotations
 
+import errno
+import os
+import platform
 import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..errors import LayoutError
+from ..errors import LayoutError, RoteError, counted
+from ..launcher import cores
 
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["Bytes", "integers", "of_ffts", "threads_option"]
+    from ..runtime.comm.protocol import Comm
+
+__all__ = [
+    "Bytes",
+    "PictureFile",
+    "force_option",
+    "integers",
+    "of_ffts",
+    "refuse_target",
+    "refuse_too_many",
+    "threads_option",
+]
 
 _AMOUNT = re.compile(
     r"(?P<number>[0-9][0-9_]*(?:\.[0-9]+)?)\s*(?:(?P<prefix>[KMGTPE])(?P<unit>iB|B)?|B)?", re.IGNORECASE
@@ -22,6 +37,10 @@ _AMOUNT = re.compile(
 threads_option = click.option(
     "--threads", metavar="N", type=click.IntRange(min=1), help="Per rank, for local transforms; 1, if not given."
 )
+
+force_option = click.option("--force", is_flag=True, help="Overwrite files that are there already.")
+
+_PICTURES = ("png", "pdf", "svg", "eps", "jpg", "jpeg", "tif", "tiff", "webp")
 
 Reader = Callable[[click.Context, click.Parameter, str | None], tuple[int, ...] | None]
 
@@ -61,12 +80,12 @@ class Bytes(click.ParamType):  # type: ignore[type-arg]  # not generic before cl
         """The number; a usage error if the text is none."""
         if isinstance(value, int):
             return value
-        found = _AMOUNT.fullmatch(value.strip())
-        if found is None:
+        amount = _AMOUNT.fullmatch(value.strip())
+        if amount is None:
             self.fail(f"{value!r} is no number of bytes; write it as 100000, 64K, 1.5GiB or 2MB", param, ctx)
-        base = 1000 if (found["unit"] or "").upper() == "B" else 1024
-        power = "KMGTPE".index(found["prefix"].upper()) + 1 if found["prefix"] else 0
-        return int(float(found["number"]) * base**power) if "." in value else int(found["number"]) * base**power
+        base = 1000 if (amount["unit"] or "").upper() == "B" else 1024
+        power = "KMGTPE".index(amount["prefix"].upper()) + 1 if amount["prefix"] else 0
+        return int(float(amount["number"]) * base**power) if "." in value else int(amount["number"]) * base**power
 
 
 def of_ffts(text: str) -> np.dtype[Any]:
@@ -78,7 +97,67 @@ def of_ffts(text: str) -> np.dtype[Any]:
     """
     from ..compiler.step import as_dtype
 
-    found = as_dtype(text)
-    if found.kind not in "fc":
-        raise LayoutError(f"FFTs are of real or complex numbers, not of {found}; write f4, f8, c8, c16, ...")
-    return found
+    element = as_dtype(text)
+    if element.kind not in "fc":
+        raise LayoutError(f"FFTs are of real or complex numbers, not of {element}; write f4, f8, c8, c16, ...")
+    return element
+
+
+class PictureFile(click.Path):
+    """The path of a picture: of a format that Matplotlib writes, by its ending."""
+
+    name = "picture"
+
+    def convert(self, value: str | os.PathLike[str], param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The path as a text; a usage error if no picture can have it."""
+        path = os.fsdecode(super().convert(value, param, ctx))
+        if os.path.splitext(path)[1].lower().removeprefix(".") not in _PICTURES:
+            self.fail(f"{path} does not end as a picture does; write .{', .'.join(_PICTURES)}", param, ctx)
+        return path
+
+
+def refuse_target(path: str, force: bool, source: str | None = None) -> None:
+    """Refuse to write a file where there is no place for it, or where one is lost.
+
+    Args:
+        path: of the file.
+        force: whether one that is there may be overwritten.
+        source: a file that is there and is read; it is never overwritten, by whatever name.
+
+    Raises:
+        OSError: the folder is not there or cannot be written to, or something has this name already.
+        RoteError: it is the source.
+    """
+    folder = os.path.dirname(path) or "."
+    if not os.path.isdir(folder):
+        raise FileNotFoundError(errno.ENOENT, "there is no such folder; make it first", folder)
+    if os.path.isdir(path):
+        raise IsADirectoryError(errno.EISDIR, "this is a folder; name a file in it", path)
+    if not os.access(folder, os.W_OK):
+        raise PermissionError(errno.EACCES, "this folder cannot be written to", folder)
+    if source is not None and os.path.exists(path) and os.path.samefile(source, path):
+        other = "" if path == source else f" is the same file as {source}, which"
+        raise RoteError(f"{path}{other} is the input, and would be lost; give the result a name of its own")
+    if os.path.lexists(path) and not force:
+        raise FileExistsError(errno.EEXIST, "this is there already; --force overwrites it", path)
+
+
+def refuse_too_many(comm: Comm, threads: int) -> None:
+    """Refuse several threads per rank if a host has not as many cores for them. Collective.
+
+    Raises (the same on all ranks):
+        RoteError: it has not. One thread per rank is never refused, however many ranks there are.
+    """
+    if threads == 1:
+        return
+    replies = comm.allgather_object((platform.node(), cores()))
+    for host in dict.fromkeys(host for host, _ in replies):
+        ranks_cores = [mine for name, mine in replies if name == host]
+        free = min(len(frozenset().union(*ranks_cores)), len(ranks_cores) * min(map(len, ranks_cores)))
+        wanted, fits = len(ranks_cores) * threads, free // len(ranks_cores)
+        if wanted > free:
+            cure = f"write --threads {fits}, or start fewer ranks" if fits > 1 else "leave --threads out"
+            raise RoteError(
+                f"{threads} threads on each of {counted(len(ranks_cores), 'rank')} are {wanted}, and {host} has "
+                f"{counted(free, 'core')} for them\n{cure}; mpiexec may bind ranks to fewer cores than there are"
+            )

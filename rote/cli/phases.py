@@ -1,4 +1,4 @@
-"""What rank 0 says while all ranks work, and how long the slowest of them took."""
+"""The phases of a command: rank 0 names them while all ranks work, and says how long the slowest took."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import click
 import numpy as np
 
 from ..runtime.comm.protocol import Comm
-from .progress import progress
+from .failures import animated
 
-__all__ = ["Watch"]
+__all__ = ["Watch", "progress"]
 
 
 class Watch:
@@ -54,3 +54,18 @@ class Watch:
         for name, seconds in [*slowest.items(), ("total", sum(slowest.values()))]:
             self.say(f"{name:<10} {seconds * 1e3:.1f} ms" if seconds < 1 else f"{name:<10} {seconds:.2f} s")
         return slowest
+
+
+@contextmanager
+def progress(comm: Comm, name: str) -> Iterator[Callable[[float], None] | None]:
+    """Show on a terminal, from rank 0, which part is done; until the function is called, that something is."""
+    if comm.rank or not animated():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+    columns = TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn()
+    with Progress(*columns, console=Console(), transient=True) as bar:
+        task = bar.add_task(name, total=None)
+        yield lambda part: bar.update(task, total=1.0, completed=part)

@@ -17,14 +17,12 @@ import click
 from .. import wisdom
 from ..compiler.explain import table
 from ..errors import counted
-from ..runtime.comm.cores import cores
+from ..launcher import cores
 from ..runtime.comm.protocol import Comm
-from .cores import refuse_too_many
 from .failures import on_rank_0, on_ranks
-from .files import force_option, refuse_target
 from .moves import calls, moves, ranked
-from .options import integers, of_ffts, threads_option
-from .progress import progress
+from .options import force_option, integers, of_ffts, refuse_target, refuse_too_many, threads_option
+from .phases import progress
 
 __all__ = ["tune"]
 
@@ -126,7 +124,7 @@ def _tell(chore: Callable[[], str]) -> None:
 
 
 def _show() -> str:
-    known = wisdom.entries()
+    known = wisdom.records()
     return "\n".join([f"{_files(len(known))}{_where()}", *map(_line, known)])
 
 
@@ -140,20 +138,20 @@ def _export(path: str, force: bool) -> str:
     return f"left {path}, with {_files(wisdom.export(path))}"
 
 
-def _line(entry: wisdom.Entry | Path) -> str:
-    """What is kept, for people: a walk in its lines, and of long texts the beginning; a damaged file by its path."""
-    if isinstance(entry, Path):
-        return str(entry)
-    found = entry.decision
-    if not isinstance(found, dict):
-        return str(entry)
-    if entry.key.facts.get("what") == "walk" and isinstance(found.get("walk"), list):
-        return "\n".join([f"{entry.key}:", *(f"    {line}" for line in found["walk"])])
+def _line(record: wisdom.Record | Path) -> str:
+    """A record for people: a walk in its lines, and of long texts the beginning; a damaged file by its path."""
+    if isinstance(record, Path):
+        return str(record)
+    decision = record.decision
+    if not isinstance(decision, dict):
+        return str(record)
+    if record.key.facts.get("what") == "walk" and isinstance(decision.get("walk"), list):
+        return "\n".join([f"{record.key}:", *(f"    {line}" for line in decision["walk"])])
     short = {
         name: f"{value[:_LONGEST]}..." if isinstance(value, str) and len(value) > _LONGEST else value
-        for name, value in found.items()
+        for name, value in decision.items()
     }
-    return str(entry) if short == found else f"{entry.key}: {json.dumps(short)}"
+    return str(record) if short == decision else f"{record.key}: {json.dumps(short)}"
 
 
 def _files(number: int) -> str:

@@ -143,13 +143,13 @@ def _idle(dist: Distribution) -> tuple[int, ...]:
 
 
 def _role(dist: Distribution, g: int) -> Role:
-    """What a grid mode does, other than where it splits; the operation, if it is partial."""
+    """The role of a grid mode, other than where it splits; the operation, if it is partial."""
     role = dist.roles[g]
     return (dist.layout.op if role.name == "partial" else role.name, role.at)
 
 
 def _roles(source: Distribution, target: Distribution, g: int) -> tuple[Role, ...]:
-    """What a grid mode may do without splitting a mode."""
+    """The roles that a grid mode may have without splitting a mode."""
     roles: list[Role] = [("replicated", 0)]
     for end in (source, target):
         role = _role(end, g)
@@ -178,6 +178,6 @@ def _count(choices: tuple[Choice, ...], order: int) -> int:
 
 
 def _place(dist: Distribution, g: int) -> object:
-    """Where and how a grid mode splits, or what else it does."""
+    """The mode, place and kind that a grid mode splits with, or the role that it has instead."""
     entries = ((m, at, s.kind) for m, mode in enumerate(dist.splits) for at, s in enumerate(mode) if s.grid_mode == g)
     return next(entries, _role(dist, g))

@@ -17,10 +17,10 @@ from .explain import in_bytes
 from .machine import DEFAULT, Machine
 from .once import once
 from .plan import Plan
-from .search import Search, Walk
+from .search import Route, Search
 from .step import as_dtype
 
-__all__ = ["check", "compile", "ends", "tradeoff"]
+__all__ = ["check_ends", "compile", "ends", "tradeoff"]
 
 Shape = Iterable[int] | int | None
 Ranks = Grid | Iterable[int] | int | None
@@ -78,9 +78,9 @@ def tradeoff(
     """
     source, target = ends(source, target, shape, grid)
     kind, machine = as_dtype(dtype), machine or DEFAULT
-    check(source, target, kind, machine)
+    check_ends(source, target, kind, machine)
     search = Search(source, target, kind.itemsize, machine)
-    return tuple(_proved(search, walk, kind, within=number > 0) for number, walk in enumerate(search.front()))
+    return tuple(_proved(search, route, kind, within=number > 0) for number, route in enumerate(search.front()))
 
 
 def ends(
@@ -115,16 +115,16 @@ def _ends(
 def _compile(
     source: Distribution, target: Distribution, dtype: np.dtype[Any], machine: Machine, max_bytes: int | None
 ) -> Plan:
-    check(source, target, dtype, machine)
+    check_ends(source, target, dtype, machine)
     search = Search(source, target, dtype.itemsize, machine)
-    walk = search.cheapest()
-    if max_bytes is not None and walk.peak * dtype.itemsize > max_bytes:
-        walk = search.within(max_bytes // dtype.itemsize) or _refuse(search, walk, max_bytes)
-        return _proved(search, walk, dtype, within=True)
-    return _proved(search, walk, dtype)
+    route = search.cheapest()
+    if max_bytes is not None and route.peak * dtype.itemsize > max_bytes:
+        route = search.within(max_bytes // dtype.itemsize) or _refuse(search, route, max_bytes)
+        return _proved(search, route, dtype, within=True)
+    return _proved(search, route, dtype)
 
 
-def _refuse(search: Search, fastest: Walk, max_bytes: int) -> NoReturn:
+def _refuse(search: Search, fastest: Route, max_bytes: int) -> NoReturn:
     least = search.least_peak() * search.item
     known = "" if search.exact else " of those that were looked at"
     raise PlanError(
@@ -134,16 +134,16 @@ def _refuse(search: Search, fastest: Walk, max_bytes: int) -> NoReturn:
     )
 
 
-def _proved(search: Search, walk: Walk, dtype: np.dtype[Any], within: bool = False) -> Plan:
+def _proved(search: Search, route: Route, dtype: np.dtype[Any], within: bool = False) -> Plan:
     optimality = "optimal" if search.exact else "best found"
     if within:
-        optimality += f" within {in_bytes(walk.peak * search.item)}"
-    plan = Plan(search.source, search.target, dtype, walk.steps, search.machine, optimality)
+        optimality += f" within {in_bytes(route.peak * search.item)}"
+    plan = Plan(search.source, search.target, dtype, route.steps, search.machine, optimality)
     plan.verify()
     return plan
 
 
-def check(source: Distribution, target: Distribution, dtype: np.dtype[Any], machine: Machine = DEFAULT) -> None:
+def check_ends(source: Distribution, target: Distribution, dtype: np.dtype[Any], machine: Machine = DEFAULT) -> None:
     """Refuse what no plan can do.
 
     Raises:

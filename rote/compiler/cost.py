@@ -1,4 +1,4 @@
-"""What a plan costs: bytes, messages and peak memory, counted exactly, and the model's seconds.
+"""The costs of plans: bytes, messages and peak memory, counted exactly, and the model's seconds.
 
 Elements and messages are counted as the caller of a collective sees them, whatever happens inside: an allreduce hands
 every rank its result once, and it has heard from all others. The seconds are those of the cheaper algorithm where
@@ -43,7 +43,7 @@ Floats = npt.NDArray[np.floating[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a plan costs.
+    """The costs of a plan.
 
     Attributes:
         seconds: the model's time (see `Machine`).
@@ -59,7 +59,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Flow:
-    """What a step moves: elements and messages that each rank receives, and the sizes of its two buffers.
+    """Elements and messages that each rank receives in a step, and the sizes of its two buffers.
 
     The arrays broadcast over the grid of `step.ranks`.
     """
@@ -72,7 +72,7 @@ class Flow:
 
 @dataclass(frozen=True, slots=True)
 class Duration:
-    """How long a step takes: the model's seconds, the rounds of messages among them, and the algorithm that is."""
+    """The duration of a step: the model's seconds, the rounds of messages, and the algorithm that takes them."""
 
     seconds: float
     rounds: int
@@ -96,7 +96,7 @@ def _slowest(times: Times, modes: tuple[int, ...]) -> Slowest:
 
 @lru_cache(maxsize=16384)
 def flow(step: Step) -> Flow:
-    """What every rank receives in a step, and the buffers that it needs."""
+    """Count what every rank receives in a step, and the buffers that it needs."""
     source, target = step.before, step.after
     zero = np.zeros((1,) * step.ranks.order, np.int64)
     if step.kind in LOCAL:
@@ -148,7 +148,7 @@ def lower_bound(source: Distribution, target: Distribution) -> int:
 
 @lru_cache(maxsize=16384)
 def _needed(source: Distribution, target: Distribution) -> Ints:
-    """What each rank must be sent. Contributions to a partial tensor may enter anywhere: no rank need be sent them."""
+    """Elements that each rank must be sent. Contributions to a partial tensor may enter anywhere: none must be."""
     received = from_others(source, target)[0]
     return np.minimum(received, _sizes_beside(source, target) * (not target.partial))
 
@@ -239,7 +239,7 @@ def _algorithms(step: Step, item: int, times: Times) -> list[tuple[float, int, s
 
 
 def _of_whole_blocks(kind: str, block: int, ranks: int, rounds: int, slowest: Slowest) -> list[tuple[float, int, str]]:
-    """The same for collectives that move whole blocks, of `block` bytes: in one piece along a tree, or in parts."""
+    """Algorithms of collectives that move whole blocks, of `block` bytes: in one piece along a tree, or in parts."""
     once = slowest.copy * block
     combine = 0.0 if kind == "broadcast" else slowest.reduce * block
     share = (ranks - 1) / ranks

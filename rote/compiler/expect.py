@@ -1,4 +1,4 @@
-"""What users' own tests expect of a plan, so that a change that makes it dearer does not go unseen."""
+"""Expectations of a plan in users' own tests, so that a change that makes it dearer does not go unseen."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Groups: elements of one component that lie at the same coordinates on the other side, and where in both blocks.
 
-Both sides have them in one order. They are kept in runs, or one by one where runs would be too many.
+Both sides have them in one order. They are kept in lattices, or one by one where lattices would be too many.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import numpy.typing as npt
 
 from .overlap import Row
 
-__all__ = ["Group", "Listed", "Run", "spread"]
+__all__ = ["Group", "Lattice", "Listed", "spread"]
 
 Ints = npt.NDArray[np.int64]
 At = tuple[int, ...]
 
 
-class Run(NamedTuple):
+class Lattice(NamedTuple):
     """Elements that are evenly spaced in the blocks of both sides, along each of some digits.
 
     Attributes:
@@ -47,16 +47,16 @@ class Group:
 
     Attributes:
         coordinates: those coordinates, as pairs (grid mode, coordinate).
-        elements: where they are, in runs, or one by one where runs would be too many.
+        elements: where they are, in lattices, or one by one where lattices would be too many.
     """
 
     coordinates: tuple[tuple[int, int], ...]
-    elements: tuple[Run, ...] | Listed
+    elements: tuple[Lattice, ...] | Listed
 
     def __len__(self) -> int:
         if isinstance(self.elements, Listed):
             return len(self.elements.own[0])
-        return sum(prod(run.shape) for run in self.elements)
+        return sum(prod(lattice.shape) for lattice in self.elements)
 
     @property
     def positions(self) -> tuple[Ints, ...]:
@@ -65,7 +65,7 @@ class Group:
 
     @property
     def opposite(self) -> tuple[Ints, ...]:
-        """The same on the other side."""
+        """The local indices of all elements on the other side, per view mode of the component."""
         return self._positions(1)
 
     def lies(self, own: Sequence[int], opposite: Sequence[int]) -> bool:
@@ -76,14 +76,14 @@ class Group:
                 for rows, strides in zip(self.elements, (own, opposite), strict=True)
             ]
             return np.array_equal(places[0], places[1])
-        return all(_flat(run.own, own) == _flat(run.opposite, opposite) for run in self.elements)
+        return all(_flat(lattice.own, own) == _flat(lattice.opposite, opposite) for lattice in self.elements)
 
     def _positions(self, side: int) -> tuple[Ints, ...]:
         if isinstance(self.elements, Listed):
             return self.elements[side]
-        rows = zip(*((run.own, run.opposite)[side] for run in self.elements), strict=True)
+        rows = zip(*((lattice.own, lattice.opposite)[side] for lattice in self.elements), strict=True)
         return tuple(
-            np.concatenate([spread(run.shape, row) for run, row in zip(self.elements, along, strict=True)])
+            np.concatenate([spread(lattice.shape, row) for lattice, row in zip(self.elements, along, strict=True)])
             for along in rows
         )
 

@@ -26,7 +26,7 @@ class Times:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What a message, a byte, a copied byte, a reduced byte and a step cost, in seconds.
+    """The seconds that a message, a byte, a copied byte, a reduced byte and a step cost.
 
     Each of the first four is one number, or one per mode of the grid: ranks that share memory are nearer than others.
     A message between ranks that differ along several grid modes goes at the pace of the slowest. The defaults are of

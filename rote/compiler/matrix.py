@@ -1,4 +1,4 @@
-"""Who sends how much to whom in one movement, for all pairs of ranks at once.
+"""The volumes between all pairs of ranks in one movement, at once.
 
 A message is a product of one group per component (see movement.py), so its size is a product of numbers looked up by
 the coordinates of its sender and of its receiver; no message is made.
@@ -89,7 +89,7 @@ def _only(dist: Distribution, names: tuple[str, ...], at: Sequence[Ints]) -> Int
 
 
 def _pairs(source: Distribution, target: Distribution, sending: bool) -> tuple[Ints, Ints]:
-    """The same, counted pair by pair."""
+    """Elements and messages that each rank receives from others (or sends), counted pair by pair."""
     number = source.grid.size
     totals = np.zeros((2, number), np.int64)
     for start in range(0, number, max(1, _AT_ONCE // number)):
@@ -127,7 +127,7 @@ def _rows(source: Distribution, target: Distribution, senders: Ints) -> Ints:
 
 
 def overlap(source: Distribution, target: Distribution, source_at: Sequence[Ints], target_at: Sequence[Ints]) -> Ints:
-    """How many elements lie at some coordinates of the source (rows) and at others of the target (columns) as well.
+    """Count the elements that lie at some coordinates of the source (rows) and also at others of the target (columns).
 
     The coordinates are given per grid mode; it does not matter here who holds or wants data.
     """

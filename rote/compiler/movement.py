@@ -1,4 +1,4 @@
-"""What each rank sends and receives when a tensor goes from one distribution to another.
+"""The messages that each rank sends and receives when a tensor goes from one distribution to another.
 
 A transition falls into components, in each of which the elements that a rank holds are grouped by the coordinates that
 hold them on the other side; a message is the product of one group per component. Grid modes that split nothing on the
@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from ..layout.distribution import Distribution, Role
 from .components import Component, Reading, components, readings
-from .groups import Group, Listed, Run
+from .groups import Group, Lattice, Listed
 from .overlap import Overlap, Row, Scatter, overlaps
 
 __all__ = ["Message", "communicates", "components", "groups", "receives", "sends"]
@@ -118,7 +118,7 @@ def _messages(source: Distribution, target: Distribution, rank: int, sending: bo
 
 
 class _Common(NamedTuple):
-    """What the messages of all ranks have in common, on one side.
+    """The part of the messages on one side that is the same for all ranks.
 
     Attributes:
         parts: the components.
@@ -153,7 +153,7 @@ def _common(source: Distribution, target: Distribution, sending: bool) -> _Commo
 
 
 def _partners_across(source: Distribution, target: Distribution, rank: int, sending: bool) -> dict[int, list[bool]]:
-    """Per grid mode and coordinate of a peer, whether a rank meets it, on the other side's grid where that is another.
+    """Per grid mode of the other side's grid and coordinate, whether a rank meets it, where that is another grid.
 
     Of replicas, that one serves a rank which has its coordinates along the replicated grid modes of the source. All
     contributions to a partial target enter at its coordinate 0.
@@ -179,7 +179,7 @@ def groups(mine: Distribution, other: Distribution, part: Component, me: At, sen
 
 @lru_cache(maxsize=16384)
 def _groups(mine: Distribution, other: Distribution, part: Component, own: At, sending: bool) -> tuple[Group, ...]:
-    """The same of all ranks at some coordinates along the splits of the component."""
+    """The groups of all ranks at some coordinates along the splits of the component."""
     names = [s.grid_mode for m in (part.after if sending else part.before) for s in other.splits[m]]
     pair = (mine, other) if sending else (other, mine)
     held = _held(*readings(*pair, part), own, sending)
@@ -188,19 +188,21 @@ def _groups(mine: Distribution, other: Distribution, part: Component, own: At, s
 
 
 @lru_cache(maxsize=16384)
-def _held(source: Reading, target: Reading, own: At, sending: bool) -> tuple[tuple[At, tuple[Run, ...] | Listed], ...]:
-    """What lies at some coordinates on one side of a component, by its coordinates on the other one."""
+def _held(
+    source: Reading, target: Reading, own: At, sending: bool
+) -> tuple[tuple[At, tuple[Lattice, ...] | Listed], ...]:
+    """The elements at some coordinates on one side of a component, by their coordinates on the other one."""
     shared = overlaps(source, target)
     if isinstance(shared, Scatter):
         return tuple(_listed(shared, own, sending))
-    runs: dict[At, list[Run]] = {}
+    lattices: dict[At, list[Lattice]] = {}
     for overlap in shared:
-        for at, run in _runs(overlap, own, sending):
-            runs.setdefault(at, []).append(run)
-    return tuple((at, tuple(each)) for at, each in runs.items())
+        for at, lattice in _lattices(overlap, own, sending):
+            lattices.setdefault(at, []).append(lattice)
+    return tuple((at, tuple(each)) for at, each in lattices.items())
 
 
-def _runs(overlap: Overlap, own: At, sending: bool) -> Iterator[tuple[At, Run]]:
+def _lattices(overlap: Overlap, own: At, sending: bool) -> Iterator[tuple[At, Lattice]]:
     """The elements of an overlap that lie at some coordinates on one side, by those on the other one."""
     near, far = (overlap.source, overlap.target) if sending else (overlap.target, overlap.source)
     fixed = _digits(overlap.shape, near.at, own)
@@ -213,7 +215,7 @@ def _runs(overlap: Overlap, own: At, sending: bool) -> Iterator[tuple[At, Run]]:
     for values in product(*[range(overlap.shape[axis]) for axis in varied]):
         digits = fixed | dict(zip(varied, values, strict=True))
         rows = [tuple([_within(row, digits, left) for row in side.local]) for side in (near, far)]
-        yield tuple([_within(row, digits)[0] for row in far.at]), Run(shape, *rows)
+        yield tuple([_within(row, digits)[0] for row in far.at]), Lattice(shape, *rows)
 
 
 def _within(row: Row, digits: dict[int, int], left: Sequence[int] = ()) -> Row:
@@ -240,7 +242,7 @@ def _digits(shape: At, rows: tuple[Row, ...], values: At) -> dict[int, int] | No
 
 
 def _listed(scatter: Scatter, own: At, sending: bool) -> Iterator[tuple[At, Listed]]:
-    """The same of elements one by one."""
+    """The elements of a scatter at some coordinates on one side, by those on the other one."""
     near, far = scatter if sending else scatter[::-1]
     (near_at, near_local), (far_at, far_local) = near, far
     mine: Ints = np.flatnonzero(np.logical_and.reduce([at == c for at, c in zip(near_at, own, strict=True)]))

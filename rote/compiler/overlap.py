@@ -1,4 +1,4 @@
-"""Where the elements of a component lie under two distributions at once, by arithmetic on digits.
+"""The overlaps of a component under two distributions, by arithmetic on digits.
 
 An index is a number with digits, and a layout deals its digits out to coordinates and local indices. So the elements of
 a component fall into a few boxes of digits, in each of which the coordinates and the local indices on both sides are
@@ -34,7 +34,7 @@ _WORTH = 512  # elements that take as long one by one as one box
 
 
 class Side(NamedTuple):
-    """Where the elements of an overlap lie on one side.
+    """The places of the elements of an overlap on one side.
 
     Attributes:
         at: the coordinate along each split of the component's view modes, one mode after the other.
@@ -300,7 +300,7 @@ def _overlap(box: _Box, place: int, sides: tuple[Reading, ...]) -> Overlap:
 
 
 def _joined(shape: Shape, rows: tuple[Row, ...]) -> tuple[Shape, tuple[Row, ...]]:
-    """The same elements with every two digits joined that one could be; digits of one value are left out."""
+    """Join every two digits of an overlap that one could be; digits of one value are left out."""
     for axis in reversed(range(len(shape))):
         at, n = axis + 1, shape[axis]
         if n == 1:

@@ -18,7 +18,7 @@ from ..layout.layout import as_layout
 from .cost import Cost, lower_bound, steps_cost
 from .explain import explain, in_bytes, in_seconds, kinds, versus
 from .machine import DEFAULT, Machine
-from .search import Search, Walk
+from .search import Route, Search
 from .step import Step, as_dtype, as_kind
 from .text import read, write
 from .verify.certificate import verify
@@ -30,7 +30,7 @@ _LOOKED_AT = 2_000  # steps, for a runner-up or another way: explaining takes no
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How a tensor goes from one distribution to another. Made by `compile`.
+    """A way of a tensor from one distribution to another, in proved steps. Made by `compile`.
 
     Attributes:
         source, target: the two ends.
@@ -60,7 +60,7 @@ class Plan:
 
     @property
     def cost(self) -> Cost:
-        """What the plan costs on its machine: seconds, bytes, messages, peak bytes."""
+        """The costs on the plan's machine: seconds, bytes, messages, peak bytes."""
         return steps_cost(self.source, self.target, self.steps, self.dtype.itemsize, self.machine)
 
     @property
@@ -118,18 +118,18 @@ class Plan:
         """
         if any(step.kind == as_kind(kind) for step in self.steps):
             return f"the plan has this step: {kinds(self.steps)}"
-        walk = self._search().with_kind(kind)
-        if walk is None:
+        route = self._search().with_kind(kind)
+        if route is None:
             return f"no plan from {self.source.layout} to {self.target.layout} has a step {kind}"
-        return self._told(walk)
+        return self._told(route)
 
     def _search(self) -> Search:
         return Search(self.source, self.target, self.dtype.itemsize, self.machine, most=_LOOKED_AT)
 
-    def _told(self, walk: Walk) -> str:
+    def _told(self, route: Route) -> str:
         """Another way, and why it is not this plan."""
-        cost = replace(self, steps=walk.steps).cost
-        return f"{kinds(walk.steps)}\n  {versus(cost, self.cost)}"
+        cost = replace(self, steps=route.steps).cost
+        return f"{kinds(route.steps)}\n  {versus(cost, self.cost)}"
 
     def plot(self) -> Any:
         """A figure of the layouts before and after each step, and of who sends how much to whom (`rote.plot.plan`)."""

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from ..errors import PlanError
 from ..layout.distribution import Distribution
 from ..layout.layout import Transition
-from .compile import Ranks, Shape, check, ends
+from .compile import Ranks, Shape, check_ends, ends
 from .explain import in_bytes
 from .matrix import coordinates, overlap
 from .movement import components, groups
@@ -75,7 +75,7 @@ class Relabelling:
 
     @property
     def saved(self) -> int:
-        """How many bytes fewer travel than if all ranks keep their numbers; never below 0."""
+        """The bytes that need not travel if ranks change their numbers; never below 0."""
         return self.bytes_before - self.bytes
 
     def key(self, rank: int) -> int:
@@ -90,7 +90,7 @@ class Relabelling:
         return self.ranks.index(rank)
 
     def sends(self, rank: int) -> dict[int, Index]:
-        """What a rank sends: `block[index]` of its source block to each peer; what it keeps goes to itself.
+        """The messages of a rank: `block[index]` of its source block goes to each peer; what it keeps, to itself.
 
         `index` is an open mesh of positions in the block. A source that is replicated serves each rank from the
         replica at the rank's own coordinates, which is the rank itself wherever it has what it needs.
@@ -114,7 +114,7 @@ class Relabelling:
         return dict(sorted(indices.items()))
 
     def receives(self, rank: int) -> dict[int, Index]:
-        """What a rank receives: the values from each peer are stored in `block[index]` of its target block.
+        """The messages to a rank: the values from each peer are stored in `block[index]` of its target block.
 
         They come in the shape of `block[index]`, as `sends` takes them.
 
@@ -176,7 +176,7 @@ def relabel(
     """
     source, target = ends(source, target, shape, grid)
     kind = as_dtype(dtype)
-    check(source, target, kind)
+    check_ends(source, target, kind)
     for dist, name, cure in ((source, "source", "reduce it first, to"), (target, "target", "relabel instead into")):
         if dist.partial:
             whole = replace(dist.layout, partial=(), op="sum")
@@ -192,7 +192,7 @@ def relabel(
 
 
 def common_elements(source: Distribution, target: Distribution) -> Ints:
-    """How many elements each rank's block (row) has in common with each rank's block in the target (column).
+    """Count the elements that each rank's block (row) has in common with each block of the target (column).
 
     Unlike in a message matrix, all replicas count. Neither may be partial.
 
@@ -239,7 +239,7 @@ def assign(common: Ints) -> tuple[int, ...]:
 
 
 def _kept(common: Ints, numbers: Sequence[int]) -> int:
-    """How many elements ranks under these numbers need not be sent."""
+    """Count the elements that ranks under these numbers need not be sent."""
     return int(common[numbers, np.arange(len(numbers))].sum())
 
 

@@ -24,7 +24,7 @@ ANY = "any"
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What a step does to the grid modes that change.
+    """A change of the roles of grid modes, and the step that makes it.
 
     Attributes:
         name: what becomes of the layout.

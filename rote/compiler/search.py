@@ -1,6 +1,6 @@
 """The search for a cheapest plan: A* over layouts, in which every edge is one step.
 
-The bound of `cost.at_least` never says too much, so that the first walk to reach the target is a cheapest one. Where
+The bound of `cost.at_least` never says too much, so that the first route to reach the target is a cheapest one. Where
 memory counts as well, a layout keeps every way to it that no other beats in both seconds and peak. Everything is
 ordered by the numbers of the layouts: all ranks find the same plan.
 """
@@ -21,7 +21,7 @@ from .rules import one_step
 from .step import Step
 from .volumes import largest_block
 
-__all__ = ["Search", "Walk"]
+__all__ = ["Route", "Search"]
 
 Edge = tuple[int, int]
 
@@ -30,7 +30,7 @@ _SAME = 1e-12  # relative: sums of the same times in another order
 
 
 @dataclass(frozen=True, slots=True)
-class Walk:
+class Route:
     """Steps that lead from the source to the target, what they take, and the most elements that a rank holds."""
 
     seconds: float
@@ -40,11 +40,11 @@ class Walk:
 
 @dataclass(slots=True, eq=False)
 class Search:
-    """The layouts between two distributions, and the walks through them.
+    """The layouts between two distributions, and the routes through them.
 
     Attributes:
         item: bytes of an element.
-        most: so many steps are looked at for a walk; then what was found is the best found.
+        most: so many steps are looked at for a route; then what was found is the best found.
         exact: whether all layouts and steps that could matter were looked at.
     """
 
@@ -56,48 +56,48 @@ class Search:
     exact: bool = True
     _layouts: tuple[Distribution, ...] = ()
 
-    def cheapest(self) -> Walk:
-        """A cheapest walk; of several the one with the fewest steps."""
+    def cheapest(self) -> Route:
+        """A cheapest route; of several the one with the fewest steps."""
         direct = self.direct()
         if not direct.steps:
             return direct
         two = at_least_in_two(self.source, self.target, self.item, self.machine)
         if direct.seconds <= two * (1 + _SAME):
             return direct
-        return next(self._walks(below=direct.seconds), direct)
+        return next(self._routes(below=direct.seconds), direct)
 
-    def within(self, most: int) -> Walk | None:
-        """A cheapest walk of those that never hold more than `most` elements on a rank."""
-        return next(self._walks(both=True, most=most), None)
+    def within(self, most: int) -> Route | None:
+        """A cheapest route of those that never hold more than `most` elements on a rank."""
+        return next(self._routes(both=True, most=most), None)
 
-    def front(self) -> list[Walk]:
-        """The walks that no other beats in both seconds and peak, the fastest first."""
-        front: list[Walk] = []
-        for walk in self._walks(both=True):
-            if not front or walk.peak < front[-1].peak:
-                front.append(walk)
+    def front(self) -> list[Route]:
+        """The routes that no other beats in both seconds and peak, the fastest first."""
+        front: list[Route] = []
+        for route in self._routes(both=True):
+            if not front or route.peak < front[-1].peak:
+                front.append(route)
         return front
 
     def least_peak(self) -> int:
-        """The least that a rank must hold, of all walks."""
-        return min(walk.peak for walk in self.front())
+        """The least that a rank must hold, of all routes."""
+        return min(route.peak for route in self.front())
 
-    def with_kind(self, kind: str) -> Walk | None:
-        """A cheapest walk that has a step of some kind."""
-        return next(self._walks(kind=kind), None)
+    def with_kind(self, kind: str) -> Route | None:
+        """A cheapest route that has a step of some kind."""
+        return next(self._routes(kind=kind), None)
 
-    def next_to(self, steps: tuple[Step, ...]) -> Walk | None:
-        """A cheapest walk other than the one with these steps."""
-        others: list[Walk] = []
+    def next_to(self, steps: tuple[Step, ...]) -> Route | None:
+        """A cheapest route other than the one with these steps."""
+        others: list[Route] = []
         for step in steps:
             left_out = self._number(step.before), self._number(step.after)
-            others += [other for other in (next(self._walks(without=left_out), None),) if other]
+            others += [other for other in (next(self._routes(without=left_out), None),) if other]
         return min(others, key=lambda other: (other.seconds, len(other.steps), other.peak), default=None)
 
-    def direct(self) -> Walk:
-        """The walk of one step (of none if there is nothing to do)."""
+    def direct(self) -> Route:
+        """The route of one step (of none if there is nothing to do)."""
         seconds, step = _prices(self.item, self.machine)(self.source, self.target)
-        return self._walk(seconds, () if step is None else (step,))
+        return self._route(seconds, () if step is None else (step,))
 
     def _number(self, dist: Distribution) -> int:
         return next(n for n, other in enumerate(self._all()) if other.meaning == dist.meaning)
@@ -108,12 +108,12 @@ class Search:
             self.exact = self.exact and exact
         return self._layouts
 
-    def _walk(self, seconds: float, steps: tuple[Step, ...]) -> Walk:
+    def _route(self, seconds: float, steps: tuple[Step, ...]) -> Route:
         ends, last = (self.source, self.target), len(steps) - 1
         held = [peak(step, *ends, number == 0, number == last) for number, step in enumerate(steps)]
-        return Walk(seconds, max(held, default=2 * largest_block(self.source)), steps)
+        return Route(seconds, max(held, default=2 * largest_block(self.source)), steps)
 
-    def _walks(
+    def _routes(
         self,
         below: float = inf,
         *,
@@ -121,8 +121,8 @@ class Search:
         most: float = inf,
         kind: str | None = None,
         without: Edge | None = None,
-    ) -> Iterator[Walk]:
-        """Walks to the target, by seconds: the first, and, if `both` count, all that need less memory.
+    ) -> Iterator[Route]:
+        """Routes to the target, by seconds: the first, and, if `both` count, all that need less memory.
 
         Args:
             below: seconds that they must stay below.
@@ -158,7 +158,7 @@ class Search:
             reached.append(held)
             if current == _TARGET:
                 if done:
-                    yield self._walk(seconds, steps)
+                    yield self._route(seconds, steps)
                 continue
             spent = looked >= self.most  # then straight to the target
             self.exact = self.exact and not spent

@@ -67,12 +67,12 @@ def as_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
         PlanError: the dtype is another.
     """
     try:
-        moved = np.dtype(dtype)
+        element = np.dtype(dtype)
     except TypeError:
         raise PlanError(f"{dtype!r} is no dtype; write 'f8', 'c16', …") from None
-    if moved.kind not in "biufc" or moved == np.float16:
-        raise PlanError(f"Rote moves bool, integers, f4, f8, longdouble and their complex kin, not {moved}")
-    return moved.newbyteorder("=")
+    if element.kind not in "biufc" or element == np.float16:
+        raise PlanError(f"Rote moves bool, integers, f4, f8, longdouble and their complex kin, not {element}")
+    return element.newbyteorder("=")
 
 
 def as_kind(kind: str) -> str:

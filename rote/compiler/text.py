@@ -143,7 +143,7 @@ def _step(number: int, line: str, at: Distribution) -> Step:
 
 
 def _lies(dist: Distribution) -> tuple[object, ...]:
-    """Where the elements are: equal for layouts that say the same on this grid."""
+    """The places of the elements: equal for layouts that say the same on this grid."""
     return dist.grid, dist.splits, dist.digits, dist.roles, dist.partial and dist.layout.op
 
 

@@ -1,4 +1,4 @@
-"""How many elements and messages every rank sends and receives in one movement, for all ranks at once.
+"""The volumes of one movement: elements and messages that every rank sends and receives, for all at once.
 
 A message is a product of one group per component (see movement.py), and goes wherever two ranks meet along every grid
 mode. So counts factor: a table per component, summed over the peers that meet, is all there is to work out, and tables
@@ -60,7 +60,7 @@ def largest_block(dist: Distribution) -> int:
 
 @lru_cache(maxsize=16384)
 def traffic(source: Distribution, target: Distribution, sending: bool = False, equal: tuple[int, ...] = ()) -> Traffic:
-    """What each rank receives (or sends) in one movement, what it keeps among it.
+    """The volume that each rank receives (or sends) in one movement, what it keeps among it.
 
     Only peers with the same coordinates along the grid modes `equal` count.
     """
@@ -125,7 +125,7 @@ def _factors(source: Distribution, target: Distribution) -> tuple[_Factor, ...]:
 
 
 def sent_sizes(source: Distribution, target: Distribution, part: Component) -> Ints:
-    """How many elements of one component lie where: an axis per split of the source, then of the target."""
+    """Count the elements of one component by place: an axis per split of the source, then of the target."""
     return _sizes(*readings(source, target, part))
 
 

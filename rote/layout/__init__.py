@@ -1,1 +1,1 @@
-"""What a layout means: grid, kinds, index sets, views, Layout, Distribution. No processes, no communication."""
+"""The meaning of layouts: grid, kinds, index sets, views, Layout, Distribution. No processes, no communication."""

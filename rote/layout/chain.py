@@ -77,9 +77,9 @@ class _Question:
         some, more = self.length > 0, self.length > 1
         last = self.start + (self.length - 1) * self.step
         places = []
-        for index, there in ((self.start, some), (self.start + self.step, more), (last, some)):
-            owner, local = kinds.split(kind, size, extents, np.where(there, index, 0))
-            if (there & (owner != digit)).any():
+        for index, held in ((self.start, some), (self.start + self.step, more), (last, some)):
+            owner, local = kinds.split(kind, size, extents, np.where(held, index, 0))
+            if (held & (owner != digit)).any():
                 return None
             places.append(local)
         first, second, end = places
@@ -150,14 +150,14 @@ def find_chain(axes: tuple[Axis, ...], extent: int, start: Ints, length: Ints, s
 
 def _digits(axes: tuple[Axis, ...]) -> list[tuple[int, int, int]]:
     """Every digit of every axis: which axis, the digit's size, and the size of what is below; the largest first."""
-    found = [
+    digits = [
         (at, size, low)
         for at, axis in enumerate(axes)
         for size in _divisors(axis.size)
         if size > 1
         for low in _divisors(axis.size // size)
     ]
-    return sorted(found, key=lambda digit: -digit[1])
+    return sorted(digits, key=lambda digit: -digit[1])
 
 
 def _divisors(n: int) -> list[int]:

@@ -37,7 +37,7 @@ class Split(NamedTuple):
 
 
 class Role(NamedTuple):
-    """What a grid mode does for a distribution: "split", "replicated", "partial" or "rooted" (at a coordinate)."""
+    """The part of a grid mode in a distribution: "split", "replicated", "partial" or "rooted" (at a coordinate)."""
 
     name: str
     at: int = 0
@@ -151,25 +151,25 @@ class Distribution:
 
     def indices(self, rank: int) -> tuple[Ints, ...]:
         """Per view mode, the global indices that a rank holds, in local order."""
-        return tuple(found.to_array() for found in self.index_sets(rank))
+        return tuple(held.to_array() for held in self.index_sets(rank))
 
     def tensor_indices(self, rank: int) -> tuple[Ints, ...]:
         """Per mode of the tensor itself, the global index of a rank's elements; they broadcast to its block's shape.
 
         Without a view this is an open mesh of `indices`, as `np.ogrid` makes it.
         """
-        found: list[Ints] = [np.zeros((1,) * self.order, np.int64) for _ in self.shape]
+        global_indices: list[Ints] = [np.zeros((1,) * self.order, np.int64) for _ in self.shape]
         for mode, (digits, index) in enumerate(zip(self.digits, self.indices(rank), strict=True)):
             along = index.reshape([-1 if k == mode else 1 for k in range(self.order)])
             for m, added in to_tensor(digits, along).items():
-                found[m] = found[m] + added
-        return tuple(found)
+                global_indices[m] = global_indices[m] + added
+        return tuple(global_indices)
 
     def local_shape(self, rank: int) -> tuple[int, ...]:
         """The shape of a rank's block; a rank outside the root holds an empty one ((0,) for a tensor of order 0)."""
         if not self.order and not self.holds(rank):
             return (0,)
-        return tuple([len(found) for found in self.index_sets(rank)])
+        return tuple([len(held) for held in self.index_sets(rank)])
 
     def max_local_shape(self) -> tuple[int, ...]:
         """Per view mode, the largest local extent on any rank."""
@@ -251,23 +251,23 @@ def locate(splits: tuple[Split, ...], extent: int, index: Ints) -> tuple[dict[in
 @lru_cache(maxsize=65536)
 def mode_set(splits: tuple[Split, ...], extent: int, coordinates: tuple[int, ...]) -> IndexSet:
     """The global indices along one mode that some coordinates hold: refinement is composition of index sets."""
-    found = IndexSet.interval(0, extent)
+    held = IndexSet.interval(0, extent)
     for s, c in zip(splits, coordinates, strict=True):
-        found = found.select(kinds.local_positions(s.kind, s.parts, len(found), c))
-    return found
+        held = held.select(kinds.local_positions(s.kind, s.parts, len(held), c))
+    return held
 
 
 @lru_cache(maxsize=4096)
 def _extents(splits: tuple[Split, ...], extent: int) -> tuple[int, ...]:
     """The distinct local extents that the coordinates of a mode's splits leave."""
-    found = [extent]
+    extents = [extent]
     for s in splits:
-        found = np.unique([kinds.extent(s.kind, s.parts, n, np.arange(s.parts)) for n in found]).tolist()
-    return tuple(found)
+        extents = np.unique([kinds.extent(s.kind, s.parts, n, np.arange(s.parts)) for n in extents]).tolist()
+    return tuple(extents)
 
 
 def _role(layout: Layout, grid_mode: int) -> Role:
-    """What a layout says of a grid mode."""
+    """The role that a layout gives a grid mode."""
     if grid_mode in layout.partial:
         return Role("partial")
     at = dict(layout.rooted).get(grid_mode)
@@ -279,4 +279,4 @@ def _role(layout: Layout, grid_mode: int) -> Role:
 def _check_mode(splits: tuple[Split, ...], extent: int) -> None:
     for depth, s in enumerate(splits):
         for n in _extents(splits[:depth], extent):
-            kinds.check(s.kind, s.parts, n)
+            kinds.check_kind(s.kind, s.parts, n)

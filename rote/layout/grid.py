@@ -120,11 +120,11 @@ def integers(values: Iterable[int] | int, least: int) -> tuple[int, ...]:
     """
     if isinstance(values, bytes):  # its items are integers, but it says none
         raise TypeError(f"{values!r} is text")
-    found = tuple(map(exact, values if isinstance(values, Iterable) else (values,)))
-    for n in found:  # a loop is fastest for a few, and every compile from text comes by here
+    numbers = tuple(map(exact, values if isinstance(values, Iterable) else (values,)))
+    for n in numbers:  # a loop is fastest for a few, and every compile from text comes by here
         if n < least:
             raise ValueError(f"{n} is less than {least}")
-    return found
+    return numbers
 
 
 def ravel(digits: Sequence[int], shape: Sequence[int]) -> int:

@@ -196,10 +196,10 @@ class IndexSet:
         """The elements in ascending order."""
         if self.runs == ((0, 1),):
             return np.arange(self.start, self.stop, self.period, dtype=np.int64)
-        one = np.concatenate([np.arange(a, b, dtype=np.int64) for a, b in self.runs])
+        cycle = np.concatenate([np.arange(a, b, dtype=np.int64) for a, b in self.runs])
         cycles = -(-(self.stop - self.start) // self.period)
         bases = self.start + self.period * np.arange(cycles, dtype=np.int64)
-        every: npt.NDArray[np.int64] = np.add.outer(bases, one).reshape(-1)
+        every: npt.NDArray[np.int64] = np.add.outer(bases, cycle).reshape(-1)
         return every[: len(self)]
 
     def __str__(self) -> str:

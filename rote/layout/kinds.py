@@ -21,14 +21,14 @@ from ..grammar.nodes import Kind
 from ..grammar.text import kind_text
 from .indexset import IndexSet
 
-__all__ = ["Stretch", "check", "extent", "local_positions", "split", "stretches"]
+__all__ = ["Stretch", "check_kind", "extent", "local_positions", "split", "stretches"]
 
 Ints = npt.NDArray[np.int64]
 
 _INDICES = "index", "indices"
 
 
-def check(kind: Kind, p: int, n: int) -> None:
+def check_kind(kind: Kind, p: int, n: int) -> None:
     """Refuse a split of extent `n` over `p` coordinates that its sizes, or its first coordinate, do not allow."""
     if kind.at >= p:
         less = f"at={p - 1} or less, or " * (p > 1)
@@ -156,7 +156,7 @@ def stretches(kind: Kind, p: int, n: int) -> tuple[Stretch, ...]:
         return tuple(Stretch(end - b, end, c, 1, b) for c, (end, b) in sized if b)
     q, r = divmod(n, p)
     long = Stretch(0, r * (q + 1), 0, r, q + 1)
-    return tuple(one for one in (long, Stretch(long.stop, n, r, p - r, q)) if one.start < one.stop)
+    return tuple(stretch for stretch in (long, Stretch(long.stop, n, r, p - r, q)) if stretch.start < stretch.stop)
 
 
 def _tile(kind: Kind, p: int, n: int | Ints) -> Ints | None:

@@ -25,7 +25,7 @@ from ..grammar.nodes import (
 )
 from ..grammar.parser import parse_syntax
 from ..grammar.text import unparse
-from .entries import Partial, Rooted, as_entry, block, cyclic, entry_code, partial, root
+from .expressions import Partial, Rooted, as_entry, block, cyclic, layout_code, partial, root
 from .grid import Grid, integer
 from .view import View
 
@@ -52,7 +52,7 @@ Mode = int | Entry | tuple[int | Entry, ...]
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Layout:
-    """How the modes of a tensor lie on the modes of a grid.
+    """An assignment of the modes of a tensor to the modes of a grid.
 
     Attributes:
         modes: per mode of the view, the entries that refine it, in order.
@@ -145,10 +145,10 @@ class Layout:
     def move(self, grid_mode: int, to: int) -> Layout:
         """The layout in which the entry of `grid_mode` stands last in mode `to`; an all-to-all."""
         grid_mode = integer(grid_mode, "a grid mode")
-        found = [e for mode in self.modes for e in mode if e.grid_mode == grid_mode]
-        if not found:
+        entries = [e for mode in self.modes for e in mode if e.grid_mode == grid_mode]
+        if not entries:
             raise LayoutError(f"{self} splits no mode over grid mode {grid_mode}; use .split to add it")
-        return self.drop(grid_mode).split(to, found[0])
+        return self.drop(grid_mode).split(to, entries[0])
 
     def drop(self, grid_mode: int) -> Layout:
         """The layout that no longer names `grid_mode`, and so is replicated over it; an all-gather (or all-reduce)."""
@@ -211,16 +211,7 @@ class Layout:
         return unparse(self.syntax)
 
     def __repr__(self) -> str:
-        parts = [_mode_code(mode) for mode in self.modes]
-        if self.view is not None:
-            parts.append(f"view={str(self).split(':', 1)[0]!r}")
-        code = f"L({', '.join(parts)})"
-        if self.partial:
-            op = "" if self.op == "sum" else f", op={self.op!r}"
-            code += f" + partial({', '.join(map(str, self.partial))}{op})"
-        for g, at in self.rooted:
-            code += f" | root({g}, at={at})" if at else f" | root({g})"
-        return code
+        return layout_code(self.syntax)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -285,10 +276,10 @@ def parse(text: str) -> Layout:
 
 def as_layout(value: Layout | str) -> Layout:
     """A layout, given as such or as text."""
-    found = parse(value) if isinstance(value, str) else value
-    if not isinstance(found, Layout):
+    layout = parse(value) if isinstance(value, str) else value
+    if not isinstance(layout, Layout):
         raise LayoutError(f"one layout is expected here, not {value!r}")
-    return found
+    return layout
 
 
 def _from_syntax(node: LayoutSyntax) -> Layout:
@@ -299,8 +290,3 @@ def _from_syntax(node: LayoutSyntax) -> Layout:
 @lru_cache(maxsize=256)
 def _kind(text: str) -> Kind:
     return as_layout(f"{text}[(0)]").modes[0][0].kind
-
-
-def _mode_code(mode: tuple[Entry, ...]) -> str:
-    codes = [entry_code(entry) for entry in mode]
-    return codes[0] if len(codes) == 1 and "(" in codes[0] else f"({', '.join(codes)})"

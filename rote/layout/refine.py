@@ -31,7 +31,7 @@ def unfused(dist: Distribution) -> Distribution:
     rows: list[tuple[int, tuple[Entry, ...]]] = []
     cut: dict[int, int] = {}  # per grid mode, the parts of the first of the two that it is cut into
     for digits, entries in zip(dist.digits, dist.layout.modes, strict=True):
-        found: list[tuple[Entry, ...]] = [entries, *((),) * (len(digits) - 1)]
+        entries_per_digit: list[tuple[Entry, ...]] = [entries, *((),) * (len(digits) - 1)]
         if len(digits) > 1 and entries:
             if len(entries) > 1 or entries[0].kind != Kind("block"):
                 return dist
@@ -41,8 +41,8 @@ def unfused(dist: Distribution) -> Distribution:
                 if slow == 0 or ranks % slow or digits[1].size % (ranks // slow):
                     return dist
                 cut[entry.grid_mode] = slow
-                found[1] = (Entry(-1 - entry.grid_mode, entry.kind),)
-        rows += [(digit.mode, mode) for digit, mode in zip(digits, found, strict=True)]
+                entries_per_digit[1] = (Entry(-1 - entry.grid_mode, entry.kind),)
+        rows += [(digit.mode, mode) for digit, mode in zip(digits, entries_per_digit, strict=True)]
     shape: list[int] = []
     first: list[int] = []
     for g, ranks in enumerate(dist.grid.shape):

@@ -26,7 +26,7 @@ from .layout import Layout
 __all__ = ["as_runs", "as_slices", "find_distribution"]
 
 Ints = npt.NDArray[np.int64]
-Run = tuple[int, int, int]
+Progression = tuple[int, int, int]
 _READINGS = 1024  # ways to read the ranks as digits that are tried; few where there is a layout, if no rank is idle
 
 
@@ -46,21 +46,21 @@ def as_slices(dist: Distribution, rank: int) -> tuple[slice, ...]:
         raise LayoutError(f"the blocks of {dist.layout} are contributions, no slices\n{_CURE}")
     if not dist.shape and not dist.holds(rank):
         raise LayoutError(f"rank {rank} holds nothing in {dist}, which no slice of a tensor of order 0 says\n{_CURE}")
-    return tuple(_as_slice(found, dist, rank, mode) for mode, found in enumerate(dist.index_sets(rank)))
+    return tuple(_as_slice(held, dist, rank, mode) for mode, held in enumerate(dist.index_sets(rank)))
 
 
 _CURE = "redistribute to plain blocks first, such as block[(0),()]"
 
 
-def _as_slice(found: IndexSet, dist: Distribution, rank: int, mode: int) -> slice:
-    first, second = (*islice(found, 2), 0, 0)[:2]
-    step = second - first if len(found) > 1 else 1
-    if found != IndexSet.of_runs([(first, first + 1)], step, found.stop):
-        raise LayoutError(f"rank {rank} holds {found} of mode {mode} in {dist}, which is no slice\n{_CURE}")
-    return slice(first, found.stop, step if step > 1 else None) if found else slice(0, 0)
+def _as_slice(held: IndexSet, dist: Distribution, rank: int, mode: int) -> slice:
+    first, second = (*islice(held, 2), 0, 0)[:2]
+    step = second - first if len(held) > 1 else 1
+    if held != IndexSet.of_runs([(first, first + 1)], step, held.stop):
+        raise LayoutError(f"rank {rank} holds {held} of mode {mode} in {dist}, which is no slice\n{_CURE}")
+    return slice(first, held.stop, step if step > 1 else None) if held else slice(0, 0)
 
 
-def as_runs(slices: Sequence[slice], shape: tuple[int, ...]) -> tuple[Run, ...]:
+def as_runs(slices: Sequence[slice], shape: tuple[int, ...]) -> tuple[Progression, ...]:
     """Start, length and step of the slices of a block, one per mode, as indexing takes them.
 
     Raises:
@@ -69,24 +69,24 @@ def as_runs(slices: Sequence[slice], shape: tuple[int, ...]) -> tuple[Run, ...]:
     >>> as_runs((slice(2, None), slice(-3, None, 2)), (8, 9))
     ((2, 6, 1), (6, 2, 2))
     """
-    if not isinstance(slices, Sequence) or not all(isinstance(one, slice) for one in slices):
+    if not isinstance(slices, Sequence) or not all(isinstance(each, slice) for each in slices):
         raise LayoutError(f"a block is a tuple of slices, one per mode, not {slices!r}\nwrite (slice(0, 4), …)")
     if len(slices) != len(shape):
         raise LayoutError(f"a tensor of shape {shape} has {counted(len(shape), 'mode')}, not {len(slices)} slices")
-    found = []
-    for one, extent in zip(slices, shape, strict=True):
+    runs = []
+    for each, extent in zip(slices, shape, strict=True):
         try:
-            indices = range(*one.indices(extent))
+            indices = range(*each.indices(extent))
         except (TypeError, ValueError):
-            raise LayoutError(f"{one} is no slice of integers with a step") from None
+            raise LayoutError(f"{each} is no slice of integers with a step") from None
         if indices.step < 0:
-            raise LayoutError(f"{one} goes backwards; give the block in ascending order, block[::-1]")
+            raise LayoutError(f"{each} goes backwards; give the block in ascending order, block[::-1]")
         n = len(indices)
-        found.append((indices.start if n else 0, n, indices.step if n > 1 else 1))
-    return tuple(found)
+        runs.append((indices.start if n else 0, n, indices.step if n > 1 else 1))
+    return tuple(runs)
 
 
-def find_distribution(shape: tuple[int, ...], held: Sequence[Sequence[Run]]) -> Distribution:
+def find_distribution(shape: tuple[int, ...], held: Sequence[Sequence[Progression]]) -> Distribution:
     """The distribution under which every rank holds what it says, a run per mode.
 
     The grid has the fewest modes that say it. A rank that holds nothing may say so by any empty run.
@@ -109,9 +109,9 @@ def find_distribution(shape: tuple[int, ...], held: Sequence[Sequence[Run]]) -> 
     unchained: set[int] = set()
     for known, idle in ((keys, void), (np.where(empty, -1, keys), empty)):  # what an idle rank says may be no digit's
         for reading in islice(_readings(known, idle, 1), _READINGS):
-            found = _distribution(shape, ranks, tables, reading, empty, unchained)
-            if found is not None:
-                return found
+            dist = _distribution(shape, ranks, tables, reading, empty, unchained)
+            if dist is not None:
+                return dist
         if not empty.any():
             break
     raise LayoutError(f"no layout gives these blocks: {_why(shape, runs, unchained)}")
@@ -202,10 +202,10 @@ def _filled(keys: Ints, stride: int, size: int, mode: int | None) -> Ints:
     if not len(keys):
         return keys
     shaped = keys.reshape(len(keys), -1, size, stride)
-    found = np.broadcast_to(shaped.max(axis=2, keepdims=True), shaped.shape).reshape(keys.shape).copy()
+    filled = np.broadcast_to(shaped.max(axis=2, keepdims=True), shaped.shape).reshape(keys.shape).copy()
     if mode is not None:
-        found[mode] = keys[mode]
-    return found
+        filled[mode] = keys[mode]
+    return filled
 
 
 @lru_cache(maxsize=4096)
@@ -292,10 +292,10 @@ def _overlap(blocks: Ints) -> tuple[int, int] | None:
         low = np.maximum(blocks[:-ahead, :, 0], blocks[ahead:, :, 0])
         meets = (low <= np.minimum(ends[:-ahead], ends[ahead:])).all(axis=1)
         for k in np.flatnonzero(meets).tolist():
-            one, other = (
+            first, second = (
                 [IndexSet.of_runs([(a, a + 1)], d, a + (n - 1) * d + 1) for a, n, d in blocks[at].tolist()]
                 for at in (k, k + ahead)
             )
-            if all(mine & yours for mine, yours in zip(one, other, strict=True)):
+            if all(a & b for a, b in zip(first, second, strict=True)):
                 return k, k + ahead
     return None

@@ -33,7 +33,7 @@ class Digit(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """How a tensor's modes are read as the view's modes.
+    """A reading of a tensor's modes as others.
 
     >>> view = View((Name("a"), Tile((("r", None), ("s", 4)))))
     >>> view.shape((3, 12)), view.tensor_order, view.order
@@ -71,13 +71,13 @@ class View:
         Raises:
             LayoutError: a tile does not divide its mode; the text says which extents would.
         """
-        found: list[tuple[Digit, ...]] = []
+        digits: list[tuple[Digit, ...]] = []
         for item, modes in zip(self.items, self.tensor_modes(), strict=True):
             if isinstance(item, Tile):
-                found.extend(_tile_digits(item, modes[0], shape[modes[0]]))
+                digits.extend(_tile_digits(item, modes[0], shape[modes[0]]))
             else:
-                found.append(tuple([Digit(mode, 1, shape[mode]) for mode in modes]))
-        return tuple(found)
+                digits.append(tuple([Digit(mode, 1, shape[mode]) for mode in modes]))
+        return tuple(digits)
 
     def shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """The extents of the view's modes for a tensor of some shape."""
@@ -99,17 +99,17 @@ def _tensor_modes(items: tuple[ViewItem, ...]) -> tuple[tuple[int, ...], ...]:
         places += range(order, order + len(own))
         order += 1 if isinstance(item, Tile) else len(own)
     number = dict(zip(sorted(names), places, strict=True))
-    found: list[tuple[int, ...]] = []
+    modes: list[tuple[int, ...]] = []
     order = 0
     for item in items:
         if isinstance(item, Tile):
-            found.append((order,))
+            modes.append((order,))
             order += 1
         else:
             own = item.names if isinstance(item, Fuse) else (item.name,)
-            found.append(tuple([number[name] for name in own]))
+            modes.append(tuple([number[name] for name in own]))
             order += len(own)
-    return tuple(found)
+    return tuple(modes)
 
 
 def _tile_digits(tile: Tile, mode: int, extent: int) -> list[tuple[Digit, ...]]:
@@ -130,7 +130,7 @@ def _tile_digits(tile: Tile, mode: int, extent: int) -> list[tuple[Digit, ...]]:
 
 
 def to_tensor(digits: tuple[Digit, ...], index: Ints) -> dict[int, Ints]:
-    """What an index of one view mode adds to the index of each tensor mode."""
+    """The terms that an index of one view mode adds to the index of each tensor mode."""
     added: dict[int, Ints] = {}
     for digit in reversed(digits):
         index, value = np.divmod(index, max(digit.size, 1))

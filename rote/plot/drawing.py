@@ -9,7 +9,7 @@ import numpy as np
 
 from ..layout.distribution import Distribution
 from ..ownership import Owners, is_light, mode_names, owners_at, rank_color, run_around, runs
-from .geometry import Face, Points, Side, cube, flat, ticks
+from .geometry import Face, Points, ShownMode, cube, flat, ticks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,7 +28,7 @@ def draw(ax: Axes, dist: Distribution, modes: tuple[int, ...]) -> None:
     """The picture on some axes, without a legend."""
     rest = [m for m in range(dist.order) if m not in modes]
     names = mode_names(dist)
-    sides = [Side(names[m], dist.view_shape[m], tuple(islice(runs(dist, m), _MOST_RUNS))) for m in modes]
+    sides = [ShownMode(names[m], dist.view_shape[m], tuple(islice(runs(dist, m), _MOST_RUNS))) for m in modes]
     notes = [f"at index 0 of {', '.join(names[m] for m in rest)}"] if rest else []
     notes += [f"{side.name} up to {side.shown} of {side.extent}" for side in sides if side.shown < side.extent]
     ax.set_title("\n".join([str(dist.layout), *notes]), fontfamily="monospace", fontsize=10, color=INK)
@@ -41,7 +41,7 @@ def draw(ax: Axes, dist: Distribution, modes: tuple[int, ...]) -> None:
         faces = cube(sides, at)
         cube_axes(ax, sides, faces)
     else:
-        down, across = [*[Side()] * (2 - len(sides)), *sides]
+        down, across = [*[ShownMode()] * (2 - len(sides)), *sides]
         faces = [flat(down, across, at)]
         _flat_axes(ax, down, across)
     _cells(ax, dist, faces)
@@ -99,7 +99,7 @@ def _labels(ax: Axes, cells: list[tuple[Owners, Points]], whole: Points, size: i
             ax.text(x, y, text, ha="center", va="center", fontsize=points, color=ink, **plain)
 
 
-def _flat_axes(ax: Axes, down: Side, across: Side) -> None:
+def _flat_axes(ax: Axes, down: ShownMode, across: ShownMode) -> None:
     """Axes for a line or a matrix, in global indices."""
     ax.set_xlim(0, across.shown)
     ax.set_ylim(down.shown, 0)
@@ -118,7 +118,7 @@ def _flat_axes(ax: Axes, down: Side, across: Side) -> None:
     ax.xaxis.set_label_position("top")
 
 
-def cube_axes(ax: Axes, sides: list[Side], faces: list[Face]) -> None:
+def cube_axes(ax: Axes, sides: list[ShownMode], faces: list[Face]) -> None:
     """Names and ticks along three edges of a cube that meet nothing else."""
     front, right, _ = faces
     edges = [(front.origin, front.along_across), (right.origin, right.along_across), (front.origin, front.along_down)]
@@ -127,11 +127,11 @@ def cube_axes(ax: Axes, sides: list[Side], faces: list[Face]) -> None:
         ((4, -2), (13, -11), {"ha": "left", "va": "top"}),
         ((-4, 0), (-24, 0), {"ha": "right", "va": "center"}),
     ]
-    for side, (start, edge), (by, far, look) in zip(sides, edges, looks, strict=True):
+    for side, (start, edge), (shift, far, look) in zip(sides, edges, looks, strict=True):
         look |= {"textcoords": "offset points", "color": INK}
         for index in ticks(side, 4)[1 if side is sides[1] else 0 :]:  # where mode 1 begins, mode 0 ends
             x, y = start + index / side.shown * edge
-            ax.annotate(str(index), (x, y), by, fontsize=7.5, **look)
+            ax.annotate(str(index), (x, y), shift, fontsize=7.5, **look)
         x, y = start + edge / 2
         ax.annotate(side.name, (x, y), far, fontsize=9, rotation=90 if look["ha"] == "right" else 0, **look)
     corners = np.concatenate([face.outline() for face in faces])
@@ -143,7 +143,7 @@ def cube_axes(ax: Axes, sides: list[Side], faces: list[Face]) -> None:
 
 
 def style(owners: Owners, size: int) -> dict[str, Any]:
-    """How the cells of some owners look."""
+    """The look of the cells of some owners."""
     plain = {"facecolor": rank_color(owners.first, size), "linewidth": 0}
     last = owners.first + owners.replicas[-1] + owners.parts[-1]
     if last == owners.first:

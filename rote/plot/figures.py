@@ -33,7 +33,7 @@ _MOST_ENTRIES = 16  # of the legend
 def layout(
     dist: Distribution, ax: Axes | None = None, *, modes: Sequence[int] | None = None, legend: bool = True
 ) -> Figure:
-    """Who owns what: a line, a matrix (mode 0 downwards) or a cube, its cells in the colour of the rank that owns them.
+    """Draw who owns what: a line, a matrix (mode 0 downwards) or a cube, its cells in the colours of their owners.
 
     A hatched cell is on several ranks: stripes for replicas, crosses for partial values, in the colours of the first
     and the last of them. Along a mode with more than 128 runs of equal owners only those are drawn, and the title
@@ -97,7 +97,7 @@ def plan(plan: Plan, *, modes: Sequence[int] | None = None, messages: bool = Fal
 
 
 def messages(plan: Plan, ax: Axes | None = None, *, step: int | None = None, legend: bool = True) -> Figure:
-    """Who sends how many bytes to whom: a matrix per step, senders downwards, receivers across, bytes as colour.
+    """Draw who sends how much to whom: a matrix per step, senders downwards, receivers across, bytes as colour.
 
     What a rank keeps is no message; it stands on the diagonal, grey and hatched. Up to 64 ranks have cells, with
     numbers where they can be read; more are points of an image, and above 256 a point stands for several ranks and
@@ -140,7 +140,7 @@ def _matrices(plan: Plan, step: int | None = None) -> list[tuple[str, Ints]]:
             f"a message matrix is drawn for up to {MOST_RANKS} ranks, but grid {plan.source.grid} has {size}\n"
             "compile the transition for a smaller grid to see its pattern; plan.explain() says what the large one costs"
         )
-    moves = [(str(one).partition(":")[0], one.before, one.after) for one in plan.steps]
+    moves = [(str(each).partition(":")[0], each.before, each.after) for each in plan.steps]
     if step is not None:
         if not 1 <= step <= len(moves):
             raise PlanError(
@@ -180,7 +180,7 @@ def _legend(target: Axes | Figure, dists: list[Distribution]) -> None:
 
     size = dists[0].grid.size
     ranks = range(size) if size <= _MOST_ENTRIES else np.linspace(0, size - 1, 8).astype(int).tolist()
-    found: dict[Owners, Patch] = {}
+    patches: dict[Owners, Patch] = {}
     holding = set()
     for dist in dists:
         for rank in ranks:
@@ -190,8 +190,8 @@ def _legend(target: Axes | Figure, dists: list[Distribution]) -> None:
                 owners = owners_at(dist, {s.grid_mode: coordinates[s.grid_mode] for mode in dist.splits for s in mode})
                 look = style(owners, size)
                 hatch = 3 * look.pop("hatch", "")  # denser, for a small patch
-                found.setdefault(owners, Patch(label=str(owners), hatch=hatch, **look))
-    handles = [found[owners] for owners in sorted(found, key=lambda o: (len(o.ranks), o.first))]
+                patches.setdefault(owners, Patch(label=str(owners), hatch=hatch, **look))
+    handles = [patches[owners] for owners in sorted(patches, key=lambda o: (len(o.ranks), o.first))]
     empty = [str(rank) for rank in ranks if rank not in holding]
     if empty:
         handles.append(Patch(label=f"{', '.join(empty)}: nothing", facecolor="white", edgecolor="#bbbbbb"))

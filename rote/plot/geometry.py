@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from ..ownership import Run
 
-__all__ = ["Face", "Points", "Side", "cube", "flat", "ticks"]
+__all__ = ["Face", "Points", "ShownMode", "cube", "flat", "ticks"]
 
 Points = npt.NDArray[np.float64]
 
@@ -20,8 +20,8 @@ _OBLIQUE = np.array([[0.96, -0.17], [0.52, 0.33], [0.0, 0.96]])
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
-    """What is shown of one mode: its first runs, and how many of its indices they are. No mode: one run of one."""
+class ShownMode:
+    """One mode as it is drawn: its first runs, and how many of its indices they are. No mode: one run of one."""
 
     name: str = ""
     extent: int = 1
@@ -37,8 +37,8 @@ class Side:
 class Face:
     """A parallelogram of cells: two sides of the index space, and the vectors along which their indices run."""
 
-    down: Side
-    across: Side
+    down: ShownMode
+    across: ShownMode
     at: dict[int, int]  # the coordinates that the other modes fix
     origin: Points
     along_down: Points
@@ -56,18 +56,18 @@ class Face:
         return self.cell(Run(0, self.down.shown), Run(0, self.across.shown))
 
     def lines(self) -> list[Points]:
-        """What tells the elements apart, where they are few."""
+        """The lines between elements, where these are few."""
         height, width = self.down.shown, self.across.shown
         rows = [self.cell(Run(r, r), Run(0, width))[:2] for r in range(1, height if height <= _FINE else 1)]
         return rows + [self.cell(Run(0, height), Run(c, c))[1:3] for c in range(1, width if width <= _FINE else 1)]
 
 
-def flat(down: Side, across: Side, at: dict[int, int]) -> Face:
+def flat(down: ShownMode, across: ShownMode, at: dict[int, int]) -> Face:
     """The one face of a line or a matrix, in global indices: rows downwards from 0, columns from 0 to the right."""
     return Face(down, across, at, np.zeros(2), np.array([0.0, down.shown]), np.array([across.shown, 0.0]))
 
 
-def cube(sides: list[Side], at: dict[int, int]) -> list[Face]:
+def cube(sides: list[ShownMode], at: dict[int, int]) -> list[Face]:
     """The three faces that are seen: the front (mode 1 at its first index), the right (mode 0 at its last), the top."""
     most = max(side.shown for side in sides)
     first, depth, height = (max(0.35, s.shown / most) * edge for s, edge in zip(sides, _OBLIQUE, strict=True))
@@ -79,7 +79,7 @@ def cube(sides: list[Side], at: dict[int, int]) -> list[Face]:
     ]
 
 
-def ticks(side: Side, most: int) -> list[int]:
+def ticks(side: ShownMode, most: int) -> list[int]:
     """Indices to write along a side: where runs begin, or some of them if they are many, and the last end."""
     starts = [run.start for run in side.runs]
     every = -(-len(starts) // most)

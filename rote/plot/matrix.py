@@ -28,7 +28,7 @@ _NOTHING, _LITTLE, _MUCH, _KEPT = "#f7f7f7", "#d3e5ef", "#2b3d8a", "#dcdcdc"
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """What colours and numbers mean in all matrices of a figure: the most bytes of a message, and the unit."""
+    """The scale of colours and numbers in all matrices of a figure: the most bytes of a message, and the unit."""
 
     most: int
     unit: int

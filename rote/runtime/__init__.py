@@ -1,6 +1,6 @@
-"""The process room: communicators (MPI, in-process), agreement of ranks, and the running of bound plans.
+"""The processes: communicators (MPI, in-process), agreement of ranks, and the running of bound plans.
 
-The only room with processes, and `mpi.py` the only file that imports mpi4py. Importing the room starts no MPI.
+The only package with processes, and `mpi.py` the only file that imports mpi4py. Importing it starts no MPI.
 """
 
 from __future__ import annotations

@@ -13,12 +13,12 @@ import numpy as np
 
 from .comm.protocol import Array, Comm
 
-__all__ = ["overlaps", "run_apart"]
+__all__ = ["may_overlap", "run_apart"]
 
 Span = tuple[int, int]
 
 
-def overlaps(comm: Comm, block: Array, out: Array) -> bool:
+def may_overlap(comm: Comm, block: Array, out: Array) -> bool:
     """Whether an output may share memory with an input, by where they begin and end. Collective.
 
     In-process ranks ask for all their outputs and inputs at once, and get the same answer; ranks of MPI, whose memory
@@ -26,9 +26,9 @@ def overlaps(comm: Comm, block: Array, out: Array) -> bool:
 
     >>> from rote.runtime import run
     >>> buffer = np.zeros(6)
-    >>> run(lambda comm: overlaps(comm, buffer[:3], buffer[3:]), ranks=2)
+    >>> run(lambda comm: may_overlap(comm, buffer[:3], buffer[3:]), ranks=2)
     [False, False]
-    >>> run(lambda comm: overlaps(comm, buffer[:3] if comm.rank else buffer[3:], buffer[3:]), ranks=2)
+    >>> run(lambda comm: may_overlap(comm, buffer[:3] if comm.rank else buffer[3:], buffer[3:]), ranks=2)
     [True, True]
     """
     spans = None if comm.size == 1 else comm.share_reference((_span(block), _span(out)))
@@ -44,12 +44,12 @@ def overlaps(comm: Comm, block: Array, out: Array) -> bool:
 
 
 def run_apart(comm: Comm, run: Callable[[Array, Array], object], block: Array, out: Array) -> Array:
-    """Run what reads a block and writes an output, whether they overlap or not; the output. Collective as `overlaps`.
+    """Run what reads a block and writes an output, whether they overlap or not; the output. Collective.
 
     Args:
         run: takes both, and meets other ranks as it likes; it must not be given arrays that overlap.
     """
-    if not overlaps(comm, block, out):
+    if not may_overlap(comm, block, out):
         run(block, out)
         return out
     values = np.empty(out.shape, out.dtype)
@@ -60,7 +60,7 @@ def run_apart(comm: Comm, run: Callable[[Array, Array], object], block: Array, o
 
 
 def _span(array: Array) -> Span:
-    """Where the memory of an array begins and ends."""
+    """The addresses at which the memory of an array begins and ends."""
     begin: int = array.__array_interface__["data"][0]
     if array.flags.c_contiguous or not array.size:
         return begin, begin + array.nbytes

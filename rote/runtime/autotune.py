@@ -17,7 +17,7 @@ from .comm.cache import cached
 from .comm.protocol import Comm
 from .exchange.messages import WHOLE
 from .exchange.registry import METHODS
-from .program import Program, check_grid
+from .program import BoundPlan, check_grid
 
 __all__ = ["TUNES", "check_tune", "chosen", "tuned"]
 
@@ -90,11 +90,11 @@ def _fastest(step: Step, dtype: np.dtype[Any], comm: Comm, seconds: float) -> st
     return programs[times.index(min(times))].methods[0]
 
 
-def _programs(plan: Plan, comm: Comm) -> Iterator[Program]:
+def _programs(plan: Plan, comm: Comm) -> Iterator[BoundPlan]:
     """A plan of one step, by each method that these ranks can have."""
     for name in METHODS:
         if name not in _ASKED_FOR and (comm.size > _TOGETHER or not name.endswith(str(_TOGETHER))):
             with suppress(CommError):
-                program = Program(plan, comm, name)
+                program = BoundPlan(plan, comm, name)
                 if program.methods == (name,):
                     yield program

@@ -1,4 +1,4 @@
-"""What this machine takes for a message, a byte, a copy, a reduction and a step: the `Machine` of the cost model.
+"""Calibration: the times of a message, a byte, a copy, a reduction and a step, for the `Machine` of the cost model.
 
 Everything is timed in turn, round after round, so that a disturbance meets all alike; a time is the median over the
 rounds of that of the slowest rank. It is measured as plans use it: with all ranks at work at once, on blocks of 16 MiB,
@@ -180,7 +180,7 @@ def machine_key(comm: Comm) -> wisdom.Key:
 
 
 def recalled(comm: Comm, key: wisdom.Key, read: Callable[[Any], Any] | None = None) -> Any:
-    """What rank 0 recalls for a key (see `wisdom.recall`), on all ranks; None if nothing. Collective."""
+    """Recall on all ranks what rank 0 has for a key (see `wisdom.recall`); None if nothing. Collective."""
     value = None
     with collective_errors(comm):
         if comm.rank == 0:

@@ -23,7 +23,7 @@ from .comm.collective_errors import collective_errors
 from .comm.protocol import Array, Comm
 from .comm.rawfile import picks
 
-__all__ = ["Part", "in_long_runs", "parts"]
+__all__ = ["FileTransfer", "in_long_runs", "transfers"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -40,7 +40,7 @@ class _Storage:
 
     @classmethod
     def of(cls, dist: Distribution, fortran_order: bool) -> _Storage:
-        """How a file stores the digits that a view reads; those that are neighbours in both are one axis."""
+        """The storage of the digits that a view reads; those that are neighbours in both are one axis."""
         digits = [digit for mode in dist.digits for digit in mode]
         mode_of = [m for m, mode in enumerate(dist.digits) for _ in mode]
         sign = -1 if fortran_order else 1
@@ -59,8 +59,8 @@ class _Storage:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Part:
-    """What one transfer moves: the elements at `index` of the file's array, which are those at `place` of the block.
+class FileTransfer:
+    """A transfer: the elements at `index` of the file's array, which are those at `place` of the block.
 
     Without a block, `buffer` is all there is to move: the block itself, or nothing. Otherwise `buffer.transpose(order)`
     has the block's order.
@@ -89,25 +89,25 @@ class Part:
             values[...] = self.block[self.place].reshape(values.shape)
 
 
-def parts(block: Array, dist: Distribution, fortran_order: bool, moves: bool, comm: Comm) -> Iterator[Part]:
+def transfers(block: Array, dist: Distribution, fortran_order: bool, moves: bool, comm: Comm) -> Iterator[FileTransfer]:
     """The transfers that move a block, as many on each rank; a rank that moves nothing has empty ones. Collective."""
     if 0 in dist.shape:
         return
     storage = _Storage.of(dist, fortran_order)
     order = len(storage.shape)
-    nothing = Part(storage.shape, (np.empty(0, np.int64),) * order, np.empty((0,) * max(order, 1), block.dtype))
+    nothing = FileTransfer(storage.shape, (np.empty(0, np.int64),) * order, np.empty((0,) * max(order, 1), block.dtype))
     indices = dist.indices(comm.rank) if moves and block.size else None
     if storage.axes == tuple((axis,) for axis in range(order)):
-        yield nothing if indices is None else Part(storage.shape, indices, block)
+        yield nothing if indices is None else FileTransfer(storage.shape, indices, block)
         return
     boxes = [] if indices is None else list(_boxes(indices, storage))
     for k in range(max(comm.allgather_object(len(boxes)))):
         with collective_errors(comm):
-            part = _part(block, storage, *boxes[k]) if k < len(boxes) else nothing
-        yield part
+            transfer = _transfer(block, storage, *boxes[k]) if k < len(boxes) else nothing
+        yield transfer
 
 
-def _part(block: Array, storage: _Storage, places: tuple[Ints, ...], index: tuple[Ints, ...]) -> Part:
+def _transfer(block: Array, storage: _Storage, places: tuple[Ints, ...], index: tuple[Ints, ...]) -> FileTransfer:
     """The transfer of one box."""
     order = tuple(axis for group in storage.axes for axis in group)
     place: tuple[Any, ...] = tuple(picks(positions) for positions in places)
@@ -118,7 +118,7 @@ def _part(block: Array, storage: _Storage, places: tuple[Ints, ...], index: tupl
             for positions, group, after in zip(places, storage.axes, left, strict=True)
         )
     buffer = np.empty([len(positions) for positions in index], block.dtype)
-    return Part(storage.shape, index, buffer, block, place, order)
+    return FileTransfer(storage.shape, index, buffer, block, place, order)
 
 
 def _boxes(indices: tuple[Ints, ...], storage: _Storage) -> Iterator[tuple[tuple[Ints, ...], tuple[Ints, ...]]]:

@@ -1,12 +1,14 @@
-"""Where a new tensor lies: the distribution of a layout over the ranks of a communicator, the same on all of them."""
+"""New tensors: their distributions and blocks, from arrays, functions and slices; the same on all ranks, or refused."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from ..compiler.step import as_dtype
 from ..errors import LayoutError
 from ..layout.distribution import Distribution, distribute, tensor_shape
 from ..layout.grid import Grid
@@ -14,11 +16,24 @@ from ..layout.layout import Layout, as_layout
 from ..layout.slices import as_runs, find_distribution
 from .comm.collective_errors import collective_errors
 from .comm.protocol import Array, Comm
+from .copy.regions import cut, identity
 from .program import check_grid
 
-__all__ = ["GridLike", "check_values", "place", "place_slices", "same_everywhere", "same_place"]
+__all__ = [
+    "GridLike",
+    "check_values",
+    "compute_block",
+    "cut_block",
+    "place",
+    "place_slices",
+    "same_everywhere",
+    "same_place",
+]
 
 GridLike = Grid | Sequence[int] | int | None
+
+Placed = tuple[Array, Distribution, Comm]
+"""This rank's block of a tensor, where the tensor lies, and on which ranks."""
 
 
 def place(shape: Iterable[int] | int, layout: Layout | str, ranks: Comm, grid: GridLike) -> Distribution:
@@ -31,11 +46,44 @@ def place(shape: Iterable[int] | int, layout: Layout | str, ranks: Comm, grid: G
     return dist
 
 
-def place_slices(
-    block: Array, slices: Sequence[slice], shape: Iterable[int] | int, ranks: Comm
-) -> tuple[Array, Distribution]:
-    """The distribution of blocks that are slices of a tensor, and this rank's block in it. Collective."""
+def cut_block(array: npt.ArrayLike, layout: Layout | str, ranks: Comm, grid: GridLike) -> Placed:
+    """Cut this rank's block out of an array that every rank has whole. Collective."""
     with collective_errors(ranks):
+        whole = np.asarray(array)
+        dist = place(whole.shape, layout, ranks, grid)
+        block = cut(whole.astype(as_dtype(whole.dtype), copy=False), dist, ranks.rank)
+    same_everywhere(ranks, dist, block.dtype)
+    return block, dist, ranks
+
+
+def compute_block(
+    function: Callable[..., npt.ArrayLike],
+    shape: Iterable[int] | int,
+    layout: Layout | str,
+    ranks: Comm,
+    grid: GridLike,
+    dtype: npt.DTypeLike | None,
+) -> Placed:
+    """Compute this rank's block as a function of the global indices that it holds. Collective."""
+    with collective_errors(ranks):
+        dist = place(shape, layout, ranks, grid)
+        values = np.asarray(function(*dist.tensor_indices(ranks.rank)))
+        if dtype is not None:
+            values = values.astype(dtype)
+        element = as_dtype(values.dtype)
+        block = np.empty(dist.local_shape(ranks.rank), element)
+        block[...] = values if block.size else 0
+        if not dist.contributes(ranks.rank):
+            block[...] = identity(dist.layout.op, element)
+    same_everywhere(ranks, dist, element)
+    return block, dist, ranks
+
+
+def place_slices(local: npt.ArrayLike, slices: Sequence[slice], shape: Iterable[int] | int, ranks: Comm) -> Placed:
+    """Find the distribution of blocks that are slices of a tensor, and this rank's block in it. Collective."""
+    with collective_errors(ranks):
+        block = np.asarray(local)
+        block = block.astype(as_dtype(block.dtype), copy=False)
         extents = tensor_shape(shape)
         runs = as_runs(slices, extents)
         wanted = tuple(length for _, length, _ in runs)
@@ -48,7 +96,9 @@ def place_slices(
                 f"a tensor is one thing on all ranks, but they give it shapes {[shape for shape, _ in said]}"
             )
         dist = find_distribution(extents, [held for _, held in said])
-        return block.reshape(dist.local_shape(ranks.rank)), dist  # which only changes one that is empty
+        block = block.reshape(dist.local_shape(ranks.rank))  # which only changes one that is empty
+    same_everywhere(ranks, dist, block.dtype)
+    return block, dist, ranks
 
 
 def same_everywhere(ranks: Comm, dist: Distribution, dtype: np.dtype[Any]) -> None:

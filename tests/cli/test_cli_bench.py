@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 
 from rote.bench import programs, report
 from rote.bench.builds import build, fftw_text
-from rote.bench.contest import Entry, Line, Round, Work
+from rote.bench.contest import Contestant, Round, Score, Work
 from rote.bench.picture import figure
 from rote.cli import main
 
@@ -246,11 +246,11 @@ def test_a_picture_needs_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
 # --- the tables -----------------------------------------------------------------------------------------------------
 
 
-def line(group: str, variant: str, work: Work, *seconds: float) -> Line:
+def line(group: str, variant: str, work: Work, *seconds: float) -> Score:
     """A contestant that took some seconds; missing if it took none."""
     on = "MPI ranks" if group == "rote" else "threads"
-    entry = Entry(group, variant, on, work.ranks, work, None, lambda comm: Round(1.0))
-    return Line(entry, list(seconds), "" if seconds else "is away")
+    contestant = Contestant(group, variant, on, work.ranks, work, None, lambda comm: Round(1.0))
+    return Score(contestant, list(seconds), "" if seconds else "is away")
 
 
 def test_ratios() -> None:

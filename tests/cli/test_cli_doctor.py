@@ -12,7 +12,8 @@ import pytest
 from click.testing import CliRunner
 
 import rote
-from rote.cli import checkups, main
+from rote.cli import doctor as command
+from rote.cli import main
 
 SUBJECTS = [
     *("Python", "Rote", "NumPy", "pyFFTW", "mpi4py", "MPI", "mpiexec", "ranks", "cores", "memory", "Matplotlib"),
@@ -55,8 +56,8 @@ def test_what_is_missing_has_a_cure(monkeypatch: pytest.MonkeyPatch) -> None:
     def no_command(*command: str) -> str:
         raise rote.RoteError(f"{command[0]} does not run")
 
-    monkeypatch.setattr(checkups, "version", known)
-    monkeypatch.setattr(checkups, "_run", no_command)
+    monkeypatch.setattr(command, "version", known)
+    monkeypatch.setattr(command, "_run", no_command)
     monkeypatch.setattr("shutil.which", lambda *args, **more: None)
     status, found, below = doctor()
     assert status == 0
@@ -89,7 +90,7 @@ def test_an_mpi_that_does_not_load(tmp_path: Path) -> None:
 def test_an_mpiexec_of_another_mpi(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ranks that would each see themselves alone are foreseen."""
     said = {"--mpi-lib-version": "Open MPI v5.0.11, package: x", "--version": "HYDRA build details:\n    Version: 5.0"}
-    monkeypatch.setattr(checkups, "_run", lambda *command: said[command[-1]])
+    monkeypatch.setattr(command, "_run", lambda *command: said[command[-1]])
     monkeypatch.setattr("shutil.which", lambda *args, **more: "/somewhere/mpiexec")
     status, found, below = doctor()
     assert status == 0
@@ -108,7 +109,7 @@ def test_the_mpiexec_beside_this_python_is_named(shell: str | None, monkeypatch:
         ("/usr/bin/mpiexec", "--version"): "mpirun (Open MPI) 4.1.4",
         (f"{programs}/mpiexec", "--version"): "HYDRA build details:",
     }
-    monkeypatch.setattr(checkups, "_run", lambda *command: said[command])
+    monkeypatch.setattr(command, "_run", lambda *command: said[command])
     monkeypatch.setattr("shutil.which", lambda name, path=None: f"{programs}/mpiexec" if path == programs else shell)
     status, found, below = doctor()
     assert status == 0 and found["MPI"][0] == "ok" and found["mpiexec"][0] == "missing"
@@ -130,7 +131,7 @@ def test_the_mpiexec_beside_this_python_is_named(shell: str | None, monkeypatch:
 )
 def test_families(text: str, family: str) -> None:
     """Library and launcher of one MPI are told to be so by their own texts."""
-    assert checkups._family(text) == family
+    assert command._family(text) == family
 
 
 def test_what_is_broken_fails(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 import rote
 from rote.cli import main
 from rote.cli.check import available_memory, installed_memory, largest_error
-from rote.cli.cores import refuse_too_many
+from rote.cli.options import refuse_too_many
 from rote.runtime import Comm
 
 RNG = np.random.default_rng(7)
@@ -143,7 +143,7 @@ def test_threads_are_no_more_than_cores(
 ) -> None:
     """Of all ranks of a host together, and of each that is bound; all are refused alike, and told what would do."""
     asked = iter(cores)
-    monkeypatch.setattr("rote.cli.cores.cores", lambda: frozenset(next(asked)))
+    monkeypatch.setattr("rote.cli.options.cores", lambda: frozenset(next(asked)))
 
     def program(comm: Comm) -> str:
         try:

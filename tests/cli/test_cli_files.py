@@ -111,9 +111,9 @@ def test_forget_names_what_is_gone() -> None:
     """--forget prints a line per decision, and nothing else is gone."""
     for number in range(2):
         wisdom.remember(wisdom.key({"number": number}), number)
-    first, second = wisdom.entries()
+    first, second = wisdom.records()
     assert str(first) in rote("tune", "--forget", "number=0").output
-    assert wisdom.entries() == (second,)
+    assert wisdom.records() == (second,)
 
 
 @pytest.mark.mpi

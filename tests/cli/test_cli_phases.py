@@ -15,9 +15,9 @@ import rote.fft.plan
 import rote.io
 from rote.cli import main
 from rote.cli import phases as watch
-from rote.cli.phases import Watch
-from rote.cli.progress import progress
-from rote.cli.transform import Request, Transformed, transform
+from rote.cli.phases import Watch, progress
+from rote.cli.prepare import Request
+from rote.cli.transform import Transformed, transform
 from rote.runtime import Comm
 
 PHASES = ["start", "plan", "read", "transform", "write"]
@@ -118,7 +118,7 @@ def test_the_plan_shows_on_a_terminal(monkeypatch: pytest.MonkeyPatch, clock: Cl
         return progress(comm, name)
 
     monkeypatch.setattr(watch, "progress", seen)
-    monkeypatch.setattr("rote.cli.progress.animated", lambda: True)
+    monkeypatch.setattr("rote.cli.phases.animated", lambda: True)
     monkeypatch.setattr("rote.fft.autotune.SECONDS", {"measure": 0.02, "patient": 0.1})
     monkeypatch.setattr("rote.fft.kernels.timing.SECONDS", {"measure": 0.02, "patient": 0.1})
     parts: list[float] = []

@@ -16,7 +16,7 @@ import rote
 from rote import wisdom
 from rote.cli import main
 from rote.cli.moves import moves, spearman
-from rote.cli.progress import progress
+from rote.cli.phases import progress
 from rote.fft import FFT
 
 TIMES = ["latency", "byte_time", "copy_time", "reduce_time", "step_time"]
@@ -44,11 +44,11 @@ def test_a_machine_is_measured_and_kept(place):
     assert lines[1].split() == ["measured", "default"]
     assert [line.split()[0] for line in lines[2:-1]] == TIMES
     assert "2 us  of a message" in lines[2]
-    (entry,) = wisdom.entries()
+    (entry,) = wisdom.records()
     assert entry.key.facts == {"what": "machine", "ranks": 2, "hosts": 1}
     assert sorted(entry.decision) == sorted(TIMES)
     tune("--ranks", 2, "--seconds", 0.1)
-    assert len(wisdom.entries()) == 1
+    assert len(wisdom.records()) == 1
 
 
 def test_the_check(place):
@@ -68,7 +68,7 @@ def test_chores(place, tmp_path):
     """Listed, exported, forgotten in part, imported again."""
     for number in range(3):
         wisdom.remember(wisdom.key({"what": "test", "number": number}), number)
-    known = wisdom.entries()
+    known = wisdom.records()
     assert tune("--show").output == "\n".join([f"3 decisions in {place}", *map(str, known), ""])
     path = tmp_path / "all.json"
     assert tune("--export", path).output == f"left {path}, with 3 decisions\n"
@@ -76,12 +76,12 @@ def test_chores(place, tmp_path):
     assert tune("--export", path, "--force").exit_code == 0
     assert tune("--forget", "number=1").output == f"forgot 1 decision in {place}\n{known[1]}\n"
     for args in (("--forget",), ("--forget", "number", "--all"), ("--all",)):
-        assert tune(*args).exit_code == 2 and len(wisdom.entries()) == 2
+        assert tune(*args).exit_code == 2 and len(wisdom.records()) == 2
     done = tune("--forget", "--all")
     assert {*done.output.splitlines()} == {f"forgot 2 decisions in {place}", str(known[0]), str(known[2])}
     assert tune("--show").output == f"0 decisions in {place}\n"
     assert tune("--import", path).output == f"kept 3 decisions in {place}\n"
-    assert wisdom.entries() == known
+    assert wisdom.records() == known
 
 
 def test_a_transform_is_timed_and_kept(place, tmp_path):
@@ -98,7 +98,7 @@ def test_a_transform_is_timed_and_kept(place, tmp_path):
         return rote.run(program, 2)[0].splitlines()
 
     assert again() == plan and any(line.startswith("  there and back") for line in plan)
-    known = wisdom.entries()
+    known = wisdom.records()
     (entry,) = (each for each in known if each.key.facts["what"] == "walk")
     walk = [f"    {line.strip()}" for line in plan if ": " in line and "[" in line and "fft" in line]
     listed = tune("--show").output.splitlines()
@@ -108,7 +108,7 @@ def test_a_transform_is_timed_and_kept(place, tmp_path):
     tune("--export", path)
     assert tune("--forget", "what=walk").output.startswith(f"forgot 1 decision in {place}\n")
     tune("--import", path)
-    assert wisdom.entries() == known and again() == plan
+    assert wisdom.records() == known and again() == plan
     assert tune("--ranks", 1, "--shape", 8).output.splitlines()[-1] == "not timed, for there is no other walk"
 
 
@@ -116,7 +116,7 @@ def test_what_is_listed_may_be_anything(place):
     """A decision on a walk that is none is listed as it is."""
     for number, decision in enumerate((1, {}, {"walk": "[()]"})):
         wisdom.remember(wisdom.key({"what": "walk", "number": number}), decision)
-    assert tune("--show").output == "\n".join([f"3 decisions in {place}", *map(str, wisdom.entries()), ""])
+    assert tune("--show").output == "\n".join([f"3 decisions in {place}", *map(str, wisdom.records()), ""])
 
 
 def test_a_damaged_file_is_one_warning(place, tmp_path):
@@ -221,7 +221,7 @@ def test_progress_is_for_those_who_watch(monkeypatch):
             return part is not None
 
     assert rote.run(watched, 2) == [False, False]
-    monkeypatch.setattr("rote.cli.progress.animated", lambda: True)
+    monkeypatch.setattr("rote.cli.phases.animated", lambda: True)
     assert rote.run(watched, 2) == [True, False]
 
 
@@ -234,7 +234,7 @@ def test_tune_under_mpi(job, place):
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("2 ranks through ") and done.stdout.count("latency") == 1
     assert done.stdout.endswith(f"kept in {place}\n")
-    (entry,) = wisdom.entries()
+    (entry,) = wisdom.records()
     assert json.loads(entry.key.text)["versions"]["mpi"]
     done = job.run(rote, "tune", "--forget", "--all", env=env)
     assert (done.returncode, done.stdout, done.stderr) == (0, f"forgot 1 decision in {place}\n{entry}\n", "")

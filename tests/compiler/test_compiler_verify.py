@@ -22,7 +22,7 @@ from parts import REST, SOME, share
 
 import rote
 from rote.compiler import components, movement, overlap
-from rote.compiler.groups import Listed, Run
+from rote.compiler.groups import Lattice, Listed
 from rote.compiler.plan import Plan
 from rote.compiler.rules import one_step
 from rote.compiler.step import LOCAL
@@ -132,7 +132,7 @@ def rows_of(group, change):
             shape, new = change(run.shape, row)
             rows.append(new)
         there = tuple(change(run.shape, row)[1] if shape != run.shape else row for row in run.opposite)
-        runs.append(Run(shape, tuple(rows), there))
+        runs.append(Lattice(shape, tuple(rows), there))
     return replace(group, elements=tuple(runs))
 
 

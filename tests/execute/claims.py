@@ -26,7 +26,7 @@ from rote.compiler.movement import receives
 from rote.compiler.rules import one_step
 from rote.compiler.step import LOCAL
 from rote.runtime.copy.strided import TILE
-from rote.runtime.program import bind
+from rote.runtime.program import BoundPlan, bind
 
 CALLS = {
     "allgather": "allgatherv",
@@ -140,9 +140,12 @@ def check(comm, number=150):
     return seen
 
 
-def cold(comm, plan):
+def cold(comm, plan, **scaled):
     """A plan bound to a communicator that lends no memory yet, and this rank's block, to run it on; by messages."""
-    program, block = bind(plan, comm, "alltoallv"), np.ones(plan.source.local_shape(comm.rank), plan.dtype)
+    program, block = (
+        BoundPlan(plan, comm, "alltoallv", **scaled),
+        np.ones(plan.source.local_shape(comm.rank), plan.dtype),
+    )
     program(block)  # what is made at the first call of all is not the plan's
     for key in [key for key in comm.cache if key[0] == "buffer"]:
         del comm.cache[key]
@@ -162,10 +165,10 @@ def factors(plan, rank):
 
 def taken(comm, plan, **scaled):
     """Bytes that this process takes to run a plan, its input among them, and those that it is said to need."""
-    program, block = cold(comm, plan)
+    program, block = cold(comm, plan, **scaled)
     tracemalloc.start()
     before = tracemalloc.get_traced_memory()[0]
-    found = program(block, **scaled)
+    found = program(block)
     most = tracemalloc.get_traced_memory()[1] - before
     tracemalloc.stop()
     return block.nbytes + most, block.nbytes + found.nbytes + program.workspace_bytes

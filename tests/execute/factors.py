@@ -15,7 +15,7 @@ from layout import definition
 import rote
 from rote.errors import PlanError
 from rote.layout.layout import Layout
-from rote.runtime.program import bind
+from rote.runtime.program import BoundPlan, bind
 
 
 def plans(ranks, number):
@@ -75,13 +75,13 @@ def pick_factors(rng, dist, dtype, rank):
 def run(comm, plan, seed, method="auto"):
     """A plan with random factors, on this rank; what is wrong with it, if anything, and whether there were factors."""
     source, target, rng = plan.source, plan.target, np.random.default_rng(seed)
-    blocks, program = moves.blocks_of(source, plan.dtype, seed)[1], bind(plan, comm, method)
+    blocks = moves.blocks_of(source, plan.dtype, seed)[1]
     first, before = pick_factors(rng, source, plan.dtype, comm.rank)
     last, after = pick_factors(rng, target, plan.dtype, comm.rank)
-    mine = blocks[comm.rank].copy()
-    found = program(mine, before=before, after=after)
+    mine, program = blocks[comm.rank].copy(), BoundPlan(plan, comm, method, before, after)
+    found = program(mine)
     out = np.full((*found.shape, 2), 1, plan.dtype)[..., 0]  # not contiguous
-    program(mine, out, before=before, after=after)
+    program(mine, out)
     laid = definition.blocks(source.layout, source.grid.shape, first)
     scaled = [block * factor for block, factor in zip(blocks, laid, strict=True)]
     there = definition.blocks(target.layout, target.grid.shape, last)[comm.rank]
@@ -92,7 +92,7 @@ def run(comm, plan, seed, method="auto"):
         wrong = f"{what}\n{found}\nis not\n{right}"
     if not target.partial or target.layout.op == "sum":
         product = definition.blocks(target.layout, target.grid.shape, first * last)[comm.rank]
-        if not np.array_equal(found, program(mine) * product):
+        if not np.array_equal(found, bind(plan, comm, method)(mine) * product):
             wrong = f"{what} is not the plan, times the factors"
     if not np.array_equal(mine, blocks[comm.rank]):
         wrong = f"{what} the input was changed"
@@ -101,11 +101,10 @@ def run(comm, plan, seed, method="auto"):
 
 def check_refused(comm, plan):
     """What is partial, and no sum, is not multiplied; on all ranks alike."""
-    program, block = bind(plan, comm), np.ones(plan.source.local_shape(comm.rank), plan.dtype)
     for name, dist in (("before", plan.source), ("after", plan.target)):
         if dist.partial and dist.layout.op != "sum":
             given = {name: [np.ones((), plan.dtype)]}
-            text = moves.raised(PlanError, lambda given=given: program(block, **given))
+            text = moves.raised(PlanError, lambda given=given: BoundPlan(plan, comm, **given))
             assert text.startswith(f"`{name}` multiplies each contribution") and str(dist.layout) in text
 
 

@@ -17,9 +17,8 @@ from execute import factors, moves
 
 import rote
 from rote.errors import CommError
-from rote.runtime.exchange.isend import Isend
+from rote.runtime.exchange.point_to_point import Isend, Waitsome
 from rote.runtime.exchange.registry import METHODS
-from rote.runtime.exchange.waitsome import Waitsome
 from rote.runtime.program import bind
 
 # what these ranks cannot have, by the words that say so

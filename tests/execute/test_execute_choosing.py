@@ -36,7 +36,7 @@ def test_all_ranks_choose_alike_and_once(kept, monkeypatch):
     """The fastest of the methods that these ranks have; the next time it is recalled, and nothing is timed."""
     found = rote.run(lambda comm: autotune.tuned(SWAP, comm, "measure"), 3)
     assert found == [found[0]] * 3 and {*found[0]} <= {"shared", "alltoallv"}
-    (entry,) = wisdom.entries()
+    (entry,) = wisdom.records()
     assert (entry.decision, entry.key.facts["what"]) == (found[0][0], "method")
     monkeypatch.setattr(autotune, "medians", None)
     assert rote.run(lambda comm: autotune.tuned(SWAP, comm, "measure"), 3) == found
@@ -73,7 +73,7 @@ def test_the_model_and_reductions_time_nothing(kept, monkeypatch):
     assert rote.run(lambda comm: autotune.tuned(REDUCED, comm, "measure"), 3) == [("auto",)] * 3
     alone = rote.compile("block[(0),()] -> block[(),(0)]", shape=(12, 9), grid=1)
     assert {*autotune.tuned(alone, rote.runtime.world(), "measure")} <= {"auto"}
-    assert wisdom.entries() == ()
+    assert wisdom.records() == ()
 
 
 def test_a_tensor_moves_alike_however_its_method_is_found(kept):

@@ -14,6 +14,7 @@ from execute.recording import Call, Recording
 import rote
 from rote.compiler.rules import RULES
 from rote.runtime import program as execute
+from rote.runtime.executor.messages import MessageMove
 
 PROGRAM = Path(claims.__file__)
 
@@ -117,14 +118,16 @@ class Other:
         self.program, self.copies = program, copies
         self.workspace_bytes = program.workspace_bytes + more
 
-    def __call__(self, block, **scaled):
-        return self.program(block.copy() if self.copies else block, **scaled)
+    def __call__(self, block):
+        return self.program(block.copy() if self.copies else block)
 
 
 @pytest.mark.parametrize("more, copies", [(100_000, False), (-100_000, False), (0, True)])
 def test_other_memory_is_found_out(more, copies, monkeypatch):
     """A claim that is too high or too low, and a copy of a block that is held on the way."""
-    monkeypatch.setattr(claims, "bind", lambda *given: Other(execute.bind(*given), more, copies))
+    monkeypatch.setattr(
+        claims, "BoundPlan", lambda *given, **scaled: Other(execute.BoundPlan(*given, **scaled), more, copies)
+    )
     with pytest.raises(AssertionError, match="took, needs"):
         rote.run(claims.measure, 1, (20,))
 
@@ -170,13 +173,13 @@ MORE_CALLS = {
 @pytest.mark.parametrize("text", [BLOCKS, "[(),()] -> block[(0),()]"])
 def test_one_more_call_is_found_out(more, text, monkeypatch):
     """An executor that meets once more than the plan says, after a collective or in a local step."""
-    plan, right = rote.compile(text, shape=(5, 4), grid=3), execute.Exchange.run
+    plan, right = rote.compile(text, shape=(5, 4), grid=3), MessageMove.run
 
     def run(self, *args):
         right(self, *args)
         MORE_CALLS[more](self.messages.comm)
 
-    monkeypatch.setattr(execute.Exchange, "run", run)
+    monkeypatch.setattr(MessageMove, "run", run)
     assert all("called" in text for text in rote.run(claim, 3, (plan,)))
 
 

@@ -12,9 +12,9 @@ from execute import factors, moves
 import rote
 from rote.compiler.rules import RULES
 from rote.errors import LayoutError
-from rote.runtime import program as execute
 from rote.runtime.copy import regions
-from rote.runtime.program import bind
+from rote.runtime.executor import messages as execute
+from rote.runtime.program import BoundPlan
 
 
 @pytest.mark.parametrize("number", (20, pytest.param(75, marks=pytest.mark.slow)))
@@ -35,21 +35,21 @@ def test_plans_multiply_as_they_move(number):
 
 def test_elements_that_are_picked_one_by_one_are_multiplied(monkeypatch):
     """The same where each message is picked by lists of indices, as where layouts do not fit."""
-    right = regions.places
-    monkeypatch.setattr(regions, "places", lambda *args: replace(right(*args), views=()))
+    right = regions.group_views
+    monkeypatch.setattr(regions, "group_views", lambda *args: replace(right(*args), views=()))
     rote.run(factors.check, 4, (30,))
 
 
 @pytest.mark.parametrize("before, after", [(False, True), (True, False)])
 def test_a_factor_that_is_forgotten_is_found_out(before, after, monkeypatch):
     """A step that does not multiply at one of its ends."""
-    right = execute.Exchange.run
+    right = execute.MessageMove.run
 
     def run(self, transfer):
         transfer.before, transfer.after = transfer.before if before else (), transfer.after if after else ()
         right(self, transfer)
 
-    monkeypatch.setattr(execute.Exchange, "run", run)
+    monkeypatch.setattr(execute.MessageMove, "run", run)
     with pytest.raises(AssertionError, match="is not"):
         rote.run(factors.check, 2, (50,))
 
@@ -66,7 +66,7 @@ def test_random_complex_factors():
     def program(comm):
         rows, columns = plan.source.indices(comm.rank)[0], plan.target.indices(comm.rank)[1]
         before, after = twiddles[rows], (vector, np.exp(columns * 1j)[:, None], 0.25)
-        return bind(plan, comm)(blocks[comm.rank], before=[before], after=after)
+        return BoundPlan(plan, comm, before=[before], after=after)(blocks[comm.rank])
 
     found = rote.simulate.gather(rote.run(program, 4), plan.target)
     right = array * twiddles * vector * np.exp(1j * np.arange(8))[:, None] / 4
@@ -88,9 +88,8 @@ def test_a_factor_that_does_not_fit_is_refused(wrong):
     factor, text = WRONG[wrong]
 
     def program(comm):
-        bound, block = bind(plan, comm), np.ones((2, 6))
-        found = moves.raised(LayoutError, lambda: bound(block, after=[2.0, factor]))
-        return found, bound(block, after=[2.0])
+        found = moves.raised(LayoutError, lambda: BoundPlan(plan, comm, after=[2.0, factor]))
+        return found, BoundPlan(plan, comm, after=[2.0])(np.ones((2, 6)))
 
     for rank, (found, right) in enumerate(rote.run(program, 2)):
         assert found.startswith(f"after[1] of rank {rank} is") and text in found
@@ -102,7 +101,7 @@ def test_an_array_is_no_sequence_of_factors():
     plan = rote.compile("[(0)] -> [()]", shape=4, grid=1)
 
     def program(comm):
-        return moves.raised(LayoutError, lambda: bind(plan, comm)(np.ones(4), before=np.ones(4)))
+        return moves.raised(LayoutError, lambda: BoundPlan(plan, comm, before=np.ones(4)))
 
     assert rote.run(program, 1) == ["`before` is a sequence of factors, not an array; write before=(array,)"]
 
@@ -114,7 +113,7 @@ def test_a_factor_is_not_changed_and_may_be_read_only():
     def program(comm):
         block, factor = np.full((2, 6), 3.0), np.arange(6.0)
         block.flags.writeable = factor.flags.writeable = False
-        return bind(plan, comm)(block, before=[factor, factor])
+        return BoundPlan(plan, comm, before=[factor, factor])(block)
 
     blocks = rote.run(program, 2)
     assert np.array_equal(rote.simulate.gather(blocks, plan.target), np.broadcast_to(3 * np.arange(6.0) ** 2, (4, 6)))

@@ -10,7 +10,7 @@ import pytest
 from execute import overlaps
 
 import rote
-from rote.runtime.aliasing import overlaps as overlap
+from rote.runtime.aliasing import may_overlap
 from rote.runtime.copy.strided import StridedCopy
 
 PROGRAM = Path(overlaps.__file__)
@@ -54,6 +54,6 @@ def test_overlap_is_found_by_bounds():
     for _ in range(200):
         blocks, outs = [view() for _ in range(3)], [view() for _ in range(3)]
         want = any(np.may_share_memory(block, out) for block in blocks for out in outs)
-        assert rote.run(lambda comm, b=blocks, o=outs: overlap(comm, b[comm.rank], o[comm.rank]), 3) == [want] * 3
+        assert rote.run(lambda comm, b=blocks, o=outs: may_overlap(comm, b[comm.rank], o[comm.rank]), 3) == [want] * 3
         seen.add(want)
     assert seen == {True, False}

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import rote
-from rote.compiler.groups import Group, Run
+from rote.compiler.groups import Group, Lattice
 from rote.compiler.groups import Listed as GroupLists
 from rote.runtime.copy import strided, views
 from rote.runtime.copy.regions import REDUCE, direct_regions, receive_regions, send_regions
@@ -46,12 +46,12 @@ def pick_parts(rng, order, listed):
             modes.append(tuple(range(len(shape), len(shape) + len(extents))))
             shape += extents
             sides.append(rows)
-        group = Group((), tuple(Run(run, *rows) for run, *rows in zip(runs, *sides, strict=True)))
+        group = Group((), tuple(Lattice(run, *rows) for run, *rows in zip(runs, *sides, strict=True)))
         if listed and rng.random() < 0.3:
             order_ = rng.permutation(len(group))
             lists = [tuple(row[order_] for row in rows) for rows in (group.positions, group.opposite)]
             group = Group((), GroupLists(*lists))
-        parts.append(views.places(group, (modes[0], 0), (modes[1], 1)))
+        parts.append(views.group_views(group, (modes[0], 0), (modes[1], 1)))
     return parts, *map(tuple, shapes)
 
 
@@ -108,8 +108,8 @@ def test_runs_are_copied_as_one_item(dtype):
     """Runs of any length and dtype, contiguous in both arrays: bit by bit."""
     for run in (1, 2, 3, 5, 64, 65, 1024, 1025):
         source = np.arange(4 * run * 2).reshape(4, 2, run).astype(dtype)
-        group = Group((), (Run((4, run), ((0, 2 * run, 1),), ((0, run, 1),)),))
-        part = views.places(group, ((0,), 0), ((0,), 1))
+        group = Group((), (Lattice((4, run), ((0, 2 * run, 1),), ((0, run, 1),)),))
+        part = views.group_views(group, ((0,), 0), ((0,), 1))
         target = np.zeros(4 * run, dtype)
         for piece in strided.pieces([part], (8 * run,), (4 * run,)):
             piece.copy(source, target, None, (), ())
@@ -120,7 +120,7 @@ def test_runs_are_copied_as_one_item(dtype):
 def test_runs_that_go_on_are_one(shape):
     """Law: runs that are cut along any digit, at any place, are one view again, in whatever order they come."""
     rows = [(5, *np.cumprod([1, *(n + 1 for n in shape[:0:-1])])[::-1].tolist()[: len(shape)])] * 2
-    whole = Run(shape, (tuple(rows[0]),), (tuple(rows[1]),))
+    whole = Lattice(shape, (tuple(rows[0]),), (tuple(rows[1]),))
     for axis, n in enumerate(shape):
         for cut in range(1, n):
             parts = []
@@ -129,17 +129,17 @@ def test_runs_that_go_on_are_one(shape):
                 length = (*shape[:axis], high - low, *shape[axis + 1 :])
                 if high - low == 1:  # such a digit is left out
                     length, row = (*shape[:axis], *shape[axis + 1 :]), (*row[: axis + 1], *row[axis + 2 :])
-                parts.append(Run(length, (row,), (row,)))
-            found = views.places(Group((), tuple(parts)), ((0,), 0), ((0,), 1)).views
-            right = views.places(Group((), (whole,)), ((0,), 0), ((0,), 1)).views
+                parts.append(Lattice(length, (row,), (row,)))
+            found = views.group_views(Group((), tuple(parts)), ((0,), 0), ((0,), 1)).views
+            right = views.group_views(Group((), (whole,)), ((0,), 0), ((0,), 1)).views
             if n > 2 or len(parts[0].shape) == len(shape):
                 assert found == right, (axis, cut)
 
 
 def test_runs_of_other_steps_stay_apart():
     """A run that begins where another ends, but steps otherwise, is no part of it."""
-    runs = Run((2, 2), ((0, 0, 1),), ((4, 1, 2),)), Run((2, 4), ((2, 0, 6),), ((8, 1, 0),))
-    assert len(views.places(Group((), runs), ((0,), 0), ((0,), 1)).views) == 2
+    runs = Lattice((2, 2), ((0, 0, 1),), ((4, 1, 2),)), Lattice((2, 4), ((2, 0, 6),), ((8, 1, 0),))
+    assert len(views.group_views(Group((), runs), ((0,), 0), ((0,), 1)).views) == 2
 
 
 # --- layouts ------------------------------------------------------------------------------------------------------

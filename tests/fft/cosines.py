@@ -25,11 +25,12 @@ from transforms import COMPLEX, EVERY, GRIDS, NORMS, REAL, cases, refused, trans
 from rote import DistTensor, GatherWarning
 from rote.fft import FFT, dctn, dstn, idctn, idstn
 from rote.fft.kernels.kernel import complex_dtype, real_dtype
-from rote.fft.transforms import TRIGONOMETRIC
+from rote.fft.transforms import KINDS
 from rote.runtime import Comm, world
 
 Array = NDArray[Any]
 FUNCTIONS = {"dctn": dctn, "idctn": idctn, "dstn": dstn, "idstn": idstn}
+TRIGONOMETRIC = [row.name for row in KINDS.values() if row.type]
 TYPES = (1, 2, 3, 4)
 
 

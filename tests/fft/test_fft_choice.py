@@ -43,7 +43,7 @@ def place(tmp_path, monkeypatch):
 
 def kept():
     """What is kept of walks."""
-    return [entry for entry in wisdom.entries() if entry.key.facts["what"] == "walk"]
+    return [entry for entry in wisdom.records() if entry.key.facts["what"] == "walk"]
 
 
 @pytest.fixture

@@ -20,11 +20,12 @@ from rote.fft import FFT, dctn, dstn, idctn
 from rote.fft.families.rows import rows
 from rote.fft.families.transpose import transpose
 from rote.fft.request import as_request
-from rote.fft.transforms import INVERSE, TRIGONOMETRIC, by_axis, logical_size
+from rote.fft.transforms import KINDS, by_axis
 from rote.fft.walk.typecheck import build
 
 pytestmark = pytest.mark.filterwarnings("ignore::rote.GatherWarning")  # cosines of one axis
 
+TRIGONOMETRIC = [row.name for row in KINDS.values() if row.type]
 PROGRAM = Path(__file__).with_name("cosines.py")
 
 
@@ -87,7 +88,7 @@ def test_is_the_definition(kind):
     for n in range(1 + (kind == "dct1"), 12):
         found = matrix(kind, n)
         assert np.abs(found - definition(kind, n)).max() <= 1e-14 * n
-        assert np.abs(matrix(INVERSE[kind], n) @ found / logical_size(kind, n) - np.eye(n)).max() <= 1e-13
+        assert np.abs(matrix(KINDS[kind].inverse, n) @ found / KINDS[kind].logical_size(n) - np.eye(n)).max() <= 1e-13
 
 
 @pytest.mark.parametrize("kind", TRIGONOMETRIC)

@@ -20,7 +20,7 @@ from rote.fft.kernels.boxes import boxes, whole
 from rote.fft.kernels.gather import Gather
 from rote.fft.kernels.kernel import Kernel, scratch_bytes
 from rote.runtime.comm.threads import LocalComm
-from rote.runtime.exchange.reading import Reading
+from rote.runtime.exchange.shared import Reading
 
 pytestmark = pytest.mark.filterwarnings("ignore::rote.GatherWarning")  # slabs of one axis, asked for by name
 
@@ -49,7 +49,8 @@ def test_boxes_are_the_block(ranks):
         blocks = [block.reshape(-1) for block in rote.simulate.scatter(array, step.before)]
         for rank, want in enumerate(rote.simulate.scatter(array, step.after)):
             reading = Reading(step, D, rank)
-            found = boxes(((one.peer, one) for one in reading.regions), want.ndim) if reading.copies else None
+            regions = reading.readable(False)
+            found = None if regions is None else boxes(regions, want.ndim)
             if found is None or not want.ndim or 0 in shape:
                 continue
             read += 1

@@ -21,8 +21,9 @@ from rote.fft.kernels.boxes import whole
 from rote.fft.kernels.config import WHOLE, KernelConfig
 from rote.fft.kernels.gather import Gather, gathers
 from rote.fft.kernels.kernel import Kernel, plain, real_dtype, scratch_bytes
-from rote.fft.transforms import TRIGONOMETRIC
+from rote.fft.transforms import KINDS
 
+TRIGONOMETRIC = [row.name for row in KINDS.values() if row.type]
 SHAPES = [(7,), (5, 6), (6, 1), (3, 4, 5), (4, 9, 1, 11)]
 CONFIGS = [
     KernelConfig(),

@@ -12,8 +12,9 @@ from parts import share
 
 from rote.fft.kernels import passes
 from rote.fft.kernels.kernel import Kernel, complex_dtype, plain, real_dtype, scratch_bytes
-from rote.fft.transforms import TRIGONOMETRIC
+from rote.fft.transforms import KINDS
 
+TRIGONOMETRIC = [row.name for row in KINDS.values() if row.type]
 SHAPES = [(7,), (5, 6), (6, 1), (3, 4, 5), (2, 9, 1, 11), (1, 17, 3)]
 
 

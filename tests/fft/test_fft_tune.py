@@ -23,6 +23,7 @@ from rote.fft.kernels.backends import numpyfft
 from rote.fft.kernels.config import KernelConfig
 from rote.fft.kernels.kernel import Kernel
 from rote.fft.program.operations import operations
+from rote.fft.program.transform import Transform
 from rote.fft.request import as_request
 from rote.fft.tuning import Tuning
 from rote.runtime import world
@@ -54,7 +55,8 @@ def configs(comm, tune="measure", threads=1, shape=(5, 6, 7)):
     """The configs of a slab transform, of which some ranks hold nothing if they are many."""
     source = rote.parse("block[(0),(),()]").on(shape, (comm.size,))
     walk = walk_of(source, as_request(shape, (0, 1, 2), "fft", np.dtype("D")), "slab", None)
-    found = [one.run.config for one in operations(walk, comm, Tuning(tune, threads)) if isinstance(one.run, Kernel)]
+    works = [operation.run for operation in operations(walk, comm, False, Tuning(tune, threads))]
+    found = [work.kernel.config for work in works if isinstance(work, Transform)]
     assert len(set(comm.allgather_object(tuple(found)))) == 1
     return found
 

@@ -59,7 +59,7 @@ def test_the_name() -> None:
 def test_nobody_is_told_to_install_another_project() -> None:
     """No file of the repository has a command or a requirement that would fetch PyPI's `rote`."""
     seen = [path for path in texts() if path != Path(__file__)]
-    told = ("README.md", "pyproject.toml", ".ci/run", "rote/cli/checkups.py")
+    told = ("README.md", "pyproject.toml", ".ci/run", "rote/cli/doctor.py")
     assert {ROOT / path for path in told} <= set(seen)
     assert {str(path): lines for path in seen if (lines := foreign(path.read_text("utf-8", "replace")))} == {}
 

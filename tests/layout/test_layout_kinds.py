@@ -89,11 +89,11 @@ def test_check_refuses_exactly_what_cannot_be_dealt():
     refused = 0
     for kind, p, n in [*CASES, *((Kind("block", (2, 3)), p, n) for p in PARTS for n in EXTENTS)]:
         if legal(kind.name, kind.sizes, p, n, kind.at):
-            kinds.check(kind, p, n)
+            kinds.check_kind(kind, p, n)
         else:
             refused += 1
             with pytest.raises(LayoutError):
-                kinds.check(kind, p, n)
+                kinds.check_kind(kind, p, n)
     assert refused > 100
 
 
@@ -108,7 +108,7 @@ def test_check_refuses_exactly_what_cannot_be_dealt():
 def test_refusals_state_rule_and_values(kind, p, n, text):
     """The text gives what the kind holds, what must be placed, and what to write."""
     with pytest.raises(LayoutError, match=re.escape(text)):
-        kinds.check(kind, p, n)
+        kinds.check_kind(kind, p, n)
 
 
 def test_rounded_blocks_are_their_sentences():
@@ -167,4 +167,4 @@ def test_large_extents_are_exact():
 def test_a_first_tile_lies_on_the_grid(kind, p, text):
     """The coordinate of the first tile is one of the grid mode's, on one coordinate too."""
     with pytest.raises(LayoutError, match=re.escape(text)):
-        kinds.check(kind, p, 8)
+        kinds.check_kind(kind, p, 8)

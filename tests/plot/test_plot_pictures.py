@@ -52,7 +52,7 @@ def check_visible(dist: Distribution) -> None:
     """Every element on the three visible faces of a cube has its owner's label there."""
     a, b, c = dist.view_shape
     ax = picture(dist)
-    sides = [geometry.Side("", n, (Run(0, n),)) for n in dist.view_shape]
+    sides = [geometry.ShownMode("", n, (Run(0, n),)) for n in dist.view_shape]
     front, right, top = geometry.cube(sides, {})
     seen = [(front, (i, 0, k), (k, i)) for i in range(a) for k in range(c)]
     seen += [(right, (a - 1, j, k), (k, j)) for j in range(b) for k in range(c)]
@@ -257,7 +257,10 @@ def test_cells_of_a_face_fill_it() -> None:
         x, y = corners.T
         return abs(float(np.dot(x, np.roll(y, 1)) - np.dot(y, np.roll(x, 1)))) / 2
 
-    sides = [geometry.Side("", 7, (Run(0, 3), Run(3, 5), Run(5, 7))), *(geometry.Side("", 4, (Run(0, 4),)),) * 2]
+    sides = [
+        geometry.ShownMode("", 7, (Run(0, 3), Run(3, 5), Run(5, 7))),
+        *(geometry.ShownMode("", 4, (Run(0, 4),)),) * 2,
+    ]
     for face in geometry.cube(sides, {}):
         parts = [area(face.cell(r, c)) for r in face.down.runs for c in face.across.runs]
         assert sum(parts) == pytest.approx(area(face.outline()))

@@ -15,7 +15,7 @@ import platformdirs
 import pytest
 
 import rote
-from rote import wisdom
+from rote import records, wisdom
 from rote.runtime.calibrate import as_machine, keep_machine, machine_key, measure, medians, recalled, recalled_machine
 
 FACTS = {"what": "walk", "shape": [64, 64], "grid": [2]}
@@ -41,9 +41,9 @@ def test_what_is_remembered_is_recalled(place, decision):
     assert wisdom.recall(key) == decision
     assert wisdom.recall(wisdom.key(FACTS | {"grid": [3]})) is wisdom.recall(wisdom.key(FACTS, "MPI 5")) is None
     assert [path.name for path in place.iterdir()] == [f"{key.name}.json"]
-    (entry,) = wisdom.entries()
+    (entry,) = wisdom.records()
     assert (entry.key, entry.decision) == (key, decision)
-    assert hash(entry) == hash(wisdom.Entry(key, entry.text))
+    assert hash(entry) == hash(wisdom.Record(key, entry.text))
 
 
 def test_a_key_has_one_spelling():
@@ -67,9 +67,9 @@ def test_a_key_has_machine_and_versions(monkeypatch):
         "what=walk grid=[2]",
     ):
         assert part in str(key)
-    monkeypatch.setattr(wisdom, "_version", lambda package: "0.0")
+    monkeypatch.setattr(records, "_version", lambda package: "0.0")
     newer = wisdom.key(FACTS, "MPI 5")
-    monkeypatch.setattr(wisdom, "_processor", lambda: "abacus")
+    monkeypatch.setattr(records, "_processor", lambda: "abacus")
     assert len({key.name, newer.name, wisdom.key(FACTS, "MPI 5").name}) == 3
 
 
@@ -85,7 +85,7 @@ def test_only_json_is_remembered(place, value):
 
 WRITER = """
 import sys
-from rote import wisdom
+from rote import records, wisdom
 print("ready", flush=True)
 sys.stdin.readline()
 for number in range(50):
@@ -112,7 +112,7 @@ def test_processes_lose_nothing_of_each_other(place):
         for number in range(50):
             assert wisdom.recall(wisdom.key({"who": who, "number": number})) == [who, number]
     assert wisdom.recall(wisdom.key({"who": "both"})) in (["a", 49], ["b", 49])
-    assert len([*place.iterdir()]) == len(wisdom.entries()) == 101
+    assert len([*place.iterdir()]) == len(wisdom.records()) == 101
 
 
 # --- files that are not ours ------------------------------------------------------------------------------------------
@@ -155,7 +155,7 @@ def test_damaged_files_are_ignored(place, content):
     path.write_bytes(content)
     with pytest.warns(wisdom.WisdomWarning) as warned:
         assert wisdom.recall(key) is wisdom.recall(key) is None
-        assert wisdom.entries() == ()
+        assert wisdom.records() == ()
         assert wisdom.forget("x") == ()
     assert len(warned) == 1 and str(path) in str(warned[0].message)
     assert wisdom.remember(key, 7) and wisdom.recall(key) == 7
@@ -190,7 +190,7 @@ def test_other_things_in_the_folder_are_left_alone(place):
     os.mkfifo(place / "abc.json")
     assert wisdom.recall(wisdom.key(FACTS)) is None
     assert not wisdom.remember(wisdom.key(FACTS), 1)
-    assert wisdom.entries() == ()
+    assert wisdom.records() == ()
     assert {path.name for path in place.iterdir()} == {f"{wisdom.key(FACTS).name}.json", "notes.json", "abc.json"}
 
 
@@ -214,7 +214,7 @@ def test_a_read_only_folder_keeps_nothing(tmp_path, monkeypatch):
         monkeypatch.setenv("ROTE_WISDOM", str(folder))
         assert not wisdom.remember(wisdom.key(FACTS), 1)
         assert wisdom.recall(wisdom.key(FACTS)) is None
-        assert (wisdom.entries(), wisdom.forget(all=True)) == ((), ())
+        assert (wisdom.records(), wisdom.forget(all=True)) == ((), ())
 
 
 def test_a_full_disk_keeps_nothing(place, monkeypatch):
@@ -237,7 +237,7 @@ def test_an_empty_variable_keeps_nothing(tmp_path, monkeypatch):
     assert wisdom.folder() is None
     assert not wisdom.remember(wisdom.key(FACTS), 1)
     assert wisdom.recall(wisdom.key(FACTS)) is None
-    assert (wisdom.entries(), wisdom.forget(all=True)) == ((), ())
+    assert (wisdom.records(), wisdom.forget(all=True)) == ((), ())
     assert (wisdom.export("none.json"), wisdom.include("none.json")) == (0, 0)
     assert [path.name for path in tmp_path.iterdir()] == ["none.json"]
 
@@ -267,16 +267,16 @@ def test_export_then_include(tmp_path):
     """Another folder that includes what this one exports knows the same, and keeps what it knew besides."""
     for number, decision in enumerate(DECISIONS):
         wisdom.remember(wisdom.key({"number": number}), decision)
-    known, path = wisdom.entries(), tmp_path / "all.json"
+    known, path = wisdom.records(), tmp_path / "all.json"
     assert wisdom.export(path) == len(DECISIONS) == len(known)
     with pytest.MonkeyPatch.context() as other:
         other.setenv("ROTE_WISDOM", str(tmp_path / "other"))
         assert wisdom.include(path) == len(DECISIONS)
-        assert wisdom.entries() == known
+        assert wisdom.records() == known
         wisdom.remember(wisdom.key({"number": 0}), "mine")
         wisdom.remember(wisdom.key({"number": -1}), "mine")
         assert wisdom.include(path) == len(DECISIONS)
-        assert len(wisdom.entries()) == len(DECISIONS) + 1
+        assert len(wisdom.records()) == len(DECISIONS) + 1
         assert wisdom.recall(wisdom.key({"number": 0})) == DECISIONS[0]
 
 
@@ -302,9 +302,9 @@ def test_forget(place):
     """What has a text in its line, or all, with what writers left behind when they were killed; it is told what."""
     for grid in (2, 3, 4):
         wisdom.remember(wisdom.key({"grid": grid}), grid)
-    known = wisdom.entries()
+    known = wisdom.records()
     assert wisdom.forget("grid=3") == (known[1],)
-    assert wisdom.entries() == (known[0], known[2])
+    assert wisdom.records() == (known[0], known[2])
     left, damaged = place / ".rote-left.tmp", place / f"{'0' * 32}.json"
     left.write_text("")
     damaged.write_text("torn")
@@ -322,7 +322,7 @@ def test_forget_says_what(args, all):
     wisdom.remember(wisdom.key({"grid": 2}), 2)
     with pytest.raises(rote.RoteError, match="say what to forget"):
         wisdom.forget(*args, all=all)
-    assert len(wisdom.entries()) == 1
+    assert len(wisdom.records()) == 1
 
 
 # --- the machine ------------------------------------------------------------------------------------------------------
@@ -412,7 +412,7 @@ def test_all_ranks_recall_what_rank_0_does():
 
 MPI = """
 import sys
-from rote import wisdom
+from rote import records, wisdom
 from rote.runtime import world
 from rote.runtime.calibrate import keep_machine, machine_key, measure, mpi_library, recalled_machine
 comm = world()
@@ -423,7 +423,7 @@ assert keep_machine(comm, machine) and recalled_machine(comm) == machine
 assert mpi_library(comm).startswith(("MPICH", "Open MPI", "Intel")), mpi_library(comm)
 assert mpi_library(comm) in str(machine_key(comm))
 if comm.rank == 0:
-    print(len(wisdom.entries()))
+    print(len(wisdom.records()))
 """
 
 

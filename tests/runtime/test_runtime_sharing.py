@@ -10,9 +10,9 @@ import warnings
 import pytest
 
 import rote
+from rote.launcher import cores
 from rote.runtime import world
 from rote.runtime.comm import shared_memory
-from rote.runtime.comm.cores import cores
 
 REFUSED = OSError(errno.EINVAL, "refused by the test")
 
@@ -98,7 +98,7 @@ def use(team):
     assert np.allclose(rote.fft.rfftn(x).to_global(), np.fft.rfftn(array))
     f = rote.fft.FFT(array.shape, x.layout, comm=team, dtype="f8")
     assert np.allclose(f.backward(f.forward(x)).to_global(), array)
-    return team.cache["room"]
+    return team.cache["double buffer"]
 
 def refused(*args):
     raise OSError(errno.ENOSPC, "no room")

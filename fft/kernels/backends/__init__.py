@@ -5,9 +5,16 @@ All but pyfftw and numpy are optional: they are imported when they transform, an
 
 from __future__ import annotations
 
-from .protocol import Library
+from typing import Any
 
-__all__ = ["NAMES", "library", "versions"]
+import numpy as np
+
+from ...transforms import HALVING, KINDS
+from ..kernel import Kernel
+from .by_parts import ByParts
+from .protocol import Array, Library, Transform
+
+__all__ = ["NAMES", "composed", "library", "prepare", "transforms", "versions"]
 
 NAMES = ("pyfftw", "ducc0", "mkl_fft", "scipy", "numpy")
 """The libraries by the names of their packages, the usual one first."""
@@ -36,11 +43,31 @@ def library(name: str) -> Library:
     return fftw
 
 
+def transforms(name: str, kind: str, dtype: np.dtype[Any]) -> bool:
+    """Whether arrays of a dtype are transformed by a library: by a function of its own, or by parts."""
+    own = library(name).does(kind, dtype)
+    return own or (KINDS[kind].imaginary != 0 and library(name).does(HALVING[0], dtype))
+
+
+def composed(kernel: Kernel) -> bool:
+    """Whether a kernel's library has no function of its kind, which is then done by parts, an axis at a time."""
+    return kernel.row.imaginary != 0 and not library(kernel.config.library).does(kernel.kind, kernel.dtype)
+
+
+def prepare(kernel: Kernel, axes: tuple[int, ...], source: Array, target: Array, threads: int) -> Transform:
+    """A transform by the kernel's library; see `Library`."""
+    backend = library(kernel.config.library)
+    if not composed(kernel):
+        return backend.prepare(kernel, axes, source, target, threads)
+    (axis,) = axes
+    return ByParts(backend, kernel, axis, source, target, threads)
+
+
 def versions() -> dict[str, str]:
     """The version of each library that is installed.
 
     >>> [name in versions() for name in ("pyfftw", "numpy")]
     [True, True]
     """
-    found = {name: library(name).version() for name in NAMES}
-    return {name: version for name, version in found.items() if version}
+    every = {name: library(name).version() for name in NAMES}
+    return {name: version for name, version in every.items() if version}

@@ -10,13 +10,14 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 import pyfftw
 
-from ...transforms import TRIGONOMETRIC
+from ...transforms import KINDS
 from ..kernel import Kernel, real_dtype
 from .protocol import Array, Transform, kind_between
 
@@ -28,32 +29,38 @@ EFFORTS = {"measure": "FFTW_MEASURE", "patient": "FFTW_PATIENT"}
 _PLANNING = threading.Lock()  # FFTW's planner is one for the process, and in-process ranks plan at the same time
 _NOW = threading.local()  # the study of a thread
 _PLACES = {"d": 0, "f": 1, "g": 2}  # of a precision's wisdom among what pyfftw exports
-_HALVES = ("00", "10", "01", "11")  # FFTW's names of the types I to IV: which ends lie half a point further
-_TRIGONOMETRIC = {
-    kind: f"FFTW_R{'E' if kind.startswith('dct') else 'O'}DFT{_HALVES[int(kind[-1]) - 1]}" for kind in TRIGONOMETRIC
-}
 
 
 def version() -> str:
-    """As `Library` says."""
+    """The library's version; see `Library`."""
     return f"{pyfftw.__version__} {pyfftw.fftw_version}"
 
 
 def does(kind: str, dtype: np.dtype[Any]) -> bool:
-    """As `Library` says."""
+    """Whether the library transforms arrays of a dtype so; see `Library`."""
     names = {"f": "32", "d": "64", "g": "ld"}
-    return names[real_dtype(dtype).char] in pyfftw._supported_types
+    known = KINDS[kind].real != "both" or _knows(KINDS[kind].fftw)
+    return known and names[real_dtype(dtype).char] in pyfftw._supported_types
+
+
+@cache
+def _knows(name: str) -> bool:
+    """Whether pyfftw knows a kind of transform of real numbers by FFTW's name; it leaves some out."""
+    with _PLANNING:
+        try:
+            pyfftw.FFTW(np.zeros(2), np.zeros(2), direction=(name,), flags=("FFTW_ESTIMATE",))
+        except ValueError:
+            return False
+    return True
 
 
 def prepare(kernel: Kernel, axes: tuple[int, ...], source: Array, target: Array, threads: int) -> Transform:
-    """As `Library` says.
+    """A transform between two arrays; see `Library`.
 
     With the same plans, or by its own estimate, FFTW's transform is the same on every rank and in every run.
     """
-    kind = kind_between(kernel, source, target)
-    direction: str | tuple[str, ...] = "FFTW_FORWARD" if kind in ("fft", "rfft") else "FFTW_BACKWARD"
-    if kind in TRIGONOMETRIC:
-        direction = (_TRIGONOMETRIC[kind],) * len(axes)
+    row = KINDS[kind_between(kernel, source, target)]
+    direction = (row.fftw,) * len(axes) if row.real == "both" else row.fftw
 
     def plan(effort: str = "FFTW_ESTIMATE", seconds: float | None = None) -> _Plan:
         made = pyfftw.FFTW(
@@ -92,7 +99,7 @@ class _Plan:
 
 @dataclass(slots=True)
 class Study:
-    """What FFTW finds out by timing.
+    """The plans that FFTW finds by timing.
 
     Attributes:
         effort: a key of `EFFORTS`.
@@ -107,7 +114,7 @@ class Study:
 
 @contextmanager
 def studying(effort: str, seconds: float, plans: str = "") -> Iterator[Study]:
-    """Within it FFTW times the plans that this thread makes, for some seconds in all, beginning with what it knows.
+    """Let FFTW time the plans that this thread makes, for some seconds in all, beginning with what it knows.
 
     What lies in the arrays that they are made for is lost.
     """
@@ -119,20 +126,20 @@ def studying(effort: str, seconds: float, plans: str = "") -> Iterator[Study]:
 
 
 def merged(plans: list[str], dtype: np.dtype[Any]) -> str:
-    """Plans of one precision as one text; of two for the same the later one is taken."""
-    found = sorted({*plans} - {""})
-    if len(found) < 2:
-        return "".join(found)
-    with _PLANNING, _wisdom(found[0], dtype) as known:
-        for each in found[1:]:
+    """Merge plans of one precision into one text; of two for one problem the later one is taken."""
+    texts = sorted({*plans} - {""})
+    if len(texts) < 2:
+        return "".join(texts)
+    with _PLANNING, _wisdom(texts[0], dtype) as known:
+        for each in texts[1:]:
             pyfftw.import_wisdom(_as_wisdom(each, dtype))
-        found[0] = known()
-    return found[0]
+        texts[0] = known()
+    return texts[0]
 
 
 @contextmanager
 def _wisdom(plans: str, dtype: np.dtype[Any]) -> Iterator[Callable[[], str]]:
-    """Within it FFTW knows these plans and no others; what it gives tells those of that precision that it knows."""
+    """Let FFTW know these plans and no others; the value is a function that exports those of their precision."""
     kept = pyfftw.export_wisdom()
     pyfftw.forget_wisdom()
     place = _PLACES[real_dtype(dtype).char]

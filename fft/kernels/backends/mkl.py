@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ...transforms import KINDS
 from ..kernel import Kernel
 from .protocol import Array, Called, Transform, installed, kind_between
 
@@ -17,7 +18,7 @@ __all__ = ["does", "prepare", "version"]
 
 
 def version() -> str:
-    """As `Library` says. MKL is here where the program has imported mkl_fft itself.
+    """The library's version; see `Library`. MKL is here where the program has imported mkl_fft itself.
 
     For its libraries define FFTW's functions too, for all of the process: whatever is imported after them and wants
     FFTW, such as mpi4py-fft, would run on MKL, several times slower or not at all.
@@ -36,32 +37,32 @@ def _use_threads() -> Callable[[int], int]:
 
 
 def does(kind: str, dtype: np.dtype[Any]) -> bool:
-    """As `Library` says."""
-    return kind in ("fft", "ifft", "rfft", "irfft") and dtype.char in "fdFD"
+    """Whether the library transforms arrays of a dtype so; see `Library`."""
+    return KINDS[kind].real != "both" and dtype.char in "fdFD"
 
 
 def prepare(kernel: Kernel, axes: tuple[int, ...], source: Array, target: Array, threads: int) -> Transform:
-    """As `Library` says."""
+    """A transform between two arrays; see `Library`."""
     import mkl_fft
 
-    kind, last = kind_between(kernel, source, target), axes[-1]
+    row, last = KINDS[kind_between(kernel, source, target)], axes[-1]
     use_threads = _use_threads()
 
-    def along(kind: str, axis: int, here: Array, there: Array) -> None:
-        norm = "forward" if kind in ("ifft", "irfft") else "backward"
-        length = there.shape[axis] if kind == "irfft" else None
-        getattr(mkl_fft, kind)(here, n=length, axis=axis, norm=norm, out=there)
+    def along(kind: str, axis: int, block: Array, out: Array) -> None:
+        norm = "forward" if row.backward else "backward"
+        length = out.shape[axis] if KINDS[kind].real == "output" else None
+        getattr(mkl_fft, kind)(block, n=length, axis=axis, norm=norm, out=out)
 
-    def run(here: Array, there: Array) -> None:  # its transforms along several axes scale where they should not
+    def run(block: Array, out: Array) -> None:  # its transforms along several axes scale where they should not
         before = use_threads(threads)
         try:
-            if kind == "irfft":
+            if row.real == "output":
                 for axis in axes[:-1]:
-                    along("ifft", axis, here, here)
-            along(kind, last, here, there)
-            if kind != "irfft":
+                    along(row.others, axis, block, block)
+            along(row.name, last, block, out)
+            if row.real != "output":
                 for axis in axes[:-1]:
-                    along("ifft" if kind == "ifft" else "fft", axis, there, there)
+                    along(row.others, axis, out, out)
         finally:
             use_threads(before)
 

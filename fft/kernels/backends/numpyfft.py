@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...transforms import KINDS
 from ..kernel import Kernel
 from .protocol import Array, Called, Transform, kind_between
 
@@ -14,19 +15,19 @@ __all__ = ["does", "prepare", "version"]
 
 
 def version() -> str:
-    """As `Library` says."""
+    """The library's version; see `Library`."""
     return str(np.__version__)
 
 
 def does(kind: str, dtype: np.dtype[Any]) -> bool:
-    """As `Library` says."""
-    return kind in ("fft", "ifft", "rfft", "irfft") and dtype.char in "fdgFDG"
+    """Whether the library transforms arrays of a dtype so; see `Library`."""
+    return KINDS[kind].real != "both" and dtype.char in "fdgFDG"
 
 
 def prepare(kernel: Kernel, axes: tuple[int, ...], source: Array, target: Array, threads: int) -> Transform:
-    """As `Library` says."""
-    kind = kind_between(kernel, source, target)
-    lengths = {"s": [target.shape[axis] for axis in axes]} if kind == "irfft" else {}
-    norm = "forward" if kind in ("ifft", "irfft") else "backward"
-    transform = partial(getattr(np.fft, f"{kind}n"), axes=axes, norm=norm, **lengths)
-    return Called(lambda here, there: transform(here, out=there), source, target)
+    """A transform between two arrays; see `Library`."""
+    row = KINDS[kind_between(kernel, source, target)]
+    lengths = {"s": [target.shape[axis] for axis in axes]} if row.real == "output" else {}
+    norm = "forward" if row.backward else "backward"
+    transform = partial(getattr(np.fft, row.function), axes=axes, norm=norm, **lengths)
+    return Called(lambda block, out: transform(block, out=out), source, target)

@@ -1,4 +1,4 @@
-"""What a library of local transforms can do, and what it makes: transforms of arrays, without any scaling."""
+"""The protocol of libraries of local transforms, and of what they make: transforms of arrays, without any scaling."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from ...transforms import Kind
 from ..kernel import Kernel
 
 __all__ = ["Array", "Called", "Library", "Transform", "installed", "kind_between"]
@@ -34,7 +35,7 @@ class Library(Protocol):
     """
 
     def version(self) -> str:
-        """Its version; empty if it is not here."""
+        """The library's version; empty if it is not installed."""
 
     def does(self, kind: str, dtype: np.dtype[Any]) -> bool:
         """Whether it transforms arrays of a dtype so, and exactly."""
@@ -55,11 +56,11 @@ class Called:
         self._run, self._ends = run, (source, target)
 
     def execute(self) -> object:
-        """As `Transform` says."""
+        """Transform the arrays that it was made for."""
         return self._run(*self._ends)
 
     def __call__(self, source: Array, target: Array) -> None:
-        """As `Transform` says."""
+        """Transform others like them."""
         self._run(source, target)
 
 
@@ -72,7 +73,6 @@ def installed(package: str) -> str:
         return ""
 
 
-def kind_between(kernel: Kernel, source: Array, target: Array) -> str:
+def kind_between(kernel: Kernel, source: Array, target: Array) -> Kind:
     """The kind between two arrays: of a real transform, an axis that is complex on both sides has a complex one."""
-    real = kernel.kind in ("rfft", "irfft") and source.dtype == target.dtype
-    return kernel.kind.replace("rfft", "fft") if real else kernel.kind
+    return kernel.row.others if source.dtype == target.dtype else kernel.kind

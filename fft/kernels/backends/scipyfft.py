@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...transforms import TRIGONOMETRIC
+from ...transforms import KINDS
 from ..kernel import Kernel
 from .protocol import Array, Called, Transform, installed, kind_between
 
@@ -15,28 +15,29 @@ __all__ = ["does", "prepare", "version"]
 
 
 def version() -> str:
-    """As `Library` says."""
+    """The library's version; see `Library`."""
     return installed("scipy")
 
 
 def does(kind: str, dtype: np.dtype[Any]) -> bool:
-    """As `Library` says."""
-    return dtype.char in "fdgFDG"
+    """Whether the library transforms arrays of a dtype so; see `Library`."""
+    row = KINDS[kind]
+    return (row.real != "both" or row.type > 0) and dtype.char in "fdgFDG"
 
 
 def prepare(kernel: Kernel, axes: tuple[int, ...], source: Array, target: Array, threads: int) -> Transform:
-    """As `Library` says."""
+    """A transform between two arrays; see `Library`."""
     import scipy.fft as fft
 
-    kind = kind_between(kernel, source, target)
-    if kind in TRIGONOMETRIC:
-        transform = partial(fft.dctn if kind.startswith("dct") else fft.dstn, type=int(kind[-1]), axes=axes)
+    row = KINDS[kind_between(kernel, source, target)]
+    function = partial(getattr(fft, row.function), axes=axes)
+    if row.real == "both":
+        transform = partial(function, type=row.type)
     else:
-        lengths = {"s": [target.shape[axis] for axis in axes]} if kind == "irfft" else {}
-        norm = "forward" if kind in ("ifft", "irfft") else "backward"
-        transform = partial(getattr(fft, f"{kind}n"), axes=axes, norm=norm, **lengths)
+        lengths = {"s": [target.shape[axis] for axis in axes]} if row.real == "output" else {}
+        transform = partial(function, norm="forward" if row.backward else "backward", **lengths)
 
-    def run(here: Array, there: Array) -> None:
-        there[...] = transform(here, workers=threads)
+    def run(block: Array, out: Array) -> None:
+        out[...] = transform(block, workers=threads)
 
     return Called(run, source, target)

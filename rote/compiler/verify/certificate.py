@@ -33,8 +33,8 @@ from ..groups import Group
 from ..movement import communicates, components, receives, sends
 from ..step import LOCAL, Step
 from .pairwise import prove_pairs
-from .partition import DOES, RECEIVES, SENDS, Cut, Ends, Part, prove, rank_at, same
-from .recount import Claimed, Flow, figures, flow
+from .partition import DOES, RECEIVES, SENDS, Cut, Ends, ProvedComponent, prove, rank_at, same
+from .recount import Claimed, Recount, figures, recount
 
 __all__ = ["LISTED", "verify"]
 
@@ -67,12 +67,12 @@ def verify(
 
     The claim may be a function, which is called once the steps are proved; without a claim no figure is compared.
     """
-    at, flows = source, []
+    at, recounts = source, []
     for number, step in enumerate(steps, 1):
         if step.before != at and _named(step.before) != _named(at):
             raise PlanError(f"step {number} starts from {step.before}, but the tensor lies as {at}")
         try:
-            flows.append((step.after, _verify_step(step, dtype)))
+            recounts.append((step.after, _verify_step(step, dtype)))
         except PlanError as error:
             raise PlanError(f"step {number} ({step}): {error}") from None
         at = step.after
@@ -81,13 +81,13 @@ def verify(
     if claimed is None:
         return
     claim = claimed() if callable(claimed) else claimed
-    for name, count in figures(source, target, flows).items():
+    for name, count in figures(source, target, recounts).items():
         says, recounted = getattr(claim, name), count if name == "messages" else count * dtype.itemsize
         if says != recounted:
             raise PlanError(f"the plan claims {name}={says}, but its steps make it {recounted}")
 
 
-def _verify_step(step: Step, dtype: np.dtype[Any]) -> Flow:
+def _verify_step(step: Step, dtype: np.dtype[Any]) -> Recount:
     source, target, grid = step.before, step.after, step.before.grid
     if step.kind not in {*ROLES, *LOCAL, "permute", "exchange"}:
         raise PlanError(f"there is no kind of step {step.kind!r}")
@@ -110,11 +110,11 @@ def _verify_step(step: Step, dtype: np.dtype[Any]) -> Flow:
     for side in (RECEIVES, SENDS):
         _lists((source, target), parts, met, side)
     _check_kind(step, parts, met)
-    return flow(step.kind, grid.shape, parts, met)
+    return recount(step.kind, grid.shape, parts, met)
 
 
 def _grid_mode(source: Distribution, target: Distribution, g: int) -> Array:
-    """Who meets whom along a grid mode: true at [a, b] if data goes from coordinate a to b. Proved from the roles."""
+    """The partners along a grid mode: true at [a, b] if data goes from coordinate a to b. Proved from the roles."""
     before, after, changes = source.roles[g], target.roles[g], source.layout.op != target.layout.op
     p = source.grid.shape[g]
     met = communicates(before, after, changes, p)
@@ -137,7 +137,7 @@ def _grid_mode(source: Distribution, target: Distribution, g: int) -> Array:
     return met
 
 
-def _lists(ends: Ends, parts: list[Part], met: list[Array], side: int) -> None:
+def _lists(ends: Ends, parts: list[ProvedComponent], met: list[Array], side: int) -> None:
     """Compare the messages of the first ranks, one by one, with the products of what was proved."""
     grid, listed, does = ends[side].grid, (sends, receives)[side], DOES[side]
     strides = [prod(grid.shape[g + 1 :]) for g in range(grid.order)]
@@ -154,7 +154,7 @@ def _lists(ends: Ends, parts: list[Part], met: list[Array], side: int) -> None:
             places = [place + strides[g] * c for place in places for c, meet in enumerate(partners[g]) if meet]
         options, number = [], len(places)
         for part in parts:
-            options.append(_met(part, side, tuple([me[g] for g in part.over[side]]), strides, partners))
+            options.append(_options(part, side, tuple([me[g] for g in part.over[side]]), strides, partners))
             number *= len(options[-1])
         if seen and seen + number > LISTED:
             return
@@ -184,11 +184,11 @@ def _lists(ends: Ends, parts: list[Part], met: list[Array], side: int) -> None:
                 raise PlanError(f"{text}; the first assigns, the others combine")
 
 
-def _met(
-    part: Part, side: int, own: At, strides: list[int], partners: dict[int, list[bool]]
+def _options(
+    part: ProvedComponent, side: int, own: At, strides: list[int], partners: dict[int, list[bool]]
 ) -> list[tuple[int, tuple[Cut, ...]]]:
-    """What lies at some coordinates of one side and at peers that these meet, by what it adds to the peer's number."""
-    others, cuts_at = part.over[1 - side], []
+    """The elements at some coordinates of one side and at peers that these meet, by what adds to the peers' numbers."""
+    others, options = part.over[1 - side], []
     for where, cuts in part.proof.row(side, own):
         place = 0
         for g, c in zip(others, where, strict=True):
@@ -196,11 +196,11 @@ def _met(
                 break
             place += strides[g] * c
         else:
-            cuts_at.append((place, cuts))
-    return cuts_at
+            options.append((place, cuts))
+    return options
 
 
-def _check_kind(step: Step, parts: list[Part], met: list[Array]) -> None:
+def _check_kind(step: Step, parts: list[ProvedComponent], met: list[Array]) -> None:
     """Refuse a kind that does another movement; of one role alone, an allgather or reduce_scatter cuts no block."""
     kind, roles = step.kind, [*zip(step.before.roles, step.after.roles, strict=True)]
     names = [f"{before.name} to {after.name}" for before, after in roles]
@@ -222,7 +222,7 @@ def _check_kind(step: Step, parts: list[Part], met: list[Array]) -> None:
             raise PlanError(text)
 
 
-def _cut(step: Step, parts: list[Part], met: list[Array]) -> bool:
+def _cut(step: Step, parts: list[ProvedComponent], met: list[Array]) -> bool:
     """Whether some block goes to several ranks, comes from several, or changes its role."""
     for before, after, table in zip(step.before.roles, step.after.roles, met, strict=True):
         several = before.name != "split" and max(table.sum(axis=0).max(), table.sum(axis=1).max()) > 1
@@ -231,7 +231,7 @@ def _cut(step: Step, parts: list[Part], met: list[Array]) -> bool:
     return any(_several(part, side) for part in parts for side in (SENDS, RECEIVES))
 
 
-def _talk(parts: list[Part], met: Array, g: int) -> bool:
+def _talk(parts: list[ProvedComponent], met: Array, g: int) -> bool:
     """Whether some message goes from one coordinate of a grid mode to another."""
     pairs = met.copy()
     pairs.flat[:: len(met) + 1] = False
@@ -247,11 +247,11 @@ def _talk(parts: list[Part], met: Array, g: int) -> bool:
 
 
 def _named(dist: Distribution) -> tuple[object, ...]:
-    """What a distribution means: equal values mean that every rank has the same elements in the same order."""
+    """The meaning of a distribution: equal ones give every rank the same elements in the same order."""
     return dist.shape, dist.grid, dist.digits, dist.splits, dist.roles, dist.partial and dist.layout.op
 
 
-def _several(part: Part, side: int) -> bool:
+def _several(part: ProvedComponent, side: int) -> bool:
     """Whether the elements at some coordinates of one side lie at several of the other one."""
     own = {*zip(*(at.tolist() for at in part.at[side].values()), strict=True)}
     return len(part.sizes) > max(len(own), 1)

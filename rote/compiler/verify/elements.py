@@ -45,7 +45,7 @@ _SMALL = 1 << 22  # elements of a box that may be looked at one by one
 
 
 def elements_at(reading: Reading, shape: At, side: Side, extents: dict[int, int]) -> Row:
-    """What is at these coordinates and local indices of some view modes, as row-major indices of a component."""
+    """The elements at these coordinates and local indices of some view modes, as row-major indices of a component."""
     numbers, coordinates = [0] * (len(shape) + 1), iter(side.at)
     for (digits, splits, extent), local in zip(reading, side.local, strict=True):
         index = _index_row(splits, extent, shape, [next(coordinates) for _ in splits], local)
@@ -225,5 +225,5 @@ def index_of(element: int, extents: dict[int, int]) -> At:
 
 
 def _stride(extents: dict[int, int], mode: int) -> int:
-    """Of a tensor's mode, row-major within a component."""
+    """The stride of a tensor's mode, row-major within a component."""
     return prod([max(n, 1) for m, n in extents.items() if m > mode])

@@ -16,14 +16,14 @@ import numpy as np
 
 from ...errors import PlanError
 from ..movement import Message, receives, sends
-from .partition import DOES, RECEIVES, SENDS, At, Ends, Part, same
-from .recount import Flow
+from .partition import DOES, RECEIVES, SENDS, At, Ends, ProvedComponent, same
+from .recount import Recount
 
 __all__ = ["prove_pairs"]
 
 
-def prove_pairs(kind: str, ends: Ends, parts: list[Part]) -> Flow:
-    """What every rank receives and buffers in a step from one grid to another, if its messages are right.
+def prove_pairs(kind: str, ends: Ends, parts: list[ProvedComponent]) -> Recount:
+    """Prove the messages of a step from one grid to another, and count what every rank receives and buffers.
 
     Raises:
         PlanError: they are not; the text names the ranks.
@@ -71,7 +71,7 @@ def prove_pairs(kind: str, ends: Ends, parts: list[Part]) -> Flow:
         raise PlanError("rank {} sends a message to rank {}, which awaits none".format(*min(outstanding)))
     if kind == "relayout" and counts.any():
         raise PlanError("ranks talk to each other, which a relayout does not let them")
-    return Flow(counts[0], counts[1], counts[0] + counts[2])
+    return Recount(counts[0], counts[1], counts[0] + counts[2])
 
 
 def _listed(ends: Ends, rank: int, side: int) -> list[Message]:
@@ -82,7 +82,7 @@ def _listed(ends: Ends, rank: int, side: int) -> list[Message]:
     return messages
 
 
-def _right(message: Message, parts: list[Part], at: tuple[At, At], side: int) -> bool:
+def _right(message: Message, parts: list[ProvedComponent], at: tuple[At, At], side: int) -> bool:
     """Whether a message has the one group of each component that lies where the other rank is."""
     if len(message.groups) != len(parts):
         return False
@@ -94,6 +94,6 @@ def _right(message: Message, parts: list[Part], at: tuple[At, At], side: int) ->
     return True
 
 
-def _own(part: Part, side: int, at: At) -> At:
+def _own(part: ProvedComponent, side: int, at: At) -> At:
     """Own coordinates along the grid modes that split a component."""
     return tuple(at[g] for g in part.over[side])

@@ -24,7 +24,7 @@ from ..groups import Group, Listed
 from ..overlap import Overlap, Row, Scatter, overlaps
 from .elements import apart, distinct, each_once, elements_at, extents_of, index_of, listed, spread, value, varied
 
-__all__ = ["DOES", "RECEIVES", "SENDS", "Cut", "Ends", "Part", "prove", "rank_at", "same"]
+__all__ = ["DOES", "RECEIVES", "SENDS", "Cut", "Ends", "ProvedComponent", "prove", "rank_at", "same"]
 
 Array = npt.NDArray[Any]
 At = tuple[int, ...]
@@ -41,7 +41,7 @@ _SMALL = 1 << 22  # elements that may be looked at one by one where boxes are ma
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Proof:
-    """What was proved of a component, whatever its modes and grid modes are called.
+    """The proof of a component, whatever its modes and grid modes are called.
 
     Attributes:
         boxes: its elements.
@@ -55,7 +55,7 @@ class Proof:
     _rows: dict[tuple[int, At], tuple[tuple[At, tuple[Cut, ...]], ...]] = field(default_factory=dict, init=False)
 
     def row(self, side: int, own: At) -> tuple[tuple[At, tuple[Cut, ...]], ...]:
-        """What lies at some coordinates on one side, by the coordinates on the other one."""
+        """The elements at some coordinates on one side, by the coordinates on the other one."""
         if (side, own) not in self._rows:
             grouped: dict[At, list[Cut]] = {}
             for where, cut in _cuts(self.boxes, side, own):
@@ -65,7 +65,7 @@ class Proof:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Part:
+class ProvedComponent:
     """A component, proved.
 
     Attributes:
@@ -81,12 +81,12 @@ class Part:
     proof: Proof
 
     def row(self, side: int, own: At) -> Iterator[tuple[tuple[tuple[int, int], ...], tuple[Cut, ...]]]:
-        """What lies at some coordinates on one side, by pairs (grid mode, coordinate) of the other one."""
+        """The elements at some coordinates on one side, by pairs (grid mode, coordinate) of the other one."""
         for where, cuts in self.proof.row(side, own):
             yield tuple(sorted(zip(self.over[1 - side], where, strict=True))), cuts
 
 
-def prove(ends: Ends, part: Component) -> Part:
+def prove(ends: Ends, part: Component) -> ProvedComponent:
     """A component, if its boxes have each of its elements once, and both sides have the same ones in each.
 
     Raises:
@@ -97,7 +97,7 @@ def prove(ends: Ends, part: Component) -> Part:
     try:
         proof = _proof(*readings(*ends, part))
         at = dict(zip(given, proof.at, strict=False)), dict(zip(taken, proof.at[len(given) :], strict=True))
-        return Part((given, taken), at, proof.sizes, proof)
+        return ProvedComponent((given, taken), at, proof.sizes, proof)
     except _WrongError as error:
         at, element, text = error.args
         ranks = " to ".join(f"rank {rank_at(*each)}" for each in zip(ends, (given, taken), at, strict=True))
@@ -105,7 +105,7 @@ def prove(ends: Ends, part: Component) -> Part:
 
 
 class _WrongError(Exception):
-    """What is wrong: coordinates on both sides, the index of an element, and a text."""
+    """A fault: coordinates on both sides, the index of an element, and a text."""
 
 
 @lru_cache(maxsize=4096)

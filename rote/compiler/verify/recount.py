@@ -19,16 +19,16 @@ import numpy.typing as npt
 from ...grammar.nodes import Kind
 from ...layout.distribution import Distribution, Split, mode_set
 from ..step import LOCAL
-from .partition import Part
+from .partition import ProvedComponent
 
-__all__ = ["Claimed", "Flow", "figures", "flow"]
+__all__ = ["Claimed", "Recount", "figures", "recount"]
 
 Array = npt.NDArray[Any]
 At = tuple[int, ...]
 
 
 class Claimed(Protocol):
-    """What a plan says of itself: bytes and messages that the busiest rank receives, bytes that the fullest holds."""
+    """The claims of a plan: bytes and messages that the busiest rank receives, bytes that the fullest holds."""
 
     @property
     def bytes(self) -> int: ...
@@ -39,7 +39,7 @@ class Claimed(Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Flow:
+class Recount:
     """Per rank, in row-major order: elements and messages received in a step, and elements in its buffers."""
 
     received: Array
@@ -47,39 +47,41 @@ class Flow:
     buffers: Array
 
 
-def flow(kind: str, shape: At, parts: Sequence[Part], met: Sequence[Array]) -> Flow:
-    """What every rank receives and buffers in a step of a kind on a grid of a shape.
+def recount(kind: str, shape: At, parts: Sequence[ProvedComponent], met: Sequence[Array]) -> Recount:
+    """Count what every rank receives and buffers in a step of a kind on a grid of a shape.
 
     `met[g][a, b]` tells whether data goes from coordinate a of grid mode g to b.
     """
     zero: Array = np.zeros(shape, np.int64)
     if kind in LOCAL:
-        return Flow(zero, zero, zero)
+        return Recount(zero, zero, zero)
     arriving, number, kept = _totals(shape, parts, met, (0, 1))
     foreign, heard = arriving - kept, number - (kept > 0)
     match kind:
         case "allreduce":  # the result arrives once, whatever went into it
-            return Flow(kept, heard, zero)
+            return Recount(kept, heard, zero)
         case "broadcast":
-            return Flow(foreign, heard, zero)
+            return Recount(foreign, heard, zero)
         case "allgather":  # a rank sends its part once, to all alike; all parts arrive, its own too
-            return Flow(foreign, heard, kept + arriving)
+            return Recount(foreign, heard, kept + arriving)
     leaving = _totals(shape, parts, [table.T for table in met], (1, 0))[0]
     match kind:
         case "reduce":
-            return Flow(kept, heard, leaving - kept)
+            return Recount(kept, heard, leaving - kept)
         case "reduce_scatter":  # its part of the result arrives once
-            return Flow(kept * (heard > 0), heard, leaving + kept)
-    return Flow(foreign, heard, leaving - kept + foreign)
+            return Recount(kept * (heard > 0), heard, leaving + kept)
+    return Recount(foreign, heard, leaving - kept + foreign)
 
 
-def figures(source: Distribution, target: Distribution, steps: Sequence[tuple[Distribution, Flow]]) -> dict[str, int]:
+def figures(
+    source: Distribution, target: Distribution, steps: Sequence[tuple[Distribution, Recount]]
+) -> dict[str, int]:
     """The elements and messages that some rank receives at most, and the most elements that some rank holds.
 
     A rank holds its block of the source and of the target throughout, and in a step what it leads from and to.
 
     Args:
-        steps: per step, the distribution after it, and what flows.
+        steps: per step, the distribution after it, and what recounts.
     """
     ends = _block(source) + _block(target)
     received = messages = highest = before = np.zeros_like(ends)
@@ -115,7 +117,7 @@ def _lengths(splits: tuple[tuple[Kind, int], ...], extent: int) -> Array:
     return lengths.reshape([s.parts for s in named])
 
 
-def _totals(shape: At, parts: Sequence[Part], met: Sequence[Array], sides: tuple[int, int]) -> Array:
+def _totals(shape: At, parts: Sequence[ProvedComponent], met: Sequence[Array], sides: tuple[int, int]) -> Array:
     """Per rank, over those that it meets on the other side: their elements, their number, and its own elements.
 
     `sides` are the places, in the pairs of a part, of the other side and of its own.

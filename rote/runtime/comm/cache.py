@@ -1,4 +1,4 @@
-"""What is bound to a communicator is kept there: things that are made once, and buffers that all of them share.
+"""The cache of a communicator: things that are made once for it, and buffers that all of them share.
 
 A rank that is alone meets nobody, so any thread of its process may use its communicator, and several at once: each has
 a cache of its own. A communicator of several ranks is used by one thread of each rank at a time, and has one cache.
@@ -65,9 +65,9 @@ class _Lease:
 
 
 def cached(comm: Comm, kind: str, key: Hashable, make: Callable[[], T], most: int) -> T:
-    """The thing that `make` made for a key, from a shelf of the communicator that holds the `most` last used.
+    """The thing that `make` made for a key; of a kind, the communicator keeps the `most` last used.
 
-    All ranks use their shelves alike, so that making and giving up may be collective.
+    All ranks use their caches alike, so that making and giving up may be collective.
 
     >>> from rote.runtime import world
     >>> [cached(world(), "doc", n, lambda: object(), 2) is cached(world(), "doc", n, object, 2) for n in range(3)]
@@ -82,17 +82,16 @@ def cached(comm: Comm, kind: str, key: Hashable, make: Callable[[], T], most: in
     return cast(T, kept[key])
 
 
-def shared_workspace(comm: Comm, name: str, size: int, dtype: np.dtype[Any]) -> Array:
-    """A buffer of the communicator's, of `size` elements: whoever asks next for the same name gets the same memory.
+def shared_workspace(comm: Comm, name: str, nbytes: int) -> Array:
+    """Memory of the communicator's, of so many bytes or more: whoever asks next for the same name gets the same.
 
     >>> from rote.runtime import world
-    >>> a, b = (shared_workspace(world(), "doc", size, np.dtype("f8")) for size in (4, 3))
-    >>> a.shape, b.shape, np.shares_memory(a, b)
-    ((4,), (3,), True)
+    >>> a, b = (shared_workspace(world(), "doc", nbytes) for nbytes in (32, 24))
+    >>> a.nbytes, b.nbytes, np.shares_memory(a, b)
+    (32, 32, True)
     """
-    nbytes = size * dtype.itemsize
     memory = comm.cache.get(("buffer", name))
     if memory is None or memory.nbytes < nbytes:
         memory = comm.cache["buffer", name] = None  # the old memory goes before the new comes
         memory = comm.cache["buffer", name] = np.empty(nbytes, np.uint8)
-    return cast(Array, memory[:nbytes].view(dtype))
+    return cast(Array, memory)

@@ -9,13 +9,13 @@ import numpy as np
 
 from .protocol import Array, Comm
 
-__all__ = ["gather_in_turn", "parts", "reduce_in_turn"]
+__all__ = ["chunks", "gather_in_turn", "reduce_in_turn"]
 
 
-def parts(buffer: Array, most: int) -> Iterator[Array]:
-    """A buffer in parts of so many elements at most; one part if it is empty.
+def chunks(buffer: Array, most: int) -> Iterator[Array]:
+    """Cut a buffer into chunks of at most so many elements; one chunk if it is empty.
 
-    >>> [len(part) for part in parts(np.zeros(5), 2)], [len(part) for part in parts(np.zeros(0), 2)]
+    >>> [len(chunk) for chunk in chunks(np.zeros(5), 2)], [len(chunk) for chunk in chunks(np.zeros(0), 2)]
     ([2, 2, 1], [0])
     """
     for start in range(0, max(buffer.size, 1), most):

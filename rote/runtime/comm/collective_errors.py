@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import pickle
+import time
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from ...errors import CommError
 from .protocol import Comm
 
-__all__ = ["RemoteError", "collective_errors", "where"]
+__all__ = ["RemoteError", "all_come", "collective_errors", "where"]
 
 
 class RemoteError(Exception):
@@ -106,3 +108,18 @@ def collective_errors(comm: Comm) -> Iterator[None]:
         raise shared from cause
     finally:
         mine = None  # an error holds its traceback, which holds this frame
+
+
+def all_come(comm: Any, seconds: float) -> bool:
+    """Whether all ranks of a communicator of MPI's come to this call, within some seconds of this one.
+
+    For a rank that has failed and does not know who else has; the others may wait elsewhere, in a collective call on
+    another communicator. When it answers False, the communicator can only be aborted.
+    """
+    coming = comm.handle.Ibarrier()
+    until = time.monotonic() + seconds
+    while not coming.Test():
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.001)
+    return True

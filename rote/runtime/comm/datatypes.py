@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Datatype"]
+from .protocol import Array
+
+__all__ = ["Datatype", "FileView"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -68,3 +71,27 @@ class Datatype:
     def _now(self, kind: Any) -> None:
         self.kind = kind
         self.made.append(kind)
+
+
+class FileView:
+    """The positions `index` of a C-ordered array in a file, as a datatype. A context, at whose end it is freed.
+
+    Attributes:
+        filetype: that of the positions.
+        element: that of one element of the block, of which `count` are moved.
+    """
+
+    def __init__(self, byte: Any, shape: Sequence[int], index: Sequence[Array], block: Array) -> None:
+        self.count = block.size
+        self.element = byte.Create_contiguous(block.dtype.itemsize).Commit()
+        rows = [block.dtype.itemsize * prod(shape[mode + 1 :]) for mode in range(len(shape))]
+        places = [positions.astype(np.int64) * row for positions, row in zip(index, rows, strict=True)]
+        self._type = Datatype.product(self.element, places if block.size else ())
+        self.filetype = self._type.kind
+
+    def __enter__(self) -> FileView:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        for kind in reversed([self.element, *self._type.made]):
+            kind.Free()

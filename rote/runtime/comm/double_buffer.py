@@ -17,7 +17,7 @@ _LINE = 64  # bytes of a line of the cache, with which each half begins: so it i
 
 
 class Tenant(Protocol):
-    """Who keeps views of a room's halves."""
+    """A holder of views of the two halves."""
 
     def leave(self) -> None:
         """Let go of all views: the halves are about to be others."""
@@ -25,13 +25,13 @@ class Tenant(Protocol):
 
 
 class DoubleBuffer:
-    """The shared memory of one communicator, which lives as long as anybody holds it; found and grown by `of`.
+    """The shared memory of one communicator, which lives as long as anybody holds it; looked up and grown by `of`.
 
     Attributes:
         comm: of the ranks.
         halves: per rank, both.
         read: which of them others may be reading since the last barrier; -1 for none.
-        tenants: whom to tell when the room grows.
+        tenants: whom to tell when the halves grow.
     """
 
     __slots__ = ("__weakref__", "_size", "comm", "halves", "read", "tenants")
@@ -45,18 +45,18 @@ class DoubleBuffer:
 
     @classmethod
     def of(cls, comm: Comm, nbytes: int) -> DoubleBuffer | None:
-        """The room of a communicator, in which this rank has so many bytes or more in each half. Collective.
+        """The double buffer of a communicator, in each half of which this rank has so many bytes or more. Collective.
 
         None, on all ranks and from then on, if they cannot share memory.
         """
-        kept = comm.cache.get("room", lambda: None)
+        kept = comm.cache.get("double buffer", lambda: None)
         if kept is None:
             return None
         double_buffer: DoubleBuffer = kept() or cls(comm)
-        comm.cache["room"] = weakref.ref(double_buffer)
+        comm.cache["double buffer"] = weakref.ref(double_buffer)
         sizes = comm.allgather_object((max(-(-nbytes // _LINE), 1) * _LINE, double_buffer._size))
         if any(need > size for need, size in sizes) and not double_buffer._grow([max(pair) for pair in sizes]):
-            comm.cache["room"] = None
+            comm.cache["double buffer"] = None
             return None
         return double_buffer
 

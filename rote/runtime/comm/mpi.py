@@ -11,11 +11,10 @@ import os
 import pickle
 import sys
 import threading
-import time
 import weakref
 from collections.abc import Hashable, Sequence
 from functools import cache
-from math import prod
+from itertools import accumulate
 from types import TracebackType
 from typing import Any, TypeVar, cast
 
@@ -26,13 +25,13 @@ from mpi4py.run import set_abort_status
 from ...errors import CommError
 from . import shared_memory
 from .cache import CacheOfAll, CachePerThread
-from .chunks import gather_in_turn, parts, reduce_in_turn
+from .chunks import chunks, gather_in_turn, reduce_in_turn
 from .collective_errors import collective_errors
-from .datatypes import Datatype
+from .datatypes import Datatype, FileView
 from .protocol import Array, Path
-from .rawfile import check
+from .rawfile import check_file_part
 
-__all__ = ["MpiComm", "all_come", "set_abort", "wrap"]
+__all__ = ["MpiComm", "set_abort", "wrap"]
 
 T = TypeVar("T")
 
@@ -105,17 +104,17 @@ class MpiComm:
         self.handle.Allgatherv([send, send.size, kind], [recv, (recv_counts, None), kind])
 
     def bcast(self, buffer: Array, root: int) -> None:
-        for part in parts(buffer, self.most):
-            self.handle.Bcast([part, part.size, _datatype(part.dtype)], root)
+        for chunk in chunks(buffer, self.most):
+            self.handle.Bcast([chunk, chunk.size, _datatype(chunk.dtype)], root)
 
     def allreduce(self, buffer: Array, op: str) -> None:
-        for part in parts(buffer, self.most):
-            self.handle.Allreduce(MPI.IN_PLACE, [part, part.size, _datatype(part.dtype)], _op(op, part.dtype))
+        for chunk in chunks(buffer, self.most):
+            self.handle.Allreduce(MPI.IN_PLACE, [chunk, chunk.size, _datatype(chunk.dtype)], _op(op, chunk.dtype))
 
     def reduce(self, buffer: Array, op: str, root: int) -> None:
-        for part in parts(buffer, self.most):
-            data, is_root = [part, part.size, _datatype(part.dtype)], self.rank == root
-            self.handle.Reduce(MPI.IN_PLACE if is_root else data, data if is_root else None, _op(op, part.dtype), root)
+        for chunk in chunks(buffer, self.most):
+            data, is_root = [chunk, chunk.size, _datatype(chunk.dtype)], self.rank == root
+            self.handle.Reduce(MPI.IN_PLACE if is_root else data, data if is_root else None, _op(op, chunk.dtype), root)
 
     def reduce_scatter(self, send: Array, recv: Array, counts: Sequence[int], op: str) -> None:
         if sum(counts) > self.most:
@@ -128,7 +127,7 @@ class MpiComm:
         return shared_memory.share(self, nbytes) if len(set(self.nodes())) == 1 else None
 
     def nodes(self) -> Sequence[int]:
-        """As the protocol says; found once."""
+        """The node of every rank, as the protocol says; looked up once."""
         if "nodes" not in self.cache:
             node = self.handle.Split_type(MPI.COMM_TYPE_SHARED)
             firsts = self.handle.allgather(node.bcast(self.rank))
@@ -141,7 +140,7 @@ class MpiComm:
         return [value] if self.size == 1 else None
 
     def allgather_object(self, value: Any) -> list[Any]:
-        """As the protocol says; values that pickle to less than a frame need one message, others two."""
+        """Gather a value of every rank; those that pickle to less than a frame need one message, others two."""
         data = pickle.dumps(value)
         frame = np.zeros(_FRAME, np.uint8)
         frame[:8].view(np.int64)[0] = len(data)
@@ -154,11 +153,8 @@ class MpiComm:
             return [pickle.loads(each[8 : 8 + length].tobytes()) for each, length in zip(frames, lengths, strict=True)]
         whole = bytearray(sum(lengths))
         self.handle.Allgatherv([data, len(data), MPI.BYTE], [whole, (lengths, None), MPI.BYTE])
-        view, values, start = memoryview(whole), [], 0
-        for length in lengths:
-            values.append(pickle.loads(view[start : start + length]))
-            start += length
-        return values
+        view, ends = memoryview(whole), accumulate(lengths)
+        return [pickle.loads(view[end - length : end]) for end, length in zip(ends, lengths, strict=True)]
 
     @property
     def most(self) -> int:
@@ -197,11 +193,11 @@ class MpiComm:
         self, path: Path, offset: int, shape: Sequence[int], index: Sequence[Array], block: Array, writing: bool
     ) -> None:
         with collective_errors(self):
-            check(path, offset, shape, index, block, writing)
+            check_file_part(path, offset, shape, index, block, writing)
         with collective_errors(self), _plainly(path):
             file = MPI.File.Open(self.handle, os.fspath(path), MPI.MODE_RDWR if writing else MPI.MODE_RDONLY, _info())
         try:
-            with collective_errors(self), _plainly(path), _Picked(shape, index, block) as picked:
+            with collective_errors(self), _plainly(path), FileView(MPI.BYTE, shape, index, block) as picked:
                 file.Set_view(offset, MPI.BYTE, picked.filetype)
                 data = [block, picked.count, picked.element]
                 done = MPI.Status()
@@ -230,24 +226,6 @@ class _plainly:
             raise CommError(f"{os.fspath(self._path)}: {error.Get_error_string()}") from error
 
 
-class _Picked:
-    """The positions `index` of a C-ordered array in a file, as an MPI datatype. A context, at whose end it is freed."""
-
-    def __init__(self, shape: Sequence[int], index: Sequence[Array], block: Array) -> None:
-        self.count = block.size
-        self.element = MPI.BYTE.Create_contiguous(block.dtype.itemsize).Commit()
-        rows = [block.dtype.itemsize * prod(shape[mode + 1 :]) for mode in range(len(shape))]
-        places = [positions.astype(np.int64) * row for positions, row in zip(index, rows, strict=True)]
-        self._type = Datatype.product(self.element, places if block.size else ())
-        self.filetype = cast(MPI.Datatype, self._type.kind)
-
-    def __enter__(self) -> _Picked:
-        return self
-
-    def __exit__(self, *failure: object) -> None:
-        _free_types([self.element, *self._type.made])
-
-
 def wrap(comm: object = MPI.COMM_WORLD) -> MpiComm:
     """The one wrapper of an mpi4py communicator, the world's if none is given; made on first use, collectively.
 
@@ -261,21 +239,6 @@ def wrap(comm: object = MPI.COMM_WORLD) -> MpiComm:
         if not isinstance(wrapper, MpiComm):
             comm.Set_attr(_keyval(), wrapper := MpiComm(comm.Dup()))
     return wrapper
-
-
-def all_come(comm: MpiComm, seconds: float) -> bool:
-    """Whether all ranks of a communicator come to this call, within some seconds of this one.
-
-    For a rank that has failed and does not know who else has; the others may wait elsewhere, in a collective call on
-    another communicator. When it answers False, the communicator can only be aborted.
-    """
-    coming = comm.handle.Ibarrier()
-    until = time.monotonic() + seconds
-    while not coming.Test():
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.001)
-    return True
 
 
 def set_abort(error: BaseException) -> None:
@@ -340,7 +303,7 @@ def _op(op: str, dtype: np.dtype[Any]) -> MPI.Op:
 
 @cache
 def _info() -> MPI.Info:
-    """How files are opened. A disk that fails in a collective or a sieved write hangs MPICH, and Open MPI may not tell.
+    """Hints for opening files. A disk that fails in a collective or a sieved write hangs MPICH; Open MPI may not tell.
 
     So every rank reads and writes on its own, and ROMIO does not lock and rewrite what lies between its elements.
     """

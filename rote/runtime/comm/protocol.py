@@ -1,4 +1,4 @@
-"""What a rank program may say to the other ranks: the `Comm` protocol.
+"""The `Comm` protocol: the words between the ranks of a program.
 
 Two implementations speak it: `mpi.py` over mpi4py, and `local.py` over the threads of this process. Everything
 above them (plans, tensors, FFTs) is written against the protocol alone.
@@ -11,9 +11,10 @@ from collections.abc import Hashable, Sequence
 from contextvars import ContextVar
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
+import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Array", "Comm", "Path", "inside"]
+__all__ = ["Array", "Comm", "MpiHandle", "Path", "inside"]
 
 Array = NDArray[Any]
 Path = str | os.PathLike[str]
@@ -36,17 +37,17 @@ class Comm(Protocol):
 
     @property
     def rank(self) -> int:
-        """Who this rank is, from 0 to size - 1."""
+        """The number of this rank, from 0 to size - 1."""
         ...
 
     @property
     def size(self) -> int:
-        """How many ranks the group has."""
+        """The number of ranks of the group."""
         ...
 
     @property
     def cache(self) -> dict[Hashable, Any]:
-        """What is bound to this communicator (sub-communicators, buffers, ...). It dies with the communicator.
+        """Things bound to this communicator (sub-communicators, buffers, ...). They die with the communicator.
 
         Of a rank that is alone every thread has its own; other communicators are used by one thread at a time.
         """
@@ -123,4 +124,39 @@ class Comm(Protocol):
 
         The ranks write disjoint elements. Raises as `read` does.
         """
+        ...
+
+
+@runtime_checkable
+class MpiHandle(Comm, Protocol):
+    """The part of MPI beside `Comm` that methods of exchange need; threads have no such thing.
+
+    MPI's own objects (communicators, datatypes, windows) are only handed on, and so are not typed here.
+    """
+
+    @property
+    def handle(self) -> Any:
+        """The MPI communicator."""
+        ...
+
+    @property
+    def most(self) -> int:
+        """The elements that one call can count; more go in several."""
+        ...
+
+    @property
+    def nobody(self) -> int:
+        """The rank to send nothing to, and to receive nothing from."""
+        ...
+
+    def datatype(self, dtype: np.dtype[Any]) -> Any:
+        """MPI's own type of a dtype."""
+        ...
+
+    def product(self, kind: Any, offsets: Sequence[Array]) -> Any:
+        """The datatype, of a `kind` of one, of elements at sums of offsets, in bytes, one of each mode."""
+        ...
+
+    def window(self, nbytes: int) -> tuple[Any, Array]:
+        """A new window for one-sided calls, and this rank's memory in it. Collective."""
         ...

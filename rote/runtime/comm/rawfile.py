@@ -11,10 +11,12 @@ import numpy as np
 from ...errors import CommError
 from .protocol import Array, Path
 
-__all__ = ["check", "picks"]
+__all__ = ["check_file_part", "picks"]
 
 
-def check(path: Path, offset: int, shape: Sequence[int], index: Sequence[Array], block: Array, writing: bool) -> None:
+def check_file_part(
+    path: Path, offset: int, shape: Sequence[int], index: Sequence[Array], block: Array, writing: bool
+) -> None:
     """Refuse a file or a block that a transfer cannot be made with. Knows this rank alone: use `collective_errors`.
 
     Raises: OSError when the file cannot be opened, CommError when it is too short or the block does not fit.

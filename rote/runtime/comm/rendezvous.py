@@ -1,4 +1,4 @@
-"""Where in-process ranks meet: teams, meetings, and the verdict on ranks that cannot meet any more."""
+"""The rendezvous of in-process ranks: groups, meetings, and the verdict on ranks that cannot meet any more."""
 
 from __future__ import annotations
 
@@ -118,8 +118,8 @@ class ThreadedRun:
         return None
 
 
-class _Meeting:
-    """One round of a team: what each rank calls and brings, and who is still missing."""
+class _Rendezvous:
+    """One round of a group: what each rank calls and brings, and who is still missing."""
 
     __slots__ = ("calls", "held", "missing", "shared", "values")
 
@@ -132,58 +132,58 @@ class _Meeting:
 
 
 class RankGroup:
-    """The ranks of one communicator; `members` are their numbers in the job."""
+    """The ranks of one communicator; `members` are their numbers in the run."""
 
-    __slots__ = ("_job", "_meeting", "members", "size")
+    __slots__ = ("_meeting", "_run", "members", "size")
 
-    def __init__(self, job: ThreadedRun, members: tuple[int, ...]) -> None:
-        self._job = job
+    def __init__(self, run: ThreadedRun, members: tuple[int, ...]) -> None:
+        self._run = run
         self.members = members
         self.size = len(members)
-        self._meeting = _Meeting(self.size)
+        self._meeting = _Rendezvous(self.size)
 
     def meet(self, rank: int, call: str, value: Any = None) -> list[Any]:
-        """Wait until all ranks of the team have come with the same call; the values they brought, in rank order."""
+        """Wait until all ranks of the group have come with the same call; the values they brought, in rank order."""
         return self._meet(rank, call, value, None).values
 
     def split(self, rank: int, color: int, key: int) -> tuple[RankGroup, int]:
-        """The team of the ranks with this color, ordered by key, then rank; and this rank's place in it."""
+        """The group of the ranks with this color, ordered by key, then rank; and this rank's place in it."""
 
         def ranks(values: list[Any], color: int) -> list[int]:
             return [rank for _, rank in sorted((key, rank) for rank, (each, key) in enumerate(values) if each == color)]
 
-        def teams(values: list[Any]) -> dict[int, RankGroup]:
+        def groups(values: list[Any]) -> dict[int, RankGroup]:
             colors = dict.fromkeys(color for color, _ in values)
             return {
-                each: RankGroup(self._job, tuple(self.members[rank] for rank in ranks(values, each))) for each in colors
+                each: RankGroup(self._run, tuple(self.members[rank] for rank in ranks(values, each))) for each in colors
             }
 
-        meeting = self._meet(rank, "split", (color, key), teams)
+        meeting = self._meet(rank, "split", (color, key), groups)
         return meeting.shared[color], ranks(meeting.values, color).index(rank)
 
-    def _meet(self, rank: int, call: str, value: Any, make: Callable[[list[Any]], Any] | None) -> _Meeting:
+    def _meet(self, rank: int, call: str, value: Any, make: Callable[[list[Any]], Any] | None) -> _Rendezvous:
         """The meeting, over; what the last to come made of the values is in `shared`."""
-        job = self._job
-        with job.lock:
-            job.check()
+        run = self._run
+        with run.lock:
+            run.check()
             meeting = self._meeting
             meeting.calls[rank] = call
             meeting.values[rank] = value
             meeting.missing -= 1
             last = not meeting.missing
             if not last:
-                job.waits(self.members[rank], self, call)
+                run.waits(self.members[rank], self, call)
             elif any(other != call for other in meeting.calls):
                 pairs = ", ".join(f"rank {who} {what}" for who, what in zip(self.members, meeting.calls, strict=True))
-                job.refuse(f"the ranks make different calls: {pairs}")
+                run.refuse(f"the ranks make different calls: {pairs}")
             else:
-                self._meeting = _Meeting(self.size)
+                self._meeting = _Rendezvous(self.size)
                 meeting.held = True
                 if make is not None:
                     meeting.shared = make(meeting.values)
-                job.release(self.members)
+                run.release(self.members)
         if not last:
-            job.wait(self.members[rank])
+            run.wait(self.members[rank])
         # A meeting that was held counts, even if the run has failed since: a rank that learnt in it of its own error
         # must be the one to raise it.
         if not meeting.held:

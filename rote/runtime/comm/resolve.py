@@ -1,4 +1,4 @@
-"""The doors to a communicator: the one that this program runs on, the one that the caller has, and `run`."""
+"""Resolving a communicator: the one that this program runs on, the one that the caller has, and `run`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """In-process ranks: every rank is a thread, and collectives read straight from each other's buffers.
 
 NumPy copies, ufuncs and FFT libraries release the GIL, so the ranks run in parallel. All collectives are built of one
-thing, a meeting: each rank of a team comes with the name of its call and a value, and leaves with everybody's values.
+thing, a meeting: each rank of a group comes with the name of its call and a value, and leaves with everybody's values.
 The last to come checks that all made the same call. A rank that cannot meet the others any more (one ended, one
 raised, all wait) is a verdict that ends the run, so that a wrong program answers instead of hanging.
 """
@@ -23,7 +23,7 @@ from ...layout.grid import integer
 from .cache import CacheOfAll, CachePerThread
 from .collective_errors import collective_errors
 from .protocol import Array, Path, inside
-from .rawfile import check, picks
+from .rawfile import check_file_part, picks
 from .rendezvous import RankGroup, Released, ThreadedRun
 
 __all__ = ["LocalComm", "alone", "run_threads"]
@@ -39,10 +39,10 @@ _OPS: dict[str, np.ufunc] = {"sum": np.add, "max": np.maximum, "min": np.minimum
 class LocalComm:
     """The `Comm` of one in-process rank. Only that rank's thread may use it, but any if the rank is alone."""
 
-    __slots__ = ("__weakref__", "_caches", "_team", "rank", "size")
+    __slots__ = ("__weakref__", "_caches", "_group", "rank", "size")
 
     def __init__(self, group: RankGroup, rank: int) -> None:
-        self._team = group
+        self._group = group
         self.rank = rank
         self.size = group.size
         self._caches = CachePerThread([]) if group.size == 1 else CacheOfAll()
@@ -55,7 +55,7 @@ class LocalComm:
         return self._caches.cache
 
     def split(self, color: int, key: int) -> LocalComm:
-        group, rank = self._team.split(self.rank, int(color), int(key))
+        group, rank = self._group.split(self.rank, int(color), int(key))
         return LocalComm(group, rank)
 
     def barrier(self) -> None:
@@ -115,20 +115,20 @@ class LocalComm:
 
     def read(self, path: Path, offset: int, shape: Sequence[int], index: Sequence[Array], out: Array) -> None:
         with collective_errors(self):
-            check(path, offset, shape, index, out, writing=False)
+            check_file_part(path, offset, shape, index, out, writing=False)
             if out.size:
                 out[...] = _mapped(path, offset, shape, out, "r")[_picked(index)]
 
     def write(self, path: Path, offset: int, shape: Sequence[int], index: Sequence[Array], data: Array) -> None:
         with collective_errors(self):
-            check(path, offset, shape, index, data, writing=True)
+            check_file_part(path, offset, shape, index, data, writing=True)
             if data.size:
                 file = _mapped(path, offset, shape, data, "r+")
                 file[_picked(index)] = data
                 file.flush()
 
     def _meet(self, call: str, value: Any = None) -> list[Any]:
-        return self._team.meet(self.rank, call, value)
+        return self._group.meet(self.rank, call, value)
 
     def _copy(self, target: Array, ends: Sequence[int], part: int, source: Array) -> None:
         """Copy into the part of `target` between two ends; both ranks must have counted the same."""
@@ -152,7 +152,7 @@ class LocalComm:
 
 
 def _ends(counts: Sequence[int]) -> list[int]:
-    """Where the parts begin and end: the running sums, from 0."""
+    """The ends of the parts: the running sums, from 0."""
     return list(accumulate(counts, initial=0))
 
 

@@ -17,7 +17,7 @@ from ...compiler.movement import Message, components, receives, sends
 from ...layout.distribution import Distribution
 from ...layout.view import View
 from .strided import Factor, Piece, everything, pieces
-from .views import Places, Shape, places
+from .views import GroupViews, Shape, group_views
 
 __all__ = [
     "REDUCE",
@@ -37,7 +37,7 @@ Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
 Offsets = dict[int, tuple[Ints, ...]]
 
-_OWN, _OTHER, _MESSAGE = range(3)  # what `Places` calls them
+_OWN, _OTHER, _MESSAGE = range(3)  # what `GroupViews` calls them
 
 REDUCE: dict[str, np.ufunc] = {
     "sum": np.add,
@@ -79,7 +79,7 @@ class Region:
         before: Sequence[Factor] = (),
         after: Sequence[Factor] = (),
     ) -> None:
-        """Copy it from a block or message to another, or reduce it into what is there. Both are C-contiguous.
+        """Copy it from a block or message to another, or reduce it into what is there. ViewPair are C-contiguous.
 
         It is multiplied on the way by the factors that are broadcast to the source (`before`) or the target (`after`).
         """
@@ -112,7 +112,7 @@ def receive_regions(source: Distribution, target: Distribution, rank: int) -> tu
 def direct_regions(
     source: Distribution, target: Distribution, rank: int
 ) -> tuple[tuple[Region, ...], tuple[Region, ...]]:
-    """The same two, but what a rank keeps is not sent, and what it has from itself leads from block to block."""
+    """The regions that leave a rank and that come, where what it keeps is not sent but led from block to block."""
     parts, source_shape, target_shape = components(source, target), source.local_shape(rank), target.local_shape(rank)
     leaves, comes, stays = _leaving(parts), _coming(parts), _direct(parts)
     incoming = (
@@ -135,7 +135,7 @@ def read_regions(source: Distribution, target: Distribution, rank: int) -> tuple
 
 
 def offsets(source: Distribution, target: Distribution, rank: int) -> tuple[Offsets, Offsets]:
-    """Where the elements of messages lie in a rank's blocks before and after: by receiver, and by sender.
+    """The offsets of the elements of messages in a rank's blocks before and after: by receiver, and by sender.
 
     Those of a message are the sums of one offset of each component, in elements, in the order of the message.
     """
@@ -156,28 +156,30 @@ def _offsets(message: Message, modes: Sequence[tuple[int, ...]], shape: Shape) -
     strides = [prod(shape[mode + 1 :]) for mode in range(len(shape))]
     totals = []
     for along, group in zip(modes, message.groups, strict=True):
-        lies = places(group, (along, _OWN), ((0,), _MESSAGE)).lists[0]
+        lies = group_views(group, (along, _OWN), ((0,), _MESSAGE)).lists[0]
         totals.append(sum((indices * strides[mode] for mode, indices in lies), np.zeros(len(group), np.int64)))
     return tuple(totals)
 
 
-def _leaving(parts: Sequence[Component]) -> Callable[[int, Group], Places]:
-    """The places of a group of component k, in a block and in a message."""
-    return cache(lambda k, group: places(group, (parts[k].before, _OWN), ((k,), _MESSAGE)))  # it is in many messages
+def _leaving(parts: Sequence[Component]) -> Callable[[int, Group], GroupViews]:
+    """Views of a group of component k, in a block and in a message."""
+    return cache(
+        lambda k, group: group_views(group, (parts[k].before, _OWN), ((k,), _MESSAGE))
+    )  # it is in many messages
 
 
-def _coming(parts: Sequence[Component]) -> Callable[[int, Group], Places]:
-    """The same in a message and in a block."""
-    return cache(lambda k, group: places(group, ((k,), _MESSAGE), (parts[k].after, _OWN)))
+def _coming(parts: Sequence[Component]) -> Callable[[int, Group], GroupViews]:
+    """Views of a group of component k, in a message and in a block."""
+    return cache(lambda k, group: group_views(group, ((k,), _MESSAGE), (parts[k].after, _OWN)))
 
 
-def _direct(parts: Sequence[Component]) -> Callable[[int, Group], Places]:
-    """The same, of a receiver's group, in its sender's block and in its own."""
-    return cache(lambda k, group: places(group, (parts[k].before, _OTHER), (parts[k].after, _OWN)))
+def _direct(parts: Sequence[Component]) -> Callable[[int, Group], GroupViews]:
+    """Views of a receiver's group of component k, in its sender's block and in its own."""
+    return cache(lambda k, group: group_views(group, (parts[k].before, _OTHER), (parts[k].after, _OWN)))
 
 
 def _region(
-    message: Message, part: Callable[[int, Group], Places], source: Shape | None, target: Shape | None
+    message: Message, part: Callable[[int, Group], GroupViews], source: Shape | None, target: Shape | None
 ) -> Region:
     """A region between a message and a block, or two blocks, of these shapes (None is the message)."""
     parts = [part(k, group) for k, group in enumerate(message.groups)]

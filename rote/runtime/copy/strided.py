@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from .views import Along, Both, Places, Shape, Side
+from .views import Along, ArrayView, GroupViews, Shape, ViewPair
 
 __all__ = ["TILE", "Factor", "IndexedCopy", "Piece", "StridedCopy", "everything", "pieces"]
 
@@ -31,7 +31,7 @@ _WIDE = 1024  # bytes of a run that is copied as one item
 _SHORT = 32  # elements of a run that are too few for a ufunc
 
 
-_ONE = Both((), Side((), ()), Side((), ()))  # one element, of no component
+_ONE = ViewPair((), ArrayView((), ()), ArrayView((), ()))  # one element, of no component
 
 
 class Factor(NamedTuple):
@@ -56,7 +56,7 @@ class StridedCopy:
         strides: of the two arrays, in elements.
     """
 
-    views: Both
+    views: ViewPair
     strides: tuple[Shape, Shape]
     _laid: dict[np.dtype[Any], _Laid] = field(default_factory=dict, init=False, repr=False)
 
@@ -86,7 +86,7 @@ class StridedCopy:
 
 
 class _Laid(NamedTuple):
-    """Where the two views begin, their strides in bytes, and the short run that is one item, if there is one."""
+    """The starts of the two views, their strides in bytes, and the short run that is one item, if there is one."""
 
     start: int
     gaps: Shape
@@ -95,7 +95,7 @@ class _Laid(NamedTuple):
     item: np.dtype[Any] | None
 
 
-def _view(factor: Factor, shape: Shape, side: Side) -> Array:
+def _view(factor: Factor, shape: Shape, side: ArrayView) -> Array:
     start, strides = side.lies(factor.strides)
     return np.ndarray(shape, factor.memory.dtype, factor.memory, start, strides)
 
@@ -188,7 +188,7 @@ class IndexedCopy:
 
 
 def _numbers(side: tuple[Along, ...], strides: Shape, at: tuple[Ints, ...]) -> Ints:
-    """Where elements lie in an array of some strides, given their numbers in each component."""
+    """The positions of elements in an array of some strides, given their numbers in each component."""
     numbers = np.zeros(len(at[0]), np.int64)
     for along, number in zip(side, at, strict=True):
         for mode, indices in along:
@@ -199,7 +199,7 @@ def _numbers(side: tuple[Along, ...], strides: Shape, at: tuple[Ints, ...]) -> I
 Piece = StridedCopy | IndexedCopy
 
 
-def pieces(parts: Sequence[Places], source: Shape, target: Shape) -> tuple[Piece, ...]:
+def pieces(parts: Sequence[GroupViews], source: Shape, target: Shape) -> tuple[Piece, ...]:
     """The product of the elements of some components, in arrays of these shapes; each element is in one piece."""
     strides = _strides(source), _strides(target)
     views = [part.views for part in parts]
@@ -212,19 +212,19 @@ def pieces(parts: Sequence[Places], source: Shape, target: Shape) -> tuple[Piece
 
 
 @lru_cache(maxsize=4096)
-def _strided(views: tuple[Both, ...], strides: tuple[Shape, Shape]) -> StridedCopy:
+def _strided(views: tuple[ViewPair, ...], strides: tuple[Shape, Shape]) -> StridedCopy:
     """The product of one view of each component; most messages of a rank, and of all ranks, are alike in it."""
-    return StridedCopy(reduce(Both.times, views, _ONE), strides)
+    return StridedCopy(reduce(ViewPair.times, views, _ONE), strides)
 
 
 def everything(shape: Shape) -> tuple[Piece, ...]:
     """All elements of two arrays of one shape."""
     axes = range(len(shape))
-    side = Side(tuple((axis, 0) for axis in axes), tuple(((axis, 1),) for axis in axes))
-    return (StridedCopy(Both(shape, side, side), (_strides(shape),) * 2),) if prod(shape) else ()
+    side = ArrayView(tuple((axis, 0) for axis in axes), tuple(((axis, 1),) for axis in axes))
+    return (StridedCopy(ViewPair(shape, side, side), (_strides(shape),) * 2),) if prod(shape) else ()
 
 
 @lru_cache(maxsize=1024)
 def _strides(shape: Shape) -> Shape:
-    """Of a C-contiguous array, in elements."""
+    """The strides of a C-contiguous array, in elements."""
     return tuple(prod(shape[mode + 1 :]) for mode in range(len(shape)))

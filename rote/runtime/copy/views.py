@@ -1,8 +1,8 @@
-"""Where the elements of a component lie in two arrays, as strided views of both.
+"""Strided views of the elements of a component in two arrays.
 
-A movement says of its elements that they are in runs, evenly spaced along each of some digits in both blocks; a message
-has them one after the other. Where tiles do not fit each other there are too many runs, and elements are picked one by
-one.
+A movement says of its elements that they are in lattices, evenly spaced along each of some digits in both blocks; a
+message has them one after the other. Where tiles do not fit each other there are too many lattices, and elements are
+picked one by one.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ...compiler.groups import Group, Listed, Run
+from ...compiler.groups import Group, Lattice, Listed
 
-__all__ = ["Along", "Both", "Places", "Shape", "Side", "places"]
+__all__ = ["Along", "ArrayView", "GroupViews", "Shape", "ViewPair", "group_views"]
 
 Ints = npt.NDArray[np.int64]
 Shape = tuple[int, ...]
@@ -26,14 +26,14 @@ Rows = tuple[Shape, ...]  # per mode: where it begins, then its step along each 
 Along = tuple[tuple[int, Ints], ...]  # where elements lie along some modes of an array: pairs (mode, indices)
 
 
-class Side(NamedTuple):
+class ArrayView(NamedTuple):
     """A view of one array: where it begins, as pairs (mode, index), and pairs (mode, step) for each dimension."""
 
     origin: tuple[tuple[int, int], ...]
     steps: tuple[tuple[tuple[int, int], ...], ...]
 
     @classmethod
-    def of(cls, modes: Sequence[int], rows: Rows) -> Side:
+    def of(cls, modes: Sequence[int], rows: Rows) -> ArrayView:
         """The view of places along some modes."""
         origin, *steps = (tuple(zip(modes, along, strict=True)) for along in zip(*rows, strict=True))
         return cls(origin, tuple(steps))
@@ -51,27 +51,27 @@ class Side(NamedTuple):
         return start, tuple(steps)
 
 
-class Both(NamedTuple):
-    """The same elements as a view of one array and as one of another."""
+class ViewPair(NamedTuple):
+    """A view of elements in one array, and one of them in another."""
 
     shape: Shape
-    source: Side
-    target: Side
+    source: ArrayView
+    target: ArrayView
 
-    def times(self, other: Both) -> Both:
+    def times(self, other: ViewPair) -> ViewPair:
         """The product of the elements of two components."""
-        source = Side(self.source.origin + other.source.origin, self.source.steps + other.source.steps)
-        target = Side(self.target.origin + other.target.origin, self.target.steps + other.target.steps)
-        return Both(self.shape + other.shape, source, target)
+        source = ArrayView(self.source.origin + other.source.origin, self.source.steps + other.source.steps)
+        target = ArrayView(self.target.origin + other.target.origin, self.target.steps + other.target.steps)
+        return ViewPair(self.shape + other.shape, source, target)
 
 
-_NEAR = 8  # runs before one that it may go on from
+_NEAR = 8  # lattices before one that it may go on from
 
 Lies = tuple[tuple[int, ...], int]  # modes of an array, and whether it is the own side's block, the other's, a message
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Places:
+class GroupViews:
     """The elements of one component in two arrays, each a block or a message.
 
     Attributes:
@@ -85,12 +85,12 @@ class Places:
     group: Group
     source: Lies
     target: Lies
-    views: tuple[Both, ...]
+    views: tuple[ViewPair, ...]
     size: int
 
     @property
     def lists(self) -> tuple[Along, Along]:
-        """Where they lie, one by one, in the order of a message."""
+        """The positions of the elements, one by one, in the order of a message."""
         listed = isinstance(self.group.elements, Listed)
         group = self.group if listed else Group(self.group.coordinates, _merged(self.group))
         sides = group.positions, group.opposite, (np.arange(self.size),)
@@ -99,45 +99,45 @@ class Places:
 
 
 @lru_cache(maxsize=8192)
-def places(group: Group, source: Lies, target: Lies) -> Places:
+def group_views(group: Group, source: Lies, target: Lies) -> GroupViews:
     """The elements of one component in two arrays, with views of them."""
-    views, first = list[Both](), 0
-    for run in _merged(group):
-        message = (first, *(prod(run.shape[axis + 1 :]) for axis in range(len(run.shape))))
-        sides = run.own, run.opposite, (message,)
-        shape, rows, others = _joined(run.shape, sides[source[1]], sides[target[1]])
-        views.append(Both(shape, Side.of(source[0], rows), Side.of(target[0], others)))
-        first += prod(run.shape)
-    return Places(group, source, target, tuple(views), len(group))
+    views, first = list[ViewPair](), 0
+    for lattice in _merged(group):
+        message = (first, *(prod(lattice.shape[axis + 1 :]) for axis in range(len(lattice.shape))))
+        sides = lattice.own, lattice.opposite, (message,)
+        shape, rows, others = _joined(lattice.shape, sides[source[1]], sides[target[1]])
+        views.append(ViewPair(shape, ArrayView.of(source[0], rows), ArrayView.of(target[0], others)))
+        first += prod(lattice.shape)
+    return GroupViews(group, source, target, tuple(views), len(group))
 
 
-def _merged(group: Group) -> tuple[Run, ...]:
-    """The runs of a group, with those joined of which one goes on where another ends, on both sides."""
-    runs: list[Run] = []
-    for run in () if isinstance(group.elements, Listed) else group.elements:
-        for k in range(max(0, len(runs) - _NEAR), len(runs)):
-            longer = _longer(runs[k], run)
+def _merged(group: Group) -> tuple[Lattice, ...]:
+    """The lattices of a group, with those joined of which one goes on where another ends, on both sides."""
+    lattices: list[Lattice] = []
+    for lattice in () if isinstance(group.elements, Listed) else group.elements:
+        for k in range(max(0, len(lattices) - _NEAR), len(lattices)):
+            longer = _longer(lattices[k], lattice)
             if longer is not None:
-                runs[k] = longer
+                lattices[k] = longer
                 break
         else:
-            runs.append(run)
-    return tuple(runs)
+            lattices.append(lattice)
+    return tuple(lattices)
 
 
-def _longer(earlier: Run, later: Run) -> Run | None:
-    """Two runs as one along a digit of theirs, which one of them may not have; None if they are not."""
+def _longer(earlier: Lattice, later: Lattice) -> Lattice | None:
+    """Two lattices as one along a digit of theirs, which one of them may not have; None if they are not."""
     wide = earlier if len(earlier.shape) >= len(later.shape) else later
     rows, later_rows = (*earlier.own, *earlier.opposite), (*later.own, *later.opposite)
     for axis in range(len(wide.shape)):
         at, lengths, rests = axis + 1, [], []
         steps = [row[at] for row in (*wide.own, *wide.opposite)]
-        for run in (earlier, later):
-            has = len(run.shape) == len(wide.shape)
-            if has and [row[at] for row in (*run.own, *run.opposite)] != steps:
+        for lattice in (earlier, later):
+            has = len(lattice.shape) == len(wide.shape)
+            if has and [row[at] for row in (*lattice.own, *lattice.opposite)] != steps:
                 break
-            lengths.append(run.shape[axis] if has else 1)
-            without = (run.shape, *(row[1:] for row in (*run.own, *run.opposite)))
+            lengths.append(lattice.shape[axis] if has else 1)
+            without = (lattice.shape, *(row[1:] for row in (*lattice.own, *lattice.opposite)))
             rests.append([(*each[:axis], *each[at:]) for each in without] if has else [*without])
         if len(rests) < 2:
             continue
@@ -148,12 +148,12 @@ def _longer(earlier: Run, later: Run) -> Run | None:
                 tuple((begin[0], *row[1:]) for begin, row in zip(starts, side, strict=True))
                 for starts, side in ((earlier.own, wide.own), (earlier.opposite, wide.opposite))
             )
-            return Run(shape, own, opposite)
+            return Lattice(shape, own, opposite)
     return None
 
 
 def _joined(shape: Shape, rows: Rows, others: Rows) -> tuple[Shape, Rows, Rows]:
-    """The same elements with every two dimensions joined that one could be; those of one element are left out."""
+    """Join every two dimensions of a view that one could be; those of one element are left out."""
     for axis in reversed(range(len(shape))):
         at, every = axis + 1, (*rows, *others)
         whole = at < len(shape) and all(row[at] == row[at + 1] * shape[at] for row in every)

@@ -14,7 +14,7 @@ from ..comm.protocol import Array, Comm
 from ..copy.regions import Region, direct_regions, identity, receive_regions, send_regions, whole
 from ..copy.strided import Factor
 
-__all__ = ["WHOLE", "Messages", "Segment", "Taken", "Transfer", "place"]
+__all__ = ["WHOLE", "Messages", "Segment", "Transfer", "place"]
 
 WHOLE = ("allreduce", "reduce", "broadcast")
 """The kinds of steps that leave blocks as they are: nothing is packed."""
@@ -106,9 +106,10 @@ class Transfer:
             where the block is if what the rank keeps travels with them: all are packed before the first may arrive,
             and all have left before the first is unpacked.
         before, after: factors of the two blocks.
+        unpacker: called instead of unpacking, if given, with each of `messages.coming` in that order.
     """
 
-    __slots__ = ("after", "arrived", "before", "block", "messages", "out", "packed")
+    __slots__ = ("after", "arrived", "before", "block", "messages", "out", "packed", "unpacker")
 
     def __init__(
         self,
@@ -123,6 +124,7 @@ class Transfer:
         self.messages = messages
         self.block, self.out, self.packed, self.arrived = block, out, packed, arrived
         self.before, self.after = before, after
+        self.unpacker: Callable[[Sequence[Array]], None] | None = None
 
     def pack(self, memory: Array | None = None) -> None:
         """Pack all messages, into other memory if that is given."""
@@ -137,21 +139,24 @@ class Transfer:
             received: where each of `messages.coming` is; in `arrived`, if not given.
         """
         messages = self.messages
-        self.begin()
         received = self.where() if received is None else received
+        if self.unpacker is not None:
+            self.unpacker(received)
+            return
+        self.fill()
         turn = -1 if messages.kept is None else messages.kept[0]
         for number, message in enumerate(received):
             if number == turn:
-                self.keep()
-            self.put(number, message)
+                self.copy_kept()
+            self.unpack_one(number, message)
         if turn == len(received):
-            self.keep()
-        self.end()
+            self.copy_kept()
+        self.scale_late()
 
     def unpack_after(
         self, wait: Callable[[], object], received: Sequence[Array] | None = None, ready: Sequence[bool] = ()
     ) -> None:
-        """The same, of messages that are on their way until `wait` returns: what is here is unpacked meanwhile.
+        """Take messages that are on their way until `wait` returns: what is here is unpacked meanwhile.
 
         Args:
             wait: returns when all have come, and those that this rank sends have left.
@@ -160,19 +165,19 @@ class Transfer:
         """
         messages = self.messages
         received = self.where() if received is None else received
-        if messages.ordered or np.may_share_memory(self.out, self.packed):
+        if self.unpacker is not None or messages.ordered or np.may_share_memory(self.out, self.packed):
             wait()
             self.unpack(received)
             return
-        self.keep()
+        self.copy_kept()
         for number, arrived in enumerate(ready):
             if arrived:
-                self.put(number, received[number])
+                self.unpack_one(number, received[number])
         wait()
         for number, message in enumerate(received):
             if not (ready and ready[number]):
-                self.put(number, message)
-        self.end()
+                self.unpack_one(number, message)
+        self.scale_late()
 
     def departing(self, number: int) -> tuple[Array, int]:
         """One of `messages.leaving`, and the rank that it goes to."""
@@ -188,23 +193,23 @@ class Transfer:
         """The messages that come, where they arrive if nothing else is said."""
         return [self.arrived[part.at] for part in self.messages.coming]
 
-    def begin(self) -> None:
+    def fill(self) -> None:
         """Before the first is unpacked: where nothing comes, a partial block has what the reduction ignores."""
         target = self.messages.step.after
         if target.partial:
             self.out[...] = identity(target.layout.op, self.messages.dtype)
 
-    def keep(self) -> None:
+    def copy_kept(self) -> None:
         """Take what the rank keeps to its place."""
         if self.messages.kept is not None:
             _, region = self.messages.kept
             region.copy(self.block, self.out, self._op, self.before, self._factors)
 
-    def put(self, number: int, message: Array) -> None:
+    def unpack_one(self, number: int, message: Array) -> None:
         """Unpack one of `messages.coming`."""
         self.messages.coming[number].region.copy(message, self.out, self._op, after=self._factors)
 
-    def end(self) -> None:
+    def scale_late(self) -> None:
         """After the last is unpacked."""
         if self._late and self.after:
             whole(self.out.shape).copy(self.out, self.out, after=self.after)
@@ -221,26 +226,6 @@ class Transfer:
     @property
     def _factors(self) -> Sequence[Factor]:
         return () if self._late else self.after
-
-
-class Taken(Transfer):
-    """A transfer that unpacks nothing: `take` gets the messages as they come. For methods that unpack as it says.
-
-    Attributes:
-        take: is called with each of `messages.coming`, in that order.
-    """
-
-    __slots__ = ("take",)
-    take: Callable[[Sequence[Array]], None]
-
-    def unpack(self, received: Sequence[Array] | None = None) -> None:
-        self.take(self.where() if received is None else received)
-
-    def unpack_after(
-        self, wait: Callable[[], object], received: Sequence[Array] | None = None, ready: Sequence[bool] = ()
-    ) -> None:
-        wait()
-        self.unpack(received)
 
 
 def _laid(step: Step, grid: Grid, regions: Sequence[Region]) -> tuple[Segment, ...]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
+from ...errors import CommError
+from ..comm.protocol import Comm, MpiHandle
 from .messages import Messages, Transfer
 
-__all__ = ["Method", "Packed"]
+__all__ = ["Method", "Packed", "mpi_comm"]
 
 
 class Method(ABC):
@@ -54,3 +56,17 @@ class Packed(Method):
     @abstractmethod
     def carry(self, transfer: Transfer) -> None:
         """Bring what is packed to where it is to arrive, and what comes to here."""
+
+
+def mpi_comm(comm: Comm, name: str) -> MpiHandle:
+    """A communicator as one of MPI's.
+
+    Raises:
+        CommError: these ranks do not talk through MPI; `name` is the method that wants it.
+    """
+    if not isinstance(comm, MpiHandle):
+        raise CommError(
+            f"{name} is a method of MPI's, and these ranks are threads of one process\n"
+            "start them with mpiexec, or write method='auto'"
+        )
+    return comm

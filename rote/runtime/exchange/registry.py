@@ -12,24 +12,20 @@ from functools import partial
 from math import inf, prod
 
 from ...compiler.machine import DEFAULT
+from ...compiler.step import LOCAL
 from ...errors import CommError
-from .alltoallv import Alltoallv
-from .alltoallw import Alltoallw
-from .direct import Direct
-from .isend import Isend
-from .messages import Messages
+from ..comm.protocol import MpiHandle
+from .collective import Allgather, Alltoallv, Alltoallw, Local, Nonblocking, Persistent, ReduceScatter, Whole
+from .hierarchical import Nodes
+from .messages import WHOLE, Messages
 from .method import Method
-from .nodes import Nodes
-from .nonblocking import Nonblocking
-from .persistent import Persistent
-from .put import Put
-from .sendrecv import Sendrecv
-from .shared import Shared
-from .waitsome import Waitsome
+from .one_sided import Put
+from .point_to_point import Isend, Sendrecv, Waitsome
+from .shared import Direct, Shared
 
-__all__ = ["METHODS", "Method", "check_method", "method_of", "methods"]
+__all__ = ["METHODS", "Method", "bind_method", "check_method", "methods"]
 
-_TOGETHER = 32  # ranks, in the methods by blocks of paper 003
+_TOGETHER = 32  # ranks, in the methods by blocks (Duy and Ozaki 2014, section 3.2.1)
 _COUNTED = ("alltoallv", "nonblocking", "persistent", "put", "waitsome", "waitsome-32", "sendrecv")
 
 
@@ -69,7 +65,31 @@ def check_method(name: str) -> None:
         raise CommError(f"method is one of {', '.join(methods)}; not {name!r}")
 
 
-def method_of(name: str, messages: Messages) -> tuple[str, Method]:
+def bind_method(name: str, messages: Messages) -> tuple[str, Method]:
+    """Bind a step to a method, and name this; no name for a collective of MPI's, or where no other rank is needed.
+
+    Args:
+        name: of a method, or "auto". What is reduced or broadcast goes by MPI's own collectives.
+
+    Raises:
+        CommError: these ranks cannot have the method.
+    """
+    kind = messages.step.kind
+    if kind in LOCAL:
+        return "", Local()
+    if kind in WHOLE:
+        return "", Whole(messages)
+    if kind == "reduce_scatter":
+        return "", ReduceScatter(messages)
+    if kind != "allgather":
+        return _of_pairs(name, messages)
+    with suppress(CommError):
+        if name in ("auto", "shared"):
+            return "", METHODS["shared"](messages)
+    return "", Allgather(messages)
+
+
+def _of_pairs(name: str, messages: Messages) -> tuple[str, Method]:
     """The method of a name, or the usual one on these ranks if that is "auto", bound to messages. Collective.
 
     Another one where the method cannot do the step; so the name comes with it.
@@ -91,7 +111,7 @@ def method_of(name: str, messages: Messages) -> tuple[str, Method]:
 def _beyond(messages: Messages) -> bool:
     """Whether some rank has more elements to send or to receive than one call can count. The same on all ranks."""
     comm, tensor = messages.comm, prod(messages.step.before.view_shape)
-    most = getattr(comm, "most", inf)  # threads count on
+    most = comm.most if isinstance(comm, MpiHandle) else inf  # threads count on
     return tensor * comm.size > most and max(comm.allgather_object(max(messages.sizes))) > most
 
 

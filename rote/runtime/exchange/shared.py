@@ -1,19 +1,102 @@
-"""Ranks of one node: each packs into memory that all of them see, and unpacks out of the others'. Nothing is sent."""
+"""Ranks that reach each other's memory read what others have packed there, or their very blocks. Nothing is sent."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
+from typing import Any
 
+import numpy as np
+
+from ...compiler.step import Step
 from ...errors import CommError
 from ..comm.double_buffer import DoubleBuffer
-from .messages import Messages, Transfer
+from ..comm.protocol import Array
+from ..copy.regions import Region, identity, read_regions, whole
+from ..copy.strided import Factor
+from .messages import Messages, Transfer, place
 from .method import Method
 
-__all__ = ["Shared"]
+__all__ = ["Direct", "Reading", "Shared"]
+
+
+class Reading:
+    """One step, bound to a rank that reads what it needs in the others' blocks.
+
+    Before, a barrier must tell that all blocks are there; and none may be changed until all ranks have read.
+
+    Attributes:
+        step: itself.
+        regions: what is read, by the rank whose block it is read from, in the order in which it is reduced.
+    """
+
+    __slots__ = ("_dtype", "regions", "step")
+
+    def __init__(self, step: Step, dtype: np.dtype[Any], rank: int) -> None:
+        self.step = step
+        self.regions = read_regions(step.before, step.after, rank)
+        self._dtype = dtype
+
+    def readable(self, scaled: bool) -> list[tuple[int, Region]] | None:
+        """The regions of all ranks' blocks that are read, as `Move` says; None if no kernel can."""
+        if scaled or self.step.after.partial or any(region.combine for region in self.regions):
+            return None
+        return [(region.peer, region) for region in self.regions]
+
+    def run(
+        self,
+        blocks: Sequence[Array] | Mapping[int, Array],
+        out: Array,
+        after: Sequence[Factor] = (),
+        before: Mapping[int, Sequence[Factor]] | None = None,
+    ) -> None:
+        """Read this rank's block after the step into `out`, times factors of it.
+
+        Args:
+            blocks: those of all ranks, or of the peers that are read from.
+            out: C-contiguous.
+            after: factors of `out`.
+            before: by rank, factors of its block.
+        """
+        source, target = self.step.before, self.step.after
+        op = source.layout.op
+        if target.partial:
+            out[...] = identity(target.layout.op, self._dtype)
+        late = source.partial and op != "sum"  # what is multiplied must not be reduced afterwards
+        for region in self.regions:
+            factors = before[region.peer] if before else ()
+            region.copy(blocks[region.peer], out, op, factors, () if late else after)
+        if late and after:
+            whole(out.shape).copy(out, out, after=after)
+
+
+class Direct(Method):
+    """Ranks of one process show each other their blocks; they meet before these are read, and after."""
+
+    __slots__ = ("_comm", "_places", "_reading")
+    unpacks = False
+
+    def __init__(self, messages: Messages) -> None:
+        step, grid = messages.step, messages.step.before.grid
+        self._comm = messages.comm
+        if self._comm.share_reference(None) is None:
+            raise CommError("these ranks are not threads of one process, and cannot read each other's blocks")
+        super().__init__()
+        self._reading = Reading(step, messages.dtype, messages.rank)
+        peers = {region.peer for region in self._reading.regions}
+        self._places = {peer: place(grid, step.grid_modes, grid.coordinates(peer)) for peer in peers}
+
+    def __call__(self, transfer: Transfer) -> None:
+        shown = self._comm.share_reference((transfer.block, transfer.before))
+        assert shown is not None, "it was possible when the method was made"
+        blocks = {peer: shown[at][0] for peer, at in self._places.items()}
+        factors = {peer: shown[at][1] for peer, at in self._places.items()}
+        self._reading.run(blocks, transfer.out, transfer.after, factors)
+        self._comm.barrier()
 
 
 class Shared(Method):
-    """Messages in shared memory, and one barrier."""
+    """Each packs into memory that all of them see, and unpacks out of the others'; one barrier lies in between."""
 
     __slots__ = ("_double_buffer", "_messages", "_offsets")
 

@@ -1,4 +1,4 @@
-"""What the Python expressions of layouts are put together from: entries, and what is added to a layout."""
+"""Python expressions of layouts: entries, additions to a layout, and the expression that a layout prints as."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 from ..errors import LayoutError
-from ..grammar.nodes import CYCLIC, OPS, ROUNDINGS, Entry, Kind, Op, Rounding, exact
+from ..grammar.nodes import CYCLIC, OPS, ROUNDINGS, Entry, Kind, LayoutSyntax, Op, Rounding, exact
+from ..grammar.text import unparse
 from .grid import integer
 
-__all__ = ["Partial", "Rooted", "as_entry", "block", "cyclic", "entry_code", "partial", "root"]
+__all__ = ["Partial", "Rooted", "as_entry", "block", "cyclic", "layout_code", "partial", "root"]
 
 
 @dataclass(frozen=True, slots=True)
 class Partial:
-    """What `+ partial(3)` adds to a layout: the value is a reduction over these grid modes."""
+    """An addition to a layout, `+ partial(3)`: the value is a reduction over these grid modes."""
 
     grid_modes: tuple[int, ...]
     op: Op
@@ -22,7 +23,7 @@ class Partial:
 
 @dataclass(frozen=True, slots=True)
 class Rooted:
-    """What `| root(2)` adds to a layout: only coordinate `at` of this grid mode holds data."""
+    """An addition to a layout, `| root(2)`: only coordinate `at` of this grid mode holds data."""
 
     grid_mode: int
     at: int
@@ -82,7 +83,31 @@ def as_entry(value: int | Entry, default: Kind) -> Entry:
         raise LayoutError(f"a mode is split over grid modes, which are numbers; not {value!r}") from None
 
 
-def entry_code(entry: Entry) -> str:
+def layout_code(syntax: LayoutSyntax) -> str:
+    """The Python expression of a layout.
+
+    >>> from rote.layout.layout import parse
+    >>> layout_code(parse("a (r s=4): [(),(0,1:block),()]").syntax)
+    "L((), (0, block(1)), (), view='a (r s=4)')"
+    """
+    parts = [_mode_code(mode) for mode in syntax.modes]
+    if syntax.view is not None:
+        parts.append(f"view={unparse(syntax).split(':', 1)[0]!r}")
+    code = f"L({', '.join(parts)})"
+    if syntax.partial:
+        op = "" if syntax.op == "sum" else f", op={syntax.op!r}"
+        code += f" + partial({', '.join(map(str, syntax.partial))}{op})"
+    for g, at in syntax.rooted:
+        code += f" | root({g}, at={at})" if at else f" | root({g})"
+    return code
+
+
+def _mode_code(mode: tuple[Entry, ...]) -> str:
+    codes = [_entry_code(entry) for entry in mode]
+    return codes[0] if len(codes) == 1 and "(" in codes[0] else f"({', '.join(codes)})"
+
+
+def _entry_code(entry: Entry) -> str:
     """The Python expression of an entry: `block(0, 3)`, or its number if it is cyclic."""
     kind = entry.kind
     if kind == CYCLIC:

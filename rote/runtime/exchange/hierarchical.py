@@ -16,11 +16,12 @@ import numpy.typing as npt
 from ...errors import CommError
 from ..comm.double_buffer import DoubleBuffer
 from ..comm.protocol import Array, Comm
-from .calls import Calls
 from .messages import Messages, Transfer
 from .method import Method
+from .point_to_point import Calls
 
 __all__ = ["Nodes"]
+
 
 Ints = npt.NDArray[np.int64]
 

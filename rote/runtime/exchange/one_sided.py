@@ -8,9 +8,8 @@ from typing import Any, cast
 import numpy as np
 
 from ..comm.protocol import Array
-from .calls import mpi_comm
 from .messages import Messages, Transfer
-from .method import Method
+from .method import Method, mpi_comm
 
 __all__ = ["Put"]
 
@@ -21,7 +20,7 @@ class Put(Method):
     __slots__ = ("_kind", "_messages", "_offsets", "_window")
 
     def __init__(self, messages: Messages) -> None:
-        comm: Any = mpi_comm(messages.comm, "put")
+        comm = mpi_comm(messages.comm, "put")
         packed, arrived = messages.sizes
         self._kind = comm.datatype(messages.dtype)
         self._messages = messages

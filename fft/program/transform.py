@@ -1,0 +1,55 @@
+"""Kernels as work of a program: on a block, or on what a move reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy.typing as npt
+
+from rote.runtime.copy.regions import Region
+from rote.runtime.executor.buffers import Scratch
+from rote.runtime.executor.operations import LocalWork, MakeReader
+
+from ..kernels.boxes import boxes, whole
+from ..kernels.gather import Gather, gathers
+from ..kernels.kernel import Kernel
+from ..kernels.passes import BoundKernel
+
+__all__ = ["Transform"]
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Transform(LocalWork):
+    """A kernel.
+
+    Attributes:
+        ortho: whether cosine and sine transforms are orthogonal, but for the scale.
+    """
+
+    kernel: Kernel
+    ortho: bool
+
+    @property
+    def in_place(self) -> bool:
+        return self.kernel.in_place
+
+    @property
+    def overwrites_input(self) -> bool:
+        return self.kernel.overwrites_input(self.ortho)
+
+    def bind(self, scratch: Scratch, behind: bool) -> Callable[[Array, Array], object]:
+        if behind and gathers(self.kernel, self.ortho):
+            gather = Gather(self.kernel, whole(self.kernel.shape), (), scratch)
+            return lambda block, out: gather(gather.reads([block.reshape(-1)]), out)
+        return BoundKernel(self.kernel, scratch, self.ortho)
+
+    def reader(self, regions: Iterable[tuple[int, Region]]) -> MakeReader | None:
+        if not gathers(self.kernel, self.ortho):
+            return None
+        parts = boxes(regions, len(self.kernel.shape))
+        return None if parts is None else partial(Gather, self.kernel, parts)

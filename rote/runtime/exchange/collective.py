@@ -1,0 +1,185 @@
+"""Steps by one collective call of MPI: of all messages, or the one that the step is named after."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ...compiler.step import Step
+from ...errors import CommError
+from ..copy.regions import identity, offsets, whole
+from .messages import Messages, Transfer, place
+from .method import Method, Packed, mpi_comm
+
+__all__ = ["Allgather", "Alltoallv", "Alltoallw", "Local", "Nonblocking", "Persistent", "ReduceScatter", "Whole"]
+
+
+class Alltoallv(Packed):
+    """All messages in one collective call."""
+
+    __slots__ = ()
+
+    def carry(self, transfer: Transfer) -> None:
+        messages = self.messages
+        messages.comm.alltoallv(transfer.packed, messages.sends, transfer.arrived, messages.receives)
+
+
+class Alltoallw(Method):
+    """`MPI_Alltoallw`: MPI itself picks the elements out of the blocks, by datatypes that are made once.
+
+    For steps that only move elements (Dalcin et al. 2019, listings 2 and 3).
+    """
+
+    __slots__ = ("_handle", "_made", "_receiving", "_sending")
+    unpacks = False
+
+    def __init__(self, messages: Messages) -> None:
+        comm = mpi_comm(messages.comm, "alltoallw")
+        self._handle = comm.handle
+        super().__init__()
+        kind = comm.datatype(messages.dtype)
+        leaving, coming = offsets(messages.step.before, messages.step.after, messages.rank)
+        self._made: list[Any] = []  # MPI's datatypes are freed with these
+        ends = []
+        for parts, offsets_of in ((messages.leaving, leaving), (messages.coming, coming)):
+            types, counts = [kind] * comm.size, [0] * comm.size
+            for part in parts:
+                if part.region.size:
+                    places = [each * messages.dtype.itemsize for each in offsets_of[part.region.peer]]
+                    self._made.append(comm.product(kind, places))
+                    types[part.peer], counts[part.peer] = self._made[-1].kind, 1
+            ends.append((counts, [0] * comm.size, types))
+        self._sending, self._receiving = ends
+
+    def __call__(self, transfer: Transfer) -> None:
+        block, out = transfer.block, transfer.out
+        if transfer.before:
+            block = np.empty_like(block)
+            whole(block.shape).copy(transfer.block, block, before=transfer.before)
+        (counts, displacements, types), (receives, at, kinds) = self._sending, self._receiving
+        self._handle.Alltoallw(
+            [block, (counts, displacements), types],
+            [out, (receives, at), kinds],
+        )
+        Transfer(transfer.messages, block, out, transfer.packed, transfer.arrived).copy_kept()
+        if transfer.after:
+            whole(out.shape).copy(out, out, after=transfer.after)
+
+
+class Nonblocking(Method):
+    """`MPI_Ialltoallv`: what the rank keeps is copied while messages are on their way."""
+
+    __slots__ = ("_handle", "_kind", "_messages")
+
+    def __init__(self, messages: Messages) -> None:
+        comm = mpi_comm(messages.comm, "nonblocking")
+        self._handle, self._kind = comm.handle, comm.datatype(messages.dtype)
+        self._messages = messages
+        super().__init__(messages.sizes)
+
+    def __call__(self, transfer: Transfer) -> None:
+        messages = self._messages
+        transfer.pack()
+        started = self._handle.Ialltoallv(
+            [transfer.packed, (messages.sends, None), self._kind],
+            [transfer.arrived, (messages.receives, None), self._kind],
+        )
+        transfer.unpack_after(started.Wait)
+
+
+class Persistent(Method):
+    """`MPI_Alltoallv_init` (MPI 4): a call that is prepared once and started again, on memory of its own."""
+
+    __slots__ = ("_found", "_packed", "_request")
+
+    def __init__(self, messages: Messages) -> None:
+        comm = mpi_comm(messages.comm, "persistent")
+        kind = comm.datatype(messages.dtype)
+        super().__init__(held=sum(messages.sizes) * messages.dtype.itemsize)
+        self._packed, arrived = (np.empty(size, messages.dtype) for size in messages.sizes)
+        self._found = [arrived[part.at] for part in messages.coming]
+        try:
+            self._request = comm.handle.Alltoallv_init(
+                [self._packed, (messages.sends, None), kind], [arrived, (messages.receives, None), kind]
+            )
+        except NotImplementedError:
+            raise CommError(
+                "this MPI has no persistent collectives, which came with MPI 4\nwrite method='auto' or 'alltoallv'"
+            ) from None
+
+    def __call__(self, transfer: Transfer) -> None:
+        transfer.pack(self._packed)
+        self._request.Start()
+        transfer.unpack_after(self._request.Wait, self._found)
+
+
+class Local(Method):
+    """No rank needs anything of another."""
+
+    __slots__ = ()
+
+    def __call__(self, transfer: Transfer) -> None:
+        transfer.unpack()
+
+
+class Allgather(Packed):
+    """`MPI_Allgatherv` of one message, which all receive."""
+
+    __slots__ = ()
+
+    def carry(self, transfer: Transfer) -> None:
+        self.messages.comm.allgatherv(transfer.packed, transfer.arrived, self.messages.receives)
+
+
+class ReduceScatter(Packed):
+    """`MPI_Reduce_scatter`: the parts of all ranks arrive as one."""
+
+    __slots__ = ()
+
+    def carry(self, transfer: Transfer) -> None:
+        messages = self.messages
+        op = messages.step.before.layout.op
+        messages.comm.reduce_scatter(transfer.packed, transfer.arrived, messages.sends, op)
+
+
+class Whole(Method):
+    """`MPI_Allreduce`, `MPI_Reduce` and `MPI_Bcast`: a block is its own buffer."""
+
+    __slots__ = ("_messages", "_root")
+
+    def __init__(self, messages: Messages) -> None:
+        step, comm = messages.step, messages.comm
+        self._messages = messages
+        self._root = place(step.before.grid, step.grid_modes, _root(step))
+        lost = step.kind == "reduce" and comm.rank != self._root  # what is reduced elsewhere must stay as it is
+        super().__init__((prod(step.before.local_shape(messages.rank)) * lost, 0))
+
+    def __call__(self, transfer: Transfer) -> None:
+        step, comm = self._messages.step, self._messages.comm
+        kind, op, block, out = step.kind, step.before.layout.op, transfer.block, transfer.out
+        if step.after.partial:
+            out[...] = identity(op, self._messages.dtype)
+        receives = kind == "allreduce" or kind == "broadcast" or comm.rank == self._root
+        sends = kind != "broadcast" or comm.rank == self._root
+        work = out if receives else transfer.packed.reshape(block.shape)
+        if sends:
+            whole(block.shape).copy(block, work, before=transfer.before)
+        if kind == "allreduce":
+            comm.allreduce(work.reshape(-1), op)
+        elif kind == "reduce":
+            comm.reduce(work.reshape(-1), op, self._root)
+        else:
+            comm.bcast(work.reshape(-1), self._root)
+        if receives and transfer.after:
+            whole(out.shape).copy(out, out, after=transfer.after)
+
+
+def _root(step: Step) -> list[int]:
+    """The coordinates of the root of a broadcast or a reduce (0 along grid modes that are not rooted)."""
+    coordinates = [0] * step.before.grid.order
+    end = {"broadcast": step.before, "reduce": step.after}.get(step.kind)
+    for g, at in end.layout.rooted if end else ():
+        coordinates[g] = at
+    return coordinates

@@ -1,0 +1,145 @@
+"""Messages between pairs of ranks (Duy and Ozaki 2014, section 3.2.1)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..comm.chunks import chunks
+from ..comm.protocol import Array
+from .messages import Messages, Transfer
+from .method import Method, Packed, mpi_comm
+
+__all__ = ["Calls", "Isend", "Sendrecv", "Waitsome"]
+
+
+Rounds = list[tuple[list[int], list[int]]]
+
+
+class Calls:
+    """Messages of a step that are sent and received one by one; large ones in several parts."""
+
+    __slots__ = ("_handle", "_kind", "_most")
+
+    def __init__(self, messages: Messages, name: str) -> None:
+        comm = mpi_comm(messages.comm, name)
+        self._handle, self._kind, self._most = comm.handle, comm.datatype(messages.dtype), comm.most
+
+    def send(self, message: Array, peer: int) -> list[Any]:
+        """Start to send a message."""
+        start = self._handle.Isend
+        return [start([chunk, chunk.size, self._kind], peer) for chunk in chunks(message, self._most)]
+
+    def receive(self, message: Array, peer: int) -> list[Any]:
+        """Start to receive a message."""
+        start = self._handle.Irecv
+        return [start([chunk, chunk.size, self._kind], peer) for chunk in chunks(message, self._most)]
+
+
+def rounds(messages: Messages, together: int | None) -> Rounds:
+    """The numbers of the messages that leave and that come in each round; empty messages are none.
+
+    In a round a rank sends to the next so many behind it, and receives from as many before it: both sides of a message
+    have it in the same round, and no rank is the goal of all. All messages are in one round without a number.
+    """
+    ranks, me = messages.comm.size, messages.comm.rank
+    step = together or ranks
+    leaving = sorted(((part.peer - me) % ranks, n) for n, part in enumerate(messages.leaving) if part.region.size)
+    coming = sorted(((me - part.peer) % ranks, n) for n, part in enumerate(messages.coming) if part.region.size)
+
+    def within(pairs: list[tuple[int, int]], start: int) -> list[int]:
+        return [n for distance, n in pairs if start <= distance < start + step]
+
+    turns = ((within(leaving, start), within(coming, start)) for start in range(0, ranks, step))
+    return [turn for turn in turns if any(turn)]
+
+
+class Isend(Packed):
+    """`MPI_Isend` and `MPI_Irecv` to and from all ranks, or so many at a time, then `MPI_Waitall`.
+
+    In Duy and Ozaki (2014) these are Isend_Waitall and Isend_Waitall_Block.
+    """
+
+    __slots__ = ("_calls", "_rounds")
+
+    def __init__(self, messages: Messages, together: int | None = None) -> None:
+        super().__init__(messages)
+        self._calls = Calls(messages, "isend")
+        self._rounds = rounds(messages, together)
+
+    def carry(self, transfer: Transfer) -> None:
+        for leaving, coming in self._rounds:
+            started = [request for number in coming for request in self._calls.receive(*transfer.arriving(number))]
+            started += [request for number in leaving for request in self._calls.send(*transfer.departing(number))]
+            started[0].Waitall(started)
+
+
+class Waitsome(Method):
+    """`MPI_Isend` and `MPI_Irecv`, then `MPI_Waitsome`: what has come is unpacked while the rest is on its way.
+
+    Where the order matters, as in a reduction, or where there is no place yet, all are awaited first. In Duy and Ozaki
+    (2014) these are Isend_Waitsome and Isend_Waitsome_Block.
+    """
+
+    __slots__ = ("_calls", "_ordered", "_rounds")
+    unpacks = False
+
+    def __init__(self, messages: Messages, together: int | None = None) -> None:
+        self._calls = Calls(messages, "waitsome")
+        self._rounds = rounds(messages, together)
+        self._ordered = messages.ordered
+        super().__init__(messages.sizes)
+
+    def __call__(self, transfer: Transfer) -> None:
+        transfer.pack()
+        waits = self._ordered or np.may_share_memory(transfer.out, transfer.packed)
+        kept = waits
+        for leaving, coming in self._rounds:
+            receiving = [self._calls.receive(*transfer.arriving(number))[0] for number in coming]
+            sending = [self._calls.send(*transfer.departing(number))[0] for number in leaving]
+            if not kept:  # meanwhile
+                transfer.copy_kept()
+                kept = True
+            left = len(receiving)
+            while left:
+                done = receiving[0].Waitsome(receiving) or ()
+                left -= len(done)
+                for number in () if waits else done:
+                    transfer.unpack_one(coming[number], transfer.arriving(coming[number])[0])
+            if sending:
+                sending[0].Waitall(sending)
+        if waits:
+            transfer.unpack()
+            return
+        if not kept:
+            transfer.copy_kept()
+        transfer.scale_late()
+
+
+class Sendrecv(Packed):
+    """In turn i, `MPI_Sendrecv` to the rank i behind this one and from the rank i before it."""
+
+    __slots__ = ("_handle", "_kind", "_nobody", "_turns")
+
+    def __init__(self, messages: Messages) -> None:
+        super().__init__(messages)
+        comm = mpi_comm(messages.comm, "sendrecv")
+        self._handle, self._kind = comm.handle, comm.datatype(messages.dtype)
+        self._nobody = comm.nobody
+        nothing = slice(0, 0)
+        leaving = {part.peer: part.at for part in messages.leaving}
+        coming = {part.peer: part.at for part in messages.coming}
+        ranks, me = comm.size, comm.rank
+        turns = [((me + turn) % ranks, (me - turn) % ranks) for turn in range(ranks)]
+        self._turns = [(to, leaving.get(to, nothing), origin, coming.get(origin, nothing)) for to, origin in turns]
+
+    def carry(self, transfer: Transfer) -> None:
+        for to, leaves, origin, comes in self._turns:
+            send, receive = transfer.packed[leaves], transfer.arrived[comes]
+            if not len(send) and not len(receive):
+                continue
+            ends = to if send.size else self._nobody, origin if receive.size else self._nobody
+            self._handle.Sendrecv(
+                [send, send.size, self._kind], ends[0], 0, [receive, receive.size, self._kind], ends[1]
+            )

@@ -1,0 +1,222 @@
+"""The transport by messages: a rank packs, sends by a method of exchange, and unpacks, in workspace of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from ..comm.cache import shared_workspace
+from ..comm.protocol import Array, Comm
+from ..copy.regions import Region
+from ..copy.strided import Factor
+from ..exchange.messages import Messages, Transfer
+from ..exchange.registry import METHODS, bind_method
+from .buffers import FIRST, IN, OUT, SECOND, Memories, Scratch, Slot, route
+from .operations import Operation
+from .sweeps import Sweep, sweeps
+from .transport import Call, bind_work, step_of
+
+__all__ = ["MessageMove", "MessageTransport"]
+
+
+class MessageMove:
+    """A step whose messages travel by a method of exchange. Collective.
+
+    Args:
+        step, dtype: what moves.
+        comm: of the whole grid.
+        method: of `METHODS`, or "auto". What is reduced or broadcast goes by MPI's own collectives.
+
+    Attributes:
+        messages: what moves.
+        name: how it moves, of `METHODS`; empty where a collective of MPI's does it, or no rank needs another.
+        method: itself.
+
+    Raises:
+        CommError: these ranks cannot have the method.
+    """
+
+    __slots__ = ("_comm", "messages", "method", "name")
+
+    def __init__(self, operation: Operation, comm: Comm, method: str) -> None:
+        self._comm = comm
+        self.messages = Messages.of(step_of(operation), operation.dtype, comm)
+        self.name, self.method = bind_method(method, self.messages)
+
+    def with_kept(self) -> MessageMove:
+        """The move with what the rank keeps in a message to itself; for a method to which messages arrive.
+
+        A rank may do so alone: to make such a method, it needs no other.
+        """
+        if not self.name:
+            return self
+        move = object.__new__(MessageMove)
+        move._comm, move.name = self._comm, self.name
+        move.messages = Messages.of(self.messages.step, self.messages.dtype, self._comm, carried=True)
+        move.method = METHODS[self.name](move.messages)
+        return move
+
+    def run(self, transfer: Transfer) -> None:
+        """Run the step; the transfer is of its messages, and has workspace of its sizes."""
+        self.method(transfer)
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Bytes of what is packed, and of what has arrived before it is unpacked."""
+        packed, arrived = self.method.sizes
+        return packed * self.messages.dtype.itemsize, arrived * self.messages.dtype.itemsize
+
+    def readable(self, scaled: bool) -> list[tuple[int, Region]] | None:
+        """The regions of the block, memory 0, and of messages that are read, as `Move` says; None if no kernel can."""
+        messages = self.messages
+        if not self.method.unpacks or messages.ordered or (scaled and messages.kept is not None):
+            return None  # what is read of the block is not packed, where its factors would be multiplied in
+        regions = [(number, segment.region) for number, segment in enumerate(messages.coming, 1)]
+        return regions if messages.kept is None else [*regions, (0, messages.kept[1])]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Placed:
+    """A sweep, and where its block lies before and after it, and its messages meanwhile."""
+
+    sweep: Sweep[MessageMove]
+    source: Slot
+    target: Slot
+    packed: Slot
+    arrived: Slot
+
+
+class MessageTransport:
+    """Blocks lie in workspace of this rank alone, and messages where no block does.
+
+    Args:
+        operations: of this rank.
+        comm: of all.
+        method: how the messages of an operation travel, a name of `METHODS` or "auto".
+        tight: whether messages may lie where the next block will be, and in the output, so that workspace is twice the
+            largest block or message; or all have places of their own, as the cost of a plan counts them.
+
+    Attributes:
+        moves: in order.
+        sizes: bytes of the two pieces of workspace.
+        held: bytes beside these that methods of exchange hold.
+    """
+
+    def __init__(
+        self, operations: Sequence[Operation], comm: Comm, method: Callable[[Operation], str], tight: bool
+    ) -> None:
+        swept = sweeps(operations, lambda operation: MessageMove(operation, comm, method(operation)))
+        if tight:
+            self._placed = _tight(swept, operations[-1].sizes[1])
+            size = max(_largest(placed.sweep) for placed in self._placed)
+            self.sizes = size, size
+        else:
+            self._placed, size = _apart(swept)
+            self.sizes = size, 0
+        self._comm = comm
+        self.moves = [sweep.move for sweep in swept if sweep.move is not None]
+        self.held = max((move.method.held for move in self.moves), default=0)
+        self._scratch: Scratch | None = None
+        self._calls: list[Call] = []
+
+    def bind(self, scratch: Scratch) -> None:
+        """Plan the work in workspace that is lent for good; else the communicator's is taken at every start."""
+        self._scratch = scratch
+        self._calls = [_Sent(placed, scratch) for placed in self._placed]
+
+    def start(self, block: Array, out: Array) -> tuple[list[Call], Memories]:
+        scratch = self._scratch
+        if scratch is None:
+            workspace = shared_workspace(self._comm, "workspace", sum(self.sizes))
+            scratch = workspace, workspace
+            self._calls = self._calls or [_Sent(placed, scratch) for placed in self._placed]
+        return self._calls, Memories((*scratch, block, out))
+
+
+class _Sent:
+    """A sweep in workspace of a rank's own."""
+
+    __slots__ = ("_after", "_before", "_move", "_placed", "_reads", "_run")
+
+    def __init__(self, placed: _Placed, scratch: Scratch) -> None:
+        sweep, first = placed.sweep, placed.sweep.first
+        self._placed, self._move, self._reads = placed, sweep.move, sweep.reader is not None
+        self._run = bind_work(sweep, scratch)
+        self._before = [Factor.of(factor, first.shape) for factor in first.before]
+        self._after = [Factor.of(factor, first.out_shape) for factor in first.after]
+
+    def __call__(self, memories: Memories) -> None:
+        placed, move, run = self._placed, self._move, self._run
+        block, out = placed.source.of(memories), placed.target.of(memories)
+        if move is None:
+            run(block, out)
+            return
+        transfer = Transfer(
+            move.messages,
+            block,
+            out,
+            placed.packed.of(memories),
+            placed.arrived.of(memories),
+            self._before,
+            self._after,
+        )
+        if self._reads:
+            flat = block.reshape(-1)
+            transfer.unpacker = lambda messages: run(run.reads([flat, *messages]), out)
+        move.run(transfer)
+
+
+def _largest(sweep: Sweep[MessageMove]) -> int:
+    """Bytes of the largest of a sweep's blocks and messages."""
+    return max(*sweep.first.sizes, *sweep.last.sizes, *((0,) if sweep.move is None else sweep.move.sizes))
+
+
+def _tight(swept: Sequence[Sweep[MessageMove]], out: int) -> list[_Placed]:
+    """Places in two pieces of workspace, if the output has so many bytes.
+
+    Messages are packed where the next block will be. Where there is no third place for those that arrive, a rank sends
+    what it keeps to itself as well: they may arrive where the block was then.
+    """
+    placed = list[_Placed]()
+    for number, (sweep, (source, target)) in enumerate(
+        zip(swept, route([sweep.in_place for sweep in swept]), strict=True)
+    ):
+        packed, arrived = target, FIRST if target != FIRST else SECOND
+        if sweep.move is not None:
+            packs, arrives = sweep.move.sizes
+            tight = source != IN
+            if target == OUT:
+                packed, arrived = (SECOND, FIRST) if source != SECOND else (FIRST, SECOND)
+                if tight and packs <= out:
+                    packed, arrived, tight = OUT, packed, False
+            elif tight and arrives <= out:
+                arrived, tight = OUT, False
+            if tight and arrives:
+                if sweep.reader is not None:
+                    return _tight([*swept[:number], *sweep.parted(), *swept[number + 1 :]], out)
+                sweep = replace(sweep, move=sweep.move.with_kept())
+        placed.append(_at(sweep, (source, target, packed, arrived)))
+    return placed
+
+
+def _apart(swept: Sequence[Sweep[MessageMove]]) -> tuple[list[_Placed], int]:
+    """Places in one piece of workspace, and its bytes: blocks take turns at both ends of it, messages lie between."""
+    between = [0, *(sweep.last.sizes[1] for sweep in swept[:-1]), 0]  # bytes of the blocks that lie in the workspace
+    messages = [(0, 0) if sweep.move is None else sweep.move.sizes for sweep in swept]
+    size = max(sum(pair) + between[n] + between[n + 1] for n, pair in enumerate(messages))
+    offsets = [size - nbytes if nbytes and n % 2 else 0 for n, nbytes in enumerate(between)]
+    placed = []
+    for n, (sweep, (packs, _)) in enumerate(zip(swept, messages, strict=True)):
+        left = between[n + n % 2]  # of the two blocks, the one at the left end
+        memories = IN if n == 0 else FIRST, OUT if n == len(swept) - 1 else FIRST, FIRST, FIRST
+        placed.append(_at(sweep, memories, (offsets[n], offsets[n + 1], left, left + packs)))
+    return placed, size
+
+
+def _at(sweep: Sweep[MessageMove], memories: Sequence[int], offsets: Sequence[int] = (0, 0, 0, 0)) -> _Placed:
+    """A sweep with its places: of the block before and after it, of what is packed and of what arrives."""
+    first, last = sweep.first, sweep.last
+    packed, arrived = (0, 0) if sweep.move is None else sweep.move.method.sizes
+    shapes = first.shape, last.out_shape, (packed,), (arrived,)
+    dtypes = first.dtype, last.out_dtype, first.dtype, first.dtype
+    return _Placed(sweep, *map(Slot, memories, shapes, dtypes, offsets))

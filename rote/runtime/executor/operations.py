@@ -1,0 +1,184 @@
+"""The operations of a rank, one after the other: steps of plans, and work on its own block."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from ...compiler.plan import Plan
+from ...compiler.step import Step
+from ...errors import LayoutError, PlanError
+from ...layout.distribution import Distribution
+from ..comm.protocol import Array
+from ..copy.regions import Region
+from .buffers import Scratch
+
+__all__ = ["Factors", "LocalWork", "MakeReader", "Multiply", "Operation", "Reader", "lowered"]
+
+Factors = tuple[Array, ...]
+
+
+class Reader(Protocol):
+    """LocalWork that reads its block out of several memories, in one sweep with the move before it."""
+
+    def reads(self, memories: Sequence[Array]) -> Any:
+        """Elements to read of the memories, each one-dimensional and of the block's dtype."""
+        ...
+
+    def __call__(self, reads: Any, target: Array) -> None:
+        """Do the work on what is read."""
+        ...
+
+
+MakeReader = Callable[[Factors, Scratch], Reader]
+"""Makes a reader: of the factors that the block is multiplied by on the way, and of scratch memory to plan on."""
+
+
+class LocalWork(ABC):
+    """Work on a rank's own block.
+
+    Attributes:
+        in_place: whether the block may come out where it went in.
+        overwrites_input: whether it writes into the block that it takes.
+    """
+
+    __slots__ = ()
+
+    @property
+    def in_place(self) -> bool:
+        return False
+
+    @property
+    def overwrites_input(self) -> bool:
+        return False
+
+    @abstractmethod
+    def bind(self, scratch: Scratch, behind: bool) -> Callable[[Array, Array], object]:
+        """The work from one block to another, ready to run.
+
+        Args:
+            scratch: memory to plan on.
+            behind: whether it stands behind a move; it rounds then as if it were one with it.
+        """
+
+    def reader(self, regions: Iterable[tuple[int, Region]]) -> MakeReader | None:
+        """A maker of a reader, for a block made of regions of numbered memories; None if it cannot read these."""
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Multiply(LocalWork):
+    """Factors where no move takes them along; none if the block is only copied."""
+
+    factors: Factors = ()
+
+    @property
+    def in_place(self) -> bool:
+        return True
+
+    def bind(self, scratch: Scratch, behind: bool) -> Callable[[Array, Array], object]:
+        return self
+
+    def __call__(self, source: Array, target: Array) -> None:
+        if not self.factors:
+            target[...] = source
+        for number, factor in enumerate(self.factors):
+            np.multiply(target if number else source, factor, out=target)
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One operation of a rank, and the block that goes in and that comes out.
+
+    A step multiplies by factors of either block on the way.
+    """
+
+    run: Step | LocalWork
+    shape: tuple[int, ...]
+    out_shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    out_dtype: np.dtype[Any]
+    before: Factors = ()
+    after: Factors = ()
+
+    @classmethod
+    def multiply(cls, shape: tuple[int, ...], dtype: np.dtype[Any], factors: Factors = ()) -> Operation:
+        """The block times factors; a copy without any."""
+        return cls(Multiply(factors), shape, shape, dtype, dtype)
+
+    @property
+    def in_place(self) -> bool:
+        """Whether the block may come out where it went in."""
+        return isinstance(self.run, LocalWork) and self.run.in_place
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Bytes of the two blocks."""
+        return prod(self.shape) * self.dtype.itemsize, prod(self.out_shape) * self.out_dtype.itemsize
+
+
+def lowered(
+    plan: Plan, rank: int, before: Sequence[npt.ArrayLike] = (), after: Sequence[npt.ArrayLike] = ()
+) -> list[Operation]:
+    """Lower a plan to operations: one per step, or one that copies.
+
+    Args:
+        before: factors, each of which is broadcast to the rank's block before the plan and multiplied in as that is
+            packed.
+        after: the same of the block after the plan, multiplied in as that is unpacked.
+
+    Raises:
+        LayoutError: a factor does not fit its block or the plan's dtype.
+        PlanError: a factor is for a partial tensor that is not a sum.
+    """
+    dtype, source, target = plan.dtype, plan.source, plan.target
+    first = _factors(before, source, dtype, rank, "before")
+    last = _factors(after, target, dtype, rank, "after")
+    if not plan.steps:  # the same elements in the same order, but views may number their modes otherwise
+        shape, out_shape = source.local_shape(rank), target.local_shape(rank)
+        first = tuple(np.broadcast_to(factor, shape).reshape(out_shape) for factor in first)
+        return [Operation.multiply(out_shape, dtype, (*first, *last))]
+    operations = [
+        Operation(step, step.before.local_shape(rank), step.after.local_shape(rank), dtype, dtype)
+        for step in plan.steps
+    ]
+    operations[0] = replace(operations[0], before=first)
+    operations[-1] = replace(operations[-1], after=last)
+    return operations
+
+
+def _factors(
+    arrays: Sequence[npt.ArrayLike], dist: Distribution, dtype: np.dtype[Any], rank: int, name: str
+) -> Factors:
+    """Factors of a rank's block, in the plan's dtype."""
+    if not len(arrays):
+        return ()
+    if isinstance(arrays, np.ndarray):
+        raise LayoutError(f"`{name}` is a sequence of factors, not an array; write {name}=(array,)")
+    if dist.partial and dist.layout.op != "sum":
+        raise PlanError(
+            f"`{name}` multiplies each contribution, which is right for sums only, and {dist.layout} is not one; "
+            "multiply where the tensor is not partial"
+        )
+    shape, factors = dist.local_shape(rank), []
+    for number, array in enumerate(map(np.asarray, arrays)):
+        fault = ""
+        if not (np.can_cast(array.dtype, dtype, "same_kind")):
+            fault = f"is no factor of {dtype}; convert it first"
+        elif not _broadcasts(array.shape, shape):
+            fault = f"does not broadcast to the block of {shape} in {dist}"
+        if fault:
+            raise LayoutError(f"{name}[{number}] of rank {rank} is {array.shape} {array.dtype}, which {fault}")
+        factors.append(np.asarray(array, dtype))
+    return tuple(factors)
+
+
+def _broadcasts(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
+    """Whether an array of one shape broadcasts to another."""
+    return len(shape) <= len(wanted) and all(n in (1, m) for n, m in zip(shape[::-1], wanted[::-1], strict=False))

@@ -1,0 +1,47 @@
+"""Transports: how what a rank needs of others comes to it, and where blocks lie meanwhile.
+
+Ranks that share memory read each other's blocks there, with one barrier per move (`shared`). Others send
+messages, by the methods of exchange; a rank packs and unpacks in workspace of its own (`messages`).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from ...compiler.step import Step
+from ..comm.protocol import Array
+from .buffers import Memories, Scratch
+from .operations import LocalWork, Operation
+from .sweeps import Sweep
+
+__all__ = ["Call", "Transport", "bind_work", "step_of"]
+
+
+class Call(Protocol):
+    """A sweep, bound to all but the user's own blocks."""
+
+    def __call__(self, memories: Memories) -> None:
+        """Do it."""
+        ...
+
+
+class Transport(Protocol):
+    """A binding of operations to ranks. Making one is collective."""
+
+    def start(self, block: Array, out: Array) -> tuple[list[Call], Memories]:
+        """The calls, in order, that take a block to another, and the memories of all."""
+        ...
+
+
+def bind_work(sweep: Sweep[Any], scratch: Scratch) -> Any:
+    """Bind the work beside a move, if any: from a block to another, or from what is read to a block."""
+    if sweep.reader is not None:
+        return sweep.reader(sweep.first.after, scratch)
+    work = sweep.last.run
+    return work.bind(scratch, sweep.behind) if isinstance(work, LocalWork) else None
+
+
+def step_of(operation: Operation) -> Step:
+    """The step of an operation that moves."""
+    assert isinstance(operation.run, Step)
+    return operation.run
