@@ -100,13 +100,13 @@ class Region:
 def send_regions(source: Distribution, target: Distribution, rank: int) -> tuple[Region, ...]:
     """From a rank's block to the messages that leave it, by receiver; the one for itself among them."""
     leaves, block = _leaving(components(source, target)), source.local_shape(rank)
-    return tuple(_region(message, leaves, block, None) for message in sends(source, target, rank))
+    return tuple([_region(message, leaves, block, None) for message in sends(source, target, rank)])
 
 
 def receive_regions(source: Distribution, target: Distribution, rank: int) -> tuple[Region, ...]:
     """From messages to a rank's new block, by sender; the one from itself among them."""
     comes, block = _coming(components(source, target)), target.local_shape(rank)
-    return tuple(_region(message, comes, None, block) for message in receives(source, target, rank))
+    return tuple([_region(message, comes, None, block) for message in receives(source, target, rank)])
 
 
 def direct_regions(
@@ -183,7 +183,7 @@ def _region(
 ) -> Region:
     """A region between a message and a block, or two blocks, of these shapes (None is the message)."""
     parts = [part(k, group) for k, group in enumerate(message.groups)]
-    shape = tuple(each.size for each in parts)
+    shape = tuple([each.size for each in parts])
     combine = message.combine and target is not None  # what is packed is not reduced
     copies = pieces(parts, shape if source is None else source, shape if target is None else target)
     return Region(message.peer, shape, combine, copies)
