@@ -20,12 +20,12 @@ from rote.layout.grid import Grid
 from rote.runtime.calibrate import Progress, decided, medians, slowest
 from rote.runtime.comm.protocol import Comm
 
-from .arguments import Norm
 from .families.choose import Choice, best, farther, preferred, walks
 from .families.resolve import reread
-from .options import Options
-from .pair import bind_pair
-from .request import Arguments
+from .program.pair import bind_pair
+from .request.arguments import Norm
+from .request.options import Options
+from .request.request import Arguments
 from .walk.walk import Walk
 
 __all__ = ["Decision", "Tried", "candidates", "decide", "race"]

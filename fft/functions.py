@@ -15,15 +15,14 @@ from rote.runtime.calibrate import known_machine
 from rote.runtime.comm.cache import cached
 from rote.tensor import DistTensor
 
-from .arguments import check_norm, check_tensor, normal_axes, scale
 from .families.choose import walk_of
 from .families.gathered import warn_if_gathered
-from .kernels.kernel import check_extents, complex_dtype, real_dtype
 from .plan import FFT
 from .program.program import BoundWalk, bind_walks
-from .request import as_request
-from .spectra.wavenumbers import frequencies
-from .transforms import FUNCTIONS, KINDS
+from .request.arguments import check_extents, check_norm, check_tensor, normal_axes, scale
+from .request.request import as_request
+from .transforms import FUNCTIONS, KINDS, complex_dtype, real_dtype
+from .walk.wavenumbers import frequencies
 
 __all__ = ["dctn", "dht", "dstn", "fftfreq", "fftn", "idctn", "idstn", "ifftn", "irfftn", "rfftn"]
 

@@ -24,17 +24,17 @@ from rote.runtime.comm.resolve import as_comm
 from rote.runtime.program import check_grid
 from rote.tensor import DistTensor
 
-from .arguments import as_arguments, check_norm, check_tensor, planned_request
 from .autotune import Decision, Tried, decide
 from .families.choose import Choice, best, compared
 from .families.gathered import warn_if_gathered
 from .families.resolve import choices_for, walk_for
-from .options import Options
-from .pair import Pair, bind_pair
-from .request import Arguments
-from .spectra.wavenumbers import Nyquist, wavenumbers
+from .program.pair import Pair, bind_pair
+from .request.arguments import as_arguments, check_norm, check_tensor, planned_request
+from .request.options import Options
+from .request.request import Arguments
 from .transforms import FOURIER
 from .walk.walk import Walk, describe
+from .walk.wavenumbers import Nyquist, wavenumbers
 
 __all__ = ["FFT"]
 

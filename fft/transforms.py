@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from rote.errors import LayoutError
 from rote.grammar.nodes import CastName, TransformName
@@ -35,9 +38,11 @@ __all__ = [
     "MaybeKind",
     "TransformKind",
     "by_axis",
+    "complex_dtype",
     "goes_back",
     "in_order",
     "is_forward",
+    "real_dtype",
 ]
 
 Kind = TransformName
@@ -257,3 +262,25 @@ def goes_back(kind: str) -> bool:
 def is_forward(kinds: Kinds) -> bool:
     """Whether the axes go from the last to the first, so that the way back leads to where it began."""
     return not (isinstance(kinds, str) and kinds and FUNCTIONS[kinds].backward)
+
+
+_COMPLEX = {"f": "F", "d": "D", "g": "G"}
+
+
+def complex_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
+    """The complex dtype that a dtype's spectrum has, as numpy.fft: single and long double stay, others are double.
+
+    >>> complex_dtype("f4"), complex_dtype("i8")
+    (dtype('complex64'), dtype('complex128'))
+    """
+    char = np.dtype(dtype).char
+    return np.dtype(char if char in _COMPLEX.values() else _COMPLEX.get(char, "D"))
+
+
+def real_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
+    """The real dtype of the same precision.
+
+    >>> real_dtype("c8"), real_dtype("bool")
+    (dtype('float32'), dtype('float64'))
+    """
+    return np.empty(0, complex_dtype(dtype)).real.dtype

@@ -14,7 +14,7 @@ from rote.layout.distribution import Distribution
 from rote.layout.grid import Grid
 from rote.layout.layout import L, Layout, as_layout
 
-from ..request import TransformRequest, components
+from ..request.request import TransformRequest, components
 from ..transforms import COMPLEX
 from ..walk.price import NONE, Price, Prices
 from ..walk.typecheck import StageSpec, build
@@ -129,7 +129,7 @@ def ranking(
     """The walks of all families on all grids of so many ranks (or on one), in the order in which they are `preferred`.
 
     >>> import numpy as np
-    >>> from ..request import as_request
+    >>> from ..request.request import as_request
     >>> wanted = as_request((64, 64, 64), (0, 1, 2), "fft", np.dtype("c16"))
     >>> [choice.name for choice in ranking((64, 64, 64), 4, wanted)][:2]
     ['slab', 'cyclic']

@@ -21,7 +21,7 @@ from rote.layout.grid import Grid
 from rote.layout.layout import Layout
 from rote.layout.view import View
 
-from ..request import TransformRequest
+from ..request.request import TransformRequest
 from ..transforms import KINDS
 from ..walk.resize import begin, sized
 from ..walk.typecheck import TWIDDLE, StageSpec

@@ -10,7 +10,7 @@ from rote.errors import GatherWarning, LayoutError, counted
 from rote.layout.distribution import Distribution
 from rote.runtime.comm.protocol import Comm
 
-from ..request import TransformRequest
+from ..request.request import TransformRequest
 from ..walk.walk import Stage, Transform, Walk
 from .ragged import ragged
 
@@ -31,7 +31,7 @@ def gathered_bytes(walk: Walk) -> int:
     >>> import numpy as np
     >>> from rote.layout.layout import parse
     >>> from .choose import walk_of
-    >>> from ..request import as_request
+    >>> from ..request.request import as_request
     >>> source = parse("block[(0)]").on(1000, 4)
     >>> [gathered_bytes(walk_of(source, as_request((1000,), (0,), kind, np.dtype("f8")))) for kind in ("rfft", "dct2")]
     [0, 8000]

@@ -22,7 +22,7 @@ from rote.layout.distribution import Distribution
 from rote.layout.layout import Layout, as_layout, block
 from rote.layout.view import View
 
-from ..request import TransformRequest
+from ..request.request import TransformRequest
 from ..transforms import FOURIER, KINDS, TransformKind
 from ..walk.resize import begin, fitting
 from ..walk.typecheck import CONVOLVE, TWIDDLE, StageSpec
@@ -126,7 +126,7 @@ def ragged(source: Distribution, request: TransformRequest, output: Layout | str
 
     >>> import numpy as np
     >>> from rote.layout.layout import parse
-    >>> from ..request import as_request
+    >>> from ..request.request import as_request
     >>> wanted = as_request((15,), (0,), "fft", np.dtype("c16"))
     >>> for line in ragged(parse("block[(0)]").on(15, 4), wanted):
     ...     print(line.layout, [(action.kind, action.modes) for action in line.done])

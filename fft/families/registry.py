@@ -11,7 +11,7 @@ from rote.layout.distribution import Distribution
 from rote.layout.grid import Grid
 from rote.layout.layout import Entry, L, Layout, as_layout, block
 
-from ..request import TransformRequest, components
+from ..request.request import TransformRequest, components
 from ..transforms import FOURIER, ActionKind
 from ..walk.typecheck import StageSpec
 from ..walk.walk import Resize, Transform
@@ -47,7 +47,7 @@ def start(algorithm: str, shape: tuple[int, ...], grid: Grid, request: Transform
         LayoutError: the grid is not one for it.
 
     >>> import numpy as np
-    >>> from ..request import as_request
+    >>> from ..request.request import as_request
     >>> real = as_request((8, 8, 8), (0, 1, 2), "rfft", np.dtype("f8"))
     >>> print(start("volumetric", (8, 8, 8), Grid((2, 2)), real), start("pencil", (8, 8, 8), Grid((2, 2)), real))
     [(0),(1),()] block[(0),(1),()]

@@ -7,7 +7,7 @@ from rote.errors import LayoutError
 from rote.layout.distribution import Distribution, distribute
 from rote.layout.grid import Grid
 
-from ..request import Arguments
+from ..request.request import Arguments
 from ..walk.walk import Walk
 from .choose import Choice, best, choices, ranking, walk_of
 from .registry import SPLITS, check_algorithm, read_lines, start

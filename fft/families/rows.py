@@ -18,7 +18,7 @@ from rote.layout.layout import Layout
 from rote.layout.refine import unfused
 from rote.layout.view import View
 
-from ..request import TransformRequest
+from ..request.request import TransformRequest
 from ..transforms import AFTER, KINDS, MaybeKind
 from ..walk.resize import begin, sized
 from ..walk.typecheck import StageSpec

@@ -12,7 +12,7 @@ from rote.errors import LayoutError
 from rote.layout.distribution import Distribution
 from rote.layout.layout import Layout
 
-from ..request import TransformRequest, components
+from ..request.request import TransformRequest, components
 from ..transforms import AFTER, FOURIER, HALVING, KINDS, REAL_TO_REAL, RESTORING, MaybeKind
 from ..walk.resize import begin, fitting, sized
 from ..walk.typecheck import StageSpec

@@ -9,21 +9,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rote.errors import LayoutError
-
-from ..transforms import KINDS, Kind, TransformKind
+from ..transforms import KINDS, Kind, TransformKind, complex_dtype, real_dtype
 from .config import KernelConfig
 
 __all__ = [
     "ALIGNMENT",
     "Kernel",
-    "check_extents",
-    "complex_dtype",
     "is_plain",
     "library",
     "normal",
     "plain",
-    "real_dtype",
     "scratch_bytes",
     "view",
 ]
@@ -33,7 +28,6 @@ Array = npt.NDArray[Any]
 ALIGNMENT = 16  # bytes: FFTW's vector instructions ask for no more, and memory that NumPy allocates has it
 _LINE = 64  # bytes of a line of the cache
 _USUAL = KernelConfig()
-_COMPLEX = {"f": "F", "d": "D", "g": "G"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,25 +83,6 @@ class Kernel:
         return replace(self, shape=shape, out_shape=shape, dtype=real_dtype(self.dtype))
 
 
-def complex_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
-    """The complex dtype that a dtype's spectrum has, as numpy.fft: single and long double stay, others are double.
-
-    >>> complex_dtype("f4"), complex_dtype("i8")
-    (dtype('complex64'), dtype('complex128'))
-    """
-    char = np.dtype(dtype).char
-    return np.dtype(char if char in _COMPLEX.values() else _COMPLEX.get(char, "D"))
-
-
-def real_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
-    """The real dtype of the same precision.
-
-    >>> real_dtype("c8"), real_dtype("bool")
-    (dtype('float32'), dtype('float64'))
-    """
-    return np.empty(0, complex_dtype(dtype)).real.dtype
-
-
 def scratch_bytes(nbytes: int) -> npt.NDArray[np.uint8]:
     """Scratch memory that begins with a line of the cache; pages that are never touched take no memory."""
     import pyfftw  # not before somebody transforms: it brings SciPy, which takes a second
@@ -119,13 +94,6 @@ def scratch_bytes(nbytes: int) -> npt.NDArray[np.uint8]:
 def view(scratch: npt.NDArray[np.uint8], shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     """The start of scratch memory as a block."""
     return scratch[: prod(shape) * dtype.itemsize].view(dtype).reshape(shape)
-
-
-def check_extents(shape: tuple[int, ...], axes: tuple[int, ...]) -> None:
-    """Refuse to transform along nothing."""
-    for axis in axes:
-        if shape[axis] < 1:
-            raise LayoutError(f"axis {axis} of shape {shape} has no points to transform")
 
 
 def library() -> tuple[str, str, tuple[str, ...]]:

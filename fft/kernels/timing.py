@@ -16,7 +16,7 @@ from typing import Any
 from rote.runtime.calibrate import decided, slowest
 from rote.runtime.comm.protocol import Comm
 
-from ..options import Options
+from ..request.options import Options
 from .backends import transforms, versions
 from .boxes import whole
 from .config import WHOLE, KernelConfig

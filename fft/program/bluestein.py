@@ -17,8 +17,8 @@ from rote.runtime.comm.protocol import Comm
 from rote.tensor import DistTensor
 
 from ..families.ragged import ragged
-from ..kernels.kernel import real_dtype
-from ..request import as_request
+from ..request.request import as_request
+from ..transforms import real_dtype
 from ..walk.typecheck import build
 from ..walk.walk import Convolve, Walk
 from .twiddles import chirp

@@ -20,7 +20,7 @@ from rote.runtime.executor.operations import Factors, LocalWork, Multiply, Opera
 
 from ..kernels.kernel import Kernel
 from ..kernels.timing import with_configs
-from ..options import Options
+from ..request.options import Options
 from ..transforms import KINDS
 from ..walk.walk import Convolve, Resize, Stage, Twiddle, Walk, dtype_after
 from .kernel_work import KernelWork

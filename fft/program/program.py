@@ -18,8 +18,9 @@ from rote.runtime.executor.operations import LocalWork, Operation
 from rote.runtime.executor.shared import SharedTransport
 from rote.runtime.program import Program
 
-from ..kernels.kernel import is_plain, normal, plain, real_dtype, scratch_bytes
-from ..options import USUAL, Options
+from ..kernels.kernel import is_plain, normal, plain, scratch_bytes
+from ..request.options import USUAL, Options
+from ..transforms import real_dtype
 from ..walk.walk import Walk
 from .bluestein import spectra
 from .kernel_work import KernelWork

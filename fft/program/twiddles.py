@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from rote.layout.distribution import Distribution
 
-from ..kernels.kernel import real_dtype
+from ..transforms import real_dtype
 from ..walk.walk import Twiddle
 
 __all__ = ["chirp", "factor", "roots"]

@@ -20,7 +20,7 @@ from rote.layout.view import from_tensor, to_tensor
 from rote.runtime.comm.protocol import Comm
 from rote.tensor import DistTensor
 
-from ..arguments import check_tensor, normal_axes
+from ..request.arguments import check_tensor, normal_axes
 from ..walk.resize import fitting
 
 __all__ = ["alike", "fftshift", "ifftshift", "placed", "refuse_tiles", "resized"]

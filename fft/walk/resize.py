@@ -19,7 +19,7 @@ from rote.layout.distribution import Distribution
 from rote.layout.kinds import extent
 from rote.layout.layout import Entry, block
 
-from ..request import TransformRequest
+from ..request.request import TransformRequest
 from ..transforms import KINDS
 from .walk import Resize, Transform
 
@@ -102,7 +102,7 @@ def sized(
         axes: the axis that each of its modes is.
         shape: the extents of all axes before it.
 
-    >>> from ..request import as_request
+    >>> from ..request.request import as_request
     >>> import numpy as np
     >>> wanted = as_request((4, 6), (0, 1), "fft", np.dtype("c16"), s=(4, 9), resample=(4, 6))
     >>> for action in sized(Transform("fft", (0, 1)), {0: 0, 1: 1}, (4, 6), wanted):

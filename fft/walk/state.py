@@ -16,7 +16,7 @@ import numpy as np
 
 from rote.errors import LayoutError
 
-from ..request import TransformRequest
+from ..request.request import TransformRequest
 from ..transforms import COMPLEX, HALVING, KINDS, RESAMPLED, RESTORING, Kind, goes_back
 from .digits import Mode
 from .walk import Convolve, Resize, Transform, dtype_after

@@ -17,7 +17,7 @@ from rote.layout.distribution import Distribution
 from rote.layout.grid import Grid
 from rote.layout.layout import Entry, Layout
 
-from ..request import TransformRequest
+from ..request.request import TransformRequest
 from ..transforms import CASTS, COMPLEX, KINDS, REAL_TO_REAL, RESTORING, Kind
 from .digits import AxisDigit, Mode, extent, name_modes, read, untiled, whole
 from .resize import fitting, recut

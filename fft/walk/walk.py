@@ -18,8 +18,7 @@ from rote.grammar.nodes import ResizeName
 from rote.layout.distribution import Distribution
 from rote.layout.refine import unfused
 
-from ..kernels.kernel import complex_dtype, real_dtype
-from ..transforms import CASTS, HALVING, KINDS, RESTORING, ActionKind, MaybeKind
+from ..transforms import CASTS, HALVING, KINDS, RESTORING, ActionKind, MaybeKind, complex_dtype, real_dtype
 
 __all__ = ["Action", "Convolve", "Resize", "Stage", "Transform", "Twiddle", "Walk", "describe", "dtype_after"]
 

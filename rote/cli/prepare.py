@@ -19,7 +19,7 @@ from .options import refuse_too_many
 
 if TYPE_CHECKING:
     from ..fft.plan import FFT
-    from ..fft.request import TransformRequest
+    from ..fft.request.request import TransformRequest
     from ..fft.walk.walk import Walk
     from ..runtime.calibrate import Progress
     from ..tensor import DistTensor
@@ -112,9 +112,9 @@ def _forward(
     request: Request, shape: tuple[int, ...], dtype: np.dtype[Any], comm: Comm, real: bool, part: Progress | None
 ) -> FFT:
     """The transform of the file."""
-    from ..fft.arguments import normal_axes
-    from ..fft.kernels.kernel import complex_dtype, real_dtype
-    from ..fft.request import as_request
+    from ..fft.request.arguments import normal_axes
+    from ..fft.request.request import as_request
+    from ..fft.transforms import complex_dtype, real_dtype
 
     kind = real_dtype(dtype) if real else complex_dtype(dtype)
     layout, grid = request.layout, request.grid
@@ -127,9 +127,9 @@ def _forward(
 
 def _begins(request: Request, shape: tuple[int, ...], wanted: TransformRequest, comm: Comm) -> Distribution:
     """The distribution in which the transform of a file begins: a cheapest one, of blocks if there is any."""
-    from ..fft.arguments import as_arguments
     from ..fft.families.choose import best
     from ..fft.families.resolve import choices_for, walk_for
+    from ..fft.request.arguments import as_arguments
     from ..runtime.calibrate import known_machine
 
     arguments = as_arguments(shape, wanted, comm.size, request.layout, request.grid, None)
@@ -148,10 +148,10 @@ def _backward(
     request: Request, shape: tuple[int, ...], dtype: np.dtype[Any], comm: Comm, real: bool, part: Progress | None
 ) -> FFT:
     """The transform that the file is the spectrum of."""
-    from ..fft.arguments import normal_axes
     from ..fft.families.choose import best, choices
-    from ..fft.kernels.kernel import complex_dtype, real_dtype
-    from ..fft.request import as_request
+    from ..fft.request.arguments import normal_axes
+    from ..fft.request.request import as_request
+    from ..fft.transforms import complex_dtype, real_dtype
 
     axes, kind = normal_axes(request.axes, len(shape)), complex_dtype(dtype)
     begins = _begins(request, shape, as_request(shape, axes, "fft", kind), comm)

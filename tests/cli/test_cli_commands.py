@@ -15,7 +15,7 @@ import rote
 from rote.cli import main
 from rote.cli.failures import described
 from rote.fft.families.choose import ranking
-from rote.fft.request import as_request
+from rote.fft.request.request import as_request
 from rote.runtime.comm.collective_errors import collective_errors
 
 

@@ -24,8 +24,7 @@ from transforms import COMPLEX, EVERY, GRIDS, NORMS, REAL, cases, refused, trans
 
 from rote import DistTensor, GatherWarning
 from rote.fft import FFT, dctn, dstn, idctn, idstn
-from rote.fft.kernels.kernel import complex_dtype, real_dtype
-from rote.fft.transforms import KINDS
+from rote.fft.transforms import KINDS, complex_dtype, real_dtype
 from rote.runtime import Comm, world
 
 Array = NDArray[Any]

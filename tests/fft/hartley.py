@@ -19,7 +19,7 @@ from transforms import GRIDS, NORMS, refused, transforms, values
 
 from rote import DistTensor, GatherWarning
 from rote.fft import FFT, dht, fftfreq
-from rote.fft.kernels.kernel import complex_dtype, real_dtype
+from rote.fft.transforms import complex_dtype, real_dtype
 from rote.runtime import Comm, world
 
 

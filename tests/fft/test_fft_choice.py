@@ -19,13 +19,13 @@ from launch import RANKS
 import rote
 from rote import DistTensor, Machine, wisdom
 from rote.fft import FFT, autotune, fftn
-from rote.fft.arguments import as_arguments, requested_kinds
 from rote.fft.autotune import candidates, race
 from rote.fft.families.choose import best
 from rote.fft.families.resolve import choices_for, reread
 from rote.fft.kernels import timing
-from rote.fft.options import Options
-from rote.fft.request import as_request
+from rote.fft.request.arguments import as_arguments, requested_kinds
+from rote.fft.request.options import Options
+from rote.fft.request.request import as_request
 from rote.layout.grid import Grid
 from rote.runtime import calibrate, world
 

@@ -19,7 +19,7 @@ from rote import DistTensor
 from rote.fft import FFT, dctn, dstn, idctn
 from rote.fft.families.rows import rows
 from rote.fft.families.transpose import transpose
-from rote.fft.request import as_request
+from rote.fft.request.request import as_request
 from rote.fft.transforms import KINDS, by_axis
 from rote.fft.walk.typecheck import build
 

@@ -21,8 +21,8 @@ from rote.fft import dht
 from rote.fft.kernels import passes
 from rote.fft.kernels.backends import NAMES, composed, library, transforms, versions
 from rote.fft.kernels.config import KernelConfig
-from rote.fft.kernels.kernel import Kernel, complex_dtype, plain, real_dtype, scratch_bytes
-from rote.fft.transforms import KINDS, REAL_TO_REAL, Kind
+from rote.fft.kernels.kernel import Kernel, plain, scratch_bytes
+from rote.fft.transforms import KINDS, REAL_TO_REAL, Kind, complex_dtype, real_dtype
 from rote.grammar import TRANSFORMS
 
 pytestmark = pytest.mark.filterwarnings("ignore::rote.GatherWarning")  # transforms of one axis

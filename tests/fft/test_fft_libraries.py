@@ -20,8 +20,8 @@ from rote.fft.kernels.backends import NAMES, fftw, library, protocol, versions
 from rote.fft.kernels.boxes import whole
 from rote.fft.kernels.config import WHOLE, KernelConfig
 from rote.fft.kernels.gather import Gather, gathers
-from rote.fft.kernels.kernel import Kernel, plain, real_dtype, scratch_bytes
-from rote.fft.transforms import KINDS
+from rote.fft.kernels.kernel import Kernel, plain, scratch_bytes
+from rote.fft.transforms import KINDS, real_dtype
 
 TRIGONOMETRIC = [row.name for row in KINDS.values() if row.type]
 SHAPES = [(7,), (5, 6), (6, 1), (3, 4, 5), (4, 9, 1, 11)]

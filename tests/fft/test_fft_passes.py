@@ -11,8 +11,8 @@ from marks import PARTS
 from parts import share
 
 from rote.fft.kernels import passes
-from rote.fft.kernels.kernel import Kernel, complex_dtype, plain, real_dtype, scratch_bytes
-from rote.fft.transforms import KINDS
+from rote.fft.kernels.kernel import Kernel, plain, scratch_bytes
+from rote.fft.transforms import KINDS, complex_dtype, real_dtype
 
 TRIGONOMETRIC = [row.name for row in KINDS.values() if row.type]
 SHAPES = [(7,), (5, 6), (6, 1), (3, 4, 5), (2, 9, 1, 11), (1, 17, 3)]

@@ -16,7 +16,7 @@ from rote.compiler import cost
 from rote.compiler.plan import Plan
 from rote.fft import FFT, fftn
 from rote.fft.families import choose
-from rote.fft.request import as_request
+from rote.fft.request.request import as_request
 from rote.fft.walk import price
 
 

@@ -9,10 +9,10 @@ import pytest
 
 import rote
 from rote.fft import FFT, algorithms
-from rote.fft.arguments import as_arguments
 from rote.fft.families.choose import Choice, choices, preferred, ranking
 from rote.fft.families.resolve import choices_for, walk_for
-from rote.fft.request import as_request
+from rote.fft.request.arguments import as_arguments
+from rote.fft.request.request import as_request
 from rote.fft.walk.price import NONE, Price
 
 D = np.dtype("D")

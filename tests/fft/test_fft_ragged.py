@@ -20,7 +20,7 @@ from rote.fft.families.choose import walk_of
 from rote.fft.families.gathered import crowded, gathered_bytes
 from rote.fft.families.ragged import best_factors, padded_factors
 from rote.fft.program.twiddles import chirp
-from rote.fft.request import as_request
+from rote.fft.request.request import as_request
 
 PROGRAM = Path(__file__).with_name("ragged.py")
 

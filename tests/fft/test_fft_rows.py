@@ -10,7 +10,7 @@ import pytest
 from rote.compiler.matrix import message_matrix
 from rote.fft.families.choose import walk_of
 from rote.fft.families.rows import row_layout
-from rote.fft.request import as_request
+from rote.fft.request.request import as_request
 
 CASES = (
     ((12, 18, 20), 48),

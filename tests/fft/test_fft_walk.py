@@ -13,7 +13,7 @@ import rote
 from rote import DistTensor
 from rote.fft import FFT, fftn, ifftn, irfftn, rfftn
 from rote.fft.families.transpose import transpose
-from rote.fft.request import as_request
+from rote.fft.request.request import as_request
 from rote.fft.walk.typecheck import build
 
 D = np.dtype("D")

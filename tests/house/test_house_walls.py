@@ -45,15 +45,18 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "rote.show": ("rote.layout", "rote.ownership"),
     "rote.plot": ("rote.ownership", "rote.errors", "rote.layout", "rote.compiler", "rote.simulate", "rote.tensor"),
     "rote.fft.transforms": ("rote.errors", "rote.grammar"),
-    "rote.fft.request": ("rote.grammar", "rote.errors", "rote.layout", "rote.fft.transforms"),
-    "rote.fft.options": ("rote.errors", "rote.layout", "rote.compiler.machine", "rote.runtime"),
+    "rote.fft.request.request": ("rote.grammar", "rote.errors", "rote.layout", "rote.fft.transforms"),
+    "rote.fft.request": (
+        *("rote.grammar", "rote.errors", "rote.layout", "rote.compiler", "rote.runtime", "rote.tensor"),
+        *("rote.fft.transforms", "rote.fft.request.request"),
+    ),
     "rote.fft.kernels": (
         *("rote.errors", "rote.layout", "rote.compiler", "rote.runtime"),
-        *("rote.fft.transforms", "rote.fft.options"),
+        *("rote.fft.transforms", "rote.fft.request"),
     ),
     "rote.fft.walk": (
         *("rote.errors", "rote.grammar", "rote.layout", "rote.compiler"),
-        *("rote.fft.transforms", "rote.fft.request", "rote.fft.kernels.kernel"),
+        *("rote.fft.transforms", "rote.fft.request"),
     ),
     "rote.fft.families": (
         *("rote.errors", "rote.grammar", "rote.layout", "rote.compiler", "rote.runtime.comm.protocol"),
@@ -61,7 +64,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     ),
     "rote.fft.program": (
         *("rote.grammar", "rote.errors", "rote.layout", "rote.compiler", "rote.runtime", "rote.tensor"),
-        *("rote.fft.transforms", "rote.fft.request", "rote.fft.options", "rote.fft.kernels", "rote.fft.walk"),
+        *("rote.fft.transforms", "rote.fft.request", "rote.fft.kernels", "rote.fft.walk"),
         "rote.fft.families",
     ),
     "rote.fft": (
@@ -342,7 +345,7 @@ BREAKS = [
     ("rote.runtime.comm.mpi", "from ..copy.regions import Region"),
     ("rote.runtime.copy.strided", "from ..comm.protocol import Comm"),
     ("rote.runtime.exchange.one_sided", "from ..program import bind"),
-    ("rote.fft.request", "from .families.choose import choices"),
+    ("rote.fft.request.request", "from .families.choose import choices"),
     ("rote.fft.walk.walk", "from ..program.program import BoundWalk"),
     ("rote.compiler.verify.certificate", "from ...runtime import program"),
     ("rote.tensor", "from .fft import fftn"),
@@ -373,7 +376,7 @@ ALLOWED = [
     ("rote.grammar.build", "from lark import Lark"),
     ("rote.layout.grid", "import numpy as np\nfrom ..errors import LayoutError\nfrom .indexset import IndexSet"),
     ("rote.runtime.comm.mpi", "from mpi4py import MPI\nfrom .protocol import Comm"),
-    ("rote.fft.walk.walk", "from ..kernels.kernel import complex_dtype\nimport functools"),
+    ("rote.fft.walk.walk", "from ..transforms import complex_dtype\nimport functools"),
     ("rote.fft.functions", "from rote.tensor import DistTensor\nfrom .kernels.kernel import complex_dtype"),
     ("rote.fft.kernels.kernel", "import pyfftw"),
     ("rote.compiler.relabel", "def f():\n    from scipy.optimize import linear_sum_assignment"),

@@ -19,7 +19,7 @@ import rote
 from rote.compiler.cost import flow
 from rote.fft.families.choose import walk_of
 from rote.fft.families.rows import row_layout
-from rote.fft.request import as_request
+from rote.fft.request.request import as_request
 from rote.fft.walk.typecheck import StageSpec, build
 from rote.fft.walk.walk import Transform
 

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...transforms import HALVING
-from ..kernel import Kernel, complex_dtype, scratch_bytes, view
+from ...transforms import HALVING, complex_dtype
+from ..kernel import Kernel, scratch_bytes, view
 from .protocol import Array, ArrayTransform, Library
 
 __all__ = ["ByParts"]

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import pyfftw
 
-from ...transforms import KINDS
-from ..kernel import Kernel, real_dtype
+from ...transforms import KINDS, real_dtype
+from ..kernel import Kernel
 from .protocol import Array, ArrayTransform, kind_between
 
 __all__ = ["Study", "does", "merged", "prepare", "studying", "version"]

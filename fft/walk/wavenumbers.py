@@ -11,9 +11,8 @@ import numpy.typing as npt
 
 from rote.errors import LayoutError
 
-from ..kernels.kernel import real_dtype
-from ..transforms import HALVING, KINDS
-from ..walk.walk import Walk
+from ..transforms import HALVING, KINDS, real_dtype
+from .walk import Walk
 
 __all__ = ["NYQUIST", "Lengths", "Nyquist", "frequencies", "wavenumbers"]
 

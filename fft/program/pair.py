@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from rote.runtime.comm.protocol import Comm
 
-from .arguments import Norm, scale
-from .options import Options
-from .program.program import BoundWalk, bind_walks
-from .walk.walk import Walk
+from ..request.arguments import Norm, scale
+from ..request.options import Options
+from ..walk.walk import Walk
+from .program import BoundWalk, bind_walks
 
 __all__ = ["Pair", "bind_pair"]
 

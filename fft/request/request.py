@@ -13,7 +13,7 @@ from rote.grammar.nodes import exact
 from rote.layout.grid import Grid
 from rote.layout.layout import Layout
 
-from .transforms import HALVING, KINDS, RESAMPLED, RESTORING, Kinds, MaybeKind, by_axis, is_forward
+from ..transforms import HALVING, KINDS, RESAMPLED, RESTORING, Kinds, MaybeKind, by_axis, is_forward
 
 __all__ = ["Arguments", "TransformRequest", "as_request", "components"]
 

@@ -16,14 +16,14 @@ from rote.layout.grid import Grid, grid_shape
 from rote.layout.layout import Layout, as_layout
 from rote.tensor import DistTensor
 
-from .kernels.kernel import check_extents
+from ..transforms import HALVING, Kinds, by_axis, in_order
 from .request import Arguments, TransformRequest, as_request
-from .transforms import HALVING, Kinds, by_axis, in_order
 
 __all__ = [
     "NORMS",
     "Norm",
     "as_arguments",
+    "check_extents",
     "check_norm",
     "check_tensor",
     "normal_axes",
@@ -147,3 +147,10 @@ def check_tensor(x: object, name: str) -> None:
             "write DistTensor.from_global(array, layout) if every rank has all of it, or from_local or from_slices if "
             "each has its block"
         )
+
+
+def check_extents(shape: tuple[int, ...], axes: tuple[int, ...]) -> None:
+    """Refuse to transform along nothing."""
+    for axis in axes:
+        if shape[axis] < 1:
+            raise LayoutError(f"axis {axis} of shape {shape} has no points to transform")
