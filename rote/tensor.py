@@ -7,7 +7,7 @@ move data, and all constructors, are collective: every rank calls them, by one t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,7 @@ from .runtime.comm.collective_errors import collective_errors
 from .runtime.comm.protocol import Comm, Path
 from .runtime.comm.resolve import as_comm
 from .runtime.copy.regions import filled
-from .runtime.placement import GridLike, check_values, compute_block, cut_block, place, place_slices, same_everywhere
+from .runtime.placement import GridLike, compute_block, cut_block, place, place_slices, same_everywhere
 from .runtime.program import bind
 
 __all__ = ["DistTensor"]
@@ -79,6 +79,10 @@ class DistTensor(ArrayProtocols):
         Raises:
             LayoutError: the layout does not fit.
             CommError: the grid does not match the ranks.
+
+        >>> from rote import run
+        >>> run(lambda comm: DistTensor.from_global(np.arange(5), "block[(0)]", comm).local.tolist(), ranks=2)
+        [[0, 1, 2], [3, 4]]
         """
         return DistTensor(*cut_block(array, layout, as_comm(comm), grid))
 
@@ -92,8 +96,15 @@ class DistTensor(ArrayProtocols):
     ) -> DistTensor:
         """A tensor of blocks that already lie where they belong; they are wrapped, not copied.
 
+        Args:
+            local: this rank's block, of shape `distribution.local_shape(rank)`.
+            shape: of the whole tensor; the other arguments as in `from_global`.
+
         Raises:
             LayoutError: on all ranks, if on some rank the block has not the shape that the layout gives it.
+
+        >>> DistTensor.from_local(np.zeros((2, 3)), "block[(0),()]", (2, 3)).shape
+        (2, 3)
         """
         ranks = as_comm(comm)
         with collective_errors(ranks):
@@ -151,7 +162,11 @@ class DistTensor(ArrayProtocols):
         grid: GridLike = None,
         dtype: npt.DTypeLike = "f8",
     ) -> DistTensor:
-        """A tensor of zeros."""
+        """A tensor of zeros; arguments and errors as `from_global`.
+
+        >>> DistTensor.zeros((2, 3), "[(0),()]", dtype="c8").dtype
+        dtype('complex64')
+        """
         dist = place(shape, layout, ranks := as_comm(comm), grid)
         return DistTensor(filled(dist, ranks.rank, 0, as_dtype(dtype)), dist, ranks)
 
@@ -163,17 +178,25 @@ class DistTensor(ArrayProtocols):
         grid: GridLike = None,
         dtype: npt.DTypeLike = "f8",
     ) -> DistTensor:
-        """A tensor whose elements are not set."""
+        """A tensor whose elements are not set yet; arguments and errors as `from_global`.
+
+        >>> x = DistTensor.empty((2, 3), "[(0),()]")
+        >>> x.local[...] = 7
+        """
         dist = place(shape, layout, ranks := as_comm(comm), grid)
         return DistTensor(np.empty(dist.local_shape(ranks.rank), as_dtype(dtype)), dist, ranks)
 
     @staticmethod
     def load(path: Path, layout: Layout | str, comm: object | None = None, grid: GridLike = None) -> DistTensor:
-        """A tensor from a `.npy` file; every rank reads its own part.
+        """A tensor from a `.npy` file; every rank reads its own part. Arguments as `from_global`.
 
         Raises:
             OSError: the file cannot be read. RoteError: it is damaged, or no `.npy` file of numbers.
             LayoutError: the layout does not fit the file's shape. All ranks raise the same.
+
+        >>> np.save("volume.npy", np.arange(6.0).reshape(2, 3))
+        >>> DistTensor.load("volume.npy", "block[(),(0)]")
+        DistTensor((2, 3), float64, 'block[(),(0)]', grid=(1,), rank=0, local=(2, 3))
         """
         from .io import read_block, read_header
 
@@ -188,6 +211,10 @@ class DistTensor(ArrayProtocols):
         Raises:
             OSError: the file cannot be written; the same on all ranks. LayoutError: the tensor is partial.
             RoteError: the name is that of another format, as "x.h5".
+
+        >>> DistTensor.zeros((2, 3), "[(0),()]").save("zeros.npy")
+        >>> np.load("zeros.npy").shape
+        (2, 3)
         """
         from .io import write_npy
 
@@ -228,28 +255,6 @@ class DistTensor(ArrayProtocols):
         """
         return as_slices(self.distribution, self._comm.rank)
 
-    @property
-    def real(self) -> DistTensor:
-        """The real parts, as a new tensor."""
-        return self._map("real", lambda block: block.real.copy())
-
-    @property
-    def imag(self) -> DistTensor:
-        """The imaginary parts, as a new tensor."""
-        return self._map("imag", lambda block: block.imag.copy())
-
-    def conj(self) -> DistTensor:
-        """The complex conjugate."""
-        return self._map("conj", np.conjugate)
-
-    def copy(self) -> DistTensor:
-        """A tensor with a block of its own."""
-        return self._with(self.local.copy())
-
-    def astype(self, dtype: npt.DTypeLike) -> DistTensor:
-        """The tensor in another dtype; always a copy."""
-        return self._map("astype", lambda block: block.astype(as_dtype(dtype)))
-
     def redistribute(
         self,
         layout: Layout | str,
@@ -269,6 +274,9 @@ class DistTensor(ArrayProtocols):
             tune: "model" takes the usual method for "auto"; "measure" and "patient" the fastest, by timing them the
                 first time, which is kept (see `rote.wisdom`).
 
+        Returns:
+            `out`, or a new tensor of the same shape and dtype in the new layout.
+
         Raises:
             LayoutError: the layout does not fit, or `out` is laid out otherwise.
             PlanError, CommError: the grid has another number of ranks; these ranks have no such method.
@@ -287,16 +295,15 @@ class DistTensor(ArrayProtocols):
         return DistTensor(local, target, self._comm) if out is None else out
 
     def to_global(self) -> Array:
-        """The whole array, on every rank."""
+        """The whole array, of shape `x.shape`, on every rank. Collective.
+
+        >>> DistTensor.from_function(lambda i: i**2, 4, "[(0)]").to_global()
+        array([0, 1, 4, 9])
+        """
         return self.redistribute(Layout(((),) * self.ndim)).local
 
-    def _with(self, block: Array) -> DistTensor:
-        return DistTensor(block, self.distribution, self._comm)
-
-    def _map(self, name: str, function: Callable[[Array], npt.ArrayLike]) -> DistTensor:
-        """The tensor of a function of each element."""
-        check_values(name, self.distribution)
-        return self._with(np.asarray(function(self.local)))
+    def _with(self, block: Array) -> Self:
+        return type(self)(block, self.distribution, self._comm)
 
     def __repr__(self) -> str:
         return (

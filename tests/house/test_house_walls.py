@@ -39,7 +39,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "rote.simulate": ("rote.errors", "rote.layout", "rote.compiler", "rote.runtime.copy.regions"),
     "rote.io": ("rote.errors", "rote.layout", "rote.compiler", "rote.runtime"),
     "rote.answers": ("rote.errors", "rote.layout", "rote.compiler", "rote.runtime"),
-    "rote.protocols": ("rote.errors", "rote.answers"),
+    "rote.protocols": ("rote.errors", "rote.compiler", "rote.runtime", "rote.answers"),
     "rote.tensor": ("rote.errors", "rote.layout", "rote.compiler", "rote.runtime", "rote.io", "rote.protocols"),
     "rote.ownership": ("rote.grammar", "rote.layout"),
     "rote.show": ("rote.layout", "rote.ownership"),
