@@ -57,8 +57,12 @@ def fftn(
         algorithm: one of `rote.fft.algorithms`; "auto" takes the cheapest walk from where x lies, on the machine that
             `rote tune` measured under as many ranks, or on the usual one.
 
+    Returns:
+        A tensor of complex numbers, of x's shape but for `s`, in `output` or where the walk ends. x keeps its values.
+
     Raises:
         LayoutError: an axis has no points, the layout has a view or is partial, or `output` does not fit.
+        TypeError: x is no tensor.
 
     >>> import numpy as np
     >>> x = DistTensor.from_global(np.arange(6.0).reshape(2, 3), "block[(0),()]")
@@ -78,7 +82,11 @@ def ifftn(
 ) -> DistTensor:
     """The inverse transform, as `numpy.fft.ifftn`; of what `fftn` gave, it leads back to the layout there.
 
-    Arguments and errors as `fftn`.
+    Arguments, result and errors as `fftn`.
+
+    >>> x = DistTensor.from_global(np.arange(3.0), "block[(0)]")
+    >>> ifftn(fftn(x)).real.to_global().round(12).tolist()
+    [0.0, 1.0, 2.0]
     """
     return _transform("ifft", X, s, axes, norm, output, algorithm)
 
@@ -93,7 +101,10 @@ def rfftn(
 ) -> DistTensor:
     """The transform of a real tensor, as `numpy.fft.rfftn`: half the spectrum, n//2 + 1 points along the last axis.
 
-    Arguments and errors as `fftn`; a complex tensor is refused as well.
+    Arguments, result and errors as `fftn`; a complex tensor is refused as well.
+
+    >>> rfftn(DistTensor.zeros((4, 6), "block[(0),()]")).shape
+    (4, 4)
     """
     check_tensor(x, "rfftn")
     if x.dtype.kind == "c":
@@ -115,7 +126,14 @@ def irfftn(
         s: the extents along `axes` of the result. The last one is taken as even, 2(m - 1) of m points, if s is None, so
             an odd extent must be said.
 
-    The other arguments and errors as `fftn`.
+    The other arguments, and errors, as `fftn`.
+
+    Returns:
+        A tensor of real numbers. X keeps its values.
+
+    >>> x = DistTensor.from_global(np.arange(5.0), "block[(0)]")
+    >>> irfftn(rfftn(x), s=x.shape).to_global().round(12).tolist()
+    [0.0, 1.0, 2.0, 3.0, 4.0]
     """
     return _transform("irfft", X, s, axes, norm, output, algorithm)
 
@@ -138,6 +156,9 @@ def dctn(
 
     The other arguments and errors as `fftn`; a type that is none of these is refused as well.
 
+    Returns:
+        A tensor of x's shape, but for `s`; real if x is, else complex.
+
     >>> x = DistTensor.from_global(np.ones((2, 3)), "block[(0),()]")
     >>> dctn(x).to_global().round(12).tolist()
     [[24.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
@@ -156,7 +177,11 @@ def idctn(
 ) -> DistTensor:
     """The inverse of `dctn` of the same type and norm, as `scipy.fft.idctn`; it leads back to the layout there.
 
-    Arguments and errors as `dctn`.
+    Arguments, result and errors as `dctn`.
+
+    >>> x = DistTensor.from_global(np.arange(1.0, 4.0), "block[(0)]")
+    >>> idctn(dctn(x, type=3), type=3).to_global().round(12).tolist()
+    [1.0, 2.0, 3.0]
     """
     return _transform(f"idct{_checked(type)}", X, s, axes, norm, output, algorithm)
 
@@ -172,7 +197,10 @@ def dstn(
 ) -> DistTensor:
     """The discrete sine transform along some axes, as `scipy.fft.dstn`.
 
-    Arguments and errors as `dctn`; type 1 takes one point as well.
+    Arguments, result and errors as `dctn`; type 1 takes one point as well.
+
+    >>> dstn(DistTensor.from_global(np.ones(2), "block[(0)]"), type=1).to_global().round(3).tolist()
+    [3.464, 0.0]
     """
     return _transform(f"dst{_checked(type)}", x, s, axes, norm, output, algorithm)
 
@@ -188,7 +216,11 @@ def idstn(
 ) -> DistTensor:
     """The inverse of `dstn` of the same type and norm, as `scipy.fft.idstn`; it leads back to the layout there.
 
-    Arguments and errors as `dstn`.
+    Arguments, result and errors as `dstn`.
+
+    >>> x = DistTensor.from_global(np.arange(1.0, 4.0), "block[(0)]")
+    >>> idstn(dstn(x)).to_global().round(12).tolist()
+    [1.0, 2.0, 3.0]
     """
     return _transform(f"idst{_checked(type)}", X, s, axes, norm, output, algorithm)
 
@@ -212,6 +244,9 @@ def dht(
             undoes "backward"; or "ortho", by which the transform undoes itself.
 
     The other arguments and errors as `fftn`.
+
+    Returns:
+        A tensor of x's shape, but for `s`; real if x is, else complex.
 
     >>> x = DistTensor.from_global([1.0, 2.0, 3.0, 4.0], "block[(0)]")
     >>> X = dht(x)

@@ -45,7 +45,7 @@ Array = npt.NDArray[Any]
 
 
 class FFT:
-    """A parallel transform of one shape, layout and dtype, planned once.
+    """A parallel transform of one shape, layout and dtype, planned once and run again and again.
 
     It has scratch of its own: where one rank is alone, any thread may call it, and those that do so at once take turns.
     (`fftn` and the other functions have scratch per thread then, and run side by side.) A communicator of several ranks
@@ -153,7 +153,7 @@ class FFT:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape of what `forward` takes."""
+        """The shape of what `forward` takes and `backward` gives."""
         return self.walk.source.shape
 
     @property
@@ -183,7 +183,7 @@ class FFT:
 
     @property
     def moves(self) -> tuple[Plan, ...]:
-        """The plans of the forward walk's moves, in order."""
+        """The plans of the forward walk's moves, in order: one for each redistribution between two transforms."""
         return self.walk.moves
 
     @property
@@ -213,18 +213,29 @@ class FFT:
     def forward(self, x: DistTensor, out: DistTensor | None = None) -> DistTensor:
         """The spectrum of x, in `output_layout`; x keeps its values, unless `out` shares them, which it may.
 
+        Args:
+            x: of `shape`, in `input_layout` on `grid`, and of the dtype that the transform was made for. Collective.
+            out: where the spectrum goes; a new tensor if None.
+
         Raises:
             LayoutError: x or `out` is not of the shape, layout and dtype that the transform was made for.
             TypeError: one is no tensor.
+
+        >>> f = FFT(4, "block[(0)]", dtype="f8")
+        >>> f.forward(DistTensor.from_global([1.0, 2.0, 3.0, 4.0], f.input_layout)).to_global()
+        array([10.+0.j, -2.+2.j, -2.+0.j])
         """
         return self._run(x, out, back=False)
 
     def backward(self, X: DistTensor, out: DistTensor | None = None) -> DistTensor:
         """The tensor of a spectrum, in `input_layout`; X keeps its values, unless `out` shares them, which it may.
 
-        Raises:
-            LayoutError: X or `out` is not of the shape, layout and dtype that the transform was made for.
-            TypeError: one is no tensor.
+        Arguments and errors as `forward`, the other way round: X is as `forward` gives it.
+
+        >>> f = FFT(4, "block[(0)]", dtype="f8")
+        >>> x = DistTensor.from_global([1.0, 2.0, 3.0, 4.0], f.input_layout)
+        >>> f.backward(f.forward(x), out=x) is x
+        True
         """
         return self._run(X, out, back=True)
 

@@ -48,6 +48,7 @@ def compile(
         PlanError: the distributions are of different tensors or numbers of ranks; or every plan needs more than
             `max_bytes`, and the text says how much the least does.
         LayoutError: the shape, the grid or `max_bytes` is not made of integers, or the layouts do not fit.
+        NotationError: the text is no transition.
 
     >>> compile("[(0),(1)] -> [(),(0,1)]", shape=(4, 6), grid=(2, 2)).steps[0].kind
     'alltoall'

@@ -60,11 +60,18 @@ class Machine:
 
         Raises:
             PlanError: the machine has times for a grid of another order.
+
+        >>> Machine(latency=1e-6, byte_time=(1e-10, 4e-10)).along(2).byte_time
+        (1e-10, 4e-10)
         """
         return Times(**{each.name: _spread(each.name, getattr(self, each.name), order) for each in fields(Times)})
 
     def as_dict(self) -> dict[str, Any]:
-        """The times by name."""
+        """The times by name, in seconds: `Machine(**machine.as_dict())` is the machine.
+
+        >>> Machine().as_dict()["latency"]
+        2e-06
+        """
         return asdict(self)
 
 
