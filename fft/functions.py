@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from rote.compiler.machine import DEFAULT
 from rote.errors import LayoutError
@@ -19,13 +17,11 @@ from .arguments import check_norm, check_tensor, normal_axes, scale
 from .families.choose import walk_of
 from .families.gathered import warn_if_gathered
 from .kernels.kernel import check_extents, complex_dtype, real_dtype
-from .plan import FFT
 from .program.program import BoundWalk, bind_walks
 from .request import as_request
-from .spectra.wavenumbers import frequencies
 from .transforms import FUNCTIONS, KINDS
 
-__all__ = ["dctn", "dht", "dstn", "fftfreq", "fftn", "idctn", "idstn", "ifftn", "irfftn", "rfftn"]
+__all__ = ["dctn", "dht", "dstn", "fftn", "idctn", "idstn", "ifftn", "irfftn", "rfftn"]
 
 _DEPTH = 4  # calls from a user's, where a walk is made
 _KEPT = 16  # walks that a communicator keeps bound; each holds about two blocks of scratch
@@ -254,38 +250,6 @@ def dht(
     ([10.0, -4.0, -2.0, 0.0], [1.0, 2.0, 3.0, 4.0])
     """
     return _transform("dht", x, s, axes, norm, output, algorithm)
-
-
-def fftfreq(f: FFT, d: float | Sequence[float] = 1.0) -> tuple[npt.NDArray[Any], ...]:
-    """The frequencies of this rank's block of the spectrum that `f.forward` gives, as `numpy.fft.fftfreq`.
-
-    Of a real transform the last axis is half a spectrum, with the frequencies of `numpy.fft.rfftfreq`. Those of cosine
-    and sine transforms are at most half a cycle per sample as well: k / (2 n) of a "dct2" of n points.
-
-    Args:
-        f: the transform.
-        d: the sample spacing, in any unit: one for all axes, or one per axis of `f.axes`.
-
-    Returns:
-        One array per axis of `f.axes`, in cycles per unit of d and in the transform's real dtype. Together they
-        broadcast to the block, as an open mesh does (`numpy.ogrid`), whatever layout the spectrum has.
-
-    Raises:
-        LayoutError: there are not as many spacings as axes, or one is not positive.
-        TypeError: f is no transform. A tensor does not say which of its axes are frequencies, nor of how many points.
-
-    >>> f = FFT((4, 6), "block[(0),()]", dtype="f8")
-    >>> vertical, horizontal = fftfreq(f, d=(0.5, 1.0))
-    >>> vertical.ravel().tolist(), horizontal.shape
-    ([0.0, 0.5, -1.0, -0.5], (1, 4))
-    """
-    if not isinstance(f, FFT):
-        raise TypeError(
-            f"fftfreq takes the transform, an FFT, not {type(f).__name__}, which does not say what was transformed\n"
-            "write f = FFT(x.shape, x.layout, x.grid, x.comm, x.dtype); X = f.forward(x); fftfreq(f)\n"
-            "or numpy.fft.fftfreq(n) for a whole axis of n points"
-        )
-    return frequencies(f.walk, f.axes, f.comm.rank, d)
 
 
 def _checked(type: int) -> int:

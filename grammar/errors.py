@@ -17,7 +17,7 @@ class RoteError(Exception):
     ...     parse("[(0)")
     ... except RoteError as error:
     ...     print(type(error).__name__, error.mistake)
-    NotationError unclosed-bracket
+    NotationError missing-closing-bracket
     """
 
 
@@ -45,7 +45,7 @@ class NotationError(RoteError, ValueError):
         self.line = line
 
     def in_line(self, line: int, text: str) -> NotationError:
-        """The same error, in a line of a walk, which is `text`; lines are counted from 1.
+        """This error in a line of a walk, which is `text`; lines are counted from 1.
 
         >>> NotationError("empty", "", 0, "there is no layout", "write []").in_line(2, "fft(0)").line
         2

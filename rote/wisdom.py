@@ -96,7 +96,10 @@ def recall(key: Key, read: Callable[[Any], Any] | None = None) -> Any:
 
 
 def remember(key: Key, decision: Any) -> bool:
-    """Keep a decision, in place of an earlier one for the same key; False if it cannot be kept.
+    """Keep a decision, in place of an earlier one for the same key.
+
+    Returns:
+        True, or False if it cannot be kept.
 
     Raises:
         TypeError, ValueError: the decision is no JSON value.
@@ -122,7 +125,7 @@ def records() -> tuple[Record, ...]:
 
 
 def forget(match: str = "", *, all: bool = False) -> tuple[Record | Path, ...]:
-    """Forget every decision whose line (`str(record)`) has `match` in it, or all of them; what is forgotten.
+    """Forget every decision whose line (`str(record)`) has `match` in it, or all of them.
 
     Args:
         match: a part of the lines.
@@ -154,7 +157,10 @@ def forget(match: str = "", *, all: bool = False) -> tuple[Record | Path, ...]:
 
 
 def export(path: str | os.PathLike[str]) -> int:
-    """Write all that is known into one file, for `include` on another machine or by another user; how many that is.
+    """Write all that is known into one file, for `include` on another machine or by another user.
+
+    Returns:
+        The number of decisions.
 
     Raises:
         OSError: the file cannot be written.
@@ -171,7 +177,10 @@ def export(path: str | os.PathLike[str]) -> int:
 
 
 def include(path: str | os.PathLike[str]) -> int:
-    """Keep all decisions that `export` wrote, in place of those with the same keys; how many were kept.
+    """Keep all decisions that `export` wrote, in place of those with the same keys.
+
+    Returns:
+        The number of those that were kept.
 
     Raises:
         OSError: the file cannot be read.

@@ -274,7 +274,7 @@ class Transition:
 
 @lru_cache(maxsize=4096)
 def parse(text: str) -> Layout:
-    """Read a layout, as `str(layout)` prints it; the same text gives the same object.
+    """The layout that a text says, as `str(layout)` prints it; of one text always the same object.
 
     Raises:
         NotationError: the text is no layout, or a transition `A -> B`; the error shows where, and what to write.
@@ -290,7 +290,7 @@ def parse(text: str) -> Layout:
 
 @lru_cache(maxsize=4096)
 def parse_transition(text: str) -> Transition:
-    """Read a transition, `A -> B`.
+    """The transition that a text says, `A -> B`, as `str(transition)` prints it; of one text always the same object.
 
     Raises:
         NotationError: the text is no transition, or one layout alone; the error shows where, and what to write.
