@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
+from functools import lru_cache
 from typing import Any
 
 from ..errors import PlanError
@@ -64,7 +65,7 @@ class Machine:
         >>> Machine(latency=1e-6, byte_time=(1e-10, 4e-10)).along(2).byte_time
         (1e-10, 4e-10)
         """
-        return Times(**{each.name: _spread(each.name, getattr(self, each.name), order) for each in fields(Times)})
+        return _along(self, order)
 
     def as_dict(self) -> dict[str, Any]:
         """The times by name, in seconds: `Machine(**machine.as_dict())` is the machine.
@@ -73,6 +74,11 @@ class Machine:
         2e-06
         """
         return asdict(self)
+
+
+@lru_cache(maxsize=256)
+def _along(machine: Machine, order: int) -> Times:
+    return Times(**{each.name: _spread(each.name, getattr(machine, each.name), order) for each in fields(Times)})
 
 
 def _spread(name: str, time: Time, order: int) -> tuple[float, ...]:

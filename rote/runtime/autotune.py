@@ -41,7 +41,7 @@ def check_tune(tune: str) -> None:
         raise PlanError(f"tune is one of {', '.join(TUNES)}; not {tune!r}")
 
 
-def tuned(plan: Plan, comm: Comm, tune: str) -> tuple[str, ...]:
+def tuned(plan: Plan, comm: Comm, tune: Tune) -> tuple[str, ...]:
     """The method of each step of a plan, as `chosen` finds it; once per communicator. Collective."""
     check_tune(tune)  # even where nothing moves
     check_grid(plan.source.grid, comm)
@@ -49,7 +49,7 @@ def tuned(plan: Plan, comm: Comm, tune: str) -> tuple[str, ...]:
     return cached(comm, "tuned", (plan, tune), lambda: tuple(chosen(step, dtype, comm, tune) for step in steps), _KEPT)
 
 
-def chosen(step: Step, dtype: np.dtype[Any], comm: Comm, tune: str) -> str:
+def chosen(step: Step, dtype: np.dtype[Any], comm: Comm, tune: Tune) -> str:
     """The method of a step: "auto" by the model, else the fastest on these ranks, the same on all. Collective.
 
     What was measured is kept as wisdom. The blocks are the same by all methods, so that nothing but time depends on it.

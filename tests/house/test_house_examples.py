@@ -64,7 +64,7 @@ def methods_of(kind: type) -> Iterator[Named]:
             continue
         value = inspect.getattr_static(kind, name)
         value = value.__func__ if isinstance(value, staticmethod | classmethod) else value
-        if inspect.isfunction(value) or isinstance(value, property):
+        if isinstance(value, property) or (callable(value) and inspect.isfunction(inspect.unwrap(value))):
             yield name, value
 
 

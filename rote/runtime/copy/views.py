@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ...compiler.movement import Group, Lattice, Listed
+from ...compiler.groups import Group, Lattice, Listed
 
 __all__ = ["Along", "ArrayView", "GroupViews", "Shape", "ViewPair", "group_views"]
 
