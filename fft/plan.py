@@ -157,7 +157,7 @@ class FFT:
 
     @property
     def comm(self) -> Comm:
-        """The communicator of the ranks."""
+        """The communicator of the ranks that transform together."""
         return self._comm
 
     @property

@@ -229,7 +229,7 @@ class DistTensor(ArrayProtocols):
 
     @property
     def distribution(self) -> Distribution:
-        """The layout on the tensor's shape and grid."""
+        """The layout on the tensor's shape and grid: who owns what."""
         return self._distribution
 
     @property
@@ -239,7 +239,7 @@ class DistTensor(ArrayProtocols):
 
     @property
     def layout(self) -> Layout:
-        """The layout."""
+        """The layout: which mode is split over which grid mode, and how."""
         return self.distribution.layout
 
     @property
