@@ -38,7 +38,7 @@ def fftn(
     output: Layout | str | None = None,
     algorithm: str = "auto",
 ) -> DistTensor:
-    """The discrete Fourier transform along some axes, as `numpy.fft.fftn`.
+    """The discrete Fourier transform along some axes, as `numpy.fft.fftn` (Dalcin et al. 2019, eq. 5; see `norm`).
 
     Any number of threads may call this and the other functions at once where one rank is alone; a communicator of
     several ranks is for one thread of each rank at a time.

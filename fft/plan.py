@@ -55,10 +55,11 @@ class FFT:
         comm: an mpi4py or Rote communicator; the ranks of `rote.run`, MPI's world or this process if None.
         dtype: of the input; a real one makes a real-to-half-spectrum transform, as `numpy.fft.rfftn`.
         axes: as NumPy; all if None. A real transform halves the last of them.
-        algorithm: one of `rote.fft.algorithms`: "slab" (a grid of order 1), "pencil" (order 2), "rows" (order 1),
-            "volumetric" or "cyclic" (as many grid modes as axes), "ragged" (any number of points on any number of
-            ranks), or "auto": the cheapest by the cost model of those on which no rank holds much more than its part,
-            if there is one; or the text of a walk, a line per layout, as `f.walk` prints.
+        algorithm: one of `rote.fft.algorithms`: "slab" (a grid of order 1; Dalcin et al. 2019, section 3.3), "pencil"
+            (order 2 or more; sections 3.5 and 3.6), "rows" (order 1; Duy and Ozaki 2014, section 2), "volumetric" or
+            "cyclic" (as many grid modes as axes; Popovici et al. 2019, section 3.2), "ragged" (any number of points on
+            any number of ranks), or "auto": the cheapest by the cost model of those on which no rank holds much more
+            than its part, if there is one; or the text of a walk, a line per layout, as `f.walk` prints.
         norm: "backward", "ortho" or "forward", as NumPy.
         output: the layout of the spectrum; where the walk ends, the cheapest, if None.
         kinds: what `forward` does: "fft", "rfft", or one of `rote.fft.transforms.REAL_TO_REAL`, such as "dct2" and

@@ -38,6 +38,9 @@ def compile(
 ) -> Plan:
     """A cheapest plan from one distribution to another, verified.
 
+    It is the global redistribution of Dalcin et al. (2019, section 3.2, eq. 11), of any number of modes at once and
+    between any kinds, and what Popovici et al. (2019, section 3.1.3) say as a before and an after.
+
     Args:
         source, target: two distributions; or `source` alone, a transition `"A -> B"`, with `shape` and `grid`.
         dtype: of the elements; a plan counts bytes.

@@ -34,7 +34,7 @@ def block(grid_mode: int, *sizes: int | Rounding) -> Entry:
 
     In a balanced one the first n mod p parts hold one index more (Dalcin et al. 2019, eq. 9 and algorithm 1).
     `block(0, "ceil")` has parts of ceil(n/p), the last ones shorter or empty (BLOCK of HPF, FFTW-MPI, torch.chunk);
-    `block(0, "floor")` begins its part i at floor(i*n/p) (heFFTe, OpenFFT).
+    `block(0, "floor")` begins its part i at floor(i*n/p) (heFFTe; Duy and Ozaki 2014, eq. 2).
 
     Returns:
         The entry, to be used in `L(…)` and `layout.split`.
