@@ -40,7 +40,7 @@ def block(grid_mode: int, *sizes: int | Rounding) -> Entry:
         The entry, to be used in `L(…)` and `layout.split`.
 
     Raises:
-        LayoutError: the grid mode or a size is no integer of at least 0.
+        LayoutError: the grid mode is no integer, or a size none of at least 0.
 
     >>> from rote.layout.builder import L
     >>> [block_.on(10, 4).local_shape(0) for block_ in (L(block(0)), L(block(0, "ceil")), L(block(0, "floor")))]
@@ -61,7 +61,7 @@ def cyclic(grid_mode: int, b: int = 1, *, at: int = 0) -> Entry:
         The entry, to be used in `L(…)` and `layout.split`.
 
     Raises:
-        LayoutError: the grid mode or `at` is no integer of at least 0, or b none of at least 1.
+        LayoutError: the grid mode is no integer, `at` none of at least 0, or b none of at least 1.
 
     >>> from rote.layout.builder import L
     >>> print(L(cyclic(0, 4, at=2), cyclic(1, at=1)))
