@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from .functions import dctn as dctn
     from .functions import dht as dht
     from .functions import dstn as dstn
-    from .functions import fftfreq as fftfreq
     from .functions import fftn as fftn
     from .functions import idctn as idctn
     from .functions import idstn as idstn
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from .plan import FFT as FFT
     from .spectra.convolution import convolve as convolve
     from .spectra.convolution import correlate as correlate
+    from .spectra.frequencies import fftfreq as fftfreq
     from .spectra.shift import fftshift as fftshift
     from .spectra.shift import ifftshift as ifftshift
 
@@ -42,7 +42,7 @@ _HOME = {
     "dctn": "functions",
     "dht": "functions",
     "dstn": "functions",
-    "fftfreq": "functions",
+    "fftfreq": "spectra.frequencies",
     "fftn": "functions",
     "fftshift": "spectra.shift",
     "idctn": "functions",

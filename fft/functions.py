@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from rote.compiler.machine import DEFAULT
 from rote.errors import LayoutError
@@ -17,14 +15,12 @@ from rote.tensor import DistTensor
 
 from .families.choose import walk_of
 from .families.gathered import warn_if_gathered
-from .plan import FFT
 from .program.program import BoundWalk, bind_walks
 from .request.arguments import check_extents, check_norm, check_tensor, normal_axes, scale
 from .request.request import as_request
 from .transforms import FUNCTIONS, KINDS, complex_dtype, real_dtype
-from .walk.wavenumbers import frequencies
 
-__all__ = ["dctn", "dht", "dstn", "fftfreq", "fftn", "idctn", "idstn", "ifftn", "irfftn", "rfftn"]
+__all__ = ["dctn", "dht", "dstn", "fftn", "idctn", "idstn", "ifftn", "irfftn", "rfftn"]
 
 _DEPTH = 4  # calls from a user's, where a walk is made
 _KEPT = 16  # walks that a communicator keeps bound; each holds about two blocks of scratch
@@ -41,7 +37,7 @@ def fftn(
     output: Layout | str | None = None,
     algorithm: str = "auto",
 ) -> DistTensor:
-    """The discrete Fourier transform along some axes, as `numpy.fft.fftn`.
+    """The discrete Fourier transform along some axes, as `numpy.fft.fftn` (Dalcin et al. 2019, eq. 5; see `norm`).
 
     Any number of threads may call this and the other functions at once where one rank is alone; a communicator of
     several ranks is for one thread of each rank at a time.
@@ -56,8 +52,12 @@ def fftn(
         algorithm: one of `rote.fft.algorithms`; "auto" takes the cheapest walk from where x lies, on the machine that
             `rote tune` measured under as many ranks, or on the usual one.
 
+    Returns:
+        A tensor of complex numbers, of x's shape but for `s`, in `output` or where the walk ends. x keeps its values.
+
     Raises:
         LayoutError: an axis has no points, the layout has a view or is partial, or `output` does not fit.
+        TypeError: x is no tensor.
 
     >>> import numpy as np
     >>> x = DistTensor.from_global(np.arange(6.0).reshape(2, 3), "block[(0),()]")
@@ -77,7 +77,11 @@ def ifftn(
 ) -> DistTensor:
     """The inverse transform, as `numpy.fft.ifftn`; of what `fftn` gave, it leads back to the layout there.
 
-    Arguments and errors as `fftn`.
+    Arguments, result and errors as `fftn`.
+
+    >>> x = DistTensor.from_global(np.arange(3.0), "block[(0)]")
+    >>> ifftn(fftn(x)).real.to_global().round(12).tolist()
+    [0.0, 1.0, 2.0]
     """
     return _transform("ifft", X, s, axes, norm, output, algorithm)
 
@@ -92,7 +96,10 @@ def rfftn(
 ) -> DistTensor:
     """The transform of a real tensor, as `numpy.fft.rfftn`: half the spectrum, n//2 + 1 points along the last axis.
 
-    Arguments and errors as `fftn`; a complex tensor is refused as well.
+    Arguments, result and errors as `fftn`; a complex tensor is refused as well.
+
+    >>> rfftn(DistTensor.zeros((4, 6), "block[(0),()]")).shape
+    (4, 4)
     """
     check_tensor(x, "rfftn")
     if x.dtype.kind == "c":
@@ -114,7 +121,14 @@ def irfftn(
         s: the extents along `axes` of the result. The last one is taken as even, 2(m - 1) of m points, if s is None, so
             an odd extent must be said.
 
-    The other arguments and errors as `fftn`.
+    The other arguments, and errors, as `fftn`.
+
+    Returns:
+        A tensor of real numbers. X keeps its values.
+
+    >>> x = DistTensor.from_global(np.arange(5.0), "block[(0)]")
+    >>> irfftn(rfftn(x), s=x.shape).to_global().round(12).tolist()
+    [0.0, 1.0, 2.0, 3.0, 4.0]
     """
     return _transform("irfft", X, s, axes, norm, output, algorithm)
 
@@ -137,6 +151,9 @@ def dctn(
 
     The other arguments and errors as `fftn`; a type that is none of these is refused as well.
 
+    Returns:
+        A tensor of x's shape, but for `s`; real if x is, else complex.
+
     >>> x = DistTensor.from_global(np.ones((2, 3)), "block[(0),()]")
     >>> dctn(x).to_global().round(12).tolist()
     [[24.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
@@ -155,7 +172,11 @@ def idctn(
 ) -> DistTensor:
     """The inverse of `dctn` of the same type and norm, as `scipy.fft.idctn`; it leads back to the layout there.
 
-    Arguments and errors as `dctn`.
+    Arguments, result and errors as `dctn`.
+
+    >>> x = DistTensor.from_global(np.arange(1.0, 4.0), "block[(0)]")
+    >>> idctn(dctn(x, type=3), type=3).to_global().round(12).tolist()
+    [1.0, 2.0, 3.0]
     """
     return _transform(f"idct{_checked(type)}", X, s, axes, norm, output, algorithm)
 
@@ -171,7 +192,10 @@ def dstn(
 ) -> DistTensor:
     """The discrete sine transform along some axes, as `scipy.fft.dstn`.
 
-    Arguments and errors as `dctn`; type 1 takes one point as well.
+    Arguments, result and errors as `dctn`; type 1 takes one point as well.
+
+    >>> dstn(DistTensor.from_global(np.ones(2), "block[(0)]"), type=1).to_global().round(3).tolist()
+    [3.464, 0.0]
     """
     return _transform(f"dst{_checked(type)}", x, s, axes, norm, output, algorithm)
 
@@ -187,7 +211,11 @@ def idstn(
 ) -> DistTensor:
     """The inverse of `dstn` of the same type and norm, as `scipy.fft.idstn`; it leads back to the layout there.
 
-    Arguments and errors as `dstn`.
+    Arguments, result and errors as `dstn`.
+
+    >>> x = DistTensor.from_global(np.arange(1.0, 4.0), "block[(0)]")
+    >>> idstn(dstn(x)).to_global().round(12).tolist()
+    [1.0, 2.0, 3.0]
     """
     return _transform(f"idst{_checked(type)}", X, s, axes, norm, output, algorithm)
 
@@ -212,44 +240,15 @@ def dht(
 
     The other arguments and errors as `fftn`.
 
+    Returns:
+        A tensor of x's shape, but for `s`; real if x is, else complex.
+
     >>> x = DistTensor.from_global([1.0, 2.0, 3.0, 4.0], "block[(0)]")
     >>> X = dht(x)
     >>> X.to_global().round(12).tolist(), dht(X, norm="forward").to_global().round(12).tolist()
     ([10.0, -4.0, -2.0, 0.0], [1.0, 2.0, 3.0, 4.0])
     """
     return _transform("dht", x, s, axes, norm, output, algorithm)
-
-
-def fftfreq(f: FFT, d: float | Sequence[float] = 1.0) -> tuple[npt.NDArray[Any], ...]:
-    """The frequencies of this rank's block of the spectrum that `f.forward` gives, as `numpy.fft.fftfreq`.
-
-    Of a real transform the last axis is half a spectrum, with the frequencies of `numpy.fft.rfftfreq`. Those of cosine
-    and sine transforms are at most half a cycle per sample as well: k / (2 n) of a "dct2" of n points.
-
-    Args:
-        f: the transform.
-        d: the sample spacing, in any unit: one for all axes, or one per axis of `f.axes`.
-
-    Returns:
-        One array per axis of `f.axes`, in cycles per unit of d and in the transform's real dtype. Together they
-        broadcast to the block, as an open mesh does (`numpy.ogrid`), whatever layout the spectrum has.
-
-    Raises:
-        LayoutError: there are not as many spacings as axes, or one is not positive.
-        TypeError: f is no transform. A tensor does not say which of its axes are frequencies, nor of how many points.
-
-    >>> f = FFT((4, 6), "block[(0),()]", dtype="f8")
-    >>> vertical, horizontal = fftfreq(f, d=(0.5, 1.0))
-    >>> vertical.ravel().tolist(), horizontal.shape
-    ([0.0, 0.5, -1.0, -0.5], (1, 4))
-    """
-    if not isinstance(f, FFT):
-        raise TypeError(
-            f"fftfreq takes the transform, an FFT, not {type(f).__name__}, which does not say what was transformed\n"
-            "write f = FFT(x.shape, x.layout, x.grid, x.comm, x.dtype); X = f.forward(x); fftfreq(f)\n"
-            "or numpy.fft.fftfreq(n) for a whole axis of n points"
-        )
-    return frequencies(f.walk, f.axes, f.comm.rank, d)
 
 
 def _checked(type: int) -> int:

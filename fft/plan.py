@@ -42,7 +42,7 @@ Array = npt.NDArray[Any]
 
 
 class FFT:
-    """A parallel transform of one shape, layout and dtype, planned once.
+    """A parallel transform of one shape, layout and dtype, planned once and run again and again.
 
     It has scratch of its own: where one rank is alone, any thread may call it, and those that do so at once take turns.
     (`fftn` and the other functions have scratch per thread then, and run side by side.) A communicator of several ranks
@@ -55,10 +55,11 @@ class FFT:
         comm: an mpi4py or Rote communicator; the ranks of `rote.run`, MPI's world or this process if None.
         dtype: of the input; a real one makes a real-to-half-spectrum transform, as `numpy.fft.rfftn`.
         axes: as NumPy; all if None. A real transform halves the last of them.
-        algorithm: one of `rote.fft.algorithms`: "slab" (a grid of order 1), "pencil" (order 2), "rows" (order 1),
-            "volumetric" or "cyclic" (as many grid modes as axes), "ragged" (any number of points on any number of
-            ranks), or "auto": the cheapest by the cost model of those on which no rank holds much more than its part,
-            if there is one; or the text of a walk, a line per layout, as `f.walk` prints.
+        algorithm: one of `rote.fft.algorithms`: "slab" (a grid of order 1; Dalcin et al. 2019, section 3.3), "pencil"
+            (order 2 or more; sections 3.5 and 3.6), "rows" (order 1; Duy and Ozaki 2014, section 2), "volumetric" or
+            "cyclic" (as many grid modes as axes; Popovici et al. 2019, section 3.2), "ragged" (any number of points on
+            any number of ranks), or "auto": the cheapest by the cost model of those on which no rank holds much more
+            than its part, if there is one; or the text of a walk, a line per layout, as `f.walk` prints.
         norm: "backward", "ortho" or "forward", as NumPy.
         output: the layout of the spectrum; where the walk ends, the cheapest, if None.
         kinds: what `forward` does: "fft", "rfft", or one of `rote.fft.transforms.REAL_TO_REAL`, such as "dct2" and
@@ -147,7 +148,7 @@ class FFT:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape of what `forward` takes."""
+        """The shape of what `forward` takes and `backward` gives."""
         return self.walk.source.shape
 
     @property
@@ -157,7 +158,7 @@ class FFT:
 
     @property
     def comm(self) -> Comm:
-        """The communicator of the ranks."""
+        """The communicator of the ranks that transform together."""
         return self._comm
 
     @property
@@ -177,7 +178,7 @@ class FFT:
 
     @property
     def moves(self) -> tuple[Plan, ...]:
-        """The plans of the forward walk's moves, in order."""
+        """The plans of the forward walk's moves, in order: one for each redistribution between two transforms."""
         return self.walk.moves
 
     @property
@@ -207,18 +208,29 @@ class FFT:
     def forward(self, x: DistTensor, out: DistTensor | None = None) -> DistTensor:
         """The spectrum of x, in `output_layout`; x keeps its values, unless `out` shares them, which it may.
 
+        Args:
+            x: of `shape`, in `input_layout` on `grid`, and of the dtype that the transform was made for. Collective.
+            out: where the spectrum goes; a new tensor if None.
+
         Raises:
             LayoutError: x or `out` is not of the shape, layout and dtype that the transform was made for.
             TypeError: one is no tensor.
+
+        >>> f = FFT(4, "block[(0)]", dtype="f8")
+        >>> f.forward(DistTensor.from_global([1.0, 2.0, 3.0, 4.0], f.input_layout)).to_global()
+        array([10.+0.j, -2.+2.j, -2.+0.j])
         """
         return self._run(x, out, back=False)
 
     def backward(self, X: DistTensor, out: DistTensor | None = None) -> DistTensor:
         """The tensor of a spectrum, in `input_layout`; X keeps its values, unless `out` shares them, which it may.
 
-        Raises:
-            LayoutError: X or `out` is not of the shape, layout and dtype that the transform was made for.
-            TypeError: one is no tensor.
+        Arguments and errors as `forward`, the other way round: X is as `forward` gives it.
+
+        >>> f = FFT(4, "block[(0)]", dtype="f8")
+        >>> x = DistTensor.from_global([1.0, 2.0, 3.0, 4.0], f.input_layout)
+        >>> f.backward(f.forward(x), out=x) is x
+        True
         """
         return self._run(X, out, back=True)
 

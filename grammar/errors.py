@@ -10,7 +10,15 @@ _BEFORE, _AFTER = 48, 24  # characters of a long text shown on either side of th
 
 
 class RoteError(Exception):
-    """The root of all errors that Rote itself raises."""
+    """The root of all errors that Rote itself raises.
+
+    >>> from rote import parse
+    >>> try:
+    ...     parse("[(0)")
+    ... except RoteError as error:
+    ...     print(type(error).__name__, error.mistake)
+    NotationError missing-closing-bracket
+    """
 
 
 class NotationError(RoteError, ValueError):
@@ -37,7 +45,11 @@ class NotationError(RoteError, ValueError):
         self.line = line
 
     def in_line(self, line: int, text: str) -> NotationError:
-        """Say that the error is in a line of a walk, which is `text`."""
+        """This error in a line of a walk, which is `text`; lines are counted from 1.
+
+        >>> NotationError("empty", "", 0, "there is no layout", "write []").in_line(2, "fft(0)").line
+        2
+        """
         return NotationError(self.mistake, text, self.position, self.rule, self.cure, line)
 
     def __str__(self) -> str:

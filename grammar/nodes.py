@@ -70,6 +70,12 @@ class Kind:
     ``("block", ())``; ``block(b)``: ``("block", (b,))``; ``block(3,5,2)``: ``("block", (3, 5, 2))``; ``block(ceil)``:
     ``("ceil", ())``; ``block(floor)``: ``("floor", ())``. `at` is the coordinate of the first tile: ``cyclic(4,at=2)``
     is ``("cyclic", (4,), 2)``.
+
+    Raises:
+        ValueError: the name is another, or takes no such sizes. TypeError: a size is no integer.
+
+    >>> Kind("cyclic") == CYCLIC == Kind("cyclic", (1,)), Kind("block") == BLOCK
+    (True, True)
     """
 
     name: Literal["cyclic", "block", "ceil", "floor"]
@@ -100,7 +106,11 @@ BLOCK = Kind("block")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A grid mode that splits a mode, and how: ``0:block``."""
+    """A grid mode that splits a mode, and how: ``0:block``.
+
+    >>> Entry(0) == Entry(0, CYCLIC), Entry(1, BLOCK).kind.name
+    (True, 'block')
+    """
 
     grid_mode: int
     kind: Kind = CYCLIC
@@ -112,14 +122,24 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A mode of the tensor as it is: ``a``."""
+    """A mode of the tensor as it is: ``a``.
+
+    >>> from rote.grammar import parse_syntax
+    >>> parse_syntax("b a: [(0),()]").view
+    (Name(name='b'), Name(name='a'))
+    """
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Fuse:
-    """Two or more modes of the tensor read as one, the rightmost fastest: ``(a b)``."""
+    """Two or more modes of the tensor read as one, the rightmost fastest: ``(a b)``.
+
+    >>> from rote.grammar import parse_syntax
+    >>> parse_syntax("(a b): [(0)]").view
+    (Fuse(names=('a', 'b')),)
+    """
 
     names: tuple[str, ...]
 
@@ -129,6 +149,10 @@ class Tile:
     """One mode of the tensor read as several, the rightmost fastest: ``(r s=4)``.
 
     A part is its name and its size; at most one part has no size (None) and takes what the others leave.
+
+    >>> from rote.grammar import parse_syntax
+    >>> parse_syntax("(r s=4): [(0),()]").view
+    (Tile(parts=(('r', None), ('s', 4))),)
     """
 
     parts: tuple[tuple[str, int | None], ...]
@@ -194,7 +218,12 @@ class LayoutSyntax:
 
 @dataclass(frozen=True, slots=True)
 class TransitionSyntax:
-    """A transition, ``source -> target``."""
+    """A transition as written: ``source -> target``.
+
+    >>> from rote.grammar import parse_syntax, unparse
+    >>> unparse(parse_syntax("[(0) ()] -> [() (0)]").target)
+    '[(),(0)]'
+    """
 
     source: LayoutSyntax
     target: LayoutSyntax
@@ -209,6 +238,10 @@ class ActionSyntax:
     that to the whole, and ``chirp`` pads a signal for a convolution, or cuts what comes of it. `modes` are the numbers
     of modes of the stage's layout, hence of its view if it has one; `extents` has one number, at least 1, for each of
     them, and is empty for other actions.
+
+    >>> from rote.grammar import parse_walk
+    >>> parse_walk("[(0),()]: fft(1), resample(1=6)").stages[0].actions[1]
+    ActionSyntax(name='resample', modes=(1,), extents=(6,))
     """
 
     name: str

@@ -11,7 +11,7 @@ from .tokens import SPACE
 
 
 def parse_syntax(text: str) -> LayoutSyntax | TransitionSyntax:
-    """Read a layout or a transition ``A -> B``.
+    """The syntax of a text, which is a layout or a transition ``A -> B``.
 
     Raises:
         NotationError: it is neither; the error names the mistake, shows it and says what to write.
@@ -26,12 +26,12 @@ def parse_syntax(text: str) -> LayoutSyntax | TransitionSyntax:
 
 
 def parse_walk(text: str) -> WalkSyntax:
-    """Read a walk, one stage per line: ``[on GRID] LAYOUT [: ACTION {, ACTION}]``.
+    """The syntax of a walk's text, one stage per line: ``[on GRID] LAYOUT [: ACTION {, ACTION}]``.
 
     Blank lines, and comments from ``#`` to the end of a line, say nothing. An action is ``twiddle`` or ``convolve``;
-    or a transform and its modes: ``fft(t)``, ``rfft(0, 1)``, also ifft, irfft, dct1 to dct4, dst1 to dst4, complex and
-    real; or ``resize``, ``resample``, ``fold`` or ``chirp`` with modes and their new extents: ``resize(1=96, 2=96)``.
-    A mode goes by its name in the line's view, or by its number.
+    or a transform and its modes: ``fft(t)``, ``rfft(0, 1)``, also ifft, irfft, dct1 to dct4, dst1 to dst4, dht, complex
+    and real; or ``resize``, ``resample``, ``fold`` or ``chirp`` with modes and their new extents, ``resize(1=96)``. A
+    mode goes by its name in the line's view, or by its number.
 
     Raises:
         NotationError: it is none; the error names the mistake, shows its line and says what to write.

@@ -6,7 +6,7 @@ from . import nodes
 
 
 def unparse(node: nodes.LayoutSyntax | nodes.TransitionSyntax) -> str:
-    """Write a layout or a transition in its canonical text: ``parse_syntax(unparse(node)) == node``.
+    """The canonical text of a layout or a transition: ``parse_syntax(unparse(node)) == node``.
 
     >>> block = nodes.Kind("block")
     >>> unparse(nodes.LayoutSyntax(((nodes.Entry(0, block),), (), (nodes.Entry(1, block),)), rooted=((2, 0), (3, 1))))
@@ -19,7 +19,7 @@ def unparse(node: nodes.LayoutSyntax | nodes.TransitionSyntax) -> str:
 
 
 def unparse_walk(walk: nodes.WalkSyntax) -> str:
-    """Write a walk in its canonical text, a line for each stage: ``parse_walk(unparse_walk(walk)) == walk``.
+    """The canonical text of a walk, a line for each stage: ``parse_walk(unparse_walk(walk)) == walk``.
 
     Modes go by their names in the view where they have one, else by their numbers.
 

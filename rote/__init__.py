@@ -45,13 +45,13 @@ if TYPE_CHECKING:
     from .errors import NotationError as NotationError
     from .errors import PlanError as PlanError
     from .errors import RoteError as RoteError
+    from .layout.builder import L as L
     from .layout.distribution import Distribution as Distribution
     from .layout.expressions import block as block
     from .layout.expressions import cyclic as cyclic
     from .layout.expressions import partial as partial
     from .layout.expressions import root as root
     from .layout.grid import Grid as Grid
-    from .layout.layout import L as L
     from .layout.layout import Layout as Layout
     from .layout.layout import Transition as Transition
     from .layout.layout import parse as parse
@@ -66,7 +66,7 @@ __version__ = "0.1.0"
 _HOME = {
     "parse": "layout.layout",
     "parse_transition": "layout.layout",
-    "L": "layout.layout",
+    "L": "layout.builder",
     "block": "layout.expressions",
     "cyclic": "layout.expressions",
     "partial": "layout.expressions",

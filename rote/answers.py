@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -49,7 +49,7 @@ class Distributed(ABC):
         """The communicator of the ranks."""
 
     @abstractmethod
-    def _with(self, block: Array) -> Distributed:
+    def _with(self, block: Array) -> Self:
         """The tensor that has another block in this one's place."""
 
     @abstractmethod
@@ -57,11 +57,11 @@ class Distributed(ABC):
         """The whole array, on every rank."""
 
     @abstractmethod
-    def copy(self) -> Distributed:
+    def copy(self) -> Self:
         """The tensor with a block of its own."""
 
     @abstractmethod
-    def astype(self, dtype: npt.DTypeLike) -> Distributed:
+    def astype(self, dtype: npt.DTypeLike) -> Self:
         """The tensor in another dtype."""
 
 

@@ -17,19 +17,48 @@ __all__ = ["CommError", "GatherWarning", "LayoutError", "NotationError", "PlanEr
 
 
 class LayoutError(RoteError, ValueError):
-    """A layout does not fit its shape, its grid, or itself."""
+    """A layout does not fit its shape, its grid, or itself.
+
+    >>> from rote import parse
+    >>> parse("[(0),()]").on((4, 4), ())
+    Traceback (most recent call last):
+    rote.LayoutError: [(0),()] names grid mode 0, but the grid () has order 0
+    """
 
 
 class PlanError(RoteError):
-    """A plan cannot be made, or is not right."""
+    """A plan cannot be made, or is not right.
+
+    >>> from rote import compile
+    >>> compile("[(0),()] -> [(),(0)]")
+    Traceback (most recent call last):
+    rote.PlanError: a transition is compiled for a shape and a grid; give 'A -> B' with shape=… and grid=…
+    """
 
 
 class CommError(RoteError, RuntimeError):
-    """Ranks cannot talk to each other, or do not agree."""
+    """Ranks cannot talk to each other, or do not agree.
+
+    >>> from rote import run
+    >>> run(print, ranks=0)
+    Traceback (most recent call last):
+    rote.CommError: there must be at least one rank, not 0
+    write ranks=1 or more
+    """
 
 
 class GatherWarning(UserWarning):
-    """Every rank comes to hold all of a tensor along an axis that was split; the text says how many bytes that is."""
+    """Every rank comes to hold all of a tensor along an axis that was split; the text says how many bytes that is.
+
+    >>> import rote, warnings
+    >>> def program(comm):
+    ...     return rote.fft.FFT(8, "block[(0)]", comm=comm, kinds="dct2").moves
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     moves = rote.run(program, ranks=2)
+    >>> [warning.category.__name__ for warning in caught]
+    ['GatherWarning']
+    """
 
 
 def counted(number: int, singular: str, plural: str = "") -> str:

@@ -28,13 +28,16 @@ class Key:
 
     Attributes:
         text: all of it, as JSON in one spelling.
+
+    >>> key({"what": "walk", "grid": (2,)}).facts
+    {'grid': [2], 'what': 'walk'}
     """
 
     text: str
 
     @property
     def name(self) -> str:
-        """The hash that its file is named after."""
+        """The hash that its file is named after: 32 hexadecimal digits."""
         return sha256(self.text.encode()).hexdigest()[:32]
 
     @property
@@ -59,6 +62,9 @@ class Record:
     Attributes:
         key: what it was measured on.
         text: the decision, as JSON in one spelling.
+
+    >>> Record(key({"what": "walk"}), '["slab",4]').decision
+    ['slab', 4]
     """
 
     key: Key
@@ -83,6 +89,9 @@ def key(facts: Mapping[str, Any], mpi: str = "") -> Key:
 
     Raises:
         TypeError, ValueError: a fact is no JSON value.
+
+    >>> key({"what": "walk", "grid": (2,)}) == key({"grid": [2], "what": "walk"})
+    True
     """
     machine = {
         "cpu": _processor(),

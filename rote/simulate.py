@@ -32,10 +32,18 @@ Array = npt.NDArray[Any]
 
 
 def scatter(array: npt.ArrayLike, dist: Distribution) -> list[Array]:
-    """The block of every rank, by definition.
+    """The block of every rank, by definition, in rank order.
+
+    Args:
+        array: of `dist.shape`.
+        dist: of the tensor; a partial one gives coordinate 0 the values, and the others what the reduction ignores.
 
     Raises:
         LayoutError: the array has another shape than the distribution.
+
+    >>> from rote.layout.layout import parse
+    >>> [block.tolist() for block in scatter([1, 2, 3, 4, 5], parse("[(0)]").on(5, 2))]
+    [[1, 3, 5], [2, 4]]
     """
     whole = np.asarray(array)
     if whole.shape != dist.shape:
@@ -44,10 +52,15 @@ def scatter(array: npt.ArrayLike, dist: Distribution) -> list[Array]:
 
 
 def run(plan: Plan, blocks: Sequence[Array]) -> list[Array]:
-    """The blocks after a plan, given those before it.
+    """The blocks after a plan, in rank order, given those before it, which keep their values.
 
     Raises:
         LayoutError: a block has another shape than its rank's in the plan's source.
+
+    >>> from rote.compiler.compile import compile
+    >>> plan = compile("block[(0)] -> [(0)]", shape=5, grid=2)
+    >>> [block.tolist() for block in run(plan, [np.array([1, 2, 3]), np.array([4, 5])])]
+    [[1, 3, 5], [2, 4]]
     """
     _check(blocks, plan.source)
     current = [np.array(block) for block in blocks]
@@ -59,8 +72,18 @@ def run(plan: Plan, blocks: Sequence[Array]) -> list[Array]:
 def gather(blocks: Sequence[Array], dist: Distribution) -> Array:
     """The array that blocks make up, by definition: replicas are read once, contributions are reduced.
 
+    Args:
+        blocks: one per rank, in rank order, each of shape `dist.local_shape(rank)`.
+
+    Returns:
+        A new array of `dist.shape`.
+
     Raises:
         LayoutError: a block has another shape than its rank's.
+
+    >>> from rote.layout.layout import parse
+    >>> gather([np.array([1, 3, 5]), np.array([2, 4])], parse("[(0)]").on(5, 2))
+    array([1, 2, 3, 4, 5])
     """
     _check(blocks, dist)
     view = dist.layout.view or View.plain(len(dist.shape))

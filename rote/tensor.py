@@ -7,7 +7,7 @@ move data, and all constructors, are collective: every rank calls them, by one t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +27,7 @@ from .runtime.comm.collective_errors import collective_errors
 from .runtime.comm.protocol import Comm, Path
 from .runtime.comm.resolve import as_comm
 from .runtime.copy.regions import filled
-from .runtime.placement import GridLike, check_values, compute_block, cut_block, place, place_slices, same_everywhere
+from .runtime.placement import GridLike, compute_block, cut_block, place, place_slices, same_everywhere
 from .runtime.program import BoundPlan, bind
 
 __all__ = ["DistTensor"]
@@ -82,6 +82,10 @@ class DistTensor(ArrayProtocols):
         Raises:
             LayoutError: the layout does not fit.
             CommError: the grid does not match the ranks.
+
+        >>> from rote import run
+        >>> run(lambda comm: DistTensor.from_global(np.arange(5), "block[(0)]", comm).local.tolist(), ranks=2)
+        [[0, 1, 2], [3, 4]]
         """
         return DistTensor(*cut_block(array, layout, as_comm(comm), grid))
 
@@ -95,8 +99,15 @@ class DistTensor(ArrayProtocols):
     ) -> DistTensor:
         """A tensor of blocks that already lie where they belong; they are wrapped, not copied.
 
+        Args:
+            local: this rank's block, of shape `distribution.local_shape(rank)`.
+            shape: of the whole tensor; the other arguments as in `from_global`.
+
         Raises:
             LayoutError: on all ranks, if on some rank the block has not the shape that the layout gives it.
+
+        >>> DistTensor.from_local(np.zeros((2, 3)), "block[(0),()]", (2, 3)).shape
+        (2, 3)
         """
         ranks = as_comm(comm)
         with collective_errors(ranks):
@@ -154,7 +165,11 @@ class DistTensor(ArrayProtocols):
         grid: GridLike = None,
         dtype: npt.DTypeLike = "f8",
     ) -> DistTensor:
-        """A tensor of zeros."""
+        """A tensor of zeros; arguments and errors as `from_global`.
+
+        >>> DistTensor.zeros((2, 3), "[(0),()]", dtype="c8").dtype
+        dtype('complex64')
+        """
         dist = place(shape, layout, ranks := as_comm(comm), grid)
         return DistTensor(filled(dist, ranks.rank, 0, as_dtype(dtype)), dist, ranks)
 
@@ -166,17 +181,24 @@ class DistTensor(ArrayProtocols):
         grid: GridLike = None,
         dtype: npt.DTypeLike = "f8",
     ) -> DistTensor:
-        """A tensor whose elements are not set."""
+        """A tensor whose elements are not set yet; arguments and errors as `from_global`.
+
+        >>> DistTensor.empty((2, 3), "[(0),()]").local[...] = 7
+        """
         dist = place(shape, layout, ranks := as_comm(comm), grid)
         return DistTensor(np.empty(dist.local_shape(ranks.rank), as_dtype(dtype)), dist, ranks)
 
     @staticmethod
     def load(path: Path, layout: Layout | str, comm: object | None = None, grid: GridLike = None) -> DistTensor:
-        """A tensor from a `.npy` file; every rank reads its own part.
+        """A tensor from a `.npy` file; every rank reads its own part. Arguments as `from_global`.
 
         Raises:
             OSError: the file cannot be read. RoteError: it is damaged, or no `.npy` file of numbers.
             LayoutError: the layout does not fit the file's shape. All ranks raise the same.
+
+        >>> np.save("volume.npy", np.arange(6.0).reshape(2, 3))
+        >>> DistTensor.load("volume.npy", "block[(),(0)]")
+        DistTensor((2, 3), float64, 'block[(),(0)]', grid=(1,), rank=0, local=(2, 3))
         """
         from .io import read_block, read_header
 
@@ -191,6 +213,10 @@ class DistTensor(ArrayProtocols):
         Raises:
             OSError: the file cannot be written; the same on all ranks. LayoutError: the tensor is partial.
             RoteError: the name is that of another format, as "x.h5".
+
+        >>> DistTensor.zeros((2, 3), "[(0),()]").save("zeros.npy")
+        >>> np.load("zeros.npy").shape
+        (2, 3)
         """
         from .io import write_npy
 
@@ -203,7 +229,7 @@ class DistTensor(ArrayProtocols):
 
     @property
     def distribution(self) -> Distribution:
-        """The layout on the tensor's shape and grid."""
+        """The layout on the tensor's shape and grid: who owns what."""
         return self._distribution
 
     @property
@@ -213,7 +239,7 @@ class DistTensor(ArrayProtocols):
 
     @property
     def layout(self) -> Layout:
-        """The layout."""
+        """The layout: which mode is split over which grid mode, and how."""
         return self.distribution.layout
 
     @property
@@ -231,28 +257,6 @@ class DistTensor(ArrayProtocols):
         """
         return as_slices(self.distribution, self._comm.rank)
 
-    @property
-    def real(self) -> DistTensor:
-        """The real parts, as a new tensor."""
-        return self._map("real", lambda block: block.real.copy())
-
-    @property
-    def imag(self) -> DistTensor:
-        """The imaginary parts, as a new tensor."""
-        return self._map("imag", lambda block: block.imag.copy())
-
-    def conj(self) -> DistTensor:
-        """The complex conjugate."""
-        return self._map("conj", np.conjugate)
-
-    def copy(self) -> DistTensor:
-        """A tensor with a block of its own."""
-        return self._with(self.local.copy())
-
-    def astype(self, dtype: npt.DTypeLike) -> DistTensor:
-        """The tensor in another dtype; always a copy."""
-        return self._map("astype", lambda block: block.astype(as_dtype(dtype)))
-
     def redistribute(
         self,
         layout: Layout | str,
@@ -261,7 +265,7 @@ class DistTensor(ArrayProtocols):
         method: str = "auto",
         tune: Tune = "model",
     ) -> DistTensor:
-        """Move the tensor into another layout, by the compiled plan.
+        """The tensor in another layout, moved by the compiled plan: `out`, or a new tensor. Collective.
 
         Args:
             layout: the new one.
@@ -298,16 +302,15 @@ class DistTensor(ArrayProtocols):
         return DistTensor(local, target, self._comm) if out is None else out
 
     def to_global(self) -> Array:
-        """The whole array, on every rank."""
+        """The whole array, of shape `x.shape`, on every rank. Collective.
+
+        >>> DistTensor.from_function(lambda i: i**2, 4, "[(0)]").to_global()
+        array([0, 1, 4, 9])
+        """
         return self.redistribute(Layout(((),) * self.ndim)).local
 
-    def _with(self, block: Array) -> DistTensor:
-        return DistTensor(block, self.distribution, self._comm)
-
-    def _map(self, name: str, function: Callable[[Array], npt.ArrayLike]) -> DistTensor:
-        """The tensor of a function of each element."""
-        check_values(name, self.distribution)
-        return self._with(np.asarray(function(self.local)))
+    def _with(self, block: Array) -> Self:
+        return type(self)(block, self.distribution, self._comm)
 
     def __repr__(self) -> str:
         return (

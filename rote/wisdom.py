@@ -54,7 +54,17 @@ _ignoring = threading.Lock()  # in-process ranks are threads, and only one of th
 
 
 class WisdomWarning(UserWarning):
-    """A file of wisdom is damaged, or is none, and is ignored."""
+    """A file of wisdom is damaged, or is none, and is ignored.
+
+    >>> from unittest.mock import patch
+    >>> with tempfile.TemporaryDirectory() as place, patch.dict(os.environ, ROTE_WISDOM=place):
+    ...     written = Path(place, f"{key({}).name}.json").write_text("damaged")
+    ...     with warnings.catch_warnings(record=True) as caught:
+    ...         warnings.simplefilter("always")
+    ...         recall(key({}))
+    >>> [warning.category.__name__ for warning in caught]
+    ['WisdomWarning']
+    """
 
 
 def recall(key: Key, read: Callable[[Any], Any] | None = None) -> Any:
@@ -64,6 +74,14 @@ def recall(key: Key, read: Callable[[Any], Any] | None = None) -> Any:
         key: the same as when it was remembered.
         read: makes of the JSON value what the caller wants. What it raises on a wrong one (RoteError, TypeError,
             ValueError, LookupError) makes the file one that is ignored.
+
+    Returns:
+        The JSON value, or what `read` makes of it.
+
+    >>> from unittest.mock import patch
+    >>> with tempfile.TemporaryDirectory() as place, patch.dict(os.environ, ROTE_WISDOM=place):
+    ...     remember(key({"what": "walk"}), ["slab", 4]), recall(key({"what": "walk"}), tuple)
+    (True, ('slab', 4))
     """
     place = folder()
     path = place / f"{key.name}.json" if place else None
@@ -78,21 +96,36 @@ def recall(key: Key, read: Callable[[Any], Any] | None = None) -> Any:
 
 
 def remember(key: Key, decision: Any) -> bool:
-    """Keep a decision, in place of an earlier one for the same key; False if it cannot be kept.
+    """Keep a decision, in place of an earlier one for the same key.
+
+    Returns:
+        True, or False if it cannot be kept.
 
     Raises:
         TypeError, ValueError: the decision is no JSON value.
+
+    >>> from unittest.mock import patch
+    >>> with patch.dict(os.environ, ROTE_WISDOM=""):  # nothing is kept
+    ...     remember(key({"what": "walk"}), "slab")
+    False
     """
     return _keep(Record(key, spelt(decision)))
 
 
 def records() -> tuple[Record, ...]:
-    """All that is known, of every machine and version, in the order of its lines."""
+    """All that is known, of every machine and version, in the order of its lines.
+
+    >>> from unittest.mock import patch
+    >>> with tempfile.TemporaryDirectory() as place, patch.dict(os.environ, ROTE_WISDOM=place):
+    ...     saved = remember(key({"what": "walk"}), "slab")
+    ...     [record.decision for record in records()]
+    ['slab']
+    """
     return tuple(sorted((record for path in _files(_DECISIONS) if (record := _read(path))), key=str))
 
 
 def forget(match: str = "", *, all: bool = False) -> tuple[Record | Path, ...]:
-    """Forget every decision whose line (`str(record)`) has `match` in it, or all of them; what is forgotten.
+    """Forget every decision whose line (`str(record)`) has `match` in it, or all of them.
 
     Args:
         match: a part of the lines.
@@ -104,6 +137,12 @@ def forget(match: str = "", *, all: bool = False) -> tuple[Record | Path, ...]:
 
     Raises:
         RoteError: neither is given, or both are.
+
+    >>> from unittest.mock import patch
+    >>> with tempfile.TemporaryDirectory() as place, patch.dict(os.environ, ROTE_WISDOM=place):
+    ...     saved = remember(key({"what": "walk"}), "slab")
+    ...     len(forget("what=plan")), len(forget("what=walk")), len(forget("what=walk"))
+    (0, 1, 0)
     """
     if bool(match) == all:
         raise RoteError("say what to forget: a part of its line, or all=True for everything; not both")
@@ -118,10 +157,19 @@ def forget(match: str = "", *, all: bool = False) -> tuple[Record | Path, ...]:
 
 
 def export(path: str | os.PathLike[str]) -> int:
-    """Write all that is known into one file, for `include` on another machine or by another user; how many that is.
+    """Write all that is known into one file, for `include` on another machine or by another user.
+
+    Returns:
+        The number of decisions.
 
     Raises:
         OSError: the file cannot be written.
+
+    >>> from unittest.mock import patch
+    >>> with tempfile.TemporaryDirectory() as place, patch.dict(os.environ, ROTE_WISDOM=place):
+    ...     saved = remember(key({"what": "walk"}), "slab")
+    ...     export("wisdom.json"), len(forget(all=True)), include("wisdom.json")
+    (1, 1, 1)
     """
     known = [as_json(record) for record in records()]
     Path(path).write_text(written({"entries": known}), "utf-8")
@@ -129,11 +177,21 @@ def export(path: str | os.PathLike[str]) -> int:
 
 
 def include(path: str | os.PathLike[str]) -> int:
-    """Keep all decisions that `export` wrote, in place of those with the same keys; how many were kept.
+    """Keep all decisions that `export` wrote, in place of those with the same keys.
+
+    Returns:
+        The number of those that were kept.
 
     Raises:
         OSError: the file cannot be read.
         RoteError: it is none of `export`'s; then nothing of it is kept.
+
+    >>> Path("empty.json").write_text("{}")
+    2
+    >>> include("empty.json")
+    Traceback (most recent call last):
+    rote.RoteError: empty.json holds no wisdom: it has no 'rote wisdom': 1
+    give what rote tune --export wrote
     """
     data = Path(path).read_bytes()
     try:
@@ -146,7 +204,13 @@ def include(path: str | os.PathLike[str]) -> int:
 
 
 def folder() -> Path | None:
-    """The folder of the decisions, whether it exists or not; None if nothing is kept."""
+    """The folder of the decisions, whether it exists or not; None if nothing is kept.
+
+    >>> from unittest.mock import patch
+    >>> with patch.dict(os.environ, ROTE_WISDOM="/tmp/wisdom"):
+    ...     print(folder())
+    /tmp/wisdom
+    """
     named = os.environ.get("ROTE_WISDOM")
     if named is not None:
         return Path(os.path.expanduser(named)) if named else None

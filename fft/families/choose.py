@@ -10,9 +10,10 @@ from rote.compiler.explain import in_seconds
 from rote.compiler.machine import DEFAULT, Machine
 from rote.compiler.once import once
 from rote.errors import LayoutError
+from rote.layout.builder import L
 from rote.layout.distribution import Distribution
 from rote.layout.grid import Grid
-from rote.layout.layout import L, Layout, as_layout
+from rote.layout.layout import Layout, as_layout
 
 from ..request.request import TransformRequest, components
 from ..transforms import COMPLEX

@@ -42,8 +42,12 @@ def fftshift(X: DistTensor, axes: Axes = None) -> DistTensor:
         X: in any layout, but with no shifted mode read as a tile.
         axes: those to shift, all if None. Of half a spectrum leave the halved axis out.
 
+    Returns:
+        A new tensor of X's shape, dtype and layout, in which index k is where (k - n//2) mod n was.
+
     Raises:
         LayoutError: an axis is not the tensor's, is named twice, or is read as a tile.
+        TypeError: X is no tensor.
 
     >>> x = DistTensor.from_global(np.fft.fftfreq(5, 1 / 5), "block[(0)]")
     >>> fftshift(x).to_global().tolist()
@@ -55,7 +59,12 @@ def fftshift(X: DistTensor, axes: Axes = None) -> DistTensor:
 
 
 def ifftshift(X: DistTensor, axes: Axes = None) -> DistTensor:
-    """The inverse of `fftshift`, for odd extents too, as `numpy.fft.ifftshift`. Arguments and errors as there."""
+    """The inverse of `fftshift`, for odd extents too, as `numpy.fft.ifftshift`. Arguments and errors as there.
+
+    >>> x = DistTensor.from_global([-2, -1, 0, 1, 2], "block[(0)]")
+    >>> ifftshift(x).to_global().tolist()
+    [0, 1, 2, -2, -1]
+    """
     check_tensor(X, "ifftshift")
     named = normal_axes(axes, X.ndim)
     return placed(X, X.distribution, tuple(-(n // 2) if a in named else 0 for a, n in enumerate(X.shape)))

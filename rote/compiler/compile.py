@@ -38,6 +38,9 @@ def compile(
 ) -> Plan:
     """A cheapest plan from one distribution to another, verified.
 
+    It is the global redistribution of Dalcin et al. (2019, section 3.2, eq. 11), of any number of modes at once and
+    between any kinds, and what Popovici et al. (2019, section 3.1.3) say as a before and an after.
+
     Args:
         source, target: two distributions; or `source` alone, a transition `"A -> B"`, with `shape` and `grid`.
         dtype: of the elements; a plan counts bytes.
@@ -48,6 +51,7 @@ def compile(
         PlanError: the distributions are of different tensors or numbers of ranks; or every plan needs more than
             `max_bytes`, and the text says how much the least does.
         LayoutError: the shape, the grid or `max_bytes` is not made of integers, or the layouts do not fit.
+        NotationError: the text is no transition.
 
     >>> compile("[(0),(1)] -> [(),(0,1)]", shape=(4, 6), grid=(2, 2)).steps[0].kind
     'alltoall'

@@ -49,6 +49,11 @@ class Cost:
         seconds: the model's time (see `Machine`).
         bytes, messages: the most that any one rank receives.
         peak_bytes: the most that any one rank holds at once: input, output and every buffer.
+
+    >>> from rote.compiler.compile import compile
+    >>> cost = compile("block[(0),()] -> block[(),(0)]", shape=(6, 4), grid=2).cost
+    >>> cost.bytes, cost.messages, cost.peak_bytes
+    (48, 1, 288)
     """
 
     seconds: float

@@ -30,7 +30,8 @@ class Machine:
 
     Each of the first four is one number, or one per mode of the grid: ranks that share memory are nearer than others.
     A message between ranks that differ along several grid modes goes at the pace of the slowest. The defaults are of
-    the order of ranks that share the memory of one node.
+    the order of ranks that share the memory of one node. The model is that of Popovici et al. (2019, eq. 18 to 21), in
+    which latency is alpha and byte_time beta.
 
     Attributes:
         latency: of one message.
@@ -61,11 +62,18 @@ class Machine:
 
         Raises:
             PlanError: the machine has times for a grid of another order.
+
+        >>> Machine(latency=1e-6, byte_time=(1e-10, 4e-10)).along(2).byte_time
+        (1e-10, 4e-10)
         """
         return _along(self, order)
 
     def as_dict(self) -> dict[str, Any]:
-        """The times by name."""
+        """The times by name, in seconds: `Machine(**machine.as_dict())` is the machine.
+
+        >>> Machine().as_dict()["latency"]
+        2e-06
+        """
         return asdict(self)
 
 

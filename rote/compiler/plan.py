@@ -60,7 +60,7 @@ class Plan:
 
     @property
     def cost(self) -> Cost:
-        """The costs on the plan's machine: seconds, bytes, messages, peak bytes."""
+        """The costs on the plan's machine: seconds, and the bytes, messages and peak bytes of the busiest rank."""
         return steps_cost(self.source, self.target, self.steps, self.dtype.itemsize, self.machine)
 
     @property
@@ -132,7 +132,11 @@ class Plan:
         return f"{kinds(route.steps)}\n  {versus(cost, self.cost)}"
 
     def plot(self) -> Any:
-        """A figure of the layouts before and after each step, and of who sends how much to whom (`rote.plot.plan`)."""
+        """A figure of the layouts before and after each step, and of who sends how much to whom (`rote.plot.plan`).
+
+        >>> from rote.compiler.compile import compile
+        >>> compile("block[(0)] -> [()]", shape=4, grid=2).plot().savefig("plan.png")
+        """
         from ..plot import plan
 
         return plan(self, messages=True)
@@ -142,11 +146,18 @@ class Plan:
 
         Raises:
             PlanError: it does not; the text names the step, the rank and the element.
+
+        >>> Plan.from_text("[(0)] -> [()] of (5,) float64 on grid 2\\n  1. allgather over 0: [(0)] -> [()]").verify()
         """
         verify(self.source, self.target, self.steps, self.dtype, lambda: self.cost)
 
     def to_json(self) -> str:
-        """The plan as JSON text."""
+        """The plan as JSON text, for `from_json`.
+
+        >>> from rote.compiler.compile import compile
+        >>> compile("block[(0)] -> [()]", shape=4, grid=2).to_json()[:30]
+        '{"shape": [4], "grid": [2], "t'
+        """
         return json.dumps(
             {
                 "shape": self.source.shape,
@@ -172,10 +183,15 @@ class Plan:
 
     @staticmethod
     def from_json(text: str) -> Plan:
-        """The plan that a JSON text holds.
+        """The plan that a JSON text holds. It is read, not proved: `verify` does that.
 
         Raises:
             PlanError: the text is no plan.
+
+        >>> from rote.compiler.compile import compile
+        >>> plan = compile("block[(0)] -> [()]", shape=4, grid=2)
+        >>> Plan.from_json(plan.to_json()) == plan
+        True
         """
         try:
             return _plan(json.loads(text))

@@ -37,6 +37,11 @@ class Step:
         before, after: the distributions on both sides.
         grid_modes: the grid modes over which ranks talk, or, in a local step, which change what they do; ranks with
             other coordinates elsewhere do not meet. All of the old grid where the new one is another.
+
+    >>> from rote.compiler.compile import compile
+    >>> step = compile("block[(0),(1)] -> block[(0),()]", shape=(6, 4), grid=(2, 2)).steps[0]
+    >>> step.kind, step.grid_modes, str(step.after.layout)
+    ('allgather', (1,), 'block[(0),()]')
     """
 
     kind: str

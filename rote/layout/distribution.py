@@ -16,24 +16,15 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import LayoutError, counted
-from ..grammar.nodes import Kind
-from . import kinds
 from .grid import Grid, grid_shape, integers
 from .indexset import EMPTY, IndexSet
 from .layout import Layout
+from .splits import Split, check_mode, local_extents, locate, mode_set
 from .view import Digit, View, to_tensor
 
 __all__ = ["Distribution", "Role", "Split", "distribute", "locate", "mode_set", "tensor_shape"]
 
 Ints = npt.NDArray[np.int64]
-
-
-class Split(NamedTuple):
-    """One entry on a grid: a grid mode, its kind and its number of coordinates."""
-
-    grid_mode: int
-    kind: Kind
-    parts: int
 
 
 RoleName = Literal["split", "replicated", "partial", "rooted"]
@@ -51,7 +42,9 @@ _REPLICATED = Role("replicated")
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """A layout on a tensor's shape and a grid. Made by `layout.on(shape, grid)`.
+    """A layout on a tensor's shape and a grid: who owns what. Made by `layout.on(shape, grid)`.
+
+    Every method that takes a rank raises LayoutError where the grid has no such rank.
 
     Grid modes of a single coordinate do nothing: `splits` leaves them out, and in `roles` they are "replicated".
 
@@ -105,7 +98,7 @@ class Distribution:
         )
         roles = tuple([_role(layout, g) if p > 1 else _REPLICATED for g, p in enumerate(grid.shape)])
         for mode, extent in zip(splits, extents, strict=True):
-            _check_mode(mode, extent)
+            check_mode(mode, extent)
         object.__setattr__(self, "digits", digits)
         object.__setattr__(self, "view_shape", extents)
         object.__setattr__(self, "splits", tuple([tuple([s for s in mode if s.parts > 1]) for mode in splits]))
@@ -125,7 +118,12 @@ class Distribution:
         return len(self.view_shape)
 
     def holds(self, rank: int) -> bool:
-        """Whether a rank may hold data: false outside the root of a rooted layout."""
+        """Whether a rank may hold data: false outside the root of a rooted layout.
+
+        >>> from rote.layout.layout import parse
+        >>> [parse("[(),()]|(0@1)").on((5, 3), 2).holds(rank) for rank in range(2)]
+        [False, True]
+        """
         return self._is_root(self.grid.coordinates(rank))
 
     def _is_root(self, coordinates: tuple[int, ...]) -> bool:
@@ -136,12 +134,21 @@ class Distribution:
         """Whether a rank of a partial tensor is given values when they are laid out: coordinate 0 is.
 
         The others are given what the reduction ignores. Without partial grid modes every rank contributes.
+
+        >>> from rote.layout.layout import parse
+        >>> [parse("[()]+(0)").on(5, 2).contributes(rank) for rank in range(2)]
+        [True, False]
         """
         coordinates = self.grid.coordinates(rank)
         return not any(coordinates[g] for g in self.partial)
 
     def index_sets(self, rank: int) -> tuple[IndexSet, ...]:
-        """Per view mode, the set of global indices that a rank holds."""
+        """Per view mode, the set of global indices that a rank holds, as periodic runs that nobody has written out.
+
+        >>> from rote.layout.layout import parse
+        >>> print(*parse("[(0),()]").on((5, 3), 2).index_sets(1))
+        {1, 3} {0..2}
+        """
         coordinates = self.grid.coordinates(rank)
         if not self._is_root(coordinates):
             return (EMPTY,) * self.order
@@ -153,13 +160,22 @@ class Distribution:
         )
 
     def indices(self, rank: int) -> tuple[Ints, ...]:
-        """Per view mode, the global indices that a rank holds, in local order."""
+        """Per view mode, the global indices that a rank holds, in local order: one array of integers per mode.
+
+        >>> from rote.layout.layout import parse
+        >>> [held.tolist() for held in parse("[(0),()]").on((5, 3), 2).indices(1)]
+        [[1, 3], [0, 1, 2]]
+        """
         return tuple(held.to_array() for held in self.index_sets(rank))
 
     def tensor_indices(self, rank: int) -> tuple[Ints, ...]:
         """Per mode of the tensor itself, the global index of a rank's elements; they broadcast to its block's shape.
 
         Without a view this is an open mesh of `indices`, as `np.ogrid` makes it.
+
+        >>> from rote.layout.layout import parse
+        >>> [held.tolist() for held in parse("(a b): block[(0)]").on((2, 3), 2).tensor_indices(1)]
+        [[1, 1, 1], [0, 1, 2]]
         """
         global_indices: list[Ints] = [np.zeros((1,) * self.order, np.int64) for _ in self.shape]
         for mode, (digits, index) in enumerate(zip(self.digits, self.indices(rank), strict=True)):
@@ -170,19 +186,35 @@ class Distribution:
 
     @lru_cache(maxsize=16384, typed=True)  # noqa: B019, for distributions are values; every call that makes a block asks
     def local_shape(self, rank: int) -> tuple[int, ...]:
-        """The shape of a rank's block; a rank outside the root holds an empty one ((0,) for a tensor of order 0)."""
+        """The shape of a rank's block; a rank outside the root holds an empty one ((0,) for a tensor of order 0).
+
+        >>> from rote.layout.layout import parse
+        >>> [parse("block[(0),()]").on((5, 3), 2).local_shape(rank) for rank in range(2)]
+        [(3, 3), (2, 3)]
+        """
         if not self.order and not self.holds(rank):
             return (0,)
         return tuple([len(held) for held in self.index_sets(rank)])
 
     def max_local_shape(self) -> tuple[int, ...]:
-        """Per view mode, the largest local extent on any rank."""
+        """Per view mode, the largest local extent on any rank.
+
+        >>> from rote.layout.layout import parse
+        >>> parse("block[(0),()]").on((5, 3), 2).max_local_shape()
+        (3, 3)
+        """
         return tuple(
-            max(_extents(mode, extent), default=0) for mode, extent in zip(self.splits, self.view_shape, strict=True)
+            max(local_extents(mode, extent), default=0)
+            for mode, extent in zip(self.splits, self.view_shape, strict=True)
         )
 
     def locate(self, mode: int, index: Ints) -> tuple[dict[int, Ints], Ints]:
-        """Along one view mode: the coordinate per grid mode that holds each global index, and its local index there."""
+        """Along one view mode: the coordinate per grid mode that holds each global index, and its local index there.
+
+        >>> from rote.layout.layout import parse
+        >>> parse("block[(0)]").on(5, 2).locate(0, np.array([0, 4]))
+        ({0: array([0, 1])}, array([0, 1]))
+        """
         return locate(self.splits[mode], self.view_shape[mode], index)
 
     @property
@@ -195,6 +227,10 @@ class Distribution:
 
         Raises:
             LayoutError: the index is outside the tensor.
+
+        >>> from rote.layout.layout import parse
+        >>> parse("block[(0),()]").on((5, 3), (2, 2)).owners((4, 0))
+        (2, 3)
         """
         try:
             where = integers(index, least=0)
@@ -241,35 +277,6 @@ def tensor_shape(shape: Iterable[int] | int) -> tuple[int, ...]:
         raise LayoutError(f"the extents of a shape are 0 or more, not {shape!r}") from None
 
 
-def locate(splits: tuple[Split, ...], extent: int, index: Ints) -> tuple[dict[int, Ints], Ints]:
-    """Along a mode with these splits: the coordinate per grid mode that holds each index, and its place there."""
-    coordinates: dict[int, Ints] = {}
-    left: int | Ints = extent
-    for depth, s in enumerate(splits, 1):
-        coordinates[s.grid_mode], index = kinds.split(s.kind, s.parts, left, index)
-        if depth < len(splits):
-            left = kinds.extent(s.kind, s.parts, left, coordinates[s.grid_mode])
-    return coordinates, index
-
-
-@lru_cache(maxsize=65536)
-def mode_set(splits: tuple[Split, ...], extent: int, coordinates: tuple[int, ...]) -> IndexSet:
-    """The global indices along one mode that some coordinates hold: refinement is composition of index sets."""
-    held = IndexSet.interval(0, extent)
-    for s, c in zip(splits, coordinates, strict=True):
-        held = held.select(kinds.local_positions(s.kind, s.parts, len(held), c))
-    return held
-
-
-@lru_cache(maxsize=4096)
-def _extents(splits: tuple[Split, ...], extent: int) -> tuple[int, ...]:
-    """The distinct local extents that the coordinates of a mode's splits leave."""
-    extents = [extent]
-    for s in splits:
-        extents = np.unique([kinds.extent(s.kind, s.parts, n, np.arange(s.parts)) for n in extents]).tolist()
-    return tuple(extents)
-
-
 def _role(layout: Layout, grid_mode: int) -> Role:
     """The role that a layout gives a grid mode."""
     if grid_mode in layout.partial:
@@ -278,9 +285,3 @@ def _role(layout: Layout, grid_mode: int) -> Role:
     if at is not None:
         return Role("rooted", at)
     return Role("split") if grid_mode in layout.grid_modes else _REPLICATED
-
-
-def _check_mode(splits: tuple[Split, ...], extent: int) -> None:
-    for depth, s in enumerate(splits):
-        for n in _extents(splits[:depth], extent):
-            kinds.check_kind(s.kind, s.parts, n)

@@ -32,10 +32,17 @@ class Rooted:
 def block(grid_mode: int, *sizes: int | Rounding) -> Entry:
     """A block split over a grid mode: balanced, parts of exactly b (`block(0, b)`), or sizes given part by part.
 
+    In a balanced one the first n mod p parts hold one index more (Dalcin et al. 2019, eq. 9 and algorithm 1).
     `block(0, "ceil")` has parts of ceil(n/p), the last ones shorter or empty (BLOCK of HPF, FFTW-MPI, torch.chunk);
-    `block(0, "floor")` begins its part i at floor(i*n/p) (heFFTe, OpenFFT).
+    `block(0, "floor")` begins its part i at floor(i*n/p) (heFFTe; Duy and Ozaki 2014, eq. 2).
 
-    >>> from rote.layout.layout import L
+    Returns:
+        The entry, to be used in `L(…)` and `layout.split`.
+
+    Raises:
+        LayoutError: the grid mode is no integer, or a size none of at least 0.
+
+    >>> from rote.layout.builder import L
     >>> [block_.on(10, 4).local_shape(0) for block_ in (L(block(0)), L(block(0, "ceil")), L(block(0, "floor")))]
     [(3,), (3,), (2,)]
     """
@@ -48,9 +55,15 @@ def block(grid_mode: int, *sizes: int | Rounding) -> Entry:
 def cyclic(grid_mode: int, b: int = 1, *, at: int = 0) -> Entry:
     """A (block-)cyclic split over a grid mode with tiles of b, the first of which lies at coordinate `at`.
 
-    `at` is what RSRC and CSRC are in ScaLAPACK.
+    Tile q goes to coordinate (q + at) mod p of p. `at` is what RSRC and CSRC are in ScaLAPACK.
 
-    >>> from rote.layout.layout import L
+    Returns:
+        The entry, to be used in `L(…)` and `layout.split`.
+
+    Raises:
+        LayoutError: the grid mode is no integer, `at` none of at least 0, or b none of at least 1.
+
+    >>> from rote.layout.builder import L
     >>> print(L(cyclic(0, 4, at=2), cyclic(1, at=1)))
     cyclic(4,at=2)[(0),(1:cyclic(at=1))]
     """
@@ -58,14 +71,34 @@ def cyclic(grid_mode: int, b: int = 1, *, at: int = 0) -> Entry:
 
 
 def partial(*grid_modes: int, op: Op = "sum") -> Partial:
-    """`layout + partial(3)`: the value is the sum (or "max", "min", "prod") over grid mode 3."""
+    """An addition to a layout, `layout + partial(3)`: the value is a reduction over grid mode 3.
+
+    Args:
+        grid_modes: those over which the contributions of ranks are reduced.
+        op: "sum", "max", "min" or "prod".
+
+    Raises:
+        LayoutError: `op` is another word, or a grid mode is no integer.
+
+    >>> from rote.layout.builder import L
+    >>> print(L(0, ()) + partial(1), L(0, ()) + partial(1, op="max"))
+    [(0),()]+(1) [(0),()]+max(1)
+    """
     if op not in OPS:
         raise LayoutError(f"a partial layout reduces by sum, max, min or prod, not {op!r}")
     return Partial(tuple(integer(g, "a grid mode") for g in grid_modes), op)
 
 
 def root(grid_mode: int, at: int = 0) -> Rooted:
-    """`layout | root(2, at=1)`: only coordinate 1 of grid mode 2 holds data."""
+    """An addition to a layout, `layout | root(2, at=1)`: only coordinate 1 of grid mode 2 holds data.
+
+    Raises:
+        LayoutError: the grid mode or the coordinate is no integer.
+
+    >>> from rote.layout.builder import L
+    >>> print(L(0, ()) | root(1) | root(2, at=1))
+    [(0),()]|(1,2@1)
+    """
     return Rooted(integer(grid_mode, "a grid mode"), integer(at, "the coordinate of a root"))
 
 

@@ -17,7 +17,7 @@ __all__ = ["Grid", "grid_shape", "integer", "integers"]
 class Grid:
     """A grid of processes; `shape[g]` is the number of coordinates of grid mode g.
 
-    Ranks are numbered in row-major order (Dalcin et al. 2019, section 3.4).
+    Ranks are numbered in row-major order, as those of MPI's Cartesian communicators (Dalcin et al. 2019, section 3.4).
 
     Raises:
         LayoutError: an extent is not a positive integer.
@@ -35,6 +35,9 @@ class Grid:
     @staticmethod
     def of(nprocs: int, order: int) -> Grid:
         """The most balanced grid of `order` modes over `nprocs` processes, largest mode first (as MPI_Dims_create).
+
+        Raises:
+            LayoutError: `nprocs` is below 1, `order` below 0, or 0 for several processes.
 
         >>> Grid.of(12, 2), Grid.of(8, 3)
         (Grid((4, 3)), Grid((2, 2, 2)))
@@ -55,7 +58,14 @@ class Grid:
         return prod(self.shape)
 
     def coordinates(self, rank: int) -> tuple[int, ...]:
-        """The coordinates of a rank."""
+        """The coordinates of a rank, one per grid mode.
+
+        Raises:
+            LayoutError: the grid has no such rank.
+
+        >>> Grid((2, 3)).coordinates(4)
+        (1, 1)
+        """
         left, coordinates = integer(rank, "a rank"), tuple[int, ...]()
         for p in reversed(self.shape):  # a loop is fastest: whatever is asked of a rank comes by here
             left, coordinates = left // p, (left % p, *coordinates)
@@ -64,7 +74,14 @@ class Grid:
         return coordinates
 
     def rank(self, coordinates: Sequence[int]) -> int:
-        """The rank at some coordinates."""
+        """The rank at some coordinates, one per grid mode.
+
+        Raises:
+            LayoutError: the grid has no such coordinates.
+
+        >>> Grid((2, 3)).rank((1, 1))
+        4
+        """
         try:
             at = integers(coordinates, least=0)
             if all(c < p for c, p in zip(at, self.shape, strict=True)):

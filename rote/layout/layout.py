@@ -1,7 +1,7 @@
 """Layouts: which digits of which mode belong to which mode of the process grid; no sizes yet.
 
-A layout is written as text, `parse("block[(0),(),(1)]")`, or as a Python expression, `L((0), (), (1), kind="block")`;
-both give equal values that print alike.
+A layout is written as text, `parse("block[(0),(),(1)]")`, or as a Python expression, `L((0), (), (1), kind="block")`
+of `builder.py`; both give equal values that print alike.
 """
 
 from __future__ import annotations
@@ -21,14 +21,13 @@ from ..grammar.nodes import (
     MAX_NUMBER,
     MAX_TEXT,
     Entry,
-    Kind,
     LayoutSyntax,
     Op,
     TransitionSyntax,
 )
 from ..grammar.parser import parse_syntax
 from ..grammar.text import unparse
-from .expressions import Partial, Rooted, as_entry, block, cyclic, layout_code, partial, root
+from .expressions import Partial, Rooted, as_entry, block, layout_code
 from .grid import Grid, integer
 from .view import View
 
@@ -37,26 +36,21 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Entry",
-    "L",
     "Layout",
-    "Partial",
-    "Rooted",
     "Transition",
     "as_layout",
     "block",
-    "cyclic",
     "parse",
     "parse_transition",
-    "partial",
-    "root",
 ]
-
-Mode = int | Entry | tuple[int | Entry, ...]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Layout:
-    """An assignment of the modes of a tensor to the modes of a grid.
+    """An assignment of the modes of a tensor to the modes of a grid (Popovici et al. 2019, section 3.1.2).
+
+    Layouts are frozen, hashable values. `a >> b` is the `Transition` from one to another, `a + partial(3)` is partial
+    over grid mode 3, and `a | root(2)` is rooted at coordinate 0 of grid mode 2.
 
     Attributes:
         modes: per mode of the view, the entries that refine it, in order.
@@ -66,11 +60,12 @@ class Layout:
         rooted: pairs (grid mode, coordinate): only that coordinate holds data.
 
     Raises:
-        LayoutError: a grid mode is used twice or is no integer, or the view has another number of modes.
+        LayoutError: a grid mode is used twice or is no integer, or the view has another number of modes; of a method,
+            there is no such mode, or the layout does not name such a grid mode, or names it already.
 
     >>> a = parse("[(0),(),(1)]")
-    >>> a == L((0), (), (1)), str(a.move(0, to=1)), a.drop(1).is_prefix_of(a)
-    (True, '[(),(0),(1)]', True)
+    >>> str(a.move(0, to=1)), a.drop(1).is_prefix_of(a), a >> "[(),(0),(1)]"
+    ('[(),(0),(1)]', True, L((0), (), (1)) >> L((), (0), (1)))
     """
 
     modes: tuple[tuple[Entry, ...], ...]
@@ -137,7 +132,14 @@ class Layout:
         return LayoutSyntax(self.modes, view, self.op, self.partial, self.rooted)
 
     def on(self, shape: Iterable[int] | int, grid: Grid | Iterable[int] | int) -> Distribution:
-        """The layout on a tensor's shape and a grid.
+        """The distribution that the layout is on a tensor's shape and a grid.
+
+        Args:
+            shape: of the tensor itself, also where the layout has a view; an integer is a tensor of order 1.
+            grid: a `Grid` or its shape.
+
+        Raises:
+            LayoutError: the shape has another order, the grid lacks a mode, or a size or root does not fit.
 
         >>> parse("block[(0),()]").on((5, 3), (2,)).local_shape(0)
         (3, 3)
@@ -147,7 +149,11 @@ class Layout:
         return distribute(self, shape, grid)
 
     def move(self, grid_mode: int, to: int) -> Layout:
-        """The layout in which the entry of `grid_mode` stands last in mode `to`; an all-to-all."""
+        """The layout in which the entry of `grid_mode` stands last in mode `to`; an all-to-all.
+
+        >>> print(parse("block[(0),(1)]").move(0, to=1))
+        block[(),(1,0)]
+        """
         grid_mode = integer(grid_mode, "a grid mode")
         entries = [e for mode in self.modes for e in mode if e.grid_mode == grid_mode]
         if not entries:
@@ -155,7 +161,11 @@ class Layout:
         return self.drop(grid_mode).split(to, entries[0])
 
     def drop(self, grid_mode: int) -> Layout:
-        """The layout that no longer names `grid_mode`, and so is replicated over it; an all-gather (or all-reduce)."""
+        """The layout that no longer names `grid_mode`, and so is replicated over it; an all-gather (or all-reduce).
+
+        >>> print(parse("[(0),(1)]").drop(1), parse("[(0),()]+(1)").drop(1))
+        [(0),()] [(0),()]
+        """
         grid_mode = integer(grid_mode, "a grid mode")
         if grid_mode not in self.grid_modes:
             raise LayoutError(f"{self} does not name grid mode {grid_mode}")
@@ -169,16 +179,32 @@ class Layout:
         )
 
     def split(self, mode: int, entry: int | Entry) -> Layout:
-        """The layout in which `mode` is further split by `entry`, for example `block(0)`; a local slice."""
+        """The layout in which `mode` is further split by `entry`; a local slice.
+
+        Args:
+            mode: of the view, if there is one; numbered from 0.
+            entry: a grid mode, over which the split is cyclic, or `block(0)`, `cyclic(0, 4)` and their like.
+
+        >>> print(parse("[(0),()]").split(1, block(1)))
+        [(0),(1:block)]
+        """
         mode = self._mode(mode)
         return self._with_mode(mode, (*self.modes[mode], as_entry(entry, CYCLIC)))
 
     def whole(self, mode: int) -> Layout:
-        """The layout in which `mode` is not split at all."""
+        """The layout in which `mode` is not split at all; an all-gather over what split it.
+
+        >>> print(parse("block[(0,1),(2)]").whole(0))
+        block[(),(2)]
+        """
         return self._with_mode(self._mode(mode), ())
 
     def is_prefix_of(self, other: Layout) -> bool:
-        """Whether every entry list is a prefix of the other's: then a rank's block under `other` is part of its own."""
+        """Whether every entry list is a prefix of the other's: then a rank's block under `other` is part of its own.
+
+        >>> parse("[(0),()]").is_prefix_of(parse("[(0,1),(2)]")), parse("[(1)]").is_prefix_of(parse("[(0,1)]"))
+        (True, False)
+        """
         return (
             (self.view, self.partial, self.op, self.order) == (other.view, other.partial, other.op, other.order)
             and set(self.rooted) <= set(other.rooted)
@@ -220,7 +246,14 @@ class Layout:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Transition:
-    """From one layout to another of the same tensor: `A -> B`, or `a >> b`."""
+    """From one layout to another of the same tensor: `A -> B`, or `a >> b` (Popovici et al. 2019, section 3.1.3).
+
+    Raises:
+        LayoutError: the layouts are for tensors of different orders.
+
+    >>> print(parse("[(0),()]") >> parse("[(),(0)]"))
+    [(0),()] -> [(),(0)]
+    """
 
     source: Layout
     target: Layout
@@ -241,28 +274,9 @@ class Transition:
         return f"{source} >> {target}"
 
 
-def L(*modes: Mode, kind: str = "cyclic", view: str | None = None) -> Layout:
-    """A layout as a Python expression: per mode a grid mode, an entry, or a tuple of them.
-
-    Args:
-        modes: `()` for a whole mode, `0` or `(0)` for one grid mode, `(0, 1)` for successive refinement; `block(0)` and
-            `cyclic(1, 4)` name a kind of their own.
-        kind: the kind of every entry that names none, as in the text: "cyclic", "cyclic(4)", "block", "block(ceil)".
-        view: the view prefix, as in the text: "a (r s=4)".
-
-    >>> L((0), (), (1), kind="block")
-    L(block(0), (), block(1))
-    >>> print(L(block(0), (), cyclic(1, 4)) | root(2))
-    block[(0),(),(1:cyclic(4))]|(2)
-    """
-    default = _kind(kind)
-    rows = tuple(tuple(as_entry(e, default) for e in (m if isinstance(m, tuple) else (m,))) for m in modes)
-    return Layout(rows, None if view is None else as_layout(f"{view}: [{'()' * len(rows)}]").view)
-
-
 @lru_cache(maxsize=4096)
 def parse(text: str) -> Layout:
-    """Read a layout.
+    """The layout that a text says, as `str(layout)` prints it; of one text always the same object.
 
     Raises:
         NotationError: the text is no layout, or a transition `A -> B`; the error shows where, and what to write.
@@ -278,7 +292,7 @@ def parse(text: str) -> Layout:
 
 @lru_cache(maxsize=4096)
 def parse_transition(text: str) -> Transition:
-    """Read a transition, `A -> B`.
+    """The transition that a text says, `A -> B`, as `str(transition)` prints it; of one text always the same object.
 
     Raises:
         NotationError: the text is no transition, or one layout alone; the error shows where, and what to write.
@@ -307,8 +321,3 @@ def as_layout(value: Layout | str) -> Layout:
 def _from_syntax(node: LayoutSyntax) -> Layout:
     view = None if node.view is None else View(node.view)
     return Layout(node.modes, view, node.op, node.partial, node.rooted)
-
-
-@lru_cache(maxsize=256)
-def _kind(text: str) -> Kind:
-    return as_layout(f"{text}[(0)]").modes[0][0].kind

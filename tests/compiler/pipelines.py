@@ -26,7 +26,8 @@ from collections.abc import Iterable
 from functools import cache
 from itertools import permutations, product, takewhile
 
-from rote.layout.layout import L, Layout
+from rote.layout.builder import L
+from rote.layout.layout import Layout
 
 __all__ = ["gather_walk", "layouts", "rote_walk"]
 

@@ -24,8 +24,9 @@ import rote
 from rote.compiler.machine import Machine
 from rote.compiler.plan import Plan
 from rote.compiler.step import LOCAL
+from rote.layout.builder import L
 from rote.layout.distribution import Distribution
-from rote.layout.layout import L, Layout
+from rote.layout.layout import Layout
 
 __all__ = ["BYTES_ONLY", "CASES", "Case", "Share", "planned", "table"]
 

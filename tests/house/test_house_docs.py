@@ -20,11 +20,14 @@ import re
 import subprocess
 import sys
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 
 import launch
 import pytest
 from house import ROOT
+
+import rote
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 LANGUAGES = {"sh", "python", "console", "text"}
@@ -224,3 +227,45 @@ def test_launchers_keep_their_own_options() -> None:
     launched = [line for text in texts for line in text.splitlines() if re.search(r"\bmpi(exec|run) -", line)]
     assert len(launched) > 5
     assert not [line for line in launched if "--tune" in line]
+
+
+# --- README names what there is --------------------------------------------------------------------------------------
+
+README = (ROOT / "README.md").read_text("utf-8")
+
+
+def first_column(head: str) -> list[str]:
+    """The names in the first column of the table of README that has this head."""
+    table = README.split(f"\n| {head}")[1].split("\n\n")[0]
+    return [name for row in table.splitlines()[2:] for name in re.findall(r"`([^`]+)`", row.split("|")[1])]
+
+
+def test_readme_lists_every_method_and_algorithm() -> None:
+    """The table of methods has all that `method=` takes, the table of algorithms all families of walks."""
+    assert sorted(first_column("`method=` ")) == sorted({*rote.methods} - {"auto"})
+    assert sorted(first_column("`algorithm=` ")) == sorted({*rote.fft.algorithms} - {"auto"})
+
+
+def test_readme_says_where_things_are() -> None:
+    """Every name of the table is a file or folder there; one without a folder lies beside the one before it."""
+    beside = ROOT
+    rows = README.split("## Where things are")[1].split("\n\n")[1].splitlines()[2:]
+    assert len(rows) > 10
+    for row in rows:
+        for name in re.findall(r"`([^`]+)`", row.split("|")[1]):
+            place = next(folder / name for folder in (ROOT, beside) if (folder / name).exists())
+            beside = place.parent
+
+
+def test_readme_names_nothing_that_is_not_there() -> None:
+    """Every `rote.name` of the text leads to something."""
+    names = set(re.findall(r"`(rote(?:\.\w+)+)", README))
+    assert len(names) > 10
+    for name in names:
+        attrgetter(name.partition(".")[2])(rote)
+
+
+def test_the_table_reader_can_fail() -> None:
+    """A table that is not there is no empty one."""
+    with pytest.raises(IndexError):
+        first_column("`nothing=` ")

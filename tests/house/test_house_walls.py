@@ -39,7 +39,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "rote.simulate": ("rote.errors", "rote.layout", "rote.compiler", "rote.runtime.copy.regions"),
     "rote.io": ("rote.errors", "rote.layout", "rote.compiler", "rote.runtime"),
     "rote.answers": ("rote.errors", "rote.layout", "rote.compiler", "rote.runtime"),
-    "rote.protocols": ("rote.errors", "rote.answers"),
+    "rote.protocols": ("rote.errors", "rote.compiler", "rote.runtime", "rote.answers"),
     "rote.tensor": ("rote.errors", "rote.layout", "rote.compiler", "rote.runtime", "rote.io", "rote.protocols"),
     "rote.ownership": ("rote.grammar", "rote.layout"),
     "rote.show": ("rote.layout", "rote.ownership"),
@@ -305,15 +305,58 @@ def test_unusual_files_are_there() -> None:
     assert sorted(UNUSUAL.keys() - files().keys()) == []
 
 
+def promised(path: str) -> set[str]:
+    """The functions of a library's file that the protocol of libraries describes, once for all of them."""
+    folder, _, name = path.rpartition("/")
+    if folder != "fft/kernels/backends" or is_package(path) or name == "protocol.py":
+        return set()
+    (library,) = [n for n in tree(f"{folder}/protocol.py").body if isinstance(n, ast.ClassDef) and n.name == "Library"]
+    return {n.name for n in library.body if isinstance(n, ast.FunctionDef) and ast.get_docstring(n)}
+
+
 @pytest.mark.parametrize("path", files())
 def test_public_things_have_docstrings(path: str) -> None:
     """A module that holds something, and each public function and class at its top level, says what it is."""
     nodes = tree(path).body
     things = [n for n in nodes if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)]
-    silent = [n.name for n in things if not n.name.startswith("_") and not ast.get_docstring(n)]
+    said = promised(path)
+    silent = [n.name for n in things if not n.name.startswith("_") and n.name not in said and not ast.get_docstring(n)]
     if nodes and not ast.get_docstring(tree(path)):
         silent.append("the module")
     assert silent == []
+
+
+@pytest.mark.parametrize("path", files())
+def test_docstrings_do_not_repeat_a_protocol(path: str) -> None:
+    """A method whose text is that of the protocol or base class that it keeps, in this file or another, has none."""
+    for node in ast.walk(tree(path)):
+        for method in node.body if isinstance(node, ast.ClassDef) else []:
+            if isinstance(method, ast.FunctionDef) and (text := ast.get_docstring(method)):
+                assert text not in protocol_texts(method.name, path, node.name), f"{node.name}.{method.name}"
+
+
+@cache
+def protocols() -> tuple[tuple[str, ast.ClassDef], ...]:
+    """The classes that only say what others do, each with its file."""
+    classes = [(path, node) for path in files() for node in tree(path).body if isinstance(node, ast.ClassDef)]
+    return tuple((p, n) for p, n in classes if {ast.unparse(b) for b in n.bases} & {"Protocol", "ABC"})
+
+
+def protocol_texts(method: str, path: str, owner: str) -> set[str]:
+    """What protocols other than this class say of a method of that name."""
+    texts = set()
+    for home, node in protocols():
+        for each in node.body if (home, node.name) != (path, owner) else []:
+            if isinstance(each, ast.FunctionDef) and each.name == method:
+                texts.add(ast.get_docstring(each) or "no text")
+    return texts
+
+
+def test_protocols_are_found() -> None:
+    """So that the test above compares with something."""
+    assert {node.name for _, node in protocols()} >= {"Comm", "MpiHandle", "Library", "Method", "Distributed"}
+    assert [text.startswith("Return when all ranks") for text in protocol_texts("barrier", "", "")] == [True]
+    assert protocol_texts("barrier", "rote/runtime/comm/protocol.py", "Comm") == set()
 
 
 # --- and each wall can fail ---------------------------------------------------------------------------------------

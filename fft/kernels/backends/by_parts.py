@@ -33,12 +33,10 @@ class ByParts:
         self._axis, self._target, self._sign = axis, target, kernel.row.imaginary
 
     def execute(self) -> None:
-        """ArrayTransform the arrays that it was made for."""
         self._transform.execute()
         self._combine(self._target)
 
     def __call__(self, source: Array, target: Array) -> None:
-        """ArrayTransform others like them."""
         self._transform(source, self._half)
         self._combine(target)
 

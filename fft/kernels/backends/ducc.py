@@ -15,17 +15,14 @@ __all__ = ["does", "prepare", "version"]
 
 
 def version() -> str:
-    """The library's version; see `Library`."""
     return installed("ducc0")
 
 
 def does(kind: str, dtype: np.dtype[Any]) -> bool:
-    """Whether the library transforms arrays of a dtype so; see `Library`."""
     return bool(KINDS[kind].ducc0) and dtype.char in "fdgFDG"
 
 
 def prepare(kernel: Kernel, axes: tuple[int, ...], source: Array, target: Array, threads: int) -> ArrayTransform:
-    """A transform between two arrays; see `Library`."""
     from ducc0 import fft
 
     row = KINDS[kind_between(kernel, source, target)]

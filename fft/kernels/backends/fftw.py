@@ -32,12 +32,10 @@ _PLACES = {"d": 0, "f": 1, "g": 2}  # of a precision's wisdom among what pyfftw 
 
 
 def version() -> str:
-    """The library's version; see `Library`."""
     return f"{pyfftw.__version__} {pyfftw.fftw_version}"
 
 
 def does(kind: str, dtype: np.dtype[Any]) -> bool:
-    """Whether the library transforms arrays of a dtype so; see `Library`."""
     names = {"f": "32", "d": "64", "g": "ld"}
     known = KINDS[kind].real != "both" or _knows(KINDS[kind].fftw)
     return known and names[real_dtype(dtype).char] in pyfftw._supported_types

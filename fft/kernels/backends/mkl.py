@@ -37,12 +37,10 @@ def _use_threads() -> Callable[[int], int]:
 
 
 def does(kind: str, dtype: np.dtype[Any]) -> bool:
-    """Whether the library transforms arrays of a dtype so; see `Library`."""
     return KINDS[kind].real != "both" and dtype.char in "fdFD"
 
 
 def prepare(kernel: Kernel, axes: tuple[int, ...], source: Array, target: Array, threads: int) -> ArrayTransform:
-    """A transform between two arrays; see `Library`."""
     import mkl_fft
 
     row, last = KINDS[kind_between(kernel, source, target)], axes[-1]

@@ -15,17 +15,14 @@ __all__ = ["does", "prepare", "version"]
 
 
 def version() -> str:
-    """The library's version; see `Library`."""
     return str(np.__version__)
 
 
 def does(kind: str, dtype: np.dtype[Any]) -> bool:
-    """Whether the library transforms arrays of a dtype so; see `Library`."""
     return KINDS[kind].real != "both" and dtype.char in "fdgFDG"
 
 
 def prepare(kernel: Kernel, axes: tuple[int, ...], source: Array, target: Array, threads: int) -> ArrayTransform:
-    """A transform between two arrays; see `Library`."""
     row = KINDS[kind_between(kernel, source, target)]
     lengths = {"s": [target.shape[axis] for axis in axes]} if row.real == "output" else {}
     norm = "forward" if row.backward else "backward"

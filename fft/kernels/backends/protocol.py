@@ -22,10 +22,10 @@ class ArrayTransform(Protocol):
     """A transform of arrays of one shape, one dtype and certain strides."""
 
     def execute(self) -> object:
-        """ArrayTransform the arrays that it was made for."""
+        """Transform the arrays that it was made for."""
 
     def __call__(self, source: Array, target: Array) -> None:
-        """ArrayTransform others like them; it keeps no hold of them."""
+        """Transform others like them; it keeps no hold of them."""
 
 
 class Library(Protocol):
@@ -58,11 +58,9 @@ class Called:
         self._run, self._ends = run, (source, target)
 
     def execute(self) -> object:
-        """ArrayTransform the arrays that it was made for."""
         return self._run(*self._ends)
 
     def __call__(self, source: Array, target: Array) -> None:
-        """ArrayTransform others like them."""
         self._run(source, target)
 
 

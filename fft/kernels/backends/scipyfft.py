@@ -15,18 +15,15 @@ __all__ = ["does", "prepare", "version"]
 
 
 def version() -> str:
-    """The library's version; see `Library`."""
     return installed("scipy")
 
 
 def does(kind: str, dtype: np.dtype[Any]) -> bool:
-    """Whether the library transforms arrays of a dtype so; see `Library`."""
     row = KINDS[kind]
     return (row.real != "both" or row.type > 0) and dtype.char in "fdgFDG"
 
 
 def prepare(kernel: Kernel, axes: tuple[int, ...], source: Array, target: Array, threads: int) -> ArrayTransform:
-    """A transform between two arrays; see `Library`."""
     import scipy.fft as fft
 
     row = KINDS[kind_between(kernel, source, target)]

@@ -158,16 +158,13 @@ class MpiComm:
 
     @property
     def most(self) -> int:
-        """The elements that one call can count; more go in several."""
         return _MOST
 
     @property
     def nobody(self) -> int:
-        """The rank to send nothing to, and to receive nothing from."""
         return MPI.PROC_NULL
 
     def datatype(self, dtype: np.dtype[Any]) -> MPI.Datatype:
-        """MPI's own type of a dtype."""
         return _datatype(dtype)
 
     def product(self, kind: MPI.Datatype, offsets: Sequence[Array]) -> Datatype:

@@ -1,6 +1,6 @@
 """The `Comm` protocol: the words between the ranks of a program.
 
-Two implementations speak it: `mpi.py` over mpi4py, and `local.py` over the threads of this process. Everything
+Two implementations speak it: `mpi.py` over mpi4py, and `threads.py` over the threads of this process. Everything
 above them (plans, tensors, FFTs) is written against the protocol alone.
 """
 
@@ -33,6 +33,13 @@ class Comm(Protocol):
     f4, f8, longdouble, c8, c16 or clongdouble. Counts are in elements; offsets are their running sums. Buffers may be
     empty, and belong to the caller again when the call returns. `op` is "sum", "max", "min" or "prod"; on bool, sum
     and max are the logical or, prod and min the logical and; complex numbers have no max or min.
+
+    Calls raise CommError where the ranks do not meet, or buffers do not fit each other. The examples below run on
+    in-process ranks; under MPI they are the same.
+
+    >>> from rote import run
+    >>> run(lambda comm: (comm.rank, comm.size, isinstance(comm, Comm)), ranks=2)
+    [(0, 2, True), (1, 2, True)]
     """
 
     @property
@@ -57,35 +64,98 @@ class Comm(Protocol):
         """The communicator of the ranks that give the same color, ordered by key, then by rank.
 
         A split costs messages and, with MPI, one of a few thousand communicators: keep what it returns in `cache`.
+
+        >>> from rote import run
+        >>> run(lambda comm: comm.split(color=comm.rank % 2, key=comm.rank).size, ranks=3)
+        [2, 1, 2]
         """
         ...
 
     def barrier(self) -> None:
-        """Return when all ranks have called."""
+        """Return when all ranks have called.
+
+        >>> from rote import run
+        >>> run(lambda comm: comm.barrier(), ranks=2)
+        [None, None]
+        """
         ...
 
     def alltoallv(self, send: Array, send_counts: Sequence[int], recv: Array, recv_counts: Sequence[int]) -> None:
-        """Send the r-th part of `send` to rank r; the r-th part of `recv` comes from rank r."""
+        """Send the r-th part of `send` to rank r; the r-th part of `recv` comes from rank r.
+
+        >>> from rote import run
+        >>> def transposed(comm):
+        ...     received = np.empty(2, int)
+        ...     comm.alltoallv(np.array([0, 1]) + 10 * comm.rank, [1, 1], received, [1, 1])
+        ...     return received.tolist()
+        >>> run(transposed, ranks=2)
+        [[0, 10], [1, 11]]
+        """
         ...
 
     def allgatherv(self, send: Array, recv: Array, recv_counts: Sequence[int]) -> None:
-        """Put the `send` of all ranks one after the other into `recv`."""
+        """Put the `send` of all ranks one after the other into `recv`.
+
+        >>> from rote import run
+        >>> def gathered(comm):
+        ...     received = np.empty(3, int)
+        ...     comm.allgatherv(np.arange(comm.rank + 1), received, [1, 2])
+        ...     return received.tolist()
+        >>> run(gathered, ranks=2)
+        [[0, 0, 1], [0, 0, 1]]
+        """
         ...
 
     def bcast(self, buffer: Array, root: int) -> None:
-        """Copy the root's buffer into every rank's."""
+        """Copy the root's buffer into every rank's.
+
+        >>> from rote import run
+        >>> def copied(comm):
+        ...     buffer = np.full(2, comm.rank)
+        ...     comm.bcast(buffer, root=1)
+        ...     return buffer.tolist()
+        >>> run(copied, ranks=2)
+        [[1, 1], [1, 1]]
+        """
         ...
 
     def allreduce(self, buffer: Array, op: str) -> None:
-        """Combine the buffers of all ranks element by element, in place on all."""
+        """Combine the buffers of all ranks element by element, in place on all.
+
+        >>> from rote import run
+        >>> def total(comm):
+        ...     buffer = np.array([1, comm.rank])
+        ...     comm.allreduce(buffer, "sum")
+        ...     return buffer.tolist()
+        >>> run(total, ranks=3)
+        [[3, 3], [3, 3], [3, 3]]
+        """
         ...
 
     def reduce(self, buffer: Array, op: str, root: int) -> None:
-        """Combine the buffers of all ranks, in place at the root; the others' are left as they were."""
+        """Combine the buffers of all ranks, in place at the root; the others' are left as they were.
+
+        >>> from rote import run
+        >>> def largest(comm):
+        ...     buffer = np.array([comm.rank])
+        ...     comm.reduce(buffer, "max", root=0)
+        ...     return buffer.tolist()
+        >>> run(largest, ranks=3)
+        [[2], [1], [2]]
+        """
         ...
 
     def reduce_scatter(self, send: Array, recv: Array, counts: Sequence[int], op: str) -> None:
-        """Combine the `send` of all ranks; rank r receives the r-th part, of counts[r] elements."""
+        """Combine the `send` of all ranks; rank r receives the r-th part, of counts[r] elements.
+
+        >>> from rote import run
+        >>> def part(comm):
+        ...     received = np.empty(comm.rank + 1, int)
+        ...     comm.reduce_scatter(np.array([1, 2, 3]), received, [1, 2], "sum")
+        ...     return received.tolist()
+        >>> run(part, ranks=2)
+        [[2], [4, 6]]
+        """
         ...
 
     def allocate_shared(self, nbytes: int) -> list[Array] | None:
@@ -93,19 +163,44 @@ class Comm(Protocol):
 
         What a rank writes there before a barrier, others see after it. It lives as long as any rank holds it. None,
         on all ranks, if some rank cannot reach that of another: ranks of several nodes, or a system that refuses.
+
+        >>> from rote import run
+        >>> def neighbour(comm):
+        ...     memory = comm.allocate_shared(8)
+        ...     memory[comm.rank][:] = comm.rank
+        ...     comm.barrier()
+        ...     return memory[1 - comm.rank].tolist()[:3]
+        >>> run(neighbour, ranks=2)
+        [[1, 1, 1], [0, 0, 0]]
         """
         ...
 
     def nodes(self) -> Sequence[int]:
-        """Per rank, the number of the node that it runs on: ranks of one node may share memory. From 0, by ranks."""
+        """Per rank, the number of the node that it runs on: ranks of one node may share memory. From 0, by ranks.
+
+        >>> from rote import run
+        >>> run(lambda comm: list(comm.nodes()), ranks=2)
+        [[0, 0], [0, 0]]
+        """
         ...
 
     def share_reference(self, value: T) -> list[T] | None:
-        """Every rank's own value itself, in rank order; None, on all, if they do not live in one process."""
+        """Every rank's own value itself, in rank order; None, on all, if they do not live in one process.
+
+        >>> from rote import run
+        >>> first, second = run(lambda comm: comm.share_reference([comm.rank]), ranks=2)
+        >>> first[0] is second[0]
+        True
+        """
         ...
 
     def allgather_object(self, value: Any) -> list[Any]:
-        """A copy of every rank's value, in rank order. For small values that can be pickled."""
+        """A copy of every rank's value, in rank order. For small values that can be pickled.
+
+        >>> from rote import run
+        >>> run(lambda comm: comm.allgather_object(f"rank {comm.rank}"), ranks=2)
+        [['rank 0', 'rank 1'], ['rank 0', 'rank 1']]
+        """
         ...
 
     def read(self, path: Path, offset: int, shape: Sequence[int], index: Sequence[Array], out: Array) -> None:
@@ -116,6 +211,15 @@ class Comm(Protocol):
         an empty `out` where the order is 0) takes part all the same.
 
         Raises: OSError when the file cannot be opened, CommError when it is too short; the same on all ranks.
+
+        >>> from rote import run
+        >>> np.arange(6.0).tofile("numbers.raw")
+        >>> def column(comm):
+        ...     out = np.empty((2, 1))
+        ...     comm.read("numbers.raw", 0, (2, 3), [np.arange(2), np.array([comm.rank])], out)
+        ...     return out.ravel().tolist()
+        >>> run(column, ranks=3)
+        [[0.0, 3.0], [1.0, 4.0], [2.0, 5.0]]
         """
         ...
 
@@ -123,6 +227,15 @@ class Comm(Protocol):
         """Write this rank's part, as `read` reads it, into a file that already has its full size.
 
         The ranks write disjoint elements. Raises as `read` does.
+
+        >>> from rote import run
+        >>> np.zeros(6).tofile("ranks.raw")
+        >>> def mark(comm):
+        ...     own = np.full((2, 1), comm.rank + 1.0)
+        ...     comm.write("ranks.raw", 0, (2, 3), [np.arange(2), np.array([comm.rank])], own)
+        >>> numbered = run(mark, ranks=3)
+        >>> np.fromfile("ranks.raw").tolist()
+        [1.0, 2.0, 3.0, 1.0, 2.0, 3.0]
         """
         ...
 

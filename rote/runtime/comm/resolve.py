@@ -89,6 +89,9 @@ def run(
         args: of threads shared, not copied. Context variables (NumPy's error state among them) are those of the caller.
         on: "threads" has threads in this process under a launcher too.
 
+    Returns:
+        What the ranks returned, in rank order.
+
     Raises:
         LayoutError: `ranks` is no integer.
         CommError: `ranks` is below 1, or the launcher has started another number; the results of MPI's ranks cannot be

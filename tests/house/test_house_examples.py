@@ -1,0 +1,158 @@
+"""The docstrings of what users hold: every public name shows an example and says what comes back."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import inspect
+from collections.abc import Iterator
+from functools import cache
+from types import ModuleType
+
+import pytest
+
+import rote
+
+Named = tuple[str, object]
+
+# Public name -> why it shows no example. Everything else must.
+UNSHOWN = {
+    "rote.fft.algorithms": "a tuple of names",
+    "rote.methods": "a tuple of names",
+    "rote.grammar.CASTS": "a tuple of names",
+    "rote.grammar.RESIZES": "a tuple of names",
+    "rote.grammar.TRANSFORMS": "a tuple of names",
+    "rote.grammar.TWIDDLE": "a name",
+    "rote.grammar.CONVOLVE": "a name",
+    "rote.grammar.BLOCK": "shown by Kind",
+    "rote.grammar.CYCLIC": "shown by Kind",
+    "rote.grammar.ViewItem": "a union of Name, Fuse and Tile",
+}
+
+# With these a first sentence is a noun phrase: what comes back. One that opens with a verb wants a `Returns:`.
+NOUN_PHRASE = {"A", "All", "Along", "An", "Every", "Memory", "Per", "The", "This", "Whether", "Why"}
+
+# A first sentence that leans on another one, or says how something is thought of, does not stand alone.
+LEANS = ("What ", "The same ", "As ")
+
+
+def names_of(module: ModuleType) -> list[str]:
+    """The public names of a module; without `__all__`, those that it holds and that are no modules."""
+    held = (name for name, value in vars(module).items() if not isinstance(value, ModuleType))
+    return sorted(getattr(module, "__all__", held))
+
+
+@cache
+def public() -> tuple[Named, ...]:
+    """Every name that the door gives, and those that its modules give, each with what it stands for."""
+    named: list[Named] = []
+    for name in rote.__all__:
+        value = getattr(rote, name)
+        if isinstance(value, ModuleType):
+            inner = (n for n in names_of(value) if not n.startswith("_") and n != "annotations")
+            named += [(f"rote.{name}.{n}", getattr(value, n)) for n in inner]
+        else:
+            named.append((f"rote.{name}", value))
+    return tuple((name, value) for name, value in named if not isinstance(value, ModuleType))
+
+
+def methods_of(kind: type) -> Iterator[Named]:
+    """The public methods and properties that a class has of the house."""
+    for name in dir(kind):
+        owner = next((base for base in kind.__mro__ if name in vars(base)), None)
+        if owner is None or name.startswith("_") or not owner.__module__.startswith("rote"):
+            continue
+        value = inspect.getattr_static(kind, name)
+        value = value.__func__ if isinstance(value, staticmethod | classmethod) else value
+        if isinstance(value, property) or (callable(value) and inspect.isfunction(inspect.unwrap(value))):
+            yield name, value
+
+
+@cache
+def described() -> dict[str, object]:
+    """Every public name, and every public method and property of the classes among them."""
+    things: dict[str, object] = {}
+    for name, value in public():
+        things[name] = value
+        if inspect.isclass(value):
+            things |= {f"{name}.{method}": function for method, function in methods_of(value)}
+    return things
+
+
+def complaint(name: str, value: object) -> str:
+    """What the docstring of a public name lacks; empty when nothing does."""
+    text = inspect.getdoc(value) or ""
+    first = text.partition("\n")[0]
+    if not first or first.startswith(LEANS):
+        return f"{name}: the first sentence does not stand on its own: {first!r}"
+    if not isinstance(value, property) and ">>>" not in text:
+        return f"{name}: shows no example"
+    function = inspect.unwrap(value) if callable(value) else value
+    gives = inspect.isfunction(function) and function.__annotations__.get("return") != "None"
+    if gives and "Returns:" not in text and first.split()[0] not in NOUN_PHRASE:
+        return f"{name}: says nowhere what comes back"
+    return ""
+
+
+def test_public_names_show_and_tell() -> None:
+    """Each name and each method has a first sentence of its own and an example, and says what comes back.
+
+    A property has no example of its own: its class shows it.
+    """
+    complaints = [complaint(name, value) for name, value in described().items() if name not in UNSHOWN]
+    assert [text for text in complaints if text] == []
+
+
+def test_names_without_example_are_there() -> None:
+    """The table excuses nothing that does not exist, and nothing that could be shown: no function and no class."""
+    assert [name for name in UNSHOWN if name not in described()] == []
+    shown = [name for name in UNSHOWN if inspect.isroutine(described()[name]) or inspect.isclass(described()[name])]
+    assert shown == []
+
+
+@pytest.mark.parametrize("name", sorted(set(rote.errors.__all__) - {"counted"}))
+def test_examples_of_errors_print_what_they_say(name: str) -> None:
+    """Errors are named after the door, where doctest's own search does not find them: their examples are run here."""
+    error = getattr(rote.errors, name)
+    homes = (importlib.import_module(home) for home in ("rote.grammar.errors", "rote.errors"))
+    home = next(home for home in homes if name in vars(home))
+    tests = doctest.DocTestFinder().find(error, name, module=False, globs=dict(vars(home)))
+    report: list[str] = []
+    for test in tests:
+        doctest.DocTestRunner().run(test, out=report.append)
+    assert sum(len(test.examples) for test in tests) > 0
+    assert not report, "".join(report)
+
+
+def test_the_world_is_seen() -> None:
+    """The names are found: those of the door, of its modules, and methods of classes, inherited ones too."""
+    names = described().keys()
+    wanted = "rote.parse rote.Layout.move rote.DistTensor.conj rote.fft.FFT.forward rote.wisdom.forget rote.Plan.cost"
+    assert names >= {*wanted.split(), "rote.runtime.Comm.split", "rote.plot.layout"}
+    assert len(names) > 180
+    assert "rote.DistTensor.mro" not in names
+
+
+SILENT = [
+    ("def f() -> int:\n    pass", "stand on its own"),
+    ('def f() -> int:\n    """The number."""', "no example"),
+    ('def f() -> int:\n    """What it is.\n\n    >>> 1\n    1\n    """', "stand on its own"),
+    ('def f() -> int:\n    """Count things.\n\n    >>> 1\n    1\n    """', "comes back"),
+    ("class f:\n    '''A class.'''", "no example"),
+]
+
+
+@pytest.mark.parametrize(("source", "lacks"), SILENT)
+def test_a_silent_docstring_is_told(source: str, lacks: str) -> None:
+    """Each way to say too little is seen."""
+    space: dict[str, object] = {}
+    exec(source, space)
+    assert lacks in complaint("f", space["f"])
+
+
+def test_a_docstring_that_says_enough_passes() -> None:
+    """The guard does not refuse everything; and what returns nothing need not say what comes back."""
+    space: dict[str, object] = {}
+    exec('def f() -> int:\n    """Count.\n\n    Returns:\n        1.\n\n    >>> 1\n    1\n    """', space)
+    exec("def g() -> None:\n    '''Write.\n\n    >>> 1\n    1\n    '''", space)
+    assert (complaint("f", space["f"]), complaint("g", space["g"])) == ("", "")
