@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 
+from ..caches import memoized
 from ..grammar.nodes import Kind
 from ..layout.distribution import Distribution
 from ..layout.view import Digit
@@ -23,7 +23,7 @@ class Component:
     after: tuple[int, ...]
 
 
-@lru_cache(maxsize=4096)
+@memoized(4096)
 def components(source: Distribution, target: Distribution) -> tuple[Component, ...]:
     """The components of a transition, ordered by the first digit of the tensor that they read."""
     before, after = source.digits, target.digits
@@ -49,7 +49,7 @@ def components(source: Distribution, target: Distribution) -> tuple[Component, .
     return tuple(parts)
 
 
-@lru_cache(maxsize=16384)
+@memoized(16384)
 def readings(source: Distribution, target: Distribution, part: Component) -> tuple[Reading, Reading]:
     """Both sides of a component; digits that both read alike are one number."""
     same = [source.digits[m] for m in part.before] == [target.digits[m] for m in part.after]

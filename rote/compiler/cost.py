@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import lru_cache
 from math import prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ..caches import memoized
 from ..layout.distribution import Distribution
 from ..layout.grid import Grid
 from .machine import Machine, Times
@@ -89,7 +89,7 @@ class Slowest:
     reduce: float
 
 
-@lru_cache(maxsize=16384)
+@memoized(16384)
 def flow(step: Step) -> Flow:
     """Count what every rank receives in a step, and the buffers that it needs."""
     source, target = step.before, step.after
@@ -141,7 +141,7 @@ def lower_bound(source: Distribution, target: Distribution) -> int:
     return int(_needed(source, target).max(initial=0))
 
 
-@lru_cache(maxsize=16384)
+@memoized(16384)
 def _needed(source: Distribution, target: Distribution) -> Ints:
     """Elements that each rank must be sent. Contributions to a partial tensor may enter anywhere: none must be."""
     received = from_others(source, target)[0]
@@ -189,7 +189,7 @@ def at_least_in_two(source: Distribution, target: Distribution, item: int, machi
     return 2 * machine.step_time + float(max(seconds.max(), np.broadcast_to(seconds, ranks).mean() + again))
 
 
-@lru_cache(maxsize=65536)
+@memoized(65536)
 def duration(step: Step, item: int, machine: Machine) -> Duration:
     """The model's time for a step whose elements have `item` bytes: of its slowest rank, by its fastest algorithm."""
     times = machine.along(step.before.grid.order)
@@ -270,7 +270,7 @@ def _weighted(
     return total
 
 
-@lru_cache(maxsize=4096)
+@memoized(4096)
 def steps_cost(
     source: Distribution, target: Distribution, steps: tuple[Step, ...], item: int, machine: Machine
 ) -> Cost:

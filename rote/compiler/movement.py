@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import product
 from math import prod
 from operator import itemgetter
@@ -19,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ..caches import memoized
 from ..layout.distribution import Distribution, Role
 from .components import Component, Reading, components, readings
 from .overlap import Overlap, Row, Scatter, overlaps
@@ -125,7 +125,7 @@ class Message:
         return prod(len(group) for group in self.groups)
 
 
-@lru_cache(maxsize=256)
+@memoized(256)
 def communicates(source: Role, target: Role, op_changes: bool, number: int) -> npt.NDArray[np.bool_]:
     """Whether data goes from coordinate a to coordinate b, at [a, b], of a grid mode of `number` with these roles.
 
@@ -223,7 +223,7 @@ def groups(mine: Distribution, other: Distribution, part: Component, me: At, sen
     return _groups(mine, other, part, tuple(me[s.grid_mode] for m in modes for s in mine.splits[m]), sending)
 
 
-@lru_cache(maxsize=16384)
+@memoized(16384)
 def _groups(mine: Distribution, other: Distribution, part: Component, own: At, sending: bool) -> tuple[Group, ...]:
     """The groups of all ranks at some coordinates along the splits of the component."""
     names = [s.grid_mode for m in (part.after if sending else part.before) for s in other.splits[m]]
@@ -235,7 +235,7 @@ def _groups(mine: Distribution, other: Distribution, part: Component, own: At, s
     return tuple(sorted(grouped, key=lambda group: group.coordinates))
 
 
-@lru_cache(maxsize=16384)
+@memoized(16384)
 def _held(
     source: Reading, target: Reading, own: At, sending: bool
 ) -> tuple[tuple[At, tuple[Lattice, ...] | Listed], ...]:

@@ -9,13 +9,13 @@ one axis per grid mode, of extent 1 where all coordinates count alike, so that e
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from math import prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ..caches import memoized
 from ..layout import kinds
 from ..layout.distribution import Distribution, Role, Split
 from .components import Component, Reading, components, readings
@@ -39,7 +39,7 @@ class Traffic:
     messages: Ints
 
 
-@lru_cache(maxsize=8192)
+@memoized(8192)
 def block_sizes(dist: Distribution) -> Ints:
     """The number of elements of each rank's block, in an array that broadcasts over the grid."""
     sizes = np.ones((1,) * dist.grid.order, np.int64)
@@ -50,7 +50,7 @@ def block_sizes(dist: Distribution) -> Ints:
     return sizes
 
 
-@lru_cache(maxsize=16384)
+@memoized(16384)
 def traffic(source: Distribution, target: Distribution, sending: bool = False, equal: tuple[int, ...] = ()) -> Traffic:
     """The volume that each rank receives (or sends) in one movement, what it keeps among it.
 
@@ -85,7 +85,7 @@ def sent_sizes(source: Distribution, target: Distribution, part: Component) -> I
     return _sizes(*readings(source, target, part))
 
 
-@lru_cache(maxsize=1024)
+@memoized(1024)
 def _sizes(source: Reading, target: Reading) -> Ints:
     shape = [parts for _, splits, _ in (*source, *target) for _, parts in splits]
     if boxes(source, target) is None:
@@ -138,7 +138,7 @@ def _counted(source: Reading, target: Reading) -> Ints | None:
     return np.asarray((tables[0] @ tables[1].T).astype(np.int64) * rest)
 
 
-@lru_cache(maxsize=16384)
+@memoized(16384)
 def _summed(
     source: Reading,
     target: Reading,
@@ -175,7 +175,7 @@ def _summed(
     return _over_grid(elements, over, order), _over_grid(messages, over, order)
 
 
-@lru_cache(maxsize=4096)
+@memoized(4096)
 def _meeting(meeting: Meeting) -> Ints | None:
     """Along one grid mode, per own coordinate and peer's, 1 where they meet; None if all do.
 
@@ -190,7 +190,7 @@ def _meeting(meeting: Meeting) -> Ints | None:
     return None if met.all() else (met if sending else met.T).astype(np.int64)
 
 
-@lru_cache(maxsize=4096)
+@memoized(4096)
 def _peers(meeting: Meeting, g: int, order: int) -> Ints | None:
     """Along grid mode g, which splits nothing on the other side: how many peers meet each coordinate; None if one."""
     met, p = _meeting(meeting), meeting[3]
@@ -198,7 +198,7 @@ def _peers(meeting: Meeting, g: int, order: int) -> Ints | None:
     return None if (counts == 1).all() else _over_grid(counts, [g], order)
 
 
-@lru_cache(maxsize=4096)
+@memoized(4096)
 def _extents(splits: tuple[Split, ...], extent: int) -> Ints:
     left: Ints = np.full((), extent)
     for s, at in zip(splits, np.indices([s.parts for s in splits], sparse=True), strict=True):

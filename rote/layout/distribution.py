@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from itertools import product
 from math import prod
 
 import numpy as np
 import numpy.typing as npt
 
+from ..caches import memoized
 from ..errors import LayoutError, counted
 from ..grammar.nodes import Kind
 from . import kinds
@@ -217,7 +217,7 @@ def distribute(layout: Layout, shape: Iterable[int] | int, grid: Grid | Iterable
     return _distribute(layout, tensor_shape(shape), grid_shape(grid))
 
 
-@lru_cache(maxsize=4096)
+@memoized(4096)
 def _distribute(layout: Layout, shape: tuple[int, ...], grid: tuple[int, ...]) -> Distribution:
     return Distribution(layout, shape, Grid(grid))
 
@@ -247,7 +247,7 @@ def locate(splits: tuple[Split, ...], extent: int, index: Ints) -> tuple[dict[in
     return coordinates, index
 
 
-@lru_cache(maxsize=65536)
+@memoized(65536)
 def mode_set(splits: tuple[Split, ...], extent: int, coordinates: tuple[int, ...]) -> IndexSet:
     """The global indices along one mode that some coordinates hold: refinement is composition of index sets."""
     held = IndexSet.interval(0, extent)
@@ -256,7 +256,7 @@ def mode_set(splits: tuple[Split, ...], extent: int, coordinates: tuple[int, ...
     return held
 
 
-@lru_cache(maxsize=4096)
+@memoized(4096)
 def _extents(splits: tuple[Split, ...], extent: int) -> tuple[int, ...]:
     """The distinct local extents that the coordinates of a mode's splits leave."""
     extents = [extent]

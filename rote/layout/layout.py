@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from ..caches import memoized
 from ..errors import LayoutError, counted
 from ..grammar.diagnostics import mistake
 from ..grammar.nodes import (
@@ -258,7 +258,7 @@ def L(*modes: Mode, kind: str = "cyclic", view: str | None = None) -> Layout:
     return Layout(rows, None if view is None else as_layout(f"{view}: [{'()' * len(rows)}]").view)
 
 
-@lru_cache(maxsize=4096)
+@memoized(4096)
 def parse(text: str) -> Layout:
     """Read a layout.
 
@@ -274,7 +274,7 @@ def parse(text: str) -> Layout:
     return _from_syntax(syntax)
 
 
-@lru_cache(maxsize=4096)
+@memoized(4096)
 def parse_transition(text: str) -> Transition:
     """Read a transition, `A -> B`.
 
@@ -303,6 +303,6 @@ def _from_syntax(node: LayoutSyntax) -> Layout:
     return Layout(node.modes, view, node.op, node.partial, node.rooted)
 
 
-@lru_cache(maxsize=256)
+@memoized(256)
 def _kind(text: str) -> Kind:
     return as_layout(f"{text}[(0)]").modes[0][0].kind

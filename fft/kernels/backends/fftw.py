@@ -10,12 +10,13 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 import pyfftw
+
+from rote.caches import memoized
 
 from ...transforms import KINDS
 from ..kernel import Kernel, real_dtype
@@ -43,7 +44,7 @@ def does(kind: str, dtype: np.dtype[Any]) -> bool:
     return known and names[real_dtype(dtype).char] in pyfftw._supported_types
 
 
-@cache
+@memoized(64)
 def _knows(name: str) -> bool:
     """Whether pyfftw knows a kind of transform of real numbers by FFTW's name; it leaves some out."""
     with _PLANNING:
