@@ -7,14 +7,17 @@ from math import prod
 from typing import Literal, get_args
 
 import numpy as np
+import numpy.typing as npt
 
+from rote.compiler.step import as_dtype
 from rote.errors import LayoutError
 from rote.grammar.nodes import exact
 from rote.layout.grid import Grid, grid_shape
 from rote.layout.layout import Layout, as_layout
 from rote.tensor import DistTensor
 
-from .request import Arguments, TransformRequest
+from .kernels.kernel import check_extents
+from .request import Arguments, TransformRequest, as_request
 from .transforms import HALVING, Kinds, by_axis, in_order
 
 __all__ = [
@@ -24,6 +27,7 @@ __all__ = [
     "check_norm",
     "check_tensor",
     "normal_axes",
+    "planned_request",
     "requested_kinds",
     "scale",
 ]
@@ -62,6 +66,30 @@ def scale(norm: Norm, sizes: Sequence[int], forward: bool) -> np.longdouble:
     elif (norm == "forward") != forward:
         points = np.longdouble(1)
     return np.longdouble(1 / points)
+
+
+def planned_request(
+    shape: tuple[int, ...],
+    dtype: npt.DTypeLike,
+    axes: Sequence[int] | int | None,
+    kinds: Mapping[int, str] | str | None,
+    by_text: bool,
+    s: Sequence[int] | int | None,
+    resample: Sequence[int] | int | None,
+) -> TransformRequest:
+    """The request of a planned transform, from what users write.
+
+    Args:
+        by_text: whether a walk is given as a text, which says its kinds itself.
+
+    Raises:
+        LayoutError: shape, axes, kinds and lengths do not fit each other.
+    """
+    element = as_dtype(dtype)
+    element = element if element.kind in "fc" else np.dtype("f8")
+    named, kind = requested_kinds(kinds, axes, len(shape), element.kind == "f")
+    check_extents(shape, named)
+    return as_request(shape, named, "" if by_text and kinds is None else kind, element, s, resample)
 
 
 def requested_kinds(

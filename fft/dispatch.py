@@ -53,15 +53,16 @@ def _single(transform: Transform) -> Transform:
     return called
 
 
-def _hermitian(name: str, transform: Transform) -> Transform:
+def _hermitian(name: str) -> Transform:
     """NumPy's transform of a Hermitian signal, by one of real numbers."""
-    conjugate = HERMITIAN[name].conjugate
+    kind, conjugate = HERMITIAN[name]
+    transform = _single({"rfft": rfftn, "irfft": irfftn}[kind])
 
     def called(
         a: DistTensor, n: int | None = None, axis: int = -1, norm: str | None = None, out: Any = None
     ) -> DistTensor:
         x = a.conj() if conjugate == "input" else a
-        X = _single(transform)(x, n, axis, _SWAPPED.get(norm, norm), out)
+        X = transform(x, n, axis, _SWAPPED.get(norm, norm), out)
         return X.conj() if conjugate == "output" else X
 
     return called
@@ -87,8 +88,8 @@ TRANSFORMS: dict[Callable[..., Any], Transform] = {
     np.fft.ifftn: _many(ifftn),
     np.fft.rfftn: _many(rfftn),
     np.fft.irfftn: _many(irfftn),
-    np.fft.hfft: _hermitian("hfft", irfftn),
-    np.fft.ihfft: _hermitian("ihfft", rfftn),
+    np.fft.hfft: _hermitian("hfft"),
+    np.fft.ihfft: _hermitian("ihfft"),
     np.fft.fftshift: lambda x, axes=None: fftshift(x, axes),
     np.fft.ifftshift: lambda x, axes=None: ifftshift(x, axes),
 }

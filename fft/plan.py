@@ -10,10 +10,8 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from rote.compiler.explain import in_bytes
-from rote.compiler.machine import DEFAULT, Machine
+from rote.compiler.machine import Machine
 from rote.compiler.plan import Plan
-from rote.compiler.step import as_dtype
 from rote.errors import LayoutError
 from rote.layout.distribution import Distribution, tensor_shape
 from rote.layout.grid import Grid
@@ -26,20 +24,19 @@ from rote.runtime.comm.resolve import as_comm
 from rote.runtime.program import check_grid
 from rote.tensor import DistTensor
 
-from .arguments import as_arguments, check_norm, check_tensor, requested_kinds
+from .arguments import as_arguments, check_norm, check_tensor, planned_request
 from .autotune import Decision, Tried, decide
 from .families.choose import Choice, best, compared
 from .families.gathered import warn_if_gathered
 from .families.resolve import choices_for, walk_for
-from .kernels.kernel import check_extents
 from .options import Options
 from .pair import Pair, bind_pair
-from .request import as_request
-from .spectra.wavenumbers import wavenumbers
+from .request import Arguments
+from .spectra.wavenumbers import Nyquist, wavenumbers
 from .transforms import FOURIER
-from .walk.walk import Walk
+from .walk.walk import Walk, describe
 
-__all__ = ["FFT", "describe"]
+__all__ = ["FFT"]
 
 Array = npt.NDArray[Any]
 
@@ -118,38 +115,35 @@ class FFT:
         machine: Machine | None = None,
         progress: Progress | None = None,
     ) -> None:
-        options = Options(tune, threads, method, machine, progress)
-        ranks = as_comm(comm)
-        extents = tensor_shape(shape)
-        as_given = as_dtype(dtype)
-        as_given = as_given if as_given.kind in "fc" else np.dtype("f8")
-        self._axes, kind = requested_kinds(kinds, axes, len(extents), as_given.kind == "f")
+        self._options = Options(tune, threads, method, machine, progress)
+        self._comm = as_comm(comm)
         self._norm = check_norm(norm)
         self._lengths = {"s": s, "resample": resample}
-        self._comm = ranks
-        check_extents(extents, self._axes)
-        said = "" if kinds is None and "[" in algorithm else kind  # the text of a walk says its kinds itself
-        wanted = as_request(extents, self._axes, said, as_given, s, resample)
-        arguments = as_arguments(extents, wanted, ranks.size, layout, grid, output)
+        extents, text = tensor_shape(shape), "[" in algorithm
+        request = planned_request(extents, dtype, axes, kinds, text, s, resample)
+        self._axes = request.axes
+        arguments = as_arguments(extents, request, self._comm.size, layout, grid, output)
         self._choices: tuple[Choice, ...] = ()
         self._decision: Decision | None = None
-        on = DEFAULT if algorithm != "auto" else machine or known_machine(ranks)
-        if algorithm == "auto":
-            self._choices = choices_for(arguments, on)
-            self.walk = best(self._choices)
-        else:
-            self.walk = walk_for(arguments, algorithm)
-        check_grid(self.walk.source.grid, ranks)
-        if algorithm == "auto" and tune != "model":
-            self._decision = decide(arguments, self._choices, on, ranks, self._norm, options)
-            self.walk = self._decision.walk
-        self._options = options
+        self.walk = self._cheapest(arguments) if algorithm == "auto" else walk_for(arguments, algorithm)
+        check_grid(self.walk.source.grid, self._comm)
         self._lock = threading.Lock()  # both directions have one scratch
         self._pair: Pair | None = None
         if (tune, method) != ("model", "auto"):  # what was asked for is timed, or refused, now
             self._bound()
-        if "[" not in algorithm:
-            warn_if_gathered(self.walk, wanted, ranks, 1)
+        if not text:
+            warn_if_gathered(self.walk, request, self._comm, 1)
+
+    def _cheapest(self, arguments: Arguments) -> Walk:
+        """The walk that is cheapest by the model, or fastest if the options say that it be timed; collective then."""
+        machine = self._options.machine or known_machine(self._comm)
+        self._choices = choices_for(arguments, machine)
+        walk = best(self._choices)
+        check_grid(walk.source.grid, self._comm)
+        if self._options.tune == "model":
+            return walk
+        self._decision = decide(arguments, self._choices, machine, self._comm, self._norm, self._options)
+        return self._decision.walk
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -228,7 +222,7 @@ class FFT:
         """
         return self._run(X, out, back=True)
 
-    def wavenumbers(self, L: float | Sequence[float] = 2 * pi, nyquist: str = "keep") -> tuple[Array, ...]:
+    def wavenumbers(self, L: float | Sequence[float] = 2 * pi, nyquist: Nyquist = "keep") -> tuple[Array, ...]:
         """The angular wavenumbers 2 pi k / L of this rank's block of the spectrum that `forward` gives.
 
         A derivative along an axis is a product with `1j` times its wavenumbers. Of an even extent n the mode of the
@@ -315,16 +309,6 @@ class FFT:
     def __str__(self) -> str:
         timed = [str(self._decision)] if self.tried else []
         return "\n".join([describe(self.walk, self._axes), *compared(self._choices, self.walk), *timed])
-
-
-def describe(walk: Walk, axes: tuple[int, ...]) -> str:
-    """A walk as text, with a line above that says what is transformed, and one below with what is moved."""
-    moved, times = sum(plan.cost.bytes for plan in walk.moves), len(walk.moves)
-    source = walk.source
-    return (
-        f"{walk.kind} of {source.shape} {walk.dtype} on grid {source.grid}, axes {axes}\n{walk}\n"
-        f"  each rank receives {in_bytes(moved)} in {times} move{'s' * (times != 1)}"
-    )
 
 
 def _check(x: DistTensor, dist: Distribution, dtype: np.dtype[Any], name: str) -> None:

@@ -31,7 +31,7 @@ NUMBERS = ("GRID_MODE", "SIZES", "TILE", "COORDINATE", "ROOT", "PART_SIZE", "EXT
 
 @dataclass(slots=True)
 class Counts:
-    """Counts of what the tokens of a text, taken from left to right, have used so far; `stage`: of a line of a walk."""
+    """The record of what the tokens of a text have used so far, from left to right; `stage`: of a line of a walk."""
 
     text: str
     stage: bool = False
@@ -176,5 +176,5 @@ def behind(text: str, position: int) -> int:
 
 
 def _reaches(number: str, limit: int) -> bool:
-    """Whether a number without leading zeros is `limit` or more: int() of a very long text is refused by Python."""
+    """Compare a number without leading zeros with a limit: Python refuses int() of a very long text."""
     return len(number) > len(str(limit)) or int(number) >= limit

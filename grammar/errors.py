@@ -10,7 +10,7 @@ _BEFORE, _AFTER = 48, 24  # characters of a long text shown on either side of th
 
 
 class RoteError(Exception):
-    """Everything that Rote itself raises."""
+    """The root of all errors that Rote itself raises."""
 
 
 class NotationError(RoteError, ValueError):
@@ -47,7 +47,7 @@ class NotationError(RoteError, ValueError):
 
 
 def shown(text: str) -> str:
-    """`text` on one line: what does not print is escaped.
+    """Write a text on one line: what does not print is escaped.
 
     >>> shown("a\\n\\0")
     'a\\\\n\\\\x00'
@@ -56,7 +56,7 @@ def shown(text: str) -> str:
 
 
 def _window(text: str, position: int) -> tuple[str, str]:
-    """Split what is shown into what stands before the caret, and from the caret on."""
+    """Cut what is shown before the caret, and from the caret on."""
     if len(text) <= _BEFORE + _AFTER:
         return shown(text[:position]), shown(text[position:])
     start, stop = max(0, position - _BEFORE), position + _AFTER

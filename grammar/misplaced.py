@@ -13,8 +13,8 @@ from .tokens import ARROWS, Token
 
 
 class Place(NamedTuple):
-    """Where the parser stands: the types of the tokens that it expects, marks as they are; the type of the last one;
-    the brackets and parentheses that are open, outermost first."""
+    """A place in a text: the types of the tokens that the parser expects there, marks as they are; the type of the
+    last one; the brackets and parentheses that are open, outermost first."""
 
     expected: set[str]
     last: str
@@ -183,7 +183,7 @@ def _side(tokens: list[Token], i: int) -> list[Token]:
 
 
 def _unclosed(tokens: list[Token], i: int) -> bool:
-    """Whether a parenthesis is open at the next bracket or arrow: else the one at token i is one too many."""
+    """Say whether a parenthesis is open at the next bracket or arrow: else the one at token i is one too many."""
     side = _side(tokens, i)
     behind = (j for j, token in enumerate(side) if token.type in "[]" and token.position > tokens[i].position)
     types = [token.type for token in side[: next(behind, None)]]

@@ -36,9 +36,9 @@ MAX_NUMBER = 2**63  # sizes and roots are below
 
 
 def exact(value: SupportsIndex) -> int:
-    """An integer as a plain int, NumPy's too.
+    """Take an integer as a plain int, NumPy's too.
 
-    A bool or a float is none: equal in hash to an integer, it would be found in its place wherever one is looked up.
+    A bool or a float is none: equal in hash to an integer, it would be taken for it wherever one is looked up.
 
     Raises:
         TypeError: the value is not an integer.
@@ -51,7 +51,7 @@ def exact(value: SupportsIndex) -> int:
 
 
 def exact_all(values: Iterable[SupportsIndex], name: str) -> tuple[int, ...]:
-    """Some integers of a node as plain ones; `name` is what they are called where one is none.
+    """Take the integers of a node as plain ones; `name` is what they are called where one is none.
 
     Raises:
         TypeError: one is not an integer.
@@ -64,7 +64,7 @@ def exact_all(values: Iterable[SupportsIndex], name: str) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """How an entry deals out indices.
+    """The way in which an entry deals out indices.
 
     ``cyclic`` is ``cyclic(1)``: ``("cyclic", (1,))``; ``cyclic(b)``: ``("cyclic", (b,))``; balanced ``block``:
     ``("block", ())``; ``block(b)``: ``("block", (b,))``; ``block(3,5,2)``: ``("block", (3, 5, 2))``; ``block(ceil)``:
@@ -194,7 +194,7 @@ class LayoutSyntax:
 
 @dataclass(frozen=True, slots=True)
 class TransitionSyntax:
-    """``source -> target``"""
+    """A transition, ``source -> target``."""
 
     source: LayoutSyntax
     target: LayoutSyntax
@@ -261,6 +261,6 @@ class WalkSyntax:
 
 
 def _says_nothing(view: tuple[ViewItem, ...]) -> bool:
-    """Whether a view leaves every mode as and where it is: sorted names are the tensor's modes in order."""
+    """Say whether a view leaves every mode as and where it is: sorted names are the tensor's modes in order."""
     names = [item.name for item in view if isinstance(item, Name)]
     return len(names) == len(view) and names == sorted(names)

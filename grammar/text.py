@@ -6,7 +6,7 @@ from . import nodes
 
 
 def unparse(node: nodes.LayoutSyntax | nodes.TransitionSyntax) -> str:
-    """The canonical text of a layout or of a transition: ``parse_syntax(unparse(node)) == node``.
+    """Write a layout or a transition in its canonical text: ``parse_syntax(unparse(node)) == node``.
 
     >>> block = nodes.Kind("block")
     >>> unparse(nodes.LayoutSyntax(((nodes.Entry(0, block),), (), (nodes.Entry(1, block),)), rooted=((2, 0), (3, 1))))
@@ -19,7 +19,7 @@ def unparse(node: nodes.LayoutSyntax | nodes.TransitionSyntax) -> str:
 
 
 def unparse_walk(walk: nodes.WalkSyntax) -> str:
-    """The canonical text of a walk, a line for each stage: ``parse_walk(unparse_walk(walk)) == walk``.
+    """Write a walk in its canonical text, a line for each stage: ``parse_walk(unparse_walk(walk)) == walk``.
 
     Modes go by their names in the view where they have one, else by their numbers.
 
@@ -46,13 +46,13 @@ def _action(action: nodes.ActionSyntax, names: list[str]) -> str:
 
 
 def _mode_names(layout: nodes.LayoutSyntax) -> list[str]:
-    """How an action names each mode of a layout."""
+    """Name each mode of a layout as an action does."""
     modes = [()] * len(layout.modes) if layout.view is None else nodes.modes_read(layout.view)
     return [names[0] if len(names) == 1 else str(number) for number, names in enumerate(modes)]
 
 
 def _brackets(modes: tuple[tuple[nodes.Entry, ...], ...]) -> str:
-    """The shortest over all default kinds; of equally short ones the one without prefix, then the first that occurs."""
+    """Write modes with the default kind that is shortest; of equal ones with none, then with the first that occurs."""
     kinds = dict.fromkeys([nodes.CYCLIC, *(entry.kind for mode in modes for entry in mode)])
     return min((_with_default(modes, kind) for kind in kinds), key=len)
 
@@ -67,7 +67,7 @@ def _entry(entry: nodes.Entry, default: nodes.Kind) -> str:
 
 
 def kind_text(kind: nodes.Kind) -> str:
-    """The shortest text of a kind.
+    """Write a kind in its shortest text.
 
     >>> kind_text(nodes.Kind("ceil")), kind_text(nodes.Kind("cyclic", (4,), 2)), kind_text(nodes.Kind("cyclic", at=2))
     ('block(ceil)', 'cyclic(4,at=2)', 'cyclic(at=2)')

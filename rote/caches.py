@@ -31,7 +31,7 @@ class CacheInfo(NamedTuple):
     most: int
 
 
-def memoized(most: int, once: bool = False) -> Callable[[Callable[P, T]], Callable[P, T]]:
+def memoized(most: int, once: bool = False, typed: bool = False) -> Callable[[Callable[P, T]], Callable[P, T]]:
     """Remember the `most` last used values of a function of hashable arguments, in the register.
 
     It is `functools.lru_cache` itself that is called, so that a value that is there costs no more than there. Errors
@@ -41,6 +41,7 @@ def memoized(most: int, once: bool = False) -> Callable[[Callable[P, T]], Callab
         most: values that are kept.
         once: let one thread alone make a value, and others wait for it: in-process ranks plan the same at the same
             time, and each of them would do it.
+        typed: whether equal arguments of several types (1, 1.0, True) have values of their own.
 
     >>> made = []
     >>> @memoized(8)
@@ -52,7 +53,7 @@ def memoized(most: int, once: bool = False) -> Callable[[Callable[P, T]], Callab
     """
 
     def decorate(make: Callable[P, T]) -> Callable[P, T]:
-        kept = lru_cache(most)(_made_once(make) if once else make)
+        kept = lru_cache(most, typed)(_made_once(make) if once else make)
         with _REGISTERING:
             _REGISTER.setdefault(f"{make.__module__}.{make.__qualname__}", WeakSet()).add(kept)
         return cast("Callable[P, T]", kept)  # with the types of its arguments, which functools forgets

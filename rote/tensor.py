@@ -21,15 +21,19 @@ from .layout.layout import Layout, as_layout
 from .layout.slices import as_slices
 from .protocols import ArrayProtocols
 from .runtime.aliasing import run_apart
+from .runtime.autotune import Tune
+from .runtime.comm.cache import cached
 from .runtime.comm.collective_errors import collective_errors
 from .runtime.comm.protocol import Comm, Path
 from .runtime.comm.resolve import as_comm
 from .runtime.copy.regions import filled
 from .runtime.methods import tuned
 from .runtime.placement import GridLike, check_values, compute_block, cut_block, place, place_slices, same_everywhere
-from .runtime.program import bind
+from .runtime.program import BoundPlan, bind
 
 __all__ = ["DistTensor"]
+
+_KEPT = 64  # redistributions that one communicator keeps
 
 Array = npt.NDArray[Any]
 
@@ -256,7 +260,7 @@ class DistTensor(ArrayProtocols):
         out: DistTensor | None = None,
         grid: GridLike = None,
         method: str = "auto",
-        tune: str = "model",
+        tune: Tune = "model",
     ) -> DistTensor:
         """Move the tensor into another layout, by the compiled plan.
 
@@ -277,12 +281,20 @@ class DistTensor(ArrayProtocols):
         >>> print(x.redistribute("block[(),(0)]").layout)
         block[(),(0)]
         """
-        target = distribute(as_layout(layout), self.shape, self.grid if grid is None else grid)
-        if out is not None and (out.distribution, out.dtype) != (target, self.dtype):
-            raise LayoutError(f"out is {out.distribution} {out.dtype}, but {target} {self.dtype} is asked for")
-        plan = compile(self.distribution, target, self.dtype)
-        methods = method if method != "auto" or tune == "model" else tuned(plan, self._comm, tune)
-        program = bind(plan, self._comm, methods)
+        source, dtype, layout = self.distribution, self.dtype, as_layout(layout)
+
+        def make() -> BoundPlan:
+            plan = compile(source, distribute(layout, source.shape, self.grid if grid is None else grid), dtype)
+            methods = method if method != "auto" or tune == "model" else tuned(plan, self._comm, tune)
+            return bind(plan, self._comm, methods)
+
+        if grid is None:
+            program = cached(self._comm, "redistributions", (source, dtype, layout, method, tune), make, _KEPT)
+        else:
+            program = make()
+        target = program.plan.target
+        if out is not None and (out.distribution, out.dtype) != (target, dtype):
+            raise LayoutError(f"out is {out.distribution} {out.dtype}, but {target} {dtype} is asked for")
         local = program(self.local) if out is None else run_apart(self._comm, program, self.local, out.local)
         return DistTensor(local, target, self._comm) if out is None else out
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import count
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -29,16 +29,19 @@ from ..kernels.kernel import complex_dtype, real_dtype
 from ..plan import FFT
 from .shift import alike, placed, refuse_tiles, resized
 
-__all__ = ["MODES", "convolve", "correlate", "fast_length", "part"]
+__all__ = ["MODES", "ConvolveMode", "convolve", "correlate", "fast_length", "part"]
 
-MODES = ("full", "same", "valid", "wrap")
+ConvolveMode = Literal["full", "same", "valid", "wrap"]
+MODES: tuple[ConvolveMode, ...] = get_args(ConvolveMode)
 
 _KEPT = 6  # transforms that a communicator keeps for convolutions; each holds about two blocks of scratch
 
 Axes = Sequence[int] | int | None
 
 
-def convolve(x: DistTensor, y: DistTensor | npt.ArrayLike, mode: str = "full", axes: Axes = None) -> DistTensor:
+def convolve(
+    x: DistTensor, y: DistTensor | npt.ArrayLike, mode: ConvolveMode = "full", axes: Axes = None
+) -> DistTensor:
     """The convolution of two tensors along some axes, as `scipy.signal.fftconvolve`; or around a circle.
 
     It costs the transforms of both tensors and one inverse, which pad and cut where no element has to travel for it.
@@ -70,7 +73,9 @@ def convolve(x: DistTensor, y: DistTensor | npt.ArrayLike, mode: str = "full", a
     return _convolved(x, y, mode, axes, correlated=False)
 
 
-def correlate(x: DistTensor, y: DistTensor | npt.ArrayLike, mode: str = "full", axes: Axes = None) -> DistTensor:
+def correlate(
+    x: DistTensor, y: DistTensor | npt.ArrayLike, mode: ConvolveMode = "full", axes: Axes = None
+) -> DistTensor:
     """The cross-correlation of two tensors along some axes, as `scipy.signal.correlate`; or around a circle.
 
     Index k of the "full" result is lag k - (m - 1), where m is y's extent: the sum over j of x[j + lag] conj(y[j]).
@@ -83,7 +88,9 @@ def correlate(x: DistTensor, y: DistTensor | npt.ArrayLike, mode: str = "full", 
     return _convolved(x, y, mode, axes, correlated=True)
 
 
-def _convolved(x: DistTensor, y: DistTensor | npt.ArrayLike, mode: str, axes: Axes, correlated: bool) -> DistTensor:
+def _convolved(
+    x: DistTensor, y: DistTensor | npt.ArrayLike, mode: ConvolveMode, axes: Axes, correlated: bool
+) -> DistTensor:
     check_tensor(x, "correlate" if correlated else "convolve")
     if not isinstance(y, DistTensor):
         kernel = np.asarray(y)
@@ -110,7 +117,7 @@ def _convolved(x: DistTensor, y: DistTensor | npt.ArrayLike, mode: str, axes: Ax
     return f.backward(DistTensor(product, f.walk.target, x.comm))
 
 
-def part(n: int, m: int, mode: str, correlated: bool) -> tuple[int, int, int]:
+def part(n: int, m: int, mode: ConvolveMode, correlated: bool) -> tuple[int, int, int]:
     """The points to transform along an axis, how far the part that a mode asks for is to move, and how long it is.
 
     A transform gives the result around a circle. That may be shorter than the full result of n + m - 1 points, as long
@@ -123,7 +130,7 @@ def part(n: int, m: int, mode: str, correlated: bool) -> tuple[int, int, int]:
     return fast_length(n + m - 1 - first), (m - 1 if correlated else 0) - first, points
 
 
-def _check(x: DistTensor, y: DistTensor, mode: str, axes: tuple[int, ...]) -> None:
+def _check(x: DistTensor, y: DistTensor, mode: ConvolveMode, axes: tuple[int, ...]) -> None:
     if mode not in MODES:
         raise LayoutError(f"mode is one of {', '.join(MODES)}; not {mode!r}")
     if x.comm is not y.comm:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import pi
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -15,12 +15,13 @@ from ..kernels.kernel import real_dtype
 from ..transforms import HALVING, KINDS
 from ..walk.walk import Walk
 
-__all__ = ["NYQUIST", "Lengths", "frequencies", "wavenumbers"]
+__all__ = ["NYQUIST", "Lengths", "Nyquist", "frequencies", "wavenumbers"]
 
 Array = npt.NDArray[Any]
 Lengths = float | Sequence[float]
 
-NYQUIST = ("keep", "zero")
+Nyquist = Literal["keep", "zero"]
+NYQUIST: tuple[Nyquist, ...] = get_args(Nyquist)
 """What `wavenumbers` does with the highest mode of an even extent."""
 
 
@@ -34,7 +35,7 @@ def frequencies(walk: Walk, axes: tuple[int, ...], rank: int, d: Lengths) -> tup
 
 
 def wavenumbers(
-    walk: Walk, axes: tuple[int, ...], rank: int, L: Lengths = 2 * pi, nyquist: str = "keep"
+    walk: Walk, axes: tuple[int, ...], rank: int, L: Lengths = 2 * pi, nyquist: Nyquist = "keep"
 ) -> tuple[Array, ...]:
     """The angular wavenumbers 2 pi k / L of a rank's block of a spectrum; see `FFT.wavenumbers`."""
     if nyquist not in NYQUIST:

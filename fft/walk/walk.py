@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from rote.compiler.compile import compile
+from rote.compiler.explain import in_bytes
 from rote.compiler.plan import Plan
 from rote.compiler.step import LOCAL
 from rote.grammar import CONVOLVE, TWIDDLE, ActionSyntax, StageSyntax, WalkSyntax, unparse_walk
@@ -20,7 +21,7 @@ from rote.layout.refine import unfused
 from ..kernels.kernel import complex_dtype, real_dtype
 from ..transforms import CASTS, HALVING, KINDS, RESTORING, ActionKind, MaybeKind
 
-__all__ = ["Action", "Convolve", "Resize", "Stage", "Transform", "Twiddle", "Walk", "dtype_after"]
+__all__ = ["Action", "Convolve", "Resize", "Stage", "Transform", "Twiddle", "Walk", "describe", "dtype_after"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,6 +238,16 @@ class Walk:
             grid = stage.before.grid
             lines.append(f"  {on}{stage}")
         return "\n".join(lines)
+
+
+def describe(walk: Walk, axes: tuple[int, ...]) -> str:
+    """A walk as text, with a line above that says what is transformed, and one below with what is moved."""
+    moved, times = sum(plan.cost.bytes for plan in walk.moves), len(walk.moves)
+    source = walk.source
+    return (
+        f"{walk.kind} of {source.shape} {walk.dtype} on grid {source.grid}, axes {axes}\n{walk}\n"
+        f"  each rank receives {in_bytes(moved)} in {times} move{'s' * (times != 1)}"
+    )
 
 
 def _alike(source: Distribution, target: Distribution) -> tuple[Distribution, Distribution]:

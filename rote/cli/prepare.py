@@ -83,7 +83,7 @@ def prepare(
     request: Request, shape: tuple[int, ...], dtype: np.dtype[Any], comm: Comm, part: Progress | None
 ) -> FileTransform:
     """The walk of a request, bound; the same on every rank, errors included."""
-    from ..fft.plan import describe
+    from ..fft.walk.walk import describe
 
     refuse_too_many(comm, request.threads or 1)
     real = dtype.kind != "c" and not request.inverse if request.real is None else request.real

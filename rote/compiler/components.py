@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..caches import memoized
 from ..grammar.nodes import Kind
@@ -11,22 +11,25 @@ from ..layout.view import Digit
 
 __all__ = ["Component", "Reading", "components", "readings"]
 
+Digits = tuple[tuple[Digit, ...], ...]
 Reading = tuple[tuple[tuple[Digit, ...], tuple[tuple[Kind, int], ...], int], ...]
 """Of some view modes, all that says where elements lie: their digits, the kinds and parts of their splits, extents."""
 
 
-@dataclass(frozen=True, slots=True)
-class Component:
+class Component(NamedTuple):
     """View modes of the source and of the target that read the same digits of the tensor."""
 
     before: tuple[int, ...]
     after: tuple[int, ...]
 
 
-@memoized(4096)
 def components(source: Distribution, target: Distribution) -> tuple[Component, ...]:
     """The components of a transition, ordered by the first digit of the tensor that they read."""
-    before, after = source.digits, target.digits
+    return _components(source.digits, target.digits)
+
+
+@memoized(4096)
+def _components(before: Digits, after: Digits) -> tuple[Component, ...]:
     shared = {digits: m for m, digits in enumerate(after)}
     if all(digits in shared for digits in before) and len(set(before)) == len(before) == len(after):
         pairs = sorted(((digits, m) for m, digits in enumerate(before)), key=lambda pair: _first(pair[0]))
@@ -52,16 +55,17 @@ def components(source: Distribution, target: Distribution) -> tuple[Component, .
 @memoized(16384)
 def readings(source: Distribution, target: Distribution, part: Component) -> tuple[Reading, Reading]:
     """Both sides of a component; digits that both read alike are one number."""
-    same = [source.digits[m] for m in part.before] == [target.digits[m] for m in part.after]
+    alike = [source.digits[m] for m in part.before] == [target.digits[m] for m in part.after]
+    return _reading(source, part.before, alike), _reading(target, part.after, alike)
 
-    def read(dist: Distribution, modes: tuple[int, ...]) -> Reading:
-        modes_read = []
-        for number, m in enumerate(modes):
-            digits = (Digit(number, 1, dist.view_shape[m]),) if same else dist.digits[m]
-            modes_read.append((digits, tuple((s.kind, s.parts) for s in dist.splits[m]), dist.view_shape[m]))
-        return tuple(modes_read)
 
-    return read(source, part.before), read(target, part.after)
+@memoized(16384)
+def _reading(dist: Distribution, modes: tuple[int, ...], alike: bool) -> Reading:
+    reading = []
+    for number, m in enumerate(modes):
+        digits = (Digit(number, 1, dist.view_shape[m]),) if alike else dist.digits[m]
+        reading.append((digits, tuple([(s.kind, s.parts) for s in dist.splits[m]]), dist.view_shape[m]))
+    return tuple(reading)
 
 
 def _first(digits: tuple[Digit, ...]) -> tuple[int, int]:

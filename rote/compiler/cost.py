@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,7 @@ from ..layout.grid import Grid
 from .machine import Machine, Times
 from .matrix import from_others
 from .step import LOCAL, Step
-from .volumes import block_sizes, traffic
+from .volumes import block_sizes, kept, traffic
 
 __all__ = [
     "Cost",
@@ -79,14 +79,19 @@ class Duration:
     algorithm: str
 
 
-@dataclass(frozen=True, slots=True)
-class Slowest:
+class Slowest(NamedTuple):
     """The times of a machine along the slowest of some grid modes."""
 
     latency: float
     byte: float
     copy: float
     reduce: float
+
+
+@memoized(4096)
+def _slowest(times: Times, modes: tuple[int, ...]) -> Slowest:
+    every = times.latency, times.byte_time, times.copy_time, times.reduce_time
+    return Slowest(*(max(along[g] for g in modes) for along in every))
 
 
 @memoized(16384)
@@ -145,7 +150,8 @@ def lower_bound(source: Distribution, target: Distribution) -> int:
 def _needed(source: Distribution, target: Distribution) -> Ints:
     """Elements that each rank must be sent. Contributions to a partial tensor may enter anywhere: none must be."""
     received = from_others(source, target)[0]
-    return np.minimum(received, _sizes_beside(source, target) * (not target.partial))
+    needed: Ints = np.minimum(received, _sizes_beside(source, target) * (not target.partial))
+    return needed
 
 
 def _sizes_beside(source: Distribution, target: Distribution) -> Ints:
@@ -181,7 +187,7 @@ def at_least_in_two(source: Distribution, target: Distribution, item: int, machi
         return least
     times, ranks = machine.along(source.grid.order), source.grid.shape
     needed, sizes = _needed(source, target), block_sizes(target)
-    given = block_sizes(source) - traffic(source, target, True, tuple(range(len(ranks)))).elements
+    given = block_sizes(source) - kept(source, target)
     seconds = min(times.latency) * (needed > 0) + item * (
         min(times.byte_time) * needed + min(times.copy_time) * (given + sizes)
     )
@@ -201,8 +207,7 @@ def _algorithms(step: Step, item: int, times: Times) -> list[tuple[float, int, s
     """Per algorithm that can do a step: seconds, rounds, name."""
     source, target = step.before, step.after
     modes = [g for g in step.grid_modes if source.grid.shape[g] > 1] or [*range(len(times.latency))]
-    every = times.latency, times.byte_time, times.copy_time, times.reduce_time
-    slowest = Slowest(*(max(along[g] for g in modes) for along in every))
+    slowest = _slowest(times, tuple(modes))
     copied = (flow(step).send_buffer + _sizes_beside(source, target)) * (item * slowest.copy)
     ranks = prod(source.grid.shape[g] for g in step.grid_modes)
     rounds = (ranks - 1).bit_length()

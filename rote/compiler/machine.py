@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from ..caches import memoized
 from ..errors import PlanError
 
 __all__ = ["DEFAULT", "Machine", "Times"]
@@ -61,11 +62,16 @@ class Machine:
         Raises:
             PlanError: the machine has times for a grid of another order.
         """
-        return Times(**{each.name: _spread(each.name, getattr(self, each.name), order) for each in fields(Times)})
+        return _along(self, order)
 
     def as_dict(self) -> dict[str, Any]:
         """The times by name."""
         return asdict(self)
+
+
+@memoized(256)
+def _along(machine: Machine, order: int) -> Times:
+    return Times(**{each.name: _spread(each.name, getattr(machine, each.name), order) for each in fields(Times)})
 
 
 def _spread(name: str, time: Time, order: int) -> tuple[float, ...]:

@@ -17,7 +17,7 @@ from ..layout.distribution import Distribution
 from ..layout.grid import Grid
 from .components import components
 from .movement import communicates
-from .volumes import sent_sizes, traffic
+from .volumes import kept, sent_sizes, traffic
 
 __all__ = ["coordinates", "from_others", "message_matrix", "overlap"]
 
@@ -41,15 +41,15 @@ def message_matrix(source: Distribution, target: Distribution) -> Ints:
     return matrix
 
 
+@memoized(16384)
 def from_others(
     source: Distribution, target: Distribution, sending: bool = False, equal: tuple[int, ...] = ()
 ) -> tuple[Ints, Ints]:
-    """Elements and messages from other ranks that have the same coordinates along the grid modes `equal`."""
+    """Elements and messages from other ranks, or to them: those with the same coordinates along grid modes `equal`."""
     if source.grid != target.grid:
         return _sums(source, target, sending)
-    every = traffic(source, target, sending, equal)
-    own = traffic(source, target, sending, tuple(range(source.grid.order)))
-    return every.elements - own.elements, every.messages - own.messages
+    every, own = traffic(source, target, sending, equal), kept(source, target)
+    return every.elements - own, every.messages - (own > 0)
 
 
 @memoized(1024)
@@ -67,7 +67,7 @@ def _sums(source: Distribution, target: Distribution, sending: bool) -> tuple[In
     other, alike = (target, "replicated") if sending else (source, "partial")
     alike_peers = prod(p for role, p in zip(other.roles, other.grid.shape, strict=True) if role.name == alike)
     every = [(gives if sending else takes) * alike_peers] * 2
-    kept = [gives * takes] * 2
+    own = [gives * takes] * 2
     for part in components(source, target):
         giving = [source_at[s.grid_mode] for m in part.before for s in source.splits[m]]
         taking = [target_at[s.grid_mode] for m in part.after for s in target.splits[m]]
@@ -75,8 +75,8 @@ def _sums(source: Distribution, target: Distribution, sending: bool) -> tuple[In
         peers = range(len(giving), sizes.ndim) if sending else range(len(giving))
         for k, table in enumerate((sizes, (sizes > 0).astype(np.int64))):
             every[k] = every[k] * table.sum(axis=tuple(peers))[tuple(giving if sending else taking)]
-            kept[k] = kept[k] * table[(*giving, *taking)]
-    return every[0] - kept[0], every[1] - kept[1]
+            own[k] = own[k] * table[(*giving, *taking)]
+    return every[0] - own[0], every[1] - own[1]
 
 
 def _only(dist: Distribution, names: tuple[str, ...], at: Sequence[Ints]) -> Ints:

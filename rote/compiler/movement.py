@@ -21,90 +21,13 @@ import numpy.typing as npt
 from ..caches import memoized
 from ..layout.distribution import Distribution, Role
 from .components import Component, Reading, components, readings
+from .groups import Group, Lattice, Listed
 from .overlap import Overlap, Row, Scatter, overlaps
 
-__all__ = [
-    "Group",
-    "Lattice",
-    "Listed",
-    "Message",
-    "communicates",
-    "components",
-    "groups",
-    "receives",
-    "sends",
-    "spread",
-]
+__all__ = ["Message", "communicates", "components", "groups", "receives", "sends"]
 
 Ints = npt.NDArray[np.int64]
 At = tuple[int, ...]
-
-
-class Lattice(NamedTuple):
-    """Elements that are evenly spaced in the blocks of both sides, along each of some digits.
-
-    Attributes:
-        shape: the number of values of each digit.
-        own, opposite: per view mode of the component, the local index in the block of the own side and the other one.
-    """
-
-    shape: tuple[int, ...]
-    own: tuple[Row, ...]
-    opposite: tuple[Row, ...]
-
-
-class Listed(NamedTuple):
-    """Elements one by one: per view mode of the component, their local indices on the own side and the other one."""
-
-    own: tuple[Ints, ...]
-    opposite: tuple[Ints, ...]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Group:
-    """Elements of one component that lie at the same coordinates on the other side. Both sides have them in one order.
-
-    Attributes:
-        coordinates: those coordinates, as pairs (grid mode, coordinate).
-        elements: where they are, in lattices, or one by one where lattices would be too many.
-    """
-
-    coordinates: tuple[tuple[int, int], ...]
-    elements: tuple[Lattice, ...] | Listed
-
-    def __len__(self) -> int:
-        if isinstance(self.elements, Listed):
-            return len(self.elements.own[0])
-        return sum(prod(lattice.shape) for lattice in self.elements)
-
-    @property
-    def positions(self) -> tuple[Ints, ...]:
-        """The local indices of all elements on the own side, per view mode of the component."""
-        return self._positions(0)
-
-    @property
-    def opposite(self) -> tuple[Ints, ...]:
-        """The local indices of all elements on the other side, per view mode of the component."""
-        return self._positions(1)
-
-    def lies(self, own: Sequence[int], opposite: Sequence[int]) -> bool:
-        """Whether every element is at one place in both blocks, if these are their strides along the view modes."""
-        if isinstance(self.elements, Listed):
-            places = [
-                sum((row * stride for row, stride in zip(rows, strides, strict=True)), np.zeros(len(self), np.int64))
-                for rows, strides in zip(self.elements, (own, opposite), strict=True)
-            ]
-            return np.array_equal(places[0], places[1])
-        return all(_flat(lattice.own, own) == _flat(lattice.opposite, opposite) for lattice in self.elements)
-
-    def _positions(self, side: int) -> tuple[Ints, ...]:
-        if isinstance(self.elements, Listed):
-            return self.elements[side]
-        rows = zip(*((lattice.own, lattice.opposite)[side] for lattice in self.elements), strict=True)
-        return tuple(
-            np.concatenate([spread(lattice.shape, row) for lattice, row in zip(self.elements, along, strict=True)])
-            for along in rows
-        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,58 +70,89 @@ def communicates(source: Role, target: Role, op_changes: bool, number: int) -> n
     return met
 
 
-def sends(source: Distribution, target: Distribution, rank: int) -> Iterator[Message]:
+def sends(source: Distribution, target: Distribution, rank: int) -> list[Message]:
     """The messages that a rank sends, ordered by receiver; one to itself is what it keeps."""
     return _messages(source, target, rank, sending=True)
 
 
-def receives(source: Distribution, target: Distribution, rank: int) -> Iterator[Message]:
+def receives(source: Distribution, target: Distribution, rank: int) -> list[Message]:
     """The messages that a rank receives, ordered by sender."""
     return _messages(source, target, rank, sending=False)
 
 
-def _messages(source: Distribution, target: Distribution, rank: int, sending: bool) -> Iterator[Message]:
+def _messages(source: Distribution, target: Distribution, rank: int, sending: bool) -> list[Message]:
     mine, other = (source, target) if sending else (target, source)
-    across = source.grid != target.grid
-    if not mine.holds(rank) or (across and not sending and not target.contributes(rank)):
-        return
-    me = mine.grid.coordinates(rank)
-    partners = (_partners_across if across else _partners)(source, target, rank, sending)
-    stays = () if across or source.layout.op != target.layout.op else target.partial
-    reduced = [g for g in source.partial if g not in stays]
-    strides = [prod(other.grid.shape[g + 1 :]) for g in range(other.grid.order)]
-    split = {s.grid_mode for mode in other.splits for s in mode}
+    me, across = mine.grid.coordinates(rank), source.grid != target.grid
+    for g, at in mine.layout.rooted:
+        if me[g] != at:
+            return []
+    if across and not sending and not target.contributes(rank):
+        return []
+    common = _common(source, target, sending)
+    partners = {g: (met[me[g]] if sending else met[:, me[g]]).tolist() for g, met in common.meets.items()}
+    if across:
+        partners = _partners_across(source, target, rank, sending)
+    reduced, strides = common.reduced, common.strides
     # Products are put together as sums: a peer's number is the sum of what its coordinates add to it.
     drafts: list[tuple[int, tuple[Group, ...], bool]] = [(0, (), sending and any(me[g] for g in reduced))]
-    for g in range(other.grid.order):
-        if g not in split:
-            later = not sending and g in reduced
-            met = [(strides[g] * c, later and c != 0) for c, meet in enumerate(partners[g]) if meet]
-            drafts = [(peer + more, some, combine or late) for peer, some, combine in drafts for more, late in met]
-    for part in components(source, target):
-        options = [
-            (sum(strides[g] * c for g, c in group.coordinates), group)
-            for group in groups(mine, other, part, me, sending)
-            if all(partners[g][c] for g, c in group.coordinates)
-        ]
+    for g in common.free:
+        later = not sending and g in reduced
+        met = [(strides[g] * c, later and c != 0) for c, meet in enumerate(partners[g]) if meet]
+        drafts = [(peer + more, some, combine or late) for peer, some, combine in drafts for more, late in met]
+    for part in common.parts:
+        options = []
+        for group in groups(mine, other, part, me, sending):
+            place = 0
+            for g, c in group.coordinates:
+                if g in partners and not partners[g][c]:
+                    break
+                place += strides[g] * c
+            else:
+                options.append((place, group))
         drafts = [(peer + more, (*some, group), combine) for peer, some, combine in drafts for more, group in options]
     if across and sending:
         serves = [g for g, role in enumerate(source.roles) if role.name == "replicated"]
         drafts = [each for each in drafts if all(source.grid.coordinates(each[0])[g] == me[g] for g in serves)]
-    yield from (Message(*each) for each in sorted(drafts, key=itemgetter(0)))
+    drafts.sort(key=itemgetter(0))
+    return [Message(*draft) for draft in drafts]
 
 
-def _partners(source: Distribution, target: Distribution, rank: int, sending: bool) -> list[list[bool]]:
-    """Per grid mode and coordinate of a peer, whether a rank meets it."""
+class _Common(NamedTuple):
+    """The part of the messages on one side that is the same for all ranks.
+
+    Attributes:
+        parts: the components.
+        strides: what a coordinate along each grid mode of the other side adds to the number of a rank.
+        free: the grid modes that split nothing there.
+        reduced: the grid modes over which contributions are combined.
+        meets: on one grid, by grid mode who meets whom, where that is not everybody, or where it splits nothing.
+    """
+
+    parts: tuple[Component, ...]
+    strides: tuple[int, ...]
+    free: tuple[int, ...]
+    reduced: tuple[int, ...]
+    meets: dict[int, npt.NDArray[np.bool_]]
+
+
+@memoized(4096)
+def _common(source: Distribution, target: Distribution, sending: bool) -> _Common:
+    other, across = target if sending else source, source.grid != target.grid
+    split = {s.grid_mode for mode in other.splits for s in mode}
+    free = tuple([g for g in range(other.grid.order) if g not in split])
+    strides = tuple([prod(other.grid.shape[g + 1 :]) for g in range(other.grid.order)])
     op_changes = source.layout.op != target.layout.op
-    tables: list[list[bool]] = []
-    for g, (me, p) in enumerate(zip(source.grid.coordinates(rank), source.grid.shape, strict=True)):
+    stays = () if across or op_changes else target.partial
+    meets = {}
+    for g, p in enumerate(() if across else source.grid.shape):
         met = communicates(source.roles[g], target.roles[g], op_changes, p)
-        tables.append((met[me] if sending else met[:, me]).tolist())
-    return tables
+        if g in free or not met.all():
+            meets[g] = met
+    reduced = tuple([g for g in source.partial if g not in stays])
+    return _Common(components(source, target), strides, free, reduced, meets)
 
 
-def _partners_across(source: Distribution, target: Distribution, rank: int, sending: bool) -> list[list[bool]]:
+def _partners_across(source: Distribution, target: Distribution, rank: int, sending: bool) -> dict[int, list[bool]]:
     """Per grid mode of the other side's grid and coordinate, whether a rank meets it, where that is another grid.
 
     Of replicas, that one serves a rank which has its coordinates along the replicated grid modes of the source. All
@@ -212,15 +166,15 @@ def _partners_across(source: Distribution, target: Distribution, rank: int, send
         return own[g] if role.name == "replicated" and not sending else None
 
     other = target if sending else source
-    return [
-        [only(g, role) in (None, peer) for peer in range(other.grid.shape[g])] for g, role in enumerate(other.roles)
-    ]
+    return {
+        g: [only(g, role) in (None, peer) for peer in range(other.grid.shape[g])] for g, role in enumerate(other.roles)
+    }
 
 
 def groups(mine: Distribution, other: Distribution, part: Component, me: At, sending: bool) -> tuple[Group, ...]:
     """One component of what the rank at coordinates `me` holds in `mine`, grouped by where it lies in `other`."""
-    modes = part.before if sending else part.after
-    return _groups(mine, other, part, tuple(me[s.grid_mode] for m in modes for s in mine.splits[m]), sending)
+    own = tuple([me[s.grid_mode] for m in (part.before if sending else part.after) for s in mine.splits[m]])
+    return _groups(mine, other, part, own, sending)
 
 
 @memoized(16384)
@@ -228,11 +182,9 @@ def _groups(mine: Distribution, other: Distribution, part: Component, own: At, s
     """The groups of all ranks at some coordinates along the splits of the component."""
     names = [s.grid_mode for m in (part.after if sending else part.before) for s in other.splits[m]]
     pair = (mine, other) if sending else (other, mine)
-    grouped = [
-        Group(tuple(sorted(zip(names, at, strict=True))), elements)
-        for at, elements in _held(*readings(*pair, part), own, sending)
-    ]
-    return tuple(sorted(grouped, key=lambda group: group.coordinates))
+    held = _held(*readings(*pair, part), own, sending)
+    grouped = sorted([(tuple(sorted(zip(names, at, strict=True))), n) for n, (at, _) in enumerate(held)])
+    return tuple([Group(coordinates, held[n][1]) for coordinates, n in grouped])
 
 
 @memoized(16384)
@@ -256,25 +208,29 @@ def _lattices(overlap: Overlap, own: At, sending: bool) -> Iterator[tuple[At, La
     fixed = _digits(overlap.shape, near.at, own)
     if fixed is None:
         return
-    axes = range(len(overlap.shape))
-    varied = [axis for axis in axes if axis not in fixed and any(row[axis + 1] for row in far.at)]
-    left = [axis for axis in axes if axis not in fixed and axis not in varied]
-    shape = tuple(overlap.shape[axis] for axis in left)
-    for values in product(*(range(overlap.shape[axis]) for axis in varied)):
+    left = [axis for axis in range(len(overlap.shape)) if axis not in fixed]
+    varied = [*dict.fromkeys([axis for axis in left for row in far.at if row[axis + 1]])]
+    left = [axis for axis in left if axis not in varied]
+    shape = tuple([overlap.shape[axis] for axis in left])
+    for values in product(*[range(overlap.shape[axis]) for axis in varied]):
         digits = fixed | dict(zip(varied, values, strict=True))
+        rows = [tuple([_within(row, digits, left) for row in side.local]) for side in (near, far)]
+        yield tuple([_within(row, digits)[0] for row in far.at]), Lattice(shape, *rows)
 
-        def within(row: Row, digits: dict[int, int] = digits) -> Row:
-            return sum((row[axis + 1] * n for axis, n in digits.items()), row[0]), *(row[axis + 1] for axis in left)
 
-        at = tuple(within(row)[0] for row in far.at)
-        yield at, Lattice(shape, tuple(map(within, near.local)), tuple(map(within, far.local)))
+def _within(row: Row, digits: dict[int, int], left: Sequence[int] = ()) -> Row:
+    """A number where some digits have these values; it is linear in those that are left."""
+    start = row[0]
+    for axis, n in digits.items():
+        start += row[axis + 1] * n
+    return start, *[row[axis + 1] for axis in left]
 
 
 def _digits(shape: At, rows: tuple[Row, ...], values: At) -> dict[int, int] | None:
     """The digits, by axis, for which some numbers have these values; None if there are none."""
     digits: dict[int, int] = {}
     for row, value in zip(rows, values, strict=True):
-        left = value - row[0] - sum(row[axis + 1] * n for axis, n in digits.items())
+        left = value - _within(row, digits)[0]
         for step, axis in sorted(((step, axis) for axis, step in enumerate(row[1:]) if step), reverse=True):
             if axis not in digits:
                 digits[axis], left = divmod(left, step)
@@ -299,16 +255,3 @@ def _listed(scatter: Scatter, own: At, sending: bool) -> Iterator[tuple[At, List
         at = tuple(coordinates[:, chosen[0]].tolist())
         picked = mine[chosen]
         yield at, Listed(tuple(row[picked] for row in near_local), tuple(row[picked] for row in far_local))
-
-
-def _flat(rows: tuple[Row, ...], strides: Sequence[int]) -> Row:
-    """The sum of numbers, each times a stride."""
-    return tuple(sum(n * stride for n, stride in zip(each, strides, strict=True)) for each in zip(*rows, strict=True))
-
-
-def spread(shape: At, row: Row) -> Ints:
-    """All values of a number that is linear in digits below `shape`, in row-major order of these."""
-    values = np.full((), row[0], np.int64)
-    for n, step in zip(shape, row[1:], strict=True):
-        values = np.add.outer(values, step * np.arange(n))
-    return values.reshape(-1)

@@ -9,7 +9,7 @@ sides fit each other, not on how many elements or ranks there are.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import islice, pairwise
+from itertools import chain, islice, pairwise
 from math import gcd, prod
 from typing import NamedTuple
 
@@ -85,7 +85,7 @@ def overlaps(source: Reading, target: Reading) -> tuple[Overlap, ...] | Scatter:
     (Overlap(shape=(4, 68719476736, 4), source=Side(at=((0, 0, 0, 1),), local=((0, 68719476736, 1, 0),)), \
 target=Side(at=((0, 1, 0, 0),), local=((0, 0, 4, 1),))),)
     """
-    fitting = boxes(source, target, _FEW)
+    fitting = boxes(source, target)
     if fitting is None:
         extents = extents_of(source)
         fitting = boxes(source, target, _FEW + prod(extents.values()) // _WORTH)
@@ -100,15 +100,16 @@ def boxes(source: Reading, target: Reading, most: int = _FEW) -> tuple[Overlap, 
     extents = extents_of(source)
     if 0 in extents.values():
         return ()
+    sides = (source,) if source == target else (source, target)
     places = {mode: n for n, mode in enumerate(extents)}
-    indices = tuple((0, *(int(n == k) for k in range(len(places)))) for n in range(len(places)))
+    indices = tuple([(0, *[int(n == k) for k in places.values()]) for n in places.values()])
     pieces: Iterable[_Box] = (_Box(tuple(extents.values()), indices),)
-    for digits, splits, n in (*source, *target):
+    for digits, splits, n in chain(*sides):
         dealt = (dealt for box in pieces for read in _read(box, digits, places) for dealt in _deal(read, splits, n))
         pieces = [*islice(dealt, most + 1)]
         if len(pieces) > most:
             return None
-    return tuple(_overlap(box, len(places), source, target) for box in pieces)
+    return tuple([_overlap(box, len(places), sides) for box in pieces])
 
 
 def extents_of(reading: Reading) -> dict[int, int]:
@@ -151,7 +152,7 @@ def _read(box: _Box, digits: tuple[Digit, ...], places: dict[int, int]) -> list[
 
 def _next(index: Row, size: int, row: Row, weight: int, modulus: int) -> Row:
     """An index with one more digit of a size, `row % modulus // weight`."""
-    return tuple(n * size + d for n, d in zip(index, _digit(row, weight, modulus), strict=True))
+    return tuple([n * size + d for n, d in zip(index, _digit(row, weight, modulus), strict=True)])
 
 
 def _deal(box: _Box, splits: tuple[tuple[Kind, int], ...], n: int) -> Iterator[_Box]:
@@ -179,7 +180,7 @@ def _turns(box: _Box, stretch: Stretch, parts: int) -> Iterator[_Box]:
         for fit in _fitted(whole, -1, tile):
             *rows, index = fit.rows
             first, *more = _digit(index, tile, turn)
-            local = tuple(n // turn * tile + n % turn % tile for n in index)
+            local = tuple([n // turn * tile + n % turn % tile for n in index])
             dealt = _Box(fit.shape, (*rows, (first + stretch.first, *more), local))
             below, above = _cut(dealt, -2, parts)
             yield from below
@@ -190,7 +191,7 @@ def _turns(box: _Box, stretch: Stretch, parts: int) -> Iterator[_Box]:
 
 def _digit(row: Row, weight: int, modulus: int) -> Row:
     """`row % modulus // weight` of a number that fits both: each of its steps is one digit's."""
-    return tuple(n % modulus // weight for n in row)
+    return tuple([n % modulus // weight for n in row])
 
 
 def _uneven(splits: list[tuple[Kind, int]]) -> bool:
@@ -216,7 +217,9 @@ def _between(box: _Box, start: int, stop: int, place: int = -1) -> Iterator[_Box
 def _cut(box: _Box, place: int, at: int) -> tuple[list[_Box], list[_Box]]:
     """The elements of a box whose number at a place is below `at`, and the others."""
     start, *steps = box.rows[place]
-    most = sum(step * (n - 1) for step, n in zip(steps, box.shape, strict=True))
+    most = 0
+    for step, n in zip(steps, box.shape, strict=True):
+        most += step * (n - 1)
     if start + most < at:
         return [box], []
     if start >= at:
@@ -236,12 +239,13 @@ def _fitted(box: _Box, place: int, divisor: int) -> Iterator[_Box]:
     """The parts of a box in which a number at a place can be divided, digit by digit."""
     start, *steps = box.rows[place]
     rest = start % divisor
-    small = [(step, axis) for axis, step in enumerate(steps) if step % divisor and box.shape[axis] > 1]
-    over = rest + sum(step * (box.shape[axis] - 1) for step, axis in small) - divisor
+    over = rest - divisor
+    for step, n in zip(steps, box.shape, strict=True):
+        over += step * (n - 1) if step % divisor else 0
     if over < 0:
         yield box
         return
-    step, axis = max(small)
+    step, axis = max((step, axis) for axis, step in enumerate(steps) if step % divisor and box.shape[axis] > 1)
     n, period = box.shape[axis], divisor // gcd(step, divisor)
     others = over + divisor - rest - step * (n - 1)
     edges, head = [0], -rest % divisor // step  # so many until a multiple is reached
@@ -267,9 +271,9 @@ def _slice(box: _Box, axis: int, start: int, stop: int) -> _Box:
         return box
     at = axis + 1
     if n == 1:
-        rows = tuple((row[0] + start * row[at], *row[1:at], *row[at + 1 :]) for row in box.rows)
+        rows = tuple([(row[0] + start * row[at], *row[1:at], *row[at + 1 :]) for row in box.rows])
         return _Box((*box.shape[:axis], *box.shape[at:]), rows)
-    rows = tuple((row[0] + start * row[at], *row[1:]) for row in box.rows)
+    rows = tuple([(row[0] + start * row[at], *row[1:]) for row in box.rows])
     return _Box((*box.shape[:axis], n, *box.shape[at:]), rows)
 
 
@@ -277,22 +281,22 @@ def _split(box: _Box, axis: int, n: int, period: int) -> _Box:
     """The part of a box with the first n values of one digit, read as two: the second is below `period`."""
     at = axis + 1
     shape = (*box.shape[:axis], n // period, period, *box.shape[at:])
-    return _Box(shape, tuple((*row[:at], row[at] * period, *row[at:]) for row in box.rows))
+    return _Box(shape, tuple([(*row[:at], row[at] * period, *row[at:]) for row in box.rows]))
 
 
-def _overlap(box: _Box, places: int, source: Reading, target: Reading) -> Overlap:
-    """A box whose numbers are what `overlaps` works out, with as few digits as its elements allow."""
+def _overlap(box: _Box, place: int, sides: tuple[Reading, ...]) -> Overlap:
+    """A box whose numbers from a place on are what `overlaps` works out, with as few digits as its elements allow."""
     shape, rows = _joined(box.shape, box.rows)
-    numbers = iter(rows[places:])
-    sides = []
-    for side in (source, target):
+    lies = []
+    for side in sides:
         at: list[Row] = []
         local: list[Row] = []
         for _, splits, _ in side:
-            at += [next(numbers) for _ in splits]
-            local.append(next(numbers))
-        sides.append(Side(tuple(at), tuple(local)))
-    return Overlap(shape, *sides)
+            at += rows[place : place + len(splits)]
+            place += len(splits) + 1
+            local.append(rows[place - 1])
+        lies.append(Side(tuple(at), tuple(local)))
+    return Overlap(shape, lies[0], lies[-1])
 
 
 def _joined(shape: Shape, rows: tuple[Row, ...]) -> tuple[Shape, tuple[Row, ...]]:
@@ -301,8 +305,8 @@ def _joined(shape: Shape, rows: tuple[Row, ...]) -> tuple[Shape, tuple[Row, ...]
         at, n = axis + 1, shape[axis]
         if n == 1:
             shape = (*shape[:axis], *shape[at:])
-            rows = tuple((*row[:at], *row[at + 1 :]) for row in rows)
+            rows = tuple([(*row[:at], *row[at + 1 :]) for row in rows])
         elif at < len(shape) and all(row[at] == row[at + 1] * shape[at] for row in rows):
             shape = (*shape[:axis], n * shape[at], *shape[at + 1 :])
-            rows = tuple((*row[:at], *row[at + 1 :]) for row in rows)
+            rows = tuple([(*row[:at], *row[at + 1 :]) for row in rows])
     return shape, rows

@@ -19,7 +19,7 @@ from .cost import at_least, at_least_in_two, duration, peak
 from .machine import Machine
 from .rules import one_step
 from .step import Step
-from .volumes import block_sizes
+from .volumes import largest_block
 
 __all__ = ["Route", "Search"]
 
@@ -111,7 +111,7 @@ class Search:
     def _route(self, seconds: float, steps: tuple[Step, ...]) -> Route:
         ends, last = (self.source, self.target), len(steps) - 1
         held = [peak(step, *ends, number == 0, number == last) for number, step in enumerate(steps)]
-        return Route(seconds, max(held, default=2 * int(block_sizes(self.source).max())), steps)
+        return Route(seconds, max(held, default=2 * largest_block(self.source)), steps)
 
     def _routes(
         self,
@@ -141,7 +141,7 @@ class Search:
         # What a step to there, and on, takes at least: every block is laid out anew.
         copying = self.item * min(self.machine.along(self.source.grid.order).copy_time)
         aside = [
-            self.machine.step_time + copying * int(block_sizes(dist).max()) + seconds
+            self.machine.step_time + copying * largest_block(dist) + seconds
             for dist, seconds in zip(every, left, strict=True)
         ]
         limit = below * (1 - _SAME) if below < inf else inf

@@ -8,6 +8,7 @@ one axis per grid mode, of extent 1 where all coordinates count alike, so that e
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -22,9 +23,10 @@ from .components import Component, Reading, components, readings
 from .movement import communicates
 from .overlap import Scatter, boxes, extents_of, one_by_one, overlaps
 
-__all__ = ["Traffic", "block_sizes", "sent_sizes", "traffic"]
+__all__ = ["Traffic", "block_sizes", "kept", "largest_block", "sent_sizes", "traffic"]
 
 Ints = npt.NDArray[np.int64]
+Modes = tuple[tuple[int, ...], tuple[int, ...]]
 Meeting = tuple[Role, Role, bool, int, bool, bool]  # roles, whether the operation changes, extent, sending, equal
 
 
@@ -50,34 +52,76 @@ def block_sizes(dist: Distribution) -> Ints:
     return sizes
 
 
+@memoized(8192)
+def largest_block(dist: Distribution) -> int:
+    """The most elements that a rank holds."""
+    return int(block_sizes(dist).max())
+
+
 @memoized(16384)
 def traffic(source: Distribution, target: Distribution, sending: bool = False, equal: tuple[int, ...] = ()) -> Traffic:
     """The volume that each rank receives (or sends) in one movement, what it keeps among it.
 
-    Only peers with the same coordinates along the grid modes `equal` count: with all grid modes, the rank itself.
+    Only peers with the same coordinates along the grid modes `equal` count.
     """
-    grid = source.grid
-    op_changes = source.layout.op != target.layout.op
-    meeting: list[Meeting] = [
-        (source.roles[g], target.roles[g], op_changes, p, sending, g in equal) for g, p in enumerate(grid.shape)
-    ]
-    elements = messages = np.ones((1,) * grid.order, np.int64)
-    apart = set(range(grid.order))
-    for part in components(source, target):
-        modes = (
-            tuple(s.grid_mode for m in part.before for s in source.splits[m]),
-            tuple(s.grid_mode for m in part.after for s in target.splits[m]),
-        )
-        theirs = modes[sending]
-        apart -= {*theirs}
-        met = tuple(meeting[g] for g in theirs)
-        more_elements, more_messages = _summed(*readings(source, target, part), modes, sending, met, grid.order)
+    elements = messages = np.ones((1,) * source.grid.order, np.int64)
+    for more_elements, more_messages in _counts(source, target, sending, equal):
         elements, messages = elements * more_elements, messages * more_messages
-    for g in apart:
-        peers = _peers(meeting[g], g, grid.order)
-        if peers is not None:
-            elements, messages = elements * peers, messages * peers
     return Traffic(elements, messages)
+
+
+@memoized(16384)
+def kept(source: Distribution, target: Distribution) -> Ints:
+    """The elements that each rank sends to itself."""
+    elements = np.ones((1,) * source.grid.order, np.int64)
+    for more, _ in _counts(source, target, False, tuple(range(source.grid.order))):
+        elements = elements * more
+    return elements
+
+
+def _counts(
+    source: Distribution, target: Distribution, sending: bool, equal: tuple[int, ...]
+) -> Iterator[tuple[Ints, Ints]]:
+    """Factors of the elements and of the messages: of each component, and of grid modes that split nothing there."""
+    shape, op_changes = source.grid.shape, source.layout.op != target.layout.op
+    meeting: list[Meeting] = [
+        (before, after, op_changes, p, sending, g in equal)
+        for g, (before, after, p) in enumerate(zip(source.roles, target.roles, shape, strict=True))
+    ]
+    apart = set(range(len(shape)))
+    for factor in _factors(source, target):
+        theirs = factor.modes[sending]
+        apart.difference_update(theirs)
+        yield _summed(factor, sending, tuple([meeting[g] for g in theirs]), len(shape))
+    for g in apart:
+        peers = _peers(meeting[g], g, len(shape))
+        if peers is not None:
+            yield peers, peers
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Factor:
+    """A component: how both sides read it, and on both sides the grid modes that split it.
+
+    It is found by what it is once per transition (`_factor`), and from then on by identity, which is quick.
+    """
+
+    source: Reading
+    target: Reading
+    modes: Modes
+
+
+_factor = memoized(16384)(_Factor)
+
+
+@memoized(16384)
+def _factors(source: Distribution, target: Distribution) -> tuple[_Factor, ...]:
+    factors = []
+    for part in components(source, target):
+        given = tuple([s.grid_mode for m in part.before for s in source.splits[m]])
+        taken = tuple([s.grid_mode for m in part.after for s in target.splits[m]])
+        factors.append(_factor(*readings(source, target, part), (given, taken)))
+    return tuple(factors)
 
 
 def sent_sizes(source: Distribution, target: Distribution, part: Component) -> Ints:
@@ -139,39 +183,28 @@ def _counted(source: Reading, target: Reading) -> Ints | None:
 
 
 @memoized(16384)
-def _summed(
-    source: Reading,
-    target: Reading,
-    modes: tuple[tuple[int, ...], tuple[int, ...]],
-    sending: bool,
-    met: tuple[Meeting, ...],
-    order: int,
-) -> tuple[Ints, Ints]:
+def _summed(factor: _Factor, sending: bool, met: tuple[Meeting, ...], order: int) -> tuple[Ints, Ints]:
     """The sizes of a component summed over the peers that meet: elements and messages, over a grid of this order.
 
-    Args:
-        modes: the grid modes that split it, on both sides.
-        met: along those of the peers.
+    `met` says how they meet along the grid modes that split it on their side.
     """
-    own, theirs = modes[not sending], modes[sending]
+    own, theirs = factor.modes[not sending], factor.modes[sending]
+    matrices, sizes = [*map(_meeting, met)], _sizes(factor.source, factor.target)
+    if not [matrix for matrix in matrices if matrix is not None]:
+        peers = tuple(range(len(own), sizes.ndim) if sending else range(len(theirs)))
+        elements, messages = np.add.reduce(sizes, axis=peers), np.add.reduce(sizes > 0, axis=peers, dtype=np.int64)
+        return _over_grid(elements, own, order), _over_grid(messages, own, order)
     label = {g: k for k, g in enumerate(sorted({*own, *theirs}))}
-    ours, peers, more = [label[g] for g in own], [], list[Any]()
-    for g, matrix in zip(theirs, map(_meeting, met), strict=True):
+    theirs_label, operands = [], list[Any]()
+    for g, matrix in zip(theirs, matrices, strict=True):
         # Where a coordinate meets itself alone, the two are one axis, of which einsum takes the diagonal.
-        peers.append(label[g] if matrix is not None and matrix.ndim == 1 else len(label) + label[g])
+        theirs_label.append(label[g] if matrix is not None and matrix.ndim == 1 else len(label) + label[g])
         if matrix is not None:
-            more += [matrix, [label[g], peers[-1]][: matrix.ndim]]
-    over = sorted({*own, *(g for g, matrix in zip(theirs, map(_meeting, met), strict=True) if matrix is not None)})
-    axes: list[Any] = [*ours, *peers] if sending else [*peers, *ours]
-    out, left = [label[g] for g in over], [*dict.fromkeys(axes)]
-    table: Ints = np.einsum(_sizes(source, target), axes, left)
-    if more:
-        counts = table, (table > 0).astype(np.int64)
-        elements, messages = (np.asarray(np.einsum(each, left, *more, out)) for each in counts)
-    else:  # the same, without a copy of the table
-        summed = tuple(n for n, k in enumerate(left) if k not in out)
-        turned = np.argsort([k for k in left if k in out])
-        elements, messages = (each(table, axis=summed).transpose(turned) for each in (np.sum, np.count_nonzero))
+            operands += [matrix, [label[g], theirs_label[-1]][: matrix.ndim]]
+    over = sorted({*own, *[g for g, matrix in zip(theirs, matrices, strict=True) if matrix is not None]})
+    ours_label, out = [label[g] for g in own], [label[g] for g in over]
+    axes = [*ours_label, *theirs_label] if sending else [*theirs_label, *ours_label]
+    elements, messages = [np.einsum(each, axes, *operands, out) for each in (sizes, (sizes > 0).astype(np.int64))]
     return _over_grid(elements, over, order), _over_grid(messages, over, order)
 
 
@@ -206,13 +239,14 @@ def _extents(splits: tuple[Split, ...], extent: int) -> Ints:
     return np.broadcast_to(left, [s.parts for s in splits])
 
 
-def _over_grid(table: Ints, grid_modes: list[int], order: int) -> Ints:
+def _over_grid(table: Ints, grid_modes: Sequence[int], order: int) -> Ints:
     """A table over some grid modes as an array that broadcasts over the whole grid."""
-    for axis in range(table.ndim):
-        first = table.take([0], axis)
+    shape = [1] * order
+    for axis, g in enumerate(grid_modes):
+        first = table[(slice(None),) * axis + (slice(1),)]
         if (table == first).all():
             table = first
-    shape = [1] * order
-    for g, p in zip(grid_modes, table.shape, strict=True):
-        shape[g] = p
-    return table.transpose(np.argsort(grid_modes) if grid_modes else None).reshape(shape)
+        shape[g] = table.shape[axis]
+    if len(grid_modes) > 1:
+        table = table.transpose(np.argsort(grid_modes))
+    return table.reshape(shape)

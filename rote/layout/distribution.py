@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from math import prod
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,8 +28,7 @@ __all__ = ["Distribution", "Role", "Split", "distribute", "locate", "mode_set", 
 Ints = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
-class Split:
+class Split(NamedTuple):
     """One entry on a grid: a grid mode, its kind and its number of coordinates."""
 
     grid_mode: int
@@ -36,11 +36,13 @@ class Split:
     parts: int
 
 
-@dataclass(frozen=True, slots=True)
-class Role:
+RoleName = Literal["split", "replicated", "partial", "rooted"]
+
+
+class Role(NamedTuple):
     """The part of a grid mode in a distribution: "split", "replicated", "partial" or "rooted" (at a coordinate)."""
 
-    name: str
+    name: RoleName
     at: int = 0
 
 
@@ -59,6 +61,7 @@ class Distribution:
         splits: per view mode, its entries on this grid, the outermost first.
         digits: per view mode, the digits of the tensor's own modes that it reads.
         roles: per grid mode, what it does.
+        partial: the grid modes over which the value is a reduction of several contributions.
 
     Raises:
         LayoutError: the order, the grid, a view, a block size or a root does not fit.
@@ -76,6 +79,7 @@ class Distribution:
     splits: tuple[tuple[Split, ...], ...] = field(init=False, compare=False, repr=False)
     digits: tuple[tuple[Digit, ...], ...] = field(init=False, compare=False, repr=False)
     roles: tuple[Role, ...] = field(init=False, compare=False, repr=False)
+    partial: tuple[int, ...] = field(init=False, compare=False, repr=False)
     _hash: int = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -97,16 +101,16 @@ class Distribution:
         digits = view.digits(shape)
         extents = tuple([prod([digit.size for digit in mode]) for mode in digits])
         splits = tuple(
-            tuple(Split(e.grid_mode, e.kind, grid.shape[e.grid_mode]) for e in mode) for mode in layout.modes
+            [tuple([Split(e.grid_mode, e.kind, grid.shape[e.grid_mode]) for e in mode]) for mode in layout.modes]
         )
+        roles = tuple([_role(layout, g) if p > 1 else _REPLICATED for g, p in enumerate(grid.shape)])
         for mode, extent in zip(splits, extents, strict=True):
             _check_mode(mode, extent)
         object.__setattr__(self, "digits", digits)
         object.__setattr__(self, "view_shape", extents)
-        object.__setattr__(self, "splits", tuple(tuple(s for s in mode if s.parts > 1) for mode in splits))
-        object.__setattr__(
-            self, "roles", tuple(_role(layout, g) if p > 1 else _REPLICATED for g, p in enumerate(grid.shape))
-        )
+        object.__setattr__(self, "splits", tuple([tuple([s for s in mode if s.parts > 1]) for mode in splits]))
+        object.__setattr__(self, "roles", roles)
+        object.__setattr__(self, "partial", tuple([g for g, role in enumerate(roles) if role.name == "partial"]))
         object.__setattr__(self, "_hash", hash((layout, shape, grid)))
 
     def __hash__(self) -> int:
@@ -120,15 +124,13 @@ class Distribution:
         """The number of modes of a block."""
         return len(self.view_shape)
 
-    @property
-    def partial(self) -> tuple[int, ...]:
-        """The grid modes over which the value is a reduction of several contributions."""
-        return tuple(g for g, role in enumerate(self.roles) if role.name == "partial")
-
     def holds(self, rank: int) -> bool:
         """Whether a rank may hold data: false outside the root of a rooted layout."""
-        coordinates = self.grid.coordinates(rank)
-        return all(coordinates[g] == at for g, at in self.layout.rooted)
+        return self._is_root(self.grid.coordinates(rank))
+
+    def _is_root(self, coordinates: tuple[int, ...]) -> bool:
+        rooted = self.layout.rooted
+        return not rooted or all(coordinates[g] == at for g, at in rooted)
 
     def contributes(self, rank: int) -> bool:
         """Whether a rank of a partial tensor is given values when they are laid out: coordinate 0 is.
@@ -141,11 +143,13 @@ class Distribution:
     def index_sets(self, rank: int) -> tuple[IndexSet, ...]:
         """Per view mode, the set of global indices that a rank holds."""
         coordinates = self.grid.coordinates(rank)
-        if not self.holds(rank):
+        if not self._is_root(coordinates):
             return (EMPTY,) * self.order
         return tuple(
-            mode_set(mode, extent, tuple(coordinates[s.grid_mode] for s in mode))
-            for mode, extent in zip(self.splits, self.view_shape, strict=True)
+            [
+                mode_set(mode, extent, tuple([coordinates[s.grid_mode] for s in mode]))
+                for mode, extent in zip(self.splits, self.view_shape, strict=True)
+            ]
         )
 
     def indices(self, rank: int) -> tuple[Ints, ...]:
@@ -164,11 +168,12 @@ class Distribution:
                 global_indices[m] = global_indices[m] + added
         return tuple(global_indices)
 
+    @memoized(16384, typed=True)
     def local_shape(self, rank: int) -> tuple[int, ...]:
         """The shape of a rank's block; a rank outside the root holds an empty one ((0,) for a tensor of order 0)."""
         if not self.order and not self.holds(rank):
             return (0,)
-        return tuple(len(held) for held in self.index_sets(rank))
+        return tuple([len(held) for held in self.index_sets(rank)])
 
     def max_local_shape(self) -> tuple[int, ...]:
         """Per view mode, the largest local extent on any rank."""

@@ -56,10 +56,12 @@ class Grid:
 
     def coordinates(self, rank: int) -> tuple[int, ...]:
         """The coordinates of a rank."""
-        rank = integer(rank, "a rank")
-        if not 0 <= rank < self.size:
+        left, coordinates = integer(rank, "a rank"), tuple[int, ...]()
+        for p in reversed(self.shape):  # a loop is fastest: whatever is asked of a rank comes by here
+            left, coordinates = left // p, (left % p, *coordinates)
+        if left:
             raise LayoutError(f"grid {self} has ranks 0 to {self.size - 1}, not {rank}")
-        return unravel(rank, self.shape)
+        return coordinates
 
     def rank(self, coordinates: Sequence[int]) -> int:
         """The rank at some coordinates."""

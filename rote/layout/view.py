@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,8 +23,7 @@ Ints = npt.NDArray[np.int64]
 ViewItem = Name | Fuse | Tile
 
 
-@dataclass(frozen=True, slots=True)
-class Digit:
+class Digit(NamedTuple):
     """One digit of a tensor mode's index: `(index // weight) % size`."""
 
     mode: int

@@ -12,7 +12,7 @@ import numpy as np
 from ..compiler.plan import Plan
 from ..compiler.step import LOCAL, Step
 from ..errors import CommError
-from .autotune import LIMITS, check_tune, decided, ranking, reading, timings
+from .autotune import LIMITS, Tune, check_tune, decided, ranking, reading, timings
 from .comm.cache import cached
 from .comm.protocol import Comm
 from .exchange.messages import WHOLE
@@ -26,7 +26,7 @@ _BY_NAME = ("put",)  # MPI's one-sided calls are no faster, and complain where a
 _TOGETHER = 32  # ranks: with no more of them the methods by blocks are those without
 
 
-def tuned(plan: Plan, comm: Comm, tune: str) -> tuple[str, ...]:
+def tuned(plan: Plan, comm: Comm, tune: Tune) -> tuple[str, ...]:
     """The method of each step of a plan, as `chosen` finds it; once per communicator. Collective."""
     check_tune(tune)  # even where nothing moves
     check_grid(plan.source.grid, comm)
@@ -34,7 +34,7 @@ def tuned(plan: Plan, comm: Comm, tune: str) -> tuple[str, ...]:
     return cached(comm, "tuned", (plan, tune), lambda: tuple(chosen(step, dtype, comm, tune) for step in steps), _KEPT)
 
 
-def chosen(step: Step, dtype: np.dtype[Any], comm: Comm, tune: str) -> str:
+def chosen(step: Step, dtype: np.dtype[Any], comm: Comm, tune: Tune) -> str:
     """The method of a step: "auto" by the model, else the fastest on these ranks, the same on all. Collective.
 
     What was measured is kept as wisdom. The blocks are the same by all methods, so that nothing but time depends on it.
@@ -67,7 +67,7 @@ def _checked(decision: Any) -> str:
     return str(decision)
 
 
-def _fastest(step: Step, dtype: np.dtype[Any], comm: Comm, tune: str) -> str:
+def _fastest(step: Step, dtype: np.dtype[Any], comm: Comm, tune: Tune) -> str:
     """By timing all that these ranks can have, in turn, on blocks of the step's own sizes."""
     block = np.ones(step.before.local_shape(comm.rank), dtype)
     out = np.empty(step.after.local_shape(comm.rank), dtype)

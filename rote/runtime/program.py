@@ -77,7 +77,7 @@ class BoundPlan:
         before, after: factors of this rank's block before and after the plan, as `lowered` has them.
     """
 
-    __slots__ = ("_comm", "_plan", "_program", "_shapes", "_transport")
+    __slots__ = ("_comm", "_program", "_shapes", "_transport", "plan")
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class BoundPlan:
             check_method(name)
         names = (method,) * len(plan.steps) if isinstance(method, str) else method
         named: dict[object, str] = dict(zip(plan.steps, names, strict=True))
-        self._plan, self._comm = plan, comm
+        self.plan, self._comm = plan, comm
         self._shapes = plan.source.local_shape(comm.rank), plan.target.local_shape(comm.rank)
         operations = lowered(plan, comm.rank, before, after)
         self._transport = MessageTransport(operations, comm, lambda operation: named[operation.run], tight=False)
@@ -119,11 +119,11 @@ class BoundPlan:
             LayoutError: `block` or `out` has another shape or dtype than this rank's block.
         """
         before, after = self._shapes
-        self._check(block, before, self._plan.source, "the block")
+        self._check(block, before, self.plan.source, "the block")
         if out is None:
-            out = np.empty(after, self._plan.dtype)
+            out = np.empty(after, self.plan.dtype)
         else:
-            self._check(out, after, self._plan.target, "out")
+            self._check(out, after, self.plan.target, "out")
         end = out if out.flags.c_contiguous else np.empty(out.shape, out.dtype)
         self._program(np.asarray(block, order="C"), end)
         if end is not out:
@@ -131,6 +131,6 @@ class BoundPlan:
         return out
 
     def _check(self, block: Array, shape: tuple[int, ...], dist: Distribution, name: str) -> None:
-        if block.shape != shape or block.dtype != self._plan.dtype:
-            rank, wanted = self._comm.rank, f"{shape} {self._plan.dtype}"
+        if block.shape != shape or block.dtype != self.plan.dtype:
+            rank, wanted = self._comm.rank, f"{shape} {self.plan.dtype}"
             raise LayoutError(f"{name} of rank {rank} is {block.shape} {block.dtype}, but {dist} wants {wanted}")

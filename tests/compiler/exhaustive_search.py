@@ -7,6 +7,7 @@ elementwise cyclic layouts, of which each mode of the grid splits one mode of th
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import pairwise, permutations, product
 from math import ceil, log2, prod
 
@@ -44,6 +45,8 @@ class World:
             for rank, block in enumerate(definition.block_indices(rote.parse(notation(each)), shape, grid)):
                 mask[rank, block.reshape(-1)] = 1
             self.holds.append(mask)
+        self.sizes = [mask.sum(axis=1) for mask in self.holds]
+        self._exchanged = {}
 
     def functions(self, each):
         """Per grid mode, what its coordinate depends on."""
@@ -53,29 +56,38 @@ class World:
         """Seconds of the one step from layout a to layout b."""
         if a == b:
             return 0.0
-        before, after, have, want = self.lists[a], self.lists[b], self.holds[a], self.holds[b]
+        before, after = self.lists[a], self.lists[b]
         here, there = self.functions(before), self.functions(after)
         changed = [g for g in range(len(self.grid)) if here.get(g) != there.get(g)]
         rounds = ceil(log2(prod(self.grid[g] for g in changed)))
-        blocks, old = want.sum(axis=1), have.sum(axis=1)
+        blocks, old = self.sizes[b], self.sizes[a]
         copy, byte, latency = machine.copy_time * item, machine.byte_time * item, machine.latency
         if all(new[: len(mode)] == mode for mode, new in zip(before, after, strict=True)):
             return machine.step_time + copy * blocks.max()
-        single = [g for g in range(len(self.grid)) if g not in here]
-        serves = (self.at[:, None, single] == self.at[None, :, single]).all(axis=2)
-        moved = (want @ have.T) * serves  # [receiver, sender]
-        apart = moved * ~np.eye(len(moved), dtype=bool)
-        received, sent = apart.sum(axis=1), apart.sum(axis=0)
+        received, sent, messages, most = self.exchanged(a, b)
         if all(mode[: len(new)] == new for mode, new in zip(before, after, strict=True)):
             return machine.step_time + rounds * latency + (byte * received + copy * (old + blocks)).max()
-        messages = np.maximum((apart > 0).sum(axis=1), (apart > 0).sum(axis=0))
         found = [(latency * messages + byte * received + copy * (sent + blocks)).max()]
         tiles = [[[self.grid[g] for g in mode] for mode in each] for each in (before, after)]
         if tiles[0] != tiles[1] and prod(self.grid[g] for g in changed) > 2:
-            most = max(moved.sum(axis=1).max(), moved.sum(axis=0).max())
             forwarded = rounds * most / 2 * (byte + 2 * copy)
             found.append(rounds * latency + forwarded + (copy * (sent + blocks)).max())
         return machine.step_time + min(found)
+
+    def exchanged(self, a, b):
+        """Elements that each rank receives and sends, its messages one way, and the most that one has to do with.
+
+        These are the same for all machines, and counted once.
+        """
+        if (a, b) not in self._exchanged:
+            single = [g for g in range(len(self.grid)) if g not in self.functions(self.lists[a])]
+            serves = (self.at[:, None, single] == self.at[None, :, single]).all(axis=2)
+            moved = (self.holds[b] @ self.holds[a].T) * serves  # [receiver, sender]
+            apart = moved * ~np.eye(len(moved), dtype=bool)
+            messages = np.maximum((apart > 0).sum(axis=1), (apart > 0).sum(axis=0))
+            most = max(moved.sum(axis=1).max(), moved.sum(axis=0).max())
+            self._exchanged[a, b] = apart.sum(axis=1), apart.sum(axis=0), messages, most
+        return self._exchanged[a, b]
 
     def least(self, item, machine):
         """Per pair of layouts, the seconds of a cheapest walk."""
@@ -84,3 +96,6 @@ class World:
         for k in range(number):
             best = np.minimum(best, best[:, k, None] + best[None, k, :])
         return best
+
+
+world = cache(World)

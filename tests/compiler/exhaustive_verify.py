@@ -6,8 +6,9 @@ are counted rank by rank and message by message.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from math import prod
 
 import numpy as np
@@ -17,11 +18,13 @@ from rote.compiler.movement import Message, components, receives, sends
 from rote.compiler.step import LOCAL, Step
 from rote.errors import PlanError
 from rote.layout.distribution import Distribution
+from rote.layout.grid import Grid
 from rote.layout.view import to_tensor
 
 __all__ = ["Figures", "figures", "meaning", "verify"]
 
 Ints = npt.NDArray[np.int64]
+Side = Callable[[Distribution, Distribution, int], list[Message]]  # `sends` or `receives`
 
 
 @dataclass(frozen=True)
@@ -103,10 +106,11 @@ def _meet(step: Step, a: int, b: int) -> bool:
     return all(x == y for g, (x, y) in enumerate(zip(ours, theirs, strict=True)) if g not in step.grid_modes)
 
 
-def _sub_grid(step: Step, rank: int) -> Ints:
+@lru_cache(maxsize=65536)
+def _sub_grid(grid: Grid, grid_modes: tuple[int, ...], rank: int) -> Ints:
     """The ranks that differ from one along the step's grid modes alone."""
-    at = _coordinates(step.before.grid.shape)
-    fixed = [g for g in range(step.before.grid.order) if g not in step.grid_modes]
+    at = _coordinates(grid.shape)
+    fixed = [g for g in range(grid.order) if g not in grid_modes]
     return np.flatnonzero((at[:, fixed] == at[rank, fixed]).all(axis=1))
 
 
@@ -170,9 +174,8 @@ def figures(source: Distribution, target: Distribution, steps: tuple[Step, ...],
 def _count(step: Step, rank: int) -> tuple[int, int, int, int]:
     """Of one rank: elements received, ranks heard from, elements in its send buffer and in its receive buffer."""
     kind, before, after = step.kind, _size(step.before, rank), _size(step.after, rank)
-    come = {m.peer: len(m) for m in receives(step.before, step.after, rank) if m.peer != rank and len(m)}
-    gone = {m.peer: len(m) for m in sends(step.before, step.after, rank) if m.peer != rank and len(m)}
-    others = len(_sub_grid(step, rank)) - 1
+    come, gone = (_others(side, step.before, step.after, rank) for side in (receives, sends))
+    others = len(_sub_grid(step.before.grid, step.grid_modes, rank)) - 1
     if kind in LOCAL:
         return 0, 0, 0, 0
     if kind == "allreduce":
@@ -190,5 +193,12 @@ def _count(step: Step, rank: int) -> tuple[int, int, int, int]:
     return sum(come.values()), len(come), sum(gone.values()), sum(come.values())
 
 
+@lru_cache(maxsize=65536)
+def _others(side: Side, before: Distribution, after: Distribution, rank: int) -> dict[int, int]:
+    """The elements of each message that is no rank's own: the same, whatever a step between the two is called."""
+    return {m.peer: len(m) for m in side(before, after, rank) if m.peer != rank and len(m)}
+
+
+@lru_cache(maxsize=65536)
 def _size(dist: Distribution, rank: int) -> int:
     return prod(dist.local_shape(rank)) if dist.holds(rank) else 0

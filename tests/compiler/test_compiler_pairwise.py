@@ -37,6 +37,7 @@ from test_compiler_verify import (
 
 import rote
 from rote.compiler import movement
+from rote.compiler.groups import Group
 from rote.compiler.movement import receives, sends
 from rote.compiler.verify import pairwise
 from rote.errors import LayoutError, PlanError
@@ -173,7 +174,7 @@ def nothing_sent(rng, step, lists):
     modes = [(part.before, part.after) for part in movement.components(step.before, step.after)]
     if not free or not modes:
         return None
-    lists[rng.choice(free)] = tuple(tuple(movement.Group((), ()) for _ in modes) for _ in (0, 1))
+    lists[rng.choice(free)] = tuple(tuple(Group((), ()) for _ in modes) for _ in (0, 1))
     return lists
 
 

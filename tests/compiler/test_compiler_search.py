@@ -7,7 +7,7 @@ from itertools import islice, pairwise, permutations, product
 
 import numpy as np
 import pytest
-from compiler.exhaustive_search import World, notation
+from compiler.exhaustive_search import notation, world
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from marks import PARTS, examples
@@ -38,9 +38,9 @@ def compare(shape, grid, machine):
 
     All pairs; of more than 10,000, one in eleven. A search that gives up says so, and finds a cheapest if it may go on.
     """
-    world = World(shape, grid)
-    least = world.least(ITEM, machine)
-    dists = [rote.parse(notation(each)).on(shape, grid) for each in world.lists]
+    exhaustive = world(shape, grid)
+    least = exhaustive.least(ITEM, machine)
+    dists = [rote.parse(notation(each)).on(shape, grid) for each in exhaustive.lists]
     several = 0
     for (a, source), (b, target) in islice(product(enumerate(dists), repeat=2), 0, None, 11 if len(dists) > 100 else 1):
         search = Search(source, target, ITEM, machine)
@@ -82,7 +82,7 @@ def test_the_comparison_can_fail(monkeypatch):
 def test_the_cost_is_a_distance(shape, grid):
     """cost(a, a) = 0, cost(a, c) <= cost(a, b) + cost(b, c) on all triples, and the bound never says too much."""
     machine = MACHINES["mixed"]
-    dists = [rote.parse(notation(each)).on(shape, grid) for each in World(shape, grid).lists]
+    dists = [rote.parse(notation(each)).on(shape, grid) for each in world(shape, grid).lists]
     number = range(len(dists))
     cost = np.array([[Search(a, b, ITEM, machine).cheapest().seconds for b in dists] for a in dists])
     steps = np.array([[duration(one_step(a, b), ITEM, machine).seconds if a != b else 0 for b in dists] for a in dists])
@@ -99,7 +99,7 @@ def test_no_plan_of_two_steps_is_below_the_bound(machine):
     """Law: two steps by way of any layout, also one that holds elements twice, take at least `at_least_in_two`."""
     machine, decided = MACHINES[machine], 0
     for shape, grid in (((64, 60), (2, 2)), ((7, 50, 3), (2, 3))):
-        dists = [rote.parse(notation(each)).on(shape, grid) for each in World(shape, grid).lists]
+        dists = [rote.parse(notation(each)).on(shape, grid) for each in world(shape, grid).lists]
         dists += [rote.parse(text).on(shape, grid) for text in ("block[(0,1)" + ",()" * (len(shape) - 1) + "]",)]
         for source, target in [*permutations(dists, 2)][::7]:
             bound = at_least_in_two(source, target, ITEM, machine)
@@ -126,7 +126,7 @@ def renamed(dist, names):
 def test_grid_modes_have_no_names(part):
     """Renaming the grid modes, with their times, changes no cost, in any of the five ways there are."""
     shape, grid, rng = (6, 5), (2, 3, 2), random.Random(1)
-    dists = [rote.parse(notation(each)).on(shape, grid) for each in World(shape, grid).lists]
+    dists = [rote.parse(notation(each)).on(shape, grid) for each in world(shape, grid).lists]
     times = (1e-6, 3e-6, 9e-6), (1e-9, 5e-9, 2e-9)
     cases = [(names, *rng.sample(dists, 2)) for _ in range(3) for names in list(permutations(range(3)))[1:]]
     for names, a, b in share(cases, part, 8):

@@ -1,4 +1,4 @@
-"""A compile that has been done before takes no time to speak of, whatever form its arguments have."""
+"""A compile that has been done before takes no time to speak of, whatever form its arguments have; a new one little."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import pkgutil
 import time
 import timeit
 from importlib import import_module
+from itertools import permutations
 
 import numpy as np
 import pytest
+from effort import calls
 
 import rote
 import rote.compiler
@@ -78,3 +80,29 @@ def test_what_is_remembered_is_bounded():
                     caches += 1
                     assert value.cache_parameters()["maxsize"] is not None, f"{found.name}.{name}"
     assert caches > 10
+
+
+# Transitions of three modes on two grid modes, each on a shape that no other test has, and the calls they may make.
+COLD = {
+    "even blocks": ("block[(0),(1),()] -> block[(0),(),(1)]", (1062, 1054, 1048), 5_600),
+    "ragged blocks": ("block[(0),(1),()] -> block[(0),(),(1)]", (1061, 1055, 1047), 6_300),
+    "cyclic to block": ("[(0),(1),()] -> block[(0),(),(1)]", (1064, 1056, 1050), 6_400),
+}
+
+
+@pytest.mark.parametrize("text, shape, most", COLD.values(), ids=COLD)
+def test_a_new_transition_makes_few_calls(text, shape, most):
+    """Law: to search, price and prove a plan of extents that are all new takes some thousand calls, no more."""
+    transition = rote.parse(text)
+    rote.compile(transition, shape=(8, 6, 4), grid=(2, 2))
+    assert 1_000 < calls(lambda: rote.compile(transition, shape=shape, grid=(2, 2))) < most
+
+
+def test_a_new_transition_of_a_known_shape_makes_fewer_calls():
+    """Law: where other transitions of the shape are known, fewer than half as many: what they had in common is kept."""
+    layouts = [f"block[{modes}]" for modes in ("(0),(1),()", "(0),(),(1)", "(),(0),(1)", "(1),(0),()")]
+    dists = [rote.parse(text).on((1066, 1058, 1052), (2, 2)) for text in layouts]
+    *known, new = permutations(dists, 2)
+    for ends in known:
+        rote.compile(*ends)
+    assert 500 < calls(lambda: rote.compile(*new)) < 2_300

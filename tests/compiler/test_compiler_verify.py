@@ -22,6 +22,7 @@ from parts import REST, SOME, share
 
 import rote
 from rote.compiler import components, movement, overlap
+from rote.compiler.groups import Lattice, Listed
 from rote.compiler.plan import Plan
 from rote.compiler.rules import one_step
 from rote.compiler.step import LOCAL
@@ -116,13 +117,13 @@ def out_of_order(rng, messages, plan, rank):
 
 def rows_of(group, change):
     """A group whose local indices are changed, run by run or list by list: `change` takes a shape and a number."""
-    if isinstance(group.elements, movement.Listed):
+    if isinstance(group.elements, Listed):
         here, there = group.elements
         (number,), (begin, step) = change((len(here[0]),), (0, 1))
         picked = begin + step * np.arange(number)
         inside = np.clip(picked, 0, max(len(here[0]) - 1, 0))
         moved = tuple(row[inside] + picked - inside for row in here)
-        return replace(group, elements=movement.Listed(moved, tuple(row[inside] for row in there)))
+        return replace(group, elements=Listed(moved, tuple(row[inside] for row in there)))
     runs = []
     for run in group.elements:
         shape = run.shape
@@ -131,7 +132,7 @@ def rows_of(group, change):
             shape, new = change(run.shape, row)
             rows.append(new)
         there = tuple(change(run.shape, row)[1] if shape != run.shape else row for row in run.opposite)
-        runs.append(movement.Lattice(shape, tuple(rows), there))
+        runs.append(Lattice(shape, tuple(rows), there))
     return replace(group, elements=tuple(runs))
 
 
@@ -252,6 +253,7 @@ def meets_flipped(rng, plan, monkeypatch):
 
     for module in (movement, certificate):
         monkeypatch.setattr(module, "communicates", mutated)
+    monkeypatch.setattr(movement, "_common", movement._common.__wrapped__)
     return True
 
 

@@ -19,6 +19,7 @@ all members each of its grid modes is one over which they work; by 3 both sides 
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import chain
 from math import prod
 from operator import itemgetter
 from typing import Any
@@ -28,6 +29,7 @@ import numpy.typing as npt
 
 from ...errors import PlanError
 from ...layout.distribution import Distribution
+from ..groups import Group
 from ..movement import communicates, components, receives, sends
 from ..step import LOCAL, Step
 from .pairwise import prove_pairs
@@ -114,22 +116,21 @@ def _verify_step(step: Step, dtype: np.dtype[Any]) -> Recount:
 def _grid_mode(source: Distribution, target: Distribution, g: int) -> Array:
     """The partners along a grid mode: true at [a, b] if data goes from coordinate a to b. Proved from the roles."""
     before, after, changes = source.roles[g], target.roles[g], source.layout.op != target.layout.op
-    every = range(source.grid.shape[g])
-    met = communicates(before, after, changes, len(every))
-    holds = [a for a in every if before.name != "rooted" or a == before.at]
-    wants = [b for b in every if after.name != "rooted" or b == after.at]
-    inside = met[np.ix_(holds, wants)]
+    p = source.grid.shape[g]
+    met = communicates(before, after, changes, p)
+    holds, wants = (range(role.at, role.at + 1) if role.name == "rooted" else range(p) for role in (before, after))
+    inside = met[holds.start : holds.stop, wants.start : wants.stop]
     own = before.name in ("split", "partial")  # each coordinate has what no other has
     single = before.name == "partial" and changes  # a new reduction starts when the old one is over
     if after.name != "partial":
         right = (inside.sum(axis=0) == (len(holds) if own else 1)).all()
-        rule = f"each of {wants} hears from {'all' if own else 'one'} of {holds}"
+        rule = f"each of {[*wants]} hears from {'all' if own else 'one'} of {[*holds]}"
     elif own:
         right = (inside.sum(axis=1) == 1).all() and (not single or inside.any(axis=0).sum() == 1)
         rule = f"each contribution enters one accumulator{', the same for all' * single}"
     else:
-        right, rule = inside.sum() == 1, f"the value is contributed once, by one of {holds}"
-    if not right or met.sum() != inside.sum():
+        right, rule = inside.sum() == 1, f"the value is contributed once, by one of {[*holds]}"
+    if not right or (inside.size < met.size and met.sum() != inside.sum()):
         raise PlanError(
             f"grid mode {g}, {before.name} to {after.name}: {np.argwhere(met).tolist()[:9]} meet, but {rule}"
         )
@@ -138,25 +139,23 @@ def _grid_mode(source: Distribution, target: Distribution, g: int) -> Array:
 
 def _lists(ends: Ends, parts: list[ProvedComponent], met: list[Array], side: int) -> None:
     """Compare the messages of the first ranks, one by one, with the products of what was proved."""
-    grid, listed = ends[side].grid, (sends, receives)[side]
+    grid, listed, does = ends[side].grid, (sends, receives)[side], DOES[side]
     strides = [prod(grid.shape[g + 1 :]) for g in range(grid.order)]
-    free = [g for g in range(grid.order) if not any(g in part.at[1 - side] for part in parts)]
+    split = {g for part in parts for g in part.over[1 - side]}
+    free = [g for g in range(grid.order) if g not in split]
+    tables = {g: table if side == SENDS else table.T for g, table in enumerate(met) if g in free or not table.all()}
     first, seen = rank_at(ends[side], (), ()), 0  # of a rooted tensor, the root
-    for rank in (first, *(r for r in range(grid.size) if r != first)):
+    compared: dict[Group, tuple[Cut, ...]] = {}  # what a group has been found to be: it is in many messages
+    for rank in chain((first,), range(first), range(first + 1, grid.size)):
         me = grid.coordinates(rank)
-        partners = [(m[c] if side == SENDS else m[:, c]).tolist() for m, c in zip(met, me, strict=True)]
+        partners = {g: table[me[g]].tolist() for g, table in tables.items()}
         places = [0]  # what the coordinates along grid modes that split nothing there add to the number of the peer
         for g in free:
             places = [place + strides[g] * c for place in places for c, meet in enumerate(partners[g]) if meet]
-        options = [
-            [
-                (sum(strides[g] * c for g, c in coordinates), cut)
-                for coordinates, cut in part.row(side, tuple(me[g] for g in part.over[side]))
-                if all(partners[g][c] for g, c in coordinates)
-            ]
-            for part in parts
-        ]
-        number = len(places) * prod(map(len, options))
+        options, number = [], len(places)
+        for part in parts:
+            options.append(_options(part, side, tuple([me[g] for g in part.over[side]]), strides, partners))
+            number *= len(options[-1])
         if seen and seen + number > LISTED:
             return
         seen += max(number, 1)
@@ -166,17 +165,39 @@ def _lists(ends: Ends, parts: list[ProvedComponent], met: list[Array], side: int
         for option in options:
             proved = [(at + more, (*some, group), last) for at, some, last in proved for more, group in option]
         proved.sort(key=itemgetter(0))
-        messages, does = [*listed(*ends, rank)], f"rank {rank} {DOES[side]}"
+        messages = listed(*ends, rank)
         peers, right = [message.peer for message in messages], [peer for peer, _, _ in proved]
         if peers != right:
-            text = f"{does} {len(peers)} messages, with ranks {str(peers)[:60]}"
+            text = f"rank {rank} {does} {len(peers)} messages, with ranks {str(peers)[:60]}"
             raise PlanError(f"{text}, but it meets {len(right)}, {str(right)[:60]}, each once and in ascending order")
         for message, (peer, some, last) in zip(messages, proved, strict=True):
-            if len(message.groups) != len(some) or not all(map(same, message.groups, some)):
-                raise PlanError(f"{does} a message with rank {peer} that has other elements, or other order")
+            alike = len(message.groups) == len(some)
+            for group, cuts in zip(message.groups, some, strict=False):
+                if alike and compared.get(group) is not cuts:
+                    alike, compared[group] = same(group, cuts), cuts
+            if not alike:
+                raise PlanError(
+                    f"rank {rank} {does} a message with rank {peer} that has other elements, or other order"
+                )
             if side == RECEIVES and message.combine != last:
-                text = f"{does} a message from rank {peer} with combine={message.combine}"
+                text = f"rank {rank} {does} a message from rank {peer} with combine={message.combine}"
                 raise PlanError(f"{text}; the first assigns, the others combine")
+
+
+def _options(
+    part: ProvedComponent, side: int, own: At, strides: list[int], partners: dict[int, list[bool]]
+) -> list[tuple[int, tuple[Cut, ...]]]:
+    """The elements at some coordinates of one side and at peers that these meet, by what adds to the peers' numbers."""
+    others, options = part.over[1 - side], []
+    for where, cuts in part.proof.row(side, own):
+        place = 0
+        for g, c in zip(others, where, strict=True):
+            if g in partners and not partners[g][c]:
+                break
+            place += strides[g] * c
+        else:
+            options.append((place, cuts))
+    return options
 
 
 def _check_kind(step: Step, parts: list[ProvedComponent], met: list[Array]) -> None:
@@ -189,28 +210,39 @@ def _check_kind(step: Step, parts: list[ProvedComponent], met: list[Array]) -> N
     outside = talk if kind in LOCAL else talk - {*step.grid_modes}
     other = [f"{g} ({names[g]})" for g in sorted(talk | changed | idle) if kind in ROLES and names[g] != ROLES[kind]]
     filled = any(before.name != "partial" == after.name for before, after in roles)
-    cut = [any(_several(part, side) for part in parts) for side in (SENDS, RECEIVES)]
-    unlike = any(before.name != after.name for before, after in roles)
-    shared = [m.sum(axis=k).max() > 1 for m, r in zip(met, roles, strict=True) for k in (0, 1) if r[0].name != "split"]
     for wrong, text in (
         (outside, f"ranks meet over grid modes {sorted(outside)}, which are not in the step's sub-grid"),
         (other, f"grid mode {', '.join(other)} is not {ROLES.get(kind)}, as in this kind"),
         (kind in ROLES and kind != "alltoall" and not changed, f"no grid mode is {ROLES.get(kind)}, as in this kind"),
         ((kind, filled) in (("slice", True), ("zero_fill", False)), "a zero_fill, and no slice, makes tensors partial"),
-        (kind == "permute" and any((*cut, *shared, unlike)), "blocks must go whole to one rank, not cut or copied"),
+        (kind == "permute" and _cut(step, parts, met), "blocks must go whole to one rank, not cut or copied"),
         (kind in AS_THEY_ARE and _named(step.before)[:4] != _named(step.after)[:4], "blocks are not to be rearranged"),
     ):
         if wrong:
             raise PlanError(text)
 
 
+def _cut(step: Step, parts: list[ProvedComponent], met: list[Array]) -> bool:
+    """Whether some block goes to several ranks, comes from several, or changes its role."""
+    for before, after, table in zip(step.before.roles, step.after.roles, met, strict=True):
+        several = before.name != "split" and max(table.sum(axis=0).max(), table.sum(axis=1).max()) > 1
+        if several or before.name != after.name:
+            return True
+    return any(_several(part, side) for part in parts for side in (SENDS, RECEIVES))
+
+
 def _talk(parts: list[ProvedComponent], met: Array, g: int) -> bool:
     """Whether some message goes from one coordinate of a grid mode to another."""
-    pairs = met & ~np.eye(len(met), dtype=bool)
-    for part in parts if pairs.any() else ():
-        meant = np.zeros_like(met)
-        meant[part.at[SENDS].get(g, slice(None)), part.at[RECEIVES].get(g, slice(None))] = len(part.sizes) > 0
-        pairs &= meant
+    pairs = met.copy()
+    pairs.flat[:: len(met) + 1] = False
+    for part in parts:
+        if not len(part.sizes):
+            return False
+        given, taken = part.at[SENDS].get(g), part.at[RECEIVES].get(g)
+        if given is not None or taken is not None:
+            meant = np.zeros_like(met)
+            meant[slice(None) if given is None else given, slice(None) if taken is None else taken] = True
+            pairs &= meant
     return bool(pairs.any())
 
 

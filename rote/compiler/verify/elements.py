@@ -62,27 +62,36 @@ def _divided(row: Row, shape: At, size: int) -> tuple[Row, Row]:
     Raises:
         PlanError: they are not.
     """
-    ends = [step * (n - 1) for step, n in zip(row[1:], shape, strict=True)]
-    if row[0] + sum(end for end in ends if end < 0) >= 0 and row[0] + sum(end for end in ends if end > 0) < size:
+    least, most = _range(row, shape)
+    if least >= 0 and most < size:
         return row, (0,) * len(row)
-    rest, whole = tuple(n % size for n in row), tuple(n // size for n in row)
-    if rest[0] + sum(step * (n - 1) for step, n in zip(rest[1:], shape, strict=True)) >= size:
+    rest, whole = tuple([n % size for n in row]), tuple([n // size for n in row])
+    if _range(rest, shape)[1] >= size:
         raise PlanError(f"a number of a box, {row} of digits below {shape}, is not linear in its digits by {size}")
     return rest, whole
 
 
+def _range(row: Row, shape: At) -> tuple[int, int]:
+    """The least and the most of a number in a box that is not empty."""
+    least = most = row[0]
+    for step, n in zip(row[1:], shape, strict=True):
+        least, most = (least, most + step * (n - 1)) if step > 0 else (least + step * (n - 1), most)
+    return least, most
+
+
 def _index_row(splits: Splits, extent: int, shape: At, at: list[Row], local: Row) -> Row:
     """The index along a view mode of what is at some coordinates and local indices, if it is linear in the digits."""
-    named = tuple(Split(k, kind, parts) for k, (kind, parts) in enumerate(splits))
-    axes = varied(at, shape)
+    named = tuple([Split(k, kind, parts) for k, (kind, parts) in enumerate(splits)])
+    axes = varied(at)
     rest = [axis for axis in range(len(shape)) if axis not in axes]
     along, starts = [(local[axis + 1], shape[axis]) for axis in rest], dict[At, int]()
     slopes: dict[int, int] = {}
-    for digits in product(*(range(shape[axis]) for axis in axes)):
-        first, *where = (value(row, axes, digits) for row in (local, *at))
-        if not all(0 <= c < s.parts for c, s in zip(where, named, strict=True)):
-            raise PlanError(f"there are no coordinates {where} along {splits}")
-        starts[digits], steps = _image(mode_set(named, extent, tuple(where)), first, along)
+    for digits in product(*[range(shape[axis]) for axis in axes]):
+        where = tuple([value(row, axes, digits) for row in at])
+        for c, s in zip(where, named, strict=True):
+            if not 0 <= c < s.parts:
+                raise PlanError(f"there are no coordinates {where} along {splits}")
+        starts[digits], steps = _image(mode_set(named, extent, where), value(local, axes, digits), along)
         changes = dict(zip(rest, steps, strict=True))
         slopes = slopes or changes
         if changes != slopes:
@@ -90,7 +99,7 @@ def _index_row(splits: Splits, extent: int, shape: At, at: list[Row], local: Row
     begin, *_ = starts.values()
     for k, axis in enumerate(axes):
         slopes = slopes | {axis: starts[(0,) * k + (1,) + (0,) * (len(axes) - k - 1)] - begin}
-    index = (begin, *(slopes[axis] for axis in range(len(shape))))
+    index = (begin, *[slopes[axis] for axis in range(len(shape))])
     if len(starts) > 1 and any(value(index, axes, digits) != start for digits, start in starts.items()):
         raise PlanError(f"a box of {splits} over {extent} is not linear in its coordinates")
     return index
@@ -98,7 +107,10 @@ def _index_row(splits: Splits, extent: int, shape: At, at: list[Row], local: Row
 
 def value(row: Row, axes: Sequence[int], digits: At) -> int:
     """A number where some digits have these values, and the others are 0."""
-    return row[0] + sum(row[axis + 1] * n for axis, n in zip(axes, digits, strict=True))
+    number = row[0]
+    for axis, n in zip(axes, digits, strict=True):
+        number += row[axis + 1] * n
+    return number
 
 
 def _image(held: IndexSet, start: int, along: list[tuple[int, int]]) -> tuple[int, At]:
@@ -106,14 +118,19 @@ def _image(held: IndexSet, start: int, along: list[tuple[int, int]]) -> tuple[in
 
     Each digit is given as its step and its extent.
     """
-    if start < 0 or start + sum(step * (n - 1) for step, n in along) >= len(held):
+    last, end, width, inner = start, 0, held.width, []
+    for step, n in along:
+        last += step * (n - 1)
+        if step % width:  # else it is a whole number of periods: the same elements so many periods further on
+            inner.append((step, n))
+            end += step * (n - 1)
+    if start < 0 or last >= len(held):
         raise PlanError(f"positions from {start} on, {along}, are not all in {held}")
-    first, width = held.at(start), held.width
-    # A whole number of periods further on are the same elements so many periods further on.
-    inner = [(step, n) for step, n in along if step % width]
-    end = sum(step * (n - 1) for step, n in inner)
-    slopes = tuple(held.at(start + step) - first if step % width else step // width * held.period for step, _ in along)
-    if held.at(start + end) - first != end:  # else they follow each other
+    first = held.at(start)
+    slopes = tuple(
+        [held.at(start + step) - first if step % width else step // width * held.period for step, _ in along]
+    )
+    if inner and held.at(start + end) - first != end:  # else they follow each other
         steep = [held.at(start + step) - first for step, _ in inner]
         for digits in product(*(range(n) for _, n in inner)):
             at = start + sum(step * k for (step, _), k in zip(inner, digits, strict=True))
@@ -189,9 +206,9 @@ def spread(elements: Elements) -> Array:
     return numbers
 
 
-def varied(rows: Sequence[Row], shape: At) -> list[int]:
+def varied(rows: Sequence[Row]) -> list[int]:
     """The digits on which some numbers depend."""
-    return [axis for axis in range(len(shape)) if any(row[axis + 1] for row in rows)]
+    return [axis for axis, steps in enumerate(zip(*[row[1:] for row in rows], strict=True)) if any(steps)]
 
 
 def extents_of(reading: Reading) -> dict[int, int]:
@@ -209,4 +226,4 @@ def index_of(element: int, extents: dict[int, int]) -> At:
 
 def _stride(extents: dict[int, int], mode: int) -> int:
     """The stride of a tensor's mode, row-major within a component."""
-    return prod(max(n, 1) for m, n in extents.items() if m > mode)
+    return prod([max(n, 1) for m, n in extents.items() if m > mode])

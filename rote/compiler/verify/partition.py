@@ -20,7 +20,7 @@ from ...caches import memoized
 from ...errors import PlanError
 from ...layout.distribution import Distribution
 from ..components import Component, Reading, readings
-from ..movement import Group, Listed
+from ..groups import Group, Listed
 from ..overlap import Overlap, Row, Scatter, overlaps
 from .elements import apart, distinct, each_once, elements_at, extents_of, index_of, listed, spread, value, varied
 
@@ -70,23 +70,15 @@ class ProvedComponent:
 
     Attributes:
         over: on both sides, the grid modes that split it, in the order of its modes.
+        at: on both sides, per grid mode the coordinates of every pair that has elements in common.
+        sizes: the number of these.
         proof: of it.
     """
 
     over: tuple[At, At]
+    at: tuple[dict[int, Array], dict[int, Array]]
+    sizes: Array
     proof: Proof
-
-    @property
-    def sizes(self) -> Array:
-        """The number of elements of each pair of coordinates that have some in common."""
-        return self.proof.sizes
-
-    @property
-    def at(self) -> tuple[dict[int, Array], dict[int, Array]]:
-        """On both sides, per grid mode the coordinates of these pairs."""
-        source_modes, target_modes = self.over
-        given, taken = self.proof.at[: len(source_modes)], self.proof.at[len(source_modes) :]
-        return dict(zip(source_modes, given, strict=True)), dict(zip(target_modes, taken, strict=True))
 
     def row(self, side: int, own: At) -> Iterator[tuple[tuple[tuple[int, int], ...], tuple[Cut, ...]]]:
         """The elements at some coordinates on one side, by pairs (grid mode, coordinate) of the other one."""
@@ -100,10 +92,12 @@ def prove(ends: Ends, part: Component) -> ProvedComponent:
     Raises:
         PlanError: they have not; the text names the ranks and the first element.
     """
-    modes = part.before, part.after
-    given, taken = (tuple(s.grid_mode for m in modes[k] for s in ends[k].splits[m]) for k in (SENDS, RECEIVES))
+    given = tuple([s.grid_mode for m in part.before for s in ends[SENDS].splits[m]])
+    taken = tuple([s.grid_mode for m in part.after for s in ends[RECEIVES].splits[m]])
     try:
-        return ProvedComponent((given, taken), _proof(*readings(*ends, part)))
+        proof = _proof(*readings(*ends, part))
+        at = dict(zip(given, proof.at, strict=False)), dict(zip(taken, proof.at[len(given) :], strict=True))
+        return ProvedComponent((given, taken), at, proof.sizes, proof)
     except _WrongError as error:
         at, element, text = error.args
         ranks = " to ".join(f"rank {rank_at(*each)}" for each in zip(ends, (given, taken), at, strict=True))
@@ -153,20 +147,19 @@ def _cuts(boxes: Boxes, side: int, own: At) -> Iterator[tuple[At, Cut]]:
         return
     for box in boxes:
         near, far = (box.source, box.target)[:: 1 - 2 * side]
-        axes = varied(near.at, box.shape)
-        more = [axis for axis in varied(far.at, box.shape) if axis not in axes]
+        axes = varied(near.at)
+        more = [axis for axis in varied(far.at) if axis not in axes]
         left = [axis for axis in range(len(box.shape)) if axis not in (*axes, *more)]
-        shape = tuple(box.shape[axis] for axis in left)
-        for digits in product(*(range(box.shape[axis]) for axis in axes)):
-            if any(value(row, axes, digits) != c for row, c in zip(near.at, own, strict=True)):
+        shape = tuple([box.shape[axis] for axis in left])
+        fixed = [*axes, *more]
+        steps = {row: [row[axis + 1] for axis in left] for row in (*near.local, *far.local)}
+        for digits in product(*[range(box.shape[axis]) for axis in axes]):
+            if tuple([value(row, axes, digits) for row in near.at]) != own:
                 continue
-            for others in product(*(range(box.shape[axis]) for axis in more)):
-                fixed, every = (*axes, *more), (*digits, *others)
-                cut = tuple(
-                    tuple((value(row, fixed, every), *(row[axis + 1] for axis in left)) for row in rows)
-                    for rows in (near.local, far.local)
-                )
-                yield tuple(value(row, fixed, every) for row in far.at), (shape, *cut)
+            for others in product(*[range(box.shape[axis]) for axis in more]):
+                every = (*digits, *others)
+                rows = [tuple([(value(row, fixed, every), *steps[row]) for row in side.local]) for side in (near, far)]
+                yield tuple([value(row, fixed, every) for row in far.at]), (shape, *rows)
 
 
 def same(group: Group, cuts: tuple[Cut, ...]) -> bool:
@@ -187,11 +180,8 @@ def rank_at(dist: Distribution, over: At, at: Sequence[int]) -> int:
 
 def _same(source: Reading, target: Reading, box: Overlap, extents: dict[int, int]) -> Row:
     """The elements of a box, as row-major indices, if they are the same ones on both sides."""
-    before, after = (
-        elements_at(source, box.shape, box.source, extents),
-        elements_at(target, box.shape, box.target, extents),
-    )
-    if before != after:
+    before = elements_at(source, box.shape, box.source, extents)
+    if (source, box.source) != (target, box.target) and elements_at(target, box.shape, box.target, extents) != before:
         at = [[row[0] for row in side.at] for side in (box.source, box.target)]
         raise _WrongError(at, index_of(before[0], extents), _DIFFERENT)
     return before
@@ -208,7 +198,7 @@ def _pairs(splits: list[list[int]], boxes: Boxes) -> tuple[tuple[Array, ...], Ar
         keys, counts = [key], [np.ones_like(key)]
     for box in () if isinstance(boxes, Scatter) else boxes:
         rows = (*box.source.at, *box.target.at)
-        axes = varied(rows, box.shape)
+        axes = varied(rows)
         shape, row = tuple(box.shape[axis] for axis in axes), [0] * (len(axes) + 1)
         for p, coordinate in zip(parts, rows, strict=True):
             along = coordinate[0], *(coordinate[axis + 1] for axis in axes)

@@ -15,7 +15,9 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ...layout.distribution import Distribution, mode_set
+from ...caches import memoized
+from ...grammar.nodes import Kind
+from ...layout.distribution import Distribution, Split, mode_set
 from ..step import LOCAL
 from .partition import ProvedComponent
 
@@ -96,13 +98,23 @@ def _block(dist: Distribution) -> Array:
     shape = dist.grid.shape
     block = np.ones(shape, np.int64)
     for splits, extent in zip(dist.splits, dist.view_shape, strict=True):
-        over = sorted(splits, key=lambda s: s.grid_mode)
-        places = (dict(zip(over, at, strict=True)) for at in product(*(range(s.parts) for s in over)))
-        lengths = np.array([len(mode_set(splits, extent, tuple(at[s] for s in splits))) for at in places])
-        block *= _over(lengths, [s.grid_mode for s in over], shape)[0]
+        lengths = _lengths(tuple([(s.kind, s.parts) for s in splits]), extent)
+        order = [s.grid_mode for s in splits]
+        if order != sorted(order):
+            lengths = lengths.transpose(np.argsort(order))
+        block *= _over(lengths, order, shape)[0]
     for g, at in dist.layout.rooted:
         block *= _over(np.arange(shape[g]) == at, [g], shape)[0]
     return block.reshape(-1)
+
+
+@memoized(4096)
+def _lengths(splits: tuple[tuple[Kind, int], ...], extent: int) -> Array:
+    """The number of indices of a mode at every coordinate along its splits."""
+    named = tuple([Split(k, kind, parts) for k, (kind, parts) in enumerate(splits)])
+    places = product(*[range(s.parts) for s in named])
+    lengths = np.array([len(mode_set(named, extent, at)) for at in places], np.int64)
+    return lengths.reshape([s.parts for s in named])
 
 
 def _totals(shape: At, parts: Sequence[ProvedComponent], met: Sequence[Array], sides: tuple[int, int]) -> Array:
@@ -110,12 +122,13 @@ def _totals(shape: At, parts: Sequence[ProvedComponent], met: Sequence[Array], s
 
     `sides` are the places, in the pairs of a part, of the other side and of its own.
     """
-    total = np.ones((3, *shape), np.int64)
+    total, free = np.ones((3, *shape), np.int64), {*range(len(shape))}
     for part in parts:
-        theirs, mine = (part.at[side] for side in sides)
-        over = sorted({*theirs, *mine})
+        theirs, mine = part.at[sides[0]], part.at[sides[1]]
+        over = sorted({**theirs, **mine})
         total *= _over(_sums(theirs, mine, part.sizes, met, [shape[g] for g in over]), over, shape)
-    for g in {*range(len(shape))}.difference(*(part.at[sides[0]] for part in parts)):
+        free -= theirs.keys()
+    for g in free:
         number = met[g].sum(axis=0)
         total *= _over(np.array([number, number, met[g].diagonal()]), [g], shape)
     return total
@@ -127,23 +140,24 @@ def _sums(
     """The three sums of `_totals` over the pairs of one component, by coordinates along all its grid modes."""
     meet = itself = np.ones(len(sizes), bool)
     index: Array = np.zeros(len(sizes), np.int64)
-    both = mine | theirs | mine
-    for g, extent in zip(sorted(both), extents, strict=True):
+    both = {**theirs, **mine}
+    over = sorted(both)
+    for g, extent in zip(over, extents, strict=True):
         index = index * extent + both[g]
         if g in theirs and g in mine:
             meet, itself = meet & met[g][theirs[g], mine[g]], itself & (theirs[g] == mine[g])
         elif g in theirs:
             itself = itself & met[g][theirs[g], theirs[g]]
-    weights = (sizes * meet, meet, sizes * (meet & itself))
-    table = np.array([np.bincount(index, weight, prod(extents)) for weight in weights])  # exact below 2**53
-    table = table.astype(np.int64).reshape(3, *extents)
-    for axis, g in enumerate(sorted(both), 1):
+    table = np.zeros((3, prod(extents)), np.int64)
+    for sums, weights in zip(table, (sizes * meet, meet, sizes * (meet & itself)), strict=True):
+        np.add.at(sums, index, weights)
+    for k, g in enumerate(over):
         if g not in mine:  # there are as many ranks as coordinates along it, and each meets some of the pairs
-            reached = np.moveaxis(np.moveaxis(table[:2], axis, -1) @ met[g].astype(np.int64), -1, axis)
-            table = np.concatenate([reached, table[2:]])
+            along = table[:2].reshape(-1, extents[k], prod(extents[k + 1 :]))
+            table[:2] = (met[g].T.astype(np.int64) @ along).reshape(2, -1)
     return table
 
 
 def _over(table: Array, grid_modes: Sequence[int], shape: At) -> Array:
     """Tables over some ascending grid modes, as arrays that broadcast over the whole grid."""
-    return table.reshape(-1, *(p if g in grid_modes else 1 for g, p in enumerate(shape)))
+    return table.reshape(-1, *[p if g in grid_modes else 1 for g, p in enumerate(shape)])

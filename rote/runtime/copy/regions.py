@@ -13,7 +13,8 @@ import numpy.typing as npt
 
 from ...caches import memoized
 from ...compiler.components import Component
-from ...compiler.movement import Group, Message, components, receives, sends
+from ...compiler.groups import Group
+from ...compiler.movement import Message, components, receives, sends
 from ...layout.distribution import Distribution
 from ...layout.view import View
 from .strided import Factor, Piece, everything, pieces
@@ -79,7 +80,7 @@ class Region:
         before: Sequence[Factor] = (),
         after: Sequence[Factor] = (),
     ) -> None:
-        """Copy it from a block or message to another, or reduce it into what is there. ViewPair are C-contiguous.
+        """Copy it from a block or message to another, or reduce it into what is there. Both are C-contiguous.
 
         It is multiplied on the way by the factors that are broadcast to the source (`before`) or the target (`after`).
         """
@@ -100,13 +101,13 @@ class Region:
 def send_regions(source: Distribution, target: Distribution, rank: int) -> tuple[Region, ...]:
     """From a rank's block to the messages that leave it, by receiver; the one for itself among them."""
     leaves, block = _leaving(components(source, target)), source.local_shape(rank)
-    return tuple(_region(message, leaves, block, None) for message in sends(source, target, rank))
+    return tuple([_region(message, leaves, block, None) for message in sends(source, target, rank)])
 
 
 def receive_regions(source: Distribution, target: Distribution, rank: int) -> tuple[Region, ...]:
     """From messages to a rank's new block, by sender; the one from itself among them."""
     comes, block = _coming(components(source, target)), target.local_shape(rank)
-    return tuple(_region(message, comes, None, block) for message in receives(source, target, rank))
+    return tuple([_region(message, comes, None, block) for message in receives(source, target, rank)])
 
 
 def direct_regions(
@@ -183,7 +184,7 @@ def _region(
 ) -> Region:
     """A region between a message and a block, or two blocks, of these shapes (None is the message)."""
     parts = [part(k, group) for k, group in enumerate(message.groups)]
-    shape = tuple(each.size for each in parts)
+    shape = tuple([each.size for each in parts])
     combine = message.combine and target is not None  # what is packed is not reduced
     copies = pieces(parts, shape if source is None else source, shape if target is None else target)
     return Region(message.peer, shape, combine, copies)

@@ -205,8 +205,8 @@ def pieces(parts: Sequence[GroupViews], source: Shape, target: Shape) -> tuple[P
     strides = _strides(source), _strides(target)
     views = [part.views for part in parts]
     number = prod(map(len, views))
-    if 0 < number <= _FEW or 0 < number * _SMALL <= prod(part.size for part in parts):
-        return tuple(_strided(each, strides) for each in product(*views))
+    if 0 < number <= _FEW or 0 < number * _SMALL <= prod([part.size for part in parts]):
+        return tuple([_strided(each, strides) for each in product(*views)])
     lists = [part.lists for part in parts]
     first, second = (tuple(each[side] for each in lists) for side in (0, 1))
     return (IndexedCopy(tuple(part.size for part in parts), first, second, strides),)
