@@ -18,10 +18,11 @@ from rote.runtime.comm.protocol import Comm
 from ..options import Options
 from .backends import transforms, versions
 from .boxes import whole
-from .config import WHOLE, KernelConfig
+from .config import WHOLE, KernelConfig, Study
 from .gather import Gather, gathers
 from .kernel import Kernel, scratch_bytes, view
 from .passes import CACHED, CHUNK, BoundKernel
+from .workers import helpers
 
 __all__ = ["with_configs"]
 
@@ -110,7 +111,7 @@ def _config(job: _Job, installed: dict[str, str], comm: Comm, options: Options, 
 
     def find() -> dict[str, Any]:
         names = [name for name in installed if transforms(name, kernel.kind, kernel.of_parts().dtype)]
-        return _Contest(job, comm, options.tune, seconds).best(names, options.threads).as_dict()
+        return _Contest(job, comm, options, seconds).best(names).as_dict()
 
     return decided(comm, facts, options.tune, KernelConfig.of, find)
 
@@ -118,15 +119,16 @@ def _config(job: _Job, installed: dict[str, str], comm: Comm, options: Options, 
 class _Contest:
     """Configs of one kernel, timed in turn on all ranks at once."""
 
-    def __init__(self, job: _Job, comm: Comm, tune: str, seconds: float) -> None:
-        self._job, self._comm, self._tune, self._seconds = job, comm, tune, seconds
+    def __init__(self, job: _Job, comm: Comm, options: Options, seconds: float) -> None:
+        self._job, self._comm, self._options, self._seconds = job, comm, options, seconds
+        self._tune, self._pool = options.tune, helpers(comm, options.threads)
         self._kernel = _bounded(job.kernel)
         self._scratch = scratch_bytes(_nbytes(job.kernel)), scratch_bytes(_nbytes(job.kernel))
         self._plans = ""
 
-    def best(self, names: Sequence[str], threads: int) -> KernelConfig:
+    def best(self, names: Sequence[str]) -> KernelConfig:
         """The fastest config. Collective."""
-        ways = self._job.ways(KernelConfig(threads=threads))
+        ways = self._job.ways(KernelConfig(threads=self._options.threads))
         study = [way for way in ways if way.tiled or self._tune == "patient" or self._job.nbytes <= _AT_ONCE]
         self._learn(study, _STUDY * self._seconds)
         field = [ways[0]]
@@ -146,19 +148,17 @@ class _Contest:
 
     def _bound(self, kernel: Kernel) -> BoundKernel | Gather:
         if self._job.behind and kernel.config.fused:
-            return Gather(kernel, whole(kernel.shape), (), self._scratch)
-        return BoundKernel(kernel, self._scratch)
+            return Gather(kernel, whole(kernel.shape), (), self._scratch, self._pool)
+        return BoundKernel(kernel, self._scratch, pool=self._pool)
 
     def _learn(self, configs: Iterable[KernelConfig], seconds: float) -> None:
         """Let FFTW time its plans of some configs; of equal blocks one rank's."""
         shapes, plans = self._job.shapes, self._plans
         kernel = self._job.kernel if _nbytes(self._job.kernel) <= _HUGE else self._kernel
         if shapes.index(shapes[self._comm.rank]) == self._comm.rank:
-            from .backends.fftw import studying
-
-            with studying(self._tune, seconds, plans) as study:
-                for config in configs:
-                    self._bound(replace(kernel, config=config)).ready()
+            study = Study(self._tune, seconds, plans)
+            for config in configs:
+                self._bound(replace(kernel, config=config, study=study)).ready()
             plans = study.plans
         from .backends.fftw import merged
 

@@ -94,11 +94,32 @@ class Limits:
     score: Callable[[Sequence[float]], float] = middle
 
 
+# Measured with complex128 on 2 ranks of one process, on 2 cores that other programs used as well (load 4 to 8).
 LIMITS = {
-    "method": Limits({"measure": 0.5, "patient": 5.0}, each=True),
-    "kernel": Limits({"measure": 3.0, "patient": 20.0}, rounds=30, behind=(3.0, 1.5), better=0.96),
+    "method": Limits(
+        # A slab swap by both methods of a node: 55 rounds in 0.5 s at 64 cubed, 4 at 128 cubed.
+        {"measure": 0.5, "patient": 5.0},
+        each=True,  # there are a handful, each as long as the swap itself: 10 to 120 ms a round
+    ),
+    "kernel": Limits(
+        # Of 3 s, each field of the kernels of a slab walk has 0.45 s: 12 to 30 rounds at 64 cubed, 1 or 2 at 128 cubed.
+        {"measure": 3.0, "patient": 20.0},
+        rounds=30,  # 64 cubed: after 0.36 s, with nothing left to be learned
+        # Of 4 equal kernels, the worst first reading is 2.4 times the best reading of all (median of 24 contests).
+        # Medians of ten readings of one kernel lie within a factor of 1.53 to 1.56, in the quieter half of 40.
+        behind=(3.0, 1.5),
+        # The best of 3 equal kernels has 0.95 of the median of the first (median of 24 contests; in a tenth 0.72).
+        better=0.96,
+    ),
     "walk": Limits(
-        {"measure": 10.0, "patient": 60.0}, rounds=8, enough=2, soon=0.1, behind=(1.5, 1.5), better=0.97, score=least
+        # There and back, with binding: all turns of 3 walks in 4.5 s at 64 cubed, in 7.1 s at 128 cubed.
+        {"measure": 10.0, "patient": 60.0},
+        rounds=8,  # of small walks that are through their turns in a tenth of the time
+        enough=2,  # two turns of one walk differ by a factor of 1.04 to 1.57: one alone may have been disturbed
+        soon=0.1,
+        behind=(1.5, 1.5),  # a turn is a median of up to eight rounds, so that the first one counts as any other
+        better=0.97,  # two turns of one walk are 4 % apart at best
+        score=least,
     ),
 }
 """The thresholds of all that is timed."""

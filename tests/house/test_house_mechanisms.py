@@ -13,7 +13,7 @@ CLOCKS = {
     "rote/__main__.py": "when the command began",
     "rote/runtime/autotune.py": "the loop",
     "fft/kernels/timing.py": "a turn of a kernel: many calls for one reading",
-    "fft/kernels/backends/fftw.py": "when FFTW is to end its planning",
+    "fft/kernels/config.py": "when FFTW is to end its planning",
 }
 
 
