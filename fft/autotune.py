@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ import numpy as np
 from rote.compiler.explain import in_seconds, table
 from rote.compiler.machine import Machine
 from rote.layout.grid import Grid
-from rote.runtime.calibrate import Progress, decided, medians, slowest
+from rote.runtime.autotune import LIMITS, Progress, decided, medians, ranking, timings
 from rote.runtime.comm.protocol import Comm
 
 from .families.choose import Choice, best, farther, preferred, walks
@@ -30,16 +29,9 @@ from .walk.walk import Walk
 
 __all__ = ["Decision", "Tried", "candidates", "decide", "race"]
 
-SECONDS = {"measure": 10.0, "patient": 60.0}
-"""The most that all walks of one request may be timed for, about; each that is begun is ended."""
-
 _MOST = {"measure": 4, "patient": 8}  # walks that are timed
 _WITHIN = 3.0  # how many times as long as the best a walk may take by the model, and still be timed
-_PASSES = 2  # times that every walk has its turn, so that a disturbance does not meet one alone
-_MORE, _SOON = 8, 0.1  # the most that this may be, as long as no more than such a part of the seconds is over
-_BEHIND = 1.5  # how many times as long as the best a walk may take in one pass, and still run in the next
-_BETTER = 0.97  # part of its time that another walk must stay below to be taken in place of the model's best
-_ROUNDS = 8  # of one turn
+_ROUNDS = 8  # that a walk makes there and back in one turn, at most: it is bound anew for the next
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,31 +118,16 @@ def candidates(arguments: Arguments, choices: Sequence[Choice], machine: Machine
     return walks([choice for choice in ranked[:most] if choice.seconds <= limit])
 
 
-def race(field: Sequence[Walk], comm: Comm, norm: Norm, options: Options, seconds: float) -> list[float]:
-    """The seconds that each of some walks takes there and back, on the slowest rank; infinite if its turn never came.
+def race(field: Sequence[Walk], comm: Comm, norm: Norm, options: Options, seconds: float) -> list[list[float]]:
+    """The seconds that each of some walks takes there and back, on the slowest rank, turn by turn.
 
     Only one of them is bound at a time. Collective; the same on all ranks.
 
     Args:
         seconds: the most that all may take, about; the first one always has its turn.
     """
-    progress = options.progress
-    start, times, took, spent = perf_counter(), [inf] * len(field), [0.0] * len(field), 0.0
-    turns = _PASSES * len(field)
-    for turn in range(_MORE * len(field)):
-        number = turn % len(field)
-        if turn and (spent + took[number] >= seconds or (turn >= turns and spent > _SOON * seconds)):
-            break
-        if turn >= len(field) and times[number] > _BEHIND * min(times):
-            continue
-        within = None if progress is None else partial(_tell, progress, turn, turns)
-        share = max(seconds - spent, 0.0) / max(turns - turn, len(field))
-        times[number] = min(times[number], _turn(field[number], comm, norm, options, share, within))
-        before, (spent,) = spent, slowest(comm, perf_counter() - start)
-        took[number] = spent - before
-    if progress is not None:
-        progress(1.0)
-    return times
+    turns = [partial(_turn, walk, comm, norm, options) for walk in field]
+    return timings(comm, turns, seconds, LIMITS["walk"], options.progress)
 
 
 def _turn(walk: Walk, comm: Comm, norm: Norm, options: Options, seconds: float, progress: Progress | None) -> float:
@@ -167,21 +144,16 @@ def _turn(walk: Walk, comm: Comm, norm: Norm, options: Options, seconds: float, 
     return medians(comm, [there_and_back], seconds, progress, _ROUNDS)[0]
 
 
-def _tell(progress: Progress, turn: int, turns: int, part: float) -> None:
-    progress(min(1.0, (turn + part) / turns))
-
-
 def _fastest(field: dict[Walk, Choice], comm: Comm, norm: Norm, options: Options) -> Decision:
     """The decision that timing comes to.
 
     Whoever is not patient has local transforms timed only in the walk that is taken, not in those that are tried.
     """
     within = options if options.tune == "patient" else replace(options, tune="model")
-    times = race([*field], comm, norm, within, SECONDS[options.tune])
-    order = sorted((n for n, seconds in enumerate(times) if seconds < inf), key=times.__getitem__)
-    if times[0] <= times[order[0]] / _BETTER:
-        order = [0, *(n for n in order if n)]
-    ranked = [(times[n], [*field.values()][n]) for n in order]
+    limits = LIMITS["walk"]
+    times = race([*field], comm, norm, within, limits.seconds[options.tune])
+    order = ranking(times, limits)
+    ranked = [(min(times[n]), [*field.values()][n]) for n in order]
     tried = tuple(Tried(_named(choice), float(f"{seconds:.4g}"), 2 * choice.seconds) for seconds, choice in ranked)
     return Decision([*field][order[0]], tried)
 

@@ -17,8 +17,8 @@ from rote.layout.distribution import Distribution, tensor_shape
 from rote.layout.grid import Grid
 from rote.layout.layout import Layout
 from rote.runtime.aliasing import run_apart
-from rote.runtime.autotune import Tune
-from rote.runtime.calibrate import Progress, known_machine
+from rote.runtime.autotune import Progress, Tune
+from rote.runtime.calibrate import known_machine
 from rote.runtime.comm.protocol import Comm
 from rote.runtime.comm.resolve import as_comm
 from rote.runtime.program import check_grid

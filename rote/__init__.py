@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from . import runtime as runtime
     from . import simulate as simulate
     from . import wisdom as wisdom
+    from .caches import cache_info as cache_info
+    from .caches import clear_caches as clear_caches
     from .compiler.compile import compile as compile
     from .compiler.compile import tradeoff as tradeoff
     from .compiler.expect import expect as expect
@@ -64,6 +66,8 @@ __version__ = "0.1.0"
 
 # Where each public name lives; the imports above say the same to type checkers.
 _HOME = {
+    "cache_info": "caches",
+    "clear_caches": "caches",
     "parse": "layout.layout",
     "parse_transition": "layout.layout",
     "L": "layout.builder",

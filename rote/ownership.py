@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
+from .caches import memoized
 from .grammar.nodes import Fuse, Name
 from .layout.distribution import Distribution, mode_set
 
@@ -149,7 +149,7 @@ def is_light(color: Color) -> bool:
     return 0.3 * red + 0.59 * green + 0.11 * blue > 0.5
 
 
-@lru_cache(maxsize=256)
+@memoized(256)
 def _free(dist: Distribution) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
     """The strides of the grid modes, and what replicas and contributors add to the rank of the first."""
     shape = dist.grid.shape

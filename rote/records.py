@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from . import __version__
+from .caches import memoized
 
 __all__ = ["Key", "Record", "as_json", "as_record", "demand", "key", "parse_json", "spelt", "written"]
 
@@ -112,7 +113,7 @@ def _processor() -> str:
     return " ".join(names) or platform.processor() or platform.machine()
 
 
-@cache
+@memoized(64)
 def _version(package: str) -> str:
     try:
         return metadata.version(package)

@@ -21,12 +21,13 @@ from .layout.layout import Layout, as_layout
 from .layout.slices import as_slices
 from .protocols import ArrayProtocols
 from .runtime.aliasing import run_apart
-from .runtime.autotune import Tune, tuned
+from .runtime.autotune import Tune
 from .runtime.comm.cache import cached
 from .runtime.comm.collective_errors import collective_errors
 from .runtime.comm.protocol import Comm, Path
 from .runtime.comm.resolve import as_comm
 from .runtime.copy.regions import filled
+from .runtime.methods import tuned
 from .runtime.placement import GridLike, compute_block, cut_block, place, place_slices, same_everywhere
 from .runtime.program import BoundPlan, bind
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
+from rote.caches import memoized
 from rote.compiler.explain import in_seconds
 from rote.compiler.machine import DEFAULT, Machine
-from rote.compiler.once import once
 from rote.errors import LayoutError
 from rote.layout.builder import L
 from rote.layout.distribution import Distribution
@@ -102,7 +102,7 @@ def _check_said(walk: Walk, request: TransformRequest) -> None:
             )
 
 
-@once(64)
+@memoized(64, once=True)
 def choices(
     source: Distribution, request: TransformRequest, output: Layout | str | None = None, machine: Machine = DEFAULT
 ) -> tuple[Choice, ...]:
@@ -118,7 +118,7 @@ def choices(
     return preferred(candidates)
 
 
-@once(64)
+@memoized(64, once=True)
 def ranking(
     shape: tuple[int, ...],
     ranks: int,

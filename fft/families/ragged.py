@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from math import isqrt, prod
 
+from rote.caches import memoized
 from rote.errors import LayoutError
 from rote.grammar.nodes import CYCLIC, Entry, Fuse, Name, Tile, ViewItem
 from rote.layout.distribution import Distribution
@@ -61,7 +61,7 @@ class Factors:
         return max(self.r * -(-self.s // self.ranks), self.s * -(-self.r // self.ranks))
 
 
-@lru_cache(maxsize=1024)
+@memoized(1024)
 def best_factors(points: int, ranks: int, cyclic: bool = False, ends: bool = False) -> Factors | None:
     """The factors of some points with which ranks hold and move the least; None of a prime.
 
@@ -82,7 +82,7 @@ def best_factors(points: int, ranks: int, cyclic: bool = False, ends: bool = Fal
     return min((Factors(r, points // r, ranks) for d in small for r in (d, points // d)), key=worth, default=None)
 
 
-@lru_cache(maxsize=1024)
+@memoized(1024)
 def padded_factors(points: int, ranks: int) -> Factors:
     """The factors of a convolution of some points: at least 2 points - 1 in all, without large primes but the ranks'.
 
@@ -97,7 +97,7 @@ def padded_factors(points: int, ranks: int) -> Factors:
     return min(pairs_that_fit, key=lambda factors: (factors.largest, factors.points, abs(factors.r - factors.s)))
 
 
-@lru_cache(maxsize=64)
+@memoized(64)
 def _smooth(most: int) -> tuple[int, ...]:
     """The numbers up to some without prime factors but 2, 3, 5 and 7, ascending.
 

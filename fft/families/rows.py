@@ -7,8 +7,7 @@ busiest rank, and least in all among those that are as good for it.
 
 from __future__ import annotations
 
-from functools import lru_cache
-
+from rote.caches import memoized
 from rote.compiler.matrix import from_others
 from rote.errors import LayoutError
 from rote.grammar.nodes import Entry, Fuse, Kind, Name, Tile
@@ -115,7 +114,7 @@ def _ways(order: Order, done: frozenset[int], source: Distribution, request: Tra
     return front
 
 
-@lru_cache(maxsize=8192)  # of five axes there are 1920 pairs of orders
+@memoized(8192)  # of five axes there are 1920 pairs of orders
 def _moved(before: Order, after: Order, shape: tuple[int, ...], grid: Grid) -> tuple[int, int]:
     """The elements that a rank receives at most from one order to another, and those that all ranks receive."""
     ends = row_layout(before).on(shape, grid), row_layout(after).on(shape, grid)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
+from time import perf_counter
 from typing import Any
 
-__all__ = ["WHOLE", "KernelConfig"]
+__all__ = ["WHOLE", "KernelConfig", "Study"]
 
 WHOLE = 1 << 62
 """Bytes that no block has: a part of so many is all of it."""
@@ -55,3 +56,29 @@ class KernelConfig:
         if any(type(value[name]) is not type(usual[name]) for name in usual) or value["threads"] < 1:
             raise ValueError("a part of a config is of another type")
         return cls(**value)
+
+
+@dataclass(slots=True)
+class Study:
+    """The plans that FFTW finds by timing, of all kernels that carry this study, one after the other.
+
+    What lies in the arrays that they are made for is lost.
+
+    Attributes:
+        effort: how long it looks for each, "measure" or "patient".
+        seconds: for all of them, from now on; then it estimates.
+        plans: those that it knows, in the text of its wisdom.
+    """
+
+    effort: str
+    seconds: float
+    plans: str = ""
+    _until: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._until = perf_counter() + self.seconds
+
+    @property
+    def left(self) -> float:
+        """The seconds that are left."""
+        return self._until - perf_counter()

@@ -21,7 +21,7 @@ from .backends import prepare
 from .boxes import Box
 from .kernel import ALIGNMENT, Kernel, scratch_bytes, view
 from .passes import CACHED, CHUNK, BoundKernel, on_threads, padded
-from .workers import parallel_for
+from .workers import Pool, parallel_for
 
 __all__ = ["Gather", "Reads", "gathers"]
 
@@ -50,14 +50,20 @@ class Gather:
         found: the boxes that make it up.
         factors: of the new block, which are multiplied in as it is read.
         scratch: what the kernels of the other axes are planned on.
+        pool: for the kernel's threads, if they are several.
     """
 
-    __slots__ = ("_boxes", "_factors", "_hands", "_parts", "kernel")
+    __slots__ = ("_boxes", "_factors", "_hands", "_parts", "_pool", "kernel")
 
     def __init__(
-        self, kernel: Kernel, boxes: tuple[Box, ...], factors: Sequence[Array], scratch: tuple[Array, Array]
+        self,
+        kernel: Kernel,
+        boxes: tuple[Box, ...],
+        factors: Sequence[Array],
+        scratch: tuple[Array, Array],
+        pool: Pool = None,
     ) -> None:
-        self.kernel, self._boxes = kernel, boxes
+        self.kernel, self._boxes, self._pool = kernel, boxes, pool
         shape, first, axis = kernel.shape, min(kernel.axes), _read_axis(kernel)
         scale = factors[0].astype(kernel.dtype) if len(factors) == 1 and not factors[0].ndim else None
         self._factors = [] if scale is not None else [np.broadcast_to(factor, shape) for factor in factors]
@@ -78,7 +84,7 @@ class Gather:
         many = len(self._parts) >= threads
         part_kernel = on_threads(kernel, 1 if many else threads)
         workers = range((threads if many else 1) if self._parts else 0)
-        self._hands = [_Worker(part_kernel, rest, self._parts, scratch, scale) for _ in workers]
+        self._hands = [_Worker(part_kernel, rest, self._parts, scratch, scale, pool) for _ in workers]
 
     def ready(self) -> None:
         """Make now all transforms that the first calls would make; what lies in scratch is lost."""
@@ -104,17 +110,14 @@ class Gather:
     def __call__(self, reads: Reads, target: Array) -> None:
         """Transform what is read into `target`."""
         if self._hands:
-            parallel_for(
-                lambda worker, item: worker(*item, self._factors, target),
-                self._hands,
-                list(zip(self._parts, reads, strict=True)),
-            )
+            items = list(zip(self._parts, reads, strict=True))
+            parallel_for(self._pool, lambda worker, item: worker(*item, self._factors, target), self._hands, items)
 
 
 class _Worker:
     """A worker that does part after part: tiles in which one axis is transformed, and the kernels of the other axes."""
 
-    __slots__ = ("_rests", "_room", "_tiles")
+    __slots__ = ("_pool", "_rests", "_room", "_tiles")
 
     def __init__(
         self,
@@ -123,7 +126,9 @@ class _Worker:
         parts: Sequence[_Part],
         scratch: tuple[Array, Array],
         scale: Array | None,
+        pool: Pool,
     ) -> None:
+        self._pool = pool
         first, axis = min(kernel.axes), _read_axis(kernel)
         largest = max((part.shape for part in parts), key=prod)
         later = kernel.row.real == "output" and bool(rest)  # what has been read stays complex until the last pass
@@ -138,7 +143,7 @@ class _Worker:
             rest_kernel = replace(kernel, axes=rest, shape=lengths, out_shape=out_shape)
             if kernel.row.real == "input":  # its real axis is no more
                 rest_kernel = replace(rest_kernel, kind=kernel.row.others, shape=out_shape, dtype=kernel.out_dtype)
-            self._rests[lengths] = BoundKernel(rest_kernel, scratch)
+            self._rests[lengths] = BoundKernel(rest_kernel, scratch, pool=pool)
 
     def ready(self) -> None:
         """Make all transforms now; see `Gather.ready`."""
@@ -155,7 +160,9 @@ class _Worker:
             for number in range(len(reads)):
                 run(*reads[number], factors, room)
         else:
-            parallel_for(lambda tile, number: tile(*reads[number], factors, room), self._tiles, range(len(reads)))
+            parallel_for(
+                self._pool, lambda tile, number: tile(*reads[number], factors, room), self._tiles, range(len(reads))
+            )
         if self._rests:
             rest = self._rests[part.shape]
             rest(room if rest.kernel.row.real == "output" else out, out)

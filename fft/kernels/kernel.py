@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..transforms import KINDS, Kind, TransformKind, complex_dtype, real_dtype
-from .config import KernelConfig
+from .config import KernelConfig, Study
 
 __all__ = [
     "ALIGNMENT",
@@ -40,6 +40,7 @@ class Kernel:
         axes: the axes of the block, in NumPy's order.
         shape, dtype: of the input; `out_shape` of the output.
         config: how it runs.
+        study: FFTW's, while it looks for plans.
     """
 
     kind: Kind
@@ -48,6 +49,7 @@ class Kernel:
     out_shape: tuple[int, ...]
     dtype: np.dtype[Any]
     config: KernelConfig = _USUAL
+    study: Study | None = field(default=None, compare=False)
 
     @property
     def row(self) -> TransformKind:

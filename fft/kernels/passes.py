@@ -21,7 +21,7 @@ import numpy.typing as npt
 from .backends import composed, prepare
 from .backends.protocol import ArrayTransform
 from .kernel import ALIGNMENT, Kernel, scratch_bytes, view
-from .workers import parallel_for
+from .workers import Pool, parallel_for
 
 __all__ = ["CACHED", "CHUNK", "BoundKernel", "on_threads", "padded"]
 
@@ -43,10 +43,10 @@ class BoundKernel:
     and sine transforms are weighted, so that they are orthogonal but for a scale.
     """
 
-    __slots__ = ("_begins", "_hands", "_parts", "_rest", "_shapes", "_weights", "kernel")
+    __slots__ = ("_begins", "_hands", "_parts", "_pool", "_rest", "_shapes", "_weights", "kernel")
 
-    def __init__(self, kernel: Kernel, scratch: Scratch, ortho: bool = False) -> None:
-        self.kernel = kernel
+    def __init__(self, kernel: Kernel, scratch: Scratch, ortho: bool = False, pool: Pool = None) -> None:
+        self.kernel, self._pool = kernel, pool
         self._weights = kernel.row.ortho if ortho and any(kernel.row.ortho) else None
         self._parts = parts = kernel.of_parts()
         first = min(parts.axes)
@@ -64,7 +64,8 @@ class BoundKernel:
         def passes_of_rows(count: int) -> list[_Pass]:
             shape, out_shape = ((count, *extents[first:]) for extents in (parts.shape, parts.out_shape))
             axes = tuple(axis - first + 1 for axis in parts.axes)
-            return _passes(on_threads(replace(parts, axes=axes, shape=shape, out_shape=out_shape), threads), scratch)
+            rows = replace(parts, axes=axes, shape=shape, out_shape=out_shape)
+            return _passes(on_threads(rows, threads), scratch, pool)
 
         last = outer % number
         self._hands = [passes_of_rows(number) for _ in range(workers)] if prod(kernel.out_shape) else []
@@ -87,7 +88,7 @@ class BoundKernel:
         if self._weights:
             _weigh(sources, parts, self._weights[0], np.sqrt(np.longdouble(2)))
         if len(self._hands) > 1:
-            parallel_for(partial(self._run, sources, targets), self._hands, self._begins)
+            parallel_for(self._pool, partial(self._run, sources, targets), self._hands, self._begins)
         elif len(self._begins) > 1:
             for at in self._begins:
                 self._run(sources, targets, self._hands[0], at)
@@ -127,14 +128,14 @@ class _Pass(Protocol):
     def __call__(self, source: Array, target: Array) -> None: ...
 
 
-def _passes(kernel: Kernel, scratch: Scratch) -> list[_Pass]:
+def _passes(kernel: Kernel, scratch: Scratch, pool: Pool) -> list[_Pass]:
     """The passes of a kernel: a real transform's real axis, the last, is in the first forward and the last backward."""
     if kernel.row.real == "output":
-        return _passes_of(kernel, kernel.shape, scratch)[::-1]
-    return _passes_of(kernel, kernel.out_shape, scratch)
+        return _passes_of(kernel, kernel.shape, scratch, pool)[::-1]
+    return _passes_of(kernel, kernel.out_shape, scratch, pool)
 
 
-def _passes_of(kernel: Kernel, spectrum: tuple[int, ...], scratch: Scratch) -> list[_Pass]:
+def _passes_of(kernel: Kernel, spectrum: tuple[int, ...], scratch: Scratch, pool: Pool) -> list[_Pass]:
     """All good axes in one pass, then a pass for every bad one; `spectrum` is the shape of the complex side."""
     dtype, tiled = kernel.wide_dtype, kernel.config.tiled
     bad = [axis for axis in kernel.axes if composed(kernel) or (tiled and _is_bad(spectrum, axis, dtype.itemsize))]
@@ -145,14 +146,14 @@ def _passes_of(kernel: Kernel, spectrum: tuple[int, ...], scratch: Scratch) -> l
     if kernel.kind != kind:
         real = kernel.axes[-1]
         if real in bad:
-            passes.append(_TiledPass(replace(kernel, axes=(real,))))
+            passes.append(_TiledPass(replace(kernel, axes=(real,)), pool))
             bad.remove(real)
         else:
             passes.append(_MultiAxisPass(replace(kernel, axes=good), scratch))
             good = ()
     if good:
         passes.append(_MultiAxisPass(replace(along, axes=good), scratch))
-    return passes + [_TiledPass(replace(along, axes=(axis,))) for axis in bad]
+    return passes + [_TiledPass(replace(along, axes=(axis,)), pool) for axis in bad]
 
 
 def _is_bad(shape: tuple[int, ...], axis: int, itemsize: int) -> bool:
@@ -198,9 +199,10 @@ class _MultiAxisPass:
 class _TiledPass:
     """One axis whose points are apart, by tiles of columns; the block is read as (outer, points, inner)."""
 
-    __slots__ = ("_hands", "_shape", "_step", "_tiles")
+    __slots__ = ("_hands", "_pool", "_shape", "_step", "_tiles")
 
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, kernel: Kernel, pool: Pool) -> None:
+        self._pool = pool
         (axis,) = kernel.axes
         outer, inner = prod(kernel.shape[:axis]), prod(kernel.shape[axis + 1 :])
         points, out_points = kernel.shape[axis], kernel.out_shape[axis]
@@ -235,7 +237,7 @@ class _TiledPass:
             transform.execute()
             out_blocks[place] = out_tile[filled]
 
-        parallel_for(do_tile, self._hands, self._tiles)
+        parallel_for(self._pool, do_tile, self._hands, self._tiles)
 
 
 def padded(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:

@@ -1,7 +1,7 @@
 """Autotuning of kernels: the library, the tiles and the threads that are fastest on the ranks of a walk.
 
 Libraries have their turn first, in tiles of the usual size and in one call; then the best one with other tiles. All
-ranks run at once, as in the walk, and the slowest counts. What was found is kept as wisdom, with FFTW's own in it.
+ranks run at once, as in the walk. What was found is kept as wisdom, with FFTW's own in it.
 """
 
 from __future__ import annotations
@@ -9,38 +9,32 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, inf, prod
-from statistics import median
 from time import perf_counter
 from typing import Any
 
-from rote.runtime.calibrate import decided, slowest
+from rote.runtime.autotune import LIMITS, Progress, decided, ranking, timings
 from rote.runtime.comm.protocol import Comm
 
 from ..request.options import Options
 from .backends import transforms, versions
 from .boxes import whole
-from .config import WHOLE, KernelConfig
+from .config import WHOLE, KernelConfig, Study
 from .gather import Gather, gathers
 from .kernel import Kernel, scratch_bytes, view
 from .passes import CACHED, CHUNK, BoundKernel
+from .workers import helpers
 
 __all__ = ["with_configs"]
-
-SECONDS = {"measure": 3.0, "patient": 20.0}
-"""The most that all kernels of one walk are timed for, about; every config that is begun is ended."""
 
 _LARGE, _LONGER = 1 << 26, 4.0  # bytes of a block from which on it may take longer, and how many times so long at most
 
 _TIMES = {"measure": (0.5, 2.0), "patient": (0.25, 0.5, 2.0, 4.0)}  # the usual sizes that other tiles have
-_STUDY = 0.4  # of the seconds is FFTW's own
+_STUDY, _FIELD = 0.4, 0.3  # of the seconds is FFTW's own, and of the configs that are timed in turn
 _LARGEST = 1 << 28  # bytes of a block that are transformed in turn, where it can be cut: more than caches hold
 _HUGE = 1 << 30  # bytes of a block that are transformed at most
 _AT_ONCE = 1 << 23  # bytes of a block that FFTW looks for plans of as a whole, unless it is patient
 _LEAST = 2e-4  # seconds: shorter calls are made several times for one reading of the clock
 _SHORT = 2e-3  # seconds: shorter calls are made again at first
-_BEHIND = 1.5  # how many times as long as the best a config may take at first, and still be timed again
-_BETTER = 0.96  # part of the usual config's time that another must stay below to be taken
-_MOST = 30  # rounds
 
 
 def with_configs(kernels: Sequence[Kernel], behind: Sequence[bool], comm: Comm, options: Options) -> list[Kernel]:
@@ -67,7 +61,8 @@ def with_configs(kernels: Sequence[Kernel], behind: Sequence[bool], comm: Comm, 
         for n, kernel in enumerate(kernels)
     ]
     longer = min(_LONGER, max(1.0, max(job.nbytes for job in jobs) / _LARGE))
-    seconds = longer * SECONDS[options.tune] / len({(job.kernel.kind, job.kernel.axes, job.shapes) for job in jobs})
+    different = {(job.kernel.kind, job.kernel.axes, job.shapes) for job in jobs}
+    seconds = longer * LIMITS["kernel"].seconds[options.tune] / len(different)
     return [replace(job.kernel, config=_config(job, installed, comm, options, seconds)) for job in jobs]
 
 
@@ -116,7 +111,7 @@ def _config(job: _Job, installed: dict[str, str], comm: Comm, options: Options, 
 
     def find() -> dict[str, Any]:
         names = [name for name in installed if transforms(name, kernel.kind, kernel.of_parts().dtype)]
-        return _Contest(job, comm, options.tune, seconds).best(names, options.threads).as_dict()
+        return _Contest(job, comm, options, seconds).best(names).as_dict()
 
     return decided(comm, facts, options.tune, KernelConfig.of, find)
 
@@ -124,15 +119,16 @@ def _config(job: _Job, installed: dict[str, str], comm: Comm, options: Options, 
 class _Contest:
     """Configs of one kernel, timed in turn on all ranks at once."""
 
-    def __init__(self, job: _Job, comm: Comm, tune: str, seconds: float) -> None:
-        self._job, self._comm, self._tune, self._seconds = job, comm, tune, seconds
+    def __init__(self, job: _Job, comm: Comm, options: Options, seconds: float) -> None:
+        self._job, self._comm, self._options, self._seconds = job, comm, options, seconds
+        self._tune, self._pool = options.tune, helpers(comm, options.threads)
         self._kernel = _bounded(job.kernel)
         self._scratch = scratch_bytes(_nbytes(job.kernel)), scratch_bytes(_nbytes(job.kernel))
         self._plans = ""
 
-    def best(self, names: Sequence[str], threads: int) -> KernelConfig:
-        """The fastest config. Collective; the same on all ranks."""
-        ways = self._job.ways(KernelConfig(threads=threads))
+    def best(self, names: Sequence[str]) -> KernelConfig:
+        """The fastest config. Collective."""
+        ways = self._job.ways(KernelConfig(threads=self._options.threads))
         study = [way for way in ways if way.tiled or self._tune == "patient" or self._job.nbytes <= _AT_ONCE]
         self._learn(study, _STUDY * self._seconds)
         field = [ways[0]]
@@ -148,25 +144,21 @@ class _Contest:
         if fastest.plans and others:
             self._learn(others, _STUDY / 2 * self._seconds)
             fastest, *others = (replace(way, plans=self._plans) for way in (fastest, *others))
-        fastest = self._fastest([fastest, *others]) if others else fastest
-        agreed: KernelConfig = self._comm.allgather_object(fastest)[0]
-        return agreed
+        return self._fastest([fastest, *others]) if others else fastest
 
     def _bound(self, kernel: Kernel) -> BoundKernel | Gather:
         if self._job.behind and kernel.config.fused:
-            return Gather(kernel, whole(kernel.shape), (), self._scratch)
-        return BoundKernel(kernel, self._scratch)
+            return Gather(kernel, whole(kernel.shape), (), self._scratch, self._pool)
+        return BoundKernel(kernel, self._scratch, pool=self._pool)
 
     def _learn(self, configs: Iterable[KernelConfig], seconds: float) -> None:
         """Let FFTW time its plans of some configs; of equal blocks one rank's."""
         shapes, plans = self._job.shapes, self._plans
         kernel = self._job.kernel if _nbytes(self._job.kernel) <= _HUGE else self._kernel
         if shapes.index(shapes[self._comm.rank]) == self._comm.rank:
-            from .backends.fftw import studying
-
-            with studying(self._tune, seconds, plans) as study:
-                for config in configs:
-                    self._bound(replace(kernel, config=config)).ready()
+            study = Study(self._tune, seconds, plans)
+            for config in configs:
+                self._bound(replace(kernel, config=config, study=study)).ready()
             plans = study.plans
         from .backends.fftw import merged
 
@@ -176,25 +168,9 @@ class _Contest:
 
     def _fastest(self, field: Sequence[KernelConfig]) -> KernelConfig:
         """The fastest of some configs; the first one, unless another one is clearly faster."""
-        calls = [self._call(config) for config in field]
-        times: list[list[float]] = [[] for _ in field]
-        running, often = [*range(len(field))], [0] * len(field)
-        begin, spent = perf_counter(), 0.0
-        for turn in range(_MOST):
-            for n in running:
-                if spent < 0.3 * self._seconds or not times[0]:
-                    self._comm.barrier()
-                    time, spent = slowest(self._comm, _timed(calls[n], often[n]), perf_counter() - begin)
-                    times[n].append(time)
-                    often[n] = ceil(_LEAST / time)
-            best = min(min(each) for each in times if each)
-            within = _BEHIND if turn else 2 * _BEHIND  # what looks slow at first may only have been disturbed
-            running = [n for n in running if not n or (times[n] and min(times[n]) <= within * best)]
-        rows = [times[n][1:] or times[n] for n in running]  # but the first, which finds the caches cold
-        middles = [median(row) for row in rows]
-        winner = middles.index(min(middles))
-        clear = middles[winner] < _BETTER * middles[0] and min(rows[winner]) < min(rows[0])
-        return field[running[winner]] if clear else field[0]
+        limits = LIMITS["kernel"]
+        times = timings(self._comm, [_Turns(self._call(config)) for config in field], _FIELD * self._seconds, limits)
+        return field[ranking(times, limits)[0]]
 
     def _call(self, config: KernelConfig) -> Callable[[], object]:
         """The call that is timed: the kernel, with the copy that a move makes where it does not read."""
@@ -225,18 +201,32 @@ def _refused() -> None:
     raise ValueError
 
 
-def _timed(call: Callable[[], object], often: int) -> float:
-    """The seconds of a call, made so often; if 0, as it comes, or again if it is short. Infinite if it fails."""
-    try:
+class _Turns:
+    """The turns of a call that needs no other rank: of a short one, many times for one reading of the clock.
+
+    At first it is made as it comes, and again if it is short. It takes forever if it fails.
+    """
+
+    __slots__ = ("_call", "_often")
+
+    def __init__(self, call: Callable[[], object]) -> None:
+        self._call, self._often = call, 0
+
+    def __call__(self, seconds: float, progress: Progress | None) -> float:
+        try:
+            time = self._timed(self._often or 1)
+            if not self._often and time < _SHORT:
+                time = self._timed(1)
+        except Exception:  # whatever a library may refuse
+            return inf
+        self._often = ceil(_LEAST / time)
+        return time
+
+    def _timed(self, often: int) -> float:
         start = perf_counter()
-        for _ in range(often or 1):
-            call()
-        if not often and perf_counter() - start < _SHORT:
-            start = perf_counter()
-            call()
-        return (perf_counter() - start) / (often or 1)
-    except Exception:  # whatever a library may refuse
-        return inf
+        for _ in range(often):
+            self._call()
+        return (perf_counter() - start) / often
 
 
 def _nbytes(kernel: Kernel) -> int:

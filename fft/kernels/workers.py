@@ -9,27 +9,46 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TypeVar
 
-__all__ = ["parallel_for"]
+from rote.runtime.comm.cache import cached
+from rote.runtime.comm.protocol import Comm
+
+__all__ = ["Pool", "helpers", "parallel_for"]
 
 _Worker = TypeVar("_Worker")
 _Item = TypeVar("_Item")
 
-_POOL = ThreadPoolExecutor(256, "rote")  # of all ranks of this process; it starts a thread when all others work
+_KEPT = 4  # numbers of threads for which a communicator keeps them
+
+Pool = ThreadPoolExecutor | None
+"""The threads that help a rank's own one; None if it has one alone."""
 
 
-def parallel_for(do: Callable[[_Worker, _Item], object], workers: Sequence[_Worker], items: Sequence[_Item]) -> None:
+def helpers(comm: Comm, threads: int) -> Pool:
+    """The threads of a rank but its own: its communicator keeps them, and they end when it goes."""
+    if threads == 1:
+        return None
+    return cached(comm, "threads", threads, lambda: ThreadPoolExecutor(threads - 1, "rote"), _KEPT)
+
+
+def parallel_for(
+    pool: Pool, do: Callable[[_Worker, _Item], object], workers: Sequence[_Worker], items: Sequence[_Item]
+) -> None:
     """Do all items, each with one worker, that does one item at a time; this thread is the first worker's.
 
-    >>> found = []
-    >>> parallel_for(lambda worker, item: found.append(worker * item), [1, 10], range(4))
-    >>> sorted(found)
+    More workers than one need a pool.
+
+    >>> products = []
+    >>> with ThreadPoolExecutor(1) as pool:
+    ...     parallel_for(pool, lambda worker, item: products.append(worker * item), [1, 10], range(4))
+    >>> sorted(products)
     [0, 2, 10, 30]
     """
     if len(workers) == 1:
         _all(do, workers[0], items)
         return
+    assert pool is not None, "workers without threads"
     number = len(workers)
-    others = [_POOL.submit(_all, do, worker, items[n::number]) for n, worker in enumerate(workers) if n]
+    others = [pool.submit(_all, do, worker, items[n::number]) for n, worker in enumerate(workers) if n]
     try:
         _all(do, workers[0], items[::number])
     finally:

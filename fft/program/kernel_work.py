@@ -17,6 +17,7 @@ from ..kernels.boxes import boxes, whole
 from ..kernels.gather import Gather, gathers
 from ..kernels.kernel import Kernel
 from ..kernels.passes import BoundKernel
+from ..kernels.workers import Pool
 
 __all__ = ["KernelWork"]
 
@@ -29,10 +30,12 @@ class KernelWork(LocalWork):
 
     Attributes:
         ortho: whether cosine and sine transforms are orthogonal, but for the scale.
+        pool: for the kernel's threads, if they are several.
     """
 
     kernel: Kernel
     ortho: bool
+    pool: Pool
 
     @property
     def in_place(self) -> bool:
@@ -44,12 +47,12 @@ class KernelWork(LocalWork):
 
     def bind(self, scratch: Scratch, behind: bool) -> Callable[[Array, Array], object]:
         if behind and gathers(self.kernel, self.ortho):
-            gather = Gather(self.kernel, whole(self.kernel.shape), (), scratch)
+            gather = Gather(self.kernel, whole(self.kernel.shape), (), scratch, self.pool)
             return lambda block, out: gather(gather.reads([block.reshape(-1)]), out)
-        return BoundKernel(self.kernel, scratch, self.ortho)
+        return BoundKernel(self.kernel, scratch, self.ortho, self.pool)
 
     def reader(self, regions: Iterable[tuple[int, Region]]) -> MakeReader | None:
         if not gathers(self.kernel, self.ortho):
             return None
         parts = boxes(regions, len(self.kernel.shape))
-        return None if parts is None else partial(Gather, self.kernel, parts)
+        return None if parts is None else partial(Gather, self.kernel, parts, pool=self.pool)

@@ -20,6 +20,7 @@ from rote.runtime.executor.operations import Factors, LocalWork, Multiply, Opera
 
 from ..kernels.kernel import Kernel
 from ..kernels.timing import with_configs
+from ..kernels.workers import helpers
 from ..request.options import Options
 from ..transforms import KINDS
 from ..walk.walk import Convolve, Resize, Stage, Twiddle, Walk, dtype_after
@@ -53,7 +54,7 @@ def operations(walk: Walk, comm: Comm, ortho: bool, options: Options, spectra: I
     run_list: list[Operation] = []
     due: Factors = ()  # factors that the next move takes along
     dtypes, moves, rank, of_chirps = walk.dtypes(), walk.transitions, comm.rank, iter(spectra)
-    stays = _stays_everywhere(moves, comm)
+    stays, pool = _stays_everywhere(moves, comm), helpers(comm, options.threads)
     shape: tuple[int, ...] = ()
     for number, stage in enumerate(walk.stages):
         dtype, last = dtypes[number], _last_of_all(stage)
@@ -89,7 +90,7 @@ def operations(walk: Walk, comm: Comm, ortho: bool, options: Options, spectra: I
                     n = KINDS[action.kind].given(action.length)
                     out = _with(shape, action.modes[-1], n * stage.before.holds(rank))
                 then = dtype_after(action.kind, dtype)
-                run = KernelWork(Kernel(KINDS[action.kind].name, action.modes, shape, out, dtype), ortho)
+                run = KernelWork(Kernel(KINDS[action.kind].name, action.modes, shape, out, dtype), ortho, pool)
             else:
                 continue
             run_list.append(Operation(run, shape, out, dtype, then))

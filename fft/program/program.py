@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from rote.compiler.step import LOCAL, Step
-from rote.runtime.autotune import chosen
 from rote.runtime.comm.double_buffer import DoubleBuffer
 from rote.runtime.comm.protocol import Comm
 from rote.runtime.executor.messages import MessageTransport
 from rote.runtime.executor.operations import LocalWork, Operation
 from rote.runtime.executor.shared import SharedTransport
+from rote.runtime.methods import chosen
 from rote.runtime.program import Program
 
 from ..kernels.kernel import is_plain, normal, plain, scratch_bytes

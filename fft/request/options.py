@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from rote.compiler.machine import Machine
 from rote.errors import LayoutError
 from rote.layout.grid import integer
-from rote.runtime.autotune import TUNES, Tune
-from rote.runtime.calibrate import Progress
+from rote.runtime.autotune import TUNES, Progress, Tune
 from rote.runtime.exchange.registry import check_method
 
 __all__ = ["USUAL", "Options"]

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import lru_cache
 from itertools import count
 from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
+from rote.caches import memoized
 from rote.errors import LayoutError
 from rote.layout.distribution import Distribution
 from rote.layout.layout import Layout
@@ -157,7 +157,7 @@ def _check(x: DistTensor, y: DistTensor, mode: ConvolveMode, axes: tuple[int, ..
         raise LayoutError(f"there is nothing to convolve in shapes {x.shape} and {y.shape}")
 
 
-@lru_cache(maxsize=1024)
+@memoized(1024)
 def fast_length(least: int) -> int:
     """The least extent from `least` on that has no prime factors but 2, 3, 5 and 7.
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 import ctypes
 import sys
 from contextlib import suppress
-from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+
+from ..caches import memoized
 
 __all__ = ["build", "fftw_text"]
 
 _WITHIN = {"pyfftw": "pyfftw.pyfftw", "mpi4py-fft": "mpi4py_fft.fftw."}  # the modules that FFTW is linked to
 
 
-@cache
+@memoized(64)
 def build(package: str) -> str:
     """A package that has been imported: name, version, and which FFTW or MKL it runs, of which instruction set.
 

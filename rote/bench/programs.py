@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from ..caches import memoized
 from ..launcher import alone, cores
 from ..runtime.comm.protocol import Comm
 from .builds import fftw_text
@@ -55,7 +56,7 @@ def _launch(built: _Program, ranks: int, *args: str) -> list[str]:
     return lines
 
 
-@cache
+@memoized(64)
 def _build(single: bool, ranks: int) -> _Program:
     """Compile with the first mpicc of the PATH that can, for the mpiexec beside it, and try both.
 

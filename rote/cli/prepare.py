@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..fft.plan import FFT
     from ..fft.request.request import TransformRequest
     from ..fft.walk.walk import Walk
-    from ..runtime.calibrate import Progress
+    from ..runtime.autotune import Progress
     from ..tensor import DistTensor
 
 __all__ = ["FileTransform", "Request", "prepare"]

@@ -172,7 +172,8 @@ def _say(comm: Comm, text: str) -> None:
 def _measure(comm: Comm, seconds: float, check: bool) -> None:
     """Measure the machine, print, keep and check, on every rank."""
     from ..compiler.machine import DEFAULT
-    from ..runtime.calibrate import keep_machine, measure, medians
+    from ..runtime.autotune import medians
+    from ..runtime.calibrate import keep_machine, measure
 
     if check and comm.size == 1:
         raise click.UsageError("one rank has nobody to move anything to; write --ranks 2 or more")
@@ -227,7 +228,7 @@ def _time(comm: Comm, wanted: _Transform) -> None:
 
 
 def _ranks(comm: Comm) -> str:
-    from ..runtime.calibrate import mpi_library
+    from ..runtime.autotune import mpi_library
 
     mpi = mpi_library(comm)
     return f"{counted(comm.size, 'rank')} {f'through {mpi}' if mpi else 'in this process'}"

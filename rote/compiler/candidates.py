@@ -7,10 +7,10 @@ the two ends use; or stay partial or rooted as it is at one of the ends.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
 from itertools import combinations, product
 from math import prod
 
+from ..caches import memoized
 from ..errors import LayoutError
 from ..grammar.nodes import OPS, Entry, Kind
 from ..layout.distribution import Distribution, distribute
@@ -50,7 +50,7 @@ def layouts(source: Distribution, target: Distribution) -> tuple[tuple[Distribut
     return tuple(unique.values()), exact
 
 
-@lru_cache(maxsize=16)
+@memoized(16)
 def _all(
     shape: tuple[int, ...], grid: Grid, view: View | None, order: int, choices: tuple[Choice, ...]
 ) -> tuple[Distribution, ...]:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import lru_cache
 from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
+from ..caches import memoized
 from ..errors import PlanError, counted
 from ..layout.distribution import Distribution, distribute, tensor_shape
 from ..layout.grid import Grid, grid_shape, integer
 from ..layout.layout import Layout, Transition, parse_transition
 from .explain import in_bytes
 from .machine import DEFAULT, Machine
-from .once import once
 from .plan import Plan
 from .search import Route, Search
 from .step import as_dtype
@@ -108,7 +107,7 @@ def ends(
     return _ends(transition.source, transition.target, tensor_shape(shape), grid_shape(grid))
 
 
-@lru_cache(maxsize=4096)
+@memoized(4096)
 def _ends(
     source: Layout, target: Layout, shape: tuple[int, ...], grid: tuple[int, ...]
 ) -> tuple[Distribution, Distribution]:
@@ -116,7 +115,7 @@ def _ends(
     return distribute(source, shape, grid), distribute(target, shape, grid)
 
 
-@once(4096)  # in-process ranks compile the same at the same time
+@memoized(4096, once=True)  # in-process ranks compile the same at the same time
 def _compile(
     source: Distribution, target: Distribution, dtype: np.dtype[Any], machine: Machine, max_bytes: int | None
 ) -> Plan:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import NamedTuple
 
+from ..caches import memoized
 from ..grammar.nodes import Kind
 from ..layout.distribution import Distribution
 from ..layout.view import Digit
@@ -28,7 +28,7 @@ def components(source: Distribution, target: Distribution) -> tuple[Component, .
     return _components(source.digits, target.digits)
 
 
-@lru_cache(maxsize=4096)
+@memoized(4096)
 def _components(before: Digits, after: Digits) -> tuple[Component, ...]:
     shared = {digits: m for m, digits in enumerate(after)}
     if all(digits in shared for digits in before) and len(set(before)) == len(before) == len(after):
@@ -52,14 +52,14 @@ def _components(before: Digits, after: Digits) -> tuple[Component, ...]:
     return tuple(parts)
 
 
-@lru_cache(maxsize=16384)
+@memoized(16384)
 def readings(source: Distribution, target: Distribution, part: Component) -> tuple[Reading, Reading]:
     """Both sides of a component; digits that both read alike are one number."""
     alike = [source.digits[m] for m in part.before] == [target.digits[m] for m in part.after]
     return _reading(source, part.before, alike), _reading(target, part.after, alike)
 
 
-@lru_cache(maxsize=16384)
+@memoized(16384)
 def _reading(dist: Distribution, modes: tuple[int, ...], alike: bool) -> Reading:
     reading = []
     for number, m in enumerate(modes):

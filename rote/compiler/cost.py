@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import lru_cache
 from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from ..caches import memoized
 from ..layout.distribution import Distribution
 from ..layout.grid import Grid
 from .machine import Machine, Times
@@ -93,13 +93,13 @@ class Slowest(NamedTuple):
     reduce: float
 
 
-@lru_cache(maxsize=4096)
+@memoized(4096)
 def _slowest(times: Times, modes: tuple[int, ...]) -> Slowest:
     every = times.latency, times.byte_time, times.copy_time, times.reduce_time
     return Slowest(*(max(along[g] for g in modes) for along in every))
 
 
-@lru_cache(maxsize=16384)
+@memoized(16384)
 def flow(step: Step) -> Flow:
     """Count what every rank receives in a step, and the buffers that it needs."""
     source, target = step.before, step.after
@@ -151,11 +151,12 @@ def lower_bound(source: Distribution, target: Distribution) -> int:
     return int(_needed(source, target).max(initial=0))
 
 
-@lru_cache(maxsize=16384)
+@memoized(16384)
 def _needed(source: Distribution, target: Distribution) -> Ints:
     """Elements that each rank must be sent. Contributions to a partial tensor may enter anywhere: none must be."""
     received = from_others(source, target)[0]
-    return np.minimum(received, _sizes_beside(source, target) * (not target.partial))
+    needed: Ints = np.minimum(received, _sizes_beside(source, target) * (not target.partial))
+    return needed
 
 
 def _sizes_beside(source: Distribution, target: Distribution) -> Ints:
@@ -199,7 +200,7 @@ def at_least_in_two(source: Distribution, target: Distribution, item: int, machi
     return 2 * machine.step_time + float(max(seconds.max(), np.broadcast_to(seconds, ranks).mean() + again))
 
 
-@lru_cache(maxsize=65536)
+@memoized(65536)
 def duration(step: Step, item: int, machine: Machine) -> Duration:
     """The model's time for a step whose elements have `item` bytes: of its slowest rank, by its fastest algorithm."""
     times = machine.along(step.before.grid.order)
@@ -279,7 +280,7 @@ def _weighted(
     return total
 
 
-@lru_cache(maxsize=4096)
+@memoized(4096)
 def steps_cost(
     source: Distribution, target: Distribution, steps: tuple[Step, ...], item: int, machine: Machine
 ) -> Cost:

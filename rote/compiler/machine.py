@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
-from functools import lru_cache
 from typing import Any
 
+from ..caches import memoized
 from ..errors import PlanError
 
 __all__ = ["DEFAULT", "Machine", "Times"]
@@ -77,7 +77,7 @@ class Machine:
         return asdict(self)
 
 
-@lru_cache(maxsize=256)
+@memoized(256)
 def _along(machine: Machine, order: int) -> Times:
     return Times(**{each.name: _spread(each.name, getattr(machine, each.name), order) for each in fields(Times)})
 

@@ -7,12 +7,12 @@ the coordinates of its sender and of its receiver; no message is made.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from math import prod
 
 import numpy as np
 import numpy.typing as npt
 
+from ..caches import memoized
 from ..layout.distribution import Distribution
 from ..layout.grid import Grid
 from .components import components
@@ -26,7 +26,7 @@ Ints = npt.NDArray[np.int64]
 _AT_ONCE = 1 << 22  # pairs of ranks
 
 
-@lru_cache(maxsize=64)
+@memoized(64)
 def message_matrix(source: Distribution, target: Distribution) -> Ints:
     """Elements that each rank (row) sends to each rank (column); on the diagonal, those that it keeps. Read-only.
 
@@ -41,7 +41,7 @@ def message_matrix(source: Distribution, target: Distribution) -> Ints:
     return matrix
 
 
-@lru_cache(maxsize=16384)
+@memoized(16384)
 def from_others(
     source: Distribution, target: Distribution, sending: bool = False, equal: tuple[int, ...] = ()
 ) -> tuple[Ints, Ints]:
@@ -52,7 +52,7 @@ def from_others(
     return every.elements - own, every.messages - (own > 0)
 
 
-@lru_cache(maxsize=1024)
+@memoized(1024)
 def _sums(source: Distribution, target: Distribution, sending: bool) -> tuple[Ints, Ints]:
     """Elements and messages that each rank receives from others (or sends), on two grids over the same ranks.
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import product
 from math import prod
 from operator import itemgetter
@@ -19,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ..caches import memoized
 from ..layout.distribution import Distribution, Role
 from .components import Component, Reading, components, readings
 from .groups import Group, Lattice, Listed
@@ -48,7 +48,7 @@ class Message:
         return prod(len(group) for group in self.groups)
 
 
-@lru_cache(maxsize=256)
+@memoized(256)
 def communicates(source: Role, target: Role, op_changes: bool, number: int) -> npt.NDArray[np.bool_]:
     """Whether data goes from coordinate a to coordinate b, at [a, b], of a grid mode of `number` with these roles.
 
@@ -135,7 +135,7 @@ class _Common(NamedTuple):
     meets: dict[int, npt.NDArray[np.bool_]]
 
 
-@lru_cache(maxsize=4096)
+@memoized(4096)
 def _common(source: Distribution, target: Distribution, sending: bool) -> _Common:
     other, across = target if sending else source, source.grid != target.grid
     split = {s.grid_mode for mode in other.splits for s in mode}
@@ -177,7 +177,7 @@ def groups(mine: Distribution, other: Distribution, part: Component, me: At, sen
     return _groups(mine, other, part, own, sending)
 
 
-@lru_cache(maxsize=16384)
+@memoized(16384)
 def _groups(mine: Distribution, other: Distribution, part: Component, own: At, sending: bool) -> tuple[Group, ...]:
     """The groups of all ranks at some coordinates along the splits of the component."""
     names = [s.grid_mode for m in (part.after if sending else part.before) for s in other.splits[m]]
@@ -187,7 +187,7 @@ def _groups(mine: Distribution, other: Distribution, part: Component, own: At, s
     return tuple([Group(coordinates, held[n][1]) for coordinates, n in grouped])
 
 
-@lru_cache(maxsize=16384)
+@memoized(16384)
 def _held(
     source: Reading, target: Reading, own: At, sending: bool
 ) -> tuple[tuple[At, tuple[Lattice, ...] | Listed], ...]:

@@ -9,7 +9,6 @@ sides fit each other, not on how many elements or ranks there are.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
 from itertools import chain, islice, pairwise
 from math import gcd, prod
 from typing import NamedTuple
@@ -17,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ..caches import memoized
 from ..grammar.nodes import Kind
 from ..layout.kinds import Stretch, extent, split, stretches
 from ..layout.view import Digit, from_tensor
@@ -74,7 +74,7 @@ class _Box(NamedTuple):
     rows: tuple[Row, ...]
 
 
-@lru_cache(maxsize=4096)
+@memoized(4096)
 def overlaps(source: Reading, target: Reading) -> tuple[Overlap, ...] | Scatter:
     """The elements of a component under two distributions, each in one overlap; one by one where these are many.
 
@@ -94,7 +94,7 @@ target=Side(at=((0, 1, 0, 0),), local=((0, 0, 4, 1),))),)
     return fitting
 
 
-@lru_cache(maxsize=4096)
+@memoized(4096)
 def boxes(source: Reading, target: Reading, most: int = _FEW) -> tuple[Overlap, ...] | None:
     """The overlaps of a component, unless there are more than `most`."""
     extents = extents_of(source)

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 
+from ..caches import memoized
 from ..layout.distribution import Distribution, Split
 from .components import components
 from .matrix import from_others
@@ -70,7 +70,7 @@ RULES: tuple[Rule, ...] = (
 _BY_ROLES = {(r.before, r.after): r.kind for r in reversed(RULES) if r.kind != "permute" or r.before == "rooted"}
 
 
-@lru_cache(maxsize=65536)
+@memoized(65536)
 def one_step(source: Distribution, target: Distribution) -> Step | None:
     """The one step from one distribution to another of the same tensor and ranks; None if nothing is to be done.
 

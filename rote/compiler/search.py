@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from heapq import heappop, heappush
 from math import inf
 
+from ..caches import memoized
 from ..layout.distribution import Distribution
 from .candidates import layouts
 from .cost import at_least, at_least_in_two, duration, peak
@@ -179,11 +179,11 @@ class Search:
                     heappush(heap, (total, length + 1, now, following, kinds, pushed, seconds + taken, (*steps, step)))
 
 
-@lru_cache(maxsize=8)
+@memoized(8)
 def _prices(item: int, machine: Machine) -> Callable[[Distribution, Distribution], tuple[float, Step | None]]:
     """The price list of a machine: the one step between two layouts, and the seconds that it takes."""
 
-    @lru_cache(maxsize=65536)
+    @memoized(65536)
     def price(before: Distribution, after: Distribution) -> tuple[float, Step | None]:
         step = one_step(before, after)
         return (duration(step, item, machine).seconds, step) if step else (0.0, None)
@@ -191,7 +191,12 @@ def _prices(item: int, machine: Machine) -> Callable[[Distribution, Distribution
     return price
 
 
-@lru_cache(maxsize=8)
+@memoized(8)
 def _bounds(item: int, machine: Machine) -> Callable[[Distribution, Distribution], float]:
     """The seconds that it takes at least from one layout to another."""
-    return lru_cache(maxsize=65536)(lambda before, after: at_least(before, after, item, machine))
+
+    @memoized(65536)
+    def bound(before: Distribution, after: Distribution) -> float:
+        return at_least(before, after, item, machine)
+
+    return bound

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from math import prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ..caches import memoized
 from ..layout import kinds
 from ..layout.distribution import Distribution, Role, Split
 from .components import Component, Reading, components, readings
@@ -41,7 +41,7 @@ class Traffic:
     messages: Ints
 
 
-@lru_cache(maxsize=8192)
+@memoized(8192)
 def block_sizes(dist: Distribution) -> Ints:
     """The number of elements of each rank's block, in an array that broadcasts over the grid."""
     sizes = np.ones((1,) * dist.grid.order, np.int64)
@@ -52,13 +52,13 @@ def block_sizes(dist: Distribution) -> Ints:
     return sizes
 
 
-@lru_cache(maxsize=8192)
+@memoized(8192)
 def largest_block(dist: Distribution) -> int:
     """The most elements that a rank holds."""
     return int(block_sizes(dist).max())
 
 
-@lru_cache(maxsize=16384)
+@memoized(16384)
 def traffic(source: Distribution, target: Distribution, sending: bool = False, equal: tuple[int, ...] = ()) -> Traffic:
     """The volume that each rank receives (or sends) in one movement, what it keeps among it.
 
@@ -70,7 +70,7 @@ def traffic(source: Distribution, target: Distribution, sending: bool = False, e
     return Traffic(elements, messages)
 
 
-@lru_cache(maxsize=16384)
+@memoized(16384)
 def kept(source: Distribution, target: Distribution) -> Ints:
     """The elements that each rank sends to itself."""
     elements = np.ones((1,) * source.grid.order, np.int64)
@@ -111,10 +111,10 @@ class _Factor:
     modes: Modes
 
 
-_factor = lru_cache(maxsize=16384)(_Factor)
+_factor = memoized(16384)(_Factor)
 
 
-@lru_cache(maxsize=16384)
+@memoized(16384)
 def _factors(source: Distribution, target: Distribution) -> tuple[_Factor, ...]:
     factors = []
     for part in components(source, target):
@@ -129,7 +129,7 @@ def sent_sizes(source: Distribution, target: Distribution, part: Component) -> I
     return _sizes(*readings(source, target, part))
 
 
-@lru_cache(maxsize=1024)
+@memoized(1024)
 def _sizes(source: Reading, target: Reading) -> Ints:
     shape = [parts for _, splits, _ in (*source, *target) for _, parts in splits]
     if boxes(source, target) is None:
@@ -182,7 +182,7 @@ def _counted(source: Reading, target: Reading) -> Ints | None:
     return np.asarray((tables[0] @ tables[1].T).astype(np.int64) * rest)
 
 
-@lru_cache(maxsize=16384)
+@memoized(16384)
 def _summed(factor: _Factor, sending: bool, met: tuple[Meeting, ...], order: int) -> tuple[Ints, Ints]:
     """The sizes of a component summed over the peers that meet: elements and messages, over a grid of this order.
 
@@ -208,7 +208,7 @@ def _summed(factor: _Factor, sending: bool, met: tuple[Meeting, ...], order: int
     return _over_grid(elements, over, order), _over_grid(messages, over, order)
 
 
-@lru_cache(maxsize=4096)
+@memoized(4096)
 def _meeting(meeting: Meeting) -> Ints | None:
     """Along one grid mode, per own coordinate and peer's, 1 where they meet; None if all do.
 
@@ -223,7 +223,7 @@ def _meeting(meeting: Meeting) -> Ints | None:
     return None if met.all() else (met if sending else met.T).astype(np.int64)
 
 
-@lru_cache(maxsize=4096)
+@memoized(4096)
 def _peers(meeting: Meeting, g: int, order: int) -> Ints | None:
     """Along grid mode g, which splits nothing on the other side: how many peers meet each coordinate; None if one."""
     met, p = _meeting(meeting), meeting[3]
@@ -231,7 +231,7 @@ def _peers(meeting: Meeting, g: int, order: int) -> Ints | None:
     return None if (counts == 1).all() else _over_grid(counts, [g], order)
 
 
-@lru_cache(maxsize=4096)
+@memoized(4096)
 def _extents(splits: tuple[Split, ...], extent: int) -> Ints:
     left: Ints = np.full((), extent)
     for s, at in zip(splits, np.indices([s.parts for s in splits], sparse=True), strict=True):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
+from ..caches import memoized
 from ..grammar.nodes import Entry, Kind
 from .expressions import as_entry
 from .layout import Layout, as_layout
@@ -40,6 +39,6 @@ def L(*modes: Mode, kind: str = "cyclic", view: str | None = None) -> Layout:
     return Layout(rows, None if view is None else as_layout(f"{view}: [{'()' * len(rows)}]").view)
 
 
-@lru_cache(maxsize=256)
+@memoized(256)
 def _kind(text: str) -> Kind:
     return as_layout(f"{text}[(0)]").modes[0][0].kind

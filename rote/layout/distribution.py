@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from itertools import product
 from math import prod
 from typing import Literal, NamedTuple
@@ -15,6 +14,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ..caches import memoized
 from ..errors import LayoutError, counted
 from .grid import Grid, grid_shape, integers
 from .indexset import EMPTY, IndexSet
@@ -184,7 +184,7 @@ class Distribution:
                 global_indices[m] = global_indices[m] + added
         return tuple(global_indices)
 
-    @lru_cache(maxsize=16384, typed=True)  # noqa: B019, for distributions are values; every call that makes a block asks
+    @memoized(16384, typed=True)
     def local_shape(self, rank: int) -> tuple[int, ...]:
         """The shape of a rank's block; a rank outside the root holds an empty one ((0,) for a tensor of order 0).
 
@@ -258,7 +258,7 @@ def distribute(layout: Layout, shape: Iterable[int] | int, grid: Grid | Iterable
     return _distribute(layout, tensor_shape(shape), grid_shape(grid))
 
 
-@lru_cache(maxsize=4096)
+@memoized(4096)
 def _distribute(layout: Layout, shape: tuple[int, ...], grid: tuple[int, ...]) -> Distribution:
     return Distribution(layout, shape, Grid(grid))
 

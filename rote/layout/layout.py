@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from ..caches import memoized
 from ..errors import LayoutError, RoteError, counted
 from ..grammar.diagnostics import mistake
 from ..grammar.nodes import (
@@ -274,7 +274,7 @@ class Transition:
         return f"{source} >> {target}"
 
 
-@lru_cache(maxsize=4096)
+@memoized(4096)
 def parse(text: str) -> Layout:
     """The layout that a text says, as `str(layout)` prints it; of one text always the same object.
 
@@ -290,7 +290,7 @@ def parse(text: str) -> Layout:
     return _from_syntax(syntax)
 
 
-@lru_cache(maxsize=4096)
+@memoized(4096)
 def parse_transition(text: str) -> Transition:
     """The transition that a text says, `A -> B`, as `str(transition)` prints it; of one text always the same object.
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import islice
 from math import prod
 
 import numpy as np
 import numpy.typing as npt
 
+from ..caches import memoized
 from ..errors import LayoutError, counted
 from ..grammar.nodes import Entry
 from .chain import Axis, Link, find_chain
@@ -208,12 +208,12 @@ def _filled(keys: Ints, stride: int, size: int, mode: int | None) -> Ints:
     return filled
 
 
-@lru_cache(maxsize=4096)
+@memoized(4096)
 def _divisors(n: int) -> list[int]:
     return [p for p in range(2, n + 1) if n % p == 0]
 
 
-@lru_cache(maxsize=4096)
+@memoized(4096)
 def _primes(n: int) -> list[int]:
     return [p for p in range(2, n + 1) if n % p == 0 and all(p % q for q in range(2, int(p**0.5) + 1))]
 

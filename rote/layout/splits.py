@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from ..caches import memoized
 from ..grammar.nodes import Kind
 from . import kinds
 from .indexset import IndexSet
@@ -36,7 +36,7 @@ def locate(splits: tuple[Split, ...], extent: int, index: Ints) -> tuple[dict[in
     return coordinates, index
 
 
-@lru_cache(maxsize=65536)
+@memoized(65536)
 def mode_set(splits: tuple[Split, ...], extent: int, coordinates: tuple[int, ...]) -> IndexSet:
     """The global indices along one mode that some coordinates hold: refinement is composition of index sets."""
     held = IndexSet.interval(0, extent)
@@ -45,7 +45,7 @@ def mode_set(splits: tuple[Split, ...], extent: int, coordinates: tuple[int, ...
     return held
 
 
-@lru_cache(maxsize=4096)
+@memoized(4096)
 def local_extents(splits: tuple[Split, ...], extent: int) -> tuple[int, ...]:
     """The distinct local extents that the coordinates of a mode's splits leave."""
     extents = [extent]

@@ -1,34 +1,128 @@
-"""Which method a step is run by: the usual one, or the one that is fastest on these ranks, timed now or once before."""
+"""The autotuner: candidates are timed in turn on all ranks, which agree on one and remember it.
+
+Walks, kernels and methods of exchange give it their candidates, and a machine is calibrated by its clock. All turns are
+taken round after round, so that a disturbance meets all candidates alike; a reading is that of the slowest rank, so
+that all ranks decide alike.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import suppress
+import platform
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, get_args
+from math import inf
+from statistics import median
+from time import perf_counter
+from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 
-from ..compiler.plan import Plan
-from ..compiler.step import LOCAL, Step
-from ..errors import CommError, PlanError
-from .calibrate import decided, medians
+from .. import wisdom
+from ..errors import PlanError
 from .comm.cache import cached
+from .comm.collective_errors import collective_errors
 from .comm.protocol import Comm
-from .exchange.messages import WHOLE
-from .exchange.registry import METHODS
-from .program import BoundPlan, check_grid
+from .comm.threads import LocalComm
 
-__all__ = ["TUNES", "Tune", "check_tune", "chosen", "tuned"]
+__all__ = [
+    "LIMITS",
+    "TUNES",
+    "Candidate",
+    "Limits",
+    "Progress",
+    "Tune",
+    "check_tune",
+    "decided",
+    "medians",
+    "mpi_library",
+    "ranking",
+    "ranks_key",
+    "reading",
+    "recalled",
+    "remembered",
+    "timings",
+]
 
 Tune = Literal["model", "measure", "patient"]
 TUNES: tuple[Tune, ...] = get_args(Tune)
 """How what is fast is found: by what is usual, at once; or by timing; patiently, of more ways, for longer."""
 
-_SECONDS = {"measure": 0.5, "patient": 5.0}  # the most that the methods of a step are timed for, about
-_ASKED_FOR = ("put",)  # MPI's one-sided calls are no faster, and complain where a network is not there
-_TOGETHER = 32  # ranks: with no more of them the methods by blocks are those without
-_KEPT = 256  # plans whose methods a communicator remembers
+T = TypeVar("T")
+Progress = Callable[[float], object]
+Candidate = Callable[[float, Progress | None], float]
+"""A turn of a candidate on this rank: its seconds, given those that the turn may take, about, and whom to tell."""
+
+_ENDLESS = 1 << 60  # rounds
+_SHORTEST = 1e-13  # seconds: no time is 0, whatever the noise
+_KEPT = 256  # decisions that a communicator remembers
+
+
+def middle(times: Sequence[float]) -> float:
+    """The median of all readings but the first, which finds the caches cold; infinite if there is none."""
+    return max(median(times[1:] or times or [inf]), _SHORTEST)
+
+
+def least(times: Sequence[float]) -> float:
+    """The shortest of some readings; infinite if there is none."""
+    return min(times, default=inf)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The thresholds by which candidates of one sort are timed, and one of them is taken.
+
+    Attributes:
+        seconds: by `Tune`, the most that all candidates may be timed for, about; a turn that is begun is ended.
+        rounds: in which every candidate has a turn, at most.
+        enough: rounds after which only the part `soon` of the seconds is used.
+        each: whether every candidate has a turn, whatever it takes; the first one always has.
+        behind: how many times as long as the best a candidate may take, after the first round and after later ones, to
+            have another turn.
+        better: part of the first candidate's time that another one must stay below to be taken.
+        score: the time of a candidate, of all its readings.
+    """
+
+    seconds: dict[str, float]
+    rounds: int = _ENDLESS
+    enough: int = _ENDLESS
+    soon: float = 1.0
+    each: bool = False
+    behind: tuple[float, float] = (inf, inf)
+    better: float = 1.0
+    score: Callable[[Sequence[float]], float] = middle
+
+
+# Measured with complex128 on 2 ranks of one process, on 2 cores that other programs used as well (load 4 to 8).
+LIMITS = {
+    "method": Limits(
+        # A slab swap by both methods of a node: 55 rounds in 0.5 s at 64 cubed, 4 at 128 cubed.
+        {"measure": 0.5, "patient": 5.0},
+        each=True,  # there are a handful, each as long as the swap itself: 10 to 120 ms a round
+    ),
+    "kernel": Limits(
+        # Of 3 s, each field of the kernels of a slab walk has 0.45 s: 12 to 30 rounds at 64 cubed, 1 or 2 at 128 cubed.
+        {"measure": 3.0, "patient": 20.0},
+        rounds=30,  # 64 cubed: after 0.36 s, with nothing left to be learned
+        # Of 4 equal kernels, the worst first reading is 2.4 times the best reading of all (median of 24 contests).
+        # Medians of ten readings of one kernel lie within a factor of 1.53 to 1.56, in the quieter half of 40.
+        behind=(3.0, 1.5),
+        # The best of 3 equal kernels has 0.95 of the median of the first (median of 24 contests; in a tenth 0.72).
+        better=0.96,
+    ),
+    "walk": Limits(
+        # There and back, with binding: all turns of 3 walks in 4.5 s at 64 cubed, in 7.1 s at 128 cubed.
+        {"measure": 10.0, "patient": 60.0},
+        rounds=8,  # of small walks that are through their turns in a tenth of the time
+        enough=2,  # two turns of one walk differ by a factor of 1.04 to 1.57: one alone may have been disturbed
+        soon=0.1,
+        behind=(1.5, 1.5),  # a turn is a median of up to eight rounds, so that the first one counts as any other
+        better=0.97,  # two turns of one walk are 4 % apart at best
+        score=least,
+    ),
+}
+"""The thresholds of all that is timed."""
 
 
 def check_tune(tune: str) -> None:
@@ -41,61 +135,162 @@ def check_tune(tune: str) -> None:
         raise PlanError(f"tune is one of {', '.join(TUNES)}; not {tune!r}")
 
 
-def tuned(plan: Plan, comm: Comm, tune: Tune) -> tuple[str, ...]:
-    """The method of each step of a plan, as `chosen` finds it; once per communicator. Collective."""
-    check_tune(tune)  # even where nothing moves
-    check_grid(plan.source.grid, comm)
-    steps, dtype = plan.steps, plan.dtype
-    return cached(comm, "tuned", (plan, tune), lambda: tuple(chosen(step, dtype, comm, tune) for step in steps), _KEPT)
+# --- timing -----------------------------------------------------------------------------------------------------------
 
 
-def chosen(step: Step, dtype: np.dtype[Any], comm: Comm, tune: Tune) -> str:
-    """The method of a step: "auto" by the model, else the fastest on these ranks, the same on all. Collective.
+def timings(
+    comm: Comm, candidates: Sequence[Candidate], seconds: float, limits: Limits, progress: Progress | None = None
+) -> list[list[float]]:
+    """The seconds of each candidate's turns, on the slowest rank. Collective; the same on all ranks.
 
-    What was measured is kept as wisdom. The blocks are the same by all methods, so that nothing but time depends on it.
+    A turn is left out if it would not end in time, for all that is known of the candidate's last one.
 
     Args:
-        step, dtype: what moves.
-        comm: of the whole grid.
-        tune: one of `TUNES`.
-
-    Raises:
-        PlanError: there is no such `tune`.
+        candidates: as many on each rank; the first one is the usual one, which is never given up.
+        seconds: the most that all may take, about.
+        progress: called after each turn with the part that is done, of the time or of the turns.
     """
-    check_tune(tune)
-    if tune == "model" or step.kind in (*LOCAL, *WHOLE, "reduce_scatter", "allgather") or comm.size == 1:
-        return "auto"
-    nodes = len(set(comm.nodes()))
-    facts = {"what": "method", "step": str(step), "shape": step.before.shape, "dtype": dtype.str, "nodes": nodes}
-    facts |= {"grids": [str(step.before.grid), str(step.after.grid)]}
-    return decided(comm, facts, tune, _checked, lambda: _fastest(step, dtype, comm, _SECONDS[tune]))
+    start, spent, turn = perf_counter(), 0.0, 0
+    times: list[list[float]] = [[] for _ in candidates]
+    took = [0.0] * len(candidates)
+    running = [*range(len(candidates))]
+    turns = min(limits.rounds, limits.enough) * len(candidates)
+
+    def tell(part: float) -> None:
+        if progress is not None:
+            progress(min(1.0, max(spent / seconds if seconds > 0 else 1.0, (turn + part) / turns)))
+
+    for number in range(limits.rounds):
+        begun = spent
+        for n in running:
+            turn = number * len(candidates) + n
+            left = (seconds if number < limits.enough else limits.soon * seconds) - spent
+            due = not times[n] and (n == 0 or limits.each)
+            if due or took[n] < left:
+                share = max(seconds - spent, 0.0) / max(turns - turn, len(candidates))
+                comm.barrier()
+                time = candidates[n](share, None if progress is None else tell)
+                before, (time, spent) = spent, _slowest(comm, time, perf_counter() - start)
+                times[n].append(max(time, _SHORTEST))
+                took[n] = spent - before
+                tell(1.0)
+        if spent == begun:
+            break
+        within = limits.behind[number > 0] * min(map(least, times))
+        running = [n for n in running if n == 0 or least(times[n]) <= within]
+    if progress is not None:
+        progress(1.0)
+    return times
 
 
-def _checked(decision: Any) -> str:
-    """A method that was kept.
+def ranking(times: Sequence[Sequence[float]], limits: Limits) -> list[int]:
+    """The candidates that were timed, by time; the first one leads unless another is clearly faster.
 
-    Raises:
-        ValueError: it is none.
+    >>> ranking([[3.0, 1.0], [2.0, 0.99], [], [2.0, 2.0]], LIMITS["kernel"])
+    [0, 1, 3]
+    >>> ranking([[3.0, 1.0], [2.0, 0.9], [], [2.0, 2.0]], LIMITS["kernel"])
+    [1, 0, 3]
     """
-    if decision not in METHODS:
-        raise ValueError(f"a method is one of {', '.join(METHODS)}")
-    return str(decision)
+    scores = [*map(limits.score, times)]
+    order = sorted((n for n, seconds in enumerate(scores) if n == 0 or seconds < inf), key=scores.__getitem__)
+    fastest = order[0]
+    if scores[fastest] < limits.better * scores[0] and least(times[fastest]) < least(times[0]):
+        return order
+    return [0, *(n for n in order if n)]
 
 
-def _fastest(step: Step, dtype: np.dtype[Any], comm: Comm, seconds: float) -> str:
-    """By timing all that these ranks can have, in turn, on blocks of the step's own sizes."""
-    block = np.ones(step.before.local_shape(comm.rank), dtype)
-    out = np.empty(step.after.local_shape(comm.rank), dtype)
-    programs = list(_programs(Plan(step.before, step.after, dtype, (step,)), comm))
-    times = medians(comm, [partial(program, block, out) for program in programs], seconds)
-    return programs[times.index(min(times))].methods[0]
+def medians(
+    comm: Comm,
+    calls: Sequence[Callable[[], object]],
+    seconds: float,
+    progress: Progress | None = None,
+    rounds: int = _ENDLESS,
+) -> list[float]:
+    """The seconds that each of some collective calls takes, made in turn. Collective; the same on all ranks.
+
+    Of every call, the time of the slowest rank; of every round but the first, the median.
+
+    Args:
+        seconds: the most that all rounds may take, about; one is always made.
+        progress: called after each turn with the part of the time that has passed, or of the rounds.
+        rounds: the most, however much time is left.
+    """
+    candidates = [partial(reading, comm, call) for call in calls]
+    return [*map(middle, timings(comm, candidates, seconds, Limits({}, rounds, each=True), progress))]
 
 
-def _programs(plan: Plan, comm: Comm) -> Iterator[BoundPlan]:
-    """A plan of one step, by each method that these ranks can have."""
-    for name in METHODS:
-        if name not in _ASKED_FOR and (comm.size > _TOGETHER or not name.endswith(str(_TOGETHER))):
-            with suppress(CommError):
-                program = BoundPlan(plan, comm, name)
-                if program.methods == (name,):
-                    yield program
+def reading(comm: Comm, call: Callable[[], object], seconds: float, progress: Progress | None) -> float:
+    """The seconds of a call that all ranks begin together, and that finds in the caches what it left there itself."""
+    call()
+    comm.barrier()
+    start = perf_counter()
+    call()
+    return perf_counter() - start
+
+
+def _slowest(comm: Comm, *seconds: float) -> list[float]:
+    """The most that any rank says, of each. Collective."""
+    longest = np.array(seconds)
+    comm.allreduce(longest, "max")
+    return [float(number) for number in longest]
+
+
+# --- remembering ------------------------------------------------------------------------------------------------------
+
+
+def mpi_library(comm: Comm) -> str:
+    """The name and version of the MPI library that ranks talk through; empty for in-process ranks."""
+    loaded = sys.modules.get("mpi4py.MPI")  # where ranks talk through it, it is
+    if isinstance(comm, LocalComm) or loaded is None:
+        return ""
+    first = str(loaded.Get_library_version()).partition("\n")[0].partition(",")[0]
+    return " ".join(first.replace("\0", "").split())
+
+
+def ranks_key(comm: Comm, facts: Mapping[str, Any]) -> wisdom.Key:
+    """The key of a decision that also depends on these ranks: how many on how many hosts, and their MPI. Collective."""
+    hosts = len(set(comm.allgather_object(platform.node())))
+    return wisdom.key({**facts, "ranks": comm.size, "hosts": hosts}, mpi_library(comm))
+
+
+def recalled(comm: Comm, key: wisdom.Key, read: Callable[[Any], Any] | None = None) -> Any:
+    """Recall on all ranks what rank 0 has for a key (see `wisdom.recall`); None if nothing. Collective."""
+    value = None
+    with collective_errors(comm):
+        if comm.rank == 0:
+            value = wisdom.recall(key, read)
+    return comm.allgather_object(value)[0]
+
+
+def remembered(comm: Comm, key: wisdom.Key, decision: Any) -> bool:
+    """Let rank 0 remember a decision (see `wisdom.remember`); whether it is kept, on all ranks. Collective."""
+    return bool(comm.allgather_object(comm.rank == 0 and wisdom.remember(key, decision))[0])
+
+
+def decided(comm: Comm, facts: Mapping[str, Any], tune: str, read: Callable[[Any], T], find: Callable[[], Any]) -> T:
+    """A decision on these ranks: as it was found before, or found now and kept as wisdom. Collective.
+
+    Where nothing can be written, the communicator remembers the last ones.
+
+    Args:
+        facts: all that it depends on beside the ranks, the machine and the versions.
+        tune: how it is found, "measure" or "patient"; what was found patiently serves those who only measure, too.
+        read: makes of the JSON value that is kept what the caller wants; what it may raise `wisdom.recall` says.
+        find: gives such a value; all ranks take that of the first.
+    """
+    keys = {name: ranks_key(comm, {**facts, "tune": name}) for name in dict.fromkeys(("patient", tune))}
+
+    def checked(kept: Any) -> Any:
+        read(kept)
+        return kept
+
+    def make() -> T:
+        for key in keys.values():
+            known = recalled(comm, key, checked)
+            if known is not None:
+                return read(known)
+        decision = comm.allgather_object(find())[0]
+        remembered(comm, keys[tune], decision)
+        return read(decision)
+
+    return cached(comm, "decisions", keys[tune], make, _KEPT)

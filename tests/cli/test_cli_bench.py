@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from hurry import hurry
 
 from rote.bench import programs, report
 from rote.bench.builds import build, fftw_text
@@ -29,8 +30,7 @@ def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rote.bench.contest.SPAN", 0.01)
     monkeypatch.setattr("rote.bench.programs.SPAN", 0.01)
     monkeypatch.setattr("rote.bench.local_libraries._LINGER", 0.0)
-    for seconds in ("rote.fft.autotune.SECONDS", "rote.fft.kernels.timing.SECONDS", "rote.runtime.autotune._SECONDS"):
-        monkeypatch.setattr(seconds, {"measure": 0.01, "patient": 0.1})
+    hurry(monkeypatch, 0.01, 0.1)
     programs._build.cache_clear()
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from hurry import hurry
 
 import rote
 from rote.cli import main
@@ -116,8 +117,7 @@ def test_files_are_read_in_blocks(shape: tuple[int, ...], ranks: int, inverse: t
 def test_tuned(inverse: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Timed walks give the same file, and are kept; one thread per rank is never too many."""
     monkeypatch.setenv("ROTE_WISDOM", str(tmp_path / "kept"))
-    for seconds in ("rote.fft.autotune.SECONDS", "rote.fft.kernels.timing.SECONDS", "rote.runtime.autotune._SECONDS"):
-        monkeypatch.setattr(seconds, {"measure": 0.05, "patient": 0.1})
+    hurry(monkeypatch, 0.05, 0.1)
     args = ("half.npy", "out.npy", "--inverse", "--real", "--length", "9") if inverse else ("real.npy", "out.npy")
     for option, tune in (("--tune", "measure"), ("--effort", "patient")):
         done = fft(*args, "--ranks", "4", option, tune, "--force", "--threads", "1", "--check")

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from hurry import hurry
 
 from rote import wisdom
 from rote.cli import main
@@ -60,8 +61,7 @@ COMMANDS = {
 def test_nothing_is_overwritten_unless_it_is_told(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every command that writes refuses a name that is taken, before the work, and takes it with --force."""
     monkeypatch.setattr("rote.bench.contest.SPAN", 0.001)
-    monkeypatch.setattr("rote.fft.autotune.SECONDS", {"measure": 0.01, "patient": 0.02})
-    monkeypatch.setattr("rote.fft.kernels.timing.SECONDS", {"measure": 0.01, "patient": 0.02})
+    hurry(monkeypatch, 0.01, 0.02)
     for name in COMMANDS[line]:
         Path(name).write_text("precious")
         done = rote(*line.split())

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from hurry import hurry
 
 import rote
 import rote.cli.transform
@@ -119,8 +120,7 @@ def test_the_plan_shows_on_a_terminal(monkeypatch: pytest.MonkeyPatch, clock: Cl
 
     monkeypatch.setattr(watch, "progress", seen)
     monkeypatch.setattr("rote.cli.phases.animated", lambda: True)
-    monkeypatch.setattr("rote.fft.autotune.SECONDS", {"measure": 0.02, "patient": 0.1})
-    monkeypatch.setattr("rote.fft.kernels.timing.SECONDS", {"measure": 0.02, "patient": 0.1})
+    hurry(monkeypatch, 0.02, 0.1)
     parts: list[float] = []
     monkeypatch.setattr(
         "rich.progress.Progress.update", lambda bar, task, completed=0.0, **more: parts.append(completed)

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hurry import hurry
 
 import rote
 from rote import wisdom
 from rote.errors import PlanError
-from rote.runtime import autotune
+from rote.runtime import methods
 from rote.runtime.exchange.registry import METHODS
 
 SWAP = rote.compile("block[(0),()] -> block[(),(0)]", shape=(12, 9), grid=3)
@@ -22,7 +23,7 @@ REDUCED = rote.compile("[()]+(0) -> [(0)]", shape=6, grid=3, dtype="i8")
 def kept(tmp_path, monkeypatch):
     """A folder for wisdom, and little time."""
     monkeypatch.setenv("ROTE_WISDOM", str(tmp_path))
-    monkeypatch.setattr(autotune, "_SECONDS", {"measure": 0.02, "patient": 0.04})
+    hurry(monkeypatch, 0.02, 0.04)
     return tmp_path
 
 
@@ -34,45 +35,45 @@ def moved(comm, tune):
 
 def test_all_ranks_choose_alike_and_once(kept, monkeypatch):
     """The fastest of the methods that these ranks have; the next time it is recalled, and nothing is timed."""
-    found = rote.run(lambda comm: autotune.tuned(SWAP, comm, "measure"), 3)
+    found = rote.run(lambda comm: methods.tuned(SWAP, comm, "measure"), 3)
     assert found == [found[0]] * 3 and {*found[0]} <= {"shared", "alltoallv"}
     (entry,) = wisdom.records()
     assert (entry.decision, entry.key.facts["what"]) == (found[0][0], "method")
-    monkeypatch.setattr(autotune, "medians", None)
-    assert rote.run(lambda comm: autotune.tuned(SWAP, comm, "measure"), 3) == found
+    monkeypatch.setattr(methods, "timings", None)
+    assert rote.run(lambda comm: methods.tuned(SWAP, comm, "measure"), 3) == found
 
 
 def test_what_was_found_patiently_serves_all(kept, monkeypatch):
     """But not the other way round."""
-    rote.run(lambda comm: autotune.tuned(SWAP, comm, "patient"), 3)
-    timed = autotune.medians
-    monkeypatch.setattr(autotune, "medians", None)
-    rote.run(lambda comm: autotune.tuned(SWAP, comm, "measure"), 3)
+    rote.run(lambda comm: methods.tuned(SWAP, comm, "patient"), 3)
+    timed = methods.timings
+    monkeypatch.setattr(methods, "timings", None)
+    rote.run(lambda comm: methods.tuned(SWAP, comm, "measure"), 3)
     wisdom.forget(all=True)
-    monkeypatch.setattr(autotune, "medians", timed)
-    rote.run(lambda comm: autotune.tuned(SWAP, comm, "measure"), 3)
-    monkeypatch.setattr(autotune, "medians", None)
+    monkeypatch.setattr(methods, "timings", timed)
+    rote.run(lambda comm: methods.tuned(SWAP, comm, "measure"), 3)
+    monkeypatch.setattr(methods, "timings", None)
     with pytest.raises(TypeError):
-        rote.run(lambda comm: autotune.tuned(SWAP, comm, "patient"), 3)
+        rote.run(lambda comm: methods.tuned(SWAP, comm, "patient"), 3)
 
 
 def test_a_damaged_decision_is_ignored(kept):
     """With one warning; the methods are timed again."""
-    rote.run(lambda comm: autotune.tuned(SWAP, comm, "measure"), 3)
+    rote.run(lambda comm: methods.tuned(SWAP, comm, "measure"), 3)
     (path,) = Path(kept).glob("*.json")
     path.write_text(json.dumps({**json.loads(path.read_text()), "decision": "telepathy"}))
     with pytest.warns(wisdom.WisdomWarning, match="a method is one of shared"):
-        (found,) = rote.run(lambda comm: autotune.tuned(SWAP, comm, "measure"), 3)[0]
+        (found,) = rote.run(lambda comm: methods.tuned(SWAP, comm, "measure"), 3)[0]
     assert found in METHODS
 
 
 def test_the_model_and_reductions_time_nothing(kept, monkeypatch):
     """Nor does a rank alone."""
-    monkeypatch.setattr(autotune, "medians", None)
-    assert rote.run(lambda comm: autotune.tuned(SWAP, comm, "model"), 3) == [("auto",)] * 3
-    assert rote.run(lambda comm: autotune.tuned(REDUCED, comm, "measure"), 3) == [("auto",)] * 3
+    monkeypatch.setattr(methods, "timings", None)
+    assert rote.run(lambda comm: methods.tuned(SWAP, comm, "model"), 3) == [("auto",)] * 3
+    assert rote.run(lambda comm: methods.tuned(REDUCED, comm, "measure"), 3) == [("auto",)] * 3
     alone = rote.compile("block[(0),()] -> block[(),(0)]", shape=(12, 9), grid=1)
-    assert {*autotune.tuned(alone, rote.runtime.world(), "measure")} <= {"auto"}
+    assert {*methods.tuned(alone, rote.runtime.world(), "measure")} <= {"auto"}
     assert wisdom.records() == ()
 
 
@@ -88,12 +89,12 @@ def test_a_tensor_moves_alike_however_its_method_is_found(kept):
 MPI = """
 from unittest.mock import patch
 import rote
-from rote.runtime import autotune, world
+from rote.runtime import autotune, methods, world
 
 comm = world()
 plan = rote.compile("block[(0),()] -> block[(),(0)]", shape=(300, 200), grid=comm.size)
-with patch.dict(autotune._SECONDS, measure=0.1):
-    print(autotune.tuned(plan, comm, "measure"))
+with patch.dict(autotune.LIMITS["method"].seconds, measure=0.1):
+    print(methods.tuned(plan, comm, "measure"))
 """
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from families import numbers
+from hurry import hurry
 from launch import RANKS
 
 import rote
@@ -22,12 +23,13 @@ from rote.fft import FFT, autotune, fftn
 from rote.fft.autotune import candidates, race
 from rote.fft.families.choose import best
 from rote.fft.families.resolve import choices_for, reread
-from rote.fft.kernels import timing
 from rote.fft.request.arguments import as_arguments, requested_kinds
 from rote.fft.request.options import Options
 from rote.fft.request.request import as_request
 from rote.layout.grid import Grid
+from rote.runtime import autotune as clock
 from rote.runtime import calibrate, world
+from rote.runtime.autotune import LIMITS
 
 SHAPE = (8, 6, 10)
 SHORT = {"measure": 0.05, "patient": 0.1}
@@ -37,8 +39,7 @@ SHORT = {"measure": 0.05, "patient": 0.1}
 def place(tmp_path, monkeypatch):
     """A folder of its own for each test, and little time."""
     monkeypatch.setenv("ROTE_WISDOM", str(tmp_path / "kept"))
-    for module in (autotune, timing):
-        monkeypatch.setattr(module, "SECONDS", SHORT)
+    hurry(monkeypatch, *SHORT.values())
     return tmp_path / "kept"
 
 
@@ -184,7 +185,7 @@ def test_damaged_decisions_are_ignored(races, place):
 
 def test_what_is_printed(monkeypatch):
     """What was timed stands beside what the model says, the walk that is taken first."""
-    monkeypatch.setattr(autotune, "SECONDS", {"measure": 1.0})
+    monkeypatch.setitem(LIMITS["walk"].seconds, "measure", 1.0)
     (text, f), _ = rote.run(lambda comm: (str(f := FFT(SHAPE, comm=comm, tune="measure")), f.tried), 2)
     head, *rows = text.splitlines()[-len(f) - 1 :]
     assert head.split() == ["there", "and", "back", "timed", "by", "the", "model"]
@@ -270,13 +271,14 @@ def test_it_ends_in_time(monkeypatch):
 
     def program(comm, seconds):
         progress = told.append if comm.rank == 0 else None
-        return race(field, comm, "backward", Options("measure", progress=progress), seconds)
+        times = race(field, comm, "backward", Options("measure", progress=progress), seconds)
+        return [min(row, default=math.inf) for row in times]
 
     one, other = rote.run(lambda comm: program(comm, 0.0), 2)
     assert one == other and one[0] < math.inf and one[1:] == [math.inf] * (len(field) - 1)
     assert told == sorted(told) and told[-1] == 1
     ticks = count()  # a clock by which no turn takes long, however busy the machine is
-    monkeypatch.setattr(autotune, "perf_counter", lambda: 0.01 * next(ticks))
+    monkeypatch.setattr(clock, "perf_counter", lambda: 0.01 * next(ticks))
     start = time.process_time()
     one, other = rote.run(lambda comm: program(comm, 0.3), 2)
     assert time.process_time() - start < 3
@@ -355,8 +357,8 @@ def test_wrong_requests():
 
 
 if __name__ == "__main__":
-    autotune.SECONDS.update(SHORT)
-    timing.SECONDS.update(SHORT)
+    for limits in LIMITS.values():
+        limits.seconds.update(SHORT)
     check(world())
     if world().rank == 0:
         print("right")

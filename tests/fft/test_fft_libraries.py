@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache, partial
@@ -15,13 +16,15 @@ import scipy.fft
 from marks import PARTS
 from parts import REST, SOME, share
 
-from rote.fft.kernels import gather, passes
+from rote.fft.kernels import gather, passes, workers
 from rote.fft.kernels.backends import NAMES, fftw, library, protocol, versions
 from rote.fft.kernels.boxes import whole
-from rote.fft.kernels.config import WHOLE, KernelConfig
+from rote.fft.kernels.config import WHOLE, KernelConfig, Study
 from rote.fft.kernels.gather import Gather, gathers
 from rote.fft.kernels.kernel import Kernel, plain, scratch_bytes
+from rote.fft.kernels.workers import helpers, parallel_for
 from rote.fft.transforms import KINDS, real_dtype
+from rote.runtime.comm.threads import alone
 
 TRIGONOMETRIC = [row.name for row in KINDS.values() if row.type]
 SHAPES = [(7,), (5, 6), (6, 1), (3, 4, 5), (4, 9, 1, 11)]
@@ -85,7 +88,8 @@ def runs(kernel: Kernel, block: np.ndarray) -> list[np.ndarray]:
     """The results of a kernel: of blocks of their own, in place, and gathered."""
     size = max(block.nbytes, int(np.prod(kernel.out_shape)) * kernel.out_dtype.itemsize)
     scratch = scratch_bytes(size), scratch_bytes(size)
-    bound = passes.BoundKernel(kernel, scratch)
+    pool = helpers(alone(), kernel.config.threads)
+    bound = passes.BoundKernel(kernel, scratch, pool=pool)
     found = []
     for in_place in (False, True) if kernel.in_place else (False,):
         source = plain(block.copy())
@@ -94,7 +98,7 @@ def runs(kernel: Kernel, block: np.ndarray) -> list[np.ndarray]:
         found.append(target)
     if gathers(kernel, ortho=False):
         found.append(np.empty(kernel.out_shape, kernel.out_dtype))
-        run = Gather(kernel, whole(kernel.shape), (), scratch)
+        run = Gather(kernel, whole(kernel.shape), (), scratch, pool)
         run(run.reads([block.reshape(-1)]), found[-1])
     return found
 
@@ -148,8 +152,8 @@ def test_plans_belong_to_their_recipe() -> None:
     estimated = runs(kernel, block)
     known = wisdom_lines()
     scratch = scratch_bytes(block.nbytes), scratch_bytes(block.nbytes)
-    with fftw.studying("measure", 20) as study:
-        passes.BoundKernel(replace(kernel, config=KernelConfig(tiled=False)), scratch).ready()
+    study = Study("measure", 20)
+    passes.BoundKernel(replace(kernel, config=KernelConfig(tiled=False), study=study), scratch).ready()
     assert wisdom_lines() == known
     assert "fftw_wisdom" in study.plans
     both = [replace(kernel, config=KernelConfig(tiled=False, plans=plans)) for plans in (study.plans, study.plans)]
@@ -163,8 +167,8 @@ def test_plans_belong_to_their_recipe() -> None:
     again = f"{study.plans.splitlines()[0]}\n)\n"
     assert {*fftw.merged([study.plans, again], kernel.dtype).splitlines()} == {*study.plans.splitlines()}
     single = replace(kernel, dtype=np.dtype("F"))
-    with fftw.studying("measure", 0, study.plans) as none:
-        passes.BoundKernel(replace(single, config=KernelConfig(tiled=False)), scratch).ready()
+    none = Study("measure", 0, study.plans)
+    passes.BoundKernel(replace(single, config=KernelConfig(tiled=False), study=none), scratch).ready()
     assert "fftwf_wisdom" in none.plans
 
 
@@ -184,3 +188,28 @@ def test_a_recipe_is_a_json_value() -> None:
     ):
         with pytest.raises(ValueError, match="config"):
             KernelConfig.of(wrong)
+
+
+def test_threads_belong_to_a_communicator():
+    """Law: nothing is started by an import; a communicator keeps the threads that were asked for, one alone none."""
+    assert not [name for name, value in vars(workers).items() if isinstance(value, ThreadPoolExecutor)]
+    first, second = alone(), alone()
+    assert helpers(first, 1) is None
+    pool = helpers(first, 3)
+    assert pool is helpers(first, 3) is not helpers(second, 3)
+    seen = set()
+    parallel_for(pool, lambda worker, item: seen.add((worker, item)), ["a", "b", "c"], range(7))
+    assert seen == {("abc"[n % 3], n) for n in range(7)}
+
+
+def test_a_study_is_of_its_kernels_alone():
+    """Law: FFTW times plans for the kernels that carry a study, and for no other of the same thread meanwhile."""
+    shape = (2, 64, 64)
+    kernel = Kernel("fft", (1, 2), shape, shape, np.dtype("D"), KernelConfig(tiled=False))
+    scratch = scratch_bytes(1 << 17), scratch_bytes(1 << 17)
+    study = Study("measure", 20)
+    passes.BoundKernel(kernel, scratch).ready()
+    assert study.plans == ""
+    passes.BoundKernel(replace(kernel, study=study), scratch).ready()
+    assert "fftw_wisdom" in study.plans
+    assert replace(kernel, study=study) == kernel

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
 from families import numbers
+from hurry import hurry
 from marks import PARTS, mpi_parts
 from parts import share
 
@@ -27,6 +29,7 @@ from rote.fft.program.operations import operations
 from rote.fft.request.options import Options
 from rote.fft.request.request import as_request
 from rote.runtime import world
+from rote.runtime.autotune import LIMITS
 from rote.runtime.comm.threads import alone
 
 
@@ -68,7 +71,7 @@ def test_recipes_are_remembered(ranks, monkeypatch, tmp_path):
     contests = []
     contest = timing._Contest
     monkeypatch.setattr(timing, "_Contest", lambda *args: contests.append(args) or contest(*args))
-    monkeypatch.setattr(timing, "SECONDS", {"measure": 0.2, "patient": 0.4})
+    hurry(monkeypatch, 0.2, 0.4)
     first = rote.run(configs, ranks)
     assert len(contests) == ranks * len(first[0]) > 0
     assert rote.run(configs, ranks) == first
@@ -105,7 +108,7 @@ def test_of_large_blocks_a_part_is_timed(monkeypatch):
 def test_a_damaged_recipe_is_ignored(monkeypatch, tmp_path):
     """A decision that is no config is ignored with a warning, and made again."""
     monkeypatch.setenv("ROTE_WISDOM", str(tmp_path))
-    monkeypatch.setattr(timing, "SECONDS", {"measure": 0.1, "patient": 0.2})
+    hurry(monkeypatch, 0.1, 0.2)
     (first,) = configs(alone())
     (path,) = tmp_path.glob("*.json")
     kept = json.loads(path.read_text())
@@ -117,7 +120,7 @@ def test_a_damaged_recipe_is_ignored(monkeypatch, tmp_path):
 
 def test_a_library_that_fails_is_not_taken(monkeypatch):
     """A library that cannot be imported, or that refuses a block on one rank, is no candidate on any."""
-    monkeypatch.setattr(timing, "SECONDS", {"measure": 0.2, "patient": 0.4})
+    hurry(monkeypatch, 0.2, 0.4)
     arguments, prepare = [], numpyfft.prepare
 
     def refuses(kernel, *args):
@@ -127,7 +130,9 @@ def test_a_library_that_fails_is_not_taken(monkeypatch):
         return prepare(kernel, *args)
 
     monkeypatch.setattr(numpyfft, "prepare", refuses)
-    monkeypatch.setattr(timing, "_BETTER", 1e9)  # any other than the usual one is taken
+    monkeypatch.setitem(
+        LIMITS, "kernel", replace(LIMITS["kernel"], better=1e9)
+    )  # any other than the usual one is taken
     for name in ("ducc0", "mkl_fft", "scipy"):
         monkeypatch.setitem(sys.modules, name, None)
     assert {one.library for one in rote.run(configs, 2)[0]} == {"pyfftw"}
@@ -148,7 +153,7 @@ def test_the_model_imports_no_other_library():
 @pytest.mark.parametrize("ranks", (1, 2, 4))
 def test_on_ranks_of_this_process(ranks, part, monkeypatch):
     """Timed plans on in-process ranks."""
-    monkeypatch.setattr(timing, "SECONDS", {"measure": 0.3, "patient": 0.6})
+    hurry(monkeypatch, 0.3, 0.6)
     rote.run(check, ranks, (part,))
 
 
@@ -161,7 +166,7 @@ def test_on_mpi_ranks(mpirun, ranks, part):
 
 
 if __name__ == "__main__":
-    timing.SECONDS["measure"] = 0.3
+    LIMITS["kernel"] = replace(LIMITS["kernel"], seconds={"measure": 0.3})
     check(world(), sys.argv[1])
     if world().rank == 0:
         print("right")

@@ -17,6 +17,7 @@ from house import files, module_name, tree
 ROOMS: dict[str, tuple[str, ...]] = {
     "rote.grammar": (),
     "rote.errors": ("rote.grammar",),
+    "rote.caches": (),
     "rote.launcher": (),
     "rote.layout": ("rote.grammar", "rote.errors"),
     "rote.compiler": ("rote.grammar", "rote.errors", "rote.layout"),
@@ -88,7 +89,10 @@ ROOMS: dict[str, tuple[str, ...]] = {
     ),
 }
 
-NUMBERLESS = ("rote", "rote.__main__", "rote.grammar", "rote.errors", "rote.launcher")
+NUMBERLESS = ("rote", "rote.__main__", "rote.grammar", "rote.errors", "rote.launcher", "rote.caches")
+
+# The decorator of all functions that remember: every room may import it but those that import nothing of the house.
+REMEMBERING = "rote.caches"
 
 # Package from outside -> the rooms or modules that may import it.
 OUTSIDE: dict[str, tuple[str, ...]] = {
@@ -211,6 +215,8 @@ def refusal(found: Import, module: str, room: str) -> str:
 
 def reaches(room: str, name: str) -> bool:
     """Is `name` in the room itself, or in a place that the room may import?"""
+    if within(name, REMEMBERING) and ROOMS[room]:
+        return True
     return any(within(name, place) for place in (room, *ROOMS[room]) if place != "rote")
 
 
@@ -366,6 +372,8 @@ BREAKS = [
     ("rote.grammar.text", "def f():\n    import lark"),
     ("rote.grammar.nodes", "from ..errors import LayoutError"),
     ("rote.grammar.nodes", "from rote import layout"),
+    ("rote.grammar.parser", "from ..caches import memoized"),
+    ("rote.caches", "from .grammar import parser"),
     ("rote.grammar.nodes", "from mpi4py import MPI"),
     ("rote.errors", "import numpy as np"),
     ("rote.layout.grid", "from ..compiler.plan import Plan"),

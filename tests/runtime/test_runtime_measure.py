@@ -16,7 +16,8 @@ import pytest
 
 import rote
 from rote import records, wisdom
-from rote.runtime.calibrate import as_machine, keep_machine, machine_key, measure, medians, recalled, recalled_machine
+from rote.runtime.autotune import medians, recalled
+from rote.runtime.calibrate import as_machine, keep_machine, machine_key, measure, recalled_machine
 
 FACTS = {"what": "walk", "shape": [64, 64], "grid": [2]}
 DECISIONS = [None, True, 3, -1.5e-7, "block[(0),()] é", [1, [2.0, {}]], {"a": {"b": [None]}, "ü": "\n"}]
@@ -414,7 +415,8 @@ MPI = """
 import sys
 from rote import records, wisdom
 from rote.runtime import world
-from rote.runtime.calibrate import keep_machine, machine_key, measure, mpi_library, recalled_machine
+from rote.runtime.autotune import mpi_library
+from rote.runtime.calibrate import keep_machine, machine_key, measure, recalled_machine
 comm = world()
 machine = measure(comm, 0.2)
 assert comm.allgather_object(machine) == [machine] * comm.size

@@ -9,25 +9,23 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import cache
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 import pyfftw
 
+from rote.caches import memoized
+
 from ...transforms import KINDS, real_dtype
 from ..kernel import Kernel
 from .protocol import Array, ArrayTransform, kind_between
 
-__all__ = ["Study", "does", "merged", "prepare", "studying", "version"]
+__all__ = ["does", "merged", "prepare", "version"]
 
 EFFORTS = {"measure": "FFTW_MEASURE", "patient": "FFTW_PATIENT"}
 """How long FFTW looks for plans."""
 
 _PLANNING = threading.Lock()  # FFTW's planner is one for the process, and in-process ranks plan at the same time
-_NOW = threading.local()  # the study of a thread
 _PLACES = {"d": 0, "f": 1, "g": 2}  # of a precision's wisdom among what pyfftw exports
 
 
@@ -41,7 +39,7 @@ def does(kind: str, dtype: np.dtype[Any]) -> bool:
     return known and names[real_dtype(dtype).char] in pyfftw._supported_types
 
 
-@cache
+@memoized(64)
 def _knows(name: str) -> bool:
     """Whether pyfftw knows a kind of transform of real numbers by FFTW's name; it leaves some out."""
     with _PLANNING:
@@ -66,10 +64,10 @@ def prepare(kernel: Kernel, axes: tuple[int, ...], source: Array, target: Array,
         )
         return _Plan(made, source, target)
 
-    study: Study | None = getattr(_NOW, "study", None)
+    study = kernel.study
     with _PLANNING:
         if study is not None:
-            left = study.until - perf_counter()
+            left = study.left
             with _wisdom(study.plans, source.dtype) as known:
                 made = plan(EFFORTS[study.effort], left) if left > 0 else plan()
                 study.plans = known()
@@ -93,34 +91,6 @@ class _Plan:
         self._plan.update_arrays(source, target)
         self.execute()
         self._plan.update_arrays(*self._ends)
-
-
-@dataclass(slots=True)
-class Study:
-    """The plans that FFTW finds by timing.
-
-    Attributes:
-        effort: a key of `EFFORTS`.
-        until: when to stop, by `perf_counter`.
-        plans: in the text of FFTW's wisdom.
-    """
-
-    effort: str
-    until: float
-    plans: str = ""
-
-
-@contextmanager
-def studying(effort: str, seconds: float, plans: str = "") -> Iterator[Study]:
-    """Let FFTW time the plans that this thread makes, for some seconds in all, beginning with what it knows.
-
-    What lies in the arrays that they are made for is lost.
-    """
-    _NOW.study = study = Study(effort, perf_counter() + seconds, plans)
-    try:
-        yield study
-    finally:
-        _NOW.study = None
 
 
 def merged(plans: list[str], dtype: np.dtype[Any]) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from importlib import metadata
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+
+from rote.caches import memoized
 
 from ...transforms import Kind
 from ..kernel import Kernel
@@ -64,7 +65,7 @@ class Called:
         self._run(source, target)
 
 
-@cache
+@memoized(64)
 def installed(package: str) -> str:
     """The version of a package; empty if it is not installed."""
     try:

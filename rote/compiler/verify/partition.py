@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from itertools import combinations, product, starmap
 from math import prod
 from typing import Any
@@ -17,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...caches import memoized
 from ...errors import PlanError
 from ...layout.distribution import Distribution
 from ..components import Component, Reading, readings
@@ -108,7 +108,7 @@ class _WrongError(Exception):
     """A fault: coordinates on both sides, the index of an element, and a text."""
 
 
-@lru_cache(maxsize=4096)
+@memoized(4096)
 def _proof(source: Reading, target: Reading) -> Proof:
     boxes, extents = overlaps(source, target), extents_of(source)
     number = prod(extents.values())

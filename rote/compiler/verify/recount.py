@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import product
 from math import prod
 from typing import Any, Protocol
@@ -16,6 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from ...caches import memoized
 from ...grammar.nodes import Kind
 from ...layout.distribution import Distribution, Split, mode_set
 from ..step import LOCAL
@@ -108,7 +108,7 @@ def _block(dist: Distribution) -> Array:
     return block.reshape(-1)
 
 
-@lru_cache(maxsize=4096)
+@memoized(4096)
 def _lengths(splits: tuple[tuple[Kind, int], ...], extent: int) -> Array:
     """The number of indices of a mode at every coordinate along its splits."""
     named = tuple([Split(k, kind, parts) for k, (kind, parts) in enumerate(splits)])

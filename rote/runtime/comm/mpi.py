@@ -22,6 +22,7 @@ import numpy as np
 from mpi4py import MPI
 from mpi4py.run import set_abort_status
 
+from ...caches import memoized
 from ...errors import CommError
 from . import shared_memory
 from .cache import CacheOfAll, CachePerThread
@@ -286,7 +287,7 @@ def _free_types(made: list[MPI.Datatype]) -> None:
             kind.Free()
 
 
-@cache
+@memoized(64)
 def _datatype(dtype: np.dtype[Any]) -> MPI.Datatype:
     """MPI's predefined type of a NumPy dtype."""
     if dtype.isnative and dtype.kind in "biufc" and dtype.char != "e":

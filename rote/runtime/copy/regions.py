@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from math import prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ...caches import memoized
 from ...compiler.components import Component
 from ...compiler.groups import Group
 from ...compiler.movement import Message, components, receives, sends
@@ -189,7 +190,7 @@ def _region(
     return Region(message.peer, shape, combine, copies)
 
 
-@lru_cache(maxsize=256)
+@memoized(256)
 def whole(shape: tuple[int, ...]) -> Region:
     """All of a block, to another of its shape."""
     return Region(0, shape, False, everything(shape))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache, reduce
+from functools import reduce
 from itertools import product
 from math import prod
 from typing import Any, NamedTuple
@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ...caches import memoized
 from .views import Along, ArrayView, GroupViews, Shape, ViewPair
 
 __all__ = ["TILE", "Factor", "IndexedCopy", "Piece", "StridedCopy", "everything", "pieces"]
@@ -211,7 +212,7 @@ def pieces(parts: Sequence[GroupViews], source: Shape, target: Shape) -> tuple[P
     return (IndexedCopy(tuple(part.size for part in parts), first, second, strides),)
 
 
-@lru_cache(maxsize=4096)
+@memoized(4096)
 def _strided(views: tuple[ViewPair, ...], strides: tuple[Shape, Shape]) -> StridedCopy:
     """The product of one view of each component; most messages of a rank, and of all ranks, are alike in it."""
     return StridedCopy(reduce(ViewPair.times, views, _ONE), strides)
@@ -224,7 +225,7 @@ def everything(shape: Shape) -> tuple[Piece, ...]:
     return (StridedCopy(ViewPair(shape, side, side), (_strides(shape),) * 2),) if prod(shape) else ()
 
 
-@lru_cache(maxsize=1024)
+@memoized(1024)
 def _strides(shape: Shape) -> Shape:
     """The strides of a C-contiguous array, in elements."""
     return tuple(prod(shape[mode + 1 :]) for mode in range(len(shape)))

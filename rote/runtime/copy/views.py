@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from ...caches import memoized
 from ...compiler.groups import Group, Lattice, Listed
 
 __all__ = ["Along", "ArrayView", "GroupViews", "Shape", "ViewPair", "group_views"]
@@ -98,7 +98,7 @@ class GroupViews:
         return tuple(zip(modes, sides[side], strict=True)), tuple(zip(others, sides[other], strict=True))
 
 
-@lru_cache(maxsize=8192)
+@memoized(8192)
 def group_views(group: Group, source: Lies, target: Lies) -> GroupViews:
     """The elements of one component in two arrays, with views of them."""
     views, first = list[ViewPair](), 0

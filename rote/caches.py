@@ -1,0 +1,145 @@
+"""The caches of functions: one decorator that remembers values, and a register of all that do.
+
+What belongs to a communicator (bound plans, workspaces, decisions) is kept by it: see `rote.runtime.comm.cache`.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from functools import lru_cache, wraps
+from typing import Any, NamedTuple, ParamSpec, TypeVar, cast
+from weakref import WeakSet, WeakValueDictionary
+
+__all__ = ["CacheInfo", "cache_info", "clear_caches", "memoized"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_REGISTER: dict[str, WeakSet[Any]] = {}  # by name: some functions are made anew for each of some arguments
+_REGISTERING = threading.Lock()
+_GRAMMAR = "rote.grammar."  # its modules import nothing of Rote; their caches are seen from outside
+
+
+class CacheInfo(NamedTuple):
+    """The state of a cache: calls that it answered, calls that it did not, its values, and the most of them."""
+
+    hits: int
+    misses: int
+    size: int
+    most: int
+
+
+def memoized(most: int, once: bool = False, typed: bool = False) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Remember the `most` last used values of a function of hashable arguments, in the register.
+
+    It is `functools.lru_cache` itself that is called, so that a value that is there costs no more than there. Errors
+    are not kept.
+
+    Args:
+        most: values that are kept.
+        once: let one thread alone make a value, and others wait for it: in-process ranks plan the same at the same
+            time, and each of them would do it.
+        typed: whether equal arguments of several types (1, 1.0, True) have values of their own.
+
+    >>> made = []
+    >>> @memoized(8)
+    ... def double(n):
+    ...     made.append(n)
+    ...     return 2 * n
+    >>> double(2), double(2), made
+    (4, 4, [2])
+    """
+
+    def decorate(make: Callable[P, T]) -> Callable[P, T]:
+        kept = lru_cache(most, typed)(_made_once(make) if once else make)
+        with _REGISTERING:
+            _REGISTER.setdefault(f"{make.__module__}.{make.__qualname__}", WeakSet()).add(kept)
+        return cast("Callable[P, T]", kept)  # with the types of its arguments, which functools forgets
+
+    return decorate
+
+
+class _Value:
+    """A value, or a place for it: whoever holds the lock makes it, and the others wait for that."""
+
+    __slots__ = ("__weakref__", "lock", "made", "value")
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.made = False
+        self.value: Any = None
+
+
+def _made_once(make: Callable[P, T]) -> Callable[P, T]:
+    """The function, that gives to all threads that call it at the same time what one of them makes."""
+    making: WeakValueDictionary[Any, _Value] = WeakValueDictionary()  # those that some thread is about
+    guard = threading.Lock()
+
+    @wraps(make)
+    def made(*args: P.args, **kwargs: P.kwargs) -> T:
+        key = (args, *sorted(kwargs.items()))
+        with guard:
+            place = making.setdefault(key, _Value())
+        with place.lock:
+            if not place.made:
+                place.value = make(*args, **kwargs)
+                place.made = True
+        value: T = place.value
+        return value
+
+    return made
+
+
+def cache_info() -> dict[str, CacheInfo]:
+    """The state of every cache of a function, by the function's name, of all modules that are loaded.
+
+    Functions that are made anew for some arguments (the prices of a machine) are counted together. Not counted is what
+    belongs to a communicator: its bound plans and workspaces go when it does.
+
+    Returns:
+        `CacheInfo(hits, misses, size, most)` by the full name of the function, in the order of the names.
+
+    >>> import rote
+    >>> layout = rote.parse("block[(0),()]")
+    >>> before = rote.cache_info()["rote.layout.layout.parse"]
+    >>> layout = rote.parse("block[(0),()]")
+    >>> after = rote.cache_info()["rote.layout.layout.parse"]
+    >>> after.hits - before.hits, after.misses - before.misses, after.size - before.size
+    (1, 0, 0)
+    """
+    infos = [(name, [cache.cache_info() for cache in caches]) for name, caches in _caches()]
+    return {
+        name: CacheInfo(*(sum(info[n] or 0 for info in group) for n in (0, 1, 3, 2))) for name, group in sorted(infos)
+    }
+
+
+def clear_caches() -> None:
+    """Empty every cache of a function: memory is freed, and what is asked for next is worked out anew.
+
+    Values that somebody holds stay as they are. What belongs to a communicator (bound plans, workspaces, decisions of
+    the autotuner) stays with it; wisdom stays in its folder, see `rote.wisdom.forget`.
+
+    >>> import rote
+    >>> layout = rote.parse("block[(0),()]")
+    >>> rote.clear_caches()
+    >>> max(info.size for info in rote.cache_info().values())
+    0
+    >>> rote.parse("block[(0),()]") == layout
+    True
+    """
+    for _, caches in _caches():
+        for cache in caches:
+            cache.cache_clear()
+
+
+def _caches() -> Iterator[tuple[str, list[Any]]]:
+    """The caches of each function that is registered, and of those of the grammar."""
+    with _REGISTERING:
+        registered = [(name, [*caches]) for name, caches in _REGISTER.items()]
+    yield from ((name, caches) for name, caches in registered if caches)
+    for module in [name for name in sys.modules if name.startswith(_GRAMMAR)]:
+        for value in vars(sys.modules[module]).values():
+            if hasattr(value, "cache_info") and value.__module__ == module:
+                yield f"{module}.{value.__qualname__}", [value]

@@ -1,0 +1,87 @@
+"""Methods of exchange for the steps of a plan: the usual ones, or those that are fastest on these ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..compiler.plan import Plan
+from ..compiler.step import LOCAL, Step
+from ..errors import CommError
+from .autotune import LIMITS, Tune, check_tune, decided, ranking, reading, timings
+from .comm.cache import cached
+from .comm.protocol import Comm
+from .exchange.messages import WHOLE
+from .exchange.registry import METHODS
+from .program import BoundPlan, check_grid
+
+__all__ = ["chosen", "tuned"]
+
+_KEPT = 256  # plans whose methods a communicator remembers
+_BY_NAME = ("put",)  # MPI's one-sided calls are no faster, and complain where a network is not there
+_TOGETHER = 32  # ranks: with no more of them the methods by blocks are those without
+
+
+def tuned(plan: Plan, comm: Comm, tune: Tune) -> tuple[str, ...]:
+    """The method of each step of a plan, as `chosen` finds it; once per communicator. Collective."""
+    check_tune(tune)  # even where nothing moves
+    check_grid(plan.source.grid, comm)
+    steps, dtype = plan.steps, plan.dtype
+    return cached(comm, "tuned", (plan, tune), lambda: tuple(chosen(step, dtype, comm, tune) for step in steps), _KEPT)
+
+
+def chosen(step: Step, dtype: np.dtype[Any], comm: Comm, tune: Tune) -> str:
+    """The method of a step: "auto" by the model, else the fastest on these ranks, the same on all. Collective.
+
+    What was measured is kept as wisdom. The blocks are the same by all methods, so that nothing but time depends on it.
+
+    Args:
+        step, dtype: what moves.
+        comm: of the whole grid.
+        tune: one of `TUNES`.
+
+    Raises:
+        PlanError: there is no such `tune`.
+    """
+    check_tune(tune)
+    if tune == "model" or step.kind in (*LOCAL, *WHOLE, "reduce_scatter", "allgather") or comm.size == 1:
+        return "auto"
+    nodes = len(set(comm.nodes()))
+    facts = {"what": "method", "step": str(step), "shape": step.before.shape, "dtype": dtype.str, "nodes": nodes}
+    facts |= {"grids": [str(step.before.grid), str(step.after.grid)]}
+    return decided(comm, facts, tune, _checked, lambda: _fastest(step, dtype, comm, tune))
+
+
+def _checked(decision: Any) -> str:
+    """A method that was kept.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if decision not in METHODS:
+        raise ValueError(f"a method is one of {', '.join(METHODS)}")
+    return str(decision)
+
+
+def _fastest(step: Step, dtype: np.dtype[Any], comm: Comm, tune: Tune) -> str:
+    """By timing all that these ranks can have, in turn, on blocks of the step's own sizes."""
+    block = np.ones(step.before.local_shape(comm.rank), dtype)
+    out = np.empty(step.after.local_shape(comm.rank), dtype)
+    programs = list(_programs(Plan(step.before, step.after, dtype, (step,)), comm))
+    candidates = [partial(reading, comm, partial(program, block, out)) for program in programs]
+    limits = LIMITS["method"]
+    return programs[ranking(timings(comm, candidates, limits.seconds[tune], limits), limits)[0]].methods[0]
+
+
+def _programs(plan: Plan, comm: Comm) -> Iterator[BoundPlan]:
+    """A plan of one step, by each method that these ranks can have."""
+    for name in METHODS:
+        if name not in _BY_NAME and (comm.size > _TOGETHER or not name.endswith(str(_TOGETHER))):
+            with suppress(CommError):
+                program = BoundPlan(plan, comm, name)
+                if program.methods == (name,):
+                    yield program

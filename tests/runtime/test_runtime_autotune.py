@@ -1,0 +1,99 @@
+"""The autotuner's one loop: turns in turn, on the slowest rank, as long as they are worth it; and what is agreed on."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+import rote
+from rote import wisdom
+from rote.runtime.autotune import LIMITS, Limits, decided, middle, ranking, timings
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path, monkeypatch):
+    """A folder of its own for each test."""
+    monkeypatch.setenv("ROTE_WISDOM", str(tmp_path))
+
+
+def raced(seconds, limits, *rows, ranks=2, progress=None):
+    """The candidates in the order of their turns, and their times, on each rank; a row has what its turns read."""
+
+    def program(comm):
+        turns = []
+
+        def candidate(number, row):
+            def turn(share, part):
+                turns.append(number)
+                return row[min(turns.count(number), len(row)) - 1] * (1 + comm.rank)
+
+            return turn
+
+        told = progress if comm.rank == 0 else None
+        times = timings(comm, [candidate(n, row) for n, row in enumerate(rows)], seconds, limits, told)
+        return turns, times
+
+    return rote.run(program, ranks)
+
+
+def test_turns_are_taken_round_after_round():
+    """Law: all candidates have as many turns as there are rounds, and a reading is that of the slowest rank."""
+    turns, times = (first := raced(100.0, Limits({}, rounds=3), [1.0, 2.0, 3.0], [5.0]))[0]
+    assert first[1] == first[0]
+    assert turns == [0, 1] * 3
+    assert times == [[2.0, 4.0, 6.0], [10.0] * 3]
+
+
+def test_those_behind_are_given_up_but_for_the_first():
+    """Law: who is behind by more than the limit has no other turn; the first candidate, the usual one, always has."""
+    limits = Limits({}, rounds=4, behind=(3.0, 1.5))
+    _, times = raced(100.0, limits, [9.0], [1.0], [2.9, 2.9], [3.1], [math.inf])[0]
+    assert [len(row) for row in times] == [4, 4, 2, 1, 1]
+
+
+@pytest.mark.parametrize(("each", "turns"), [(False, [1, 0, 0]), (True, [1, 1, 1])])
+def test_without_time_the_first_has_its_turn_or_all_have(each, turns):
+    """Law: time is never so short that there is no answer, and where all are asked for, none for all."""
+    _, times = raced(0.0, Limits({}, rounds=4, each=each), [1.0], [1.0], [1.0])[0]
+    assert [len(row) for row in times] == turns
+
+
+def test_what_is_enough_is_enough():
+    """Law: after enough rounds no more than a part of the time is used."""
+    _, times = raced(1e9, Limits({}, rounds=7, enough=2, soon=0.0), [1.0], [1.0])[0]
+    assert [len(row) for row in times] == [2, 2]
+
+
+def test_progress_goes_on_and_ends():
+    """Law: what is told never goes back, and ends with all."""
+    parts: list[float] = []
+    raced(1e9, Limits({}, rounds=3), [1.0], [1.0], progress=parts.append)
+    assert parts == sorted(parts) and parts[-1] == 1
+    assert [round(part, 6) for part in parts[:6]] == [round(n / 6, 6) for n in range(1, 7)]
+
+
+@pytest.mark.parametrize("limits", LIMITS.values(), ids=LIMITS)
+def test_the_usual_one_stays_unless_another_is_clearly_faster(limits):
+    """Law: less than the limit below the first candidate's time is no reason to leave it; more is."""
+    near, clear = limits.better, 0.99 * limits.better
+    assert ranking([[1.0, 1.0], [near, near], []], limits) == [0, 1]
+    assert ranking([[1.0, 1.0], [2.0, 2.0], [clear, clear]], limits) == [2, 0, 1]
+    assert ranking([[math.inf], [math.inf]], limits)[0] == 0
+
+
+def test_the_first_reading_does_not_count():
+    """Law: it finds the caches cold; where there is no other, it is all that there is."""
+    assert (middle([9.0, 1.0, 3.0, 2.0]), middle([9.0]), middle([])) == (2.0, 9.0, math.inf)
+
+
+def test_ranks_that_find_differently_take_what_the_first_finds():
+    """Law: a decision is agreed on, kept once, and the same on all ranks, also where each would have another."""
+    facts = {"what": "test"}
+
+    def program(comm):
+        return decided(comm, facts, "measure", int, lambda: 7 + comm.rank)
+
+    assert rote.run(program, 3) == [7] * 3
+    (record,) = wisdom.records()
+    assert record.decision == 7
