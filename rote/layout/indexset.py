@@ -11,13 +11,31 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from math import lcm
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["EMPTY", "IndexSet"]
+__all__ = ["EMPTY", "Cycles", "IndexSet", "Strided"]
 
 Runs = tuple[tuple[int, int], ...]
+
+
+class Strided(NamedTuple):
+    """The integers `start + i0*steps[0] + i1*steps[1] + …`, for all i below `shape` in row-major order."""
+
+    start: int
+    shape: tuple[int, ...]
+    steps: tuple[int, ...]
+
+
+class Cycles(NamedTuple):
+    """The integers `start + k*period + r`, for every k below `number` and every r with a <= r < b, (a, b) in `runs`."""
+
+    start: int
+    number: int
+    period: int
+    runs: Runs
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,6 +122,18 @@ class IndexSet:
         for a, b in self.runs:
             below += cycles * (b - a) + (min(b, offset) - a if a < offset else 0)
         return below
+
+    def cycles(self) -> tuple[Cycles, ...]:
+        """The set as its whole periods, and what there is of one more.
+
+        >>> IndexSet(0, 9, 4, ((0, 2),)).cycles()
+        (Cycles(start=0, number=2, period=4, runs=((0, 2),)), Cycles(start=8, number=1, period=4, runs=((0, 1),)))
+        """
+        number = len(self) // self.width
+        last = self.start + number * self.period
+        runs = tuple([(a, min(b, self.stop - last)) for a, b in self.runs if a < self.stop - last])
+        both = Cycles(self.start, number, self.period, self.runs), Cycles(last, 1, self.period, runs)
+        return tuple([each for each in both if each.number and each.runs])
 
     def unroll(self, stop: int) -> Iterator[tuple[int, int]]:
         """The runs below `stop`, one by one; an interval is one run."""

@@ -9,23 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
-from math import prod
+from itertools import islice, product
+from math import lcm, prod
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ..layout.distribution import Distribution
+from ..layout.distribution import Distribution, mode_set
+from ..layout.indexset import EMPTY, IndexSet
 from ..layout.layout import Entry
 from ..layout.layout import block as in_blocks
 from .comm.collective_errors import collective_errors
 from .comm.protocol import Array, Comm
-from .comm.rawfile import picks
 
 __all__ = ["FileTransfer", "in_long_runs", "transfers"]
-
-Ints = npt.NDArray[np.int64]
 
 _LARGE = 1 << 20  # bytes of a block from which on short runs are worth an exchange
 _RUN = 1 << 12  # bytes that a file system takes at a time
@@ -67,7 +64,7 @@ class FileTransfer:
     """
 
     shape: tuple[int, ...]
-    index: tuple[Array, ...]
+    index: tuple[IndexSet, ...]
     buffer: Array
     block: Array | None = None
     place: tuple[Any, ...] = ()
@@ -95,66 +92,84 @@ def transfers(block: Array, dist: Distribution, fortran_order: bool, moves: bool
         return
     storage = _Storage.of(dist, fortran_order)
     order = len(storage.shape)
-    nothing = FileTransfer(storage.shape, (np.empty(0, np.int64),) * order, np.empty((0,) * max(order, 1), block.dtype))
-    indices = dist.indices(comm.rank) if moves and block.size else None
+    nothing = FileTransfer(storage.shape, (EMPTY,) * order, np.empty((0,) * max(order, 1), block.dtype))
+    index = dist.index_sets(comm.rank) if moves and block.size else None
     if storage.axes == tuple((axis,) for axis in range(order)):
-        yield nothing if indices is None else FileTransfer(storage.shape, indices, block)
+        yield nothing if index is None else FileTransfer(storage.shape, index, block)
         return
-    boxes = [] if indices is None else list(_boxes(indices, storage))
+    boxes = [] if index is None else list(_boxes(index, storage))
     for k in range(max(comm.allgather_object(len(boxes)))):
         with collective_errors(comm):
             transfer = _transfer(block, storage, *boxes[k]) if k < len(boxes) else nothing
         yield transfer
 
 
-def _transfer(block: Array, storage: _Storage, places: tuple[Ints, ...], index: tuple[Ints, ...]) -> FileTransfer:
+def _transfer(
+    block: Array, storage: _Storage, places: tuple[IndexSet, ...], index: tuple[IndexSet, ...]
+) -> FileTransfer:
     """The transfer of one box."""
     order = tuple(axis for group in storage.axes for axis in group)
-    place: tuple[Any, ...] = tuple(picks(positions) for positions in places)
-    if not all(isinstance(positions, slice) for positions in place):
+    place: tuple[Any, ...] = tuple(slice(held.start, held.stop, held.period) for held in places)
+    if any(held.runs != ((0, 1),) for held in places):  # NumPy copies slices much faster, but has none for such runs
         left = [len(order) - sum(map(len, storage.axes[: m + 1])) for m in range(len(places))]
         place = tuple(
-            positions.reshape(*(len(index[axis]) for axis in group), *(1,) * after)
-            for positions, group, after in zip(places, storage.axes, left, strict=True)
+            held.to_array().reshape(*(len(index[axis]) for axis in group), *(1,) * after)
+            for held, group, after in zip(places, storage.axes, left, strict=True)
         )
-    buffer = np.empty([len(positions) for positions in index], block.dtype)
+    buffer = np.empty([len(held) for held in index], block.dtype)
     return FileTransfer(storage.shape, index, buffer, block, place, order)
 
 
-def _boxes(indices: tuple[Ints, ...], storage: _Storage) -> Iterator[tuple[tuple[Ints, ...], tuple[Ints, ...]]]:
+def _boxes(
+    index: tuple[IndexSet, ...], storage: _Storage
+) -> Iterator[tuple[tuple[IndexSet, ...], tuple[IndexSet, ...]]]:
     """A block as products of sets: for each, its places per view mode, and its positions per axis of the file."""
     modes = [
-        _products(positions, [storage.shape[axis] for axis in group])
-        for positions, group in zip(indices, storage.axes, strict=True)
+        list(_products(held, [storage.shape[axis] for axis in group]))
+        for held, group in zip(index, storage.axes, strict=True)
     ]
     for box in product(*modes):
-        along: dict[int, Ints] = {}
+        along: dict[int, IndexSet] = {}
         for group, (_, digits) in zip(storage.axes, box, strict=True):
             along.update(zip(group, digits, strict=True))
         yield tuple(places for places, _ in box), tuple(along[axis] for axis in range(len(along)))
 
 
-def _products(indices: Ints, sizes: Sequence[int]) -> list[tuple[Ints, tuple[Ints, ...]]]:
+def _products(held: IndexSet, sizes: Sequence[int]) -> Iterator[tuple[IndexSet, tuple[IndexSet, ...]]]:
     """A set of numbers as few products of sets of digits (of some sizes): where each lies in the set, and its digits.
 
     An interval over two digits is three: the end of one row, whole rows, the start of another.
 
-    >>> [[digits.tolist() for digits in found] for _, found in _products(np.arange(2, 11), (4, 3))]
+    >>> [[list(digits) for digits in each] for _, each in _products(IndexSet.interval(2, 11), (4, 3))]
     [[[0], [2]], [[1, 2], [0, 1, 2]], [[3], [0, 1]]]
     """
     if len(sizes) == 1:
-        return [(np.arange(len(indices)), (indices,))]
-    slow, rest = np.divmod(indices, prod(sizes[1:]))
-    values, starts = np.unique(slow, return_index=True)
-    rows = np.split(rest, starts[1:])
-    alike: dict[bytes, list[int]] = {}
-    for k, row in enumerate(rows):
-        alike.setdefault(row.tobytes(), []).append(k)
-    return [
-        ((starts[same][:, None] + places).reshape(-1), (values[same], *digits))
-        for same in alike.values()
-        for places, digits in _products(rows[same[0]], sizes[1:])
-    ]
+        yield IndexSet.interval(0, len(held)), (held,)
+        return
+    size = prod(sizes[1:])
+    again = lcm(held.period, size) // size  # rows after which they are alike, but for the ends
+    first, last = held.start // size, (held.stop - 1) // size
+    low = first + (first + again <= last and _row(held, first, size) != _row(held, first + again, size))
+    high = last + 1 - (last - again >= first and _row(held, last, size) != _row(held, last - again, size))
+    for start, stop in ((first, low), (low, high), (high, last + 1)):
+        alike: dict[IndexSet, list[int]] = {}
+        for k in range(start, min(start + again, stop)):
+            alike.setdefault(_row(held, k, size), []).append(k)
+        for row, same in alike.items():
+            begins = [held.count_below(k * size) for k in same]
+            number = held.width * (again * size // held.period)  # of elements, from one row to the next that is alike
+            runs = [(begin, begin + len(row)) for begin in begins]
+            inside = IndexSet.of_runs(runs, number, held.count_below(stop * size))
+            slow = IndexSet.of_runs([(k, k + 1) for k in same], again, stop)
+            for places, digits in _products(row, sizes[1:]) if row else ():
+                every = IndexSet.of_runs(places.unroll(len(row)), len(row), len(inside))
+                yield inside.select(every), (slow, *digits)
+
+
+def _row(held: IndexSet, k: int, size: int) -> IndexSet:
+    """The part of a set that lies in row k, of so many numbers, counted from its start."""
+    row = held & IndexSet.interval(k * size, (k + 1) * size)
+    return replace(row, start=row.start - k * size, stop=row.stop - k * size) if row else row
 
 
 def in_long_runs(dist: Distribution, itemsize: int) -> Distribution:
@@ -185,9 +200,8 @@ def _run(dist: Distribution) -> int:
     """About the number of elements of a rank that lie side by side in the file."""
     run = 1
     for mode, extent in zip(reversed(dist.splits), reversed(dist.shape), strict=True):
-        for s in mode:
-            extent = s.kind.sizes[0] if s.kind.name == "cyclic" else extent // s.parts
-        run *= extent
+        held = mode_set(mode, extent, (0,) * len(mode))
+        run *= max([b - a for a, b in islice(held.unroll(held.stop), len(held.runs))], default=0)
         if mode:
             break
     return run

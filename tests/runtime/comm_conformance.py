@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rote.errors import CommError
+from rote.layout.indexset import IndexSet
 from rote.runtime import Comm, as_comm, collective_errors, world
 
 DTYPES = [np.dtype(code) for code in "?bBhHiIlLqQfdgFDG"]
@@ -197,6 +198,14 @@ def check_split(comm: Comm, folder: Path) -> None:
 Index = tuple[NDArray[np.int64], ...]
 
 
+def held(indices: NDArray[Any]) -> IndexSet:
+    """The set of some ascending indices, one by one or, if they are evenly spaced, by their period."""
+    first, *others = indices.tolist() or [0]
+    if others and len({*np.diff(indices).tolist()}) == 1:
+        return IndexSet.of_runs([(first, first + 1)], others[0] - first, others[-1] + 1)
+    return IndexSet.of_runs([(at, at + 1) for at in indices.tolist()], 1000, 1000)
+
+
 def index_sets(comm: Comm, shape: tuple[int, ...]) -> Iterator[Index]:
     """One rank's index per mode: the last mode cyclic, the first in blocks, block-cyclic, ragged, one rank alone."""
     whole = [np.arange(extent) for extent in shape]
@@ -226,11 +235,12 @@ def check_files(comm: Comm, folder: Path) -> None:
                 path.write_bytes(bytes(offset + wanted.nbytes) + b"end")
             comm.barrier()
             mine = np.ascontiguousarray(wanted[np.ix_(*index)])
-            comm.write(path, offset, shape, index, mine)
+            sets = tuple([held(indices) for indices in index])
+            comm.write(path, offset, shape, sets, mine)
             comm.barrier()
             assert path.read_bytes() == bytes(offset) + wanted.tobytes() + b"end", (shape, index)
             out = np.zeros_like(mine)
-            comm.read(str(path), offset, shape, index, out)
+            comm.read(str(path), offset, shape, sets, out)
             same(out, mine)
             comm.barrier()
 
@@ -266,7 +276,7 @@ def check_file_errors(comm: Comm, folder: Path) -> None:
     if comm.rank == 0:
         path.write_bytes(bytes(79))
     comm.barrier()
-    index = (np.arange(comm.rank, 10, comm.size),)
+    index = (held(np.arange(comm.rank, 10, comm.size)),)
     out = np.zeros(len(index[0]))
     assert isinstance(raised(lambda: comm.read(folder / "none", 0, (10,), index, out)), FileNotFoundError)
     assert isinstance(raised(lambda: comm.write(folder / "none", 0, (10,), index, out)), FileNotFoundError)

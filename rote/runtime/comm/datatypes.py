@@ -1,4 +1,8 @@
-"""MPI's datatypes of elements that lie at offsets, in their order. Made by the methods of other datatypes."""
+"""MPI's datatypes of elements that lie at offsets, in their order. Made by the methods of other datatypes.
+
+Their number is that of the lattices, or of the runs in one period, that say where the elements lie: MPI is told of
+digits, and given lists only where a transition has nothing better.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +13,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...layout.indexset import IndexSet, Strided
 from .protocol import Array
 
 __all__ = ["Datatype", "FileView"]
 
 Ints = npt.NDArray[np.int64]
+Places = tuple[Strided, ...] | IndexSet | Ints
+"""Offsets in bytes, in order: strided ones one after the other, or a list; or positions in a file, in rows."""
 
 
 class Datatype:
@@ -31,46 +38,80 @@ class Datatype:
         self.made: list[Any] = []
 
     @classmethod
-    def product(cls, kind: Any, offsets: Sequence[Ints]) -> Datatype:
+    def product(cls, kind: Any, modes: Sequence[tuple[Strided, ...] | Ints]) -> Datatype:
         """Elements at the sums of one offset of each of some modes, in bytes; the last mode runs fastest. Committed.
 
-        There is one datatype per mode, innermost first: copies of the one before. Evenly spaced ones are a vector, of
-        which MPI needs no list. (MPI_Type_create_darray would cover uniform block-cyclic layouts only.)
+        The offsets of a mode are strided ones, some after others, or a list. (MPI_Type_create_darray would cover
+        uniform block-cyclic layouts only.)
         """
-        made, start = cls(kind), 0
-        for places in reversed(offsets):
-            start += int(places[0])
-            made._repeat(places - places[0])
-        if start:
-            made._now(made.kind.Create_hindexed_block(1, [start]))
-        if not made.made:
-            made._now(kind.Dup())
-        made.kind.Commit()
-        return made
+        datatype, start = cls(kind), 0
+        for places in reversed(modes):
+            start += datatype._list(places) if isinstance(places, np.ndarray) else datatype._strided(places)
+        return datatype._commit(start)
 
-    def _repeat(self, places: Ints) -> None:
-        """Copies at some offsets, the first of which is 0."""
-        gaps = np.diff(places)
-        if not len(gaps):
-            return
-        apart = int(np.abs(gaps).min())
-        if (gaps == apart).all():
-            self._now(self.kind.Create_resized(0, apart))
-            self._now(self.kind.Create_contiguous(len(places)))
-            return
-        edges = np.flatnonzero(gaps != apart) + 1  # of runs that are as close as any
-        starts = np.append(0, edges)
+    @classmethod
+    def within(cls, kind: Any, index: Sequence[IndexSet], rows: Sequence[int]) -> Datatype:
+        """The elements at the positions `index` along modes whose indices are `rows` bytes apart. Committed."""
+        datatype, start = cls(kind), 0
+        for held, row in zip(reversed(index), reversed(rows), strict=True):
+            start += datatype._periodic(held, row)
+        return datatype._commit(start)
+
+    def _strided(self, places: tuple[Strided, ...]) -> int:
+        """Copies at strided offsets, which follow each other; the offset of them all."""
+        inner = self.kind
+        return self._join([(start, self._repeat(inner, shape, steps)) for start, shape, steps in places])
+
+    def _periodic(self, held: IndexSet, row: int) -> int:
+        """Copies in rows; the offset of them all."""
+        inner, parts = self.kind, []
+        for start, count, period, runs in held.cycles():
+            first = runs[0][0]
+            cycle = self._runs(inner, [(a - first) * row for a, _ in runs], [b - a for a, b in runs], row)
+            parts.append(((start + first) * row, self._repeat(cycle, (count,), (period * row,))))
+        return self._join(parts)
+
+    def _list(self, places: Ints) -> int:
+        """Copies at offsets one by one, as few runs as they make; the offset of them all."""
+        extent = self.kind.Get_extent()[1]
+        starts = np.append(0, np.flatnonzero(np.diff(places) != extent) + 1)
         lengths = np.diff(starts, append=len(places))
-        if (lengths == lengths[0]).all() and lengths[0] > 1:
-            self._repeat(places[: lengths[0]])
-            self._repeat(places[starts])
-            return
-        self._now(self.kind.Create_resized(0, apart))
-        self._now(self.kind.Create_hindexed(lengths.tolist(), places[starts].tolist()))
+        self.kind = self._runs(self.kind, (places[starts] - places[0]).tolist(), lengths.tolist(), extent)
+        return int(places[0])
 
-    def _now(self, kind: Any) -> None:
-        self.kind = kind
+    def _runs(self, kind: Any, starts: list[int], lengths: list[int], step: int) -> Any:
+        """Copies at `step` bytes from each other in runs, of which the first starts at 0."""
+        if len(starts) == 1:
+            return self._repeat(kind, lengths, (step,))
+        return self._keep(self._keep(kind.Create_resized(0, step)).Create_hindexed(lengths, starts))
+
+    def _repeat(self, kind: Any, shape: Sequence[int], steps: Sequence[int]) -> Any:
+        """Copies along digits below `shape`, the last of which runs fastest."""
+        for n, step in zip(reversed(shape), reversed(steps), strict=True):
+            if n != 1:
+                kind = self._keep(kind.Create_hvector(n, 1, step))
+        return kind
+
+    def _join(self, parts: list[tuple[int, Any]]) -> int:
+        """Some datatypes at offsets, one after the other; the offset of them all."""
+        starts, kinds = zip(*parts, strict=True)
+        self.kind = kinds[0]
+        if len(parts) > 1:
+            offsets = [start - starts[0] for start in starts]
+            self.kind = self._keep(type(self.kind).Create_struct([1] * len(parts), offsets, kinds))
+        return int(starts[0])
+
+    def _keep(self, kind: Any) -> Any:
         self.made.append(kind)
+        return kind
+
+    def _commit(self, start: int) -> Datatype:
+        if start:
+            self.kind = self._keep(self.kind.Create_hindexed_block(1, [start]))
+        if not self.made:
+            self.kind = self._keep(self.kind.Dup())
+        self.kind.Commit()
+        return self
 
 
 class FileView:
@@ -81,12 +122,11 @@ class FileView:
         element: that of one element of the block, of which `count` are moved.
     """
 
-    def __init__(self, byte: Any, shape: Sequence[int], index: Sequence[Array], block: Array) -> None:
+    def __init__(self, byte: Any, shape: Sequence[int], index: Sequence[IndexSet], block: Array) -> None:
         self.count = block.size
         self.element = byte.Create_contiguous(block.dtype.itemsize).Commit()
         rows = [block.dtype.itemsize * prod(shape[mode + 1 :]) for mode in range(len(shape))]
-        places = [positions.astype(np.int64) * row for positions, row in zip(index, rows, strict=True)]
-        self._type = Datatype.product(self.element, places if block.size else ())
+        self._type = Datatype.within(self.element, index if block.size else (), rows if block.size else ())
         self.filetype = self._type.kind
 
     def __enter__(self) -> FileView:

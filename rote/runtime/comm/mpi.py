@@ -24,6 +24,7 @@ from mpi4py.run import set_abort_status
 
 from ...caches import memoized
 from ...errors import CommError
+from ...layout.indexset import IndexSet, Strided
 from . import shared_memory
 from .cache import CacheOfAll, CachePerThread
 from .chunks import chunks, gather_in_turn, reduce_in_turn
@@ -168,9 +169,9 @@ class MpiComm:
     def datatype(self, dtype: np.dtype[Any]) -> MPI.Datatype:
         return _datatype(dtype)
 
-    def product(self, kind: MPI.Datatype, offsets: Sequence[Array]) -> Datatype:
+    def product(self, kind: MPI.Datatype, modes: Sequence[tuple[Strided, ...] | Array]) -> Datatype:
         """The datatype of elements at sums of offsets; MPI's part is freed with it."""
-        datatype = Datatype.product(kind, offsets)
+        datatype = Datatype.product(kind, modes)
         weakref.finalize(datatype, _free_types, datatype.made).atexit = False
         return datatype
 
@@ -181,14 +182,14 @@ class MpiComm:
         atexit.register(_free_windows, self._windows)
         return made, np.frombuffer(cast(Any, made.tomemory()), np.uint8)
 
-    def read(self, path: Path, offset: int, shape: Sequence[int], index: Sequence[Array], out: Array) -> None:
+    def read(self, path: Path, offset: int, shape: Sequence[int], index: Sequence[IndexSet], out: Array) -> None:
         self._transfer(path, offset, shape, index, out, writing=False)
 
-    def write(self, path: Path, offset: int, shape: Sequence[int], index: Sequence[Array], data: Array) -> None:
+    def write(self, path: Path, offset: int, shape: Sequence[int], index: Sequence[IndexSet], data: Array) -> None:
         self._transfer(path, offset, shape, index, data, writing=True)
 
     def _transfer(
-        self, path: Path, offset: int, shape: Sequence[int], index: Sequence[Array], block: Array, writing: bool
+        self, path: Path, offset: int, shape: Sequence[int], index: Sequence[IndexSet], block: Array, writing: bool
     ) -> None:
         with collective_errors(self):
             check_file_part(path, offset, shape, index, block, writing)

@@ -14,6 +14,8 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from ...layout.indexset import IndexSet, Strided
+
 __all__ = ["Array", "Comm", "MpiHandle", "Path", "inside"]
 
 Array = NDArray[Any]
@@ -203,10 +205,10 @@ class Comm(Protocol):
         """
         ...
 
-    def read(self, path: Path, offset: int, shape: Sequence[int], index: Sequence[Array], out: Array) -> None:
+    def read(self, path: Path, offset: int, shape: Sequence[int], index: Sequence[IndexSet], out: Array) -> None:
         """Read this rank's part of the array of `shape` that lies in C order from byte `offset` of a raw file.
 
-        index[m] holds the sorted, unique positions along mode m that this rank reads. `out` is C-contiguous, of
+        index[m] is the set of positions along mode m that this rank reads. `out` is C-contiguous, in their order, of
         shape `tuple(len(i) for i in index)` and of the file's dtype. A rank that reads nothing (an empty index, or
         an empty `out` where the order is 0) takes part all the same.
 
@@ -223,7 +225,7 @@ class Comm(Protocol):
         """
         ...
 
-    def write(self, path: Path, offset: int, shape: Sequence[int], index: Sequence[Array], data: Array) -> None:
+    def write(self, path: Path, offset: int, shape: Sequence[int], index: Sequence[IndexSet], data: Array) -> None:
         """Write this rank's part, as `read` reads it, into a file that already has its full size.
 
         The ranks write disjoint elements. Raises as `read` does.
@@ -266,8 +268,8 @@ class MpiHandle(Comm, Protocol):
         """MPI's own type of a dtype."""
         ...
 
-    def product(self, kind: Any, offsets: Sequence[Array]) -> Any:
-        """The datatype, of a `kind` of one, of elements at sums of offsets, in bytes, one of each mode."""
+    def product(self, kind: Any, modes: Sequence[tuple[Strided, ...] | Array]) -> Any:
+        """The datatype, of a `kind` of one, of elements at the sums of one offset of each mode, in bytes."""
         ...
 
     def window(self, nbytes: int) -> tuple[Any, Array]:

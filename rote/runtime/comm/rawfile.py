@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import product
 
 import numpy as np
 
 from ...errors import CommError
+from ...layout.indexset import IndexSet, Strided
 from .protocol import Array, Path
 
-__all__ = ["check_file_part", "picks"]
+__all__ = ["check_file_part", "copy_part"]
+
+_FEW, _SMALL = 16, 128  # there are a few views of a part, or as many as have so many elements each
 
 
 def check_file_part(
-    path: Path, offset: int, shape: Sequence[int], index: Sequence[Array], block: Array, writing: bool
+    path: Path, offset: int, shape: Sequence[int], index: Sequence[IndexSet], block: Array, writing: bool
 ) -> None:
     """Refuse a file or a block that a transfer cannot be made with. Knows this rank alone: use `collective_errors`.
 
@@ -30,7 +34,7 @@ def check_file_part(
             f"{block.dtype} from byte {offset} on ends at byte {needed}\n"
             "give the file's own shape and dtype, or a whole copy of the file"
         )
-    picked = tuple(len(positions) for positions in index)
+    picked = tuple(len(held) for held in index)
     nothing = not shape and block.size == 0  # order 0 has no index to say that a rank holds nothing
     if len(picked) != len(shape) or (block.shape != picked and not nothing) or not block.flags.c_contiguous:
         raise CommError(
@@ -40,13 +44,46 @@ def check_file_part(
         )
 
 
-def picks(positions: Array) -> slice | Array:
-    """Sorted positions (at least one) as a slice, where they are evenly spaced: NumPy copies slices much faster.
+def copy_part(array: Array, index: Sequence[IndexSet], block: Array, writing: bool) -> None:
+    """Copy the elements at some positions of an array to a block of them, or back; both are C-contiguous.
 
-    >>> picks(np.array([1, 4, 7])), picks(np.array([0, 1, 4]))
-    (slice(1, 8, 3), array([0, 1, 4]))
+    The runs of the index sets make a few strided views of both; where they would be too many, positions are listed.
     """
-    first, last = int(positions[0]), int(positions[-1])
-    step = int(positions[1]) - first if len(positions) > 1 else 1
-    even = last - first == step * (len(positions) - 1) and bool((np.diff(positions) == step).all())
-    return slice(first, last + 1, step) if even else positions
+    if math.prod([len(held.runs) for held in index]) > max(_FEW, block.size // _SMALL):
+        places = np.ix_(*[held.to_array() for held in index])
+        if writing:
+            array[places] = block
+        else:
+            block[...] = array[places]
+        return
+    for pairs in product(*[list(_runs(held)) for held in index]):
+        outside, inside = _view(array, [each for each, _ in pairs]), _view(block, [each for _, each in pairs])
+        if writing:
+            outside[...] = inside
+        else:
+            inside[...] = outside
+
+
+def _runs(held: IndexSet) -> Iterator[tuple[Strided, Strided]]:
+    """The elements of a set by their runs in a period: the integers themselves, and their places in the set."""
+    first = 0
+    for start, count, period, runs in held.cycles():
+        width = sum([b - a for a, b in runs])
+        for a, b in runs:
+            shape = count, b - a
+            yield Strided(start + a, shape, (period, 1)), Strided(first, shape, (width, 1))
+            first += b - a
+        first += (count - 1) * width
+
+
+def _view(array: Array, modes: Sequence[Strided]) -> Array:
+    """The elements of a C-contiguous array at strided places along its modes."""
+    start, shape, strides = 0, list[int](), list[int]()
+    for mode, stride in zip(modes, array.strides, strict=True):
+        start += mode.start * stride
+        for n, step in zip(mode.shape, mode.steps, strict=True):
+            if n > 1:
+                shape.append(n)
+                strides.append(step * stride)
+    view: Array = np.ndarray(shape, array.dtype, array, start, strides)
+    return view

@@ -20,10 +20,11 @@ import numpy as np
 
 from ...errors import CommError
 from ...layout.grid import integer
+from ...layout.indexset import IndexSet
 from .cache import CacheOfAll, CachePerThread
 from .collective_errors import collective_errors
 from .protocol import Array, Path, inside
-from .rawfile import check_file_part, picks
+from .rawfile import check_file_part, copy_part
 from .rendezvous import RankGroup, Released, ThreadedRun
 
 __all__ = ["LocalComm", "alone", "run_threads"]
@@ -113,18 +114,18 @@ class LocalComm:
         # Pickled as MPI does it: every rank has its own copy, and what MPI cannot carry fails here too.
         return [pickle.loads(each) for each in self._meet("allgather_object", pickle.dumps(value))]
 
-    def read(self, path: Path, offset: int, shape: Sequence[int], index: Sequence[Array], out: Array) -> None:
+    def read(self, path: Path, offset: int, shape: Sequence[int], index: Sequence[IndexSet], out: Array) -> None:
         with collective_errors(self):
             check_file_part(path, offset, shape, index, out, writing=False)
             if out.size:
-                out[...] = _mapped(path, offset, shape, out, "r")[_picked(index)]
+                copy_part(_mapped(path, offset, shape, out, "r"), index, out, writing=False)
 
-    def write(self, path: Path, offset: int, shape: Sequence[int], index: Sequence[Array], data: Array) -> None:
+    def write(self, path: Path, offset: int, shape: Sequence[int], index: Sequence[IndexSet], data: Array) -> None:
         with collective_errors(self):
             check_file_part(path, offset, shape, index, data, writing=True)
             if data.size:
                 file = _mapped(path, offset, shape, data, "r+")
-                file[_picked(index)] = data
+                copy_part(file, index, data, writing=True)
                 file.flush()
 
     def _meet(self, call: str, value: Any = None) -> list[Any]:
@@ -166,12 +167,6 @@ def _combined(buffers: Sequence[Array], op: str, part: slice) -> Array:
 
 def _mapped(path: Path, offset: int, shape: Sequence[int], block: Array, mode: Any) -> np.memmap[Any, Any]:
     return np.memmap(path, dtype=block.dtype, mode=mode, offset=offset, shape=tuple(shape))
-
-
-def _picked(index: Sequence[Array]) -> tuple[Any, ...]:
-    """A NumPy index of the outer product of positions: by slices where all are evenly spaced."""
-    each = tuple(picks(positions) for positions in index)
-    return each if all(isinstance(pick, slice) for pick in each) else np.ix_(*index)
 
 
 def alone() -> LocalComm:

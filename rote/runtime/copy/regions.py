@@ -13,9 +13,10 @@ import numpy.typing as npt
 
 from ...caches import memoized
 from ...compiler.components import Component
-from ...compiler.groups import Group
+from ...compiler.groups import Group, Listed
 from ...compiler.movement import Message, components, receives, sends
 from ...layout.distribution import Distribution
+from ...layout.indexset import Strided
 from ...layout.view import View
 from .strided import Factor, Piece, everything, pieces
 from .views import GroupViews, Shape, group_views
@@ -36,7 +37,7 @@ __all__ = [
 
 Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
-Offsets = dict[int, tuple[Ints, ...]]
+Offsets = dict[int, tuple[tuple[Strided, ...] | Ints, ...]]
 
 _OWN, _OTHER, _MESSAGE = range(3)  # what `GroupViews` calls them
 
@@ -135,31 +136,36 @@ def read_regions(source: Distribution, target: Distribution, rank: int) -> tuple
     )
 
 
-def offsets(source: Distribution, target: Distribution, rank: int) -> tuple[Offsets, Offsets]:
+def offsets(source: Distribution, target: Distribution, rank: int, itemsize: int) -> tuple[Offsets, Offsets]:
     """The offsets of the elements of messages in a rank's blocks before and after: by receiver, and by sender.
 
-    Those of a message are the sums of one offset of each component, in elements, in the order of the message.
+    Those of a message are the sums of one offset of each component, in bytes, in the order of the message.
     """
     parts = components(source, target)
-    source_shape, target_shape = source.local_shape(rank), target.local_shape(rank)
-    leaving = {
-        message.peer: _offsets(message, [part.before for part in parts], source_shape)
-        for message in sends(source, target, rank)
-    }
-    coming = {
-        message.peer: _offsets(message, [part.after for part in parts], target_shape)
-        for message in receives(source, target, rank)
-    }
+
+    def places(
+        message: Message, modes: Sequence[tuple[int, ...]], shape: Shape
+    ) -> tuple[tuple[Strided, ...] | Ints, ...]:
+        strides = tuple([itemsize * prod(shape[mode + 1 :]) for mode in range(len(shape))])
+        return tuple([_offsets(each, along, strides) for each, along in zip(message.groups, modes, strict=True)])
+
+    before, after = [part.before for part in parts], [part.after for part in parts]
+    shapes = source.local_shape(rank), target.local_shape(rank)
+    leaving = {message.peer: places(message, before, shapes[0]) for message in sends(source, target, rank)}
+    coming = {message.peer: places(message, after, shapes[1]) for message in receives(source, target, rank)}
     return leaving, coming
 
 
-def _offsets(message: Message, modes: Sequence[tuple[int, ...]], shape: Shape) -> tuple[Ints, ...]:
-    strides = [prod(shape[mode + 1 :]) for mode in range(len(shape))]
-    totals = []
-    for along, group in zip(modes, message.groups, strict=True):
-        lies = group_views(group, (along, _OWN), ((0,), _MESSAGE)).lists[0]
-        totals.append(sum((indices * strides[mode] for mode, indices in lies), np.zeros(len(group), np.int64)))
-    return tuple(totals)
+def _offsets(group: Group, along: tuple[int, ...], strides: Shape) -> tuple[Strided, ...] | Ints:
+    """The offsets of a group's elements in a block of its own side; a list of them only where the group is one."""
+    lies = group_views(group, (along, _OWN), ((0,), _MESSAGE))
+    if isinstance(group.elements, Listed):
+        return sum((indices * strides[mode] for mode, indices in lies.lists[0]), np.zeros(len(group), np.int64))
+    places = []
+    for shape, block, _ in lies.views:
+        start, steps = block.lies(strides)
+        places.append(Strided(start, shape, steps))
+    return tuple(places)
 
 
 def _leaving(parts: Sequence[Component]) -> Callable[[int, Group], GroupViews]:

@@ -40,15 +40,14 @@ class Alltoallw(Method):
         self._handle = comm.handle
         super().__init__()
         kind = comm.datatype(messages.dtype)
-        leaving, coming = offsets(messages.step.before, messages.step.after, messages.rank)
+        leaving, coming = offsets(messages.step.before, messages.step.after, messages.rank, messages.dtype.itemsize)
         self._made: list[Any] = []  # MPI's datatypes are freed with these
         ends = []
         for parts, offsets_of in ((messages.leaving, leaving), (messages.coming, coming)):
             types, counts = [kind] * comm.size, [0] * comm.size
             for part in parts:
                 if part.region.size:
-                    places = [each * messages.dtype.itemsize for each in offsets_of[part.region.peer]]
-                    self._made.append(comm.product(kind, places))
+                    self._made.append(comm.product(kind, offsets_of[part.region.peer]))
                     types[part.peer], counts[part.peer] = self._made[-1].kind, 1
             ends.append((counts, [0] * comm.size, types))
         self._sending, self._receiving = ends
