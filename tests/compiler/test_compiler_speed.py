@@ -93,7 +93,7 @@ COLD = {
 @pytest.mark.parametrize("text, shape, most", COLD.values(), ids=COLD)
 def test_a_new_transition_makes_few_calls(text, shape, most):
     """Law: to search, price and prove a plan of extents that are all new takes some thousand calls, no more."""
-    transition = rote.parse(text)
+    transition = rote.parse_transition(text)
     rote.compile(transition, shape=(8, 6, 4), grid=(2, 2))
     assert 1_000 < calls(lambda: rote.compile(transition, shape=shape, grid=(2, 2))) < most
 
