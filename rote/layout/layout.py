@@ -7,17 +7,19 @@ of `builder.py`; both give equal values that print alike.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from ..errors import LayoutError, counted
+from ..errors import LayoutError, RoteError, counted
 from ..grammar.diagnostics import mistake
 from ..grammar.nodes import (
     CYCLIC,
     MAX_GRID_MODES,
     MAX_MODES,
     MAX_NUMBER,
+    MAX_TEXT,
     Entry,
     LayoutSyntax,
     Op,
@@ -298,6 +300,10 @@ def parse_transition(text: str) -> Transition:
     >>> parse_transition("[(0),()] -> [(),(0)]")
     L((0), ()) >> L((), (0))
     """
+    sides = text.split("->") if isinstance(text, str) and len(text) <= MAX_TEXT else []
+    if len(sides) == 2:
+        with suppress(RoteError):  # which is shown in the whole text
+            return Transition(*map(parse, sides))  # layouts come in many transitions, and are remembered
     syntax = parse_syntax(text)
     if isinstance(syntax, LayoutSyntax):
         raise mistake("missing-arrow", text, len(text.rstrip()))

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from house import ROOT
+from house import ROOT, files, module_name
 
 FOLDERS = ("rote", "grammar", "fft", "docs", "notebooks", "tests", ".ci")
 KINDS = {".py", ".md", ".ipynb", ".toml", ".lark", ".sh", ".yml", ".yaml", ".txt", ""}
@@ -41,6 +41,12 @@ def project() -> dict[str, object]:
     """The table `project` of pyproject.toml."""
     found: dict[str, object] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     return found
+
+
+def test_every_folder_of_code_is_installed() -> None:
+    """The packages that are named are the folders that hold modules: one that is forgotten is missed after install."""
+    named = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["setuptools"]["packages"]
+    assert sorted(named) == sorted({module_name(path) for path in files() if path.endswith("__init__.py")})
 
 
 def test_the_name() -> None:
