@@ -29,9 +29,9 @@ def parse_walk(text: str) -> WalkSyntax:
     """The syntax of a walk's text, one stage per line: ``[on GRID] LAYOUT [: ACTION {, ACTION}]``.
 
     Blank lines, and comments from ``#`` to the end of a line, say nothing. An action is ``twiddle`` or ``convolve``;
-    or a transform and its modes: ``fft(t)``, ``rfft(0, 1)``, also ifft, irfft, dct1 to dct4, dst1 to dst4, dht, complex
-    and real; or ``resize``, ``resample``, ``fold`` or ``chirp`` with modes and their new extents, ``resize(1=96)``. A
-    mode goes by its name in the line's view, or by its number.
+    or one of ``rote.grammar.TRANSFORMS``, ``complex`` or ``real``, with its modes: ``fft(t)``, ``rfft(0, 1)``; or
+    ``resize``, ``resample``, ``fold`` or ``chirp`` with modes and their new extents: ``resize(1=96, 2=96)``. A mode
+    goes by its name in the line's view, or by its number.
 
     Raises:
         NotationError: it is none; the error names the mistake, shows its line and says what to write.

@@ -78,7 +78,7 @@ class BoundKernel:
                 each.ready()
 
     def __call__(self, source: Array, target: Array) -> None:
-        """ArrayTransform `source` into `target`, both plain; they may share their memory if `kernel.in_place`."""
+        """Transform `source` into `target`, both plain; they may share their memory if `kernel.in_place`."""
         if not self._hands:
             return
         parts = self._parts
