@@ -34,15 +34,7 @@ from .view import View
 if TYPE_CHECKING:
     from .distribution import Distribution
 
-__all__ = [
-    "Entry",
-    "Layout",
-    "Transition",
-    "as_layout",
-    "block",
-    "parse",
-    "parse_transition",
-]
+__all__ = ["Entry", "Layout", "Transition", "as_layout", "block", "parse", "parse_transition"]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -300,10 +292,9 @@ def parse_transition(text: str) -> Transition:
     >>> parse_transition("[(0),()] -> [(),(0)]")
     L((0), ()) >> L((), (0))
     """
-    sides = text.split("->") if isinstance(text, str) and len(text) <= MAX_TEXT else []
-    if len(sides) == 2:
-        with suppress(RoteError):  # which is shown in the whole text
-            return Transition(*map(parse, sides))  # layouts come in many transitions, and are remembered
+    if isinstance(text, str) and text.count("->") == 1 and len(text) <= MAX_TEXT:
+        with suppress(RoteError):  # which is shown in the whole text; a layout comes in many transitions
+            return Transition(*map(parse, text.split("->")))
     syntax = parse_syntax(text)
     if isinstance(syntax, LayoutSyntax):
         raise mistake("missing-arrow", text, len(text.rstrip()))

@@ -215,10 +215,12 @@ class Comm(Protocol):
         Raises: OSError when the file cannot be opened, CommError when it is too short; the same on all ranks.
 
         >>> from rote import run
+        >>> from rote.layout.indexset import IndexSet
         >>> np.arange(6.0).tofile("numbers.raw")
         >>> def column(comm):
         ...     out = np.empty((2, 1))
-        ...     comm.read("numbers.raw", 0, (2, 3), [np.arange(2), np.array([comm.rank])], out)
+        ...     index = [IndexSet.interval(0, 2), IndexSet.interval(comm.rank, comm.rank + 1)]
+        ...     comm.read("numbers.raw", 0, (2, 3), index, out)
         ...     return out.ravel().tolist()
         >>> run(column, ranks=3)
         [[0.0, 3.0], [1.0, 4.0], [2.0, 5.0]]
@@ -231,10 +233,12 @@ class Comm(Protocol):
         The ranks write disjoint elements. Raises as `read` does.
 
         >>> from rote import run
+        >>> from rote.layout.indexset import IndexSet
         >>> np.zeros(6).tofile("ranks.raw")
         >>> def mark(comm):
         ...     own = np.full((2, 1), comm.rank + 1.0)
-        ...     comm.write("ranks.raw", 0, (2, 3), [np.arange(2), np.array([comm.rank])], own)
+        ...     index = [IndexSet.interval(0, 2), IndexSet.interval(comm.rank, comm.rank + 1)]
+        ...     comm.write("ranks.raw", 0, (2, 3), index, own)
         >>> numbered = run(mark, ranks=3)
         >>> np.fromfile("ranks.raw").tolist()
         [1.0, 2.0, 3.0, 1.0, 2.0, 3.0]
