@@ -12,7 +12,7 @@ from math import ceil, inf, prod
 from time import perf_counter
 from typing import Any
 
-from rote.runtime.autotune import LIMITS, Progress, decided, ranking, timings
+from rote.runtime.autotune import LIMITS, Candidate, Progress, decided, ranking, timings
 from rote.runtime.comm.protocol import Comm
 
 from ..request.options import Options
@@ -169,11 +169,11 @@ class _Contest:
     def _fastest(self, field: Sequence[KernelConfig]) -> KernelConfig:
         """The fastest of some configs; the first one, unless another one is clearly faster."""
         limits = LIMITS["kernel"]
-        times = timings(self._comm, [_Turns(self._call(config)) for config in field], _FIELD * self._seconds, limits)
+        times = timings(self._comm, [self._candidate(config) for config in field], _FIELD * self._seconds, limits)
         return field[ranking(times, limits)[0]]
 
-    def _call(self, config: KernelConfig) -> Callable[[], object]:
-        """The call that is timed: the kernel, with the copy that a move makes where it does not read."""
+    def _candidate(self, config: KernelConfig) -> Candidate:
+        """The turns of the call that is timed: the kernel, with the copy that a move makes where it does not read."""
         kernel = replace(self._kernel, config=config)
         source = view(self._scratch[0], kernel.shape, kernel.dtype)
         target = view(self._scratch[1], kernel.out_shape, kernel.out_dtype)
@@ -183,7 +183,7 @@ class _Contest:
             run = self._bound(kernel)
             run.ready()
         except Exception:  # whatever a library may refuse
-            return _refused
+            return lambda seconds, progress: inf
         reads = run.reads([source.reshape(-1)]) if isinstance(run, Gather) else []
 
         def call() -> None:
@@ -194,11 +194,7 @@ class _Contest:
             else:
                 run(source, target)
 
-        return call
-
-
-def _refused() -> None:
-    raise ValueError
+        return _Turns(call)
 
 
 class _Turns:

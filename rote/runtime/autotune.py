@@ -169,8 +169,9 @@ def timings(
             if due or took[n] < left:
                 share = max(seconds - spent, 0.0) / max(turns - turn, len(candidates))
                 comm.barrier()
-                time = candidates[n](share, None if progress is None else tell)
-                before, (time, spent) = spent, _slowest(comm, time, perf_counter() - start)
+                slowest = np.array([candidates[n](share, tell), perf_counter() - start])
+                comm.allreduce(slowest, "max")
+                before, (time, spent) = spent, slowest.tolist()
                 times[n].append(max(time, _SHORTEST))
                 took[n] = spent - before
                 tell(1.0)
@@ -226,13 +227,6 @@ def reading(comm: Comm, call: Callable[[], object], seconds: float, progress: Pr
     start = perf_counter()
     call()
     return perf_counter() - start
-
-
-def _slowest(comm: Comm, *seconds: float) -> list[float]:
-    """The most that any rank says, of each. Collective."""
-    longest = np.array(seconds)
-    comm.allreduce(longest, "max")
-    return [float(number) for number in longest]
 
 
 # --- remembering ------------------------------------------------------------------------------------------------------

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 
 import rote
 from rote import wisdom
+from rote.fft.kernels import timing
+from rote.fft.kernels.backends import versions
+from rote.fft.kernels.config import KernelConfig
+from rote.fft.kernels.kernel import Kernel
+from rote.fft.options import Options
+from rote.runtime import methods
 from rote.runtime.autotune import LIMITS, Limits, decided, middle, ranking, timings
+from rote.runtime.comm.threads import alone
 
 
 @pytest.fixture(autouse=True)
@@ -97,3 +105,22 @@ def test_ranks_that_find_differently_take_what_the_first_finds():
     assert rote.run(program, 3) == [7] * 3
     (record,) = wisdom.records()
     assert record.decision == 7
+
+
+def test_what_was_kept_is_still_read(monkeypatch):
+    """Law: decisions on a method and on a kernel, spelt as they have always been, are taken without timing anything."""
+    plan = rote.compile("block[(0),()] -> block[(),(0)]", shape=(12, 9), grid=3)
+    ranks = {"hosts": 1, "tune": "measure"}
+    method = {"what": "method", "step": str(plan.steps[0]), "shape": [12, 9], "dtype": plan.dtype.str}
+    method |= {"nodes": 1, "grids": [str(plan.source.grid)] * 2, "ranks": 3}
+    config = {"library": "numpy", "tile": 0, "part": 4096, "tiled": False, "fused": True, "threads": 1, "plans": ""}
+    kernel = {"what": "kernel", "kind": "fft", "axes": [0], "dtype": "<c16", "shapes": [[[8, 2], [8, 2]]]}
+    kernel |= {"behind": False, "threads": 1, "libraries": versions(), "ranks": 1}
+    wisdom.remember(wisdom.key(method | ranks), "alltoallv")
+    wisdom.remember(wisdom.key(kernel | ranks), config)
+    for module in (methods, timing):
+        monkeypatch.setattr(module, "timings", None)
+    assert rote.run(lambda comm: methods.tuned(plan, comm, "measure"), 3) == [("alltoallv",)] * 3
+    block = Kernel("fft", (0,), (8, 2), (8, 2), np.dtype("D"))
+    (chosen,) = timing.with_configs([block], [False], alone(), Options("measure"))
+    assert chosen.config == KernelConfig(**config)
