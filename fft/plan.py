@@ -77,8 +77,7 @@ class FFT:
             run. The walk that was fastest is kept (see `rote.wisdom`), and the next time it is not timed again.
         threads: per rank, for local transforms; ranks and threads together want no more cores than there are.
         method: how messages travel between ranks, a name in `rote.methods`, or "auto".
-        machine: on which "auto" takes the cheapest; if None, the one that `rote tune` measured under as many ranks, or
-            the usual one.
+        machine: for which "auto" chooses; if None, the one that `rote tune` measured under as many ranks, or the usual.
         progress: called on this rank with the part that is done, from 0 to 1, while walks are timed.
 
     Raises:
@@ -192,11 +191,7 @@ class FFT:
 
     @property
     def libraries(self) -> tuple[str, ...]:
-        """The packages that transform the blocks of this rank, there and back, by name; in alphabetical order.
-
-        >>> FFT((4, 6)).libraries
-        ('pyfftw',)
-        """
+        """The packages that transform the blocks of this rank, there and back, by name; in alphabetical order."""
         pair = self._bound()
         return tuple(sorted(pair.forward.libraries | pair.backward.libraries))
 
@@ -207,10 +202,6 @@ class FFT:
 
     def forward(self, x: DistTensor, out: DistTensor | None = None) -> DistTensor:
         """The spectrum of x, in `output_layout`; x keeps its values, unless `out` shares them, which it may.
-
-        Args:
-            x: of `shape`, in `input_layout` on `grid`, and of the dtype that the transform was made for. Collective.
-            out: where the spectrum goes; a new tensor if None.
 
         Raises:
             LayoutError: x or `out` is not of the shape, layout and dtype that the transform was made for.

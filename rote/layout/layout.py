@@ -124,11 +124,7 @@ class Layout:
         return LayoutSyntax(self.modes, view, self.op, self.partial, self.rooted)
 
     def on(self, shape: Iterable[int] | int, grid: Grid | Iterable[int] | int) -> Distribution:
-        """The distribution that the layout is on a tensor's shape and a grid.
-
-        Args:
-            shape: of the tensor itself, also where the layout has a view; an integer is a tensor of order 1.
-            grid: a `Grid` or its shape.
+        """The distribution that the layout is on the tensor's own shape and a grid, a `Grid` or its shape.
 
         Raises:
             LayoutError: the shape has another order, the grid lacks a mode, or a size or root does not fit.
