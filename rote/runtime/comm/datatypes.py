@@ -89,7 +89,8 @@ class Datatype:
         """Copies along digits below `shape`, the last of which runs fastest."""
         for n, step in zip(reversed(shape), reversed(steps), strict=True):
             if n != 1:
-                kind = self._keep(kind.Create_hvector(n, 1, step))
+                together = kind.Get_extent()[1] == step
+                kind = self._keep(kind.Create_contiguous(n) if together else kind.Create_hvector(n, 1, step))
         return kind
 
     def _join(self, parts: list[tuple[int, Any]]) -> int:

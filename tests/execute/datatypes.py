@@ -1,0 +1,130 @@
+"""A program for any MPI ranks: the datatypes of blocks, for messages and for files, are as cheap for all sizes."""
+
+from __future__ import annotations
+
+import sys
+from itertools import product
+from math import prod
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import growth
+import numpy as np
+
+import rote
+from rote.compiler.groups import Listed
+from rote.compiler.movement import sends
+from rote.runtime import world
+from rote.runtime.comm.datatypes import FileView
+from rote.runtime.copy.regions import offsets, send_regions
+from rote.runtime.exchange.collective import Alltoallw
+from rote.runtime.exchange.messages import Messages
+
+TRANSITIONS = [
+    "[(0),()] -> [(),(0)]",
+    "block[(0),()] -> block[(),(0)]",
+    "[(0),()] -> block[(0),()]",
+    "cyclic(3)[(0),()] -> block[(0),()]",
+    "cyclic(4)[(),(0)] -> cyclic(3)[(0),()]",
+    "cyclic(2)[(),(0)] -> [(),(0)]",
+]
+OF_TWO_MODES = [
+    "[(0),(1)] -> block[(1),(0)]",
+    "block[(0),(1)] -> block[(1),(0)]",
+    "cyclic(4)[(0),(1)] -> [(0),(1)]",
+    "cyclic(3)[(0,1),()] -> block[(0),(1)]",
+]
+
+
+def method(comm, text, shape):
+    """A function that makes Alltoallw, of the exchange that a transition is."""
+
+    def prepare(n):
+        plan = rote.compile(text, shape=shape(n), grid=comm.size, dtype="c16")
+        [step] = [step for step in plan.steps if step.kind in ("alltoall", "exchange")]
+        messages = Messages.of(step, np.dtype("c16"), comm)
+        return lambda: Alltoallw(messages)
+
+    return prepare
+
+
+def datatypes(comm, text, shape):
+    """A function that makes the datatypes of a rank of a grid of two modes; the world need not have as many ranks."""
+    kind = comm.datatype(np.dtype("c16"))
+
+    def make(n):
+        ends = [rote.parse(each).on(shape(n), (2, 2)) for each in text.split(" -> ")]
+        places = [each for side in offsets(*ends, 3, 16) for each in side.values()]
+        made = [comm.product(kind, modes) for modes in places]
+        assert sum(each.kind.Get_size() for each in made[: len(made) // 2]) == 16 * prod(ends[0].local_shape(3))
+
+    return lambda n: lambda: make(n)
+
+
+PACKED = [
+    ("cyclic(30)[(0)] -> cyclic(77)[(0)]", (20013,), 2, Listed),
+    ("cyclic(30)[(0),()] -> cyclic(77)[(0),()]", (9001, 3), 3, Listed),
+    ("cyclic(30)[(),(0)] -> cyclic(77)[(),(0)]", (3, 9001), 3, Listed),
+    ("cyclic(3)[(0),()] -> block[(),(0)]", (40, 23), 3, tuple),
+    ("block[(0),()] -> block(ceil)[(0),()]", (41, 6), 5, tuple),
+    ("cyclic(4)[(0,1),()] -> cyclic(3)[(0),(1)]", (50, 31), (2, 2), tuple),
+    ("(a b): cyclic(5)[(0)] -> block[(0),()]", (7, 9), 4, tuple),
+]
+
+
+def packs(comm, text, shape, grid, elements):
+    """MPI packs the very messages that regions pack, of every rank; from lattices, and where need be from lists."""
+    before, after = (rote.parse(each).on(shape, grid) for each in text.split(" -> "))
+    every = sends(before, after, 0)[0].groups
+    assert any(isinstance(group.elements, elements) for group in every), text
+    kind = comm.datatype(np.dtype("f8"))
+    for rank in range(before.grid.size):
+        block = np.random.default_rng(rank).random(before.local_shape(rank))
+        leaving, _ = offsets(before, after, rank, 8)
+        for region in send_regions(before, after, rank):
+            packed = np.empty(region.shape)
+            datatype = comm.product(kind, leaving[region.peer])
+            elements, message = [block, 1, datatype.kind], [packed, packed.size, kind]
+            comm.handle.Sendrecv(elements, comm.rank, recvbuf=message, source=comm.rank)
+            assert packed.tobytes() == region.take(block).tobytes(), (text, rank, region.peer)
+
+
+def views(layout, shape):
+    """A function that makes the datatype of a block in a file."""
+    from mpi4py import MPI
+
+    def prepare(n):
+        dist = rote.parse(layout).on(shape(n), (2, 2))
+        block = np.empty(dist.local_shape(3), "c16")
+
+        def make():
+            with FileView(MPI.BYTE, dist.shape, dist.index_sets(3), block) as view:
+                assert view.filetype.Get_size() == block.nbytes
+
+        return make
+
+    return prepare
+
+
+def main():
+    comm = world()
+    done = 0
+    for case in PACKED:
+        packs(comm, *case)
+        done += 1
+    for text, shape in product(TRANSITIONS, growth.SHAPES):
+        growth.check(method(comm, text, shape), f"alltoallw of {text}")
+        done += 1
+    for text, shape in product(OF_TWO_MODES, growth.SHAPES):
+        growth.check(datatypes(comm, text, shape), f"datatypes of {text}")
+        done += 1
+    for kind, layout, shape in product(("cyclic", "block", "cyclic(5)"), growth.LAYOUTS, growth.SHAPES):
+        growth.check(views(layout.format(kind), shape), f"a file in {layout.format(kind)}")
+        done += 1
+    if comm.rank == 0:
+        print(done)
+
+
+if __name__ == "__main__":
+    main()
