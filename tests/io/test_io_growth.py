@@ -93,6 +93,20 @@ def test_in_process_ranks(tmp_path: Path, layout: str, kind: str) -> None:
         growth.check(make, text, blocks)
 
 
+VIEWS = ("(a b): block[(0)]", "(b a): block[(0)]", "(b a): cyclic[(0)]", "b a: block[(),(0)]", "b (r s=8): [(),(0),()]")
+
+
+@pytest.mark.parametrize("text", VIEWS)
+def test_views(tmp_path: Path, text: str) -> None:
+    """Law: so is a view that reads the file's digits in another order: it takes a buffer of its block, not lists."""
+
+    def make(n: int) -> Callable[[], object]:
+        dist = rote.parse(text).on((n, 24), 4)
+        return lambda: run(save_and_load, 4, (tmp_path / "a.npy", dist))
+
+    growth.check(make, text, lambda n: 2 * 24 * n)
+
+
 @pytest.mark.mpi
 @pytest.mark.parametrize("job", (2, 3), indirect=True)
 def test_mpi_ranks(job: Job, tmp_path: Path) -> None:
