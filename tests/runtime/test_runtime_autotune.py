@@ -13,7 +13,7 @@ from rote.fft.kernels import timing
 from rote.fft.kernels.backends import versions
 from rote.fft.kernels.config import KernelConfig
 from rote.fft.kernels.kernel import Kernel
-from rote.fft.options import Options
+from rote.fft.request.options import Options
 from rote.runtime import methods
 from rote.runtime.autotune import LIMITS, Limits, decided, middle, ranking, timings
 from rote.runtime.comm.threads import alone
