@@ -1,6 +1,6 @@
 """`.npy` files that all ranks read and write at once, each rank its own part: any layout, any number of ranks.
 
-Each rank moves its own elements between block and file, where they lie (`runtime.filing`).
+Each rank moves its own elements between block and file, where they lie (`runtime.files`).
 """
 
 from __future__ import annotations

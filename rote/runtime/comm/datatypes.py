@@ -19,8 +19,6 @@ from .protocol import Array
 __all__ = ["Datatype", "FileView"]
 
 Ints = npt.NDArray[np.int64]
-Places = tuple[Strided, ...] | IndexSet | Ints
-"""Offsets in bytes, in order: strided ones one after the other, or a list; or positions in a file, in rows."""
 
 
 class Datatype:
