@@ -35,7 +35,7 @@ def test_in_process_ranks_move_what_is_claimed(ranks, number):
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("number", (4, pytest.param(40, marks=pytest.mark.slow)))
+@pytest.mark.parametrize("number", (4, pytest.param(150, marks=pytest.mark.slow)))
 def test_mpi_ranks_move_what_is_claimed(job, number):
     """The same plans on MPI ranks; and there, each a process of its own, they take the memory that is claimed."""
     done = job.run(PROGRAM, number, timeout=120)

@@ -22,7 +22,7 @@ def test_in_process_ranks_are_right_by_every_method(ranks):
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("number", (2, pytest.param(8, marks=pytest.mark.slow)))
+@pytest.mark.parametrize("number", (2, pytest.param(16, marks=pytest.mark.slow)))
 def test_mpi_ranks_are_right_by_every_method(job, number):
     """The transitions and factors of the other tests, by each method: `simulate`'s block, bit for bit."""
     done = job.run(PROGRAM, number, 0, 0, timeout=120)
@@ -55,7 +55,7 @@ def test_ranks_of_several_nodes_are_right(job, number, each, usual):
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("number", (4, pytest.param(8, marks=pytest.mark.slow)))
+@pytest.mark.parametrize("number", (4, pytest.param(16, marks=pytest.mark.slow)))
 @pytest.mark.parametrize("each", (0, 2))
 @pytest.mark.parametrize("job", (3,), indirect=True)
 def test_more_elements_than_mpi_can_count_are_right(job, each, number):

@@ -17,18 +17,18 @@ from rote.runtime.program import bind
 PROGRAM = Path(moves.__file__)
 
 
-@pytest.mark.parametrize("number", (25, pytest.param(150, marks=pytest.mark.slow)))
+@pytest.mark.parametrize("number", (25, pytest.param(300, marks=pytest.mark.slow)))
 @pytest.mark.parametrize("ranks", (1, 2, 3, 4, 6, 8))
 def test_in_process_ranks_are_right(ranks, number):
     """Some hundred transitions on threads: blocks equal `simulate`'s, bit for bit, and the definition's."""
     kinds = rote.run(moves.check, ranks, (number if ranks < 6 else number // 2,))
     assert all(found == kinds[0] for found in kinds)
-    assert len(kinds[0]) >= (1 if ranks == 1 else 9 if number == 150 else 5)
+    assert len(kinds[0]) >= (1 if ranks == 1 else 9 if number == 300 else 5)
     rote.run(moves.check_refusals, ranks)
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("number", (8, pytest.param(100, marks=pytest.mark.slow)))
+@pytest.mark.parametrize("number", (8, pytest.param(300, marks=pytest.mark.slow)))
 def test_mpi_ranks_are_right(job, number):
     """The same transitions on MPI ranks."""
     done = job.run(PROGRAM, number, timeout=120)
@@ -41,7 +41,7 @@ def test_transitions_show_every_kind_of_step():
     """The seeded transitions prove something of every collective."""
     seen = set()
     for ranks in (2, 3, 4, 6, 8):
-        for source, target, dtype in moves.transitions(ranks, 150 if ranks < 6 else 75):
+        for source, target, dtype in moves.transitions(ranks, 300 if ranks < 6 else 150):
             seen.update(step.kind for step in rote.compile(source, target, dtype).steps)
     from rote.compiler.rules import RULES
 
@@ -100,7 +100,7 @@ def test_the_check_can_fail(monkeypatch):
         rote.run(moves.check, 2)
 
 
-@pytest.mark.parametrize("rounds", (2_000, pytest.param(10_000, marks=pytest.mark.slow)))
+@pytest.mark.parametrize("rounds", (2_000, pytest.param(20_000, marks=pytest.mark.slow)))
 def test_thousands_of_redistributions_in_process(rounds):
     """10,000 binds and calls of more plans than are kept leave no memory and no communicators behind."""
     rote.run(moves.check_no_leak, 2, (rounds,))

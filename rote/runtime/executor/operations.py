@@ -25,7 +25,7 @@ Factors = tuple[Array, ...]
 
 
 class Reader(Protocol):
-    """LocalWork that reads its block out of several memories, in one sweep with the move before it."""
+    """Work that reads its block out of several memories, in one sweep with the move before it."""
 
     def reads(self, memories: Sequence[Array]) -> Any:
         """Elements to read of the memories, each one-dimensional and of the block's dtype."""
