@@ -91,11 +91,13 @@ class BoundPlan:
         for name in (method,) if isinstance(method, str) else method:
             check_method(name)
         names = (method,) * len(plan.steps) if isinstance(method, str) else method
-        named: dict[object, str] = dict(zip(plan.steps, names, strict=True))
+        if len(names) != len(plan.steps):
+            raise CommError(f"{len(names)} methods are given, but the plan has {len(plan.steps)} steps: one for each")
+        following = iter(names)  # by place, for a step may come twice
         self.plan, self._comm = plan, comm
         self._shapes = plan.source.local_shape(comm.rank), plan.target.local_shape(comm.rank)
         operations = lowered(plan, comm.rank, before, after)
-        self._transport = MessageTransport(operations, comm, lambda operation: named[operation.run], tight=False)
+        self._transport = MessageTransport(operations, comm, lambda _: next(following), tight=False)
         self._program = Program(self._transport)
 
     @property

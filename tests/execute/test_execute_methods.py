@@ -10,6 +10,7 @@ from execute import methods
 import rote
 from rote.errors import CommError
 from rote.runtime.exchange.registry import METHODS, check_method
+from rote.runtime.program import bind
 
 PROGRAM = Path(methods.__file__)
 
@@ -104,3 +105,15 @@ def test_an_unknown_method_is_refused():
     x = rote.DistTensor.zeros((4, 4), "block[(0),()]")
     with pytest.raises(CommError, match="not 'fast'"):
         x.redistribute("block[(0),()]", method="fast")
+
+
+def test_a_step_that_comes_twice_may_move_by_two_methods():
+    """Methods belong to places in a plan: there, back and there again is the same step twice."""
+    there = rote.compile("block[(0),()] -> block[(),(0)]", shape=(4, 6), grid=2)
+    back = rote.compile("block[(),(0)] -> block[(0),()]", shape=(4, 6), grid=2)
+    plan = rote.Plan(there.source, there.target, there.dtype, (*there.steps, *back.steps, *there.steps))
+    names = ("shared", "alltoallv", "alltoallv")
+    assert rote.run(lambda comm: bind(plan, comm, names).methods, 2) == [names, names]
+    for few in (names[:2], (*names, "auto")):
+        with pytest.raises(CommError, match="one for each"):
+            rote.run(lambda comm, given=few: bind(plan, comm, given), 2)
