@@ -1,7 +1,7 @@
 """NumPy's own transforms, `numpy.fft`, of tensors: the same calls as of arrays.
 
-Importing this enters them into the table of what NumPy's functions do with tensors (`rote.answers`), and so does the
-first use of any name of `rote.fft`.
+Importing this enters them into the table of what NumPy's functions do with tensors (`rote.tensor.answers`), and so does
+the first use of any name of `rote.fft`.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from rote.answers import ANSWERS
 from rote.errors import LayoutError
 from rote.tensor import DistTensor
+from rote.tensor.answers import ANSWERS
 
 from .functions import fftn, ifftn, irfftn, rfftn
 from .spectra.shift import fftshift, ifftshift

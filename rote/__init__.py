@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from .errors import CommError as CommError
     from .errors import GatherWarning as GatherWarning
     from .errors import LayoutError as LayoutError
+    from .errors import MoveWarning as MoveWarning
     from .errors import NotationError as NotationError
     from .errors import PlanError as PlanError
     from .errors import RoteError as RoteError
@@ -61,6 +62,8 @@ if TYPE_CHECKING:
     from .runtime.comm.resolve import run as run
     from .runtime.exchange.registry import methods as methods
     from .tensor import DistTensor as DistTensor
+    from .tensor.moves import config as config
+    from .tensor.moves import trace as trace
 
 __version__ = "0.1.0"
 
@@ -94,6 +97,9 @@ _HOME = {
     "PlanError": "errors",
     "CommError": "errors",
     "GatherWarning": "errors",
+    "MoveWarning": "errors",
+    "config": "tensor.moves",
+    "trace": "tensor.moves",
 }
 _SUBMODULES = ("compiler", "errors", "fft", "grammar", "layout", "plot", "runtime", "simulate", "wisdom")
 

@@ -13,7 +13,16 @@ from __future__ import annotations
 
 from .grammar.errors import NotationError, RoteError
 
-__all__ = ["CommError", "GatherWarning", "LayoutError", "NotationError", "PlanError", "RoteError", "counted"]
+__all__ = [
+    "CommError",
+    "GatherWarning",
+    "LayoutError",
+    "MoveWarning",
+    "NotationError",
+    "PlanError",
+    "RoteError",
+    "counted",
+]
 
 
 class LayoutError(RoteError, ValueError):
@@ -61,6 +70,23 @@ class GatherWarning(UserWarning):
     """
 
 
+class MoveWarning(UserWarning):
+    """Data moves between ranks though no call asked for it; the text says how, and how many bytes.
+
+    >>> import numpy as np, rote, warnings
+    >>> from rote.tensor.moves import moved
+    >>> def program(comm):
+    ...     x = rote.DistTensor.from_global(np.arange(4.0), "block[(0)]", comm)
+    ...     return str(moved(x, "[(0)]", "sort").layout)
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     print(rote.run(program, ranks=2)[0])
+    [(0)]
+    >>> [warning.category.__name__ for warning in caught]
+    ['MoveWarning']
+    """
+
+
 def counted(number: int, singular: str, plural: str = "") -> str:
     """A number and what it counts, as a text says it.
 
@@ -71,5 +97,5 @@ def counted(number: int, singular: str, plural: str = "") -> str:
 
 
 # Users know them as rote.LayoutError and so on, and so shall tracebacks.
-for _error in (RoteError, NotationError, LayoutError, PlanError, CommError, GatherWarning):
+for _error in (RoteError, NotationError, LayoutError, PlanError, CommError, GatherWarning, MoveWarning):
     _error.__module__ = "rote"

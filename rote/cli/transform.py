@@ -111,7 +111,7 @@ def transform(comm: Comm, request: Request, began: float | None = None) -> Trans
     watch = Watch(comm, began)
     with watch.phase("start"):
         from ..fft.kernels.kernel import library
-        from ..io import read_header
+        from ..io.npy import read_header
         from ..tensor import DistTensor
 
         library()  # loads FFTW

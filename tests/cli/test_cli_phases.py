@@ -13,7 +13,7 @@ from hurry import hurry
 import rote
 import rote.cli.transform
 import rote.fft.plan
-import rote.io
+import rote.io.npy
 from rote.cli import main
 from rote.cli import phases as watch
 from rote.cli.phases import Watch, progress
@@ -59,7 +59,7 @@ def test_phases_are_the_time_that_it_takes(clock: Clock, monkeypatch: pytest.Mon
     """Reading, planning, transforming, writing and the check each show what they took, and all of it is accounted for:
     the sum is the time from the beginning of the process to the end."""
     for owner, name, seconds in (
-        (rote.io, "read_header", 2.0),  # once for the plan, once to read
+        (rote.io.npy, "read_header", 2.0),  # once for the plan, once to read
         (rote.fft.plan, "FFT", 30.0),
         (rote.DistTensor, "load", 5.0),
         (rote.fft.FFT, "forward", 7.0),

@@ -39,9 +39,16 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "rote.runtime": ("rote.errors", "rote.launcher", "rote.layout", "rote.compiler", "rote.wisdom"),
     "rote.simulate": ("rote.errors", "rote.layout", "rote.compiler", "rote.runtime.copy.regions"),
     "rote.io": ("rote.errors", "rote.layout", "rote.compiler", "rote.runtime"),
-    "rote.answers": ("rote.errors", "rote.layout", "rote.compiler", "rote.runtime"),
-    "rote.protocols": ("rote.errors", "rote.compiler", "rote.runtime", "rote.answers"),
-    "rote.tensor": ("rote.errors", "rote.layout", "rote.compiler", "rote.runtime", "rote.io", "rote.protocols"),
+    "rote.tensor.distributed": ("rote.layout", "rote.runtime"),
+    "rote.tensor.moves": ("rote.errors", "rote.layout", "rote.compiler", "rote.runtime", "rote.tensor.distributed"),
+    "rote.tensor.functions": (
+        *("rote.errors", "rote.layout", "rote.compiler", "rote.runtime"),
+        *("rote.tensor.distributed", "rote.tensor.moves"),
+    ),
+    "rote.tensor": (
+        *("rote.errors", "rote.layout", "rote.compiler", "rote.runtime", "rote.io"),
+        *("rote.tensor.distributed", "rote.tensor.moves", "rote.tensor.functions"),
+    ),
     "rote.ownership": ("rote.grammar", "rote.layout"),
     "rote.show": ("rote.layout", "rote.ownership"),
     "rote.plot": ("rote.ownership", "rote.errors", "rote.layout", "rote.compiler", "rote.simulate", "rote.tensor"),
@@ -70,7 +77,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     ),
     "rote.fft": (
         *("rote", "rote.errors", "rote.grammar", "rote.layout", "rote.compiler", "rote.runtime"),
-        *("rote.answers", "rote.tensor"),
+        "rote.tensor",
     ),
     "rote.bench": (
         *("rote", "rote.errors", "rote.launcher", "rote.layout", "rote.compiler", "rote.runtime"),

@@ -19,7 +19,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from rote.errors import CommError, LayoutError, RoteError
-from rote.io import read_block, read_header, write_npy
+from rote.io.npy import read_block, read_header, write_npy
 from rote.layout.layout import parse
 from rote.runtime import Comm, collective_errors, world
 from rote.runtime.copy.regions import cut

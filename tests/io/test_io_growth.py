@@ -19,7 +19,7 @@ import pytest
 from launch import Job
 
 import rote
-from rote.io import read_block, read_header, write_npy
+from rote.io.npy import read_block, read_header, write_npy
 from rote.layout.distribution import Distribution
 from rote.layout.indexset import IndexSet
 from rote.runtime import Comm, files, run, world

@@ -20,7 +20,7 @@ from io_laws import raised, same, saved
 from launch import RANKS
 
 import rote
-from rote.io import read_block, read_header, write_npy
+from rote.io.npy import read_block, read_header, write_npy
 from rote.layout.layout import parse
 from rote.runtime import Comm, run
 from rote.runtime.comm import threads as local

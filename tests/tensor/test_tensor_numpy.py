@@ -15,11 +15,11 @@ from strategies import distributions
 
 import rote
 import rote.fft.dispatch
-import rote.protocols
+import rote.tensor.protocols
 from rote import DistTensor
-from rote.answers import ANSWERS
 from rote.errors import LayoutError, RoteError
 from rote.runtime.copy.regions import cut
+from rote.tensor.answers import ANSWERS
 
 ROOMS = (
     *(np, np.linalg, np.fft, np.lib, np.lib.scimath, np.lib.stride_tricks, np.lib.array_utils, np.lib.npyio),
@@ -92,7 +92,7 @@ def test_every_function_answers_or_refuses(name, monkeypatch):
     RoteError that says what to write; and each function has a call that reaches the tensor.
     """
     reached, wrong = set(), []
-    answer = rote.protocols.answer
+    answer = rote.tensor.protocols.answer
 
     def recorded(function, args, kwargs):
         reached.add(function)
@@ -103,7 +103,7 @@ def test_every_function_answers_or_refuses(name, monkeypatch):
                 wrong.append(f"{functions[function]}: {error!r}")
             raise
 
-    monkeypatch.setattr(rote.protocols, "answer", recorded)
+    monkeypatch.setattr(rote.tensor.protocols, "answer", recorded)
     functions = dispatching()
     assert len(functions) > 250
 
@@ -321,7 +321,7 @@ def test_refusals_say_what_to_do():
 
 def test_transforms_are_answered_once_they_are_there(monkeypatch):
     """`numpy.fft` names Rote's transform where `rote.fft` has not been imported."""
-    monkeypatch.setattr("rote.answers.ANSWERS", {})
+    monkeypatch.setattr("rote.tensor.answers.ANSWERS", {})
     x = DistTensor.zeros(4, "[(0)]")
     for function in (np.fft.fft, np.fft.rfftn, np.fft.fftshift, np.fft.hfft, np.fft.irfft2):
         with pytest.raises(TypeError, match=r"rote\.fft\.\w+\([xX]\), or import rote.fft"):

@@ -18,14 +18,14 @@ from typing import Any
 import numpy as np
 from numpy.lib import format as npy
 
-from .compiler.compile import compile
-from .errors import CommError, LayoutError, RoteError
-from .layout.distribution import Distribution
-from .runtime.comm.collective_errors import collective_errors
-from .runtime.comm.protocol import Array, Comm, Path
-from .runtime.copy.regions import identity
-from .runtime.files import in_long_runs, transfers
-from .runtime.program import BoundPlan, check_grid
+from ..compiler.compile import compile
+from ..errors import CommError, LayoutError, RoteError
+from ..layout.distribution import Distribution
+from ..runtime.comm.collective_errors import collective_errors
+from ..runtime.comm.protocol import Array, Comm, Path
+from ..runtime.copy.regions import identity
+from ..runtime.files import in_long_runs, transfers
+from ..runtime.program import BoundPlan, check_grid
 
 __all__ = ["Header", "read_block", "read_header", "write_npy"]
 

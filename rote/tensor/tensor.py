@@ -12,24 +12,24 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from .compiler.compile import compile
-from .compiler.step import as_dtype
-from .errors import LayoutError
-from .layout.distribution import Distribution, distribute
-from .layout.grid import Grid
-from .layout.layout import Layout, as_layout
-from .layout.slices import as_slices
+from ..compiler.compile import compile
+from ..compiler.step import as_dtype
+from ..errors import LayoutError
+from ..layout.distribution import Distribution, distribute
+from ..layout.layout import Layout, as_layout
+from ..layout.slices import as_slices
+from ..runtime.aliasing import run_apart
+from ..runtime.autotune import Tune
+from ..runtime.comm.cache import cached
+from ..runtime.comm.collective_errors import collective_errors
+from ..runtime.comm.protocol import Comm, Path
+from ..runtime.comm.resolve import as_comm
+from ..runtime.copy.regions import filled
+from ..runtime.methods import tuned
+from ..runtime.placement import GridLike, compute_block, cut_block, place, place_slices, same_everywhere
+from ..runtime.program import BoundPlan, bind
+from .moves import announce, implicit_cause, records_open
 from .protocols import ArrayProtocols
-from .runtime.aliasing import run_apart
-from .runtime.autotune import Tune
-from .runtime.comm.cache import cached
-from .runtime.comm.collective_errors import collective_errors
-from .runtime.comm.protocol import Comm, Path
-from .runtime.comm.resolve import as_comm
-from .runtime.copy.regions import filled
-from .runtime.methods import tuned
-from .runtime.placement import GridLike, compute_block, cut_block, place, place_slices, same_everywhere
-from .runtime.program import BoundPlan, bind
 
 __all__ = ["DistTensor"]
 
@@ -201,7 +201,7 @@ class DistTensor(ArrayProtocols):
         >>> DistTensor.load("volume.npy", "block[(),(0)]")
         DistTensor((2, 3), float64, 'block[(),(0)]', grid=(1,), rank=0, local=(2, 3))
         """
-        from .io import read_block, read_header
+        from ..io.npy import read_block, read_header
 
         ranks = as_comm(comm)
         header = read_header(path, ranks)
@@ -219,7 +219,7 @@ class DistTensor(ArrayProtocols):
         >>> np.load("zeros.npy").shape
         (2, 3)
         """
-        from .io import write_npy
+        from ..io.npy import write_npy
 
         write_npy(path, self.local, self.distribution, self._comm)
 
@@ -237,16 +237,6 @@ class DistTensor(ArrayProtocols):
     def comm(self) -> Comm:
         """The communicator of the tensor's ranks."""
         return self._comm
-
-    @property
-    def layout(self) -> Layout:
-        """The layout: which mode is split over which grid mode, and how."""
-        return self.distribution.layout
-
-    @property
-    def grid(self) -> Grid:
-        """The process grid."""
-        return self.distribution.grid
 
     def slices(self) -> tuple[slice, ...]:
         """Per mode, the slice of the whole tensor that this rank's block is: `whole[x.slices()]` is `x.local`.
@@ -299,6 +289,8 @@ class DistTensor(ArrayProtocols):
         target = program.plan.target
         if out is not None and (out.distribution, out.dtype) != (target, dtype):
             raise LayoutError(f"out is {out.distribution} {out.dtype}, but {target} {dtype} is asked for")
+        if implicit_cause.get() or records_open.get():
+            announce(self, program.plan.cost.bytes, lambda: str(program.plan))
         local = program(self.local) if out is None else run_apart(self._comm, program, self.local, out.local)
         return DistTensor(local, target, self._comm) if out is None else out
 
@@ -312,6 +304,9 @@ class DistTensor(ArrayProtocols):
 
     def _with(self, block: Array) -> Self:
         return type(self)(block, self.distribution, self._comm)
+
+    def _on(self, block: Array, distribution: Distribution) -> Self:
+        return type(self)(block, distribution, self._comm)
 
     def __repr__(self) -> str:
         return (

@@ -7,62 +7,25 @@ compares whole tensors is agreed on by all ranks, so those calls are collective.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from .compiler.step import as_dtype
-from .errors import LayoutError
-from .layout.distribution import Distribution, tensor_shape
-from .runtime.comm.protocol import Comm
-from .runtime.copy.regions import filled
-from .runtime.placement import check_values, same_place
+from ..compiler.step import as_dtype
+from ..errors import LayoutError
+from ..layout.distribution import tensor_shape
+from ..runtime.comm.protocol import Comm
+from ..runtime.copy.regions import filled
+from ..runtime.placement import check_values, same_place
+from .distributed import Distributed
 
-__all__ = ["ANSWERS", "Distributed", "answer", "elementwise", "refusal"]
+__all__ = ["ANSWERS", "answer", "elementwise", "refusal"]
 
 Array = npt.NDArray[Any]
 Function = Callable[..., Any]
-
-
-class Distributed(ABC):
-    """A tensor as answers see it: this rank's block, the distribution that says what it is, and the ranks."""
-
-    __slots__ = ()
-
-    @property
-    @abstractmethod
-    def local(self) -> Array:
-        """This rank's block."""
-
-    @property
-    @abstractmethod
-    def distribution(self) -> Distribution:
-        """The layout on the tensor's shape and grid."""
-
-    @property
-    @abstractmethod
-    def comm(self) -> Comm:
-        """The communicator of the ranks."""
-
-    @abstractmethod
-    def _with(self, block: Array) -> Self:
-        """The tensor that has another block in this one's place."""
-
-    @abstractmethod
-    def to_global(self) -> Array:
-        """The whole array, on every rank."""
-
-    @abstractmethod
-    def copy(self) -> Self:
-        """The tensor with a block of its own."""
-
-    @abstractmethod
-    def astype(self, dtype: npt.DTypeLike) -> Self:
-        """The tensor in another dtype."""
 
 
 def elementwise(name: str, function: Function, operands: Sequence[Any], options: dict[str, Any]) -> Any:

@@ -14,10 +14,13 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 import numpy as np
 import numpy.typing as npt
 
-from .answers import REDUCTIONS, Distributed, answer, elementwise, refusal
-from .compiler.step import as_dtype
-from .errors import LayoutError
-from .runtime.placement import check_values
+from ..compiler.step import as_dtype
+from ..errors import LayoutError
+from ..layout.grid import Grid
+from ..layout.layout import Layout
+from ..runtime.placement import check_values
+from .answers import REDUCTIONS, answer, elementwise, refusal
+from .distributed import Distributed
 
 __all__ = ["ArrayProtocols"]
 
@@ -33,6 +36,16 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
     def shape(self) -> tuple[int, ...]:
         """The shape of the whole tensor."""
         return self.distribution.shape
+
+    @property
+    def layout(self) -> Layout:
+        """The layout: which mode is split over which grid mode, and how."""
+        return self.distribution.layout
+
+    @property
+    def grid(self) -> Grid:
+        """The process grid."""
+        return self.distribution.grid
 
     @property
     def ndim(self) -> int:

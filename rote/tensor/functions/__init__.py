@@ -1,0 +1,1 @@
+"""Functions of tensors, by the rule that says where their result lies."""
