@@ -93,15 +93,17 @@ class DistTensor(ArrayProtocols):
     @staticmethod
     def from_local(
         local: npt.ArrayLike,
-        layout: Layout | str,
-        shape: Iterable[int] | int,
+        layout: Layout | str | Distribution,
+        shape: Iterable[int] | int | None = None,
         comm: object | None = None,
         grid: GridLike = None,
     ) -> DistTensor:
-        """A tensor of blocks that already lie where they belong; they are wrapped, not copied.
+        """A tensor of blocks that already lie where they belong; `x.local` shares their memory, of any strides.
 
         Args:
-            local: this rank's block, of shape `distribution.local_shape(rank)`.
+            local: this rank's block, of shape `distribution.local_shape(rank)`; copied if it is a list, or an array in
+                another byte order than the machine's.
+            layout: or a `Distribution`, as of `Distribution.from_ranges(…)`, which has shape and grid.
             shape: of the whole tensor; the other arguments as in `from_global`.
 
         Raises:
