@@ -39,8 +39,10 @@ def dealt(sizes: tuple[int, ...], p: int, mode: int) -> Kind:
             )
         return Kind("cyclic", (max(tile, 1),))
     lengths = (*sizes, *(0,) * (p - len(sizes)))
-    uniform = (Kind("block", (tile,)),) if 0 < extent <= p * tile else ()
-    for kind in [*BLOCKS, *uniform]:
+    candidates: list[Kind] = [*BLOCKS]
+    if 0 < extent <= p * tile:
+        candidates.append(Kind("block", (tile,)))
+    for kind in candidates:
         if tuple(kinds.extent(kind, p, extent, np.arange(p)).tolist()) == lengths:
             return kind
     return Kind("block", lengths)
