@@ -15,7 +15,7 @@ from ..runtime.comm.cache import cached
 from ..runtime.comm.collective_errors import collective_errors
 from ..runtime.indexed import IndexedMove
 from .distributed import Array, Distributed
-from .moves import announce
+from .moves import announce, implicit_cause, records_open
 
 __all__ = ["Halos"]
 
@@ -64,7 +64,8 @@ class Halos(Distributed):
                     raise LayoutError("out cannot be written to\ngive an array of your own, or leave out=")
                 if np.shares_memory(out, self.local) and not _is_inside(self.local, out, plan):
                     raise LayoutError("out shares memory with the block, but has it not inside\nleave out=, or copy x")
-        announce(self, plan.cost.bytes, lambda: str(plan), asked="halo")
+        if implicit_cause.get() or records_open.get():
+            announce(self, plan.cost.bytes, lambda: str(plan), asked="halo")
         return move(self.local, value, out)
 
     def accumulate_halo(self, halo: npt.ArrayLike, width: Width, periodic: Periodic = False) -> Self:
@@ -92,7 +93,8 @@ class Halos(Distributed):
         with collective_errors(self.comm):
             values = np.asarray(halo)
             _check("halo", values, move.shape, self.local.dtype)
-        announce(self, plan.accumulate_cost.bytes, lambda: f"back, of a {plan}", asked="accumulate_halo")
+        if implicit_cause.get() or records_open.get():
+            announce(self, plan.accumulate_cost.bytes, lambda: f"back, of a {plan}", asked="accumulate_halo")
         block = np.zeros(self.local.shape, self.local.dtype)
         move.accumulate(values, block)
         return self._with(block)
