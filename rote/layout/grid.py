@@ -10,7 +10,7 @@ from typing import SupportsIndex
 from ..errors import LayoutError, counted
 from ..grammar.nodes import exact
 
-__all__ = ["Grid", "grid_shape", "integer", "integers"]
+__all__ = ["Grid", "grid_shape", "integer", "integers", "tensor_shape"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +111,20 @@ def grid_shape(grid: Grid | Iterable[int] | int) -> tuple[int, ...]:
         raise LayoutError(
             f"a grid has at least one process along each mode, not {grid!r}; write Grid((2, 3))"
         ) from None
+
+
+def tensor_shape(shape: Iterable[int] | int) -> tuple[int, ...]:
+    """The shape of a tensor, given freely.
+
+    Raises:
+        LayoutError: an extent is no integer, or negative.
+    """
+    try:
+        return integers(shape, least=0)
+    except TypeError:
+        raise LayoutError(f"a shape is made of integers, not {shape!r}") from None
+    except ValueError:
+        raise LayoutError(f"the extents of a shape are 0 or more, not {shape!r}") from None
 
 
 def integer(value: SupportsIndex, name: str) -> int:

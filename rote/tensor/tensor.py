@@ -28,6 +28,7 @@ from ..runtime.copy.regions import filled
 from ..runtime.methods import tuned
 from ..runtime.placement import GridLike, compute_block, cut_block, place, place_slices, same_everywhere
 from ..runtime.program import BoundPlan, bind
+from .halo import Halos
 from .moves import announce, implicit_cause, records_open
 from .protocols import ArrayProtocols
 
@@ -38,7 +39,7 @@ _KEPT = 64  # redistributions that one communicator keeps
 Array = npt.NDArray[Any]
 
 
-class DistTensor(ArrayProtocols):
+class DistTensor(ArrayProtocols, Halos):
     """A tensor distributed over the ranks of a communicator.
 
     Operators and NumPy's element-wise functions work between tensors of equal distribution and with scalars;
@@ -93,15 +94,17 @@ class DistTensor(ArrayProtocols):
     @staticmethod
     def from_local(
         local: npt.ArrayLike,
-        layout: Layout | str,
-        shape: Iterable[int] | int,
+        layout: Layout | str | Distribution,
+        shape: Iterable[int] | int | None = None,
         comm: object | None = None,
         grid: GridLike = None,
     ) -> DistTensor:
-        """A tensor of blocks that already lie where they belong; they are wrapped, not copied.
+        """A tensor of blocks that already lie where they belong; `x.local` shares their memory, of any strides.
 
         Args:
-            local: this rank's block, of shape `distribution.local_shape(rank)`.
+            local: this rank's block, of shape `distribution.local_shape(rank)`; copied if it is a list, or an array in
+                another byte order than the machine's.
+            layout: or a `Distribution`, as of `Distribution.from_ranges(…)`, which has shape and grid.
             shape: of the whole tensor; the other arguments as in `from_global`.
 
         Raises:

@@ -292,7 +292,7 @@ def test_the_costly_imports_wait() -> None:
 def test_verify_is_a_second_program() -> None:
     """What proves a plan right shares no code with what found it and what priced it."""
     shared = [found.target for module, found in all_imports() if within(module, "rote.compiler.verify")]
-    names = "candidates compile cost explain machine matrix plan rules search volumes"
+    names = "candidates compile cost explain halo machine matrix plan rules search volumes"
     searching = [f"rote.compiler.{name}" for name in names.split()]
     held = {module for module, _ in all_imports() if within(module, "rote.compiler.verify")}
     assert held == {module_name(path) for path in files() if "/verify/" in path and not is_package(path)}
