@@ -10,6 +10,7 @@ from ..compiler.compile import compile
 from ..compiler.plan import Plan
 from ..errors import LayoutError
 from ..layout.distribution import distribute
+from ..layout.grid import grid_shape
 from ..layout.layout import Layout, as_layout
 from ..runtime.aliasing import bound_apart, run_apart
 from ..runtime.autotune import Tune
@@ -32,7 +33,8 @@ def program_to(x: Distributed, layout: Layout | str, grid: GridLike, method: str
     source, dtype, layout = x.distribution, x.local.dtype, as_layout(layout)
 
     def make() -> BoundPlan:
-        plan = compile(source, distribute(layout, source.shape, source.grid if grid is None else grid), dtype)
+        on = source.grid if grid is None else grid_shape(grid, x.comm.size)
+        plan = compile(source, distribute(layout, source.shape, on), dtype)
         methods = method if method != "auto" or tune == "model" else tuned(plan, x.comm, tune)
         return bind(plan, x.comm, methods)
 

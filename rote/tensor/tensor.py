@@ -73,7 +73,8 @@ class DistTensor(ArrayProtocols, Movable):
             array: the same on all ranks.
             layout: of the tensor's order.
             comm: an mpi4py or Rote communicator; the ranks of `rote.run`, MPI's world or this process if None.
-            grid: of as many ranks as the communicator; the most balanced one that the layout allows if None.
+            grid: of as many ranks as the communicator, as (2, 3), or (2, -1) for as many as there are; the most
+                balanced one that the layout allows if None.
 
         Raises:
             LayoutError: the layout does not fit.
@@ -256,7 +257,7 @@ class DistTensor(ArrayProtocols, Movable):
         Args:
             layout: the new one.
             out: a tensor of that layout, shape and dtype to write into, which may share this one's memory; new if None.
-            grid: the grid of the new layout, over the same ranks; the old one if None.
+            grid: the grid of the new layout, over the same ranks, as `from_global` has it; the old one if None.
             method: how messages travel, one of `rote.methods`; "auto" has ranks that share memory read each other's.
                 The result is the same, bit for bit.
             tune: "model" takes the usual method for "auto"; "measure" and "patient" the fastest, by timing them the
