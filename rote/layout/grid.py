@@ -48,7 +48,10 @@ class Grid:
         """
         nprocs = integer(nprocs, "a number of processes")
         if isinstance(order, Iterable):
-            return Grid(grid_shape(order, nprocs))
+            grid = Grid(grid_shape(order, nprocs))
+            if grid.size != nprocs:
+                raise LayoutError(f"{counted(nprocs, 'process makes', 'processes make')} no grid of shape {order!r}")
+            return grid
         order = integer(order, "the order of a grid")
         if nprocs < 1 or order < 0 or (order == 0 and nprocs > 1):
             raise LayoutError(f"{counted(nprocs, 'process makes', 'processes make')} no grid of order {order}")

@@ -27,13 +27,14 @@ from ..runtime.placement import GridLike, compute_block, cut_block, place, place
 from .bound_move import Movable, check_out, program_to
 from .moves import announce, implicit_cause, records_open
 from .protocols import ArrayProtocols
+from .subsets import Subsets
 
 __all__ = ["DistTensor"]
 
 Array = npt.NDArray[Any]
 
 
-class DistTensor(ArrayProtocols, Movable):
+class DistTensor(ArrayProtocols, Movable, Subsets):
     """A tensor distributed over the ranks of a communicator.
 
     Operators and NumPy's element-wise functions work between tensors of equal distribution and with scalars;
@@ -292,6 +293,10 @@ class DistTensor(ArrayProtocols, Movable):
 
     def _on(self, block: Array, distribution: Distribution) -> Self:
         return type(self)(block, distribution, self._comm)
+
+    @classmethod
+    def _wrap(cls, block: Array, distribution: Distribution, comm: Comm) -> Self:
+        return cls(block, distribution, comm)
 
     def __repr__(self) -> str:
         return (

@@ -16,7 +16,7 @@ from ..comm.protocol import Array, Comm
 from ..copy.regions import Region, direct_regions, identity, receive_regions, send_regions, whole
 from ..copy.strided import Copy, Factor
 
-__all__ = ["WHOLE", "Messages", "Segment", "Transfer", "place", "run"]
+__all__ = ["WHOLE", "Messages", "Segment", "Transfer", "place", "run", "sub_comm"]
 
 WHOLE = ("allreduce", "reduce", "broadcast")
 """The kinds of steps that leave blocks as they are: nothing is packed."""
@@ -66,7 +66,7 @@ class Messages:
         """
         grid, rank = step.before.grid, comm.rank
         carried = carried or step.kind in ("allgather", "reduce_scatter")
-        sub = comm if step.kind in LOCAL else _sub_comm(comm, grid, step.grid_modes)
+        sub = comm if step.kind in LOCAL else sub_comm(comm, grid, step.grid_modes)
         ends = step.before, step.after, rank
         outgoing: tuple[Region, ...] = ()
         incoming: tuple[Region, ...] = ()
@@ -257,7 +257,7 @@ def _counts(parts: Sequence[Segment], ranks: int) -> list[int]:
     return counts
 
 
-def _sub_comm(comm: Comm, grid: Grid, grid_modes: tuple[int, ...]) -> Comm:
+def sub_comm(comm: Comm, grid: Grid, grid_modes: tuple[int, ...]) -> Comm:
     """The communicator of the ranks that differ from this one along `grid_modes` only; made once per communicator."""
     key = ("sub-grid", grid.shape, grid_modes)
     if key not in comm.cache:
