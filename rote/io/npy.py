@@ -7,12 +7,9 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 import stat
-from contextlib import suppress
 from dataclasses import dataclass
 from math import prod
-from shutil import copymode
 from typing import Any
 
 import numpy as np
@@ -24,8 +21,9 @@ from ..layout.distribution import Distribution
 from ..runtime.comm.collective_errors import collective_errors
 from ..runtime.comm.protocol import Array, Comm, Path
 from ..runtime.copy.regions import identity
-from ..runtime.files import in_long_runs, transfers
+from ..runtime.files import in_long_runs, transfers, writes
 from ..runtime.program import BoundPlan, check_grid
+from .replacement import Draft, plainly, replacing
 
 __all__ = ["Header", "read_block", "read_header", "write_npy"]
 
@@ -130,25 +128,14 @@ def write_npy(path: Path, block: Array, dist: Distribution, comm: Comm) -> None:
     lies = in_long_runs(dist, dtypes[0].itemsize)
     if lies != dist:
         block, dist = BoundPlan(compile(dist, lies, dtypes[0]), comm)(block), lies
-    draft = _Draft("", "", 0)
-    try:
+    with replacing(path, comm, lambda: _draft(path, dist.shape, block.dtype)) as draft:
         with collective_errors(comm):
-            if comm.rank == 0:
-                draft = _Draft.make(path, dist.shape, block.dtype)
-        made: _Draft = comm.allgather_object(draft)[0]
-        at = dist.grid.coordinates(comm.rank)
-        replica = any(c and dist.roles[g].name == "replicated" for g, c in enumerate(at))
-        with collective_errors(comm):
+            offset = os.path.getsize(draft.path) - prod(dist.shape) * block.dtype.itemsize
             block = np.asarray(block, order="C")
-        for transfer in transfers(block, dist, False, dist.holds(comm.rank) and not replica, comm):
+        for transfer in transfers(block, dist, False, writes(dist, comm.rank), comm):
             with collective_errors(comm):
                 transfer.take()
-            comm.write(made.path, made.offset, transfer.shape, transfer.index, transfer.buffer)
-        with collective_errors(comm):
-            draft.publish()
-    except BaseException:
-        draft.remove()
-        raise
+            comm.write(draft.path, offset, transfer.shape, transfer.index, transfer.buffer)
 
 
 def _parse(path: Path) -> Header:
@@ -218,54 +205,20 @@ def _check_block(block: Array, dist: Distribution, rank: int) -> None:
     _check_dtype(block.dtype, "the tensor")
 
 
-@dataclass(frozen=True, slots=True)
-class _Draft:
-    """A file on its way to its name. Only rank 0 has one that is not empty; `path` and `offset` are for all."""
-
-    path: str
-    target: str
-    offset: int
-
-    @classmethod
-    def make(cls, path: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> _Draft:
-        """A new file beside the target with its header and its full size, for which the disk has room."""
-        target = os.path.realpath(path)
-        if os.path.isdir(target):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
-        if os.path.exists(target) and not os.path.isfile(target):
-            raise RoteError(f"{os.fspath(path)} is a device or a pipe, and saving would replace it\ngive another name")
-        if os.path.exists(target) and not os.access(target, os.W_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), os.fspath(path))
-        draft = os.path.join(os.path.dirname(target), f".rote-{secrets.token_hex(8)}.part")
-        try:
-            with open(os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666), "r+b") as file:
-                descr = npy.dtype_to_descr(dtype)
-                npy.write_array_header_1_0(file, {"shape": shape, "fortran_order": False, "descr": descr})
-                offset = file.tell()
-                file.truncate(offset + prod(shape) * dtype.itemsize)
-                _reserve(file.fileno(), offset + prod(shape) * dtype.itemsize)
-        except BaseException as error:
-            with suppress(OSError):
-                os.unlink(draft)
-            if isinstance(error, OSError) and error.errno:  # say the user's name for it, not ours
-                raise OSError(error.errno, os.strerror(error.errno), os.fspath(path)) from None
-            raise
-        return cls(draft, target, offset)
-
-    def publish(self) -> None:
-        """Give the file its name, in one step."""
-        if self.path:
-            with open(self.path, "rb") as file:
-                os.fsync(file.fileno())
-            if os.path.exists(self.target):
-                copymode(self.target, self.path)
-            os.replace(self.path, self.target)
-
-    def remove(self) -> None:
-        """Leave nothing in the folder."""
-        if self.path:
-            with suppress(OSError):
-                os.unlink(self.path)
+def _draft(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Draft:
+    """A new file beside the target with its header and its full size, for which the disk has room."""
+    draft = Draft.beside(path)
+    try:
+        with plainly(path), open(draft.path, "r+b") as file:
+            descr = npy.dtype_to_descr(dtype)
+            npy.write_array_header_1_0(file, {"shape": shape, "fortran_order": False, "descr": descr})
+            size = file.tell() + prod(shape) * dtype.itemsize
+            file.truncate(size)
+            _reserve(file.fileno(), size)
+    except BaseException:
+        draft.remove()
+        raise
+    return draft
 
 
 def _reserve(file: int, size: int) -> None:
