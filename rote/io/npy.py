@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -20,10 +21,10 @@ from ..errors import CommError, LayoutError, RoteError
 from ..layout.distribution import Distribution
 from ..runtime.comm.collective_errors import collective_errors
 from ..runtime.comm.protocol import Array, Comm, Path
-from ..runtime.copy.regions import identity
 from ..runtime.files import in_long_runs, transfers, writes
 from ..runtime.program import BoundPlan, check_grid
 from .replacement import Draft, plainly, replacing
+from .stored import Contents, Part, StoredTensor, check_dtype, check_shape, finish, pick_step
 
 __all__ = ["Header", "read_block", "read_header", "write_npy"]
 
@@ -85,22 +86,14 @@ def read_block(path: Path, header: Header, dist: Distribution, comm: Comm) -> Ar
     ((2, 3), [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]], [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]])
     """
     check_grid(dist.grid, comm)
-    if dist.shape != header.shape:
-        raise LayoutError(
-            f"{os.fspath(path)} holds an array of shape {header.shape}, but the distribution is for {dist.shape}\n"
-            f"write {dist.layout} on the file's shape"
-        )
+    check_shape(path, header.shape, dist)
     reads = dist.holds(comm.rank) and dist.contributes(comm.rank)
     with collective_errors(comm):
         block = np.empty(dist.local_shape(comm.rank), header.dtype)
     for transfer in transfers(block, dist, header.fortran_order, reads, comm):
         comm.read(path, header.offset, transfer.shape, transfer.index, transfer.buffer)
         transfer.put()
-    if not header.dtype.isnative:
-        block = block.byteswap(inplace=True).view(header.dtype.newbyteorder("="))
-    if dist.holds(comm.rank) and not reads:
-        block[...] = identity(dist.layout.op, block.dtype)
-    return block
+    return finish(block, dist, comm.rank)
 
 
 def write_npy(path: Path, block: Array, dist: Distribution, comm: Comm) -> None:
@@ -165,7 +158,7 @@ def _parse(path: Path) -> Header:
             raise RoteError(f"{name} has a damaged .npy header: {error}\ngive a whole copy of the file") from None
         header = Header(shape, dtype, fortran_order, file.tell())
         has = os.fstat(file.fileno()).st_size
-    _check_dtype(dtype, name)
+    check_dtype(dtype, name)
     needs = header.offset + prod(shape) * dtype.itemsize
     if has < needs:
         raise RoteError(
@@ -183,14 +176,6 @@ def _check_name(path: Path) -> None:
         raise RoteError(f"{name} is not the name of a .npy file, the format of Rote's\nwrite {stem}.npy")
 
 
-def _check_dtype(dtype: np.dtype[Any], name: str) -> None:
-    if dtype.kind not in "biufc" or dtype.char == "e":
-        raise RoteError(
-            f"{name} holds elements of dtype {dtype}\n"
-            "convert to bool, an integer, or a float or complex of single, double or long double precision"
-        )
-
-
 def _refuse_partial(dist: Distribution) -> None:
     if dist.partial:
         plain = dist.layout
@@ -202,7 +187,7 @@ def _refuse_partial(dist: Distribution) -> None:
 def _check_block(block: Array, dist: Distribution, rank: int) -> None:
     if block.shape != dist.local_shape(rank):
         raise LayoutError(f"rank {rank} holds a block of {dist.local_shape(rank)} in {dist}, not {block.shape}")
-    _check_dtype(block.dtype, "the tensor")
+    check_dtype(block.dtype, "the tensor")
 
 
 def _draft(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Draft:
@@ -229,3 +214,21 @@ def _reserve(file: int, size: int) -> None:
         except OSError as error:
             if error.errno not in (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL):
                 raise
+
+
+def look_npy(path: Path, step: int | None, comm: Comm) -> Contents:
+    """The contents of a `.npy` file, which are one tensor; errors as of `read_header`, and of a step. Collective."""
+    header = read_header(path, comm)
+    return Contents({"data": StoredTensor(header.shape, header.dtype, header)}, {}, pick_step(path, step, (), True))
+
+
+def read_npy(path: Path, stored: StoredTensor, dist: Distribution, comm: Comm) -> Array:
+    """This rank's block of the tensor in a `.npy` file; as `read_block`."""
+    return read_block(path, stored.place, dist, comm)
+
+
+def write_npy_part(
+    path: Path, parts: Sequence[Part], comm: Comm, attributes: Mapping[str, Any], step: int | None = None
+) -> None:
+    """Write the one part of one tensor; as `write_npy`. There are no attributes and no step."""
+    write_npy(path, parts[0].block, parts[0].dist, comm)
