@@ -10,6 +10,7 @@ import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from math import prod
 from types import ModuleType
 from typing import Any
 
@@ -17,7 +18,7 @@ import numpy as np
 
 from ..errors import RoteError
 from ..layout.distribution import Distribution
-from ..layout.indexset import Strided
+from ..layout.indexset import IndexSet, Strided
 from ..runtime.comm.collective_errors import collective_errors
 from ..runtime.comm.protocol import Array, Comm, MpiHandle, Path
 from ..runtime.comm.rawfile import strided_parts
@@ -25,12 +26,13 @@ from ..runtime.files import in_long_runs, writes
 from ..runtime.program import check_grid
 from .boxes import chunk_extents, without_view
 from .progress import progress, slabs
-from .replacement import Draft, replacing, sync
+from .replacement import Draft, replacing, reserve, sync
 from .stored import Contents, Part, StoredTensor, check_shape, finish, kept_attributes, pick_step, readably
 
 __all__ = ["contents_of", "look_hdf5", "parallel", "read_hdf5", "write_hdf5", "written_in_hdf5"]
 
 _CHUNK = 1 << 20  # bytes: as many as HDF5 keeps at hand of a dataset
+_SLACK = 1 << 16  # bytes for what a file has beside elements
 _UNNAMED = "data"
 
 
@@ -97,7 +99,7 @@ def write_hdf5(
     """
     with collective_errors(comm):
         h5py = _library()
-    nbytes = sum(int(np.prod(part.dist.shape)) * part.block.dtype.itemsize for part in parts)
+    nbytes = sum(prod(part.dist.shape) * part.block.dtype.itemsize for part in parts)
     world = comm.handle if isinstance(comm, MpiHandle) and parallel() else None
     with (
         replacing(path, comm, lambda: _draft(h5py, path, parts, attributes, step, world is not None)) as draft,
@@ -111,6 +113,8 @@ def write_hdf5(
         for turn in range(comm.size):
             with collective_errors(comm), readably(path, "written"):
                 if turn == comm.rank and any(part.block.size and writes(part.dist, turn) for part in parts):
+                    needs = sum(_room(dist, block.dtype, dist.index_sets(turn)) for _, block, dist in parts)
+                    reserve(draft.path, os.path.getsize(draft.path) + needs)
                     with h5py.File(draft.path, "r+") as file:
                         _put(h5py, file, parts, turn, step, advance)
                     sync(draft.path)
@@ -174,6 +178,9 @@ def _draft(
             adds = step is not None and os.path.exists(draft.target)
             if adds:
                 shutil.copyfile(draft.target, draft.path)
+            whole = [tuple(IndexSet.interval(0, n) for n in part.dist.shape) for part in parts]
+            needs = sum(_room(part.dist, part.block.dtype, index) for part, index in zip(parts, whole, strict=True))
+            reserve(draft.path, os.path.getsize(draft.path) + needs)
             with h5py.File(draft.path, "r+" if adds else "w") as file:
                 if str(step) in file:
                     del file[str(step)]
@@ -182,14 +189,27 @@ def _draft(
                     group.attrs[name] = value
                 for name, block, dist in parts:
                     options: dict[str, Any] = {}
-                    if not at_once and np.prod(dist.shape) and dist.shape:
-                        chunks = chunk_extents(dist.max_local_shape(), block.dtype.itemsize, _CHUNK)
-                        options = {"chunks": chunks, "fletcher32": True}
+                    if not at_once and dist.shape and 0 not in dist.shape:
+                        options = {"chunks": _chunks(dist, block.dtype), "fletcher32": True}
                     group.create_dataset(name or _UNNAMED, dist.shape, block.dtype, **options)
     except BaseException:
         draft.remove()
         raise
     return draft
+
+
+def _chunks(dist: Distribution, dtype: np.dtype[Any]) -> tuple[int, ...]:
+    return chunk_extents(dist.max_local_shape(), dtype.itemsize, _CHUNK)
+
+
+def _room(dist: Distribution, dtype: np.dtype[Any], index: tuple[IndexSet, ...]) -> int:
+    """The most bytes by which a file grows when the elements at some indices are written: whole chunks, and what HDF5
+    keeps of each. A file without this room breaks the library, which then ends the process."""
+    if not all(index):
+        return _SLACK
+    chunks = _chunks(dist, dtype)
+    touched = prod([(held.stop - 1) // c - held.start // c + 1 for held, c in zip(index, chunks, strict=True)])
+    return _SLACK + touched * (prod(chunks) * dtype.itemsize + 128)
 
 
 def _put(
@@ -206,7 +226,7 @@ def _put(
         if block.size and writes(dist, rank):
             for index, slab in slabs(dist.index_sets(rank), np.asarray(block, order="C")):
                 for places, part in strided_parts(index, slab):
-                    lengths = [int(np.prod(place.shape)) for place in places]
+                    lengths = [prod(place.shape) for place in places]
                     group[name or _UNNAMED][_select(h5py, places)] = part.reshape(lengths)
                 advance(slab.nbytes)
 

@@ -5,7 +5,6 @@ Each rank moves its own elements between block and file, where they lie (`runtim
 
 from __future__ import annotations
 
-import errno
 import os
 import stat
 from collections.abc import Mapping, Sequence
@@ -23,7 +22,7 @@ from ..runtime.comm.collective_errors import collective_errors
 from ..runtime.comm.protocol import Array, Comm, Path
 from ..runtime.files import in_long_runs, transfers, writes
 from ..runtime.program import BoundPlan, check_grid
-from .replacement import Draft, plainly, replacing
+from .replacement import Draft, plainly, replacing, reserve
 from .stored import Contents, Part, StoredTensor, check_dtype, check_shape, finish, pick_step
 
 __all__ = ["Header", "read_block", "read_header", "write_npy"]
@@ -194,26 +193,17 @@ def _draft(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Draft:
     """A new file beside the target with its header and its full size, for which the disk has room."""
     draft = Draft.beside(path)
     try:
-        with plainly(path), open(draft.path, "r+b") as file:
-            descr = npy.dtype_to_descr(dtype)
-            npy.write_array_header_1_0(file, {"shape": shape, "fortran_order": False, "descr": descr})
-            size = file.tell() + prod(shape) * dtype.itemsize
-            file.truncate(size)
-            _reserve(file.fileno(), size)
+        with plainly(path):
+            with open(draft.path, "r+b") as file:
+                descr = npy.dtype_to_descr(dtype)
+                npy.write_array_header_1_0(file, {"shape": shape, "fortran_order": False, "descr": descr})
+                size = file.tell() + prod(shape) * dtype.itemsize
+                file.truncate(size)
+            reserve(draft.path, size)
     except BaseException:
         draft.remove()
         raise
     return draft
-
-
-def _reserve(file: int, size: int) -> None:
-    """Take a file's space now, where the system can: a disk that is full later ends a process that maps the file."""
-    if hasattr(os, "posix_fallocate"):
-        try:
-            os.posix_fallocate(file, 0, size)
-        except OSError as error:
-            if error.errno not in (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL):
-                raise
 
 
 def look_npy(path: Path, step: int | None, comm: Comm) -> Contents:

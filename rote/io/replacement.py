@@ -15,7 +15,7 @@ from ..errors import RoteError
 from ..runtime.comm.collective_errors import collective_errors
 from ..runtime.comm.protocol import Comm, Path
 
-__all__ = ["Draft", "plainly", "replacing", "sync"]
+__all__ = ["Draft", "plainly", "replacing", "reserve", "sync"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +96,21 @@ def replacing(path: Path, comm: Comm, make: Callable[[], Draft]) -> Iterator[Dra
         if draft is not None:
             draft.remove()
         raise
+
+
+def reserve(path: str, size: int) -> None:
+    """Take the space of a file now, where the system can: a disk that is full later ends a process that maps the file,
+    or breaks a library in the middle of it."""
+    if not hasattr(os, "posix_fallocate"):
+        return
+    file = os.open(path, os.O_RDWR)
+    try:
+        os.posix_fallocate(file, 0, size)
+    except OSError as error:
+        if error.errno not in (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL):
+            raise
+    finally:
+        os.close(file)
 
 
 def sync(path: str) -> None:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -175,7 +175,7 @@ def finish(block: Array, dist: Distribution, rank: int) -> Array:
 
 
 @contextmanager
-def readably(path: Path, verb: str) -> Iterator[None]:
+def readably(path: Path, verb: Literal["read", "written"]) -> Iterator[None]:
     """Turn what a library of a format raises into an error that names the file and says what is wrong."""
     try:
         with plainly(path):
@@ -186,5 +186,8 @@ def readably(path: Path, verb: str) -> Iterator[None]:
         if isinstance(error, OSError) and error.errno is not None:
             raise
         text = str(error).partition("\n")[0] or type(error).__name__
-        cure = "give a whole copy of the file" if verb == "read" else "is the disk full, or a value of a kind that the format does not hold?"
-        raise RoteError(f"{os.fspath(path)} cannot be {verb}: {text}\n{cure}") from error
+        cures = {
+            "read": "give a whole copy of the file",
+            "written": "is the disk full, or the value of a strange kind?",
+        }
+        raise RoteError(f"{os.fspath(path)} cannot be {verb}: {text}\n{cures[verb]}") from error

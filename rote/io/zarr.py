@@ -30,7 +30,7 @@ from .stored import Contents, Part, StoredTensor, check_shape, finish, kept_attr
 
 __all__ = ["look_zarr", "read_zarr", "write_zarr", "written_in_zarr"]
 
-_UNNAMED = "data"
+_UNNAMED, _METADATA = "data", "zarr.json"
 _MARK, _WHOLE = "rote", "whole"  # the attribute of an array of which every chunk has been written
 _KEEP = {"write_empty_chunks": True}  # for a chunk of zeros that is left out is one that may have been lost
 
@@ -163,7 +163,7 @@ def _draft(
     """A folder beside the store with the metadata of all arrays, which will be the store or a step of it."""
     target = os.path.realpath(path)
     there = os.path.isdir(target) and bool(os.listdir(target))
-    if there and not any(os.path.exists(os.path.join(target, name)) for name in ("zarr.json", ".zgroup", ".zarray")):
+    if there and not any(os.path.exists(os.path.join(target, name)) for name in (_METADATA, ".zgroup", ".zarray")):
         raise RoteError(f"{os.fspath(path)} is a folder and no Zarr store, and saving would replace it\nmove it away")
     adds = step is not None and there
     if adds and not isinstance(zarr.open(target, mode="r"), zarr.Group):
@@ -173,6 +173,7 @@ def _draft(
         with readably(path, "written"):
             if step is not None and not adds:
                 zarr.create_group(draft.path)
+                sync(os.path.join(draft.path, _METADATA))
                 os.mkdir(os.path.join(draft.path, str(step)))
             _make(zarr, _base(draft.path, step), parts, attributes)
     except BaseException:
@@ -192,6 +193,7 @@ def _make(zarr: ModuleType, folder: str, parts: Sequence[Part], attributes: Mapp
     root = not parts[0].name
     if not root:
         zarr.create_group(folder, attributes=dict(attributes))
+        sync(os.path.join(folder, _METADATA))
     for name, block, dist in parts:
         grid = in_chunks(dist, block.dtype.itemsize)
         zarr.create_array(
@@ -203,6 +205,7 @@ def _make(zarr: ModuleType, folder: str, parts: Sequence[Part], attributes: Mapp
             compressors=(zarr.codecs.ZstdCodec(), zarr.codecs.Crc32cCodec()),
             attributes={**(attributes if root else {}), _MARK: _WHOLE},
         )
+        sync(os.path.join(folder, name, _METADATA))
 
 
 def _put(zarr: ModuleType, folder: str, part: Part, rank: int, advance: Callable[[int], None]) -> None:

@@ -21,10 +21,14 @@ from numpy.typing import NDArray
 
 import rote
 from rote.errors import LayoutError, RoteError
-from rote.runtime import Comm, world
+from rote.io import hdf5
+from rote.io import zarr as zarr_files
+from rote.runtime import Comm, collective_errors, world
 from rote.runtime.copy.regions import cut
 
 SUFFIXES = (".npy", ".zarr", ".h5")
+STATE = numbered((7, 9, 5), np.dtype("c16"))
+PUT = {hdf5: hdf5._put, zarr_files: zarr_files._put}
 
 
 def plain(path: Path, name: str = "data") -> NDArray[Any]:
@@ -109,7 +113,7 @@ def check_steps(comm: Comm, folder: Path, count: int) -> None:
 
         def laid(factor: float) -> dict[str, rote.DistTensor]:
             grid = random_grid(rng, comm.size)
-            texts = [random_layout(rng, 3, grid).partition("+")[0] for _ in arrays]
+            texts = [random_layout(rng, 3, grid).partition("+")[0] for _ in range(2)]
             return {
                 name: rote.DistTensor.from_global(factor * array, text, comm, grid)
                 for text, (name, array) in zip(texts, arrays.items(), strict=True)  # noqa: B023
@@ -156,11 +160,70 @@ def check_pictures(comm: Comm, folder: Path, count: int) -> None:
     alone(comm, lambda: [remove(each) for each in folder.iterdir()])
 
 
-CHECKS = (check_saving, check_loading, check_steps, check_pictures)
+def check_failures(comm: Comm, folder: Path, count: int) -> None:
+    """A rank raises when it has written its part: the same error on all, the old file stands, and nothing is left."""
+    x = rote.DistTensor.from_global(STATE, "block[(0),(),()]", comm)
+    for suffix in (*SUFFIXES, ".xdmf"):
+        with rote.config(implicit="allow"):
+            rote.save(folder / f"old{suffix}", x if suffix != ".xdmf" else x.real)
+    before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
+    kind = type(comm)
+    write = kind.write
+    for bad in {0, comm.size - 1}:
+
+        def breaks(*args: Any) -> None:
+            put = PUT[hdf5 if args[0] is h5py else zarr_files]
+            put(*args)
+            if bad in [each for each in args if isinstance(each, int)]:  # noqa: B023
+                raise ArithmeticError("in the middle")
+
+        def writes(self: Any, *args: Any) -> None:
+            with collective_errors(self):
+                if self.rank == bad:  # noqa: B023
+                    raise ArithmeticError("in the middle")
+
+        comm.barrier()
+        try:
+            for module in PUT:
+                module._put = breaks  # type: ignore[attr-defined]
+            kind.write = writes  # type: ignore[method-assign]
+            comm.barrier()
+            for suffix in (*SUFFIXES, ".xdmf"):
+                with rote.config(implicit="allow"):
+                    path, y = folder / f"old{suffix}", 2 * x if suffix != ".xdmf" else x.imag
+                    raised(comm, lambda: rote.save(path, y), Exception, "in the middle")  # noqa: B023
+            comm.barrier()
+        finally:
+            for module, put in PUT.items():
+                module._put = put  # type: ignore[attr-defined]
+            kind.write = write  # type: ignore[method-assign]
+    assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
+    comm.barrier()
+    alone(comm, lambda: [remove(each) for each in folder.iterdir()])
+
+
+def write_state(comm: Comm, path: Path, layout: str) -> None:
+    """Save the state from a layout on a grid of order 2."""
+    with rote.config(implicit="allow"):
+        rote.DistTensor.from_global(STATE, layout, comm, (comm.size // 2, 2)).save(path)
+
+
+def read_state(comm: Comm, path: Path) -> None:
+    """Load the state in several layouts."""
+    for layout in ("block[(),(),(0)]", "[(),(0:cyclic(2)),()]", "(a b) c: [(),(0)]"):
+        with rote.config(implicit="allow"):
+            x = rote.load(path, layout, comm=comm)
+        same(x.local, cut(STATE, x.distribution, comm.rank), (path, layout))
+
+
+CHECKS = (check_saving, check_loading, check_steps, check_pictures, check_failures)
 
 if __name__ == "__main__":
-    ranks = world()
+    ranks, home = world(), Path(sys.argv[1])
     for check in CHECKS:
-        check(ranks, Path(sys.argv[1]), int(sys.argv[2]))
+        check(ranks, home / "checks", int(sys.argv[2]))
+    for suffix in SUFFIXES:
+        read_state(ranks, home / f"state{suffix}")
+        rote.DistTensor.from_global(STATE, "block(ceil)[(),(0),()]", ranks).save(home / f"state{suffix}")
     if ranks.rank == 0:
         print(f"{len(CHECKS)} checks on {ranks}")
