@@ -42,7 +42,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "rote.tensor.distributed": ("rote.layout", "rote.runtime"),
     "rote.tensor.moves": ("rote.errors", "rote.layout", "rote.compiler", "rote.runtime", "rote.tensor.distributed"),
     "rote.tensor.functions": (
-        *("rote.errors", "rote.layout", "rote.compiler", "rote.runtime"),
+        *("rote.grammar", "rote.errors", "rote.layout", "rote.compiler", "rote.runtime"),
         *("rote.tensor.distributed", "rote.tensor.moves"),
     ),
     "rote.tensor": (

@@ -17,6 +17,7 @@ from ...compiler.groups import Group, Listed
 from ...compiler.movement import Message, components, receives, sends
 from ...layout.distribution import Distribution
 from ...layout.indexset import Strided
+from ...layout.layout import Op
 from ...layout.view import View
 from .strided import Factor, Piece, everything, pieces
 from .views import GroupViews, Shape, group_views
@@ -77,7 +78,7 @@ class Region:
         self,
         source: Array,
         target: Array,
-        op: str = "sum",
+        op: Op = "sum",
         before: Sequence[Factor] = (),
         after: Sequence[Factor] = (),
     ) -> None:
@@ -94,7 +95,7 @@ class Region:
         self.copy(np.asarray(block, order="C"), message)
         return message
 
-    def put(self, block: Array, message: Array, op: str) -> None:
+    def put(self, block: Array, message: Array, op: Op) -> None:
         """Store a message into a C-contiguous block, or reduce it into what is there."""
         self.copy(np.asarray(message, block.dtype), block, op)
 
@@ -226,7 +227,7 @@ def as_view(array: Array, dist: Distribution) -> Array:
     return array.transpose(view.permutation()).reshape(dist.view_shape)
 
 
-def identity(op: str, dtype: np.dtype[Any]) -> Any:
+def identity(op: Op, dtype: np.dtype[Any]) -> Any:
     """The value that a reduction ignores."""
     if op in ("sum", "prod"):
         return dtype.type(op == "prod")

@@ -10,6 +10,7 @@ import numpy as np
 
 from ...compiler.step import LOCAL, Step
 from ...layout.grid import Grid, ravel
+from ...layout.layout import Op
 from ..comm.protocol import Array, Comm
 from ..copy.regions import Region, direct_regions, identity, receive_regions, send_regions, whole
 from ..copy.strided import Factor
@@ -215,7 +216,7 @@ class Transfer:
             whole(self.out.shape).copy(self.out, self.out, after=self.after)
 
     @property
-    def _op(self) -> str:
+    def _op(self) -> Op:
         return self.messages.step.before.layout.op
 
     @property
