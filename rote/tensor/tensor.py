@@ -191,37 +191,30 @@ class DistTensor(ArrayProtocols, Movable, Halos, Subsets):
 
     @staticmethod
     def load(path: Path, layout: Layout | str, comm: object | None = None, grid: GridLike = None) -> DistTensor:
-        """A tensor from a `.npy` file; every rank reads its own part. Arguments as `from_global`.
+        """A tensor from a file that holds one; every rank reads its own part. Arguments as `from_global`.
 
-        Raises:
-            OSError: the file cannot be read. RoteError: it is damaged, or no `.npy` file of numbers.
-            LayoutError: the layout does not fit the file's shape. All ranks raise the same.
+        `rote.load` is the function that takes names and steps as well, and says all; errors as there.
 
         >>> np.save("volume.npy", np.arange(6.0).reshape(2, 3))
         >>> DistTensor.load("volume.npy", "block[(),(0)]")
         DistTensor((2, 3), float64, 'block[(),(0)]', grid=(1,), rank=0, local=(2, 3))
         """
-        from ..io.npy import read_block, read_header
+        from .files import load
 
-        ranks = as_comm(comm)
-        header = read_header(path, ranks)
-        dist = place(header.shape, layout, ranks, grid)
-        return DistTensor(read_block(path, header, dist, ranks), dist, ranks)
+        return load(path, layout, comm=comm, grid=grid)
 
     def save(self, path: Path) -> None:
-        """Write one valid `.npy` file; every rank writes its own part, and nothing is left behind on failure.
+        """Write one file, `.npy`, `.zarr`, `.h5` or `.xdmf` by its suffix; every rank writes its own part.
 
-        Raises:
-            OSError: the file cannot be written; the same on all ranks. LayoutError: the tensor is partial.
-            RoteError: the name is that of another format, as "x.h5".
+        `rote.save` is the function that takes names, attributes and steps as well, and says all; errors as there.
 
         >>> DistTensor.zeros((2, 3), "[(0),()]").save("zeros.npy")
         >>> np.load("zeros.npy").shape
         (2, 3)
         """
-        from ..io.npy import write_npy
+        from .files import save
 
-        write_npy(path, self.local, self.distribution, self._comm)
+        save(path, self)
 
     @property
     def local(self) -> Array:
