@@ -11,7 +11,7 @@ import numpy.typing as npt
 from ..compiler.step import as_dtype
 from ..errors import LayoutError
 from ..layout.distribution import Distribution, distribute, tensor_shape
-from ..layout.grid import Grid
+from ..layout.grid import Grid, grid_shape
 from ..layout.layout import Layout, as_layout
 from ..layout.slices import as_runs, find_distribution
 from .comm.collective_errors import collective_errors
@@ -31,6 +31,7 @@ __all__ = [
 ]
 
 GridLike = Grid | Sequence[int] | int | None
+"""A grid or its shape, in which -1 is found from the number of ranks; None for the usual one."""
 
 Placed = tuple[Array, Distribution, Comm]
 """This rank's block of a tensor, where the tensor lies, and on which ranks."""
@@ -53,7 +54,7 @@ def place(
     meaning = as_layout(layout)
     if grid is None:
         grid = Grid.of(ranks.size, max((*meaning.grid_modes, 0)) + 1)
-    dist = distribute(meaning, shape, grid)
+    dist = distribute(meaning, shape, grid_shape(grid, ranks.size))
     check_grid(dist.grid, ranks)
     return dist
 
