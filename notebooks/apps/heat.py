@@ -55,7 +55,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shape", type=int, nargs=2, default=(96, 80))
     parser.add_argument("--steps", type=int, default=50)
-    parser.add_argument("--r", type=float, default=0.2, help="time step over the square of the spacing; stable up to 1/4")
+    parser.add_argument("--r", type=float, default=0.2, help="time step over squared spacing, up to 1/4")
     parser.add_argument("--ranks", type=int, default=1)
     options = parser.parse_args()
     rote.run(program, options.ranks, (tuple(options.shape), options.steps, options.r))

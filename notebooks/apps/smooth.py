@@ -30,8 +30,7 @@ def program(comm, source, target, sigma, make):
     """Smooth a file on one rank."""
     layout = "block[(0),(),()]"
     if make:
-        noise = rote.DistTensor.from_function(lambda i, j, k: np.cos(i * i + j * k) + (i + j + k) % 3, make, layout, comm)
-        rote.save(source, noise)
+        rote.save(source, rote.DistTensor.from_function(lambda i, j, k: np.cos(i * i + j * k), make, layout, comm))
     volume = rote.load(source, layout, comm=comm)
     result = smooth(volume, sigma)
     rote.save(target, result, attributes={"sigma": sigma, "source": str(source)})
