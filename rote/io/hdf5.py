@@ -135,7 +135,7 @@ def _library() -> ModuleType:
     try:
         import h5py
     except ImportError:
-        raise RoteError("HDF5 files need h5py\npip install 'rote-tensor[hdf5]'") from None
+        raise RoteError("HDF5 files need h5py\npip install h5py") from None
     module: ModuleType = h5py
     return module
 

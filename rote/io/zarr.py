@@ -122,9 +122,9 @@ def _library() -> ModuleType:
     try:
         import zarr
     except ImportError:
-        raise RoteError("Zarr stores need zarr\npip install 'rote-tensor[zarr]'") from None
+        raise RoteError("Zarr stores need zarr\npip install zarr") from None
     if not hasattr(zarr.Array, "with_config"):
-        raise RoteError(f"zarr is {zarr.__version__}, and 3.1.6 or later is needed\npip install 'rote-tensor[zarr]'")
+        raise RoteError(f"zarr is {zarr.__version__}, and 3.1.6 or later is needed\npip install --upgrade zarr")
     module: ModuleType = zarr
     return module
 
