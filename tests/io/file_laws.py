@@ -173,7 +173,7 @@ def check_pictures(comm: Comm, folder: Path, count: int) -> None:
     steps = list(xml.fromstring(path.read_text("utf-8")).iterfind(".//Grid[@GridType='Uniform']"))
     assert [step.find("Time").get("Value") for step in steps] == ["0.5", "1.0"]
     for step in steps:
-        assert [item.text for item in step.iterfind("Geometry/DataItem")] == ["0 0 0", "0.1 0.2 0.3"]
+        assert [item.text for item in step.iterfind("Geometry/DataItem")] == ["0.0 0.0 0.0", "0.1 0.2 0.3"]
         fields = {field.get("Name"): described(folder, field[0]) for field in step.iterfind("Attribute")}
         assert list(fields) == ["p", "velocity_0", "velocity_1", "velocity_2"]
         for name, values in zip(fields, (array[0] > 0.5, *array), strict=True):
