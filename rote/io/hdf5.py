@@ -135,13 +135,13 @@ def _library() -> ModuleType:
     try:
         import h5py
     except ImportError:
-        raise RoteError("HDF5 files need h5py\npip install 'rote-tensor[hdf5]'") from None
+        raise RoteError("HDF5 files need h5py\npip install h5py") from None
     module: ModuleType = h5py
     return module
 
 
 def _contents(h5py: ModuleType, file: Any, path: Path, step: int | None) -> Contents:
-    """What an open file holds, of one step where it has steps."""
+    """The contents of an open file, of one step where it has steps."""
     groups = {name for name in file if file.get(name, getclass=True) is h5py.Group}
     steps = tuple(sorted(int(name) for name in groups if name.isdecimal()))
     tensors: dict[str, StoredTensor] = {}

@@ -285,7 +285,7 @@ def test_exactly_one_file_imports_mpi4py() -> None:
 def test_the_costly_imports_wait() -> None:
     """What is optional, and the files that import lark, mpi4py and pyfftw, are imported inside functions only."""
     late = ("matplotlib", "mpl_toolkits", "scipy", "ducc0", "mkl_fft", "rote.grammar.build", "rote.runtime.comm.mpi")
-    late += ("rote.fft.kernels.backends.fftw", "rich", "h5py", "zarr", "xarray")
+    late += ("rote.fft.kernels.backends.fftw", "h5py", "zarr", "xarray")
     eager = [(m, f.target) for m, f in all_imports() if f.eager and any(within(f.target, name) for name in late)]
     assert eager == []
     loads = {m for m, f in all_imports() if f.eager and within(f.target, "pyfftw")}

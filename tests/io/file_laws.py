@@ -11,6 +11,7 @@ import shutil
 import sys
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree as xml
 
 import h5py
 import numpy as np
@@ -142,19 +143,41 @@ def check_steps(comm: Comm, folder: Path, count: int) -> None:
         alone(comm, lambda: remove(path))  # noqa: B023
 
 
+def described(folder: Path, item: Any) -> NDArray[Any]:
+    """The array that an item of XDMF describes: elements of an HDF5 file, or a box of such."""
+    shape = tuple(map(int, item.get("Dimensions").split()))
+    if item.get("ItemType") == "HyperSlab":
+        start, step, count = np.array(item[0].text.split(), int).reshape(3, -1)
+        box = tuple(slice(a, a + b * n, b) for a, b, n in zip(start, step, count, strict=True))
+        return described(folder, item[1])[box].reshape(shape)
+    name, _, place = item.text.partition(":")
+    with h5py.File(folder / name) as file:
+        array = np.asarray(file[place])
+    kinds = {"Float": "f", "Int": "i", "UInt": "u"}
+    assert (array.shape, array.dtype) == (shape, np.dtype(kinds[item.get("NumberType")] + item.get("Precision")))
+    return array
+
+
 def check_pictures(comm: Comm, folder: Path, count: int) -> None:
-    """An XDMF file and the HDF5 file beside it hold what was saved, and come back by either name."""
+    """An XDMF file describes the HDF5 file beside it, step by step and field by field, and is loaded by either name."""
     path = folder / "run.xdmf"
     array = np.random.default_rng(0).random((3, 4, 5, 6))
     with rote.config(implicit="allow"):
         x = rote.DistTensor.from_global(array, "[(),(0),()(1)]", comm)
+        p = rote.DistTensor.from_global((array[0] > 0.5).astype("u1"), "[(0),(),()]", comm)
         for step in (1, 2):
-            rote.save(path, {"velocity": x}, {"time": 0.5 * step, "spacing": [0.1, 0.2, 0.3]}, step)
+            rote.save(path, {"velocity": x, "p": p}, {"time": 0.5 * step, "spacing": [0.1, 0.2, 0.3]}, step)
         for name in (path, folder / "run.h5"):
-            back = rote.load(name, "block[(),(),(),(0)]", comm=comm)
+            back = rote.load(name, "block[(),(),(),(0)]", "velocity", comm=comm)
             same(back.local, cut(array, back.distribution, comm.rank), name)
-    text = path.read_text("utf-8")
-    assert text.count("run.h5:/2/velocity") == 3 and '<Time Value="0.5" />' in text and "0.1 0.2 0.3" in text
+    steps = list(xml.fromstring(path.read_text("utf-8")).iterfind(".//Grid[@GridType='Uniform']"))
+    assert [step.find("Time").get("Value") for step in steps] == ["0.5", "1.0"]
+    for step in steps:
+        assert [item.text for item in step.iterfind("Geometry/DataItem")] == ["0.0 0.0 0.0", "0.1 0.2 0.3"]
+        fields = {field.get("Name"): described(folder, field[0]) for field in step.iterfind("Attribute")}
+        assert list(fields) == ["p", "velocity_0", "velocity_1", "velocity_2"]
+        for name, values in zip(fields, (array[0] > 0.5, *array), strict=True):
+            np.testing.assert_array_equal(fields[name], values)
     assert sorted(os.listdir(folder)) == ["run.h5", "run.xdmf"]
     comm.barrier()
     alone(comm, lambda: [remove(each) for each in folder.iterdir()])

@@ -286,16 +286,14 @@ def test_what_formats_do_not_hold(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
-@pytest.mark.parametrize(("suffix", "library", "extra"), ((".h5", "h5py", "hdf5"), (".zarr", "zarr", "zarr")))
-def test_a_library_is_missing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, library: str, extra: str
-) -> None:
+@pytest.mark.parametrize(("suffix", "library"), ((".h5", "h5py"), (".zarr", "zarr")))
+def test_a_library_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, library: str) -> None:
     """Without its library a format is refused with the command that installs it."""
     monkeypatch.setitem(sys.modules, library, None)
     x = rote.DistTensor.zeros(3, "[(0)]")
     (tmp_path / f"x{suffix}").touch()
     for call in (lambda: x.save(tmp_path / f"y{suffix}"), lambda: rote.load(tmp_path / f"x{suffix}")):
-        with pytest.raises(RoteError, match=rf"need.* {library}\npip install 'rote-tensor\[{extra}\]'"):
+        with pytest.raises(RoteError, match=f"need {library}\npip install {library}"):
             call()
 
 
