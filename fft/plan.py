@@ -21,6 +21,7 @@ from rote.runtime.autotune import Progress, Tune
 from rote.runtime.calibrate import known_machine
 from rote.runtime.comm.resolve import as_comm
 from rote.runtime.program import check_grid
+from rote.runtime.time_limit import time_limit
 from rote.tensor import DistTensor
 
 from .autotune import Decision, Tried, decide
@@ -80,6 +81,9 @@ class FFT(TransformEnds):
         method: how messages travel between ranks, a name in `rote.methods`, or "auto".
         machine: for which "auto" chooses; if None, the one that `rote tune` measured under as many ranks, or the usual.
         progress: called on this rank with the part that is done, from 0 to 1, while walks are timed.
+        tune_seconds: the most that all timing may take, about, by the clock of the rank that is latest; the best that
+            was found by then is taken, or the usual where nothing was. A turn that is begun is ended. None for the
+            usual time.
 
     Raises:
         LayoutError: shape, layout, axes, kinds and algorithm do not fit each other.
@@ -115,8 +119,9 @@ class FFT(TransformEnds):
         method: str = "auto",
         machine: Machine | None = None,
         progress: Progress | None = None,
+        tune_seconds: float | None = None,
     ) -> None:
-        self._options = Options(tune, threads, method, machine, progress)
+        self._options = Options(tune, threads, method, machine, progress, tune_seconds)
         self._comm = as_comm(comm)
         self._norm = check_norm(norm)
         self._lengths = {"s": s, "resample": resample}
@@ -126,12 +131,13 @@ class FFT(TransformEnds):
         arguments = as_arguments(extents, request, self._comm.size, layout, grid, output)
         self._choices: tuple[Choice, ...] = ()
         self._decision: Decision | None = None
-        self.walk = self._cheapest(arguments) if algorithm == "auto" else walk_for(arguments, algorithm)
-        check_grid(self.walk.source.grid, self._comm)
         self._lock = threading.Lock()  # both directions have one scratch
         self._pairs: dict[Norm, Pair] = {}  # by their norm
-        if (tune, method) != ("model", "auto"):  # what was asked for is timed, or refused, now
-            self._bound()
+        with time_limit(tune_seconds):
+            self.walk = self._cheapest(arguments) if algorithm == "auto" else walk_for(arguments, algorithm)
+            check_grid(self.walk.source.grid, self._comm)
+            if (tune, method) != ("model", "auto"):  # what was asked for is timed, or refused, now
+                self._bound()
         if not text:
             warn_if_gathered(self.walk, request, self._comm, 1)
 
@@ -247,7 +253,7 @@ class FFT(TransformEnds):
         """
         wanted = self._norm if norm is None else check_norm(norm)
         if wanted not in self._pairs:
-            with self._lock:
+            with self._lock, time_limit(self._options.tune_seconds):
                 scratch = next((pair.workspace.scratch for pair in self._pairs.values()), None)
                 if wanted not in self._pairs:
                     self._pairs[wanted] = bind_pair(self.walk, self._comm, wanted, self._options, scratch)
