@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ..errors import LayoutError
 from .distributed import Array, Distributed
-from .functions import elementwise, likes
+from .functions import elementwise, extrema, likes, reductions, statistics
 from .functions.blockwise import elementwise as blockwise
 
 __all__ = ["ArrayMethods"]
@@ -154,3 +154,15 @@ class ArrayMethods(Distributed):
         dtype('complex64')
         """
         return likes.astype(self, dtype, copy=copy)
+
+    sum = reductions.sum
+    prod = reductions.prod
+    max = reductions.max
+    min = reductions.min
+    any = reductions.any
+    all = reductions.all
+    mean = statistics.mean
+    var = statistics.var
+    std = statistics.std
+    argmax = extrema.argmax
+    argmin = extrema.argmin

@@ -5,4 +5,8 @@ from __future__ import annotations
 from . import agreed as agreed
 from . import dtypes as dtypes
 from . import elementwise as elementwise
+from . import extrema as extrema
 from . import likes as likes
+from . import nan as nan
+from . import reductions as reductions
+from . import statistics as statistics
