@@ -36,11 +36,17 @@ def elementwise(name: str, function: Function, operands: Sequence[Any], options:
         LayoutError: shapes do not broadcast, tensors have several communicators, or `out` cannot be written.
         PlanError: the result's dtype is none that Rote moves.
     """
-    if "out" not in options and "where" not in options:
-        first = _alike(operands)
+    if "where" not in options:
+        into = options.get("out")
+        out = into[0] if type(into) is tuple and len(into) == 1 else into
+        first = _alike(operands if out is None else (*operands, out))
         if first is not None:
-            result = function(*[x.local if isinstance(x, Distributed) else x for x in operands], **options)
-            return _wrapped(first, first.distribution, result)
+            blocks = [x.local if isinstance(x, Distributed) else x for x in operands]
+            if out is None:
+                return _wrapped(first, first.distribution, function(*blocks, **options))
+            if isinstance(out, Distributed):
+                function(*blocks, **{**options, "out": out.local})
+                return out
     return _general(name, function, operands, options)
 
 

@@ -6,18 +6,18 @@ integers in the order of the numbers, with NaN beyond all others, as NumPy has i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from ...grammar.nodes import Op
+from ...layout.distribution import Distribution
 from ...layout.layout import Layout, as_layout
 from ...runtime.copy.regions import identity
 from ..distributed import Array, Distributed
 from .alignment import plain
-from .reduction import finished, normal_axes, reduced, reducible, reduction, settled
+from .reduction import UNSET, finished, normal_axes, reduced, reducible, reduction, settled
 from .rules import follows
 
 __all__ = ["argmax", "argmin", "extremum"]
@@ -33,12 +33,12 @@ def extremum(
 ) -> Any:
     """The largest or smallest element over some modes. Collective where they are split."""
     x = reducible(name, x, modes, op)
-    dtype, ufunc = x.local.dtype, np.maximum if op == "max" else np.minimum
+    dtype: np.dtype[Any] = x.local.dtype
+    ufunc: Any = np.maximum if op == "max" else np.minimum
 
     def local(block: Array, over: tuple[int, ...] | None) -> Any:
-        if block.size:
-            return ufunc.reduce(block, axis=over, keepdims=keepdims)
-        return ufunc.reduce(block, axis=over, keepdims=keepdims, initial=identity(op, dtype))
+        start: Any = UNSET if block.size else identity(op, dtype)
+        return ufunc.reduce(block, axis=over, keepdims=keepdims, initial=start)
 
     where = reduced(x.distribution, modes, keepdims, op, None if layout is None else as_layout(layout))
     if not where.moves or where.target.partial or dtype not in _KEYS:
@@ -90,30 +90,42 @@ def _position(
     x = plain(x, name) if x.distribution.layout.view is not None else reducible(name, x, modes, "")
     dist, block, rank = x.distribution, x.local, x.comm.rank
     where = reduced(dist, modes, keepdims, "min", None if layout is None else as_layout(layout))
-    wide, least = reduced(dist, modes, True, op), np.iinfo(np.int64).max
-    extents = wide.contributions.local_shape(rank)
+    least = np.iinfo(np.int64).max
     if block.size:
         nearest = np.asarray(first(block, axis, keepdims=True))
-        own = block.reshape(-1)[nearest] if axis is None else np.take_along_axis(block, nearest, modes[0])
-        held = dist.indices(rank)
-        index = _flat(nearest, held, block.shape, shape) if axis is None else held[modes[0]][nearest]
-    else:
-        own, index = np.full(extents, identity(op, dtype)), np.full(extents, least)
+        index = _flat(nearest, dist, rank, block.shape) if axis is None else _global(nearest, dist, rank, modes[0])
     if where.moves:
+        wide = reduced(dist, modes, True, op)
+        extents = wide.contributions.local_shape(rank)
+        if block.size:
+            own = block.reshape(-1)[nearest] if axis is None else np.take_along_axis(block, nearest, modes[0])
+        else:
+            own, index = np.full(extents, identity(op, dtype)), np.full(extents, least)
         keys = _keys(own + dtype.type(0), op)  # of -0.0 and 0.0 the first counts
         best = settled(name, x._on(keys, wide.contributions), wide).local
         index = np.where((keys == best) | ((keys != keys) & (best != best)), index, least)
+    elif not block.size:
+        index = np.empty(0, np.int64)
     block = np.asarray(index, np.int64).reshape(where.contributions.local_shape(rank))
     return finished(name, settled(name, x._on(block, where.contributions), where), out)
 
 
-def _flat(nearest: Array, held: Sequence[Array], block: tuple[int, ...], shape: tuple[int, ...]) -> Array:
+def _global(local: Array, dist: Distribution, rank: int, mode: int) -> Array:
+    """The global indices, along a mode, of elements of a block, given by the local ones."""
+    if not dist.splits[mode]:
+        return local
+    held = dist.index_sets(rank)[mode]
+    if local.size > 8:
+        return held.to_array()[local]
+    return np.array([held.at(position) for position in local.reshape(-1).tolist()], np.int64).reshape(local.shape)
+
+
+def _flat(nearest: Array, dist: Distribution, rank: int, block: tuple[int, ...]) -> Array:
     """The index into the flattened tensor of an element of a block, given by that into the flattened block."""
-    local = np.unravel_index(nearest, block)
-    if not shape:
+    if not any(dist.splits):
         return nearest
-    flat: Array = np.ravel_multi_index(tuple([each[at] for each, at in zip(held, local, strict=True)]), shape)
-    return np.asarray(flat)
+    parts = [_global(np.asarray(at), dist, rank, mode) for mode, at in enumerate(np.unravel_index(nearest, block))]
+    return np.asarray(np.ravel_multi_index(tuple(parts), dist.shape))
 
 
 _KEYS: dict[np.dtype[Any], np.dtype[Any]] = {np.dtype("f4"): np.dtype("i4"), np.dtype("f8"): np.dtype("i8")}
