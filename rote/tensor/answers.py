@@ -21,6 +21,7 @@ from ..runtime.comm.protocol import Comm
 from ..runtime.copy.regions import filled
 from ..runtime.placement import check_values, same_place
 from .distributed import Distributed
+from .functions import products as products
 from .functions.rules import ANSWERS, Function
 
 __all__ = ["ANSWERS", "answer", "elementwise", "refusal"]

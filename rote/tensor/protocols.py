@@ -19,7 +19,7 @@ from ..errors import LayoutError
 from ..layout.grid import Grid
 from ..layout.layout import Layout
 from ..runtime.placement import check_values
-from .answers import REDUCTIONS, answer, elementwise, refusal
+from .answers import ANSWERS, REDUCTIONS, answer, elementwise, refusal
 from .distributed import Distributed
 
 __all__ = ["ArrayProtocols"]
@@ -116,6 +116,8 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
         if _foreign(types):
             return NotImplemented
         name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
+        if method == "__call__" and ufunc in ANSWERS:
+            return answer(ufunc, inputs, kwargs)
         if method != "__call__" or ufunc.signature is not None:
             raise TypeError(refusal(f"numpy.{name}({{}})", REDUCTIONS.get(name, "")))
         return elementwise(ufunc.__name__, ufunc, inputs, kwargs)
