@@ -47,7 +47,7 @@ class Distributed(ABC):
 
     @abstractmethod
     def redistribute(self, layout: Layout | str, *, grid: Grid | None = None) -> Self:
-        """The tensor in another layout, on another grid if that is given."""
+        """The tensor in another layout, on this grid or another one of the same ranks."""
 
     @abstractmethod
     def to_global(self) -> Array:

@@ -1,56 +1,116 @@
-"""Functions of stacks of matrices, computed on blocks that have their matrices whole."""
+"""Element-wise functions of NumPy on tensors: operands that lie alike, then block by block."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from ...compiler.step import as_dtype
+from ...errors import LayoutError
 from ...layout.distribution import Distribution
-from ...runtime.comm.collective_errors import collective_errors
-from .contraction import aligned, common_operands, extents_of
-from .label_layouts import layout_of
-from .subscripts import Term
+from ..distributed import Distributed
+from .operands import as_plain_operands, together
+from .rules import Function
 
-__all__ = ["blockwise"]
+__all__ = ["elementwise"]
 
 
-def blockwise(
-    function: Callable[..., Any],
-    operands: Sequence[Any],
-    terms: Sequence[Term],
-    results: Sequence[Term],
-    cause: str,
-    whole: Iterable[int],
-    extents: dict[int, int] | None = None,
-) -> list[Any]:
-    """Call a function of arrays on the blocks of operands in one layout of labels, in which some labels are whole.
+def elementwise(name: str, function: Function, operands: Sequence[Any], options: dict[str, Any]) -> Any:
+    """A function of each element of tensors, arrays and scalars, computed block by block.
+
+    Tensors that lie otherwise, or have another shape, are brought together first; of an array, which every rank has
+    whole, each takes its part. Operands of one distribution, and scalars, are taken as they are.
 
     Args:
-        function: of arrays with the modes of `terms`; gives an array, or a tuple of them, with the modes of `results`.
-            What it raises on one rank all ranks raise.
-        operands: tensors, of which there is at least one, and arrays that are the same on all ranks.
-        terms: per operand, the labels of its modes; modes of one element broadcast.
-        results: per result, its labels, each of which comes from a term or is in `extents`.
-        cause: the function that does it.
-        whole: labels that are not to be split.
-        extents: of labels that no operand has.
+        name: of the function, for errors and for the record of moves.
+        function: of NumPy, which takes blocks in the place of tensors.
+        operands: its positional arguments.
+        options: its other arguments; `out` is a tensor, or a tuple of tensors and None, which stay where they are.
+
+    Returns:
+        A tensor, or as many as the function gives; those of `out` where they are given.
 
     Raises:
-        LayoutError: extents of one label differ, or operands cannot be moved.
+        LayoutError: shapes do not broadcast, tensors have several communicators, or `out` cannot be written.
+        PlanError: the result's dtype is none that Rote moves.
     """
-    tensors = common_operands(operands, cause)
-    known = extents_of(tensors, terms, cause)
-    together = aligned(tensors, terms, max(results, key=len), known, cause, whole=whole)
-    comm, grid = tensors[0].comm, tensors[0].distribution.grid
-    with collective_errors(comm):
-        made = function(*together.blocks)
-        values = [np.asarray(each) for each in (made if isinstance(made, tuple) else (made,))]
-    sizes = {**known, **(extents or {})}
-    outcomes = []
-    for value, result in zip(values, results, strict=True):
-        lies = Distribution(layout_of(result, together.splits), tuple([sizes[label] for label in result]), grid)
-        block = value if not any(np.may_share_memory(value, x.local) for x in tensors) else value.copy()
-        outcomes.append(tensors[0]._on(block, lies))
-    return outcomes
+    if "out" not in options and "where" not in options:
+        first = _alike(operands)
+        if first is not None:
+            result = function(*[x.local if isinstance(x, Distributed) else x for x in operands], **options)
+            return _wrapped(first, first.distribution, result)
+    return _general(name, function, operands, options)
+
+
+def _alike(operands: Sequence[Any]) -> Distributed | None:
+    """The first of tensors of one distribution, whose blocks are values, among scalars; None if they are not so."""
+    first: Distributed | None = None
+    for x in operands:
+        if isinstance(x, Distributed):
+            if first is None:
+                first = x
+            elif x.distribution != first.distribution or x.comm is not first.comm:
+                return None
+        elif np.ndim(x):
+            return None
+    return None if first is None or first.distribution.partial else first
+
+
+def _general(name: str, function: Function, operands: Sequence[Any], options: dict[str, Any]) -> Any:
+    into = options.get("out")
+    outs = into if isinstance(into, tuple) else (into,)
+    written = _written(name, outs)
+    named = {key: value for key, value in options.items() if key != "out" and _lies(value)}
+    keys, values = list(named), as_plain_operands([*operands, *named.values()])
+    target, blocks = together(name, values, written)
+    given = {**options, **dict(zip(keys, blocks[len(operands) :], strict=True))}
+    if written is not None:
+        given["out"] = tuple([None if out is None else out.local for out in outs])
+        if not isinstance(function, np.ufunc) or not isinstance(into, tuple):
+            given["out"] = given["out"][0]
+    result = function(*blocks[: len(operands)], **given)
+    first = next(x for x in (written, *values) if isinstance(x, Distributed))
+    owners = {id(out.local): out for out in outs if out is not None}
+    parts = result if isinstance(result, tuple) else (result,)
+    results = [owners[id(part)] if id(part) in owners else _wrapped(first, target, part) for part in parts]
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+def _lies(value: Any) -> bool:
+    """Whether an option is an operand by name, as `where=`."""
+    return isinstance(value, Distributed) or bool(np.ndim(value))
+
+
+def _written(name: str, outs: Sequence[Any]) -> Distributed | None:
+    """The first tensor that is written; None if none is.
+
+    Raises:
+        LayoutError: it is an array, its blocks are contributions, or several lie differently.
+    """
+    given = [out for out in outs if out is not None]
+    for out in given:
+        if not isinstance(out, Distributed):
+            raise LayoutError(
+                f"{name} of a DistTensor writes no array; give a tensor as out=, or read the result's .local"
+            )
+        if out.distribution.partial:
+            raise LayoutError(
+                f"{name} writes no values into {out.distribution.layout}, whose blocks are contributions\n"
+                "give an out= whose layout has no +"
+            )
+        if out.distribution != given[0].distribution:
+            raise LayoutError(
+                f"{name} wants out= of one distribution, not {given[0].distribution} and {out.distribution}"
+            )
+    return given[0] if given else None
+
+
+def _wrapped(first: Distributed, target: Distribution, result: Any) -> Any:
+    """Tensors of the blocks that a function gives, that share no memory with the operand."""
+    if isinstance(result, tuple):
+        return tuple([_wrapped(first, target, part) for part in result])
+    block = np.asarray(result)
+    as_dtype(block.dtype)
+    return first._on(block.copy() if np.may_share_memory(block, first.local) else block, target)

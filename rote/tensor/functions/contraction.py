@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from math import prod
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,14 +14,12 @@ from ...layout.distribution import Distribution
 from ...layout.grid import Grid
 from ...layout.layout import Layout, as_layout
 from ..distributed import Array, Distributed
-from ..moves import because, moved
+from ..moves import moved
 from .diagonals import diagonal_of
 from .label_layouts import Request, Splits, chosen, layout_of, projected
 from .subscripts import Term
 
 __all__ = ["Aligned", "aligned", "common_operands", "contract", "extents_of"]
-
-T = TypeVar("T", bound=Distributed)
 
 
 class Aligned(NamedTuple):
@@ -30,10 +28,12 @@ class Aligned(NamedTuple):
     Attributes:
         blocks: this rank's; a mode of one element that is broadcast stays one of one element.
         splits: the layout.
+        grid: that of the largest operand.
     """
 
     blocks: list[Array]
     splits: Splits
+    grid: Grid
 
 
 def contract(
@@ -67,18 +67,10 @@ def contract(
     block = _products(*_narrowed(factors, tensors, terms, extents), result)
     if any(np.may_share_memory(block, x.local) for x in tensors):
         block = block.copy()
-    grid, shape = tensors[0].distribution.grid, tuple([extents[label] for label in result])
+    shape = tuple([extents[label] for label in result])
     lies = layout_of(result, together.splits)
-    product = tensors[0]._on(block, Distribution(lies, shape, grid))
-    return brought(product, replace(lies, partial=()) if wanted is None else wanted, grid, cause)
-
-
-def brought(x: T, layout: Layout, grid: Grid, cause: str) -> T:
-    """The tensor in a layout on a grid over the same ranks; itself if it lies so."""
-    if x.distribution.grid == grid:
-        return moved(x, layout, cause)
-    with because(cause):
-        return x.redistribute(layout, grid=grid)
+    product = tensors[0]._on(block, Distribution(lies, shape, together.grid))
+    return moved(product, replace(lies, partial=()) if wanted is None else wanted, cause)
 
 
 def common_operands(operands: Sequence[Any], cause: str) -> list[Distributed]:
@@ -141,10 +133,10 @@ def aligned(
     request = Request(tuple(terms), result, tuple(extents.items()), dists, dtypes, grid, target, tuple(whole))
     splits = dict(chosen(request))
     blocks = [
-        brought(x, projected(splits, extents, term, x.distribution.shape), grid, cause).local
+        moved(x, projected(splits, extents, term, x.distribution.shape), cause, grid).local
         for x, term in zip(tensors, terms, strict=True)
     ]
-    return Aligned(blocks, splits)
+    return Aligned(blocks, splits, grid)
 
 
 # --- blocks --------------------------------------------------------------------------------------------------------

@@ -11,9 +11,9 @@ from ...errors import LayoutError
 from ...layout.layout import Layout
 from ..distributed import Distributed
 from ..moves import because
-from .blockwise import blockwise
 from .contraction import contract
 from .rules import follows
+from .stacks import stackwise
 from .subscripts import Term, as_text, read_subscripts
 
 __all__ = ["cross", "dot", "einsum", "inner", "matmul", "multi_dot", "outer", "tensordot", "vdot", "vecdot"]
@@ -208,7 +208,7 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     def product(a: Any, b: Any) -> Any:
         return np.cross(a, b, *along, axisc=result.index(0))
 
-    return blockwise(product, (x1, x2), terms, (result,), "cross", whole=(0,))[0]
+    return stackwise(product, (x1, x2), terms, (result,), "cross", whole=(0,))[0]
 
 
 def conjugate(x: Any) -> Any:
