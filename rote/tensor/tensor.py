@@ -28,6 +28,7 @@ from ..runtime.copy.regions import filled
 from ..runtime.methods import tuned
 from ..runtime.placement import GridLike, compute_block, cut_block, place, place_slices, same_everywhere
 from ..runtime.program import BoundPlan, bind
+from .methods import ArrayMethods
 from .moves import announce, implicit_cause, records_open
 from .protocols import ArrayProtocols
 
@@ -38,7 +39,7 @@ _KEPT = 64  # redistributions that one communicator keeps
 Array = npt.NDArray[Any]
 
 
-class DistTensor(ArrayProtocols):
+class DistTensor(ArrayMethods, ArrayProtocols):
     """A tensor distributed over the ranks of a communicator.
 
     Operators and NumPy's element-wise functions work between tensors of equal distribution and with scalars;
