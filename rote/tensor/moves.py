@@ -16,7 +16,10 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Literal, NamedTuple, TypeVar, get_args
 
+import numpy as np
+
 from ..errors import LayoutError, MoveWarning
+from ..layout.grid import Grid
 from ..layout.layout import Layout, as_layout
 from .distributed import Distributed
 
@@ -31,7 +34,8 @@ Policy = Literal["warn", "error", "allow"]
 T = TypeVar("T", bound=Distributed)
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-_INSIDE = tuple(os.path.join(root, "") for root in (_PACKAGE, *(_PACKAGE[:-4] + each for each in ("fft", "grammar"))))
+_FOLDERS = (_PACKAGE, *(_PACKAGE[:-4] + each for each in ("fft", "grammar")), os.path.dirname(np.__file__))
+_INSIDE = tuple(os.path.join(folder, "") for folder in _FOLDERS)  # NumPy's too, which calls back for operators
 
 
 class DataMove(NamedTuple):
@@ -186,12 +190,13 @@ def announce(x: Distributed, nbytes: int, plan: Callable[[], str], asked: str = 
         warnings.warn_explicit(str(move), MoveWarning, file, line)
 
 
-def moved(x: T, layout: Layout | str, cause: str) -> T:
+def moved(x: T, layout: Layout | str, cause: str, grid: Grid | None = None) -> T:
     """The tensor in another layout, moved by the compiled plan because a function needs it so; itself if it lies so."""
-    if x.distribution.layout == as_layout(layout):
+    across = grid is not None and grid != x.distribution.grid
+    if not across and x.distribution.layout == as_layout(layout):
         return x
     with because(cause):
-        return x.redistribute(layout)
+        return x.redistribute(layout, grid=grid if across else None)
 
 
 def default_layout(shape: tuple[int, ...]) -> Layout | str:
@@ -207,7 +212,7 @@ def default_layout(shape: tuple[int, ...]) -> Layout | str:
 
 
 def _caller() -> tuple[str, int]:
-    """File and line of the program that called this package."""
+    """File and line of the program that called this package, be it by an operator of NumPy's."""
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_INSIDE):
         frame = frame.f_back

@@ -9,18 +9,17 @@ from __future__ import annotations
 import html
 from collections.abc import Callable
 from math import prod
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
-from ..compiler.step import as_dtype
 from ..errors import LayoutError
 from ..layout.grid import Grid
 from ..layout.layout import Layout
-from ..runtime.placement import check_values
-from .answers import REDUCTIONS, answer, elementwise, refusal
+from .answers import REDUCTIONS, answer, refusal
 from .distributed import Distributed
+from .functions.blockwise import elementwise
 
 __all__ = ["ArrayProtocols"]
 
@@ -61,55 +60,6 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
     def size(self) -> int:
         """The number of elements of the whole tensor."""
         return prod(self.shape)
-
-    @property
-    def real(self) -> Self:
-        """The real parts, as a new tensor of the real dtype."""
-        return self._map("real", lambda block: block.real.copy())
-
-    @property
-    def imag(self) -> Self:
-        """The imaginary parts, as a new tensor of the real dtype."""
-        return self._map("imag", lambda block: block.imag.copy())
-
-    def conj(self) -> Self:
-        """The complex conjugate, as a new tensor.
-
-        >>> from rote import DistTensor
-        >>> DistTensor.from_global([1 + 2j, 3], "block[(0)]").conj().to_global()
-        array([1.-2.j, 3.-0.j])
-        """
-        return self._map("conj", np.conjugate)
-
-    def copy(self) -> Self:
-        """A tensor of the same values with a block of its own.
-
-        >>> from rote import DistTensor
-        >>> x = DistTensor.zeros(3, "block[(0)]")
-        >>> y = x.copy()
-        >>> y.local[...] = 1
-        >>> x.to_global()
-        array([0., 0., 0.])
-        """
-        return self._with(self.local.copy())
-
-    def astype(self, dtype: npt.DTypeLike) -> Self:
-        """The tensor in another dtype; always a copy.
-
-        Raises:
-            PlanError: Rote moves no elements of this dtype.
-            LayoutError: the tensor is partial, so that its blocks hold no values of its own.
-
-        >>> from rote import DistTensor
-        >>> DistTensor.zeros(3, "block[(0)]").astype("c8").dtype
-        dtype('complex64')
-        """
-        return self._map("astype", lambda block: block.astype(as_dtype(dtype)))
-
-    def _map(self, name: str, function: Callable[[Array], npt.ArrayLike]) -> Self:
-        """The tensor of a function of each element."""
-        check_values(name, self.distribution)
-        return self._with(np.asarray(function(self.local)))
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         types = [type(x) for x in (*inputs, *kwargs.get("out", ())) if hasattr(type(x), "__array_ufunc__")]

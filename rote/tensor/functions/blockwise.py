@@ -1,0 +1,116 @@
+"""Element-wise functions of NumPy on tensors: operands that lie alike, then block by block."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...compiler.step import as_dtype
+from ...errors import LayoutError
+from ...layout.distribution import Distribution
+from ..distributed import Distributed
+from .operands import as_plain_operands, together
+from .rules import Function
+
+__all__ = ["elementwise"]
+
+
+def elementwise(name: str, function: Function, operands: Sequence[Any], options: dict[str, Any]) -> Any:
+    """A function of each element of tensors, arrays and scalars, computed block by block.
+
+    Tensors that lie otherwise, or have another shape, are brought together first; of an array, which every rank has
+    whole, each takes its part. Operands of one distribution, and scalars, are taken as they are.
+
+    Args:
+        name: of the function, for errors and for the record of moves.
+        function: of NumPy, which takes blocks in the place of tensors.
+        operands: its positional arguments.
+        options: its other arguments; `out` is a tensor, or a tuple of tensors and None, which stay where they are.
+
+    Returns:
+        A tensor, or as many as the function gives; those of `out` where they are given.
+
+    Raises:
+        LayoutError: shapes do not broadcast, tensors have several communicators, or `out` cannot be written.
+        PlanError: the result's dtype is none that Rote moves.
+    """
+    if "out" not in options and "where" not in options:
+        first = _alike(operands)
+        if first is not None:
+            result = function(*[x.local if isinstance(x, Distributed) else x for x in operands], **options)
+            return _wrapped(first, first.distribution, result)
+    return _general(name, function, operands, options)
+
+
+def _alike(operands: Sequence[Any]) -> Distributed | None:
+    """The first of tensors of one distribution, whose blocks are values, among scalars; None if they are not so."""
+    first: Distributed | None = None
+    for x in operands:
+        if isinstance(x, Distributed):
+            if first is None:
+                first = x
+            elif x.distribution != first.distribution or x.comm is not first.comm:
+                return None
+        elif np.ndim(x):
+            return None
+    return None if first is None or first.distribution.partial else first
+
+
+def _general(name: str, function: Function, operands: Sequence[Any], options: dict[str, Any]) -> Any:
+    into = options.get("out")
+    outs = into if isinstance(into, tuple) else (into,)
+    written = _written(name, outs)
+    named = {key: value for key, value in options.items() if key != "out" and _lies(value)}
+    keys, values = list(named), as_plain_operands([*operands, *named.values()])
+    target, blocks = together(name, values, written)
+    given = {**options, **dict(zip(keys, blocks[len(operands) :], strict=True))}
+    if written is not None:
+        given["out"] = tuple([None if out is None else out.local for out in outs])
+        if not isinstance(function, np.ufunc) or not isinstance(into, tuple):
+            given["out"] = given["out"][0]
+    result = function(*blocks[: len(operands)], **given)
+    first = next(x for x in (written, *values) if isinstance(x, Distributed))
+    owners = {id(out.local): out for out in outs if out is not None}
+    parts = result if isinstance(result, tuple) else (result,)
+    results = [owners[id(part)] if id(part) in owners else _wrapped(first, target, part) for part in parts]
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+def _lies(value: Any) -> bool:
+    """Whether an option is an operand by name, as `where=`."""
+    return isinstance(value, Distributed) or bool(np.ndim(value))
+
+
+def _written(name: str, outs: Sequence[Any]) -> Distributed | None:
+    """The first tensor that is written; None if none is.
+
+    Raises:
+        LayoutError: it is an array, its blocks are contributions, or several lie differently.
+    """
+    given = [out for out in outs if out is not None]
+    for out in given:
+        if not isinstance(out, Distributed):
+            raise LayoutError(
+                f"{name} of a DistTensor writes no array; give a tensor as out=, or read the result's .local"
+            )
+        if out.distribution.partial:
+            raise LayoutError(
+                f"{name} writes no values into {out.distribution.layout}, whose blocks are contributions\n"
+                "give an out= whose layout has no +"
+            )
+        if out.distribution != given[0].distribution:
+            raise LayoutError(
+                f"{name} wants out= of one distribution, not {given[0].distribution} and {out.distribution}"
+            )
+    return given[0] if given else None
+
+
+def _wrapped(first: Distributed, target: Distribution, result: Any) -> Any:
+    """Tensors of the blocks that a function gives, that share no memory with the operand."""
+    if isinstance(result, tuple):
+        return tuple([_wrapped(first, target, part) for part in result])
+    block = np.asarray(result)
+    as_dtype(block.dtype)
+    return first._on(block.copy() if np.may_share_memory(block, first.local) else block, target)
