@@ -7,7 +7,7 @@ somebody wrote `np.asarray(x)`, `for row in x` or `pickle.dumps(x)`.
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from math import prod
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -112,21 +112,6 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
             raise TypeError("a tensor of order 0 has no length")
         return self.distribution.shape[0]
 
-    def __iter__(self) -> Iterator[Any]:
-        raise TypeError("a tensor is not iterated, for its rows lie on several ranks\n" + _INDEXED)
-
-    def __getitem__(self, index: Any) -> Any:
-        raise TypeError("a tensor is not indexed, for its elements lie on several ranks\n" + _INDEXED)
-
-    def __setitem__(self, index: Any, value: Any) -> None:
-        raise TypeError(
-            "a tensor is not indexed, for its elements lie on several ranks\n"
-            "write into x.local[…], or x *= 0 and the like"
-        )
-
-    def __contains__(self, value: Any) -> bool:
-        raise TypeError("a tensor is not searched, for its elements lie on several ranks\n" + _INDEXED)
-
     def __copy__(self) -> Distributed:
         return self.copy()
 
@@ -158,9 +143,6 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
                 call = "()" if callable(getattr(np.ndarray, name)) else ""
                 text += "; " + refusal(f"{{}}.{name}{call}", REDUCTIONS.get(name, ""))
             raise AttributeError(text, name=name, obj=self)
-
-
-_INDEXED = "write x.to_global()[…], or x.local[…] for this rank's block alone"
 
 
 def _foreign(types: Any) -> bool:
