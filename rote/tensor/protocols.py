@@ -7,7 +7,7 @@ somebody wrote `np.asarray(x)`, `for row in x` or `pickle.dumps(x)`.
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from math import prod
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -17,7 +17,7 @@ import numpy.typing as npt
 from ..errors import LayoutError
 from ..layout.grid import Grid
 from ..layout.layout import Layout
-from .answers import REDUCTIONS, answer, refusal
+from .answers import ANSWERS, REDUCTIONS, answer, refusal
 from .distributed import Distributed
 from .functions.blockwise import elementwise
 
@@ -66,6 +66,8 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
         if _foreign(types):
             return NotImplemented
         name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
+        if method == "__call__" and ufunc in ANSWERS:
+            return answer(ufunc, inputs, kwargs)
         if method != "__call__" or ufunc.signature is not None:
             raise TypeError(refusal(f"numpy.{name}({{}})", REDUCTIONS.get(name, "")))
         return elementwise(ufunc.__name__, ufunc, inputs, kwargs)
@@ -110,21 +112,6 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
             raise TypeError("a tensor of order 0 has no length")
         return self.distribution.shape[0]
 
-    def __iter__(self) -> Iterator[Any]:
-        raise TypeError("a tensor is not iterated, for its rows lie on several ranks\n" + _INDEXED)
-
-    def __getitem__(self, index: Any) -> Any:
-        raise TypeError("a tensor is not indexed, for its elements lie on several ranks\n" + _INDEXED)
-
-    def __setitem__(self, index: Any, value: Any) -> None:
-        raise TypeError(
-            "a tensor is not indexed, for its elements lie on several ranks\n"
-            "write into x.local[…], or x *= 0 and the like"
-        )
-
-    def __contains__(self, value: Any) -> bool:
-        raise TypeError("a tensor is not searched, for its elements lie on several ranks\n" + _INDEXED)
-
     def __copy__(self) -> Distributed:
         return self.copy()
 
@@ -156,9 +143,6 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
                 call = "()" if callable(getattr(np.ndarray, name)) else ""
                 text += "; " + refusal(f"{{}}.{name}{call}", REDUCTIONS.get(name, ""))
             raise AttributeError(text, name=name, obj=self)
-
-
-_INDEXED = "write x.to_global()[…], or x.local[…] for this rank's block alone"
 
 
 def _foreign(types: Any) -> bool:

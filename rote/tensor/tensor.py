@@ -31,6 +31,7 @@ from ..runtime.program import BoundPlan, bind
 from .methods import ArrayMethods
 from .moves import announce, implicit_cause, records_open
 from .protocols import ArrayProtocols
+from .rearranging import Rearranging
 
 __all__ = ["DistTensor"]
 
@@ -39,7 +40,7 @@ _KEPT = 64  # redistributions that one communicator keeps
 Array = npt.NDArray[Any]
 
 
-class DistTensor(ArrayMethods, ArrayProtocols):
+class DistTensor(Rearranging, ArrayMethods, ArrayProtocols):
     """A tensor distributed over the ranks of a communicator.
 
     Operators and NumPy's element-wise functions work between tensors of equal distribution and with scalars;

@@ -8,5 +8,6 @@ from . import elementwise as elementwise
 from . import extrema as extrema
 from . import likes as likes
 from . import nan as nan
+from . import products as products
 from . import reductions as reductions
 from . import statistics as statistics
