@@ -16,6 +16,8 @@ from .rules import Function
 
 __all__ = ["elementwise"]
 
+_USUAL = "?bhilqBHILQfdFD"  # codes of dtypes that need no look
+
 
 def elementwise(name: str, function: Function, operands: Sequence[Any], options: dict[str, Any]) -> Any:
     """A function of each element of tensors, arrays and scalars, computed block by block.
@@ -118,5 +120,6 @@ def _wrapped(first: Distributed, target: Distribution, result: Any) -> Any:
     if isinstance(result, tuple):
         return tuple([_wrapped(first, target, part) for part in result])
     block = np.asarray(result)
-    as_dtype(block.dtype)
+    if block.dtype.char not in _USUAL:
+        as_dtype(block.dtype)
     return first._on(block.copy() if np.may_share_memory(block, first.local) else block, target)

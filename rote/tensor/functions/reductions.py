@@ -17,7 +17,7 @@ from .blockwise import elementwise
 from .exact import exact_sum
 from .extrema import extremum
 from .reduction import UNSET, Axis, finished, normal_axes, reducible, reduction
-from .rules import follows
+from .rules import UFUNC_METHODS, Function, follows
 
 __all__ = ["all", "any", "count_nonzero", "masked", "max", "min", "prod", "reduce_by", "sum"]
 
@@ -221,3 +221,14 @@ def masked(x: Distributed, where: Any, otherwise: Any) -> Any:
     if where is UNSET or where is True:
         return x
     return elementwise("where", np.where, (where, x, x.local.dtype.type(otherwise)), {})
+
+
+_REDUCING: dict[np.ufunc, Function] = {
+    np.add: sum,
+    np.multiply: prod,
+    np.maximum: max,
+    np.minimum: min,
+    np.logical_or: any,
+    np.logical_and: all,
+}
+UFUNC_METHODS.update({(ufunc, "reduce"): function for ufunc, function in _REDUCING.items()})
