@@ -7,6 +7,7 @@ NumPy hands every call of its functions that has a tensor among its arguments to
 from __future__ import annotations
 
 from collections.abc import Sequence
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,22 @@ def answer(function: Function, args: Sequence[Any], options: dict[str, Any]) -> 
     method = ANSWERS.get(function)
     if method is None:
         raise TypeError(refusal(f"{_name(function)}({{}})", _cure(function)))
-    return method(*args, **options)
+    try:
+        return method(*args, **options)
+    except TypeError as error:
+        if _takes(method, args, options):
+            raise
+        name = _name(function)
+        raise TypeError(f"{error} for a DistTensor\nwrite {name}(x.to_global(), …)") from error
+
+
+def _takes(function: Function, args: Sequence[Any], options: dict[str, Any]) -> bool:
+    """Whether a function takes these arguments, be they right or not."""
+    try:
+        signature(function).bind(*args, **options)
+    except TypeError:
+        return False
+    return True
 
 
 def refusal(call: str, cure: str = "") -> str:

@@ -82,6 +82,10 @@ class ArrayMethods(Distributed):
             )
         return operator.index(self.to_global().item())
 
+    def __contains__(self, value: Any) -> bool:
+        """Whether any element equals a value, the same answer on all ranks. Collective."""
+        return bool(reductions.any(elementwise.equal(self, value)))
+
     def _whole_block(self) -> Array:
         """The block, where every rank has the whole tensor in it; the same answer on all."""
         dist = self.distribution

@@ -20,7 +20,7 @@ from .alignment import plain
 from .reduction import UNSET, finished, normal_axes, reduced, reducible, reduction, settled
 from .rules import follows
 
-__all__ = ["argmax", "argmin", "extremum"]
+__all__ = ["argmax", "argmin", "extremum", "unordered"]
 
 
 def extremum(
@@ -82,7 +82,7 @@ def _position(
 ) -> Any:
     shape, dtype = x.distribution.shape, x.local.dtype
     if dtype.kind == "c":
-        raise TypeError(f"complex numbers are not ordered; write {name}(abs(x)), or that of x.real")
+        raise unordered(name)
     first = np.argmax if op == "max" else np.argmin
     modes = normal_axes(axis, len(shape))
     if prod(shape) == 0:
@@ -108,6 +108,13 @@ def _position(
         index = np.empty(0, np.int64)
     block = np.asarray(index, np.int64).reshape(where.contributions.local_shape(rank))
     return finished(name, settled(name, x._on(block, where.contributions), where), out)
+
+
+def unordered(name: str) -> TypeError:
+    """The refusal of complex numbers where an order is needed."""
+    return TypeError(
+        f"complex numbers are not ordered\nwrite {name}(abs(x)), or {name}(x.to_global()) by NumPy's order of real parts"
+    )
 
 
 def _global(local: Array, dist: Distribution, rank: int, mode: int) -> Array:

@@ -15,7 +15,7 @@ from ...runtime.copy.regions import identity
 from ..distributed import Array, Distributed
 from .blockwise import elementwise
 from .exact import exact_sum
-from .extrema import extremum
+from .extrema import extremum, unordered
 from .reduction import UNSET, Axis, finished, normal_axes, reducible, reduction
 from .rules import UFUNC_METHODS, Function, follows
 
@@ -187,7 +187,7 @@ def _extreme(
 ) -> Any:
     dtype = x.local.dtype
     if dtype.kind == "c":
-        raise TypeError(f"complex numbers are not ordered; write {name}(abs(x)), or that of x.real")
+        raise unordered(name)
     op: Op = "max" if name == "max" else "min"
     modes, given = normal_axes(axis, len(x.distribution.shape)), initial is not UNSET and initial is not None
     if product(x.distribution.shape) == 0 and not given:
