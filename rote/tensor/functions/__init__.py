@@ -5,4 +5,8 @@ from __future__ import annotations
 from . import agreed as agreed
 from . import dtypes as dtypes
 from . import elementwise as elementwise
+from . import joining as joining
 from . import likes as likes
+from . import ordering as ordering
+from . import placing as placing
+from . import reshaping as reshaping
