@@ -6,8 +6,12 @@ from . import agreed as agreed
 from . import dtypes as dtypes
 from . import elementwise as elementwise
 from . import extrema as extrema
+from . import joining as joining
 from . import likes as likes
 from . import nan as nan
+from . import ordering as ordering
+from . import placing as placing
 from . import products as products
 from . import reductions as reductions
+from . import reshaping as reshaping
 from . import statistics as statistics
