@@ -10,3 +10,6 @@ from . import likes as likes
 from . import ordering as ordering
 from . import placing as placing
 from . import reshaping as reshaping
+from . import scans as scans
+from . import sets as sets
+from . import sorting as sorting
