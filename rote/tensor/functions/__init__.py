@@ -6,4 +6,6 @@ from . import agreed as agreed
 from . import dtypes as dtypes
 from . import elementwise as elementwise
 from . import likes as likes
+from . import matrices as matrices
+from . import orthogonal as orthogonal
 from . import products as products
