@@ -89,6 +89,8 @@ from ..tensor.functions.elementwise import tan as tan
 from ..tensor.functions.elementwise import tanh as tanh
 from ..tensor.functions.elementwise import trunc as trunc
 from ..tensor.functions.elementwise import where as where
+from ..tensor.functions.extrema import argmax as argmax
+from ..tensor.functions.extrema import argmin as argmin
 from ..tensor.functions.likes import astype as astype
 from ..tensor.functions.likes import empty_like as empty_like
 from ..tensor.functions.likes import full_like as full_like
@@ -97,6 +99,16 @@ from ..tensor.functions.likes import ones_like as ones_like
 from ..tensor.functions.likes import tril as tril
 from ..tensor.functions.likes import triu as triu
 from ..tensor.functions.likes import zeros_like as zeros_like
+from ..tensor.functions.reductions import all as all
+from ..tensor.functions.reductions import any as any
+from ..tensor.functions.reductions import count_nonzero as count_nonzero
+from ..tensor.functions.reductions import max as max
+from ..tensor.functions.reductions import min as min
+from ..tensor.functions.reductions import prod as prod
+from ..tensor.functions.reductions import sum as sum
+from ..tensor.functions.statistics import mean as mean
+from ..tensor.functions.statistics import std as std
+from ..tensor.functions.statistics import var as var
 from .creation import arange as arange
 from .creation import asarray as asarray
 from .creation import empty as empty

@@ -7,13 +7,14 @@ NumPy hands every call of its functions that has a tensor among its arguments to
 from __future__ import annotations
 
 from collections.abc import Sequence
+from inspect import signature
 from typing import Any
 
 import numpy as np
 
-from .functions.rules import ANSWERS, Function
+from .functions.rules import ANSWERS, UFUNC_METHODS, Function
 
-__all__ = ["ANSWERS", "answer", "refusal"]
+__all__ = ["ANSWERS", "UFUNC_METHODS", "answer", "method_cure", "refusal"]
 
 
 def answer(function: Function, args: Sequence[Any], options: dict[str, Any]) -> Any:
@@ -25,39 +26,50 @@ def answer(function: Function, args: Sequence[Any], options: dict[str, Any]) -> 
     """
     method = ANSWERS.get(function)
     if method is None:
-        raise TypeError(refusal(f"{_name(function)}({{}})", _reduction(function), _cure(function)))
-    return method(*args, **options)
+        raise TypeError(refusal(f"{_name(function)}({{}})", _cure(function)))
+    try:
+        return method(*args, **options)
+    except TypeError as error:
+        if _takes(method, args, options):
+            raise
+        name = _name(function)
+        raise TypeError(f"{error} for a DistTensor\nwrite {name}(x.to_global(), …)") from error
 
 
-def refusal(call: str, op: str = "", cure: str = "") -> str:
+def _takes(function: Function, args: Sequence[Any], options: dict[str, Any]) -> bool:
+    """Whether a function takes these arguments, be they right or not."""
+    try:
+        signature(function).bind(*args, **options)
+    except TypeError:
+        return False
+    return True
+
+
+def refusal(call: str, cure: str = "") -> str:
     """The text that refuses a call.
 
     Args:
         call: as the user wrote it, with {} in the place of the tensor.
-        op: if it is a reduction, by which `Comm.allreduce` combines what the ranks have; "" if it is none.
         cure: what to write instead, where there is more than the whole array to turn to.
 
-    >>> print(refusal("numpy.sort({})"))
-    numpy.sort(x) of a DistTensor x is not answered: nothing is gathered silently
-    write numpy.sort(x.to_global()), or numpy.sort(x.local) for this rank's block alone
+    >>> print(refusal("numpy.median({})"))
+    numpy.median(x) of a DistTensor x is not answered: nothing is gathered silently
+    write numpy.median(x.to_global()), or numpy.median(x.local) for this rank's block alone
     """
     whole, block = call.format("x.to_global()"), call.format("x.local")
-    why, usual = "nothing is gathered silently", f"{whole}, or {block} for this rank's block alone"
-    if op:
-        why = "reductions come in a later release"
-        usual = (
-            f"{whole}, or reduce x.local on every rank to an array and combine these in place by "
-            f"x.comm.allreduce(array, {op!r}), where what is replicated counts once per replica"
-        )
-    return f"{call.format('x')} of a DistTensor x is not answered: {why}\nwrite {cure or usual}"
+    usual = f"{whole}, or {block} for this rank's block alone"
+    return f"{call.format('x')} of a DistTensor x is not answered: nothing is gathered silently\nwrite {cure or usual}"
+
+
+def method_cure(ufunc: np.ufunc, method: str) -> str:
+    """The way around a method of a ufunc that is not answered; empty where it is that of the whole array."""
+    if method == "outer":
+        return f"numpy.{ufunc.__name__}(x[(..., *[None] * y.ndim)], y)"
+    return ""
 
 
 def _name(function: Function) -> str:
     return f"{function.__module__}.{function.__name__}"
-
-
-def _reduction(function: Function) -> str:
-    return REDUCTIONS.get(function.__name__, "") if _name(function) == f"numpy.{function.__name__}" else ""
 
 
 def _cure(function: Function) -> str:
@@ -67,15 +79,6 @@ def _cure(function: Function) -> str:
         )
     return _CURES.get(function, "")
 
-
-REDUCTIONS = {
-    **dict.fromkeys(("sum", "nansum", "mean", "nanmean", "average", "count_nonzero", "vdot", "add.reduce"), "sum"),
-    **dict.fromkeys(("std", "nanstd", "var", "nanvar", "logical_or.reduce"), "sum"),
-    **dict.fromkeys(("prod", "nanprod", "multiply.reduce", "logical_and.reduce"), "prod"),
-    **dict.fromkeys(("max", "amax", "nanmax", "ptp", "any", "maximum.reduce"), "max"),
-    **dict.fromkeys(("min", "amin", "nanmin", "all", "minimum.reduce"), "min"),
-}
-"""By the name of a reduction, how what the ranks have of it is combined."""
 
 _TRANSFORMS = {
     **dict.fromkeys(("fft", "fft2", "fftn"), "fftn(x)"),

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ..errors import LayoutError
 from .distributed import Array, Distributed
-from .functions import elementwise, likes
+from .functions import elementwise, extrema, likes, reductions, statistics
 from .functions.blockwise import elementwise as blockwise
 
 __all__ = ["ArrayMethods"]
@@ -81,6 +81,10 @@ class ArrayMethods(Distributed):
                 f"{self.distribution.shape}\nwrite int(x) of one number, or x.to_global()"
             )
         return operator.index(self.to_global().item())
+
+    def __contains__(self, value: Any) -> bool:
+        """Whether any element equals a value, the same answer on all ranks. Collective."""
+        return bool(reductions.any(elementwise.equal(self, value)))
 
     def _whole_block(self) -> Array:
         """The block, where every rank has the whole tensor in it; the same answer on all."""
@@ -154,3 +158,15 @@ class ArrayMethods(Distributed):
         dtype('complex64')
         """
         return likes.astype(self, dtype, copy=copy)
+
+    sum = reductions.sum
+    prod = reductions.prod
+    max = reductions.max
+    min = reductions.min
+    any = reductions.any
+    all = reductions.all
+    mean = statistics.mean
+    var = statistics.var
+    std = statistics.std
+    argmax = extrema.argmax
+    argmin = extrema.argmin

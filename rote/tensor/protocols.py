@@ -17,7 +17,7 @@ import numpy.typing as npt
 from ..errors import LayoutError
 from ..layout.grid import Grid
 from ..layout.layout import Layout
-from .answers import ANSWERS, REDUCTIONS, answer, refusal
+from .answers import ANSWERS, UFUNC_METHODS, answer, method_cure, refusal
 from .distributed import Distributed
 from .functions.blockwise import elementwise
 
@@ -62,15 +62,21 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
         return prod(self.shape)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        types = [type(x) for x in (*inputs, *kwargs.get("out", ())) if hasattr(type(x), "__array_ufunc__")]
-        if _foreign(types):
+        own = type(self)
+        types = [type(x) for x in (*inputs, *kwargs.get("out", ())) if type(x) is not own]
+        if types and _foreign([each for each in types if hasattr(each, "__array_ufunc__")]):
             return NotImplemented
-        name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
-        if method == "__call__" and ufunc in ANSWERS:
-            return answer(ufunc, inputs, kwargs)
-        if method != "__call__" or ufunc.signature is not None:
-            raise TypeError(refusal(f"numpy.{name}({{}})", REDUCTIONS.get(name, "")))
-        return elementwise(ufunc.__name__, ufunc, inputs, kwargs)
+        if method == "__call__":
+            if ufunc in ANSWERS:
+                return answer(ufunc, inputs, kwargs)
+            if ufunc.signature is None:
+                return elementwise(ufunc.__name__, ufunc, inputs, kwargs)
+            raise TypeError(refusal(f"numpy.{ufunc.__name__}({{}})"))
+        function = UFUNC_METHODS.get((ufunc, method))
+        if function is None:
+            raise TypeError(refusal(f"numpy.{ufunc.__name__}.{method}({{}})", method_cure(ufunc, method)))
+        (out,) = kwargs.pop("out", (None,))
+        return function(*inputs, **{"axis": 0, **kwargs}, **({} if out is None else {"out": out}))
 
     def __array_function__(
         self, function: Callable[..., Any], types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -83,8 +89,8 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
     def __bool__(self) -> bool:
         if self.distribution.shape:
             raise ValueError(
-                "the truth of a tensor is ambiguous; write numpy.array_equal(x, y), which all ranks agree on, or "
-                "reduce x.to_global()"
+                "the truth of a tensor is ambiguous; write x.any() or x.all(), or numpy.array_equal(x, y): all ranks "
+                "agree on them"
             )
         return bool(self._number("bool"))
 
@@ -105,7 +111,8 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
                 f"{name}(x) takes a tensor of order 0, and x has shape {shape}\n"
                 f"write {name}(x.to_global()[…]) with an index, which every rank calls"
             )
-        return self.to_global().item()
+        lay = self.distribution.layout
+        return (self.to_global() if lay.partial or lay.rooted else self.local).item()
 
     def __len__(self) -> int:
         if not self.distribution.shape:
@@ -141,7 +148,7 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
             text = f"{type(self).__name__!r} object has no attribute {name!r}"
             if not name.startswith("_") and hasattr(np.ndarray, name):
                 call = "()" if callable(getattr(np.ndarray, name)) else ""
-                text += "; " + refusal(f"{{}}.{name}{call}", REDUCTIONS.get(name, ""))
+                text += "; " + refusal(f"{{}}.{name}{call}")
             raise AttributeError(text, name=name, obj=self)
 
 

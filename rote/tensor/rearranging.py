@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
+from ..errors import LayoutError
 from .distributed import Distributed
 from .functions.assigning import setitem
 from .functions.indexing import getitem
+from .functions.joining import unstack
 from .functions.ordering import nonzero
+from .functions.placing import repeat
+from .functions.reshaping import permute_dims, reshape, squeeze, swapaxes
 
 __all__ = ["Rearranging"]
 
@@ -46,6 +51,66 @@ class Rearranging(Distributed):
         [[0, 4, 5], [0, 4, 5]]
         """
         setitem(self, key, value)
+
+    def __iter__(self) -> Iterator[Self]:
+        """The tensors at each index of mode 0, which is made whole once for all of them.
+
+        Raises:
+            TypeError: the tensor is of order 0.
+        """
+        if not self.distribution.shape:
+            raise TypeError("a tensor of order 0 is not iterated")
+        return iter(unstack(self))
+
+    @property
+    def T(self) -> Self:
+        """The tensor with its modes in reverse order; the block is a view."""
+        return permute_dims(self)
+
+    @property
+    def mT(self) -> Self:
+        """The tensor with its last two modes exchanged; the block is a view.
+
+        Raises:
+            LayoutError: its order is less than 2.
+        """
+        if len(self.distribution.shape) < 2:
+            raise LayoutError(f"matrices have order 2 or more, not {len(self.distribution.shape)}")
+        return swapaxes(self, -2, -1)
+
+    def transpose(self, *axes: Any) -> Self:
+        """The tensor with its modes in another order, reversed if none is given: `x.transpose(1, 0)`, or of a tuple."""
+        order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes or None
+        return permute_dims(self, order)
+
+    def swapaxes(self, axis1: int, axis2: int) -> Self:
+        """The tensor with two modes in each other's place; the block is a view."""
+        return swapaxes(self, axis1, axis2)
+
+    def reshape(self, *shape: Any, copy: bool | None = None) -> Self:
+        """The elements in row-major order in another shape, a view where digits allow: `x.reshape(2, -1)`.
+
+        >>> from rote import DistTensor
+        >>> print(DistTensor.zeros((4, 6), "block[(0),()]").reshape(24).layout)
+        block[(0)]
+        """
+        return reshape(self, shape[0] if len(shape) == 1 else shape, copy=copy)
+
+    def ravel(self) -> Self:
+        """The elements in row-major order; a view where digits allow."""
+        return reshape(self, -1)
+
+    def flatten(self) -> Self:
+        """The elements in row-major order, with a block of its own."""
+        return reshape(self, -1, copy=True)
+
+    def squeeze(self, axis: int | Sequence[int] | None = None) -> Self:
+        """The tensor without modes of extent 1."""
+        return squeeze(self, axis)
+
+    def repeat(self, repeats: Any, axis: int | None = None) -> Self:
+        """The tensor with each index along a mode so many times."""
+        return repeat(self, repeats, axis)
 
     def nonzero(self) -> tuple[Self, ...]:
         """The global indices of the elements that are not zero, one tensor per mode, as `numpy.nonzero`."""

@@ -1,7 +1,4 @@
-"""Keys of NumPy's indexing and tensors to be indexed: picked by Hypothesis, or by a seeded generator under MPI.
-
-Run as a program, `python keyed.py`, it reads and assigns at some keys on the ranks of MPI, and prints one line.
-"""
+"""Keys of NumPy's indexing and tensors to be indexed: picked by Hypothesis, or by a seeded generator under MPI."""
 
 from __future__ import annotations
 
@@ -130,6 +127,7 @@ def pick_value(pick, dist, shape):
 
 
 def main() -> None:
+    """Read and assign at some keys on the ranks of MPI."""
     comm = world()
     pick = random.Random(comm.size).choice
     with rote.config(implicit="allow"):
@@ -146,7 +144,3 @@ def main() -> None:
             check_assigned(comm, dist, key, *pick_value(pick, dist, shape))
     if comm.rank == 0:
         print("keyed")
-
-
-if __name__ == "__main__":
-    main()

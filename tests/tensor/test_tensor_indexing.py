@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import keyed
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from launch import mpirun
 from marks import examples
 
 import rote
 from rote import DistTensor
 from rote.errors import LayoutError
 
-PROGRAM = Path(__file__).with_name("keyed.py")
 LAYOUTS = ("block[(0),()]", "cyclic(2)[(),(0)]", "(a b): block[(0)]")
 
 
@@ -159,10 +155,3 @@ def test_wrong_keys_are_refused_on_all_ranks():
         return x.to_global().tolist()
 
     assert rote.run(program, 2) == [list(range(6))] * 2
-
-
-@pytest.mark.mpi
-def test_keys_under_mpi():
-    """Under MPI tensors are read and assigned at keys as on in-process ranks."""
-    result = mpirun(3, PROGRAM)
-    assert (result.returncode, result.stdout.split()) == (0, ["keyed"]), result.stderr

@@ -31,8 +31,9 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> bool:
 @follows("agreed", np.array_equiv)
 def array_equiv(a1: Any, a2: Any) -> bool:
     """Whether all elements are equal once they are broadcast. Collective, but where shapes do not broadcast."""
+    shapes = np.shape(a1), np.shape(a2)
     try:
-        np.broadcast_shapes(np.shape(a1), np.shape(a2))
+        np.broadcast_shapes(*shapes)
     except ValueError:
         return False
     return _on_all("array_equiv", np.array_equiv, a1, a2)

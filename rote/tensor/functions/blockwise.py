@@ -16,6 +16,8 @@ from .rules import Function
 
 __all__ = ["elementwise"]
 
+_USUAL = "?bhilqBHILQfdFD"  # codes of dtypes that need no look
+
 
 def elementwise(name: str, function: Function, operands: Sequence[Any], options: dict[str, Any]) -> Any:
     """A function of each element of tensors, arrays and scalars, computed block by block.
@@ -36,11 +38,17 @@ def elementwise(name: str, function: Function, operands: Sequence[Any], options:
         LayoutError: shapes do not broadcast, tensors have several communicators, or `out` cannot be written.
         PlanError: the result's dtype is none that Rote moves.
     """
-    if "out" not in options and "where" not in options:
-        first = _alike(operands)
+    if "where" not in options:
+        into = options.get("out")
+        out = into[0] if type(into) is tuple and len(into) == 1 else into
+        first = _alike(operands if out is None else (*operands, out))
         if first is not None:
-            result = function(*[x.local if isinstance(x, Distributed) else x for x in operands], **options)
-            return _wrapped(first, first.distribution, result)
+            blocks = [x.local if isinstance(x, Distributed) else x for x in operands]
+            if out is None:
+                return _wrapped(first, first.distribution, function(*blocks, **options))
+            if isinstance(out, Distributed):
+                function(*blocks, **{**options, "out": out.local})
+                return out
     return _general(name, function, operands, options)
 
 
@@ -112,5 +120,6 @@ def _wrapped(first: Distributed, target: Distribution, result: Any) -> Any:
     if isinstance(result, tuple):
         return tuple([_wrapped(first, target, part) for part in result])
     block = np.asarray(result)
-    as_dtype(block.dtype)
+    if block.dtype.char not in _USUAL:
+        as_dtype(block.dtype)
     return first._on(block.copy() if np.may_share_memory(block, first.local) else block, target)

@@ -146,13 +146,23 @@ def copyto(dst: Distributed, src: Any, casting: Any = "same_kind", where: Any = 
     np.copyto(dst.local, values, casting=casting, where=mask)
 
 
+@follows("elementwise", np.where, name="numpy.where")
+def _where(condition: Any, /, *values: Any) -> Any:
+    """Choose as `where` does; of a condition alone, where it holds, as `nonzero`."""
+    if not values and np.nonzero in ANSWERS:
+        return ANSWERS[np.nonzero](condition)
+    if len(values) != 2:
+        raise TypeError("numpy.where of a DistTensor takes a condition and two values\nwrite numpy.where(x, y, z)")
+    return where(condition, *values)
+
+
 def _answer(function: Function, *args: Any, **options: Any) -> Any:
     return elementwise(function.__name__, function, args, options)
 
 
 _ANSWERED: tuple[Function, ...] = (
     *(np.real, np.imag, np.angle, np.iscomplex, np.isreal, np.isneginf, np.isposinf, np.isclose),
-    *(np.around, np.round, np.fix, np.clip, np.nan_to_num, np.sinc, np.i0, np.where),
+    *(np.around, np.round, np.fix, np.clip, np.nan_to_num, np.sinc, np.i0),
 )
 """Functions of NumPy, none of them ufuncs, that take blocks in the place of tensors."""
 

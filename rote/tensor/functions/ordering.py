@@ -19,37 +19,33 @@ from ..moves import moved
 from .alignment import plain
 from .rules import follows
 
-__all__ = ["argwhere", "compressed", "first_index", "flat_layout", "flatnonzero", "in_order", "nonzero", "of_sizes"]
+__all__ = [
+    "argwhere",
+    "blocks_of",
+    "compressed",
+    "first_index",
+    "flat_layout",
+    "flatnonzero",
+    "in_order",
+    "nonzero",
+    "of_sizes",
+]
 
 T = TypeVar("T", bound=Distributed)
 Ints = npt.NDArray[np.int64]
 
 
 def in_order(x: T, cause: str) -> T:
-    """The elements as a tensor of one mode in row-major order, whole or in blocks over one grid mode.
+    """The elements as a tensor of one mode in row-major order, each rank with a run of them.
 
-    Nothing moves if they lie so, as those of `block[(0),(),()]` do. A tensor that several grid modes split is laid out
-    over a grid of one mode.
+    Nothing moves if they lie so, as those of `block[(0),(),()]` do, or if every rank has all.
     """
     x = plain(x, cause)
-    dist = x.distribution
-    sizes = _runs(dist)
-    if sizes is None:
-        x = moved(x, flat_layout(dist), cause)
-        dist = x.distribution
-    number = prod(dist.shape)
-    split = [g for g, p in enumerate(dist.grid.shape) if p > 1]
-    if sizes is None and len(split) > 1:
-        lengths = [prod(dist.local_shape(rank)) for rank in range(dist.grid.size)]
-        flat = _blocks(0, lengths).on((number,), Grid((dist.grid.size,)))
-    elif sizes is None:
-        flat = Layout(((Entry(split[0], BLOCK),),)).on((number,), dist.grid)
-    elif sizes:
-        ((g, lengths),) = sizes.items()
-        flat = _blocks(g, lengths).on((number,), dist.grid)
-    else:
-        flat = Layout(((),)).on((number,), dist.grid)
-    return x._on(x.local.reshape(-1), flat)
+    entries = _runs(x.distribution)
+    if entries is None:
+        x = moved(x, flat_layout(x.distribution), cause)
+        entries = x.distribution.layout.modes[0]
+    return x._on(x.local.reshape(-1), Layout((entries,)).on((prod(x.distribution.shape),), x.distribution.grid))
 
 
 def flat_layout(dist: Distribution) -> Layout:
@@ -76,10 +72,11 @@ def of_sizes(flat: T, block: Array) -> T:
     (splits,) = dist.splits
     if not splits:
         return flat._on(block, Layout(((),)).on((len(block),), dist.grid))
-    g = splits[0].grid_mode
     numbers = np.zeros(comm.size, np.int64)
     comm.allgatherv(np.array([len(block)]), numbers, [1] * comm.size)
-    at = list(dist.grid.coordinates(comm.rank))
+    if len(splits) > 1:  # uneven blocks over several grid modes are over one of all ranks
+        return flat._on(block, _blocks(0, numbers.tolist()).on((sum(numbers),), Grid((comm.size,))))
+    g, at = splits[0].grid_mode, list(dist.grid.coordinates(comm.rank))
     sizes = [int(numbers[dist.grid.rank([*at[:g], c, *at[g + 1 :]])]) for c in range(splits[0].parts)]
     return flat._on(block, _blocks(g, sizes).on((sum(sizes),), dist.grid))
 
@@ -130,26 +127,33 @@ def argwhere(a: T) -> T:
     return flat._on(rows, Layout((*dist.layout.modes, ())).on((*dist.shape, len(shape)), dist.grid))
 
 
-def _runs(dist: Distribution) -> dict[int, list[int]] | None:
-    """Per grid mode that splits a plain layout, the lengths of the runs that its coordinates hold; None if none does.
+def _runs(dist: Distribution) -> tuple[Entry, ...] | None:
+    """The entries of the row-major order of a plain layout; None if ranks do not hold runs of it.
 
-    They are runs if the outermost mode of several indices alone is split, in blocks over one grid mode.
+    They do if the outermost mode of several indices alone is split, in blocks over one grid mode.
     """
     split = [mode for mode, splits in enumerate(dist.splits) if splits]
     if not split:
-        return {}
+        return ()
     first, rest = split[0], prod(dist.shape[split[0] + 1 :])
     if len(split) > 1 or len(dist.splits[first]) > 1 or prod(dist.shape[:first]) != 1:
         return None
     (only,) = dist.splits[first]
     if only.kind.name == "cyclic":
         return None
-    sizes = extent(only.kind, only.parts, dist.shape[first], np.arange(only.parts))
-    return {only.grid_mode: (sizes * rest).tolist()}
+    sizes = extent(only.kind, only.parts, dist.shape[first], np.arange(only.parts)) * rest
+    return (Entry(only.grid_mode, blocks_of(sizes.tolist())),)
+
+
+def blocks_of(sizes: list[int]) -> Kind:
+    """Blocks of some sizes; balanced ones are said so.
+
+    >>> blocks_of([3, 2, 2]) == BLOCK, blocks_of([2, 3]).sizes
+    (True, (2, 3))
+    """
+    balanced = extent(BLOCK, len(sizes), sum(sizes), np.arange(len(sizes))).tolist()
+    return BLOCK if sizes == balanced else Kind("block", tuple(sizes))
 
 
 def _blocks(grid_mode: int, sizes: list[int]) -> Layout:
-    """One mode in blocks of some sizes; balanced ones are said so."""
-    parts, number = len(sizes), sum(sizes)
-    balanced = extent(BLOCK, parts, number, np.arange(parts)).tolist()
-    return Layout(((Entry(grid_mode, BLOCK if sizes == balanced else Kind("block", tuple(sizes))),),))
+    return Layout(((Entry(grid_mode, blocks_of(sizes)),),))
