@@ -62,7 +62,9 @@ def as_global(value):
     """What a tensor, or several, are as arrays."""
     if isinstance(value, DistTensor):
         return value.to_global()
-    return type(value)(map(as_global, value)) if isinstance(value, list | tuple) else value
+    if isinstance(value, list | tuple):
+        return type(value)(*map(as_global, value)) if hasattr(value, "_fields") else type(value)(map(as_global, value))
+    return value
 
 
 def accepts(function, args, kwargs):
@@ -82,7 +84,7 @@ def same(got, want):
     if isinstance(got, DistTensor) and isinstance(want, np.generic):
         want = np.asarray(want)
     got, want = as_global(got), as_global(want)
-    if isinstance(want, tuple):
+    if isinstance(want, tuple | list):
         return len(got) == len(want) and all(map(same, got, want))
     if isinstance(want, np.ndarray):
         close = np.array_equal if want.dtype.kind not in "fc" else partial(np.allclose, equal_nan=True)

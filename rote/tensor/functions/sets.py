@@ -117,6 +117,8 @@ def histogram(
 ) -> tuple[Any, Any]:
     """How many elements lie in each of some bins, and the edges of these, both replicated, as `numpy.histogram`."""
     x, edges = plain(a, "histogram"), known(bins)
+    if x.local.dtype.kind == "c":
+        raise TypeError("histogram counts real numbers\nwrite histogram(x.real), or histogram(x.to_global())")
     if isinstance(edges, str):
         raise LayoutError(f"histogram takes a number of bins, or their edges, not {edges!r}")
     if np.ndim(edges) == 0:
