@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Self
+from typing import Any, Literal, Self
+
+import numpy.typing as npt
 
 from ..errors import LayoutError
+from ..runtime.placement import check_values
 from .distributed import Distributed
 from .functions.assigning import setitem
 from .functions.indexing import getitem
@@ -13,6 +16,9 @@ from .functions.joining import unstack
 from .functions.ordering import nonzero
 from .functions.placing import repeat
 from .functions.reshaping import permute_dims, reshape, squeeze, swapaxes
+from .functions.scans import cumprod, cumsum
+from .functions.sorting import argsort, searchsorted, sort, take
+from .moves import moved
 
 __all__ = ["Rearranging"]
 
@@ -115,3 +121,33 @@ class Rearranging(Distributed):
     def nonzero(self) -> tuple[Self, ...]:
         """The global indices of the elements that are not zero, one tensor per mode, as `numpy.nonzero`."""
         return nonzero(self)
+
+    def sort(self, axis: int = -1, kind: Any = None, order: None = None) -> None:
+        """Sort the elements in place along a mode; it is made whole for that, and they come back to this layout.
+
+        Raises:
+            LayoutError: the tensor is partial.
+        """
+        check_values("sort", self.distribution)
+        dist = self.distribution
+        self.local[...] = moved(sort(self, axis, kind, order), dist.layout, "sort", dist.grid).local
+
+    def argsort(self, axis: int | None = -1, kind: Any = None, order: None = None) -> Self:
+        """The indices along a mode that sort it; equal elements keep their order."""
+        return argsort(self, axis, kind, order)
+
+    def searchsorted(self, v: Any, side: Literal["left", "right"] = "left", sorter: Any = None) -> Any:
+        """Where elements would be put into this sorted tensor of order 1."""
+        return searchsorted(self, v, side, sorter)
+
+    def take(self, indices: Any, axis: int | None = None) -> Self:
+        """The elements at some indices along a mode, or of the row-major order."""
+        return take(self, indices, axis)
+
+    def cumsum(self, axis: int | None = None, dtype: npt.DTypeLike | None = None) -> Self:
+        """The sums of the elements up to each along a mode, or of the row-major order."""
+        return cumsum(self, axis, dtype)
+
+    def cumprod(self, axis: int | None = None, dtype: npt.DTypeLike | None = None) -> Self:
+        """The products of the elements up to each along a mode, or of the row-major order."""
+        return cumprod(self, axis, dtype)

@@ -211,10 +211,8 @@ def check_refusals(comm: Comm) -> None:
 
 def check_random(comm: Comm) -> None:
     """Random tensors have the numbers of one rank, in any layout, bit for bit; each draw has others."""
-    shape, own = (
-        (37, 5),
-        ("block[(0),(1)]", "[(0),(1)]", "(a b): block[(0,1)]", "b a: [(1),()]", "[(0:cyclic(2)),()]+(1)"),
-    )
+    shape = (37, 5)
+    texts = ("block[(0),(1)]", "[(0),(1)]", "(a b): block[(0,1)]", "b a: [(1),()]", "[(0:cyclic(2)),()]+(1)")
     draws: tuple[Callable[..., DistTensor], ...] = (
         lambda rng, **where: rng.random(shape, **where),
         lambda rng, **where: rng.normal(1.0, 2.0, shape, **where),

@@ -115,9 +115,64 @@ def split(pick, shape):
     return lambda x: (*np.array_split(x, 3, axis), *np.split(x, [1, 2], axis))
 
 
+def sort(pick, shape):
+    axis = pick([None, _axis(pick, shape)])
+    return lambda x: (np.sort(-x % 5, axis), np.argsort(-x % 5, axis, kind="stable"))
+
+
+def search(pick, shape):
+    edges = np.array([2, 5, 5, 9])
+    return lambda x: (np.searchsorted(edges, x), np.digitize(x, edges), np.isin(x, edges))
+
+
+def searched(pick, shape):
+    return lambda x: np.searchsorted(np.ravel(x), np.ravel(x)[::2] + 1, "right")
+
+
+def take(pick, shape):
+    axis = _axis(pick, shape)
+    indices = np.array([0, -1, 0, shape[axis] // 2] if shape[axis] else [], int)
+    return lambda x: np.take(x, indices, axis)
+
+
+def take_along(pick, shape):
+    axis = _axis(pick, shape)
+    return lambda x: np.take_along_axis(x, np.argsort(-x % 7, axis, kind="stable"), axis)
+
+
+def scan(pick, shape):
+    axis = _axis(pick, shape)
+    return lambda x: (
+        np.cumsum(x, axis),
+        np.cumprod(x % 3, axis),
+        np.cumulative_sum(x, axis=axis, include_initial=True),
+    )
+
+
+def difference(pick, shape):
+    axis, n = _axis(pick, shape), pick([0, 1, 2])
+    return lambda x: (np.diff(x, n, axis), np.diff(x, 1, axis, prepend=3, append=x))
+
+
+def unique(pick, shape):
+    return lambda x: (*np.unique_all(x % 7), *np.unique(x % 5, return_counts=True), *np.unique_inverse(x / 2))
+
+
+def unique_nan(pick, shape):
+    return lambda x: (*np.unique_all(np.where(x % 3 == 0, np.nan, x)), np.unique(np.where(x % 3 == 0, np.nan, x)))
+
+
+def select(pick, shape):
+    return lambda x: (*np.nonzero(x % 3), np.argwhere(x % 4 == 1), np.flatnonzero(x % 2), x[x % 3 == 1])
+
+
+def count(pick, shape):
+    return lambda x: (np.bincount(np.ravel(x % 5)), np.bincount(np.ravel(x), np.ravel(-x)), *np.histogram(x, 4, (0, 9)))
+
+
 CALLS = [
     *(reshape, merge, transpose, expand, squeeze, flip, roll, tile, repeat, pad, broadcast, concat, stack, unstack),
-    split,
+    *(split, sort, search, searched, take, take_along, scan, difference, unique, unique_nan, select, count),
 ]
 
 

@@ -17,4 +17,7 @@ from . import placing as placing
 from . import products as products
 from . import reductions as reductions
 from . import reshaping as reshaping
+from . import scans as scans
+from . import sets as sets
+from . import sorting as sorting
 from . import statistics as statistics

@@ -113,7 +113,7 @@ def _position(
 def unordered(name: str) -> TypeError:
     """The refusal of complex numbers where an order is needed."""
     return TypeError(
-        f"complex numbers are not ordered\nwrite {name}(abs(x)), or {name}(x.to_global()) by NumPy's order of real parts"
+        f"complex numbers are not ordered\nwrite {name}(abs(x)), or {name}(x.to_global()), where real parts come first"
     )
 
 

@@ -172,7 +172,8 @@ def outer(x1: Any, x2: Any, /, *, layout: Layout | str | None = None) -> Any:
         LayoutError: one of them is no vector.
     """
     if (np.ndim(x1), np.ndim(x2)) != (1, 1):
-        raise LayoutError(f"outer takes two vectors, not tensors of order {np.ndim(x1)} and {np.ndim(x2)}")
+        orders = f"{np.ndim(x1)} and {np.ndim(x2)}"
+        raise LayoutError(f"outer takes two vectors, not tensors of order {orders}\nwrite x.reshape(-1) of the others")
     return tensordot(x1, x2, 0, layout=layout)
 
 
