@@ -53,6 +53,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         *("rote.errors", "rote.layout", "rote.compiler", "rote.runtime", "rote.io"),
         *("rote.tensor.distributed", "rote.tensor.moves", "rote.tensor.functions", "rote.tensor.methods"),
     ),
+    "rote.random": ("rote.layout", "rote.compiler", "rote.runtime", "rote.tensor"),
     "rote.ownership": ("rote.grammar", "rote.layout"),
     "rote.show": ("rote.layout", "rote.ownership"),
     "rote.plot": ("rote.ownership", "rote.errors", "rote.layout", "rote.compiler", "rote.simulate", "rote.tensor"),
@@ -100,7 +101,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     # The door names everything to type checkers and imports nothing: see the test of its eager imports.
     "rote": (
         *("rote.grammar", "rote.errors", "rote.layout", "rote.compiler", "rote.simulate"),
-        *("rote.runtime", "rote.tensor", "rote.plot", "rote.fft", "rote.wisdom"),
+        *("rote.runtime", "rote.tensor", "rote.random", "rote.plot", "rote.fft", "rote.wisdom"),
     ),
 }
 
