@@ -21,7 +21,7 @@ from rote.runtime.comm.protocol import Comm
 
 from .families.choose import Choice, best, farther, preferred, walks
 from .families.resolve import reread
-from .program.pair import bind_pair
+from .program.program import bind_pair
 from .request.arguments import Norm
 from .request.options import Options
 from .request.request import Arguments

@@ -28,7 +28,7 @@ from .ends import TransformEnds
 from .families.choose import Choice, best, compared
 from .families.gathered import warn_if_gathered
 from .families.resolve import choices_for, walk_for
-from .program.pair import Pair, bind_pair
+from .program.program import Pair, bind_pair
 from .request.arguments import Norm, as_arguments, check_norm, check_tensor, planned_request
 from .request.options import Options
 from .request.request import Arguments
@@ -51,7 +51,8 @@ class FFT(TransformEnds):
     Args:
         shape: of the whole tensor.
         layout: of the input; the one in which the algorithm begins if None, of all if that is "auto".
-        grid: of the ranks; balanced if None, or the cheapest if the algorithm is "auto" and no layout is given.
+        grid: of the ranks, where -1 is found, as in (2, -1); balanced if None, or the cheapest if the algorithm is
+            "auto" and no layout is given.
         comm: an mpi4py or Rote communicator; the ranks of `rote.run`, MPI's world or this process if None.
         dtype: of the input; a real one makes a real-to-half-spectrum transform, as `numpy.fft.rfftn`.
         axes: as NumPy; all if None. A real transform halves the last of them.

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from ..compiler.step import as_dtype
 from ..errors import LayoutError
 from ..layout.distribution import tensor_shape
+from ..layout.layout import Op
 from ..runtime.comm.protocol import Comm
 from ..runtime.copy.regions import filled
 from ..runtime.placement import check_values, same_place
@@ -171,7 +172,7 @@ def _on_any(function: Function, a: Any, b: Any, *args: Any, **options: Any) -> b
     return bool(_combined(first.comm, function(_local(a), _local(b), *args, **options), "sum"))
 
 
-def _combined(comm: Comm, value: bool, op: str) -> Any:
+def _combined(comm: Comm, value: bool, op: Op) -> Any:
     buffer = np.array([value], bool)
     comm.allreduce(buffer, op)
     return buffer[0]
