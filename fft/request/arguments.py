@@ -25,6 +25,7 @@ __all__ = [
     "as_arguments",
     "check_extents",
     "check_norm",
+    "check_real",
     "check_tensor",
     "normal_axes",
     "planned_request",
@@ -147,6 +148,18 @@ def check_tensor(x: object, name: str) -> None:
             "write DistTensor.from_global(array, layout) if every rank has all of it, or from_local or from_slices if "
             "each has its block"
         )
+
+
+def check_real(x: DistTensor, name: str) -> None:
+    """Refuse what is no tensor of real numbers.
+
+    Raises:
+        TypeError: it is no tensor.
+        LayoutError: its numbers are complex.
+    """
+    check_tensor(x, name)
+    if x.dtype.kind == "c":
+        raise LayoutError(f"{name} transforms real tensors, not {x.dtype}; use fftn")
 
 
 def check_extents(shape: tuple[int, ...], axes: tuple[int, ...]) -> None:
