@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,7 @@ import numpy.typing as npt
 from rote.compiler.step import LOCAL, Step
 from rote.runtime.comm.double_buffer import DoubleBuffer
 from rote.runtime.comm.protocol import Comm
+from rote.runtime.executor.buffers import Scratch
 from rote.runtime.executor.messages import MessageTransport
 from rote.runtime.executor.operations import LocalWork, Operation
 from rote.runtime.executor.shared import SharedTransport
@@ -26,7 +27,7 @@ from .bluestein import spectra
 from .kernel_work import KernelWork
 from .operations import operations
 
-__all__ = ["BoundWalk", "bind_walks"]
+__all__ = ["BoundWalk", "Workspace", "bind_walks"]
 
 Array = npt.NDArray[Any]
 
@@ -112,11 +113,26 @@ class BoundWalk:
             out[...] = target
 
 
-def bind_walks(comm: Comm, *walks: BoundWalk) -> int:
-    """Bind walks of one communicator to scratch that they have together; how many bytes of it are this rank's.
+class Workspace(NamedTuple):
+    """The scratch of walks that are bound together.
+
+    Attributes:
+        nbytes: how many bytes of it are this rank's.
+        scratch: its two pieces, if they are this rank's alone; None if they are memory that the ranks share.
+    """
+
+    nbytes: int
+    scratch: Scratch | None = None
+
+
+def bind_walks(comm: Comm, *walks: BoundWalk, scratch: Scratch | None = None) -> Workspace:
+    """Bind walks of one communicator to scratch that they have together.
 
     Ranks of one node read each other's scratch, which is that of all walks and exchanges of the communicator, and no
     message is sent; others send. Collective.
+
+    Args:
+        scratch: that of other walks, which take turns with these; it is taken if it is large enough.
     """
     needed = max(walk.needed for walk in walks)
     if comm.size > 1 and any(walk.communicates and walk.options.method in ("auto", "shared") for walk in walks):
@@ -124,13 +140,14 @@ def bind_walks(comm: Comm, *walks: BoundWalk) -> int:
         if double_buffer is not None:
             for walk in walks:
                 walk.read(double_buffer)
-            return 2 * needed
+            return Workspace(2 * needed)
     sent = [walk.send() for walk in walks]
     needed = max(max(transport.sizes) for transport in sent)
-    own = scratch_bytes(needed), scratch_bytes(needed)
+    if scratch is None or scratch[0].nbytes < needed:
+        scratch = scratch_bytes(needed), scratch_bytes(needed)
     for transport in sent:
-        transport.bind(own)
-    return 2 * needed + max(transport.held for transport in sent)
+        transport.bind(scratch)
+    return Workspace(2 * scratch[0].nbytes + max(transport.held for transport in sent), scratch)
 
 
 def _once(comm: Comm, walk: Walk, block: Array) -> Array:

@@ -48,7 +48,7 @@ def as_arguments(
     where = None if layout is None else as_layout(layout)
     ends = None if output is None else as_layout(output)
     if grid is not None and not isinstance(grid, Grid):
-        grid = Grid(grid_shape(grid))
+        grid = Grid(grid_shape(grid, ranks))
     return Arguments(shape, request, ranks, where, grid, ends)
 
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import product
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,19 +15,20 @@ import numpy.typing as npt
 from rote.errors import LayoutError
 from rote.layout.distribution import Distribution
 from rote.layout.view import from_tensor, to_tensor
-from rote.runtime.comm.protocol import Comm
+from rote.runtime.comm.cache import cached
+from rote.runtime.indexed import IndexedMove
 from rote.tensor import DistTensor
+from rote.tensor.moves import announce
 
 from ..request.arguments import check_tensor, normal_axes
 from ..walk.resize import fitting
 
 __all__ = ["alike", "fftshift", "ifftshift", "placed", "refuse_tiles", "resized"]
 
-Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
 Axes = Sequence[int] | int | None
-Message = tuple[Ints, ...]
-"""The local indices of what one rank sends to another, as `numpy.ix_` makes them."""
+
+_KEPT = 64  # shifts that one communicator keeps
 
 
 def fftshift(X: DistTensor, axes: Axes = None) -> DistTensor:
@@ -94,18 +93,13 @@ def placed(x: DistTensor, target: Distribution, shifts: tuple[int, ...]) -> Dist
         raise LayoutError(f"{source} and {target} give other grid modes to their modes; redistribute first")
     changed = [n != target.shape[t] or shifts[t] % max(n, 1) != 0 for t, n in enumerate(source.shape)]
     refuse_tiles(source, changed)
-    outgoing = _messages(source, target, shifts, comm.rank, True)
-    incoming = _messages(target, source, tuple(-b for b in shifts), comm.rank, False)
-    y = DistTensor(np.zeros(target.local_shape(comm.rank), x.dtype), target, comm)
-    if comm.rank in incoming:
-        y.local[incoming.pop(comm.rank)] = x.local[outgoing.pop(comm.rank)]
-    travels = [
-        bool(splits) and (splits != target_splits or any(changed[digit.mode] for digit in digits))
-        for splits, target_splits, digits in zip(source.splits, target.splits, source.digits, strict=True)
-    ]
-    if any(travels):  # the same on all ranks
-        _exchange(comm, x.local, outgoing, y.local, incoming)
-    return y
+
+    def make() -> IndexedMove:
+        return IndexedMove(source, [_origins(source, target, m, shifts, comm.rank) for m in range(source.order)], comm)
+
+    move = cached(comm, "shifts", (source, target, shifts), make, _KEPT)
+    announce(x, move.received * x.dtype.itemsize, lambda: f"an indexed move {source} -> {target}", "shift")
+    return DistTensor(move(x.local), target, comm)
 
 
 def resized(dist: Distribution, shape: tuple[int, ...]) -> Distribution:
@@ -152,60 +146,12 @@ def alike(dist: Distribution, other: Distribution) -> bool:
     return frame(dist) == frame(other)
 
 
-def _messages(
-    source: Distribution, target: Distribution, shifts: tuple[int, ...], rank: int, arranged: bool
-) -> dict[int, Message]:
-    """The elements of a rank's block under `source`, per rank that holds them under `target` once they have moved.
-
-    Along every mode they are in this block's order, or, if `arranged`, in that of the block that they come to.
-    """
-    messages: dict[int, Message] = {}
-    groups = [_groups(source, target, mode, shifts, rank, arranged) for mode in range(source.order)]
-    for parts in product(*groups):
-        peer = list(source.grid.coordinates(rank))
-        for where, _ in parts:
-            for g, c in where:
-                peer[g] = c
-        messages[source.grid.rank(peer)] = np.ix_(*(held for _, held in parts))
-    return messages
-
-
-def _groups(
-    source: Distribution, target: Distribution, mode: int, shifts: tuple[int, ...], rank: int, arranged: bool
-) -> list[tuple[tuple[tuple[int, int], ...], Ints]]:
-    """The local indices along one mode, per coordinates (grid mode, coordinate) under `target` that they move to."""
-    index = source.indices(rank)[mode]
-    images: dict[int, Ints] = {}
+def _origins(source: Distribution, target: Distribution, mode: int, shifts: tuple[int, ...], rank: int) -> Ints:
+    """Per index that a rank holds along one mode of the target, the index where it was; -1 for zeros."""
+    index = target.indices(rank)[mode]
+    origins: dict[int, Ints] = {}
     kept = np.ones(len(index), np.bool_)
-    for t, i in to_tensor(source.digits[mode], index).items():
-        images[t] = (i + shifts[t]) % max(source.shape[t], target.shape[t], 1)
-        kept &= images[t] < target.shape[t]
-    held = np.flatnonzero(kept)
-    moved = from_tensor(target.digits[mode], {t: image[held] for t, image in images.items()})
-    if arranged:
-        order = np.argsort(moved)
-        held, moved = held[order], moved[order]
-    where, _ = target.locate(mode, moved)
-    if not where:
-        return [((), held)]
-    parts = [target.grid.shape[g] for g in where]
-    keys = np.ravel_multi_index(tuple(where.values()), parts)
-    return [
-        (tuple(zip(where, map(int, np.unravel_index(key, parts)), strict=True)), held[keys == key])
-        for key in np.unique(keys)
-    ]
-
-
-def _exchange(
-    comm: Comm, source: Array, outgoing: dict[int, Message], target: Array, incoming: dict[int, Message]
-) -> None:
-    """Send parts of a block to other ranks, and put what comes from them into another."""
-    nothing = np.empty(0, source.dtype)
-    parts = [source[outgoing[r]].reshape(-1) if r in outgoing else nothing for r in range(comm.size)]
-    shapes = [np.broadcast_shapes(*(i.shape for i in incoming[r])) if r in incoming else (0,) for r in range(comm.size)]
-    counts = [int(np.prod(shape)) for shape in shapes]
-    received = np.empty(sum(counts), source.dtype)
-    comm.alltoallv(np.concatenate(parts), [part.size for part in parts], received, counts)
-    for r, part in enumerate(np.split(received, np.cumsum(counts)[:-1])):
-        if r in incoming:
-            target[incoming[r]] = part.reshape(shapes[r])
+    for t, i in to_tensor(target.digits[mode], index).items():
+        origins[t] = (i - shifts[t]) % max(source.shape[t], target.shape[t], 1)
+        kept &= origins[t] < source.shape[t]
+    return np.where(kept, from_tensor(source.digits[mode], origins), -1)

@@ -7,7 +7,7 @@ compares whole tensors is agreed on by all ranks, so those calls are collective.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -17,15 +17,16 @@ import numpy.typing as npt
 from ..compiler.step import as_dtype
 from ..errors import LayoutError
 from ..layout.distribution import tensor_shape
+from ..layout.layout import Op
 from ..runtime.comm.protocol import Comm
 from ..runtime.copy.regions import filled
 from ..runtime.placement import check_values, same_place
 from .distributed import Distributed
+from .functions.rules import ANSWERS, Function
 
 __all__ = ["ANSWERS", "answer", "elementwise", "refusal"]
 
 Array = npt.NDArray[Any]
-Function = Callable[..., Any]
 
 
 def elementwise(name: str, function: Function, operands: Sequence[Any], options: dict[str, Any]) -> Any:
@@ -171,7 +172,7 @@ def _on_any(function: Function, a: Any, b: Any, *args: Any, **options: Any) -> b
     return bool(_combined(first.comm, function(_local(a), _local(b), *args, **options), "sum"))
 
 
-def _combined(comm: Comm, value: bool, op: str) -> Any:
+def _combined(comm: Comm, value: bool, op: Op) -> Any:
     buffer = np.array([value], bool)
     comm.allreduce(buffer, op)
     return buffer[0]
@@ -232,7 +233,7 @@ _FACTS: tuple[Function, ...] = (
     *(np.iscomplexobj, np.isrealobj),
 )
 
-ANSWERS: dict[Function, Function] = {
+_ANSWERED: dict[Function, Function] = {
     **{function: partial(_each, function) for function in _EACH},
     **{function: partial(_fact, function) for function in _FACTS},
     **{function: partial(_on_any, function) for function in (np.shares_memory, np.may_share_memory)},
@@ -248,7 +249,7 @@ ANSWERS: dict[Function, Function] = {
     np.copy: _copy,
     np.astype: _astype,
 }
-"""What each of NumPy's functions does with tensors."""
+ANSWERS.update(_ANSWERED)
 
 REDUCTIONS = {
     **dict.fromkeys(("sum", "nansum", "mean", "nanmean", "average", "count_nonzero", "vdot", "add.reduce"), "sum"),

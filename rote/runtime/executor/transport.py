@@ -6,6 +6,7 @@ messages, by the methods of exchange; a rank packs and unpacks in workspace of i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from ...compiler.step import Step
@@ -28,7 +29,7 @@ class Call(Protocol):
 class Transport(Protocol):
     """A binding of operations to ranks. Making one is collective."""
 
-    def start(self, block: Array, out: Array) -> tuple[list[Call], Memories]:
+    def start(self, block: Array, out: Array) -> tuple[Sequence[Call], Memories]:
         """The calls, in order, that take a block to another, and the memories of all."""
         ...
 

@@ -1,0 +1,222 @@
+"""Indexed moves: every rank fetches elements of a tensor by their global indices, whichever ranks hold them.
+
+A change of layout asks for the elements that a distribution gives to a rank; an indexed move asks for any lists of
+indices, one per mode. So tensors are sliced, flipped, rolled, padded, broadcast and given ghost cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..layout.distribution import Distribution
+from .comm.protocol import Array, Comm
+
+__all__ = ["IndexedMove"]
+
+Ints = npt.NDArray[np.int64]
+Selection = tuple[Any, ...]
+"""An index of NumPy that selects a product of lists, one per mode: slices alone, or open arrays alone."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Segment:
+    """Elements of a block that go to, or come from, one rank."""
+
+    peer: int
+    selection: Selection
+    shape: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        return prod(self.shape)
+
+
+class IndexedMove:
+    """The elements that each rank asks for of a tensor, bound to the ranks that hold them. Collective.
+
+    Ranks say once which of another's elements they want, as lists of local indices; what travels then is elements. Of
+    several replicas the one with a rank's own coordinates serves it.
+
+    Args:
+        source: where the tensor lies; not partial.
+        wanted: per mode of the layout, the global indices that this rank asks for, in the order in which it wants them.
+            They may repeat; at those that are negative the result has a filling.
+        comm: of the tensor's ranks.
+
+    Attributes:
+        shape: of this rank's result.
+        received: the most elements that any rank receives from others; the same on all.
+
+    >>> import numpy as np
+    >>> from rote import parse, run
+    >>> def program(comm):
+    ...     source = parse("block[(0)]").on(4, 2)
+    ...     mine = np.array([10.0, 11.0]) if comm.rank == 0 else np.array([12.0, 13.0])
+    ...     return IndexedMove(source, [np.array([3, 0, -1])], comm)(mine).tolist()
+    >>> run(program, ranks=2)
+    [[13.0, 10.0, 0.0], [13.0, 10.0, 0.0]]
+    """
+
+    __slots__ = ("_blanks", "_comm", "_incoming", "_outgoing", "_own", "received", "shape")
+
+    def __init__(self, source: Distribution, wanted: Sequence[Ints], comm: Comm) -> None:
+        self._comm = comm
+        self.shape = tuple([len(each) for each in wanted])
+        asked: list[tuple[_Segment, Selection]] = []
+        lists = [np.asarray(indices) for indices in wanted]
+        groups = [_groups(source, mode, indices) for mode, indices in enumerate(lists)]
+        mine = list(source.grid.coordinates(comm.rank))
+        for g, at in source.layout.rooted:
+            mine[g] = at
+        for parts in product(*groups):
+            peer = list(mine)
+            for coordinates, _, _ in parts:
+                for g, c in coordinates:
+                    peer[g] = c
+            positions, held = [part[1] for part in parts], [part[2] for part in parts]
+            shape = tuple(map(len, positions))
+            asked.append((_Segment(source.grid.rank(peer), _selection(positions), shape), tuple(held)))
+        asked = sorted([each for each in asked if each[0].size], key=lambda each: each[0].peer)
+        own = [(segment, held) for segment, held in asked if segment.peer == comm.rank]
+        self._own = [(segment.selection, _selection(held)) for segment, held in own]
+        self._incoming = [segment for segment, _ in asked if segment.peer != comm.rank]
+        every = (slice(None),)
+        self._blanks = [every * m + (np.flatnonzero(each < 0),) for m, each in enumerate(lists) if (each < 0).any()]
+        counts = comm.allgather_object([(s.peer, *s.shape) for s in self._incoming])
+        self.received = max(sum(prod(shape) for _, *shape in each) for each in counts)
+        foreign = [held for segment, held in asked if segment.peer != comm.rank]
+        self._outgoing = _requests(comm, counts, foreign) if self.received else []
+
+    def __call__(self, block: Array, fill: Any = 0, out: Array | None = None) -> Array:
+        """Fetch this rank's elements. Collective where any rank receives some.
+
+        Args:
+            block: this rank's block of the tensor; all ranks give the same dtype.
+            fill: the value at negative indices.
+            out: where to put them, of `shape` and the block's dtype; a new array if None. It may share memory with the
+                block if what it has of that stays as it is.
+
+        Returns:
+            The array of `shape` with the elements.
+        """
+        result = np.empty(self.shape, block.dtype) if out is None else out
+        for blank in self._blanks:
+            result[blank] = fill
+        for target, source in self._own:
+            result[target] = block[source]
+        for segment, part in self._exchange(block, self._outgoing, self._incoming):
+            result[segment.selection] = part
+        return result
+
+    def accumulate(self, values: Array, block: Array) -> None:
+        """Add each of this rank's elements to the one that it was fetched from: the transpose of the move.
+
+        Collective where any rank receives some. What stands at negative indices goes nowhere.
+
+        Args:
+            values: an array of `shape`; all ranks give the same dtype.
+            block: this rank's block of the tensor, of that dtype, to which is added.
+        """
+        for target, source in self._own:
+            _add(block, source, values[target])
+        for segment, part in self._exchange(values, self._incoming, self._outgoing):
+            _add(block, segment.selection, part)
+
+    def _exchange(
+        self, array: Array, outgoing: Sequence[_Segment], incoming: Sequence[_Segment]
+    ) -> Iterator[tuple[_Segment, Array]]:
+        """Send segments of an array, and receive others: each with its elements, in its shape."""
+        if not self.received:
+            return
+        size = self._comm.size
+        send_counts, receive_counts = [0] * size, [0] * size
+        for segment in outgoing:
+            send_counts[segment.peer] += segment.size
+        for segment in incoming:
+            receive_counts[segment.peer] += segment.size
+        parts = [array[segment.selection].reshape(-1) for segment in outgoing]
+        packed = np.concatenate(parts) if parts else np.empty(0, array.dtype)
+        arrived = np.empty(sum(receive_counts), array.dtype)
+        self._comm.alltoallv(packed, send_counts, arrived, receive_counts)
+        start = 0
+        for segment in incoming:
+            yield segment, arrived[start : start + segment.size].reshape(segment.shape)
+            start += segment.size
+
+
+def _add(block: Array, selection: Selection, part: Array) -> None:
+    """Add to selected elements of a block; to those that are selected several times, so often."""
+    if all(isinstance(each, slice) for each in selection):
+        block[selection] += part
+    else:
+        np.add.at(block, selection, part)
+
+
+def _groups(source: Distribution, mode: int, indices: Ints) -> list[tuple[tuple[tuple[int, int], ...], Ints, Ints]]:
+    """Indices along a mode by the coordinates that hold them: (grid mode, coordinate), their places, local indices."""
+    places = np.flatnonzero(indices >= 0)
+    where, local = source.locate(mode, indices[places])
+    parts = [source.grid.shape[g] for g in where]
+    keys = np.ravel_multi_index(tuple(where.values()), parts) if where else np.zeros(len(places), np.int64)
+    groups = []
+    for key in np.unique(keys):
+        at, chosen = np.unravel_index(key, parts) if parts else (), np.flatnonzero(keys == key)
+        owner = tuple(zip(where, map(int, at), strict=True))
+        groups += [(owner, places[run], local[run]) for run in _runs(places, local, chosen)]
+    return groups
+
+
+def _runs(places: Ints, local: Ints, chosen: Ints) -> list[Ints]:
+    """Some elements of two lists, cut where either jumps if that makes few parts, which are then copied as slices."""
+    jumps = (np.diff(places[chosen]) != 1) | (np.diff(local[chosen]) != 1)
+    return np.split(chosen, np.flatnonzero(jumps) + 1) if jumps.sum() < 3 else [chosen]
+
+
+def _selection(lists: Sequence[Ints]) -> Selection:
+    """NumPy's index of a product of lists; slices, which copy fastest, where all are regular."""
+    slices = [_as_slice(each) for each in lists]
+    if None not in slices:
+        return tuple(slices)
+    return np.ix_(*lists)
+
+
+def _as_slice(indices: Ints) -> slice | None:
+    """The slice that selects a list of indices; None if none does."""
+    if len(indices) == 0:
+        return slice(0, 0)
+    first, last = int(indices[0]), int(indices[-1])
+    if len(indices) == 1:
+        return slice(first, first + 1)
+    step = int(indices[1]) - first
+    if step == 0 or last != first + step * (len(indices) - 1) or (np.diff(indices) != step).any():
+        return None
+    stop = last + (1 if step > 0 else -1)
+    return slice(first, None if stop < 0 else stop, step)
+
+
+def _requests(
+    comm: Comm, counts: Sequence[Sequence[tuple[int, ...]]], lists: Sequence[Sequence[Ints]]
+) -> list[_Segment]:
+    """Give each rank the lists of its elements that others want; the segments that this rank is to send."""
+    numbers: list[list[Ints]] = [[] for _ in range(comm.size)]
+    for (peer, *_), held in zip(counts[comm.rank], lists, strict=True):
+        numbers[peer].extend(held)
+    ordered = [np.concatenate(each) if each else np.empty(0, np.int64) for each in numbers]
+    asked = [(rank, tuple(shape)) for rank, each in enumerate(counts) for peer, *shape in each if peer == comm.rank]
+    receive_counts = [sum(sum(shape) for rank, shape in asked if rank == r) for r in range(comm.size)]
+    arrived = np.empty(sum(receive_counts), np.int64)
+    comm.alltoallv(np.concatenate(ordered), [len(each) for each in ordered], arrived, receive_counts)
+    segments, start = [], 0
+    for rank, shape in asked:
+        end = start + sum(shape)
+        held = np.split(arrived[start:end], np.cumsum(shape)[:-1]) if shape else []
+        segments.append(_Segment(rank, _selection(held), shape))
+        start = end
+    return segments
