@@ -43,8 +43,8 @@ def test_laws(tmp_path: Path, ranks: int, count: int, check: Callable[[Comm, Pat
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_restart_on_other_ranks(tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What 2 or 4 ranks wrote in one layout, 3 ranks read in another; blocks larger than a chunk, and than a shard."""
-    monkeypatch.setattr(boxes, "CHUNK", 600)
-    monkeypatch.setattr(boxes, "SHARD", 1200)
+    monkeypatch.setattr(boxes, "CHUNK", 800)
+    monkeypatch.setattr(boxes, "SHARD", 1600)
     path = tmp_path / f"state{suffix}"
     for ranks, layout in ((2, "[(0),(),()]"), (4, "(a b) c: block[(0),()]"), (4, "block[(),(0),()]|(1@1)")):
         run(write_state, ranks, (path, layout))
