@@ -69,7 +69,7 @@ class MpiComm:
     @property
     def handle(self) -> MPI.Intracomm:
         """The MPI communicator. Raises: CommError when it has been freed."""
-        if self._free.alive:
+        if self._owned:  # which freeing has made MPI's null communicator
             return self._owned
         raise CommError(
             "this communicator has been freed, with the mpi4py communicator that it stood for\n"

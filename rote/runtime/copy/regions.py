@@ -19,7 +19,7 @@ from ...layout.distribution import Distribution
 from ...layout.indexset import Strided
 from ...layout.layout import Op
 from ...layout.view import View
-from .strided import Factor, Piece, everything, pieces
+from .strided import Copy, Factor, Piece, everything, pieces
 from .views import GroupViews, Shape, group_views
 
 __all__ = [
@@ -86,8 +86,20 @@ class Region:
 
         It is multiplied on the way by the factors that are broadcast to the source (`before`) or the target (`after`).
         """
-        for piece in self.pieces:
-            piece.copy(source, target, REDUCE[op] if self.combine else None, before, after)
+        for copy in self.bound(source, target, op, before, after):
+            copy()
+
+    def bound(
+        self,
+        source: Array,
+        target: Array,
+        op: str = "sum",
+        before: Sequence[Factor] = (),
+        after: Sequence[Factor] = (),
+    ) -> list[Copy]:
+        """Bind the copies of it between two arrays, as `copy` has them; they may run again and again."""
+        ufunc = REDUCE[op] if self.combine else None
+        return [piece.bound(source, target, ufunc, before, after) for piece in self.pieces]
 
     def take(self, block: Array) -> Array:
         """The message that a block gives."""
