@@ -75,7 +75,7 @@ def read_hdf5(path: Path, stored: StoredTensor, dist: Distribution, comm: Comm) 
         block = np.empty(dist.local_shape(comm.rank), stored.dtype)
         if block.size and dist.contributes(comm.rank):
             with h5py.File(path, "r") as file, progress(comm, "reading", path, block.nbytes) as advance:
-                for index, slab in slabs(dist.index_sets(comm.rank), block):
+                for index, slab in slabs(dist.index_sets(comm.rank), block, dist.max_local_shape()):
                     for places, part in strided_parts(index, slab):
                         part[...] = file[stored.place][_select(h5py, places)].reshape(part.shape)
                     advance(slab.nbytes)
@@ -224,7 +224,7 @@ def _put(
     group = file if step is None else file[str(step)]
     for name, block, dist in parts:
         if block.size and writes(dist, rank):
-            for index, slab in slabs(dist.index_sets(rank), np.asarray(block, order="C")):
+            for index, slab in slabs(dist.index_sets(rank), np.asarray(block, order="C"), dist.max_local_shape()):
                 for places, part in strided_parts(index, slab):
                     lengths = [prod(place.shape) for place in places]
                     group[name or _UNNAMED][_select(h5py, places)] = part.reshape(lengths)

@@ -136,6 +136,7 @@ def _contents(zarr: ModuleType, path: str, step: int | None) -> Contents:
         pick_step(path, step, (), True)
         attributes = kept_attributes({name: value for name, value in root.attrs.items() if name != _MARK})
         return Contents({_UNNAMED: StoredTensor(root.shape, root.dtype, "")}, attributes)
+    root = zarr.open_group(path, mode="r", use_consolidated=False)  # which does not know of steps added since
     steps = tuple(sorted(int(name) for name in os.listdir(path) if name.isdecimal()))
     plain = [name for name in root.keys() if not name.isdecimal()]  # noqa: SIM118 - it is no dict
     chosen = pick_step(path, step, steps, bool(plain))

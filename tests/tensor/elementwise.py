@@ -219,7 +219,9 @@ def check_moves(comm: Comm, number: int) -> None:
                 else:
                     raise AssertionError("an implicit move is not refused")
             assert {move.cause for move in moves[before:]} == {"add", "where", "array_equal"}
-            assert all(move.nbytes == rote.compile(y.distribution, x.distribution).cost.bytes for move in moves[before:])
+            assert all(
+                move.nbytes == rote.compile(y.distribution, x.distribution).cost.bytes for move in moves[before:]
+            )
     assert column.shape == (6,)
     z = x.sum(axis=0, layout="block[(0)]")
     assert str(z.layout) == "block[(0)]" and str(x.sum(axis=0).layout) == "block[(1)]"

@@ -33,6 +33,17 @@ KEPT = {
     "dataset": lambda a: (a.to_dataset(name="v") * 2)["v"],
 }
 
+# What combines or picks elements, by the rules of tensors' own functions; its data is a tensor too.
+MOVED = {
+    "sum": lambda a: a.sum(),
+    "mean": lambda a: a.mean("t"),
+    "selection": lambda a: a.sel(y=0.2),
+    "slice": lambda a: a.isel(t=slice(1, None), y=[0, 3]),
+    "transpose": lambda a: a.transpose("y", "t"),
+    "expansion": lambda a: a.expand_dims("z"),
+    "coordinate": lambda a: a + a.t,
+}
+
 
 @pytest.fixture
 def ungathered(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,6 +71,23 @@ def test_operations_keep_tensors_where_they_lie(ungathered: None, layout: str) -
             assert (got.dims, got.dtype) == (wanted[name].dims, wanted[name].dtype), name
             np.testing.assert_array_equal(got.data.local, expected.local, name)
             assert all((got[each].values == wanted[name][each].values).all() for each in wanted[name].coords), name
+
+    run(program, 2)
+
+
+def test_operations_that_combine_elements() -> None:
+    """Reductions, selections and changes of order by name are those of the labelled array, and so is equality."""
+    plain = xr.DataArray(ARRAY, COORDS, ("t", "y"), "u")
+
+    def program(comm: Comm) -> None:
+        a = rote.DistTensor.from_global(ARRAY, "block[(),(0)]", comm).to_xarray(("t", "y"), COORDS, "u")
+        with rote.config(implicit="allow"):
+            for name, do in MOVED.items():
+                got, wanted = do(a), do(plain)
+                assert isinstance(got.data, rote.DistTensor) and got.dims == wanted.dims, name
+                np.testing.assert_allclose(got.data.to_global(), wanted.values, rtol=1e-15, err_msg=name)
+                assert all((got[each].values == wanted[each].values).all() for each in wanted.coords), name
+            assert a.equals(a.copy()) and not a.equals(a + 1)
 
     run(program, 2)
 
