@@ -10,6 +10,7 @@ from . import joining as joining
 from . import likes as likes
 from . import matrices as matrices
 from . import nan as nan
+from . import norms as norms
 from . import ordering as ordering
 from . import orthogonal as orthogonal
 from . import placing as placing

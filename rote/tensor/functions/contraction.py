@@ -14,7 +14,7 @@ from ...layout.distribution import Distribution
 from ...layout.grid import Grid
 from ...layout.layout import Layout, as_layout
 from ..distributed import Array, Distributed
-from ..moves import moved
+from ..moves import asked, moved
 from .diagonals import diagonal_of
 from .label_layouts import Request, Splits, chosen, layout_of, projected
 from .subscripts import Term
@@ -70,7 +70,10 @@ def contract(
     shape = tuple([extents[label] for label in result])
     lies = layout_of(result, together.splits)
     product = tensors[0]._on(block, Distribution(lies, shape, together.grid))
-    return moved(product, replace(lies, partial=()) if wanted is None else wanted, cause)
+    final = Distribution(replace(lies, partial=()) if wanted is None else wanted, shape, together.grid)
+    if product.distribution.meaning == final.meaning:
+        return product._on(block, final)
+    return asked(product, final.layout, cause)
 
 
 def common_operands(operands: Sequence[Any], cause: str) -> list[Distributed]:

@@ -10,7 +10,7 @@ import numpy as np
 from ...errors import LayoutError
 from ...layout.layout import Layout
 from ..distributed import Distributed
-from ..moves import because
+from ..moves import moved
 from .contraction import contract
 from .rules import follows
 from .stacks import stackwise
@@ -232,8 +232,7 @@ def into(out: Any, result: Any, cause: str) -> Any:
         raise LayoutError(f"{cause} writes into a tensor of shape {result.distribution.shape}, which out is not")
     if target.local.dtype != result.local.dtype:
         raise LayoutError(f"{cause} makes elements of {result.local.dtype}, and out is of {target.local.dtype}")
-    with because(cause):
-        target.local[...] = result.redistribute(target.distribution.layout).local
+    target.local[...] = moved(result, target.distribution.layout, cause, target.distribution.grid).local
     return target
 
 
