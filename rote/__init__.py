@@ -63,6 +63,9 @@ if TYPE_CHECKING:
     from .runtime.comm.resolve import run as run
     from .runtime.exchange.registry import methods as methods
     from .tensor import DistTensor as DistTensor
+    from .tensor.files import contents as contents
+    from .tensor.files import load as load
+    from .tensor.files import save as save
     from .tensor.moves import config as config
     from .tensor.moves import trace as trace
 
@@ -100,6 +103,9 @@ _HOME = {
     "GatherWarning": "errors",
     "MoveWarning": "errors",
     "config": "tensor.moves",
+    "contents": "tensor.files",
+    "load": "tensor.files",
+    "save": "tensor.files",
     "trace": "tensor.moves",
 }
 _SUBMODULES = ("compiler", "errors", "fft", "grammar", "layout", "plot", "random", "runtime", "simulate", "wisdom")

@@ -77,6 +77,22 @@ def test_tensors_are_keys(text):
     rote.run(program, 3)
 
 
+def test_a_single_bool_is_a_mask_of_order_0():
+    """True takes all elements under a new mode, False none, as Python's bools, arrays and tensors of order 0."""
+
+    def program(comm):
+        for array in (np.arange(4), np.array(5)):
+            for key in (True, False):
+                whole = DistTensor.from_global(key, "[]", comm)
+                for mask in (key, np.array(key), whole, (whole,)):
+                    x, want = DistTensor.from_global(array, f"[{'(0)' * array.ndim}]", comm), array.copy()
+                    np.testing.assert_array_equal(x[mask].to_global(), array[key], strict=True)
+                    x[mask], want[key] = -1, -1
+                    np.testing.assert_array_equal(x.to_global(), want, strict=True)
+
+    rote.run(program, 2)
+
+
 def test_masks_leave_blocks_of_the_sizes_that_came_out():
     """What a mask selects of blocks of rows stays where it is, in blocks of these sizes; so does nonzero."""
     array = np.array([[1, 0], [2, 3], [0, 0], [0, 4]])

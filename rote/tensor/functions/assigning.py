@@ -15,7 +15,7 @@ from ...runtime.placement import check_values
 from ..distributed import Distributed
 from .alignment import plain
 from .fetching import agree, fetch
-from .indexing import as_mask, axes_of, read
+from .indexing import as_bool, as_mask, axes_of, read
 from .keys import Axis, outer_key, said
 
 __all__ = ["setitem"]
@@ -38,10 +38,10 @@ def setitem(x: Distributed, key: Any, value: Any) -> None:
         LayoutError: the tensor is partial. All are raised on all ranks, before anything is written.
     """
     check_values(_NAME, x.distribution)
-    if isinstance(key, bool | np.bool_):
-        key = ... if key else np.zeros(x.distribution.shape, bool) if x.distribution.shape else None
-        if key is None:
-            return
+    chosen = as_bool(key)
+    if chosen is False:
+        return
+    key = (None,) if chosen else key
     scalar = not isinstance(value, Distributed) and np.ndim(value) == 0
     mask = as_mask(x, key) if scalar and x.distribution.layout.view is None else None
     if mask is not None and mask.distribution == x.distribution:

@@ -18,7 +18,7 @@ from .fetching import agree, fetch
 from .keys import Axis, as_slice, parse_key, said
 from .ordering import compressed
 
-__all__ = ["as_mask", "axes_of", "getitem", "known", "read", "relabelled"]
+__all__ = ["as_bool", "as_mask", "axes_of", "getitem", "known", "read", "relabelled"]
 
 T = TypeVar("T", bound=Distributed)
 Ints = npt.NDArray[np.int64]
@@ -38,13 +38,24 @@ def getitem(x: T, key: Any) -> T:
         IndexError: an index is out of range, or none; on all ranks, before anything moves.
         LayoutError: ranks give different keys, of which all say that something is to move.
     """
-    if isinstance(key, bool | np.bool_):
+    chosen = as_bool(key)
+    if chosen is not None:
         added = getitem(x, None)
-        return added if key else getitem(added, slice(0, 0))
+        return added if chosen else getitem(added, slice(0, 0))
     mask = as_mask(x, key)
     if mask is not None:
         return compressed(plain(x, _NAME), mask, _NAME)
     return read(plain(x, _NAME), axes_of(x, key), _NAME)
+
+
+def as_bool(key: Any) -> bool | None:
+    """The value of a key that is a single bool, of any kind; None if it is another key."""
+    if isinstance(key, tuple) and len(key) == 1:
+        (key,) = key
+    if isinstance(key, Distributed) and key.local.dtype == bool and not key.distribution.shape:
+        key = known(key)
+    single = isinstance(key, bool | np.bool_) or (isinstance(key, np.ndarray) and not key.ndim and key.dtype == bool)
+    return bool(key) if single else None
 
 
 def as_mask(x: T, key: Any) -> Distributed | None:

@@ -154,12 +154,12 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     Raises:
         ValueError: the number of parts does not divide the extent.
     """
-    shape = ary.distribution.shape
-    if not np.ndim(known(indices_or_sections)):
-        extent = shape[normalize_axis_index(axis, len(shape))]
-        if extent % as_index(indices_or_sections):
-            raise ValueError(f"{indices_or_sections} parts do not divide extent {extent}; write array_split")
-    return array_split(ary, indices_or_sections, axis)
+    cuts, shape = known(indices_or_sections), ary.distribution.shape
+    if not np.ndim(cuts):
+        extent, number = shape[normalize_axis_index(axis, len(shape))], as_index(cuts)
+        if number > 0 and extent % number:
+            raise ValueError(f"{number} parts do not divide extent {extent}; write array_split")
+    return array_split(ary, cuts, axis)
 
 
 @follows("indexed", np.vsplit)
@@ -190,6 +190,9 @@ def _tensors(arrays: Parts, name: str) -> list[Distributed]:
         raise LayoutError(f"{name} wants tensors of one communicator; give the same comm to all")
 
     def replicated(array: Array) -> Distributed:
+        if array.dtype.kind not in "biufc":
+            raise TypeError(f"{name} joins numbers, not {array.dtype}\nwrite x.to_global() in the place of x")
+        array = array.astype(as_dtype(array.dtype), copy=False)
         return first._on(array, Layout(((),) * array.ndim).on(array.shape, first.distribution.grid))
 
     return [plain(x, name) if isinstance(x, Distributed) else replicated(np.asarray(x)) for x in given]
