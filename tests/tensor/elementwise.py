@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import operator
 import sys
+import warnings
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
@@ -142,25 +143,27 @@ def check_reductions(comm: Comm, number: int) -> None:
         array = numbers(rng, SHAPES[rng.integers(len(SHAPES))], str(rng.choice(DTYPES)))
         x = laid(rng, array, comm)
         array = x.to_global()
-        for function, axis in product(SUMS + CHOICES, axes(array.ndim)):
+        calls = list(product(SUMS + CHOICES, axes(array.ndim)))
+        for k in rng.permutation(len(calls))[:20]:
+            function, axis = calls[k]
             options = {"axis": axis, "keepdims": bool(rng.integers(2))}
             if function in (np.average, np.ptp) or (array.dtype.kind == "c" and function in CHOICES):
                 options.pop("keepdims")
-                if array.dtype.kind in "c?":
+                if array.dtype.kind in "cb":
                     continue
             try:
                 want = np.asarray(function(array, **options))
-            except ValueError as error:
+            except ValueError:
                 try:
                     function(x, **options)
-                except ValueError as again:
-                    assert str(again) == str(error) or "axis" in str(error), (again, error)
-                else:
-                    raise AssertionError(f"{function} of {array.shape} over {axis} is not refused") from None
-                continue
+                except ValueError:
+                    continue
+                raise AssertionError(f"{function} of {array.shape} over {axis} is not refused") from None
             got = function(x, **options)
             same(got, want, function.__name__, axis, x, exact=function in CHOICES and array.dtype != "?")
-            bits = {block.tobytes() for block in comm.allgather_object(got.to_global())}
+            values = got.to_global()
+            values = values.astype("f8") if values.dtype.char == "g" else values  # whose padding has bits as well
+            bits = {block.tobytes() for block in comm.allgather_object(values)}
             assert len(bits) == 1, (function, x)
 
 
@@ -234,8 +237,6 @@ CHECKS = [check_together, check_written, check_reductions, check_positions, chec
 def main() -> None:
     comm = world()
     with np.errstate(all="ignore"), rote.config(implicit="allow"):
-        import warnings
-
         warnings.simplefilter("ignore")
         for check in CHECKS:
             check(comm, 7)
