@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from .functions import ifftn as ifftn
     from .functions import irfftn as irfftn
     from .functions import rfftn as rfftn
+    from .hermitian import hfft as hfft
+    from .hermitian import ihfft as ihfft
     from .plan import FFT as FFT
     from .spectra.convolution import convolve as convolve
     from .spectra.convolution import correlate as correlate
@@ -45,10 +47,12 @@ _HOME = {
     "fftfreq": "spectra.frequencies",
     "fftn": "functions",
     "fftshift": "spectra.shift",
+    "hfft": "hermitian",
     "idctn": "functions",
     "idstn": "functions",
     "ifftn": "functions",
     "ifftshift": "spectra.shift",
+    "ihfft": "hermitian",
     "irfftn": "functions",
     "rfftn": "functions",
 }

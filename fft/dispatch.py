@@ -16,13 +16,12 @@ from rote.tensor import DistTensor
 from rote.tensor.answers import ANSWERS
 
 from .functions import fftn, ifftn, irfftn, rfftn
+from .hermitian import hfft, ihfft
 from .spectra.shift import fftshift, ifftshift
-from .transforms import HERMITIAN
 
 __all__ = ["TRANSFORMS"]
 
 Transform = Callable[..., DistTensor]
-_SWAPPED = {"forward": "backward", "backward": "forward", "ortho": "ortho", None: "forward"}
 
 
 def _many(transform: Transform, usual: Sequence[int] | None = None) -> Transform:
@@ -53,17 +52,14 @@ def _single(transform: Transform) -> Transform:
     return called
 
 
-def _hermitian(name: str) -> Transform:
-    """NumPy's transform of a Hermitian signal, by one of real numbers."""
-    kind, conjugate = HERMITIAN[name]
-    transform = _single({"rfft": rfftn, "irfft": irfftn}[kind])
+def _hermitian(transform: Transform) -> Transform:
+    """NumPy's transform of a Hermitian signal."""
 
     def called(
         a: DistTensor, n: int | None = None, axis: int = -1, norm: str | None = None, out: Any = None
     ) -> DistTensor:
-        x = a.conj() if conjugate == "input" else a
-        X = transform(x, n, axis, _SWAPPED.get(norm, norm), out)
-        return X.conj() if conjugate == "output" else X
+        _refuse_out(out)
+        return transform(a, n, axis, norm)
 
     return called
 
@@ -88,8 +84,8 @@ TRANSFORMS: dict[Callable[..., Any], Transform] = {
     np.fft.ifftn: _many(ifftn),
     np.fft.rfftn: _many(rfftn),
     np.fft.irfftn: _many(irfftn),
-    np.fft.hfft: _hermitian("hfft"),
-    np.fft.ihfft: _hermitian("ihfft"),
+    np.fft.hfft: _hermitian(hfft),
+    np.fft.ihfft: _hermitian(ihfft),
     np.fft.fftshift: lambda x, axes=None: fftshift(x, axes),
     np.fft.ifftshift: lambda x, axes=None: ifftshift(x, axes),
 }

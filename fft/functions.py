@@ -16,11 +16,11 @@ from rote.tensor import DistTensor
 from .families.choose import walk_of
 from .families.gathered import warn_if_gathered
 from .program.program import BoundWalk, bind_walks
-from .request.arguments import check_extents, check_norm, check_tensor, normal_axes, scale
+from .request.arguments import check_extents, check_norm, check_real, check_tensor, normal_axes, scale
 from .request.request import as_request
 from .transforms import FUNCTIONS, KINDS, complex_dtype, real_dtype
 
-__all__ = ["dctn", "dht", "dstn", "fftn", "idctn", "idstn", "ifftn", "irfftn", "rfftn"]
+__all__ = ["dctn", "dht", "dstn", "fftn", "idctn", "idstn", "ifftn", "irfftn", "rfftn", "transform"]
 
 _DEPTH = 4  # calls from a user's, where a walk is made
 _KEPT = 16  # walks that a communicator keeps bound; each holds about two blocks of scratch
@@ -64,7 +64,7 @@ def fftn(
     >>> bool(np.allclose(fftn(x).to_global(), np.fft.fftn(np.arange(6.0).reshape(2, 3))))
     True
     """
-    return _transform("fft", x, s, axes, norm, output, algorithm)
+    return transform("fft", x, s, axes, norm, output, algorithm)
 
 
 def ifftn(
@@ -83,7 +83,7 @@ def ifftn(
     >>> ifftn(fftn(x)).real.to_global().round(12).tolist()
     [0.0, 1.0, 2.0]
     """
-    return _transform("ifft", X, s, axes, norm, output, algorithm)
+    return transform("ifft", X, s, axes, norm, output, algorithm)
 
 
 def rfftn(
@@ -101,10 +101,8 @@ def rfftn(
     >>> rfftn(DistTensor.zeros((4, 6), "block[(0),()]")).shape
     (4, 4)
     """
-    check_tensor(x, "rfftn")
-    if x.dtype.kind == "c":
-        raise LayoutError(f"rfftn transforms real tensors, not {x.dtype}; use fftn")
-    return _transform("rfft", x, s, axes, norm, output, algorithm)
+    check_real(x, "rfftn")
+    return transform("rfft", x, s, axes, norm, output, algorithm)
 
 
 def irfftn(
@@ -130,7 +128,7 @@ def irfftn(
     >>> irfftn(rfftn(x), s=x.shape).to_global().round(12).tolist()
     [0.0, 1.0, 2.0, 3.0, 4.0]
     """
-    return _transform("irfft", X, s, axes, norm, output, algorithm)
+    return transform("irfft", X, s, axes, norm, output, algorithm)
 
 
 def dctn(
@@ -158,7 +156,7 @@ def dctn(
     >>> dctn(x).to_global().round(12).tolist()
     [[24.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
     """
-    return _transform(f"dct{_checked(type)}", x, s, axes, norm, output, algorithm)
+    return transform(f"dct{_checked(type)}", x, s, axes, norm, output, algorithm)
 
 
 def idctn(
@@ -178,7 +176,7 @@ def idctn(
     >>> idctn(dctn(x, type=3), type=3).to_global().round(12).tolist()
     [1.0, 2.0, 3.0]
     """
-    return _transform(f"idct{_checked(type)}", X, s, axes, norm, output, algorithm)
+    return transform(f"idct{_checked(type)}", X, s, axes, norm, output, algorithm)
 
 
 def dstn(
@@ -197,7 +195,7 @@ def dstn(
     >>> dstn(DistTensor.from_global(np.ones(2), "block[(0)]"), type=1).to_global().round(3).tolist()
     [3.464, 0.0]
     """
-    return _transform(f"dst{_checked(type)}", x, s, axes, norm, output, algorithm)
+    return transform(f"dst{_checked(type)}", x, s, axes, norm, output, algorithm)
 
 
 def idstn(
@@ -217,7 +215,7 @@ def idstn(
     >>> idstn(dstn(x)).to_global().round(12).tolist()
     [1.0, 2.0, 3.0]
     """
-    return _transform(f"idst{_checked(type)}", X, s, axes, norm, output, algorithm)
+    return transform(f"idst{_checked(type)}", X, s, axes, norm, output, algorithm)
 
 
 def dht(
@@ -248,7 +246,7 @@ def dht(
     >>> X.to_global().round(12).tolist(), dht(X, norm="forward").to_global().round(12).tolist()
     ([10.0, -4.0, -2.0, 0.0], [1.0, 2.0, 3.0, 4.0])
     """
-    return _transform("dht", x, s, axes, norm, output, algorithm)
+    return transform("dht", x, s, axes, norm, output, algorithm)
 
 
 def _checked(type: int) -> int:
@@ -258,9 +256,10 @@ def _checked(type: int) -> int:
     return int(type)
 
 
-def _transform(
+def transform(
     kind: str, x: DistTensor, s: Lengths, axes: Axes, norm: str | None, output: Layout | str | None, algorithm: str
 ) -> DistTensor:
+    """The transform of a kind, a key of `FUNCTIONS`; the other arguments as `fftn`. Called by what a user calls."""
     function = FUNCTIONS[kind]
     check_tensor(x, function.name)
     if axes is None and isinstance(s, Sequence):

@@ -19,17 +19,18 @@ from rote.layout.layout import Layout
 from rote.runtime.aliasing import run_apart
 from rote.runtime.autotune import Progress, Tune
 from rote.runtime.calibrate import known_machine
-from rote.runtime.comm.protocol import Comm
 from rote.runtime.comm.resolve import as_comm
 from rote.runtime.program import check_grid
+from rote.runtime.time_limit import time_limit
 from rote.tensor import DistTensor
 
 from .autotune import Decision, Tried, decide
+from .ends import TransformEnds
 from .families.choose import Choice, best, compared
 from .families.gathered import warn_if_gathered
 from .families.resolve import choices_for, walk_for
-from .program.pair import Pair, bind_pair
-from .request.arguments import as_arguments, check_norm, check_tensor, planned_request
+from .program.program import Pair, bind_pair
+from .request.arguments import Norm, as_arguments, check_norm, check_tensor, planned_request
 from .request.options import Options
 from .request.request import Arguments
 from .transforms import FOURIER
@@ -41,7 +42,7 @@ __all__ = ["FFT"]
 Array = npt.NDArray[Any]
 
 
-class FFT:
+class FFT(TransformEnds):
     """A parallel transform of one shape, layout and dtype, planned once and run again and again.
 
     It has scratch of its own: where one rank is alone, any thread may call it, and those that do so at once take turns.
@@ -51,7 +52,8 @@ class FFT:
     Args:
         shape: of the whole tensor.
         layout: of the input; the one in which the algorithm begins if None, of all if that is "auto".
-        grid: of the ranks; balanced if None, or the cheapest if the algorithm is "auto" and no layout is given.
+        grid: of the ranks, where -1 is found, as in (2, -1); balanced if None, or the cheapest if the algorithm is
+            "auto" and no layout is given.
         comm: an mpi4py or Rote communicator; the ranks of `rote.run`, MPI's world or this process if None.
         dtype: of the input; a real one makes a real-to-half-spectrum transform, as `numpy.fft.rfftn`.
         axes: as NumPy; all if None. A real transform halves the last of them.
@@ -79,6 +81,9 @@ class FFT:
         method: how messages travel between ranks, a name in `rote.methods`, or "auto".
         machine: for which "auto" chooses; if None, the one that `rote tune` measured under as many ranks, or the usual.
         progress: called on this rank with the part that is done, from 0 to 1, while walks are timed.
+        tune_seconds: the most that all timing may take, about, by the clock of the rank that is latest; the best that
+            was found by then is taken, or the usual where nothing was. A turn that is begun is ended. None for the
+            usual time.
 
     Raises:
         LayoutError: shape, layout, axes, kinds and algorithm do not fit each other.
@@ -114,8 +119,9 @@ class FFT:
         method: str = "auto",
         machine: Machine | None = None,
         progress: Progress | None = None,
+        tune_seconds: float | None = None,
     ) -> None:
-        self._options = Options(tune, threads, method, machine, progress)
+        self._options = Options(tune, threads, method, machine, progress, tune_seconds)
         self._comm = as_comm(comm)
         self._norm = check_norm(norm)
         self._lengths = {"s": s, "resample": resample}
@@ -125,12 +131,13 @@ class FFT:
         arguments = as_arguments(extents, request, self._comm.size, layout, grid, output)
         self._choices: tuple[Choice, ...] = ()
         self._decision: Decision | None = None
-        self.walk = self._cheapest(arguments) if algorithm == "auto" else walk_for(arguments, algorithm)
-        check_grid(self.walk.source.grid, self._comm)
         self._lock = threading.Lock()  # both directions have one scratch
-        self._pair: Pair | None = None
-        if (tune, method) != ("model", "auto"):  # what was asked for is timed, or refused, now
-            self._bound()
+        self._pairs: dict[Norm, Pair] = {}  # by their norm
+        with time_limit(tune_seconds):
+            self.walk = self._cheapest(arguments) if algorithm == "auto" else walk_for(arguments, algorithm)
+            check_grid(self.walk.source.grid, self._comm)
+            if (tune, method) != ("model", "auto"):  # what was asked for is timed, or refused, now
+                self._bound()
         if not text:
             warn_if_gathered(self.walk, request, self._comm, 1)
 
@@ -146,34 +153,9 @@ class FFT:
         return self._decision.walk
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape of what `forward` takes and `backward` gives."""
-        return self.walk.source.shape
-
-    @property
     def axes(self) -> tuple[int, ...]:
         """The axes that are transformed, numbered from 0, in NumPy's order: the one that is halved is the last."""
         return self._axes
-
-    @property
-    def comm(self) -> Comm:
-        """The communicator of the ranks that transform together."""
-        return self._comm
-
-    @property
-    def input_layout(self) -> Layout:
-        """The layout that `forward` takes and `backward` gives."""
-        return self.walk.source.layout
-
-    @property
-    def output_layout(self) -> Layout:
-        """The layout that `forward` gives and `backward` takes."""
-        return self.walk.target.layout
-
-    @property
-    def grid(self) -> Grid:
-        """The grid of `input_layout`."""
-        return self.walk.source.grid
 
     @property
     def moves(self) -> tuple[Plan, ...]:
@@ -187,7 +169,7 @@ class FFT:
         Both directions share them. The ends of messages may lie in the output for a while. They are taken when the
         transform first runs, or when all ranks first ask here for their number: collective until then.
         """
-        return self._bound().workspace
+        return self._bound().workspace.nbytes
 
     @property
     def libraries(self) -> tuple[str, ...]:
@@ -200,20 +182,29 @@ class FFT:
         """The walks that were timed, now or once before, the one that is taken first; none if nothing was."""
         return () if self._decision is None else self._decision.tried
 
-    def forward(self, x: DistTensor, out: DistTensor | None = None) -> DistTensor:
+    def forward(self, x: DistTensor, out: DistTensor | None = None, norm: str | None = None) -> DistTensor:
         """The spectrum of x, in `output_layout`; x keeps its values, unless `out` shares them, which it may.
 
+        Args:
+            x: of `input_shape`, `input_dtype` and `input_layout`.
+            out: to write into, as `empty_output` gives it; new if None.
+            norm: of this call; that of the transform if None. The first call with another one binds it, in the same
+                scratch; `backward` undoes `forward` of the same norm.
+
         Raises:
-            LayoutError: x or `out` is not of the shape, layout and dtype that the transform was made for.
+            LayoutError: x or `out` is not of the shape, layout and dtype that the transform was made for; or there is
+                no such norm.
             TypeError: one is no tensor.
 
         >>> f = FFT(4, "block[(0)]", dtype="f8")
         >>> f.forward(DistTensor.from_global([1.0, 2.0, 3.0, 4.0], f.input_layout)).to_global()
         array([10.+0.j, -2.+2.j, -2.+0.j])
+        >>> f.forward(DistTensor.from_global([1.0, 2.0, 3.0, 4.0], f.input_layout), norm="forward").to_global()
+        array([ 2.5+0.j , -0.5+0.5j, -0.5+0.j ])
         """
-        return self._run(x, out, back=False)
+        return self._run(x, out, norm, back=False)
 
-    def backward(self, X: DistTensor, out: DistTensor | None = None) -> DistTensor:
+    def backward(self, X: DistTensor, out: DistTensor | None = None, norm: str | None = None) -> DistTensor:
         """The tensor of a spectrum, in `input_layout`; X keeps its values, unless `out` shares them, which it may.
 
         Arguments and errors as `forward`, the other way round: X is as `forward` gives it.
@@ -223,7 +214,7 @@ class FFT:
         >>> f.backward(f.forward(x), out=x) is x
         True
         """
-        return self._run(X, out, back=True)
+        return self._run(X, out, norm, back=True)
 
     def wavenumbers(self, L: float | Sequence[float] = 2 * pi, nyquist: Nyquist = "keep") -> tuple[Array, ...]:
         """The angular wavenumbers 2 pi k / L of this rank's block of the spectrum that `forward` gives.
@@ -255,26 +246,32 @@ class FFT:
         """
         return wavenumbers(self.walk, self._axes, self._comm.rank, L, nyquist)
 
-    def _bound(self) -> Pair:
-        """Both directions, bound to memory and to the other ranks. Collective the first time."""
-        if self._pair is None:
-            with self._lock:
-                self._pair = self._pair or bind_pair(self.walk, self._comm, self._norm, self._options)
-        return self._pair
+    def _bound(self, norm: str | None = None) -> Pair:
+        """Both directions, bound to memory and to the other ranks. Collective the first time that a norm is asked for.
 
-    def _run(self, x: DistTensor, out: DistTensor | None, back: bool) -> DistTensor:
+        Those of all norms take turns in one scratch.
+        """
+        wanted = self._norm if norm is None else check_norm(norm)
+        if wanted not in self._pairs:
+            with self._lock, time_limit(self._options.tune_seconds):
+                scratch = next((pair.workspace.scratch for pair in self._pairs.values()), None)
+                if wanted not in self._pairs:
+                    self._pairs[wanted] = bind_pair(self.walk, self._comm, wanted, self._options, scratch)
+        return self._pairs[wanted]
+
+    def _run(self, x: DistTensor, out: DistTensor | None, norm: str | None, back: bool) -> DistTensor:
         if not isinstance(x, DistTensor) or not isinstance(out, DistTensor | None):
             name = "backward" if back else "forward"
             check_tensor(x, name)
             check_tensor(out, f"{name}'s out")
         if x.comm is not self._comm:
             raise LayoutError("the transform and the tensor are on different communicators; give both the same comm")
-        pair = self._bound()
+        pair = self._bound(norm)
         bound = pair.backward if back else pair.forward
         source, target, dtypes = bound.walk.source, bound.walk.target, bound.dtypes
         _check(x, source, dtypes[0], "the input")
         if out is None:
-            out = DistTensor(np.empty(target.local_shape(self._comm.rank), dtypes[-1]), target, self._comm)
+            out = self._empty(target, dtypes[-1])
             apart = True
         else:
             _check(out, target, dtypes[-1], "out")

@@ -25,14 +25,12 @@ __all__ = [
     "FOURIER",
     "FUNCTIONS",
     "HALVING",
-    "HERMITIAN",
     "KINDS",
     "REAL_TO_REAL",
     "RESAMPLED",
     "RESTORING",
     "ActionKind",
     "Function",
-    "Hermitian",
     "Kind",
     "Kinds",
     "MaybeKind",
@@ -191,22 +189,6 @@ FUNCTIONS: dict[str, Function] = {
     **{f"i{row.name}": Function(row.inverse, f"i{row.function}", True) for row in _ROWS if row.real == "both"},
 }
 """The functions by what they do along all axes: the kinds, and the ways back of transforms of real numbers."""
-
-
-class Hermitian(NamedTuple):
-    """A function of NumPy between half a signal that is its own mirrored conjugate, and its real spectrum.
-
-    Attributes:
-        kind: the transform that it is, with norms the other way round.
-        conjugate: the side on which numbers are taken as their conjugates.
-    """
-
-    kind: Kind
-    conjugate: Literal["input", "output"]
-
-
-HERMITIAN = {"hfft": Hermitian("irfft", "input"), "ihfft": Hermitian("rfft", "output")}
-"""NumPy's functions of Hermitian signals, which are transforms of real numbers seen from the other side."""
 
 
 def by_axis(kinds: Kinds, axes: tuple[int, ...]) -> dict[int, MaybeKind]:

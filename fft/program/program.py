@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,7 @@ import numpy.typing as npt
 from rote.compiler.step import LOCAL, Step
 from rote.runtime.comm.double_buffer import DoubleBuffer
 from rote.runtime.comm.protocol import Comm
+from rote.runtime.executor.buffers import Scratch
 from rote.runtime.executor.messages import MessageTransport
 from rote.runtime.executor.operations import LocalWork, Operation
 from rote.runtime.executor.shared import SharedTransport
@@ -19,6 +20,7 @@ from rote.runtime.methods import chosen
 from rote.runtime.program import Program
 
 from ..kernels.kernel import is_plain, normal, plain, scratch_bytes
+from ..request.arguments import Norm, scale
 from ..request.options import USUAL, Options
 from ..transforms import real_dtype
 from ..walk.walk import Walk
@@ -26,7 +28,7 @@ from .bluestein import spectra
 from .kernel_work import KernelWork
 from .operations import operations
 
-__all__ = ["BoundWalk", "bind_walks"]
+__all__ = ["BoundWalk", "Pair", "Workspace", "bind_pair", "bind_walks"]
 
 Array = npt.NDArray[Any]
 
@@ -112,11 +114,26 @@ class BoundWalk:
             out[...] = target
 
 
-def bind_walks(comm: Comm, *walks: BoundWalk) -> int:
-    """Bind walks of one communicator to scratch that they have together; how many bytes of it are this rank's.
+class Workspace(NamedTuple):
+    """The scratch of walks that are bound together.
+
+    Attributes:
+        nbytes: how many bytes of it are this rank's.
+        scratch: its two pieces, if they are this rank's alone; None if they are memory that the ranks share.
+    """
+
+    nbytes: int
+    scratch: Scratch | None = None
+
+
+def bind_walks(comm: Comm, *walks: BoundWalk, scratch: Scratch | None = None) -> Workspace:
+    """Bind walks of one communicator to scratch that they have together.
 
     Ranks of one node read each other's scratch, which is that of all walks and exchanges of the communicator, and no
     message is sent; others send. Collective.
+
+    Args:
+        scratch: that of other walks, which take turns with these; it is taken if it is large enough.
     """
     needed = max(walk.needed for walk in walks)
     if comm.size > 1 and any(walk.communicates and walk.options.method in ("auto", "shared") for walk in walks):
@@ -124,13 +141,14 @@ def bind_walks(comm: Comm, *walks: BoundWalk) -> int:
         if double_buffer is not None:
             for walk in walks:
                 walk.read(double_buffer)
-            return 2 * needed
+            return Workspace(2 * needed)
     sent = [walk.send() for walk in walks]
     needed = max(max(transport.sizes) for transport in sent)
-    own = scratch_bytes(needed), scratch_bytes(needed)
+    if scratch is None or scratch[0].nbytes < needed:
+        scratch = scratch_bytes(needed), scratch_bytes(needed)
     for transport in sent:
-        transport.bind(own)
-    return 2 * needed + max(transport.held for transport in sent)
+        transport.bind(scratch)
+    return Workspace(2 * scratch[0].nbytes + max(transport.held for transport in sent), scratch)
 
 
 def _once(comm: Comm, walk: Walk, block: Array) -> Array:
@@ -154,3 +172,25 @@ def _scaled(run_list: list[Operation], scale: np.floating[Any] | float) -> list[
     last = run_list[-1]
     factor = np.array(scale, real_dtype(last.out_dtype)).astype(last.out_dtype)
     return [*run_list, Operation.multiply(last.out_shape, last.out_dtype, (factor,))]
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Both directions of a transform, ready to run.
+
+    Attributes:
+        forward, backward: the walk, and its inverse.
+        workspace: their scratch.
+    """
+
+    forward: BoundWalk
+    backward: BoundWalk
+    workspace: Workspace
+
+
+def bind_pair(walk: Walk, comm: Comm, norm: Norm, options: Options, scratch: Scratch | None = None) -> Pair:
+    """Bind a walk there and back, if need be in the scratch of another pair. Collective."""
+    forward_scale, backward_scale = (scale(norm, walk.sizes, forward) for forward in (True, False))
+    forward = BoundWalk(walk, comm, forward_scale, norm == "ortho", options)
+    backward = BoundWalk(walk.inverse(), comm, backward_scale, norm == "ortho", options)
+    return Pair(forward, backward, bind_walks(comm, forward, backward, scratch=scratch))

@@ -25,6 +25,7 @@ __all__ = [
     "as_arguments",
     "check_extents",
     "check_norm",
+    "check_real",
     "check_tensor",
     "normal_axes",
     "planned_request",
@@ -48,7 +49,7 @@ def as_arguments(
     where = None if layout is None else as_layout(layout)
     ends = None if output is None else as_layout(output)
     if grid is not None and not isinstance(grid, Grid):
-        grid = Grid(grid_shape(grid))
+        grid = Grid(grid_shape(grid, ranks))
     return Arguments(shape, request, ranks, where, grid, ends)
 
 
@@ -147,6 +148,18 @@ def check_tensor(x: object, name: str) -> None:
             "write DistTensor.from_global(array, layout) if every rank has all of it, or from_local or from_slices if "
             "each has its block"
         )
+
+
+def check_real(x: DistTensor, name: str) -> None:
+    """Refuse what is no tensor of real numbers.
+
+    Raises:
+        TypeError: it is no tensor.
+        LayoutError: its numbers are complex.
+    """
+    check_tensor(x, name)
+    if x.dtype.kind == "c":
+        raise LayoutError(f"{name} transforms real tensors, not {x.dtype}; use fftn")
 
 
 def check_extents(shape: tuple[int, ...], axes: tuple[int, ...]) -> None:

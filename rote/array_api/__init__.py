@@ -102,6 +102,7 @@ from ..tensor.functions.likes import ones_like as ones_like
 from ..tensor.functions.likes import tril as tril
 from ..tensor.functions.likes import triu as triu
 from ..tensor.functions.likes import zeros_like as zeros_like
+from ..tensor.functions.matrices import matrix_transpose as matrix_transpose
 from ..tensor.functions.ordering import nonzero as nonzero
 from ..tensor.functions.placing import broadcast_arrays as broadcast_arrays
 from ..tensor.functions.placing import broadcast_to as broadcast_to
@@ -109,6 +110,10 @@ from ..tensor.functions.placing import flip as flip
 from ..tensor.functions.placing import repeat as repeat
 from ..tensor.functions.placing import roll as roll
 from ..tensor.functions.placing import tile as tile
+from ..tensor.functions.products import einsum as einsum
+from ..tensor.functions.products import matmul as matmul
+from ..tensor.functions.products import tensordot as tensordot
+from ..tensor.functions.products import vecdot as vecdot
 from ..tensor.functions.reductions import all as all
 from ..tensor.functions.reductions import any as any
 from ..tensor.functions.reductions import count_nonzero as count_nonzero
@@ -149,6 +154,7 @@ from .info import DTYPES, NamespaceInfo
 
 if TYPE_CHECKING:
     from . import fft as fft
+    from . import linalg as linalg
 
 __array_api_version__ = "2024.12"
 
@@ -171,10 +177,12 @@ if not TYPE_CHECKING:  # a type checker would take any misspelt name for a funct
         """Import an extension on first use."""
         if name == "fft":
             return import_module("rote.array_api.fft")
+        if name == "linalg":
+            return import_module("rote.array_api.linalg")
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
     """The names of the namespace, and of its extensions."""
     inside = {"annotations", "import_module", "np", "TYPE_CHECKING", "DTYPES", "NamespaceInfo"}
-    return sorted({*globals(), "fft"} - inside)
+    return sorted({*globals(), "fft", "linalg"} - inside)

@@ -21,6 +21,7 @@ from ..layout.layout import Layout
 from ..runtime.comm.resolve import as_comm
 from ..runtime.copy.regions import filled
 from ..runtime.placement import GridLike, compute_block, place
+from ..tensor.functions.rules import follows
 from ..tensor.moves import default_layout
 from ..tensor.tensor import DistTensor
 
@@ -30,6 +31,7 @@ LayoutLike = Layout | str | None
 Shape = Iterable[int] | int
 
 
+@follows("created")
 def asarray(
     obj: Any,
     /,
@@ -73,6 +75,7 @@ def asarray(
     return x.copy() if copy and x is obj else x
 
 
+@follows("created")
 def zeros(
     shape: Shape,
     *,
@@ -91,6 +94,7 @@ def zeros(
     return full(shape, 0, dtype=_real(dtype), device=device, layout=layout, grid=grid, comm=comm)
 
 
+@follows("created")
 def ones(
     shape: Shape,
     *,
@@ -109,6 +113,7 @@ def ones(
     return full(shape, 1, dtype=_real(dtype), device=device, layout=layout, grid=grid, comm=comm)
 
 
+@follows("created")
 def empty(
     shape: Shape,
     *,
@@ -129,6 +134,7 @@ def empty(
     return DistTensor.empty(extents, default_layout(extents) if layout is None else layout, comm, grid, _real(dtype))
 
 
+@follows("created")
 def full(
     shape: Shape,
     fill_value: complex,
@@ -152,6 +158,7 @@ def full(
     return DistTensor(filled(dist, ranks.rank, fill_value, element), dist, ranks)
 
 
+@follows("created")
 def arange(
     start: float,
     /,
@@ -185,6 +192,7 @@ def arange(
     return _computed(numbers, (count,), element, layout, grid, comm)
 
 
+@follows("created")
 def linspace(
     start: complex,
     stop: complex,
@@ -223,6 +231,7 @@ def linspace(
     return _computed(numbers, (count,), element, layout, grid, comm)
 
 
+@follows("created")
 def eye(
     n_rows: int,
     n_cols: int | None = None,
@@ -246,6 +255,7 @@ def eye(
     return _computed(lambda i, j: j - i == k, shape, as_dtype(_real(dtype)), layout, grid, comm)
 
 
+@follows("created")
 def from_dlpack(
     x: Any,
     /,

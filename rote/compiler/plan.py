@@ -233,7 +233,7 @@ def _plan(tree: Mapping[str, Any]) -> Plan:
     at = tree["grid"]
     for step in tree["steps"]:
         before, at = on(step["before"], at), step.get("grid", at)
-        steps.append(Step(str(step["kind"]), before, on(step["after"], at), tuple(step["grid_modes"])))
+        steps.append(Step(as_kind(step["kind"]), before, on(step["after"], at), tuple(step["grid_modes"])))
     sizes = {dist.grid.size for dist in (source, target, *(step.after for step in steps))}
     if len(sizes) > 1:
         raise PlanError(f"this text is no plan: its grids are of {sorted(sizes)} ranks; a plan stays on its ranks")

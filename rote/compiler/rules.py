@@ -15,7 +15,7 @@ from ..caches import memoized
 from ..layout.distribution import Distribution, Split
 from .components import components
 from .matrix import from_others
-from .step import LOCAL, Step
+from .step import LOCAL, Step, StepKind
 
 __all__ = ["ANY", "RULES", "Rule", "one_step", "rule_of", "table"]
 
@@ -34,7 +34,7 @@ class Rule:
     """
 
     name: str
-    kind: str
+    kind: StepKind
     before: str
     after: str
     law: str
@@ -79,7 +79,7 @@ def one_step(source: Distribution, target: Distribution) -> Step | None:
     allgather over 1: [(0,1),()] -> [(0),()]
     """
     if source.grid != target.grid:
-        kind = "exchange" if from_others(source, target)[0].any() else "relayout"
+        kind: StepKind = "exchange" if from_others(source, target)[0].any() else "relayout"
         return Step(kind, source, target, tuple(range(source.grid.order)))
     changed = tuple(g for g in range(source.grid.order) if _function(source, g) != _function(target, g))
     if not changed and source.digits == target.digits:
@@ -102,7 +102,7 @@ def table() -> str:
     return "\n".join(["| every changed grid mode goes | rule | step | law |", "|---|---|---|---|", *rows])
 
 
-def _kind(source: Distribution, target: Distribution, changed: tuple[int, ...]) -> str:
+def _kind(source: Distribution, target: Distribution, changed: tuple[int, ...]) -> StepKind:
     """The name of the step in which these grid modes change what they do."""
     ways = [(source.roles[g].name, target.roles[g].name) for g in changed]
     names = {_BY_ROLES.get(way, "exchange") for way in ways}

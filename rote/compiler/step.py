@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -13,16 +13,30 @@ from ..errors import PlanError
 from ..layout.distribution import Distribution
 from ..layout.grid import Grid
 
-__all__ = ["KINDS", "LOCAL", "Step", "as_dtype", "as_kind"]
+__all__ = ["KINDS", "LOCAL", "Step", "StepKind", "as_dtype", "as_kind"]
 
-LOCAL = ("slice", "zero_fill", "relayout")
-"""The kinds of steps in which no rank talks to another."""
+LocalKind = Literal["slice", "zero_fill", "relayout"]
+"""A kind of steps in which no rank talks to another."""
 
-KINDS = (
-    *LOCAL,
-    *("allgather", "alltoall", "permute", "reduce_scatter", "allreduce", "reduce"),
-    *("broadcast", "scatter", "gather", "exchange"),
-)
+Collective = Literal[
+    "allgather",
+    "alltoall",
+    "permute",
+    "reduce_scatter",
+    "allreduce",
+    "reduce",
+    "broadcast",
+    "scatter",
+    "gather",
+    "exchange",
+]
+"""A kind of steps in which ranks talk, by MPI's name; "exchange" is the general all-to-all."""
+
+StepKind = LocalKind | Collective
+
+LOCAL: tuple[LocalKind, ...] = get_args(LocalKind)
+
+KINDS: tuple[StepKind, ...] = (*LOCAL, *get_args(Collective))
 """All kinds of steps."""
 
 
@@ -44,7 +58,7 @@ class Step:
     ('allgather', (1,), 'block[(0),()]')
     """
 
-    kind: str
+    kind: StepKind
     before: Distribution
     after: Distribution
     grid_modes: tuple[int, ...]
@@ -80,7 +94,7 @@ def as_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
     return element.newbyteorder("=")
 
 
-def as_kind(kind: str) -> str:
+def as_kind(kind: str) -> StepKind:
     """The name of a kind of steps, as it is.
 
     Raises:

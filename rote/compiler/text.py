@@ -127,13 +127,13 @@ def _step(number: int, line: str, at: Distribution) -> Step:
     place, grid, to = len(prefix), at.grid, _TO.fullmatch(head)
     if to:
         head, grid = to[1], _other_grid(to[2], line, place + len(head), at.grid)
-    kind, over, modes = head.partition(" over ")
+    name, over, modes = head.partition(" over ")
     try:
-        as_kind(kind)
+        kind = as_kind(name)
     except PlanError as error:
         rule, cure = str(error).split("\n")
         raise _damage(line, place, rule, cure) from None
-    place += len(kind) + len(over)
+    place += len(name) + len(over)
     if over and not _OVER.fullmatch(modes):
         raise _damage(line, place, f"{modes!r} are no grid modes", "write 'over 0' or 'over 0,1'")
     grid_modes = tuple(map(int, modes.split(","))) if over else ()

@@ -10,7 +10,7 @@ from typing import SupportsIndex
 from ..errors import LayoutError, counted
 from ..grammar.nodes import exact
 
-__all__ = ["Grid", "grid_shape", "integer", "integers"]
+__all__ = ["Grid", "grid_shape", "integer", "integers", "tensor_shape"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,16 +33,26 @@ class Grid:
         object.__setattr__(self, "shape", grid_shape(self.shape))
 
     @staticmethod
-    def of(nprocs: int, order: int) -> Grid:
+    def of(nprocs: int, order: int | Sequence[int]) -> Grid:
         """The most balanced grid of `order` modes over `nprocs` processes, largest mode first (as MPI_Dims_create).
 
-        Raises:
-            LayoutError: `nprocs` is below 1, `order` below 0, or 0 for several processes.
+        Args:
+            order: the number of modes; or their extents, of which those that are -1 are found.
 
-        >>> Grid.of(12, 2), Grid.of(8, 3)
-        (Grid((4, 3)), Grid((2, 2, 2)))
+        Raises:
+            LayoutError: `nprocs` is below 1, `order` below 0, or 0 for several processes; or the extents do not divide
+                the number of processes.
+
+        >>> Grid.of(12, 2), Grid.of(8, 3), Grid.of(12, (2, -1)), Grid.of(24, (-1, 2, -1))
+        (Grid((4, 3)), Grid((2, 2, 2)), Grid((2, 6)), Grid((4, 2, 3)))
         """
-        nprocs, order = integer(nprocs, "a number of processes"), integer(order, "the order of a grid")
+        nprocs = integer(nprocs, "a number of processes")
+        if isinstance(order, Iterable):
+            grid = Grid(grid_shape(order, nprocs))
+            if grid.size != nprocs:
+                raise LayoutError(f"{counted(nprocs, 'process makes', 'processes make')} no grid of shape {order!r}")
+            return grid
+        order = integer(order, "the order of a grid")
         if nprocs < 1 or order < 0 or (order == 0 and nprocs > 1):
             raise LayoutError(f"{counted(nprocs, 'process makes', 'processes make')} no grid of order {order}")
         return Grid(min(_factorings(nprocs, order, nprocs)))
@@ -97,20 +107,54 @@ class Grid:
         return f"Grid({self.shape})"
 
 
-def grid_shape(grid: Grid | Iterable[int] | int) -> tuple[int, ...]:
+def grid_shape(grid: Grid | Iterable[int] | int, nprocs: int | None = None) -> tuple[int, ...]:
     """The shape of a grid, which is given as such or as its shape.
 
+    Args:
+        nprocs: the number of processes, if it is known: then extents of -1 are found, the most balanced ones.
+
     Raises:
-        LayoutError: an extent is not a positive integer.
+        LayoutError: an extent is not a positive integer; or is to be found, and there is none.
+
+    >>> grid_shape((3, -1), 12)
+    (3, 4)
     """
     if isinstance(grid, Grid):
         return grid.shape
     try:
-        return integers(grid, least=1)
+        extents = integers(grid, least=-1)
+        if 0 in extents:
+            raise ValueError
     except (TypeError, ValueError):
         raise LayoutError(
             f"a grid has at least one process along each mode, not {grid!r}; write Grid((2, 3))"
         ) from None
+    if -1 not in extents:
+        return extents
+    if nprocs is None:
+        raise LayoutError(f"-1 in {grid!r} is found from the number of processes; write Grid.of(processes, {grid!r})")
+    given = prod(n for n in extents if n != -1)
+    if nprocs < 1 or nprocs % given:
+        raise LayoutError(
+            f"{counted(nprocs, 'process makes', 'processes make')} no grid of shape {grid!r}, "
+            f"for {given} of them lie along the modes that are given"
+        )
+    rest = iter(Grid.of(nprocs // given, extents.count(-1)).shape)
+    return tuple(next(rest) if n == -1 else n for n in extents)
+
+
+def tensor_shape(shape: Iterable[int] | int) -> tuple[int, ...]:
+    """The shape of a tensor, given freely.
+
+    Raises:
+        LayoutError: an extent is no integer, or negative.
+    """
+    try:
+        return integers(shape, least=0)
+    except TypeError:
+        raise LayoutError(f"a shape is made of integers, not {shape!r}") from None
+    except ValueError:
+        raise LayoutError(f"the extents of a shape are 0 or more, not {shape!r}") from None
 
 
 def integer(value: SupportsIndex, name: str) -> int:

@@ -34,7 +34,7 @@ from .view import View
 if TYPE_CHECKING:
     from .distribution import Distribution
 
-__all__ = ["Entry", "Layout", "Transition", "as_layout", "block", "parse", "parse_transition"]
+__all__ = ["Entry", "Layout", "Op", "Transition", "as_layout", "block", "parse", "parse_transition"]
 
 
 @dataclass(frozen=True, slots=True, repr=False)

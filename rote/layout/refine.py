@@ -1,4 +1,4 @@
-"""Distributions in other words: the same blocks on the same ranks, on a finer grid and without fused modes."""
+"""Distributions in other words: the same blocks, on a finer grid without fused modes, or among those who hold them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .grid import Grid
 from .layout import Layout
 from .view import View
 
-__all__ = ["unfused"]
+__all__ = ["unfused", "without_roots"]
 
 
 def unfused(dist: Distribution) -> Distribution:
@@ -56,3 +56,18 @@ def unfused(dist: Distribution) -> Distribution:
     view = View(tuple(Name(f"m{m:02}") for m, _ in rows))
     modes = tuple(tuple(map(renamed, mode)) for _, mode in rows)
     return Layout(modes, view).on(dist.shape, Grid(tuple(shape)))
+
+
+def without_roots(dist: Distribution) -> Distribution:
+    """The distribution among the ranks that hold data: without the grid modes that are rooted.
+
+    >>> from .layout import parse
+    >>> print(without_roots(parse("block[(0),(2)]|(1@2)").on((4, 6), (2, 3, 4))))
+    block[(0),(1)] on (4, 6), grid 2x4
+    """
+    layout, grid = dist.layout, dist.grid
+    rooted = {g for g, _ in layout.rooted}
+    number = {g: n for n, g in enumerate(g for g in range(grid.order) if g not in rooted)}
+    modes = tuple(tuple(replace(entry, grid_mode=number[entry.grid_mode]) for entry in mode) for mode in layout.modes)
+    partial = tuple(number[g] for g in layout.partial)
+    return replace(layout, modes=modes, partial=partial, rooted=()).on(dist.shape, [grid.shape[g] for g in number])

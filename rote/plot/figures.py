@@ -78,7 +78,7 @@ def plan(plan: Plan, *, modes: Sequence[int] | None = None, messages: bool = Fal
     ['block[(0),(),()]', 'block[(),(0),()]']
     """
     dists = [plan.source, *(step.after for step in plan.steps)] if plan.steps else [plan.source, plan.target]
-    names = [(step.kind, _over(step)) for step in plan.steps] or [("nothing", "to do")]
+    names: list[tuple[str, str]] = [(step.kind, _over(step)) for step in plan.steps] or [("nothing", "to do")]
     chosen = [_choose(dist, modes) for dist in dists]
     matrices = _matrices(plan) if messages else []
     height = 3.6 if max(map(len, chosen)) > 1 else 2.2

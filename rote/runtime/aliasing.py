@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable
+from functools import partial
 from itertools import accumulate
 
 import numpy as np
 
 from .comm.protocol import Array, Comm
+from .copy.strided import Copy
 
-__all__ = ["may_overlap", "run_apart"]
+__all__ = ["bound_apart", "may_overlap", "run_apart"]
 
 Span = tuple[int, int]
 
@@ -57,6 +59,18 @@ def run_apart(comm: Comm, run: Callable[[Array, Array], object], block: Array, o
     comm.share_reference(None)  # in-process ranks meet here, when all have read; others do not
     out[...] = values
     return out
+
+
+def bound_apart(comm: Comm, bind: Callable[[Array, Array], list[Copy]], block: Array, out: Array) -> list[Copy]:
+    """Bind what reads a block and writes an output, whether they overlap or not; the calls, in order. Collective.
+
+    Args:
+        bind: makes the calls for both; it must not be given arrays that overlap.
+    """
+    if not may_overlap(comm, block, out):
+        return bind(block, out)
+    values = np.empty(out.shape, out.dtype)
+    return [*bind(block, values), partial(comm.share_reference, None), partial(out.__setitem__, ..., values)]
 
 
 def _span(array: Array) -> Span:

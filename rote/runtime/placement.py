@@ -11,7 +11,7 @@ import numpy.typing as npt
 from ..compiler.step import as_dtype
 from ..errors import LayoutError
 from ..layout.distribution import Distribution, distribute, tensor_shape
-from ..layout.grid import Grid
+from ..layout.grid import Grid, grid_shape
 from ..layout.layout import Layout, as_layout
 from ..layout.slices import as_runs, find_distribution
 from .comm.collective_errors import collective_errors
@@ -31,17 +31,30 @@ __all__ = [
 ]
 
 GridLike = Grid | Sequence[int] | int | None
+"""A grid or its shape, in which -1 is found from the number of ranks; None for the usual one."""
 
 Placed = tuple[Array, Distribution, Comm]
 """This rank's block of a tensor, where the tensor lies, and on which ranks."""
 
 
-def place(shape: Iterable[int] | int, layout: Layout | str, ranks: Comm, grid: GridLike) -> Distribution:
-    """The distribution of a new tensor over some ranks; the grid is balanced over them if none is given."""
+def place(
+    shape: Iterable[int] | int | None, layout: Layout | str | Distribution, ranks: Comm, grid: GridLike
+) -> Distribution:
+    """The distribution of a new tensor over some ranks; the grid is balanced over them if none is given.
+
+    A layout that is a distribution says shape and grid itself.
+    """
+    if isinstance(layout, Distribution):
+        if (shape is not None and tensor_shape(shape) != layout.shape) or (grid is not None):
+            raise LayoutError(f"{layout} says shape and grid itself\nleave shape= and grid= out, or give its .layout")
+        check_grid(layout.grid, ranks)
+        return layout
+    if shape is None:
+        raise LayoutError(f"{layout} is a layout, which has no shape\ngive shape=, or a Distribution")
     meaning = as_layout(layout)
     if grid is None:
         grid = Grid.of(ranks.size, max((*meaning.grid_modes, 0)) + 1)
-    dist = distribute(meaning, shape, grid)
+    dist = distribute(meaning, shape, grid_shape(grid, ranks.size))
     check_grid(dist.grid, ranks)
     return dist
 

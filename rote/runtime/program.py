@@ -7,6 +7,7 @@ operations (`operations`), fused (`sweeps`), given places (`buffers`) and bound 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,7 @@ from ..layout.distribution import Distribution
 from ..layout.grid import Grid
 from .comm.cache import cached
 from .comm.protocol import Array, Comm
+from .copy.strided import Copy
 from .exchange.registry import check_method
 from .executor.messages import MessageTransport
 from .executor.operations import lowered
@@ -131,6 +133,20 @@ class BoundPlan:
         if end is not out:
             out[...] = end
         return out
+
+    def bound(self, block: Array, out: Array) -> list[Copy]:
+        """The calls, in order, that take one very block to another, again and again. Making them is collective.
+
+        Each run takes what lies in the block by then. Arguments and errors as for a call; the two do not overlap.
+        """
+        before, after = self._shapes
+        self._check(block, before, self.plan.source, "the block")
+        self._check(out, after, self.plan.target, "out")
+        start = np.asarray(block, order="C")
+        end = out if out.flags.c_contiguous else np.empty(out.shape, out.dtype)
+        first = [] if start is block else [partial(start.__setitem__, ..., block)]
+        last = [] if end is out else [partial(out.__setitem__, ..., end)]
+        return [*first, *self._transport.bound(start, end), *last]
 
     def _check(self, block: Array, shape: tuple[int, ...], dist: Distribution, name: str) -> None:
         if block.shape != shape or block.dtype != self.plan.dtype:

@@ -83,8 +83,9 @@ def _cure(function: Function) -> str:
 _TRANSFORMS = {
     **dict.fromkeys(("fft", "fft2", "fftn"), "fftn(x)"),
     **dict.fromkeys(("ifft", "ifft2", "ifftn"), "ifftn(X)"),
-    **dict.fromkeys(("rfft", "rfft2", "rfftn", "ihfft"), "rfftn(x)"),
-    **dict.fromkeys(("irfft", "irfft2", "irfftn", "hfft"), "irfftn(X)"),
+    **dict.fromkeys(("rfft", "rfft2", "rfftn"), "rfftn(x)"),
+    **dict.fromkeys(("irfft", "irfft2", "irfftn"), "irfftn(X)"),
+    **{name: f"{name}(x)" for name in ("hfft", "ihfft")},
     **{name: f"{name}(X)" for name in ("fftshift", "ifftshift")},
 }
 _CURES: dict[Function, str] = {

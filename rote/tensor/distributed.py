@@ -45,6 +45,11 @@ class Distributed(ABC):
     def _on(self, block: Array, distribution: Distribution) -> Self:
         """A tensor of another distribution over the same ranks."""
 
+    @classmethod
+    @abstractmethod
+    def _wrap(cls, block: Array, distribution: Distribution, comm: Comm) -> Self:
+        """A tensor of a block that lies where it belongs, over any ranks."""
+
     @abstractmethod
     def redistribute(self, layout: Layout | str, *, grid: Grid | None = None) -> Self:
         """The tensor in another layout, on this grid or another one of the same ranks."""

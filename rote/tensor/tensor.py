@@ -12,35 +12,33 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from ..compiler.compile import compile
 from ..compiler.step import as_dtype
 from ..errors import LayoutError
-from ..layout.distribution import Distribution, distribute
-from ..layout.layout import Layout, as_layout
+from ..layout.distribution import Distribution
+from ..layout.layout import Layout
 from ..layout.slices import as_slices
 from ..runtime.aliasing import run_apart
 from ..runtime.autotune import Tune
-from ..runtime.comm.cache import cached
 from ..runtime.comm.collective_errors import collective_errors
 from ..runtime.comm.protocol import Comm, Path
 from ..runtime.comm.resolve import as_comm
 from ..runtime.copy.regions import filled
-from ..runtime.methods import tuned
 from ..runtime.placement import GridLike, compute_block, cut_block, place, place_slices, same_everywhere
-from ..runtime.program import BoundPlan, bind
+from .bound_move import Movable, check_out, program_to
+from .halo import Halos
+from .labels import Labelled
 from .methods import ArrayMethods
 from .moves import announce, implicit_cause, records_open
 from .protocols import ArrayProtocols
 from .rearranging import Rearranging
+from .subsets import Subsets
 
 __all__ = ["DistTensor"]
-
-_KEPT = 64  # redistributions that one communicator keeps
 
 Array = npt.NDArray[Any]
 
 
-class DistTensor(Rearranging, ArrayMethods, ArrayProtocols):
+class DistTensor(Rearranging, ArrayMethods, ArrayProtocols, Movable, Halos, Subsets, Labelled):
     """A tensor distributed over the ranks of a communicator.
 
     Operators and NumPy's element-wise functions work between tensors of equal distribution and with scalars;
@@ -80,7 +78,8 @@ class DistTensor(Rearranging, ArrayMethods, ArrayProtocols):
             array: the same on all ranks.
             layout: of the tensor's order.
             comm: an mpi4py or Rote communicator; the ranks of `rote.run`, MPI's world or this process if None.
-            grid: of as many ranks as the communicator; the most balanced one that the layout allows if None.
+            grid: of as many ranks as the communicator, as (2, 3), or (2, -1) for as many as there are; the most
+                balanced one that the layout allows if None.
 
         Raises:
             LayoutError: the layout does not fit.
@@ -95,15 +94,17 @@ class DistTensor(Rearranging, ArrayMethods, ArrayProtocols):
     @staticmethod
     def from_local(
         local: npt.ArrayLike,
-        layout: Layout | str,
-        shape: Iterable[int] | int,
+        layout: Layout | str | Distribution,
+        shape: Iterable[int] | int | None = None,
         comm: object | None = None,
         grid: GridLike = None,
     ) -> DistTensor:
-        """A tensor of blocks that already lie where they belong; they are wrapped, not copied.
+        """A tensor of blocks that already lie where they belong; `x.local` shares their memory, of any strides.
 
         Args:
-            local: this rank's block, of shape `distribution.local_shape(rank)`.
+            local: this rank's block, of shape `distribution.local_shape(rank)`; copied if it is a list, or an array in
+                another byte order than the machine's.
+            layout: or a `Distribution`, as of `Distribution.from_ranges(…)`, which has shape and grid.
             shape: of the whole tensor; the other arguments as in `from_global`.
 
         Raises:
@@ -193,37 +194,30 @@ class DistTensor(Rearranging, ArrayMethods, ArrayProtocols):
 
     @staticmethod
     def load(path: Path, layout: Layout | str, comm: object | None = None, grid: GridLike = None) -> DistTensor:
-        """A tensor from a `.npy` file; every rank reads its own part. Arguments as `from_global`.
+        """A tensor from a file that holds one; every rank reads its own part. Arguments as `from_global`.
 
-        Raises:
-            OSError: the file cannot be read. RoteError: it is damaged, or no `.npy` file of numbers.
-            LayoutError: the layout does not fit the file's shape. All ranks raise the same.
+        `rote.load` is the function that takes names and steps as well, and says all; errors as there.
 
         >>> np.save("volume.npy", np.arange(6.0).reshape(2, 3))
         >>> DistTensor.load("volume.npy", "block[(),(0)]")
         DistTensor((2, 3), float64, 'block[(),(0)]', grid=(1,), rank=0, local=(2, 3))
         """
-        from ..io.npy import read_block, read_header
+        from .files import load
 
-        ranks = as_comm(comm)
-        header = read_header(path, ranks)
-        dist = place(header.shape, layout, ranks, grid)
-        return DistTensor(read_block(path, header, dist, ranks), dist, ranks)
+        return load(path, layout, comm=comm, grid=grid)
 
     def save(self, path: Path) -> None:
-        """Write one valid `.npy` file; every rank writes its own part, and nothing is left behind on failure.
+        """Write one file, `.npy`, `.zarr`, `.h5` or `.xdmf` by its suffix; every rank writes its own part.
 
-        Raises:
-            OSError: the file cannot be written; the same on all ranks. LayoutError: the tensor is partial.
-            RoteError: the name is that of another format, as "x.h5".
+        `rote.save` is the function that takes names, attributes and steps as well, and says all; errors as there.
 
         >>> DistTensor.zeros((2, 3), "[(0),()]").save("zeros.npy")
         >>> np.load("zeros.npy").shape
         (2, 3)
         """
-        from ..io.npy import write_npy
+        from .files import save
 
-        write_npy(path, self.local, self.distribution, self._comm)
+        save(path, self)
 
     @property
     def local(self) -> Array:
@@ -263,7 +257,7 @@ class DistTensor(Rearranging, ArrayMethods, ArrayProtocols):
         Args:
             layout: the new one.
             out: a tensor of that layout, shape and dtype to write into, which may share this one's memory; new if None.
-            grid: the grid of the new layout, over the same ranks; the old one if None.
+            grid: the grid of the new layout, over the same ranks, as `from_global` has it; the old one if None.
             method: how messages travel, one of `rote.methods`; "auto" has ranks that share memory read each other's.
                 The result is the same, bit for bit.
             tune: "model" takes the usual method for "auto"; "measure" and "patient" the fastest, by timing them the
@@ -277,24 +271,13 @@ class DistTensor(Rearranging, ArrayMethods, ArrayProtocols):
         >>> print(x.redistribute("block[(),(0)]").layout)
         block[(),(0)]
         """
-        source, dtype, layout = self.distribution, self.dtype, as_layout(layout)
-
-        def make() -> BoundPlan:
-            plan = compile(source, distribute(layout, source.shape, self.grid if grid is None else grid), dtype)
-            methods = method if method != "auto" or tune == "model" else tuned(plan, self._comm, tune)
-            return bind(plan, self._comm, methods)
-
-        if grid is None:
-            program = cached(self._comm, "redistributions", (source, dtype, layout, method, tune), make, _KEPT)
-        else:
-            program = make()
-        target = program.plan.target
-        if out is not None and (out.distribution, out.dtype) != (target, dtype):
-            raise LayoutError(f"out is {out.distribution} {out.dtype}, but {target} {dtype} is asked for")
+        program = program_to(self, layout, grid, method, tune)
+        if out is not None:
+            check_out(out, program.plan)
         if implicit_cause.get() or records_open.get():
             announce(self, program.plan.cost.bytes, lambda: str(program.plan))
         local = program(self.local) if out is None else run_apart(self._comm, program, self.local, out.local)
-        return DistTensor(local, target, self._comm) if out is None else out
+        return DistTensor(local, program.plan.target, self._comm) if out is None else out
 
     def to_global(self) -> Array:
         """The whole array, of shape `x.shape`, on every rank. Collective.
@@ -309,6 +292,10 @@ class DistTensor(Rearranging, ArrayMethods, ArrayProtocols):
 
     def _on(self, block: Array, distribution: Distribution) -> Self:
         return type(self)(block, distribution, self._comm)
+
+    @classmethod
+    def _wrap(cls, block: Array, distribution: Distribution, comm: Comm) -> Self:
+        return cls(block, distribution, comm)
 
     def __repr__(self) -> str:
         return (

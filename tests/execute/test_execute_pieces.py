@@ -94,7 +94,7 @@ def test_copies_are_what_indices_say(few, monkeypatch):
         ]
         for piece in strided.pieces(parts, here, there):
             kinds.add(type(piece))
-            piece.copy(source, target, op, *given)
+            piece.bound(source, target, op, *given)()
         assert np.array_equal(target.reshape(-1), right)
     assert kinds == {16: {StridedCopy, IndexedCopy}, 10**9: {StridedCopy}, 0: {IndexedCopy}}[few]
 
@@ -112,7 +112,7 @@ def test_runs_are_copied_as_one_item(dtype):
         part = views.group_views(group, ((0,), 0), ((0,), 1))
         target = np.zeros(4 * run, dtype)
         for piece in strided.pieces([part], (8 * run,), (4 * run,)):
-            piece.copy(source, target, None, (), ())
+            piece.bound(source, target, None, (), ())()
         assert np.array_equal(target, source[:, 0].reshape(-1))
 
 

@@ -17,10 +17,12 @@ from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+import factors
 from parts import run_checks, share
 from tensors import agreed_error
 
 import rote
+import rote.array_api
 from rote import DistTensor
 from rote.runtime import Comm, world
 from rote.tensor.functions import products
@@ -207,7 +209,34 @@ def check_refusals(comm: Comm) -> None:
     same(np.einsum("ij,ij->i", x, y), (x.to_global() ** 2).sum(1))
 
 
+def check_random(comm: Comm) -> None:
+    """Random tensors have the numbers of one rank, in any layout, bit for bit; each draw has others."""
+    shape = (37, 5)
+    texts = ("block[(0),(1)]", "[(0),(1)]", "(a b): block[(0,1)]", "b a: [(1),()]", "[(0:cyclic(2)),()]+(1)")
+    draws: tuple[Callable[..., DistTensor], ...] = (
+        lambda rng, **where: rng.random(shape, **where),
+        lambda rng, **where: rng.normal(1.0, 2.0, shape, **where),
+        lambda rng, **where: rng.standard_normal(shape, dtype="c8", **where),
+        lambda rng, **where: rng.integers(-3, 10**18, shape, **where),
+        lambda rng, **where: rng.exponential(2.0, shape, dtype="f4", **where),
+        lambda rng, **where: rng.uniform(-1, 1, shape, dtype="f4", **where),
+    )
+    alone = comm.split(comm.rank, 0)
+    first = rote.random.default_rng(5)
+    wanted = [draw(first, layout="[(),()]", comm=alone).to_global() for draw in draws]
+    assert len({array.tobytes() for array in wanted}) == len(draws)
+    for text in (*texts, "[(),()]|(0,1)"):
+        rng = rote.random.default_rng(5)
+        for draw, array in zip(draws, wanted, strict=True):
+            whole = draw(rng, layout=text, comm=comm, grid=GRIDS[comm.size]).to_global()
+            assert (whole.dtype, whole.tobytes()) == (array.dtype, array.tobytes())
+        assert rng.position == first.position
+    agreed = rote.random.default_rng(comm=comm).random(4, "[()]", comm=comm).local
+    assert len({block.tobytes() for block in comm.allgather_object(agreed)}) == 1
+
+
 CHECKS: list[Callable[..., None]] = [check for name, check in globals().items() if name.startswith("check_")]
+CHECKS += factors.CHECKS
 
 
 if __name__ == "__main__":

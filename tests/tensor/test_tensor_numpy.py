@@ -19,17 +19,23 @@ import rote.tensor.protocols
 from rote import DistTensor
 from rote.errors import LayoutError, RoteError
 from rote.runtime.copy.regions import cut
-from rote.tensor.answers import ANSWERS
+from rote.tensor.answers import ANSWERS, answer
 
 ROOMS = (
     *(np, np.linalg, np.fft, np.lib, np.lib.scimath, np.lib.stride_tricks, np.lib.array_utils, np.lib.npyio),
     *(np.random, np.ma, np.testing, np.char, np.strings, np.rec, np.polynomial, np.emath),
 )
 CURES = ("x.to_global()", "rote.fft.", "from_global", ".redistribute", "x.save", "DistTensor.zeros", "x.local")
+CURES += ("reshape(-1)", "Rote moves bool, integers")  # and so the dtypes to choose from
 
 
-NO_CALL_SUITS = {"x"}  # functions that are answered, but of none of the calls below: other tests try them
+# Functions that are answered, though of none of the calls below: other tests try them.
+NO_CALL_SUITS = {
+    *("astype", "can_cast", "reshape", "broadcast_to", "take_along_axis", "dsplit", "searchsorted", "digitize"),
+    *("bincount", "cumulative_prod", "cumulative_sum", "inv", "solve", "cholesky", "outer", "einsum", "multi_dot"),
+}
 UNCERTAIN = (np.empty_like, np.shares_memory, np.may_share_memory)  # equal values are not what they promise
+UNCERTAIN += (np.linalg.slogdet,)  # nor that of a singular matrix, where all is rounding
 
 
 def dispatching():
@@ -62,9 +68,9 @@ def as_global(value):
     """What a tensor, or several, are as arrays."""
     if isinstance(value, DistTensor):
         return value.to_global()
-    if isinstance(value, list | tuple):
-        return type(value)(*map(as_global, value)) if hasattr(value, "_fields") else type(value)(map(as_global, value))
-    return value
+    if hasattr(value, "_fields"):
+        return type(value)(*map(as_global, value))
+    return type(value)(map(as_global, value)) if isinstance(value, list | tuple) else value
 
 
 def accepts(function, args, kwargs):
@@ -85,7 +91,7 @@ def same(got, want):
         want = np.asarray(want)
     got, want = as_global(got), as_global(want)
     if isinstance(want, tuple | list):
-        return len(got) == len(want) and all(map(same, got, want))
+        return isinstance(got, tuple | list) and len(got) == len(want) and all(map(same, got, want))
     if isinstance(want, np.ndarray):
         close = np.array_equal if want.dtype.kind not in "fc" else partial(np.allclose, equal_nan=True)
         return got.dtype == want.dtype and got.shape == want.shape and close(got, want)
@@ -100,7 +106,6 @@ def test_every_function_answers_or_refuses(name, monkeypatch):
     RoteError that says what to write; and each function has a call that reaches the tensor.
     """
     reached, right, wrong = set(), set(), []
-    answer = rote.tensor.protocols.answer
 
     def recorded(function, args, kwargs):
         reached.add(function)
@@ -122,7 +127,7 @@ def test_every_function_answers_or_refuses(name, monkeypatch):
                 whole = as_global(args)  # before a call writes into one
                 try:
                     got = function(*args)
-                except (TypeError, RoteError, ValueError, AttributeError, IndexError, OSError):
+                except (TypeError, RoteError, ValueError, AttributeError, IndexError, OSError, ZeroDivisionError):
                     continue  # ours are looked at above; NumPy's are its own, of what no tensor takes part in
                 if not any(isinstance(arg, DistTensor) for arg in args):
                     continue  # numpy.array_equal([x], [x]) asks no tensor, and takes every error for False
@@ -202,8 +207,8 @@ ANSWERED = {
 def test_answers_are_those_of_the_whole_array(dist, dtype):
     """What is answered of tensors is the answer of the arrays, and the same on all ranks.
 
-    In any layout, on any grid, also where ranks hold nothing or nothing is there. The result lies as the tensors do; the
-    contributions of a partial one are brought together first.
+    In any layout, on any grid, also where ranks hold nothing or nothing is there. The result lies as the tensors do;
+    the contributions of a partial one are brought together first.
     """
     first = np.arange(np.prod(dist.shape, dtype=int)).reshape(dist.shape).astype(dtype)
     second = np.where(first == 3, -1, first)
@@ -270,7 +275,7 @@ def test_one_rank_that_differs_is_told_to_all():
 
 
 def test_comparisons_bring_tensors_together():
-    """Tensors of other layouts and arrays are compared as wholes; a move that this takes can be refused, on all ranks."""
+    """Tensors of other layouts, and arrays, are compared as wholes; a move for it can be refused, on all ranks."""
 
     def program(comm):
         a = np.arange(12.0).reshape(3, 4)
@@ -310,7 +315,7 @@ def test_refusals_say_what_to_do():
     with pytest.raises(TypeError, match=r"numpy\.fmod\.reduce\(x\.to_global\(\)\)"):
         np.fmod.reduce(x)
     with pytest.raises(TypeError, match=r"unexpected keyword argument 'mean' for a DistTensor\s+write numpy\.sum"):
-        np.sum(x, mean=3)
+        answer(np.sum, (x,), {"mean": 3})
     with pytest.raises(TypeError, match=r"write max\(abs\(x\)\)"):
         np.max(x.astype("c8"))
     with pytest.raises(TypeError, match=r"rote\.fft\.convolve"):
@@ -377,7 +382,7 @@ def test_what_python_asks_is_answered_or_refused():
     assert [row.shape for row in x] == [(4,)] * 3 and sum(x).shape == (4,)
     assert 0 in x and 3 not in x
     with pytest.raises(TypeError, match="unhashable"):
-        set([x])
+        hash(x)
     for number in (float, int, complex):
         with pytest.raises(TypeError, match=r"order 0"):
             number(x)

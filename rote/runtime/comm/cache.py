@@ -20,6 +20,8 @@ __all__ = ["CacheOfAll", "CachePerThread", "cached", "shared_workspace"]
 T = TypeVar("T")
 Cache = dict[Hashable, Any]
 
+_MISSING = object()
+
 
 class CacheOfAll:
     """The cache of several ranks' communicator, for whichever thread uses it."""
@@ -73,13 +75,15 @@ def cached(comm: Comm, kind: str, key: Hashable, make: Callable[[], T], most: in
     >>> [cached(world(), "doc", n, lambda: object(), 2) is cached(world(), "doc", n, object, 2) for n in range(3)]
     [True, True, True]
     """
-    kept = cast("OrderedDict[Hashable, Any]", comm.cache.setdefault(kind, OrderedDict()))
-    if key not in kept:
-        kept[key] = make()
-        if len(kept) > most:
-            kept.popitem(last=False)
-    kept.move_to_end(key)
-    return cast(T, kept[key])
+    kept: OrderedDict[Hashable, Any] = comm.cache.setdefault(kind, OrderedDict())
+    value = kept.get(key, _MISSING)
+    if value is not _MISSING:
+        kept.move_to_end(key)
+        return cast(T, value)
+    value = kept[key] = make()
+    if len(kept) > most:
+        kept.popitem(last=False)
+    return value
 
 
 def shared_workspace(comm: Comm, name: str, nbytes: int) -> Array:
@@ -90,8 +94,8 @@ def shared_workspace(comm: Comm, name: str, nbytes: int) -> Array:
     >>> a.nbytes, b.nbytes, np.shares_memory(a, b)
     (32, 32, True)
     """
-    memory = comm.cache.get(("buffer", name))
+    memory: Array | None = comm.cache.get(("buffer", name))
     if memory is None or memory.nbytes < nbytes:
         memory = comm.cache["buffer", name] = None  # the old memory goes before the new comes
         memory = comm.cache["buffer", name] = np.empty(nbytes, np.uint8)
-    return cast(Array, memory)
+    return memory

@@ -7,6 +7,7 @@ from itertools import accumulate
 
 import numpy as np
 
+from ...layout.layout import Op
 from .protocol import Array, Comm
 
 __all__ = ["chunks", "gather_in_turn", "reduce_in_turn"]
@@ -31,7 +32,7 @@ def gather_in_turn(comm: Comm, send: Array, recv: Array, counts: Sequence[int]) 
         comm.bcast(part, rank)
 
 
-def reduce_in_turn(comm: Comm, send: Array, recv: Array, counts: Sequence[int], op: str) -> None:
+def reduce_in_turn(comm: Comm, send: Array, recv: Array, counts: Sequence[int], op: Op) -> None:
     """A reduce_scatter, in which one rank after the other gets its part."""
     for rank, (end, count) in enumerate(zip(accumulate(counts), counts, strict=True)):
         part = np.array(send[end - count : end])

@@ -25,6 +25,7 @@ from mpi4py.run import set_abort_status
 from ...caches import memoized
 from ...errors import CommError
 from ...layout.indexset import IndexSet, Strided
+from ...layout.layout import Op
 from . import shared_memory
 from .cache import CacheOfAll, CachePerThread
 from .chunks import chunks, gather_in_turn, reduce_in_turn
@@ -68,7 +69,7 @@ class MpiComm:
     @property
     def handle(self) -> MPI.Intracomm:
         """The MPI communicator. Raises: CommError when it has been freed."""
-        if self._free.alive:
+        if self._owned:  # which freeing has made MPI's null communicator
             return self._owned
         raise CommError(
             "this communicator has been freed, with the mpi4py communicator that it stood for\n"
@@ -109,16 +110,16 @@ class MpiComm:
         for chunk in chunks(buffer, self.most):
             self.handle.Bcast([chunk, chunk.size, _datatype(chunk.dtype)], root)
 
-    def allreduce(self, buffer: Array, op: str) -> None:
+    def allreduce(self, buffer: Array, op: Op) -> None:
         for chunk in chunks(buffer, self.most):
             self.handle.Allreduce(MPI.IN_PLACE, [chunk, chunk.size, _datatype(chunk.dtype)], _op(op, chunk.dtype))
 
-    def reduce(self, buffer: Array, op: str, root: int) -> None:
+    def reduce(self, buffer: Array, op: Op, root: int) -> None:
         for chunk in chunks(buffer, self.most):
             data, is_root = [chunk, chunk.size, _datatype(chunk.dtype)], self.rank == root
             self.handle.Reduce(MPI.IN_PLACE if is_root else data, data if is_root else None, _op(op, chunk.dtype), root)
 
-    def reduce_scatter(self, send: Array, recv: Array, counts: Sequence[int], op: str) -> None:
+    def reduce_scatter(self, send: Array, recv: Array, counts: Sequence[int], op: Op) -> None:
         if sum(counts) > self.most:
             reduce_in_turn(self, send, recv, counts, op)
             return
@@ -296,7 +297,7 @@ def _datatype(dtype: np.dtype[Any]) -> MPI.Datatype:
     raise CommError(f"MPI carries no {dtype} ({dtype.str})\nconvert to a native bool, integer, float or complex dtype")
 
 
-def _op(op: str, dtype: np.dtype[Any]) -> MPI.Op:
+def _op(op: Op, dtype: np.dtype[Any]) -> MPI.Op:
     return (_LOGICAL if dtype.kind == "b" else _OPS)[op]
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...layout.indexset import IndexSet, Strided
+from ...layout.layout import Op
 
 __all__ = ["Array", "Comm", "MpiHandle", "Path", "inside"]
 
@@ -121,7 +122,7 @@ class Comm(Protocol):
         """
         ...
 
-    def allreduce(self, buffer: Array, op: str) -> None:
+    def allreduce(self, buffer: Array, op: Op) -> None:
         """Combine the buffers of all ranks element by element, in place on all.
 
         >>> from rote import run
@@ -134,7 +135,7 @@ class Comm(Protocol):
         """
         ...
 
-    def reduce(self, buffer: Array, op: str, root: int) -> None:
+    def reduce(self, buffer: Array, op: Op, root: int) -> None:
         """Combine the buffers of all ranks, in place at the root; the others' are left as they were.
 
         >>> from rote import run
@@ -147,7 +148,7 @@ class Comm(Protocol):
         """
         ...
 
-    def reduce_scatter(self, send: Array, recv: Array, counts: Sequence[int], op: str) -> None:
+    def reduce_scatter(self, send: Array, recv: Array, counts: Sequence[int], op: Op) -> None:
         """Combine the `send` of all ranks; rank r receives the r-th part, of counts[r] elements.
 
         >>> from rote import run

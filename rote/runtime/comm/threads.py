@@ -21,6 +21,7 @@ import numpy as np
 from ...errors import CommError
 from ...layout.grid import integer
 from ...layout.indexset import IndexSet
+from ...layout.layout import Op
 from .cache import CacheOfAll, CachePerThread
 from .collective_errors import collective_errors
 from .protocol import Array, Path, inside
@@ -86,13 +87,13 @@ class LocalComm:
             self._copy(buffer, (0, buffer.size), 0, theirs[root])
         self._meet("bcast")
 
-    def allreduce(self, buffer: Array, op: str) -> None:
+    def allreduce(self, buffer: Array, op: Op) -> None:
         self._reduce(f"allreduce {op}", buffer, op, None)
 
-    def reduce(self, buffer: Array, op: str, root: int) -> None:
+    def reduce(self, buffer: Array, op: Op, root: int) -> None:
         self._reduce(f"reduce {op} to {root}", buffer, op, root)
 
-    def reduce_scatter(self, send: Array, recv: Array, counts: Sequence[int], op: str) -> None:
+    def reduce_scatter(self, send: Array, recv: Array, counts: Sequence[int], op: Op) -> None:
         theirs = self._meet(f"reduce_scatter {op}", send)
         ends = _ends(counts)
         part = _combined(theirs, op, slice(ends[self.rank], ends[self.rank + 1]))
@@ -141,7 +142,7 @@ class LocalComm:
             )
         place[...] = source
 
-    def _reduce(self, call: str, buffer: Array, op: str, root: int | None) -> None:
+    def _reduce(self, call: str, buffer: Array, op: Op, root: int | None) -> None:
         """Each rank combines one part of all buffers, then those that want the result copy all parts."""
         theirs = self._meet(call, buffer)
         ends = [buffer.size * rank // self.size for rank in range(self.size + 1)]
@@ -157,7 +158,7 @@ def _ends(counts: Sequence[int]) -> list[int]:
     return list(accumulate(counts, initial=0))
 
 
-def _combined(buffers: Sequence[Array], op: str, part: slice) -> Array:
+def _combined(buffers: Sequence[Array], op: Op, part: slice) -> Array:
     """One part of all buffers combined in rank order, so that the result does not depend on timing."""
     total = buffers[0][part].copy()
     for buffer in buffers[1:]:

@@ -17,8 +17,9 @@ from ...compiler.groups import Group, Listed
 from ...compiler.movement import Message, components, receives, sends
 from ...layout.distribution import Distribution
 from ...layout.indexset import Strided
+from ...layout.layout import Op
 from ...layout.view import View
-from .strided import Factor, Piece, everything, pieces
+from .strided import Copy, Factor, Piece, everything, pieces
 from .views import GroupViews, Shape, group_views
 
 __all__ = [
@@ -77,7 +78,7 @@ class Region:
         self,
         source: Array,
         target: Array,
-        op: str = "sum",
+        op: Op = "sum",
         before: Sequence[Factor] = (),
         after: Sequence[Factor] = (),
     ) -> None:
@@ -85,8 +86,20 @@ class Region:
 
         It is multiplied on the way by the factors that are broadcast to the source (`before`) or the target (`after`).
         """
-        for piece in self.pieces:
-            piece.copy(source, target, REDUCE[op] if self.combine else None, before, after)
+        for copy in self.bound(source, target, op, before, after):
+            copy()
+
+    def bound(
+        self,
+        source: Array,
+        target: Array,
+        op: str = "sum",
+        before: Sequence[Factor] = (),
+        after: Sequence[Factor] = (),
+    ) -> list[Copy]:
+        """Bind the copies of it between two arrays, as `copy` has them; they may run again and again."""
+        ufunc = REDUCE[op] if self.combine else None
+        return [piece.bound(source, target, ufunc, before, after) for piece in self.pieces]
 
     def take(self, block: Array) -> Array:
         """The message that a block gives."""
@@ -94,7 +107,7 @@ class Region:
         self.copy(np.asarray(block, order="C"), message)
         return message
 
-    def put(self, block: Array, message: Array, op: str) -> None:
+    def put(self, block: Array, message: Array, op: Op) -> None:
         """Store a message into a C-contiguous block, or reduce it into what is there."""
         self.copy(np.asarray(message, block.dtype), block, op)
 
@@ -226,7 +239,7 @@ def as_view(array: Array, dist: Distribution) -> Array:
     return array.transpose(view.permutation()).reshape(dist.view_shape)
 
 
-def identity(op: str, dtype: np.dtype[Any]) -> Any:
+def identity(op: Op, dtype: np.dtype[Any]) -> Any:
     """The value that a reduction ignores."""
     if op in ("sum", "prod"):
         return dtype.type(op == "prod")

@@ -6,9 +6,9 @@ of places per component is kept, and the elements are picked one by one, a bound
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import partial, reduce
 from itertools import product
 from math import prod
 from typing import Any, NamedTuple
@@ -19,10 +19,13 @@ import numpy.typing as npt
 from ...caches import memoized
 from .views import Along, ArrayView, GroupViews, Shape, ViewPair
 
-__all__ = ["TILE", "Factor", "IndexedCopy", "Piece", "StridedCopy", "everything", "pieces"]
+__all__ = ["TILE", "Copy", "Factor", "IndexedCopy", "Piece", "StridedCopy", "everything", "pieces"]
 
 Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
+
+Copy = Callable[[], object]
+"""A copy between two arrays, ready to run."""
 
 TILE = 8192
 """Elements at a time, where there is more than one sweep over them, or a copy between: they stay in the cache."""
@@ -61,10 +64,13 @@ class StridedCopy:
     strides: tuple[Shape, Shape]
     _laid: dict[np.dtype[Any], _Laid] = field(default_factory=dict, init=False, repr=False)
 
-    def copy(
+    def bound(
         self, source: Array, target: Array, op: np.ufunc | None, before: Sequence[Factor], after: Sequence[Factor]
-    ) -> None:
-        """Copy the elements, times factors, or reduce them into what is there; both arrays are C-contiguous."""
+    ) -> Copy:
+        """Bind the copy of the elements, times factors, or their reduction into what is there; of C-contiguous arrays.
+
+        It may run again and again, on whatever lies in the two arrays by then.
+        """
         (shape, source_view, target_view), dtype = self.views, source.dtype
         start, gaps, end, strides, item = self._laid.get(dtype) or self._laid.setdefault(dtype, self._lay(dtype))
         values: Array = np.ndarray(shape, dtype, source, start, gaps)
@@ -72,9 +78,10 @@ class StridedCopy:
         if before or after or op:
             factors = [_view(factor, shape, source_view) for factor in before]
             factors += [_view(factor, shape, target_view) for factor in after]
-            _work([values, *factors], into, op, item)
-        else:
-            _assign(into, values, item)
+            return partial(_work, [values, *factors], into, op, item)
+        if item is not None:  # NumPy is faster with items than with short runs
+            into, values = into.view(item), values.view(item)
+        return partial(into.__setitem__, ..., values)
 
     def _lay(self, dtype: np.dtype[Any]) -> _Laid:
         size = dtype.itemsize
@@ -171,10 +178,15 @@ class IndexedCopy:
     target: tuple[Along, ...]
     strides: tuple[Shape, Shape]
 
-    def copy(
+    def bound(
+        self, source: Array, target: Array, op: np.ufunc | None, before: Sequence[Factor], after: Sequence[Factor]
+    ) -> Copy:
+        """Bind the copy of the elements, as `StridedCopy` does; their places are worked out anew in each run."""
+        return partial(self._copy, source, target, op, before, after)
+
+    def _copy(
         self, source: Array, target: Array, op: np.ufunc | None, before: Sequence[Factor], after: Sequence[Factor]
     ) -> None:
-        """Copy the elements, times factors, or reduce them into what is there; both arrays are C-contiguous."""
         read = [(source, self.strides[0], self.source)]
         for factors, side in ((before, self.source), (after, self.target)):
             read += [(f.memory, tuple(n // f.memory.itemsize for n in f.strides), side) for f in factors]

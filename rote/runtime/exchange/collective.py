@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -10,7 +11,8 @@ import numpy as np
 from ...compiler.step import Step
 from ...errors import CommError
 from ..copy.regions import identity, offsets, whole
-from .messages import Messages, Transfer, place
+from ..copy.strided import Copy
+from .messages import Messages, Transfer, place, run
 from .method import Method, Packed, mpi_comm
 
 __all__ = ["Allgather", "Alltoallv", "Alltoallw", "Local", "Nonblocking", "Persistent", "ReduceScatter", "Whole"]
@@ -49,7 +51,7 @@ class Alltoallw(Method):
                 if part.region.size:
                     self._made.append(comm.product(kind, offsets_of[part.region.peer]))
                     types[part.peer], counts[part.peer] = self._made[-1].kind, 1
-            ends.append((counts, [0] * comm.size, types))
+            ends.append(((counts, [0] * comm.size), types))
         self._sending, self._receiving = ends
 
     def __call__(self, transfer: Transfer) -> None:
@@ -57,14 +59,19 @@ class Alltoallw(Method):
         if transfer.before:
             block = np.empty_like(block)
             whole(block.shape).copy(transfer.block, block, before=transfer.before)
-        (counts, displacements, types), (receives, at, kinds) = self._sending, self._receiving
-        self._handle.Alltoallw(
-            [block, (counts, displacements), types],
-            [out, (receives, at), kinds],
-        )
+        self._handle.Alltoallw([block, *self._sending], [out, *self._receiving])
         Transfer(transfer.messages, block, out, transfer.packed, transfer.arrived).copy_kept()
         if transfer.after:
             whole(out.shape).copy(out, out, after=transfer.after)
+
+    def bound(self, transfer: Transfer) -> Copy:
+        kept, ends = transfer.messages.kept, (transfer.block, transfer.out)
+        if transfer.before or transfer.after:
+            return super().bound(transfer)
+        sending, receiving = [ends[0], *self._sending], [ends[1], *self._receiving]
+        return partial(
+            run, [partial(self._handle.Alltoallw, sending, receiving), *(kept[1].bound(*ends) if kept else ())]
+        )
 
 
 class Nonblocking(Method):

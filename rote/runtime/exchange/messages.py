@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from ...compiler.step import LOCAL, Step
 from ...layout.grid import Grid, ravel
+from ...layout.layout import Op
 from ..comm.protocol import Array, Comm
 from ..copy.regions import Region, direct_regions, identity, receive_regions, send_regions, whole
-from ..copy.strided import Factor
+from ..copy.strided import Copy, Factor
 
-__all__ = ["WHOLE", "Messages", "Segment", "Transfer", "place"]
+__all__ = ["WHOLE", "Messages", "Segment", "Transfer", "place", "run", "sub_comm"]
 
 WHOLE = ("allreduce", "reduce", "broadcast")
 """The kinds of steps that leave blocks as they are: nothing is packed."""
@@ -64,7 +66,7 @@ class Messages:
         """
         grid, rank = step.before.grid, comm.rank
         carried = carried or step.kind in ("allgather", "reduce_scatter")
-        sub = comm if step.kind in LOCAL else _sub_comm(comm, grid, step.grid_modes)
+        sub = comm if step.kind in LOCAL else sub_comm(comm, grid, step.grid_modes)
         ends = step.before, step.after, rank
         outgoing: tuple[Region, ...] = ()
         incoming: tuple[Region, ...] = ()
@@ -128,9 +130,12 @@ class Transfer:
 
     def pack(self, memory: Array | None = None) -> None:
         """Pack all messages, into other memory if that is given."""
-        packed = self.packed if memory is None else memory
-        for region, _, at in self.messages.leaving:
-            region.copy(self.block, packed[at], before=self.before)
+        run(self.packing(self.packed if memory is None else memory))
+
+    def packing(self, memory: Array) -> list[Copy]:
+        """The copies that pack all messages into some memory; they may run again and again."""
+        leaving = self.messages.leaving
+        return [copy for region, _, at in leaving for copy in region.bound(self.block, memory[at], before=self.before)]
 
     def unpack(self, received: Sequence[Array] | None = None) -> None:
         """Take all messages and what the rank keeps into `out`, in the order of ranks.
@@ -138,20 +143,21 @@ class Transfer:
         Args:
             received: where each of `messages.coming` is; in `arrived`, if not given.
         """
-        messages = self.messages
-        received = self.where() if received is None else received
+        run(self.unpacking(self.where() if received is None else received))
+
+    def unpacking(self, received: Sequence[Array]) -> list[Copy]:
+        """The copies that `unpack` makes of messages that are received there; they may run again and again."""
         if self.unpacker is not None:
-            self.unpacker(received)
-            return
-        self.fill()
-        turn = -1 if messages.kept is None else messages.kept[0]
-        for number, message in enumerate(received):
-            if number == turn:
-                self.copy_kept()
-            self.unpack_one(number, message)
-        if turn == len(received):
-            self.copy_kept()
-        self.scale_late()
+            return [partial(self.unpacker, received)]
+        messages, op = self.messages, self._op
+        turn, kept = (-1, None) if messages.kept is None else messages.kept
+        copies: list[Copy] = [self.fill] if messages.step.after.partial else []
+        for number in range(len(received) + 1):
+            if kept is not None and number == turn:
+                copies += kept.bound(self.block, self.out, op, self.before, self._factors)
+            if number < len(received):
+                copies += messages.coming[number].region.bound(received[number], self.out, op, after=self._factors)
+        return [*copies, self.scale_late] if self._late and self.after else copies
 
     def unpack_after(
         self, wait: Callable[[], object], received: Sequence[Array] | None = None, ready: Sequence[bool] = ()
@@ -215,7 +221,7 @@ class Transfer:
             whole(self.out.shape).copy(self.out, self.out, after=self.after)
 
     @property
-    def _op(self) -> str:
+    def _op(self) -> Op:
         return self.messages.step.before.layout.op
 
     @property
@@ -226,6 +232,12 @@ class Transfer:
     @property
     def _factors(self) -> Sequence[Factor]:
         return () if self._late else self.after
+
+
+def run(copies: Iterable[Copy]) -> None:
+    """Run copies, one after the other."""
+    for copy in copies:
+        copy()
 
 
 def _laid(step: Step, grid: Grid, regions: Sequence[Region]) -> tuple[Segment, ...]:
@@ -245,7 +257,7 @@ def _counts(parts: Sequence[Segment], ranks: int) -> list[int]:
     return counts
 
 
-def _sub_comm(comm: Comm, grid: Grid, grid_modes: tuple[int, ...]) -> Comm:
+def sub_comm(comm: Comm, grid: Grid, grid_modes: tuple[int, ...]) -> Comm:
     """The communicator of the ranks that differ from this one along `grid_modes` only; made once per communicator."""
     key = ("sub-grid", grid.shape, grid_modes)
     if key not in comm.cache:

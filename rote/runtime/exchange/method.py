@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import partial
 from typing import ClassVar
 
 from ...errors import CommError
 from ..comm.protocol import Comm, MpiHandle
-from .messages import Messages, Transfer
+from ..copy.strided import Copy
+from .messages import Messages, Transfer, run
 
 __all__ = ["Method", "Packed", "mpi_comm"]
 
@@ -38,6 +40,13 @@ class Method(ABC):
     def __call__(self, transfer: Transfer) -> None:
         """Run the step. Collective over the communicator of the messages."""
 
+    def bound(self, transfer: Transfer) -> Copy:
+        """Bind the step to the very blocks of a transfer, to run again and again. Making it and running are collective.
+
+        A method that can prepare more than that says so itself.
+        """
+        return partial(self, transfer)
+
 
 class Packed(Method):
     """A method that packs all messages, lets them travel between two pieces of workspace, and then unpacks them."""
@@ -52,6 +61,10 @@ class Packed(Method):
         transfer.pack()
         self.carry(transfer)
         transfer.unpack()
+
+    def bound(self, transfer: Transfer) -> Copy:
+        copies = transfer.packing(transfer.packed), transfer.unpacking(transfer.where())
+        return partial(run, [*copies[0], partial(self.carry, transfer), *copies[1]])
 
     @abstractmethod
     def carry(self, transfer: Transfer) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import accumulate
 from typing import Any
 
@@ -13,8 +14,8 @@ from ...errors import CommError
 from ..comm.double_buffer import DoubleBuffer
 from ..comm.protocol import Array
 from ..copy.regions import Region, identity, read_regions, whole
-from ..copy.strided import Factor
-from .messages import Messages, Transfer, place
+from ..copy.strided import Copy, Factor
+from .messages import Messages, Transfer, place, run
 from .method import Method
 
 __all__ = ["Direct", "Reading", "Shared"]
@@ -58,16 +59,26 @@ class Reading:
             after: factors of `out`.
             before: by rank, factors of its block.
         """
+        run(self.copies(blocks, out, after, before))
+
+    def copies(
+        self,
+        blocks: Sequence[Array] | Mapping[int, Array],
+        out: Array,
+        after: Sequence[Factor] = (),
+        before: Mapping[int, Sequence[Factor]] | None = None,
+    ) -> list[Copy]:
+        """The copies that `run` makes; they may run again and again."""
         source, target = self.step.before, self.step.after
         op = source.layout.op
+        copies: list[Copy] = []
         if target.partial:
-            out[...] = identity(target.layout.op, self._dtype)
+            copies.append(partial(out.fill, identity(target.layout.op, self._dtype)))
         late = source.partial and op != "sum"  # what is multiplied must not be reduced afterwards
         for region in self.regions:
             factors = before[region.peer] if before else ()
-            region.copy(blocks[region.peer], out, op, factors, () if late else after)
-        if late and after:
-            whole(out.shape).copy(out, out, after=after)
+            copies += region.bound(blocks[region.peer], out, op, factors, () if late else after)
+        return [*copies, *whole(out.shape).bound(out, out, after=after)] if late and after else copies
 
 
 class Direct(Method):
@@ -87,12 +98,22 @@ class Direct(Method):
         self._places = {peer: place(grid, step.grid_modes, grid.coordinates(peer)) for peer in peers}
 
     def __call__(self, transfer: Transfer) -> None:
+        for copy in self._shown(transfer):
+            copy()
+        self._comm.barrier()
+
+    def bound(self, transfer: Transfer) -> Copy:
+        meet = self._comm.barrier  # before blocks are read, and after
+        return partial(run, [meet, *self._shown(transfer), meet])
+
+    def _shown(self, transfer: Transfer) -> list[Copy]:
+        """The copies out of the blocks of all ranks, which show them to each other now."""
         shown = self._comm.share_reference((transfer.block, transfer.before))
         assert shown is not None, "it was possible when the method was made"
-        blocks = {peer: shown[at][0] for peer, at in self._places.items()}
-        factors = {peer: shown[at][1] for peer, at in self._places.items()}
-        self._reading.run(blocks, transfer.out, transfer.after, factors)
-        self._comm.barrier()
+        blocks, factors = dict[int, Array](), dict[int, Sequence[Factor]]()
+        for peer, at in self._places.items():
+            blocks[peer], factors[peer] = shown[at]
+        return self._reading.copies(blocks, transfer.out, transfer.after, factors)
 
 
 class Shared(Method):
@@ -118,14 +139,45 @@ class Shared(Method):
         self._offsets = [theirs[comm.rank] for theirs in comm.allgather_object(starts)]
 
     def __call__(self, transfer: Transfer) -> None:
+        run(self._copies(transfer, self._double_buffer.next_half()))
+
+    def bound(self, transfer: Transfer) -> Copy:
+        return _BoundShared(self._double_buffer, partial(self._copies, transfer))
+
+    def _copies(self, transfer: Transfer, halves: Sequence[Array]) -> list[Copy]:
+        """All that a transfer does in one half of the memory of all ranks, in which nobody reads."""
         messages = self._messages
-        dtype, comm = messages.dtype, messages.comm
-        halves = self._double_buffer.next_half()
-        mine = halves[comm.rank]
-        transfer.pack(mine[: len(mine) // dtype.itemsize * dtype.itemsize].view(dtype))
-        comm.barrier()
+        dtype, mine = messages.dtype, halves[messages.comm.rank]
+        packed = mine[: len(mine) // dtype.itemsize * dtype.itemsize].view(dtype)
         received = []
         for region, peer, _ in messages.coming:
             start = self._offsets[peer] * dtype.itemsize
             received.append(halves[peer][start : start + region.size * dtype.itemsize].view(dtype))
-        transfer.unpack(received)
+        return [*transfer.packing(packed), messages.comm.barrier, *transfer.unpacking(received)]
+
+
+class _BoundShared:
+    """A transfer through shared memory, prepared for both of its halves.
+
+    Args:
+        double_buffer: the memory.
+        copies: makes all that is done in one half of the memory of all ranks.
+    """
+
+    __slots__ = ("__weakref__", "_copies", "_double_buffer", "_prepared")
+
+    def __init__(self, double_buffer: DoubleBuffer, copies: Callable[[Sequence[Array]], list[Copy]]) -> None:
+        self._double_buffer, self._copies = double_buffer, copies
+        self._prepared: list[list[Copy]] = []
+        double_buffer.tenants.add(self)
+
+    def leave(self) -> None:
+        """Let go of all views, as `Tenant` asks."""
+        self._prepared = []
+
+    def __call__(self) -> None:
+        double_buffer = self._double_buffer
+        self._prepared = self._prepared or [self._copies(halves) for halves in zip(*double_buffer.halves, strict=True)]
+        double_buffer.read = half = 1 if double_buffer.read == 0 else 0  # as `next_half` does, with a call less
+        for copy in self._prepared[half]:
+            copy()

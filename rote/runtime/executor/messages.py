@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from ..comm.cache import shared_workspace
 from ..comm.protocol import Array, Comm
 from ..copy.regions import Region
-from ..copy.strided import Factor
+from ..copy.strided import Copy, Factor
 from ..exchange.messages import Messages, Transfer
 from ..exchange.registry import METHODS, bind_method
 from .buffers import FIRST, IN, OUT, SECOND, Memories, Scratch, Slot, route
-from .operations import Operation
-from .sweeps import Sweep, sweeps
-from .transport import Call, bind_work, step_of
+from .operations import Operation, Sweep, sweeps
+from .transport import bind_work, step_of
 
 __all__ = ["MessageMove", "MessageTransport"]
 
@@ -117,14 +117,19 @@ class MessageTransport:
         self.moves = [sweep.move for sweep in swept if sweep.move is not None]
         self.held = max((move.method.held for move in self.moves), default=0)
         self._scratch: Scratch | None = None
-        self._calls: list[Call] = []
+        self._calls: list[_Sent] = []
 
     def bind(self, scratch: Scratch) -> None:
         """Plan the work in workspace that is lent for good; else the communicator's is taken at every start."""
         self._scratch = scratch
         self._calls = [_Sent(placed, scratch) for placed in self._placed]
 
-    def start(self, block: Array, out: Array) -> tuple[list[Call], Memories]:
+    def bound(self, block: Array, out: Array) -> list[Copy]:
+        """The calls, in order, that take one very block to another, again and again. Making them is collective."""
+        calls, memories = self.start(block, out)
+        return [call.bound(memories) for call in calls]
+
+    def start(self, block: Array, out: Array) -> tuple[Sequence[_Sent], Memories]:
         scratch = self._scratch
         if scratch is None:
             workspace = shared_workspace(self._comm, "workspace", sum(self.sizes))
@@ -146,24 +151,26 @@ class _Sent:
         self._after = [Factor.of(factor, first.out_shape) for factor in first.after]
 
     def __call__(self, memories: Memories) -> None:
-        placed, move, run = self._placed, self._move, self._run
+        if self._move is None:
+            self._run(self._placed.source.of(memories), self._placed.target.of(memories))
+        else:
+            self._move.run(self._transfer(self._move, memories))
+
+    def bound(self, memories: Memories) -> Copy:
+        """The sweep between the very blocks of some memories. Collective."""
+        if self._move is None:
+            return partial(self._run, self._placed.source.of(memories), self._placed.target.of(memories))
+        return self._move.method.bound(self._transfer(self._move, memories))
+
+    def _transfer(self, move: MessageMove, memories: Memories) -> Transfer:
+        placed, run = self._placed, self._run
         block, out = placed.source.of(memories), placed.target.of(memories)
-        if move is None:
-            run(block, out)
-            return
-        transfer = Transfer(
-            move.messages,
-            block,
-            out,
-            placed.packed.of(memories),
-            placed.arrived.of(memories),
-            self._before,
-            self._after,
-        )
+        packed, arrived = placed.packed.of(memories), placed.arrived.of(memories)
+        transfer = Transfer(move.messages, block, out, packed, arrived, self._before, self._after)
         if self._reads:
             flat = block.reshape(-1)
             transfer.unpacker = lambda messages: run(run.reads([flat, *messages]), out)
-        move.run(transfer)
+        return transfer
 
 
 def _largest(sweep: Sweep[MessageMove]) -> int:

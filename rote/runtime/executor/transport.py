@@ -6,13 +6,13 @@ messages, by the methods of exchange; a rank packs and unpacks in workspace of i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from ...compiler.step import Step
 from ..comm.protocol import Array
 from .buffers import Memories, Scratch
-from .operations import LocalWork, Operation
-from .sweeps import Sweep
+from .operations import LocalWork, Operation, Sweep
 
 __all__ = ["Call", "Transport", "bind_work", "step_of"]
 
@@ -28,7 +28,7 @@ class Call(Protocol):
 class Transport(Protocol):
     """A binding of operations to ranks. Making one is collective."""
 
-    def start(self, block: Array, out: Array) -> tuple[list[Call], Memories]:
+    def start(self, block: Array, out: Array) -> tuple[Sequence[Call], Memories]:
         """The calls, in order, that take a block to another, and the memories of all."""
         ...
 

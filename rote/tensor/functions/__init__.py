@@ -8,8 +8,11 @@ from . import elementwise as elementwise
 from . import extrema as extrema
 from . import joining as joining
 from . import likes as likes
+from . import matrices as matrices
 from . import nan as nan
+from . import norms as norms
 from . import ordering as ordering
+from . import orthogonal as orthogonal
 from . import placing as placing
 from . import products as products
 from . import reductions as reductions

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...layout.layout import Op
 from ...runtime.comm.protocol import Comm
 from ..distributed import Distributed
 from .operands import together
@@ -57,7 +58,7 @@ for _function in (np.shares_memory, np.may_share_memory):
     follows("agreed", _function, name=_function.__name__)(partial(_on_any, _function))
 
 
-def _agreed(comm: Comm, value: bool, op: str) -> bool:
+def _agreed(comm: Comm, value: bool, op: Op) -> bool:
     buffer = np.array([value], bool)
     comm.allreduce(buffer, op)
     return bool(buffer[0])

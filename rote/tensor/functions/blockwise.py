@@ -11,6 +11,7 @@ from ...compiler.step import as_dtype
 from ...errors import LayoutError
 from ...layout.distribution import Distribution
 from ..distributed import Distributed
+from ..moves import moved
 from .operands import as_plain_operands, together
 from .rules import Function
 
@@ -41,7 +42,7 @@ def elementwise(name: str, function: Function, operands: Sequence[Any], options:
     if "where" not in options:
         into = options.get("out")
         out = into[0] if type(into) is tuple and len(into) == 1 else into
-        first = _alike(operands if out is None else (*operands, out))
+        first = None if isinstance(out, tuple) else _alike(operands if out is None else (*operands, out))
         if first is not None:
             blocks = [x.local if isinstance(x, Distributed) else x for x in operands]
             if out is None:
@@ -70,6 +71,8 @@ def _general(name: str, function: Function, operands: Sequence[Any], options: di
     into = options.get("out")
     outs = into if isinstance(into, tuple) else (into,)
     written = _written(name, outs)
+    if written is not None and written.distribution.partial:
+        return _contributed(name, function, operands, options, written)
     named = {key: value for key, value in options.items() if key != "out" and _lies(value)}
     keys, values = list(named), as_plain_operands([*operands, *named.values()])
     target, blocks = together(name, values, written)
@@ -86,6 +89,22 @@ def _general(name: str, function: Function, operands: Sequence[Any], options: di
     return results[0] if len(results) == 1 else tuple(results)
 
 
+def _contributed(
+    name: str, function: Function, operands: Sequence[Any], options: dict[str, Any], out: Distributed
+) -> Any:
+    """Write into a tensor of contributions: some ranks have the values, the others what the reduction ignores."""
+    given = {key: value for key, value in options.items() if key != "out"}
+    result = elementwise(name, function, operands, given)
+    if "where" in given or isinstance(result, tuple) or result.distribution.shape != out.distribution.shape:
+        raise LayoutError(
+            f"{name} writes into {out.distribution.layout}, whose blocks are contributions, one whole result only\n"
+            "give an out= whose layout has no +"
+        )
+    end = out.distribution
+    np.copyto(out.local, moved(result, end.layout, name, end.grid).local, casting="same_kind")
+    return out
+
+
 def _lies(value: Any) -> bool:
     """Whether an option is an operand by name, as `where=`."""
     return isinstance(value, Distributed) or bool(np.ndim(value))
@@ -95,18 +114,13 @@ def _written(name: str, outs: Sequence[Any]) -> Distributed | None:
     """The first tensor that is written; None if none is.
 
     Raises:
-        LayoutError: it is an array, its blocks are contributions, or several lie differently.
+        LayoutError: it is an array, or several lie differently.
     """
     given = [out for out in outs if out is not None]
     for out in given:
         if not isinstance(out, Distributed):
             raise LayoutError(
                 f"{name} of a DistTensor writes no array; give a tensor as out=, or read the result's .local"
-            )
-        if out.distribution.partial:
-            raise LayoutError(
-                f"{name} writes no values into {out.distribution.layout}, whose blocks are contributions\n"
-                "give an out= whose layout has no +"
             )
         if out.distribution != given[0].distribution:
             raise LayoutError(

@@ -14,9 +14,9 @@ from ...layout.distribution import Distribution
 from ...layout.grid import Grid
 from ...layout.layout import Layout, as_layout
 from ..distributed import Array, Distributed
-from ..moves import moved
+from ..moves import asked, moved
 from .diagonals import diagonal_of
-from .label_layouts import Request, Splits, chosen, layout_of, projected
+from .label_layouts import Request, Splits, chosen, contributions, layout_of, projected
 from .subscripts import Term
 
 __all__ = ["Aligned", "aligned", "common_operands", "contract", "extents_of"]
@@ -61,7 +61,7 @@ def contract(
     tensors, terms = _without_repeats(tensors, terms, cause)
     extents = extents_of(tensors, terms, cause)
     wanted = None if layout is None else as_layout(layout)
-    together = aligned(tensors, terms, result, extents, cause, wanted, whole)
+    together = aligned(tensors, terms, result, extents, cause, wanted, whole, linear=True)
     dtype = np.result_type(*(x.local.dtype for x in tensors))
     factors = [each.astype(dtype, copy=False) for each in together.blocks]
     block = _products(*_narrowed(factors, tensors, terms, extents), result)
@@ -70,7 +70,10 @@ def contract(
     shape = tuple([extents[label] for label in result])
     lies = layout_of(result, together.splits)
     product = tensors[0]._on(block, Distribution(lies, shape, together.grid))
-    return moved(product, replace(lies, partial=()) if wanted is None else wanted, cause)
+    final = Distribution(replace(lies, partial=()) if wanted is None else wanted, shape, together.grid)
+    if product.distribution.meaning == final.meaning:
+        return product._on(block, final)
+    return asked(product, final.layout, cause)
 
 
 def common_operands(operands: Sequence[Any], cause: str) -> list[Distributed]:
@@ -115,6 +118,7 @@ def aligned(
     cause: str,
     target: Layout | None = None,
     whole: Iterable[int] = (),
+    linear: bool = False,
 ) -> Aligned:
     """Bring operands to the layout of labels that costs least. Collective.
 
@@ -126,15 +130,17 @@ def aligned(
         cause: the function that needs them so.
         target: where the result is to lie; as the layout has its labels if None.
         whole: labels that are not to be split.
+        linear: whether contributions to one operand make contributions to the result.
     """
     dists = tuple([x.distribution for x in tensors])
     grid = max(dists, key=lambda dist: prod(dist.shape)).grid
     dtypes = tuple([x.local.dtype for x in tensors])
-    request = Request(tuple(terms), result, tuple(extents.items()), dists, dtypes, grid, target, tuple(whole))
-    splits = dict(chosen(request))
+    hidden = contributions(dists, dtypes, grid) if linear else ((),) * len(dists)
+    sizes = tuple(extents.items())
+    splits = dict(chosen(Request(tuple(terms), result, sizes, dists, dtypes, grid, target, tuple(whole), hidden)))
     blocks = [
-        moved(x, projected(splits, extents, term, x.distribution.shape), cause, grid).local
-        for x, term in zip(tensors, terms, strict=True)
+        moved(x, projected(splits, extents, term, x.distribution.shape, own), cause, grid).local
+        for x, term, own in zip(tensors, terms, hidden, strict=True)
     ]
     return Aligned(blocks, splits, grid)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,8 @@ def diagonal_of(x: Distributed, rows: int, columns: int, offset: int, cause: str
     """
     x = plain(x, cause)
     dist = x.distribution
+    rows, columns = (operator.index(mode) % len(dist.shape) for mode in (rows, columns))
+    offset = operator.index(offset)
     along, across = dist.indices(x.comm.rank)[rows] + offset, dist.indices(x.comm.rank)[columns]
     order = np.argsort(across, kind="stable")
     places = np.searchsorted(across, along, sorter=order)

@@ -17,7 +17,7 @@ from ...layout.layout import Layout, as_layout
 from ...runtime.copy.regions import identity
 from ..distributed import Array, Distributed
 from .alignment import plain
-from .reduction import UNSET, finished, normal_axes, reduced, reducible, reduction, settled
+from .reduction import UNSET, Reduced, contributed, finished, normal_axes, reduced, reducible, settled
 from .rules import follows
 
 __all__ = ["argmax", "argmin", "extremum", "unordered"]
@@ -41,14 +41,7 @@ def extremum(
         return ufunc.reduce(block, axis=over, keepdims=keepdims, initial=start)
 
     where = reduced(x.distribution, modes, keepdims, op, None if layout is None else as_layout(layout))
-    if not where.moves or where.target.partial or dtype not in _KEYS:
-        return reduction(name, x, modes, op, local, keepdims, layout)
-
-    def keyed(block: Array, over: tuple[int, ...] | None) -> Array:
-        return _keys(np.asarray(local(block, over)), op)
-
-    result = reduction(name, x, modes, op, keyed, keepdims, layout)
-    return result._with(_numbers(result.local, dtype, op))
+    return _settled(name, contributed(x, modes, where, local), where, op)
 
 
 @follows("reduction", np.argmax)
@@ -101,9 +94,9 @@ def _position(
             own = block.reshape(-1)[nearest] if axis is None else np.take_along_axis(block, nearest, modes[0])
         else:
             own, index = np.full(extents, identity(op, dtype)), np.full(extents, least)
-        keys = _keys(own + dtype.type(0), op)  # of -0.0 and 0.0 the first counts
-        best = settled(name, x._on(keys, wide.contributions), wide).local
-        index = np.where((keys == best) | ((keys != keys) & (best != best)), index, least)
+        own = own + dtype.type(0)  # of -0.0 and 0.0 the first counts
+        best = _settled(name, x._on(own, wide.contributions), wide, op).local
+        index = np.where((own == best) | ((own != own) & (best != best)), index, least)
     elif not block.size:
         index = np.empty(0, np.int64)
     block = np.asarray(index, np.int64).reshape(where.contributions.local_shape(rank))
@@ -113,7 +106,7 @@ def _position(
 def unordered(name: str) -> TypeError:
     """The refusal of complex numbers where an order is needed."""
     return TypeError(
-        f"complex numbers are not ordered\nwrite {name}(abs(x)), or {name}(x.to_global()) by NumPy's order of real parts"
+        f"complex numbers are not ordered\nwrite {name}(abs(x)), or {name}(x.to_global()), where real parts come first"
     )
 
 
@@ -138,21 +131,19 @@ def _flat(nearest: Array, dist: Distribution, rank: int, block: tuple[int, ...])
 _KEYS: dict[np.dtype[Any], np.dtype[Any]] = {np.dtype("f4"): np.dtype("i4"), np.dtype("f8"): np.dtype("i8")}
 
 
-def _keys(block: Array, op: Op) -> Array:
-    """Integers in the order of a block's numbers; NaN is beyond all others. What is no such number stays as it is."""
-    integer = _KEYS.get(block.dtype)
-    if integer is None:
-        return block
-    info = np.iinfo(integer)
-    bits: Array = np.ascontiguousarray(block).reshape(block.shape).view(integer)
-    keys = _turned(bits)
-    return np.where(np.isnan(block), info.max if op == "max" else info.min, keys)
-
-
-def _numbers(keys: Array, dtype: np.dtype[Any], op: Op) -> Array:
-    """The numbers of some keys."""
-    numbers: Array = _turned(keys).view(dtype)
-    return numbers
+def _settled(name: str, x: Distributed, where: Reduced, op: Op) -> Any:
+    """The extremes of what ranks contribute; NaN where any of them has it."""
+    values = x.local
+    if not where.moves or where.target.partial or values.dtype.kind != "f":
+        return settled(name, x, where)
+    missing, integer = np.isnan(values), _KEYS.get(values.dtype)
+    if integer is None:  # numbers that are wider than integers: what is missing is told apart
+        result, flags = settled(name, x, where), settled(name, x._with(missing if op == "max" else ~missing), where)
+        return result._with(np.where(flags.local if op == "max" else ~flags.local, np.nan, result.local))
+    info, bits = np.iinfo(integer), values.reshape(-1).view(integer).reshape(values.shape)
+    keys = np.where(missing, info.max if op == "max" else info.min, _turned(bits))
+    result = settled(name, x._with(keys), where)
+    return result._with(_turned(result.local).view(values.dtype))
 
 
 def _turned(bits: Array) -> Array:

@@ -60,7 +60,7 @@ def concat(arrays: Parts, /, axis: int | None = 0, *, dtype: Any = None, casting
     if len(rest) > 1:
         raise ValueError(f"concat along mode {mode} wants shapes that are equal but for it, not {shapes}")
     first = next(x for given, x in zip(arrays, parts, strict=True) if isinstance(given, Distributed))
-    kind = np.result_type(*[x.local.dtype for x in parts]) if dtype is None else np.dtype(dtype)
+    kind = as_dtype(np.result_type(*[x.local.dtype for x in parts]) if dtype is None else dtype)
     extent = sum(shape[mode] for shape in shapes)
     target = fitted(first.distribution, (*shapes[0][:mode], extent, *shapes[0][mode + 1 :]))
     held = target.indices(first.comm.rank)

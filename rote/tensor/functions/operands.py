@@ -54,7 +54,9 @@ def together(name: str, operands: Sequence[Any], into: Distributed | None = None
         raise LayoutError(f"{name} wants tensors of one communicator; give the same comm to all")
     shapes = [x.distribution.shape if isinstance(x, Distributed) else np.shape(x) for x in given]
     shape = _broadcast(name, shapes, None if into is None else into.distribution.shape)
-    placed = tuple([(x.distribution, x.local.dtype) for x in tensors])
+    if into is not None and into.distribution.layout.view is not None:  # whose blocks others do not broadcast to
+        given = [_spread(name, x, shape) if isinstance(x, Distributed) else x for x in given]
+    placed = tuple([(x.distribution, x.local.dtype) for x in given if isinstance(x, Distributed)])
     target, wanted = common(placed, shape, None if into is None else into.distribution)
     targets = iter(wanted)
     blocks: list[Any] = []
@@ -85,6 +87,15 @@ def _broadcast(name: str, shapes: Sequence[tuple[int, ...]], fixed: tuple[int, .
         f"{name} of shapes {given}{'' if fixed is None else f' into shape {fixed}'}: they do not broadcast\n"
         "aligned at the last mode, extents are equal or 1"
     )
+
+
+def _spread(name: str, x: Distributed, shape: tuple[int, ...]) -> Distributed:
+    """The tensor repeated along modes that it has not, or of extent 1; itself if it has them all, or none."""
+    if x.distribution.shape in (shape, ()):
+        return x
+    target, (end,) = common(((x.distribution, x.local.dtype),), shape)
+    y = x if end is None else moved(x, end.layout, name, end.grid)
+    return y._on(np.broadcast_to(y.local, target.local_shape(x.comm.rank)).copy(), target)
 
 
 def _part(array: Array, target: Distribution, rank: int) -> Array:

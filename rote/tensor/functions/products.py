@@ -10,7 +10,7 @@ import numpy as np
 from ...errors import LayoutError
 from ...layout.layout import Layout
 from ..distributed import Distributed
-from ..moves import because
+from ..moves import moved
 from .contraction import contract
 from .rules import follows
 from .stacks import stackwise
@@ -172,7 +172,8 @@ def outer(x1: Any, x2: Any, /, *, layout: Layout | str | None = None) -> Any:
         LayoutError: one of them is no vector.
     """
     if (np.ndim(x1), np.ndim(x2)) != (1, 1):
-        raise LayoutError(f"outer takes two vectors, not tensors of order {np.ndim(x1)} and {np.ndim(x2)}")
+        orders = f"{np.ndim(x1)} and {np.ndim(x2)}"
+        raise LayoutError(f"outer takes two vectors, not tensors of order {orders}\nwrite x.reshape(-1) of the others")
     return tensordot(x1, x2, 0, layout=layout)
 
 
@@ -231,8 +232,7 @@ def into(out: Any, result: Any, cause: str) -> Any:
         raise LayoutError(f"{cause} writes into a tensor of shape {result.distribution.shape}, which out is not")
     if target.local.dtype != result.local.dtype:
         raise LayoutError(f"{cause} makes elements of {result.local.dtype}, and out is of {target.local.dtype}")
-    with because(cause):
-        target.local[...] = result.redistribute(target.distribution.layout).local
+    target.local[...] = moved(result, target.distribution.layout, cause, target.distribution.grid).local
     return target
 
 

@@ -70,12 +70,17 @@ def reduction(
         layout: of the result; that of the operand without the reduced modes if None.
     """
     where = reduced(x.distribution, modes, keepdims, op, None if layout is None else as_layout(layout))
+    return settled(name, contributed(x, modes, where, local), where)
+
+
+def contributed(x: T, modes: Modes, where: Reduced, local: Local) -> T:
+    """The tensor of contributions to a reduction; arguments as there."""
     viewed = x.distribution.layout.view is not None
     block = np.asarray(local(x.local, None if viewed else modes))
     shape = where.contributions.local_shape(x.comm.rank)
     if block.shape != shape:  # kept modes of extent 1, or a rank outside the root
         block = block.reshape(shape) if block.size == prod(shape) else np.empty(shape, block.dtype)
-    return settled(name, x._on(block, where.contributions), where)
+    return x._on(block, where.contributions)
 
 
 def settled(name: str, contributions: T, where: Reduced) -> T:

@@ -44,7 +44,7 @@ RULES: dict[RuleName, LayoutRule] = {
     "fact": LayoutRule("a plain value, the same on all ranks", "nothing: shape and dtype are known to all"),
     "elementwise": LayoutRule(
         "as the operand of the result's shape to which it costs least to bring the others",
-        "operands that lie otherwise, by a certified plan; those that are broadcast, by an indexed move",
+        "operands that lie otherwise, by the cheapest certified plan; one that is broadcast and replicated does not",
     ),
     "reduction": LayoutRule(
         "as `layout=` says, else as the operand without the reduced modes, replicated over what split them",

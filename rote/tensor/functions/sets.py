@@ -13,6 +13,7 @@ from ...layout.layout import Layout
 from ..distributed import Array, Distributed
 from ..moves import moved
 from .alignment import plain
+from .extrema import unordered
 from .indexing import known
 from .ordering import first_index, in_order, of_sizes
 from .reshaping import reshape
@@ -116,6 +117,8 @@ def histogram(
     a: Distributed, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Any = None
 ) -> tuple[Any, Any]:
     """How many elements lie in each of some bins, and the edges of these, both replicated, as `numpy.histogram`."""
+    if a.local.dtype.kind == "c":
+        raise unordered("numpy.histogram")
     x, edges = plain(a, "histogram"), known(bins)
     if x.local.dtype.kind == "c":
         raise TypeError("histogram counts real numbers\nwrite histogram(x.real), or histogram(x.to_global())")

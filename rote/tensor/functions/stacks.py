@@ -41,17 +41,16 @@ def stackwise(
         LayoutError: extents of one label differ, or operands cannot be moved.
     """
     tensors = common_operands(operands, cause)
-    known = extents_of(tensors, terms, cause)
-    together = aligned(tensors, terms, max(results, key=len), known, cause, whole=whole)
+    new = extents or {}
+    sizes = {**extents_of(tensors, terms, cause), **new}
+    together = aligned(tensors, terms, max(results, key=len), sizes, cause, whole=(*whole, *new))
     with collective_errors(tensors[0].comm):
         made = function(*together.blocks)
         values = [np.asarray(each) for each in (made if isinstance(made, tuple) else (made,))]
-    sizes = {**known, **(extents or {})}
     outcomes = []
     for value, result in zip(values, results, strict=True):
-        lies = Distribution(
-            layout_of(result, together.splits), tuple([sizes[label] for label in result]), together.grid
-        )
+        shape = tuple([sizes[label] for label in result])
+        lies = Distribution(layout_of(result, together.splits), shape, together.grid)
         block = value if not any(np.may_share_memory(value, x.local) for x in tensors) else value.copy()
         outcomes.append(tensors[0]._on(block, lies))
     return outcomes

@@ -124,7 +124,7 @@ def _variance(
     middle = centre.local.reshape(-1) if viewed and centre.local.size else centre.local
 
     def local(block: Array, over: tuple[int, ...] | None) -> Any:
-        beyond: Array = np.subtract(block, middle, dtype=element)
+        beyond: Array = np.asarray(np.subtract(block, middle, dtype=element))
         if element.kind == "c":
             beyond = beyond.real**2 + beyond.imag**2
         else:

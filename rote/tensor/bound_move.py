@@ -1,0 +1,164 @@
+"""Redistributions: the program that moves a tensor to another layout, and moves that are called again and again."""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from ..compiler.compile import compile
+from ..compiler.plan import Plan
+from ..errors import LayoutError
+from ..layout.distribution import distribute
+from ..layout.grid import grid_shape
+from ..layout.layout import Layout, as_layout
+from ..runtime.aliasing import bound_apart, run_apart
+from ..runtime.autotune import Tune
+from ..runtime.comm.cache import cached
+from ..runtime.methods import tuned
+from ..runtime.placement import GridLike
+from ..runtime.program import BoundPlan, bind
+from .distributed import Array, Distributed
+from .moves import announce, implicit_cause, records_open
+
+__all__ = ["BoundMove", "Movable", "check_out", "program_to"]
+
+_KEPT = 64  # redistributions that one communicator keeps
+
+T = TypeVar("T", bound=Distributed)
+
+
+def program_to(x: Distributed, layout: Layout | str, grid: GridLike, method: str, tune: Tune) -> BoundPlan:
+    """The program that takes the block of a tensor to that in another layout. Collective."""
+    source, dtype, layout = x.distribution, x.local.dtype, as_layout(layout)
+
+    def make() -> BoundPlan:
+        on = source.grid if grid is None else grid_shape(grid, x.comm.size)
+        plan = compile(source, distribute(layout, source.shape, on), dtype)
+        methods = method if method != "auto" or tune == "model" else tuned(plan, x.comm, tune)
+        return bind(plan, x.comm, methods)
+
+    if grid is not None:
+        return make()
+    return cached(x.comm, "redistributions", (source, dtype, layout, method, tune), make, _KEPT)
+
+
+def check_out(out: Distributed, plan: Plan) -> None:
+    """Refuse a tensor to write into that lies otherwise than the plan ends."""
+    if (out.distribution, out.local.dtype) != (plan.target, plan.dtype):
+        raise LayoutError(f"out is {out.distribution} {out.local.dtype}, but {plan.target} {plan.dtype} is asked for")
+
+
+class BoundMove(Generic[T]):
+    """A move from one tensor to another, bound to the memory of both: a call takes the values that are there by then.
+
+    Made by `x.move_to(layout)`. A call costs little more than what the ranks say to each other. Collective, as the
+    move itself; a rank that is alone copies.
+
+    Attributes:
+        source, result: the two tensors.
+        plan: what moves.
+
+    >>> from rote import DistTensor
+    >>> x = DistTensor.zeros((2, 3), "block[(0),()]")
+    >>> move = x.move_to("block[(),(0)]")
+    >>> for step in range(3):
+    ...     x.local[...] += 1
+    ...     y = move()
+    >>> y is move.result, float(y.local[0, 0])
+    (True, 3.0)
+    """
+
+    __slots__ = ("_calls", "_program", "plan", "result", "source")
+
+    def __init__(self, source: T, result: T, program: BoundPlan) -> None:
+        self.source, self.result = source, result
+        self.plan, self._program = program.plan, program
+        self._calls = bound_apart(source.comm, program.bound, source.local, result.local)
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """By which method of `rote.methods` each step moves; empty where nothing is chosen."""
+        return self._program.methods
+
+    def __call__(self, x: T | Array | None = None) -> T:
+        """Fill `result` with the values of `source` as they are now; with those of another tensor if one is given.
+
+        Args:
+            x: a tensor of the same distribution and dtype as `source`, or this rank's block of one. All ranks give one,
+                or none does.
+
+        Returns:
+            `result`.
+
+        Raises:
+            LayoutError: x lies otherwise than `source`, or lives on another communicator.
+        """
+        if implicit_cause.get() or records_open.get():
+            announce(self.source, self.plan.cost.bytes, self.plan.__str__, "move_to")
+        if x is None:
+            for call in self._calls:
+                call()
+        else:
+            run_apart(self.source.comm, self._program, self._block(x), self.result.local)
+        return self.result
+
+    def _block(self, x: T | Array) -> Array:
+        if not isinstance(x, Distributed):
+            return x
+        if x.comm is not self.source.comm:
+            raise LayoutError("the move and the tensor are on different communicators; give both the same comm")
+        if (x.distribution, x.local.dtype) != (self.plan.source, self.plan.dtype):
+            raise LayoutError(
+                f"x is {x.distribution} {x.local.dtype}, but the move takes {self.plan.source} {self.plan.dtype}\n"
+                "write x.redistribute(…) first, or x.move_to(…) for a move of its own"
+            )
+        return x.local
+
+    def __repr__(self) -> str:
+        plan = self.plan
+        return f"BoundMove({plan.source.shape} {plan.dtype}, {plan.source.layout} -> {plan.target.layout})"
+
+
+class Movable(Distributed):
+    """The part of tensors by which they move."""
+
+    __slots__ = ()
+
+    def move_to(
+        self: T,
+        layout: Layout | str,
+        out: T | None = None,
+        grid: GridLike = None,
+        method: str = "auto",
+        tune: Tune = "model",
+    ) -> BoundMove[T]:
+        """Bind the move of this tensor to another layout, to be called again and again. Collective.
+
+        It moves nothing yet. A call of it fills its result with what this tensor holds by then, as
+        `x.redistribute(layout, out=result)` does, at a fraction of its cost where blocks are small. It keeps the memory
+        of both tensors.
+
+        Args:
+            out: the tensor that is filled, which may share this one's memory; a new one if None.
+            layout, grid, method, tune: as `redistribute` has them.
+
+        Returns:
+            A `BoundMove`, whose `result` is `out` or a new tensor that is not set yet.
+
+        Raises:
+            LayoutError: the layout does not fit, or `out` is laid out otherwise.
+            PlanError, CommError: the grid has another number of ranks; these ranks have no such method.
+
+        >>> from rote import DistTensor
+        >>> x = DistTensor.from_function(lambda i, j: 10 * i + j, (2, 3), "[(0),()]")
+        >>> move = x.move_to("[(),(0)]")
+        >>> move().to_global().tolist()
+        [[0, 1, 2], [10, 11, 12]]
+        """
+        program = program_to(self, layout, grid, method, tune)
+        target = program.plan.target
+        if out is None:
+            out = self._on(np.empty(target.local_shape(self.comm.rank), program.plan.dtype), target)
+        check_out(out, program.plan)
+        return BoundMove(self, out, program)

@@ -1,0 +1,46 @@
+"""Moves that are called again and again, on in-process ranks and on MPI ranks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import bound_moves
+import pytest
+from marks import mpi_parts, parts_of
+from parts import SOME, has_parts
+
+import rote
+from rote import DistTensor
+
+PROGRAM = Path(__file__).with_name("bound_moves.py")
+
+
+@pytest.mark.parametrize("ranks", (1, 2, 3, 4))
+@pytest.mark.parametrize(("check", "args"), parts_of(bound_moves.CHECKS))
+def test_on_ranks_of_this_process(ranks, check, args):
+    """Bound moves on in-process ranks do what they must."""
+    rote.run(check, ranks, args)
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize(("job", "part"), mpi_parts(), indirect=["job"])
+def test_on_mpi_ranks(job, part):
+    """Bound moves on MPI ranks do too."""
+    done = job.run(PROGRAM, part, timeout=120)
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    checks = [check for check in bound_moves.CHECKS if part == SOME or has_parts(check)]
+    assert done.stdout == f"{len(checks)} checks on {job.ranks} ranks\n"
+
+
+def test_a_stale_result_is_found_out():
+    """The comparison can fail: a move that keeps what it moved first is another one."""
+
+    def program(comm):
+        x = DistTensor.from_global(bound_moves.numbers((4, 4), 0), "block[(0),()]", comm)
+        move = x.move_to("block[(),(0)]")
+        move()
+        bound_moves.fill(x, 1)
+        bound_moves.same(move.result, x.redistribute("block[(),(0)]"))
+
+    with pytest.raises(AssertionError, match="DistTensor"):
+        rote.run(program, 2)
