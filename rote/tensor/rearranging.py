@@ -70,7 +70,12 @@ class Rearranging(Distributed):
 
     @property
     def T(self) -> Self:
-        """The tensor with its modes in reverse order; the block is a view."""
+        """The tensor with its modes in reverse order; the block is a view.
+
+        >>> from rote import DistTensor
+        >>> DistTensor.zeros((2, 3), "block[(0),()]").T.shape
+        (3, 2)
+        """
         return permute_dims(self)
 
     @property
@@ -79,18 +84,32 @@ class Rearranging(Distributed):
 
         Raises:
             LayoutError: its order is less than 2.
+
+        >>> from rote import DistTensor
+        >>> DistTensor.zeros((4, 2, 3), "block[(0),(),()]").mT.shape
+        (4, 3, 2)
         """
         if len(self.distribution.shape) < 2:
             raise LayoutError(f"matrices have order 2 or more, not {len(self.distribution.shape)}")
         return swapaxes(self, -2, -1)
 
     def transpose(self, *axes: Any) -> Self:
-        """The tensor with its modes in another order, reversed if none is given: `x.transpose(1, 0)`, or of a tuple."""
+        """The tensor with its modes in another order, reversed if none is given: `x.transpose(1, 0)`, or of a tuple.
+
+        >>> from rote import DistTensor
+        >>> DistTensor.zeros((2, 3, 4), "block[(0),(),()]").transpose(2, 0, 1).shape
+        (4, 2, 3)
+        """
         order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes or None
         return permute_dims(self, order)
 
     def swapaxes(self, axis1: int, axis2: int) -> Self:
-        """The tensor with two modes in each other's place; the block is a view."""
+        """The tensor with two modes in each other's place; the block is a view.
+
+        >>> from rote import DistTensor
+        >>> DistTensor.zeros((2, 3, 4), "block[(0),(),()]").swapaxes(0, 2).shape
+        (4, 3, 2)
+        """
         return swapaxes(self, axis1, axis2)
 
     def reshape(self, *shape: Any, copy: bool | None = None) -> Self:
@@ -103,23 +122,48 @@ class Rearranging(Distributed):
         return reshape(self, shape[0] if len(shape) == 1 else shape, copy=copy)
 
     def ravel(self) -> Self:
-        """The elements in row-major order; a view where digits allow."""
+        """The elements in row-major order; a view where digits allow.
+
+        >>> from rote import DistTensor
+        >>> DistTensor.zeros((2, 3), "block[(0),()]").ravel().shape
+        (6,)
+        """
         return reshape(self, -1)
 
     def flatten(self) -> Self:
-        """The elements in row-major order, with a block of its own."""
+        """The elements in row-major order, with a block of its own.
+
+        >>> from rote import DistTensor
+        >>> DistTensor.zeros((2, 3), "block[(0),()]").flatten().shape
+        (6,)
+        """
         return reshape(self, -1, copy=True)
 
     def squeeze(self, axis: int | Sequence[int] | None = None) -> Self:
-        """The tensor without modes of extent 1."""
+        """The tensor without modes of extent 1.
+
+        >>> from rote import DistTensor
+        >>> DistTensor.zeros((1, 3), "block[(),(0)]").squeeze().shape
+        (3,)
+        """
         return squeeze(self, axis)
 
     def repeat(self, repeats: Any, axis: int | None = None) -> Self:
-        """The tensor with each index along a mode so many times."""
+        """The tensor with each index along a mode so many times.
+
+        >>> from rote import DistTensor
+        >>> DistTensor.from_global([1, 2], "block[(0)]").repeat(2).to_global()
+        array([1, 1, 2, 2])
+        """
         return repeat(self, repeats, axis)
 
     def nonzero(self) -> tuple[Self, ...]:
-        """The global indices of the elements that are not zero, one tensor per mode, as `numpy.nonzero`."""
+        """The global indices of the elements that are not zero, one tensor per mode, as `numpy.nonzero`.
+
+        >>> from rote import DistTensor
+        >>> DistTensor.from_global([0, 5, 6], "block[(0)]").nonzero()[0].to_global()
+        array([1, 2])
+        """
         return nonzero(self)
 
     def sort(self, axis: int = -1, kind: Any = None, order: None = None) -> None:
@@ -127,27 +171,58 @@ class Rearranging(Distributed):
 
         Raises:
             LayoutError: the tensor is partial.
+
+        >>> from rote import DistTensor
+        >>> x = DistTensor.from_global([3, 1, 2], "block[(0)]")
+        >>> x.sort()
+        >>> x.to_global()
+        array([1, 2, 3])
         """
         check_values("sort", self.distribution)
         dist = self.distribution
         self.local[...] = moved(sort(self, axis, kind, order), dist.layout, "sort", dist.grid).local
 
     def argsort(self, axis: int | None = -1, kind: Any = None, order: None = None) -> Self:
-        """The indices along a mode that sort it; equal elements keep their order."""
+        """The indices along a mode that sort it; equal elements keep their order.
+
+        >>> from rote import DistTensor
+        >>> DistTensor.from_global([3, 1, 2], "block[(0)]").argsort().to_global()
+        array([1, 2, 0])
+        """
         return argsort(self, axis, kind, order)
 
     def searchsorted(self, v: Any, side: Literal["left", "right"] = "left", sorter: Any = None) -> Any:
-        """Where elements would be put into this sorted tensor of order 1."""
+        """Where elements would be put into this sorted tensor of order 1.
+
+        >>> from rote import DistTensor
+        >>> DistTensor.from_global([1, 2, 4], "block[(0)]").searchsorted([3, 0]).to_global()
+        array([2, 0])
+        """
         return searchsorted(self, v, side, sorter)
 
     def take(self, indices: Any, axis: int | None = None) -> Self:
-        """The elements at some indices along a mode, or of the row-major order."""
+        """The elements at some indices along a mode, or of the row-major order.
+
+        >>> from rote import DistTensor
+        >>> DistTensor.from_global([3, 1, 2], "block[(0)]").take([2, 2]).to_global()
+        array([2, 2])
+        """
         return take(self, indices, axis)
 
     def cumsum(self, axis: int | None = None, dtype: npt.DTypeLike | None = None) -> Self:
-        """The sums of the elements up to each along a mode, or of the row-major order."""
+        """The sums of the elements up to each along a mode, or of the row-major order.
+
+        >>> from rote import DistTensor
+        >>> DistTensor.from_global([3, 1, 2], "block[(0)]").cumsum().to_global()
+        array([3, 4, 6])
+        """
         return cumsum(self, axis, dtype)
 
     def cumprod(self, axis: int | None = None, dtype: npt.DTypeLike | None = None) -> Self:
-        """The products of the elements up to each along a mode, or of the row-major order."""
+        """The products of the elements up to each along a mode, or of the row-major order.
+
+        >>> from rote import DistTensor
+        >>> DistTensor.from_global([3, 1, 2], "block[(0)]").cumprod().to_global()
+        array([3, 3, 6])
+        """
         return cumprod(self, axis, dtype)

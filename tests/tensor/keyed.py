@@ -131,7 +131,7 @@ def main() -> None:
     comm = world()
     pick = random.Random(comm.size).choice
     with rote.config(implicit="allow"):
-        for _ in range(12):
+        for _ in range(8):
             dist = pick_distribution(pick, comm.size)
             key = pick_key(pick, dist.shape)
             check_read(comm, dist, key)

@@ -14,6 +14,7 @@ from launch import mpirun
 from marks import examples
 
 import rote
+import rote.array_api as xp
 from rote import DistTensor
 from rote.errors import LayoutError
 
@@ -27,7 +28,7 @@ def silent():
 
 
 @given(st.data(), st.sampled_from(rearranged.CALLS))
-@settings(max_examples=examples(400), suppress_health_check=[HealthCheck.large_base_example])
+@settings(max_examples=examples(240), suppress_health_check=[HealthCheck.large_base_example])
 def test_calls_are_numpys(data, call):
     """For every layout, NumPy's functions give of a tensor what they give of the array, and leave it as it was."""
 
@@ -93,6 +94,60 @@ def test_modes_in_another_order_are_views():
         return [str(view.layout) for view in views[:3]]
 
     assert rote.run(program, 2)[0] == ["block[(),(),(0)]", "block[(0),(),()]", "block[(),(0),()]"]
+
+
+def test_scans_exchange_totals_alone():
+    """Along a mode split in blocks, a scan keeps the layout, and each rank receives one total from every other."""
+
+    def program(comm):
+        array = np.linspace(0, 1, 30).reshape(3, 10)
+        x = DistTensor.from_global(array, "block[(),(0)]", comm)
+        with rote.trace() as moves:
+            y = np.cumsum(x, axis=1)
+        np.testing.assert_allclose(y.to_global(), np.cumsum(array, axis=1), rtol=1e-14)
+        return str(y.layout), [move.nbytes for move in moves[:1]]
+
+    assert rote.run(program, 2) == [("block[(),(0)]", [3 * 8])] * 2
+
+
+def test_sorted_along_a_mode():
+    """Sorting along a whole mode moves nothing; along a split one, what splits it goes to another mode."""
+
+    def program(comm):
+        array = np.random.default_rng(7).integers(0, 5, (6, 4))
+        x = DistTensor.from_global(array, "block[(0),()]", comm)
+        with rote.config(implicit="error"):
+            rows = xp.sort(x, axis=1, descending=True)
+        columns = xp.argsort(x, axis=0, descending=True)
+        np.testing.assert_array_equal(rows.to_global(), np.sort(array, axis=1)[:, ::-1])
+        np.testing.assert_array_equal(columns.to_global(), np.argsort(-array, axis=0, kind="stable"), strict=True)
+        x.sort(0)
+        np.testing.assert_array_equal(x.to_global(), np.sort(array, axis=0))
+        return str(rows.layout), str(columns.layout), str(x.layout)
+
+    assert rote.run(program, 2) == [("block[(0),()]", "block[(),(0)]", "block[(0),()]")] * 2
+
+
+@pytest.mark.parametrize("dtype", ["?", "i1", "u2", "f4", "c8"])
+def test_dtypes_are_numpys(dtype):
+    """Results have NumPy's dtypes, whatever that of the tensor."""
+    array = (np.arange(12).reshape(3, 4) % 5).astype(dtype)
+
+    def program(comm):
+        x = DistTensor.from_global(array, "block[(0),()]", comm)
+        for call in (
+            lambda x: np.cumsum(x, 0),
+            lambda x: np.cumprod(x, 0),
+            lambda x: np.concatenate([x, np.ones((1, 4), "f4")]),
+            lambda x: np.diff(x, axis=0) if x.dtype.kind != "u" else x,
+            lambda x: np.unique(x),
+            lambda x: np.sort(x, 0),
+            lambda x: np.pad(x, 1),
+            lambda x: x[x != 0],
+        ):
+            np.testing.assert_array_equal(call(x).to_global(), call(array), strict=True)
+
+    rote.run(program, 2)
 
 
 def test_rows_are_iterated():

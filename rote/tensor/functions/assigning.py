@@ -16,7 +16,7 @@ from ..distributed import Distributed
 from .alignment import plain
 from .fetching import agree, fetch
 from .indexing import as_bool, as_mask, axes_of, read
-from .keys import Axis, outer_key, said
+from .keys import KeyAxis, outer_key, said
 
 __all__ = ["setitem"]
 
@@ -56,7 +56,7 @@ def setitem(x: Distributed, key: Any, value: Any) -> None:
     x.local[...] = y.redistribute(x.distribution.layout).local
 
 
-def _assign(x: Distributed, axes: Sequence[Axis], value: Any) -> None:
+def _assign(x: Distributed, axes: Sequence[KeyAxis], value: Any) -> None:
     """Write values into a tensor without a view."""
     dist, comm = x.distribution, x.comm
     given = _fitting_value(x, tuple([n for axis in axes for n in axis.extents]), value)
@@ -73,7 +73,7 @@ def _assign(x: Distributed, axes: Sequence[Axis], value: Any) -> None:
         turned[outer_key([held for _, held in places])] = values.reshape(shape)
 
 
-def _value_groups(axes: Sequence[Axis], positions: Sequence[Ints], shape: tuple[int, ...]) -> list[list[Ints]]:
+def _value_groups(axes: Sequence[KeyAxis], positions: Sequence[Ints], shape: tuple[int, ...]) -> list[list[Ints]]:
     """Per part of a key, the indices of a value's modes, which is broadcast, for some positions along that part."""
     missing = sum(len(axis.extents) for axis in axes) - len(shape)
     groups: list[list[Ints]] = []
@@ -100,12 +100,12 @@ def _fitting_value(x: Distributed, shape: tuple[int, ...], value: Any) -> Any:
     if not isinstance(value, Distributed):
         return np.reshape(value, given[extra:])
     value = plain(value, _NAME)
-    first = [Axis((mode,), 0, ()) for mode in range(extra)]
-    rest = [Axis((mode,), range(given[mode]), (given[mode],)) for mode in range(extra, len(given))]
+    first = [KeyAxis((mode,), 0, ()) for mode in range(extra)]
+    rest = [KeyAxis((mode,), range(given[mode]), (given[mode],)) for mode in range(extra, len(given))]
     return read(value, (*first, *rest), _NAME) if extra else value
 
 
-def _places(dist: Distribution, axis: Axis, rank: int) -> tuple[Ints, list[Ints]]:
+def _places(dist: Distribution, axis: KeyAxis, rank: int) -> tuple[Ints, list[Ints]]:
     """The positions along a part of a key whose elements a rank holds, and per mode their local indices."""
     if not axis.modes:
         return np.arange(prod(axis.extents)), []

@@ -15,7 +15,7 @@ from ..distributed import Array, Distributed
 from ..moves import moved
 from .alignment import plain
 from .fetching import agree, fetch
-from .keys import Axis, as_slice, parse_key, said
+from .keys import KeyAxis, as_slice, parse_key, said
 from .ordering import compressed
 
 __all__ = ["as_bool", "as_mask", "axes_of", "getitem", "known", "read", "relabelled"]
@@ -78,7 +78,7 @@ def as_mask(x: T, key: Any) -> Distributed | None:
     return x._on(key[np.ix_(*dist.indices(x.comm.rank))], dist)
 
 
-def axes_of(x: Distributed, key: Any) -> tuple[Axis, ...]:
+def axes_of(x: Distributed, key: Any) -> tuple[KeyAxis, ...]:
     """A key as what it takes of each mode; a wrong one is refused by all ranks."""
     try:
         items = tuple(map(known, key)) if isinstance(key, tuple) else known(key)
@@ -89,7 +89,7 @@ def axes_of(x: Distributed, key: Any) -> tuple[Axis, ...]:
 
 
 def known(value: Any) -> Any:
-    """What a tensor among arguments says, on every rank; other things are left alone."""
+    """The values of a tensor among arguments, on every rank; other things are left alone."""
     if not isinstance(value, Distributed):
         return value
     x = plain(value, _NAME)
@@ -97,7 +97,7 @@ def known(value: Any) -> Any:
     return array if array.ndim or array.dtype == bool else array.item()
 
 
-def read(x: T, axes: Sequence[Axis], name: str) -> T:
+def read(x: T, axes: Sequence[KeyAxis], name: str) -> T:
     """The elements of a plain tensor at the parts of a key; all its modes are among them."""
     dist, target = x.distribution, _laid(x.distribution, axes)
     turned = relabelled(x, [mode for axis in axes for mode in axis.modes])
@@ -117,7 +117,7 @@ def relabelled(x: T, modes: Sequence[int]) -> T:
     return x._on(x.local.transpose(modes), layout.on([dist.shape[m] for m in modes], dist.grid))
 
 
-def _laid(dist: Distribution, axes: Sequence[Axis]) -> Distribution:
+def _laid(dist: Distribution, axes: Sequence[KeyAxis]) -> Distribution:
     """Where the elements at a key lie: as the tensor, see `getitem`."""
     modes: list[tuple[Entry, ...]] = []
     for axis in axes:
@@ -128,14 +128,14 @@ def _laid(dist: Distribution, axes: Sequence[Axis]) -> Distribution:
     return Layout(tuple(modes)).on([n for axis in axes for n in axis.extents], dist.grid)
 
 
-def _stays(dist: Distribution, axis: Axis) -> bool:
+def _stays(dist: Distribution, axis: KeyAxis) -> bool:
     """Whether every rank has what a part of a key takes of its modes: they are not split, or taken whole."""
     if isinstance(axis.taken, range) and axis.taken == range(dist.shape[axis.modes[0]]):
         return True
     return not any(dist.splits[mode] for mode in axis.modes)
 
 
-def _local_key(dist: Distribution, axis: Axis) -> list[Any]:
+def _local_key(dist: Distribution, axis: KeyAxis) -> list[Any]:
     """NumPy's key of a block, with its modes in the order of the axes, for a part that stays."""
     if not axis.modes:
         return [None]
@@ -145,7 +145,7 @@ def _local_key(dist: Distribution, axis: Axis) -> list[Any]:
     return [axis.taken] if isinstance(axis.taken, int) else list(axis.taken)
 
 
-def _wanted(axes: Sequence[Axis], held: Sequence[Ints]) -> list[Ints]:
+def _wanted(axes: Sequence[KeyAxis], held: Sequence[Ints]) -> list[Ints]:
     """The indices of the tensor that a rank asks for, if it holds some indices of the result."""
     wanted: list[Ints] = []
     mode = 0
@@ -161,5 +161,5 @@ def _wanted(axes: Sequence[Axis], held: Sequence[Ints]) -> list[Ints]:
     return wanted
 
 
-def _nothing(axis: Axis) -> Array:
+def _nothing(axis: KeyAxis) -> Array:
     return np.empty((len(axis.modes), 0), np.int64)

@@ -12,12 +12,12 @@ import numpy.typing as npt
 
 from ...runtime.indexed import Selection, selection
 
-__all__ = ["Axis", "as_slice", "outer_key", "parse_key", "said"]
+__all__ = ["KeyAxis", "as_slice", "outer_key", "parse_key", "said"]
 
 Ints = npt.NDArray[np.int64]
 
 
-class Axis(NamedTuple):
+class KeyAxis(NamedTuple):
     """One part of a key, in the order of the result.
 
     Attributes:
@@ -38,7 +38,7 @@ class _Points(NamedTuple):
     arrays: tuple[Ints, ...]
 
 
-def parse_key(key: Any, shape: tuple[int, ...]) -> tuple[Axis, ...]:
+def parse_key(key: Any, shape: tuple[int, ...]) -> tuple[KeyAxis, ...]:
     """Read a key of integers, slices, `...`, `None`, arrays of integers and masks, as NumPy does.
 
     Arrays index points; their modes stand where the first array stood, or first if other parts lie between arrays.
@@ -48,25 +48,25 @@ def parse_key(key: Any, shape: tuple[int, ...]) -> tuple[Axis, ...]:
 
     >>> for axis in parse_key((slice(None, None, -2), None, 3), (4, 5)):
     ...     print(axis)
-    Axis(modes=(0,), taken=range(3, -1, -2), extents=(2,))
-    Axis(modes=(), taken=0, extents=(1,))
-    Axis(modes=(1,), taken=3, extents=())
+    KeyAxis(modes=(0,), taken=range(3, -1, -2), extents=(2,))
+    KeyAxis(modes=(), taken=0, extents=(1,))
+    KeyAxis(modes=(1,), taken=3, extents=())
     """
     items = _items(key, len(shape))
     fancy = any(isinstance(item, np.ndarray) for item in items)
-    parts: list[Axis | _Points | None] = []
+    parts: list[KeyAxis | _Points | None] = []
     mode = 0
     for item in items:
         if item is None:
-            parts.append(Axis((), 0, (1,)))
+            parts.append(KeyAxis((), 0, (1,)))
         elif item is Ellipsis:
             parts.append(None)
             left = len(shape) - sum(_taken(each) for each in items)
-            parts += [Axis((mode + m,), range(shape[mode + m]), (shape[mode + m],)) for m in range(left)]
+            parts += [KeyAxis((mode + m,), range(shape[mode + m]), (shape[mode + m],)) for m in range(left)]
             mode += left
         elif isinstance(item, slice):
             steps = range(*item.indices(shape[mode]))
-            parts.append(Axis((mode,), steps, (len(steps),)))
+            parts.append(KeyAxis((mode,), steps, (len(steps),)))
             mode += 1
         elif isinstance(item, np.ndarray) and item.dtype == bool:
             _check_mask(item, shape, mode)
@@ -76,9 +76,9 @@ def parse_key(key: Any, shape: tuple[int, ...]) -> tuple[Axis, ...]:
             parts.append(_Points(mode, (_checked(np.asarray(item), mode, shape[mode]),)))
             mode += 1
         else:
-            parts.append(Axis((mode,), int(_checked(np.asarray(item), mode, shape[mode])), ()))
+            parts.append(KeyAxis((mode,), int(_checked(np.asarray(item), mode, shape[mode])), ()))
             mode += 1
-    return _with_points(parts) if fancy else tuple([part for part in parts if isinstance(part, Axis)])
+    return _with_points(parts) if fancy else tuple([part for part in parts if isinstance(part, KeyAxis)])
 
 
 def as_slice(steps: range) -> slice:
@@ -99,7 +99,7 @@ def outer_key(groups: Sequence[Sequence[Ints]]) -> Selection:
     )
 
 
-def said(axes: Sequence[Axis]) -> tuple[object, ...]:
+def said(axes: Sequence[KeyAxis]) -> tuple[object, ...]:
     """Parts of a key as a value to be looked up and compared between ranks: of integers, bytes and tuples alone."""
 
     def value(index: range | int | Ints) -> object:
@@ -163,7 +163,7 @@ def _check_mask(mask: npt.NDArray[np.bool_], shape: tuple[int, ...], mode: int) 
             )
 
 
-def _with_points(parts: Sequence[Axis | _Points | None]) -> tuple[Axis, ...]:
+def _with_points(parts: Sequence[KeyAxis | _Points | None]) -> tuple[KeyAxis, ...]:
     """All arrays of a key broadcast to one part, in its place."""
     places = [p for p, part in enumerate(parts) if isinstance(part, _Points)]
     points = [part for part in parts if isinstance(part, _Points)]
@@ -173,9 +173,9 @@ def _with_points(parts: Sequence[Axis | _Points | None]) -> tuple[Axis, ...]:
         shapes = [array.shape for each in points for array in each.arrays]
         raise IndexError(f"arrays of indices do not broadcast together: {shapes}") from None
     modes = tuple([each.mode + m for each in points for m in range(len(each.arrays))])
-    axis = Axis(modes, np.array(arrays, np.int64), arrays[0].shape)
+    axis = KeyAxis(modes, np.array(arrays, np.int64), arrays[0].shape)
     together = places == list(range(places[0], places[-1] + 1))
-    front = [part for part in parts[: places[0]] if isinstance(part, Axis)] if together else []
-    rest = [part for part in parts[places[0] if together else 0 :] if isinstance(part, Axis)]
+    front = [part for part in parts[: places[0]] if isinstance(part, KeyAxis)] if together else []
+    rest = [part for part in parts[places[0] if together else 0 :] if isinstance(part, KeyAxis)]
     assert prod(axis.extents) * len(modes) == np.size(axis.taken)
     return (*front, axis, *rest)

@@ -54,12 +54,12 @@ def roll(x: T, /, shift: Axes, axis: Axes | None = None) -> T:
     shape = x.distribution.shape
     if axis is None:
         return reshape(roll(reshape(x, -1), shift, axis=0), shape)
-    axes, by = (tuple(each) if isinstance(each, Sequence) else (each,) for each in (axis, shift))
+    axes, steps = (tuple(each) if isinstance(each, Sequence) else (each,) for each in (axis, shift))
     shifts = [0] * len(shape)
-    pairs = np.broadcast_shapes((len(axes),), (len(by),))[0]
+    pairs = np.broadcast_shapes((len(axes),), (len(steps),))[0]
     for k in range(pairs):
         mode = normalize_axis_index(as_index(axes[k % len(axes)]), len(shape))
-        shifts[mode] += as_index(by[k % len(by)])
+        shifts[mode] += as_index(steps[k % len(steps)])
     x = plain(x, "roll")
 
     def origin(shift: int, n: int) -> Origin | None:

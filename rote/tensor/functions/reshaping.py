@@ -11,9 +11,10 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from ...grammar.nodes import BLOCK, Entry, Fuse, Kind
+from ...layout import kinds
 from ...layout.distribution import Distribution
-from ...layout.kinds import extent
 from ...layout.layout import Layout
+from ...layout.splits import Split
 from ...layout.view import View
 from ..distributed import Distributed
 from .alignment import made_whole, plain
@@ -193,32 +194,38 @@ def _scaled(dist: Distribution, old: range, new: Sequence[int]) -> list[tuple[En
     """The entries of the new modes that old ones become; None if blocks of the old are none of the new."""
     if len(old) == len(new) == 1:
         return [dist.layout.modes[old[0]]]
-    split = [mode for mode in old if dist.splits[mode]]
-    if not split:
-        return [()] * len(new)
-    leader = split[0]
+    entries = _leading(dist, old, new)
+    if entries is None:
+        return None if any(dist.splits[mode] for mode in old) else [()] * len(new)
     first = next((mode for mode, n in enumerate(new) if n != 1), None)
-    if len(split) > 1 or first is None or prod(dist.shape[old.start : leader]) != 1:
-        return None
-    kinds = _scaled_kinds(dist, leader, prod(dist.shape[leader + 1 : old.stop]), prod(new[first + 1 :]))
-    if kinds is None:
-        return None
-    entries = tuple([Entry(s.grid_mode, kind) for s, kind in zip(dist.splits[leader], kinds, strict=True)])
     return [entries if mode == first else () for mode in range(len(new))]
 
 
-def _scaled_kinds(dist: Distribution, mode: int, outer: int, inner: int) -> list[Kind] | None:
+def _leading(dist: Distribution, old: range, new: Sequence[int]) -> tuple[Entry, ...] | None:
+    """The entries of the outermost of the new modes, if the outermost old one alone is split, and where it may be."""
+    split = [mode for mode in old if dist.layout.modes[mode]]
+    first = next((mode for mode, n in enumerate(new) if n != 1), None)
+    if len(split) != 1 or first is None or prod(dist.shape[old.start : split[0]]) != 1:
+        return None
+    splits = [Split(e.grid_mode, e.kind, dist.grid.shape[e.grid_mode]) for e in dist.layout.modes[split[0]]]
+    extents = dist.shape[split[0]], prod(dist.shape[split[0] + 1 : old.stop]), prod(new[first + 1 :])
+    scaled = _scaled_kinds(splits, *extents)
+    if scaled is None:
+        return None
+    return tuple([Entry(s.grid_mode, kind) for s, kind in zip(splits, scaled, strict=True)])
+
+
+def _scaled_kinds(splits: Sequence[Split], extent: int, outer: int, inner: int) -> tuple[Kind, ...] | None:
     """The kinds of a mode's splits when each index becomes `outer`, and `inner` of these one; None if none do."""
-    splits = dist.splits[mode]
     if all(s.kind.name == "cyclic" for s in splits):
         tiles = [s.kind.sizes[0] * outer for s in splits]
         if any(tile % inner for tile in tiles):
             return None
-        return [Kind("cyclic", (tile // inner,), s.kind.at) for s, tile in zip(splits, tiles, strict=True)]
+        return tuple([Kind("cyclic", (tile // inner,), s.kind.at) for s, tile in zip(splits, tiles, strict=True)])
     if len(splits) == 1:
         (only,) = splits
-        sizes = (extent(only.kind, only.parts, dist.shape[mode], np.arange(only.parts)) * outer).tolist()
-        return None if any(size % inner for size in sizes) else [blocks_of([size // inner for size in sizes])]
+        sizes = (kinds.extent(only.kind, only.parts, extent, np.arange(only.parts)) * outer).tolist()
+        return None if any(size % inner for size in sizes) else (blocks_of([size // inner for size in sizes]),)
     parts = prod([s.parts for s in splits])
-    even = all(s.kind == BLOCK for s in splits) and dist.shape[mode] % parts == 0
-    return [BLOCK] * len(splits) if even and dist.shape[mode] // parts * outer % inner == 0 else None
+    even = all(s.kind == BLOCK for s in splits) and extent % parts == 0 and extent // parts * outer % inner == 0
+    return (BLOCK,) * len(splits) if even else None
