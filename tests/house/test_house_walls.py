@@ -97,6 +97,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         *("rote.wisdom",),
         *("rote.runtime", "rote.io", "rote.tensor", "rote.show", "rote.plot", "rote.fft", "rote.bench"),
     ),
+    "rote.compat": ("rote", "rote.fft"),  # names of other packages, over the public ones
     "rote.__main__": ("rote.cli",),
     # The door names everything to type checkers and imports nothing: see the test of its eager imports.
     "rote": (
@@ -125,7 +126,7 @@ OUTSIDE: dict[str, tuple[str, ...]] = {
     "mpl_toolkits": ("rote.plot",),
     "click": ("rote.cli",),
     "rich": ("rote.cli", "rote.io.progress"),
-    "h5py": ("rote.io.hdf5",),
+    "h5py": ("rote.io.hdf5", "rote.compat.mpi4py_fft.io"),
     "zarr": ("rote.io.zarr",),
     "xarray": ("rote.tensor.labels",),
 }
@@ -431,6 +432,9 @@ BREAKS = [
     ("rote.fft.walk.walk", "import pyfftw"),
     ("rote.fft.walk.walk", "from rote.cli import main"),
     ("rote.cli", "import mpi4py"),
+    ("rote.compat", "import mpi4py"),
+    ("rote.compat", "from rote.tensor import DistTensor"),
+    ("rote.compat", "from ..layout.grid import Grid"),
     ("rote.cli", "import scipy"),
     ("rote.compiler.search", "def f():\n    from scipy import optimize"),
     ("rote.newcomer", "import os"),

@@ -72,14 +72,11 @@ class DistArray(np.ndarray[Any, Any]):
 
     def __getitem__(self, index: Any) -> Any:
         """A component, of this class; anything else as a plain array."""
-        whole = (
-            isinstance(index, Integral | slice | tuple)
-            and len(index if isinstance(index, tuple) else "1") <= self._rank
-        )
-        if not whole and self.ndim > 1:
+        words = index if isinstance(index, tuple) else (index,)
+        if self.ndim > 1 and (len(words) > self._rank or not all(isinstance(word, Integral | slice) for word in words)):
             return self.v[index]
         component: Any = super().__getitem__(index)
-        if whole and self.ndim > 1:
+        if self.ndim > 1:
             component._rank = self._rank - (self.ndim - component.ndim)
         return component
 
@@ -87,20 +84,22 @@ class DistArray(np.ndarray[Any, Any]):
         """Where the block lies in the whole field."""
         return (*(slice(0, n) for n in self.shape[: self._rank]), *self._p0.slices)
 
-    def part(self, gslice: Sequence[Any]) -> tuple[Array, tuple[slice, ...]]:
-        """This rank's part of a part of the whole field, and where it lies in that; empty if there is none."""
+    def part(self, gslice: Sequence[Any]) -> tuple[bool, Array, tuple[slice, ...]]:
+        """Whether this rank has some of a part of the whole field; what it has, and where that lies in the part."""
         pairs = list(zip(gslice, self.local_slice(), strict=True))
         held = tuple(own for index, own in pairs if isinstance(index, slice))
         if all(isinstance(index, slice) or index in range(own.start, own.stop) for index, own in pairs):
-            return self.v[tuple(i if isinstance(i, slice) else i - own.start for i, own in pairs)], held
-        return np.empty((0,) * len(held), self.dtype), (slice(0, 0),) * len(held)
+            return True, self.v[tuple(i if isinstance(i, slice) else i - own.start for i, own in pairs)], held
+        return False, np.empty((0,) * len(held), self.dtype), (slice(0, 0),) * len(held)
 
     def get(self, gslice: Sequence[Any]) -> Array | None:
         """A part of the whole field, with an index or slice(None) per axis, on rank 0; None elsewhere. Collective."""
         extents = [n for n, index in zip(self.global_shape, gslice, strict=True) if isinstance(index, slice)]
-        x = rote.DistTensor.from_slices(*self.part(gslice), extents, self._p0.subcomm.comm)
+        some, block, held = self.part(gslice)
+        block, held = block[np.newaxis][: int(some)], (slice(0, int(some)), *held)  # in front, an axis of all ranks
+        x = rote.DistTensor.from_slices(block, held, [1, *extents], self._p0.subcomm.comm)
         root = x.redistribute(f"[{','.join(['()'] * x.ndim)}]|(0)", grid=x.comm.size)
-        return root.local if x.comm.rank == 0 else None
+        return root.local[0] if x.comm.rank == 0 else None
 
     def get_pencil_and_transfer(self, axis: int) -> tuple[Pencil, Transfer]:
         """The pencil that leaves another axis whole, and the move of one component to it."""

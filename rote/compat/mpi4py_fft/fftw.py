@@ -54,7 +54,7 @@ def aligned_like(z: Array, fill: float | None = None) -> Array:
     return aligned(z.shape, get_alignment(z), z.dtype, fill)
 
 
-class Plan:
+class ArrayPlan:
     """A direction of a transform of Rote, between two arrays that it keeps.
 
     `defaults` are those of calls: whether they have a factor, and whether they leave the kept output alone if they are
@@ -90,7 +90,7 @@ class Plan:
         return target if output_array is None else output_array
 
 
-class FFT(Plan):
+class FFT(ArrayPlan):
     """A plan as FFTW makes it. The arrays say by their dtypes whether numbers are real on one side or both.
 
     `kind` is the direction, or, between real arrays, the kind along all axes or each; `normalization` is the factor of

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import xml.etree.ElementTree as xml
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from itertools import product
 from typing import Any
 
@@ -62,16 +63,16 @@ class HDF5File(FileBase):
             with rote.runtime.collective_errors(self._comm):
                 if rank == self._comm.rank:
                     self.open()
-                    for name, field, part in _scalars(fields, as_scalar):
-                        self._put(name, str(step), field, part)
-                    self.close()
+                    with closing(self):
+                        for name, field, part in _scalars(fields, as_scalar):
+                            self._put(name, str(step), field, part)
 
     def read(self, u: Any, name: str, step: int = 0) -> None:
         """Read a whole field into an array, each rank its own block. Collective."""
         with rote.runtime.collective_errors(self._comm):
             self.open("r")
-            u.v[...] = self.f[f"{name}/{u.dimensions}D/{step}"][u.local_slice()]
-            self.close()
+            with closing(self):
+                u.v[...] = self.f[f"{name}/{u.dimensions}D/{step}"][u.local_slice()]
 
     def _put(self, name: str, step: str, field: Any, part: Sequence[Any] | None) -> None:
         group, shape = self.f.require_group(name), field.pencil.shape
@@ -84,9 +85,9 @@ class HDF5File(FileBase):
         every = (slice(None),) * field.rank + tuple(part or (slice(None),) * len(shape))
         words = ["slice" if isinstance(index, slice) else str(index) for index in every[field.rank :]]
         path = [f"{words.count('slice')}D", *(["_".join(words)] if part else []), step]
-        extents = [n for n, index in zip(field.global_shape, every, strict=True) if isinstance(index, slice)]
-        data, (block, held) = group.require_dataset("/".join(path), extents, field.dtype), field.part(every)
-        if block.size:
+        extents = tuple(n for n, index in zip(field.global_shape, every, strict=True) if isinstance(index, slice))
+        data, (some, block, held) = group.require_dataset("/".join(path), extents, field.dtype), field.part(every)
+        if some:
             data[held] = block
 
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 import rote
 
-from .fftw import Plan, aligned, kind_of
+from .fftw import ArrayPlan, aligned, kind_of
 from .pencil import ALONE
 
 Transforms = Mapping[tuple[int, ...], tuple[Callable[..., Any], Callable[..., Any]]] | None
@@ -33,7 +33,7 @@ class FFT:
         kept = {self.axes[-1]: round(self.shape[self.axes[-1]] / self.padding_factor)} if padding else {}
         actions, _ = texts(self.axes, self.dtype.kind == "f", transforms, kept)
         walk = f"[{','.join(['()'] * order)}]: {actions}"
-        self.forward, self.backward = plans(self.shape, rote.Grid((1,)), ALONE, self.dtype, walk, kw)
+        self.forward, self.backward = plans(self.shape, rote.Grid((1,)), ALONE, self.dtype, self.axes, walk, kw)
 
 
 def texts(axes: Sequence[int], real: bool, transforms: Transforms, kept: Mapping[int, int]) -> tuple[str, bool]:
@@ -47,11 +47,12 @@ def texts(axes: Sequence[int], real: bool, transforms: Transforms, kept: Mapping
     return ", ".join(f"{word}({axis}){cuts.get(axis, '')}" for axis, word in words), real and kind != "rfft"
 
 
-def plans(shape: Sequence[int], grid: rote.Grid, comm: Any, dtype: Any, walk: str, kw: Any) -> tuple[Plan, Plan]:
-    """Both directions of a walk, between two new arrays of zeros."""
-    f = rote.fft.FFT(shape, None, grid, comm, dtype, algorithm=walk, threads=kw.get("threads", 1))
+def plans(shape: Sequence[int], grid: rote.Grid, comm: Any, dtype: Any, axes: Sequence[int], walk: str,
+          kw: Mapping[str, Any]) -> tuple[ArrayPlan, ArrayPlan]:  # fmt: skip
+    """Both directions of a walk along axes, between two new arrays of zeros."""
+    f = rote.fft.FFT(shape, None, grid, comm, dtype, axes, walk, threads=kw.get("threads", 1))
     x, X = (
         aligned(dist.local_shape(f.comm.rank), dtype=dtype, fill=0)
         for dist, dtype in ((f.input_distribution, f.input_dtype), (f.output_distribution, f.output_dtype))
     )
-    return Plan(f, False, x, X, (True, False)), Plan(f, True, X, x, (False, False))
+    return ArrayPlan(f, False, x, X, (True, False)), ArrayPlan(f, True, X, x, (False, False))

@@ -99,8 +99,9 @@ class PFFT:
             sizes[group[-1]] = sizes[group[-1]] // 2 + 1 if real and not still_real else sizes[group[-1]]
             self.pencil[1] = pencil = Pencil(before.subcomm, sizes, group[-1])
             real = still_real
+        flat = [a for group in groups for a in group]
         ranks, self._own = rote.runtime.as_comm(self.subcomm.comm), darray is None
-        there, back = plans(padded, self.subcomm.grid, ranks, dtype, "\n".join(self.xfftn), kw)
+        there, back = plans(padded, self.subcomm.grid, ranks, dtype, flat, "\n".join(self.xfftn), kw)
         self.forward, self.backward = Transform([there], [], self.pencil), Transform([back], [], self.pencil[::-1])
 
     dimensions = property(lambda self: len(self.pencil[0].shape), doc="The number of axes.")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -27,9 +26,11 @@ class Subcomm(tuple[Any, ...]):
     modes: tuple[int | None, ...]  # of the grid, per axis; None where this process is alone
 
     def __new__(cls, comm: Any, dims: Sequence[int] | int | None = None, reorder: bool = True) -> Subcomm:
-        named = [0] * (dims or 1) if dims is None or isinstance(dims, int) else [max(0, int(n)) for n in dims]
-        free = iter(rote.Grid.of(comm.size // prod(filter(None, named)), named.count(0)).shape)
-        grid = rote.Grid(tuple(getattr(comm, "dims", None) or [n or next(free) for n in named]))
+        named = [0] * (dims or 1) if dims is None or isinstance(dims, int) else dims
+        cartesian = getattr(comm, "dims", None)
+        grid = (
+            rote.Grid(tuple(cartesian)) if cartesian else rote.Grid.of(comm.size, [n if n > 0 else -1 for n in named])
+        )
         where, split = grid.coordinates(comm.rank), getattr(comm, "Split", None) or comm.split
         first = [grid.rank((*where[:g], 0, *where[g + 1 :])) for g in range(grid.order)]
         return cls.of(map(split, first, where), range(grid.order), comm, grid)

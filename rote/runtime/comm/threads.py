@@ -171,7 +171,11 @@ def _mapped(path: Path, offset: int, shape: Sequence[int], block: Array, mode: A
 
 
 def alone() -> LocalComm:
-    """A communicator of one rank, this process."""
+    """A communicator of one rank, this process, for what a rank does without the others.
+
+    >>> alone().size
+    1
+    """
     return LocalComm(RankGroup(ThreadedRun(1), (0,)), 0)
 
 
