@@ -142,3 +142,33 @@ def test_split_components_are_refused():
             f.forward(DistTensor.zeros(4, "block[(0)]", comm, dtype="c16"))
 
     rote.run(program, 2)
+
+
+MPI_PROGRAM = """
+import numpy as np
+import rote
+from rote.fft import FFT, hfft
+from rote.runtime import world
+
+comm = world()
+numbers = np.random.default_rng(5).standard_normal((3, 6, 4, 8))
+for options in ({}, {"method": "alltoallv"}, {"tune": "measure", "tune_seconds": 0.1}):
+    f = FFT((6, 4, 8), "block[(0),(),()]", -1, comm, "f8", **options)
+    u = f.empty_input((3,))
+    u.local[...] = rote.DistTensor.from_global(numbers, u.layout, comm, f.grid).local
+    for norm in (None, "ortho", "forward"):
+        U = f.forward(u, norm=norm)
+        np.testing.assert_allclose(U.to_global(), np.fft.rfftn(numbers, axes=(1, 2, 3), norm=norm), atol=1e-11)
+        np.testing.assert_allclose(f.backward(U, norm=norm).local, u.local, atol=1e-12)
+x = rote.DistTensor.from_global(numbers[0, 0], "block[(0),()]", comm)
+np.testing.assert_allclose(hfft(x, 9).to_global(), np.fft.hfft(numbers[0, 0], 9), atol=1e-12)
+print(comm.rank)
+"""
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("job", (3,), indirect=True)
+def test_on_mpi_ranks(job):
+    """Fields, norms of single calls, Hermitian signals and limits of time on MPI ranks."""
+    done = job.run(MPI_PROGRAM, timeout=90)
+    assert (done.returncode, done.stderr, done.stdout) == (0, "", "0\n1\n2\n"), done.stderr
