@@ -22,7 +22,7 @@ from rote.runtime.time_limit import allowed
 
 from .families.choose import Choice, best, farther, preferred, walks
 from .families.resolve import reread
-from .program.pair import bind_pair
+from .program.program import bind_pair
 from .request.arguments import Norm
 from .request.options import Options
 from .request.request import Arguments

@@ -28,7 +28,7 @@ from .families.choose import Choice, best, compared
 from .families.gathered import warn_if_gathered
 from .families.resolve import choices_for, walk_for
 from .fields import transformed
-from .program.pair import Pair, bind_pair
+from .program.program import Pair, bind_pair
 from .request.arguments import Norm, as_arguments, check_norm, check_tensor, planned_request
 from .request.options import Options
 from .request.request import Arguments

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from . import grammar as grammar
     from . import layout as layout
     from . import plot as plot
+    from . import random as random
     from . import runtime as runtime
     from . import simulate as simulate
     from . import wisdom as wisdom
@@ -62,6 +63,9 @@ if TYPE_CHECKING:
     from .runtime.comm.resolve import run as run
     from .runtime.exchange.registry import methods as methods
     from .tensor import DistTensor as DistTensor
+    from .tensor.files import contents as contents
+    from .tensor.files import load as load
+    from .tensor.files import save as save
     from .tensor.moves import config as config
     from .tensor.moves import trace as trace
 
@@ -99,9 +103,12 @@ _HOME = {
     "GatherWarning": "errors",
     "MoveWarning": "errors",
     "config": "tensor.moves",
+    "contents": "tensor.files",
+    "load": "tensor.files",
+    "save": "tensor.files",
     "trace": "tensor.moves",
 }
-_SUBMODULES = ("compiler", "errors", "fft", "grammar", "layout", "plot", "runtime", "simulate", "wisdom")
+_SUBMODULES = ("compiler", "errors", "fft", "grammar", "layout", "plot", "random", "runtime", "simulate", "wisdom")
 
 __all__ = sorted((*_HOME, *_SUBMODULES))
 

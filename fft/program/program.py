@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -20,6 +20,7 @@ from rote.runtime.methods import chosen
 from rote.runtime.program import Program
 
 from ..kernels.kernel import is_plain, normal, plain, scratch_bytes
+from ..request.arguments import Norm, scale
 from ..request.options import USUAL, Options
 from ..transforms import real_dtype
 from ..walk.walk import Walk
@@ -27,7 +28,7 @@ from .bluestein import spectra
 from .kernel_work import KernelWork
 from .operations import operations
 
-__all__ = ["BoundWalk", "Workspace", "bind_walks"]
+__all__ = ["BoundWalk", "Pair", "Workspace", "bind_pair", "bind_walks"]
 
 Array = npt.NDArray[Any]
 
@@ -171,3 +172,25 @@ def _scaled(run_list: list[Operation], scale: np.floating[Any] | float) -> list[
     last = run_list[-1]
     factor = np.array(scale, real_dtype(last.out_dtype)).astype(last.out_dtype)
     return [*run_list, Operation.multiply(last.out_shape, last.out_dtype, (factor,))]
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Both directions of a transform, ready to run.
+
+    Attributes:
+        forward, backward: the walk, and its inverse.
+        workspace: their scratch.
+    """
+
+    forward: BoundWalk
+    backward: BoundWalk
+    workspace: Workspace
+
+
+def bind_pair(walk: Walk, comm: Comm, norm: Norm, options: Options, scratch: Scratch | None = None) -> Pair:
+    """Bind a walk there and back, if need be in the scratch of another pair. Collective."""
+    forward_scale, backward_scale = (scale(norm, walk.sizes, forward) for forward in (True, False))
+    forward = BoundWalk(walk, comm, forward_scale, norm == "ortho", options)
+    backward = BoundWalk(walk.inverse(), comm, backward_scale, norm == "ortho", options)
+    return Pair(forward, backward, bind_walks(comm, forward, backward, scratch=scratch))

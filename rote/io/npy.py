@@ -5,14 +5,11 @@ Each rank moves its own elements between block and file, where they lie (`runtim
 
 from __future__ import annotations
 
-import errno
 import os
-import secrets
 import stat
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from shutil import copymode
 from typing import Any
 
 import numpy as np
@@ -23,9 +20,10 @@ from ..errors import CommError, LayoutError, RoteError
 from ..layout.distribution import Distribution
 from ..runtime.comm.collective_errors import collective_errors
 from ..runtime.comm.protocol import Array, Comm, Path
-from ..runtime.copy.regions import identity
-from ..runtime.files import in_long_runs, transfers
+from ..runtime.files import in_long_runs, transfers, writes
 from ..runtime.program import BoundPlan, check_grid
+from .replacement import Draft, plainly, replacing, reserve
+from .stored import Contents, Part, StoredTensor, check_dtype, check_shape, finish, pick_step
 
 __all__ = ["Header", "read_block", "read_header", "write_npy"]
 
@@ -87,22 +85,14 @@ def read_block(path: Path, header: Header, dist: Distribution, comm: Comm) -> Ar
     ((2, 3), [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]], [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]])
     """
     check_grid(dist.grid, comm)
-    if dist.shape != header.shape:
-        raise LayoutError(
-            f"{os.fspath(path)} holds an array of shape {header.shape}, but the distribution is for {dist.shape}\n"
-            f"write {dist.layout} on the file's shape"
-        )
+    check_shape(path, header.shape, dist)
     reads = dist.holds(comm.rank) and dist.contributes(comm.rank)
     with collective_errors(comm):
         block = np.empty(dist.local_shape(comm.rank), header.dtype)
     for transfer in transfers(block, dist, header.fortran_order, reads, comm):
         comm.read(path, header.offset, transfer.shape, transfer.index, transfer.buffer)
         transfer.put()
-    if not header.dtype.isnative:
-        block = block.byteswap(inplace=True).view(header.dtype.newbyteorder("="))
-    if dist.holds(comm.rank) and not reads:
-        block[...] = identity(dist.layout.op, block.dtype)
-    return block
+    return finish(block, dist, comm.rank)
 
 
 def write_npy(path: Path, block: Array, dist: Distribution, comm: Comm) -> None:
@@ -130,25 +120,14 @@ def write_npy(path: Path, block: Array, dist: Distribution, comm: Comm) -> None:
     lies = in_long_runs(dist, dtypes[0].itemsize)
     if lies != dist:
         block, dist = BoundPlan(compile(dist, lies, dtypes[0]), comm)(block), lies
-    draft = _Draft("", "", 0)
-    try:
+    with replacing(path, comm, lambda: _draft(path, dist.shape, block.dtype)) as draft:
         with collective_errors(comm):
-            if comm.rank == 0:
-                draft = _Draft.make(path, dist.shape, block.dtype)
-        made: _Draft = comm.allgather_object(draft)[0]
-        at = dist.grid.coordinates(comm.rank)
-        replica = any(c and dist.roles[g].name == "replicated" for g, c in enumerate(at))
-        with collective_errors(comm):
+            offset = os.path.getsize(draft.path) - prod(dist.shape) * block.dtype.itemsize
             block = np.asarray(block, order="C")
-        for transfer in transfers(block, dist, False, dist.holds(comm.rank) and not replica, comm):
+        for transfer in transfers(block, dist, False, writes(dist, comm.rank), comm):
             with collective_errors(comm):
                 transfer.take()
-            comm.write(made.path, made.offset, transfer.shape, transfer.index, transfer.buffer)
-        with collective_errors(comm):
-            draft.publish()
-    except BaseException:
-        draft.remove()
-        raise
+            comm.write(draft.path, offset, transfer.shape, transfer.index, transfer.buffer)
 
 
 def _parse(path: Path) -> Header:
@@ -178,7 +157,7 @@ def _parse(path: Path) -> Header:
             raise RoteError(f"{name} has a damaged .npy header: {error}\ngive a whole copy of the file") from None
         header = Header(shape, dtype, fortran_order, file.tell())
         has = os.fstat(file.fileno()).st_size
-    _check_dtype(dtype, name)
+    check_dtype(dtype, name)
     needs = header.offset + prod(shape) * dtype.itemsize
     if has < needs:
         raise RoteError(
@@ -196,14 +175,6 @@ def _check_name(path: Path) -> None:
         raise RoteError(f"{name} is not the name of a .npy file, the format of Rote's\nwrite {stem}.npy")
 
 
-def _check_dtype(dtype: np.dtype[Any], name: str) -> None:
-    if dtype.kind not in "biufc" or dtype.char == "e":
-        raise RoteError(
-            f"{name} holds elements of dtype {dtype}\n"
-            "convert to bool, an integer, or a float or complex of single, double or long double precision"
-        )
-
-
 def _refuse_partial(dist: Distribution) -> None:
     if dist.partial:
         plain = dist.layout
@@ -215,64 +186,39 @@ def _refuse_partial(dist: Distribution) -> None:
 def _check_block(block: Array, dist: Distribution, rank: int) -> None:
     if block.shape != dist.local_shape(rank):
         raise LayoutError(f"rank {rank} holds a block of {dist.local_shape(rank)} in {dist}, not {block.shape}")
-    _check_dtype(block.dtype, "the tensor")
+    check_dtype(block.dtype, "the tensor")
 
 
-@dataclass(frozen=True, slots=True)
-class _Draft:
-    """A file on its way to its name. Only rank 0 has one that is not empty; `path` and `offset` are for all."""
-
-    path: str
-    target: str
-    offset: int
-
-    @classmethod
-    def make(cls, path: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> _Draft:
-        """A new file beside the target with its header and its full size, for which the disk has room."""
-        target = os.path.realpath(path)
-        if os.path.isdir(target):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
-        if os.path.exists(target) and not os.path.isfile(target):
-            raise RoteError(f"{os.fspath(path)} is a device or a pipe, and saving would replace it\ngive another name")
-        if os.path.exists(target) and not os.access(target, os.W_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), os.fspath(path))
-        draft = os.path.join(os.path.dirname(target), f".rote-{secrets.token_hex(8)}.part")
-        try:
-            with open(os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666), "r+b") as file:
+def _draft(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Draft:
+    """A new file beside the target with its header and its full size, for which the disk has room."""
+    draft = Draft.beside(path)
+    try:
+        with plainly(path):
+            with open(draft.path, "r+b") as file:
                 descr = npy.dtype_to_descr(dtype)
                 npy.write_array_header_1_0(file, {"shape": shape, "fortran_order": False, "descr": descr})
-                offset = file.tell()
-                file.truncate(offset + prod(shape) * dtype.itemsize)
-                _reserve(file.fileno(), offset + prod(shape) * dtype.itemsize)
-        except BaseException as error:
-            with suppress(OSError):
-                os.unlink(draft)
-            if isinstance(error, OSError) and error.errno:  # say the user's name for it, not ours
-                raise OSError(error.errno, os.strerror(error.errno), os.fspath(path)) from None
-            raise
-        return cls(draft, target, offset)
-
-    def publish(self) -> None:
-        """Give the file its name, in one step."""
-        if self.path:
-            with open(self.path, "rb") as file:
-                os.fsync(file.fileno())
-            if os.path.exists(self.target):
-                copymode(self.target, self.path)
-            os.replace(self.path, self.target)
-
-    def remove(self) -> None:
-        """Leave nothing in the folder."""
-        if self.path:
-            with suppress(OSError):
-                os.unlink(self.path)
+                size = file.tell() + prod(shape) * dtype.itemsize
+                file.truncate(size)
+            reserve(draft.path, size)
+    except BaseException:
+        draft.remove()
+        raise
+    return draft
 
 
-def _reserve(file: int, size: int) -> None:
-    """Take a file's space now, where the system can: a disk that is full later ends a process that maps the file."""
-    if hasattr(os, "posix_fallocate"):
-        try:
-            os.posix_fallocate(file, 0, size)
-        except OSError as error:
-            if error.errno not in (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL):
-                raise
+def look_npy(path: Path, step: int | None, comm: Comm) -> Contents:
+    """The contents of a `.npy` file, which are one tensor; errors as of `read_header`, and of a step. Collective."""
+    header = read_header(path, comm)
+    return Contents({"data": StoredTensor(header.shape, header.dtype, header)}, {}, pick_step(path, step, (), True))
+
+
+def read_npy(path: Path, stored: StoredTensor, dist: Distribution, comm: Comm) -> Array:
+    """This rank's block of the tensor in a `.npy` file; as `read_block`."""
+    return read_block(path, stored.place, dist, comm)
+
+
+def write_npy_part(
+    path: Path, parts: Sequence[Part], comm: Comm, attributes: Mapping[str, Any], step: int | None = None
+) -> None:
+    """Write the one part of one tensor; as `write_npy`. There are no attributes and no step."""
+    write_npy(path, parts[0].block, parts[0].dist, comm)

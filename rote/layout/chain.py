@@ -16,9 +16,12 @@ import numpy.typing as npt
 from ..grammar.nodes import Kind
 from . import kinds
 
-__all__ = ["Axis", "Link", "find_chain"]
+__all__ = ["BLOCKS", "Axis", "Link", "find_chain"]
 
 Ints = npt.NDArray[np.int64]
+BLOCKS = (Kind("block"), Kind("ceil"), Kind("floor"))
+"""The kinds without sizes that cut indices into parts that lie one after the other."""
+
 _TRIES = 3000  # digits that are tried before a chain is given up; few where there is one
 
 
@@ -94,7 +97,7 @@ class _Question:
         """The kinds of which a split over mode 1 may be: those that give the parts their lengths."""
         size = self.start.shape[1]
         lengths = self.length.reshape(*self.length.shape[:2], -1).sum(axis=2)
-        yield from (Kind("block"), Kind("cyclic", (1,)), Kind("ceil"), Kind("floor"))
+        yield from (*BLOCKS, Kind("cyclic", (1,)))
         widest = int(lengths[:, 0].max(initial=0))
         if widest and (self.extents <= size * widest).all():
             yield Kind("block", (widest,))

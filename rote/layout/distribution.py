@@ -16,7 +16,8 @@ import numpy.typing as npt
 
 from ..caches import memoized
 from ..errors import LayoutError, counted
-from .grid import Grid, grid_shape, integers
+from .exports import Exports
+from .grid import Grid, grid_shape, integers, tensor_shape
 from .indexset import EMPTY, IndexSet
 from .layout import Layout
 from .splits import Split, check_mode, local_extents, locate, mode_set
@@ -41,7 +42,7 @@ _REPLICATED = Role("replicated")
 
 
 @dataclass(frozen=True, slots=True)
-class Distribution:
+class Distribution(Exports):
     """A layout on a tensor's shape and a grid: who owns what. Made by `layout.on(shape, grid)`.
 
     Every method that takes a rank raises LayoutError where the grid has no such rank.
@@ -261,20 +262,6 @@ def distribute(layout: Layout, shape: Iterable[int] | int, grid: Grid | Iterable
 @memoized(4096)
 def _distribute(layout: Layout, shape: tuple[int, ...], grid: tuple[int, ...]) -> Distribution:
     return Distribution(layout, shape, Grid(grid))
-
-
-def tensor_shape(shape: Iterable[int] | int) -> tuple[int, ...]:
-    """The shape of a tensor, given freely.
-
-    Raises:
-        LayoutError: an extent is no integer, or negative.
-    """
-    try:
-        return integers(shape, least=0)
-    except TypeError:
-        raise LayoutError(f"a shape is made of integers, not {shape!r}") from None
-    except ValueError:
-        raise LayoutError(f"the extents of a shape are 0 or more, not {shape!r}") from None
 
 
 def _role(layout: Layout, grid_mode: int) -> Role:

@@ -10,7 +10,7 @@ from typing import SupportsIndex
 from ..errors import LayoutError, counted
 from ..grammar.nodes import exact
 
-__all__ = ["Grid", "grid_shape", "integer", "integers"]
+__all__ = ["Grid", "grid_shape", "integer", "integers", "tensor_shape"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +141,20 @@ def grid_shape(grid: Grid | Iterable[int] | int, nprocs: int | None = None) -> t
         )
     rest = iter(Grid.of(nprocs // given, extents.count(-1)).shape)
     return tuple(next(rest) if n == -1 else n for n in extents)
+
+
+def tensor_shape(shape: Iterable[int] | int) -> tuple[int, ...]:
+    """The shape of a tensor, given freely.
+
+    Raises:
+        LayoutError: an extent is no integer, or negative.
+    """
+    try:
+        return integers(shape, least=0)
+    except TypeError:
+        raise LayoutError(f"a shape is made of integers, not {shape!r}") from None
+    except ValueError:
+        raise LayoutError(f"the extents of a shape are 0 or more, not {shape!r}") from None
 
 
 def integer(value: SupportsIndex, name: str) -> int:

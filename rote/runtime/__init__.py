@@ -8,5 +8,6 @@ from __future__ import annotations
 from .comm.collective_errors import collective_errors
 from .comm.protocol import Comm
 from .comm.resolve import as_comm, run, world
+from .comm.threads import alone
 
-__all__ = ["Comm", "as_comm", "collective_errors", "run", "world"]
+__all__ = ["Comm", "alone", "as_comm", "collective_errors", "run", "world"]

@@ -22,7 +22,7 @@ from ..layout.layout import block as in_blocks
 from .comm.collective_errors import collective_errors
 from .comm.protocol import Array, Comm
 
-__all__ = ["FileTransfer", "in_long_runs", "transfers"]
+__all__ = ["FileTransfer", "in_long_runs", "transfers", "writes"]
 
 _LARGE = 1 << 20  # bytes of a block from which on short runs are worth an exchange
 _RUN = 1 << 12  # bytes that a file system takes at a time
@@ -170,6 +170,18 @@ def _row(held: IndexSet, k: int, size: int) -> IndexSet:
     """The part of a set that lies in row k, of so many numbers, counted from its start."""
     row = held & IndexSet.interval(k * size, (k + 1) * size)
     return replace(row, start=row.start - k * size, stop=row.stop - k * size) if row else row
+
+
+def writes(dist: Distribution, rank: int) -> bool:
+    """Whether a rank writes its block to a file: one rank of the replicas does, and no rank that holds nothing.
+
+    >>> from rote.layout.layout import parse
+    >>> [writes(parse("block[(0)]").on(4, (2, 2)), rank) for rank in range(4)]
+    [True, False, True, False]
+    """
+    coordinates = dist.grid.coordinates(rank)
+    replica = any(c and dist.roles[g].name == "replicated" for g, c in enumerate(coordinates))
+    return dist.holds(rank) and not replica
 
 
 def in_long_runs(dist: Distribution, itemsize: int) -> Distribution:

@@ -37,8 +37,20 @@ Placed = tuple[Array, Distribution, Comm]
 """This rank's block of a tensor, where the tensor lies, and on which ranks."""
 
 
-def place(shape: Iterable[int] | int, layout: Layout | str, ranks: Comm, grid: GridLike) -> Distribution:
-    """The distribution of a new tensor over some ranks; the grid is balanced over them if none is given."""
+def place(
+    shape: Iterable[int] | int | None, layout: Layout | str | Distribution, ranks: Comm, grid: GridLike
+) -> Distribution:
+    """The distribution of a new tensor over some ranks; the grid is balanced over them if none is given.
+
+    A layout that is a distribution says shape and grid itself.
+    """
+    if isinstance(layout, Distribution):
+        if (shape is not None and tensor_shape(shape) != layout.shape) or (grid is not None):
+            raise LayoutError(f"{layout} says shape and grid itself\nleave shape= and grid= out, or give its .layout")
+        check_grid(layout.grid, ranks)
+        return layout
+    if shape is None:
+        raise LayoutError(f"{layout} is a layout, which has no shape\ngive shape=, or a Distribution")
     meaning = as_layout(layout)
     if grid is None:
         grid = Grid.of(ranks.size, max((*meaning.grid_modes, 0)) + 1)

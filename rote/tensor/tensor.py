@@ -25,8 +25,12 @@ from ..runtime.comm.resolve import as_comm
 from ..runtime.copy.regions import filled
 from ..runtime.placement import GridLike, compute_block, cut_block, place, place_slices, same_everywhere
 from .bound_move import Movable, check_out, program_to
+from .halo import Halos
+from .labels import Labelled
+from .methods import ArrayMethods
 from .moves import announce, implicit_cause, records_open
 from .protocols import ArrayProtocols
+from .rearranging import Rearranging
 from .subsets import Subsets
 
 __all__ = ["DistTensor"]
@@ -34,7 +38,7 @@ __all__ = ["DistTensor"]
 Array = npt.NDArray[Any]
 
 
-class DistTensor(ArrayProtocols, Movable, Subsets):
+class DistTensor(Rearranging, ArrayMethods, ArrayProtocols, Movable, Halos, Subsets, Labelled):
     """A tensor distributed over the ranks of a communicator.
 
     Operators and NumPy's element-wise functions work between tensors of equal distribution and with scalars;
@@ -90,15 +94,17 @@ class DistTensor(ArrayProtocols, Movable, Subsets):
     @staticmethod
     def from_local(
         local: npt.ArrayLike,
-        layout: Layout | str,
-        shape: Iterable[int] | int,
+        layout: Layout | str | Distribution,
+        shape: Iterable[int] | int | None = None,
         comm: object | None = None,
         grid: GridLike = None,
     ) -> DistTensor:
-        """A tensor of blocks that already lie where they belong; they are wrapped, not copied.
+        """A tensor of blocks that already lie where they belong; `x.local` shares their memory, of any strides.
 
         Args:
-            local: this rank's block, of shape `distribution.local_shape(rank)`.
+            local: this rank's block, of shape `distribution.local_shape(rank)`; copied if it is a list, or an array in
+                another byte order than the machine's.
+            layout: or a `Distribution`, as of `Distribution.from_ranges(…)`, which has shape and grid.
             shape: of the whole tensor; the other arguments as in `from_global`.
 
         Raises:
@@ -188,37 +194,30 @@ class DistTensor(ArrayProtocols, Movable, Subsets):
 
     @staticmethod
     def load(path: Path, layout: Layout | str, comm: object | None = None, grid: GridLike = None) -> DistTensor:
-        """A tensor from a `.npy` file; every rank reads its own part. Arguments as `from_global`.
+        """A tensor from a file that holds one; every rank reads its own part. Arguments as `from_global`.
 
-        Raises:
-            OSError: the file cannot be read. RoteError: it is damaged, or no `.npy` file of numbers.
-            LayoutError: the layout does not fit the file's shape. All ranks raise the same.
+        `rote.load` is the function that takes names and steps as well, and says all; errors as there.
 
         >>> np.save("volume.npy", np.arange(6.0).reshape(2, 3))
         >>> DistTensor.load("volume.npy", "block[(),(0)]")
         DistTensor((2, 3), float64, 'block[(),(0)]', grid=(1,), rank=0, local=(2, 3))
         """
-        from ..io.npy import read_block, read_header
+        from .files import load
 
-        ranks = as_comm(comm)
-        header = read_header(path, ranks)
-        dist = place(header.shape, layout, ranks, grid)
-        return DistTensor(read_block(path, header, dist, ranks), dist, ranks)
+        return load(path, layout, comm=comm, grid=grid)
 
     def save(self, path: Path) -> None:
-        """Write one valid `.npy` file; every rank writes its own part, and nothing is left behind on failure.
+        """Write one file, `.npy`, `.zarr`, `.h5` or `.xdmf` by its suffix; every rank writes its own part.
 
-        Raises:
-            OSError: the file cannot be written; the same on all ranks. LayoutError: the tensor is partial.
-            RoteError: the name is that of another format, as "x.h5".
+        `rote.save` is the function that takes names, attributes and steps as well, and says all; errors as there.
 
         >>> DistTensor.zeros((2, 3), "[(0),()]").save("zeros.npy")
         >>> np.load("zeros.npy").shape
         (2, 3)
         """
-        from ..io.npy import write_npy
+        from .files import save
 
-        write_npy(path, self.local, self.distribution, self._comm)
+        save(path, self)
 
     @property
     def local(self) -> Array:

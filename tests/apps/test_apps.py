@@ -97,11 +97,29 @@ def test_poisson_is_exact():
         assert rote.run(app("poisson").program, ranks, (shape,))[0] < 1e-13
 
 
+def test_heat_flows_alike_by_cells_and_by_modes():
+    """Law: fifty steps of a stencil with ghost cells are one product of the spectrum, on any grid, to rounding."""
+    for shape, ranks in (((24, 20), 4), ((9, 7), 3), ((5, 8), 6)):
+        assert rote.run(app("heat").program, ranks, (shape, 50, 0.2))[0] < 1e-14
+
+
+def test_a_volume_is_smoothed_from_file_to_file(tmp_path):
+    """Law: the file written on three ranks is that of SciPy's formula on the file read: a product of spectra."""
+    source, target = tmp_path / "volume.zarr", tmp_path / "smooth.zarr"
+    rote.run(app("smooth").program, 3, (source, target, 1.5, (12, 10, 9)))
+    volume, result = (rote.load(path, "[(),(),()]").to_global() for path in (source, target))
+    factor = np.ones(volume.shape)
+    for axis, n in enumerate(volume.shape):
+        k = 2 * np.pi * np.fft.fftfreq(n)
+        factor *= np.exp(-0.5 * (1.5 * k) ** 2).reshape([-1 if a == axis else 1 for a in range(3)])
+    np.testing.assert_allclose(result, np.fft.ifftn(factor * np.fft.fftn(volume)).real, atol=1e-14)
+
+
 @pytest.mark.mpi
 @pytest.mark.parametrize("job", [2], indirect=True)
 @pytest.mark.parametrize(
     "command",
-    [("taylor_green", "--n", "16", "--steps", "2"), ("poisson", "--shape", "12", "16", "10")],
+    [("taylor_green", "--n", "16", "--steps", "2"), ("poisson", "--shape", "12", "16", "10"), ("heat", "--steps", "5")],
     ids=lambda c: c[0],
 )
 def test_the_same_file_runs_under_mpi(job, command, monkeypatch, capsys):

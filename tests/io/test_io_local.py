@@ -189,7 +189,7 @@ def test_memory(tmp_path: Path, layout: str, blocks: int) -> None:
     assert (blocks - 0.1) * array.nbytes < peak < (blocks + 0.15) * array.nbytes
 
 
-@pytest.mark.parametrize("name", ["x.h5", "x.nc", "x.npz", "x.NPY.gz", "x.npy.part", "x.txt", "run.7/x.bin"])
+@pytest.mark.parametrize("name", ["x.mat", "x.nc", "x.npz", "x.NPY.gz", "x.npy.part", "x.txt", "run.7/x.bin"])
 def test_names_of_other_formats_are_refused(name, tmp_path):
     """A file of another suffix is neither written nor read: all ranks raise the same before anything is there."""
     (tmp_path / "run.7").mkdir()

@@ -13,7 +13,7 @@ from ...errors import CommError
 from ...layout.indexset import IndexSet, Strided
 from .protocol import Array, Path
 
-__all__ = ["check_file_part", "copy_part"]
+__all__ = ["check_file_part", "copy_part", "strided_parts"]
 
 _FEW, _SMALL = 16, 128  # there are a few views of a part, or as many as have so many elements each
 
@@ -50,18 +50,30 @@ def copy_part(array: Array, index: Sequence[IndexSet], block: Array, writing: bo
     The runs of the index sets make a few strided views of both; where they would be too many, positions are listed.
     """
     if math.prod([len(held.runs) for held in index]) > max(_FEW, block.size // _SMALL):
-        places = np.ix_(*[held.to_array() for held in index])
+        listed = np.ix_(*[held.to_array() for held in index])
         if writing:
-            array[places] = block
+            array[listed] = block
         else:
-            block[...] = array[places]
+            block[...] = array[listed]
         return
-    for pairs in product(*[list(_runs(held)) for held in index]):
-        outside, inside = _view(array, [each for each, _ in pairs]), _view(block, [each for _, each in pairs])
+    for places, inside in strided_parts(index, block):
+        outside = _view(array, places)
         if writing:
             outside[...] = inside
         else:
             inside[...] = outside
+
+
+def strided_parts(index: Sequence[IndexSet], block: Array) -> Iterator[tuple[list[Strided], Array]]:
+    """A block by the runs of its index sets: where each part lies along the modes of the array, and a view of it.
+
+    >>> parts = strided_parts([IndexSet(0, 9, 4, ((0, 2),))], np.arange(5))
+    >>> [(places, part.tolist()) for places, part in parts]  # doctest: +NORMALIZE_WHITESPACE
+    [([Strided(start=0, shape=(2, 2), steps=(4, 1))], [[0, 1], [2, 3]]),
+     ([Strided(start=8, shape=(1, 1), steps=(4, 1))], 4)]
+    """
+    for pairs in product(*[list(_runs(held)) for held in index]):
+        yield [place for place, _ in pairs], _view(block, [part for _, part in pairs])
 
 
 def _runs(held: IndexSet) -> Iterator[tuple[Strided, Strided]]:

@@ -13,8 +13,7 @@ from ..copy.strided import Copy, Factor
 from ..exchange.messages import Messages, Transfer
 from ..exchange.registry import METHODS, bind_method
 from .buffers import FIRST, IN, OUT, SECOND, Memories, Scratch, Slot, route
-from .operations import Operation
-from .sweeps import Sweep, sweeps
+from .operations import Operation, Sweep, sweeps
 from .transport import bind_work, step_of
 
 __all__ = ["MessageMove", "MessageTransport"]

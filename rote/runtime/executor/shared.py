@@ -12,8 +12,7 @@ from ..comm.protocol import Array
 from ..copy.strided import Factor
 from ..exchange.shared import Reading
 from .buffers import Memories, Slot, route
-from .operations import Operation
-from .sweeps import Sweep, sweeps
+from .operations import Operation, Sweep, sweeps
 from .transport import Call, bind_work, step_of
 
 __all__ = ["SharedTransport"]

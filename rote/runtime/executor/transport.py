@@ -12,8 +12,7 @@ from typing import Any, Protocol
 from ...compiler.step import Step
 from ..comm.protocol import Array
 from .buffers import Memories, Scratch
-from .operations import LocalWork, Operation
-from .sweeps import Sweep
+from .operations import LocalWork, Operation, Sweep
 
 __all__ = ["Call", "Transport", "bind_work", "step_of"]
 

@@ -1,0 +1,1 @@
+"""Names of other packages, over the public names of Rote."""

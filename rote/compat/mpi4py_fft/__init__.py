@@ -1,0 +1,26 @@
+"""The names of mpi4py-fft, over Rote: a program of it runs by changing the import.
+
+    from rote.compat.mpi4py_fft import PFFT, newDistArray
+
+Redistributions are plans of Rote, and a parallel transform is one of its walks. `notebooks/from-mpi4py-fft.md` says
+what differs, and what cannot be had.
+
+>>> import numpy as np, rote
+>>> def program(comm):
+...     fft = PFFT(comm, (8, 9, 10))
+...     u = newDistArray(fft, False)
+...     u[:] = np.random.default_rng(comm.rank).random(u.shape)
+...     return np.allclose(fft.backward(fft.forward(u)), u)
+>>> rote.run(program, ranks=4)
+[True, True, True, True]
+"""
+
+from __future__ import annotations
+
+from . import fftw
+from .distarray import DistArray, Function, newDistArray
+from .fftw import fftlib
+from .io import HDF5File, NCFile, generate_xdmf
+from .mpifft import PFFT
+
+__all__ = ["PFFT", "DistArray", "Function", "HDF5File", "NCFile", "fftlib", "fftw", "generate_xdmf", "newDistArray"]

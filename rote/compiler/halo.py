@@ -1,0 +1,234 @@
+"""Plans of ghost cells: which ranks a block with its neighbours' faces, edges and corners comes from, and at what cost.
+
+Along each mode a halo is an interval of indices, wider than the block by so many at both ends, and cut into pieces of
+one owner. What a rank receives are the products of the pieces of its modes.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from functools import reduce
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ..caches import memoized
+from ..errors import LayoutError
+from ..layout.distribution import Distribution, Split, mode_set
+from ..layout.exports import block_range
+from .cost import Cost
+from .machine import DEFAULT, Machine
+from .verify.halo import Delivery, verify_deliveries
+
+__all__ = ["HaloPlan"]
+
+Ints = npt.NDArray[np.int64]
+Width = tuple[int, int]
+
+
+class _Piece(NamedTuple):
+    """Neighbouring indices of a halo along one mode that one part holds."""
+
+    place: int  # of the first one in the halo
+    start: int  # its global index
+    length: int
+    owner: int  # the number of the part, row-major over the entries of the mode
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Mode:
+    """A halo along one mode: per part its pieces, the extents of block and halo, and what parts have of one another."""
+
+    pieces: tuple[tuple[_Piece, ...], ...]
+    blocks: Ints
+    extents: Ints
+    taken: Ints  # from all parts, per part that takes
+    given: Ints  # to all parts, per part that gives
+    own: Ints
+    sources: Ints  # the number of parts from which a part takes, and to which it gives
+    targets: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class HaloPlan:
+    """The exchange that gives each rank its block with ghost cells around it; `x.halo_plan(width)` makes one.
+
+    Attributes:
+        source: where the tensor lies; every block is a box.
+        widths: per mode, the ghost cells below and above the block.
+        periodic: per mode, whether ghosts beyond the ends are those of the other end; else they are filled.
+        dtype: of the elements.
+
+    Raises:
+        LayoutError: blocks are no boxes of neighbouring indices.
+
+    >>> from rote import parse
+    >>> plan = HaloPlan(parse("block[(0),()]").on((8, 4), 4), ((1, 1), (0, 0)), (False, False), np.dtype("f8"))
+    >>> plan.shape(1), plan.cost.messages, plan.cost.bytes
+    ((4, 4), 2, 64)
+    >>> print(plan)
+    halo of (1,1),(0,0) around block[(0),()] on (8, 4), grid 4: 2 messages, 64 bytes to one rank
+    >>> plan.verify()
+    """
+
+    source: Distribution
+    widths: tuple[Width, ...]
+    periodic: tuple[bool, ...]
+    dtype: np.dtype[Any]
+    machine: Machine = DEFAULT
+
+    def __post_init__(self) -> None:
+        if len(self.widths) != len(self.source.shape) or len(self.periodic) != len(self.source.shape):
+            raise LayoutError(
+                f"{self.source} has {len(self.source.shape)} modes, but there are {len(self.widths)} widths, and "
+                f"{len(self.periodic)} say whether they are periodic\ngive one of each per mode, or one for all"
+            )
+        for rank in range(self.source.grid.size):
+            block_range(self.source, rank)
+
+    def shape(self, rank: int) -> tuple[int, ...]:
+        """The shape of a rank's block with its ghost cells; a mode of which it holds no index has no ghosts."""
+        return tuple(int(mode.extents[k]) for mode, k in zip(self._modes(), self._parts(rank), strict=True))
+
+    def wanted(self, rank: int) -> tuple[Ints, ...]:
+        """Per mode, the global indices in the halo of a rank, -1 beyond the ends of a mode that is not periodic."""
+        lists = []
+        for mode, k in zip(self._modes(), self._parts(rank), strict=True):
+            indices = np.full(int(mode.extents[k]), -1, np.int64)
+            for piece in mode.pieces[k]:
+                indices[piece.place : piece.place + piece.length] = np.arange(piece.start, piece.start + piece.length)
+            lists.append(indices)
+        return tuple(lists)
+
+    def deliveries(self, rank: int) -> tuple[Delivery, ...]:
+        """The boxes of which the halo of a rank is put together, its own among them, and who holds each."""
+        if 0 in self.source.local_shape(rank):
+            return ()
+        pieces = [mode.pieces[k] for mode, k in zip(self._modes(), self._parts(rank), strict=True)]
+        boxes = []
+        for box in product(*pieces):
+            coordinates = list(self.source.grid.coordinates(rank))  # replicas have their own neighbours
+            for piece, splits in zip(box, self.source.splits, strict=True):
+                at = np.unravel_index(piece.owner, [split.parts for split in splits]) if splits else ()
+                for split, c in zip(splits, at, strict=True):
+                    coordinates[split.grid_mode] = int(c)
+            places = tuple((piece.place, piece.place + piece.length) for piece in box)
+            indices = tuple((piece.start, piece.start + piece.length) for piece in box)
+            boxes.append(Delivery(self.source.grid.rank(coordinates), places, indices))
+        return tuple(boxes)
+
+    @property
+    def cost(self) -> Cost:
+        """The cost of `x.halo`: the model's seconds, and the most bytes and messages that one rank receives."""
+        return self._cost("taken", "given", "sources")
+
+    @property
+    def accumulate_cost(self) -> Cost:
+        """The cost of `x.accumulate_halo`, in which all messages go the other way."""
+        return self._cost("given", "taken", "targets")
+
+    def verify(self, rank: int | None = None) -> None:
+        """Prove from the index sets alone that each ghost cell of a rank arrives exactly once, from who holds it.
+
+        Of all ranks if `rank` is None; then the figures of `cost` and `accumulate_cost` are counted anew as well.
+
+        Raises:
+            PlanError: it does not; the text says where.
+        """
+        item, claimed = self.dtype.itemsize, None
+        if rank is None:
+            claimed = tuple((cost.messages, cost.bytes // item) for cost in (self.cost, self.accumulate_cost))
+        ranks = range(self.source.grid.size) if rank is None else (rank,)
+        halos = {each: (self.shape(each), self.deliveries(each)) for each in ranks}
+        verify_deliveries(self.source, self.widths, self.periodic, halos, claimed)
+
+    def _modes(self) -> tuple[_Mode, ...]:
+        dist = self.source
+        given = zip(dist.splits, dist.shape, self.widths, self.periodic, strict=True)
+        return tuple(_mode(splits, extent, *width, around) for splits, extent, width, around in given)
+
+    def _parts(self, rank: int) -> tuple[int, ...]:
+        """Per mode, the number of the part of a rank; one more than there are, which is empty, outside a root."""
+        if not self.source.holds(rank):
+            return tuple(-1 for _ in self.source.shape)
+        at = self.source.grid.coordinates(rank)
+        return tuple(
+            reduce(lambda number, split: number * split.parts + at[split.grid_mode], splits, 0)
+            for splits in self.source.splits
+        )
+
+    def _cost(self, received: str, sent: str, partners: str) -> Cost:
+        """The cost where each rank receives and sends so much, of so many; by the names of the tables of a mode."""
+        modes = self._modes()
+
+        def per_rank(table: str) -> Ints:
+            return reduce(np.multiply.outer, [getattr(mode, table)[:-1] for mode in modes], np.array(1))
+
+        own, held = per_rank("own"), per_rank("blocks") + per_rank("extents")
+        arriving, leaving = per_rank(received) - own, per_rank(sent) - own
+        messages = int((per_rank(partners) - (own > 0)).max(initial=0))
+        nbytes, packed, most = (
+            int(elements.max(initial=0)) * self.dtype.itemsize
+            for elements in (arriving, arriving + leaving, held + arriving + leaving)
+        )
+        times = self.machine.along(self.source.grid.order)
+        split = [entry.grid_mode for mode in self.source.splits for entry in mode]
+        latency, byte, copy = (
+            max((along[g] for g in split), default=0.0) for along in (times.latency, times.byte_time, times.copy_time)
+        )
+        seconds = self.machine.step_time + latency * messages + byte * nbytes + copy * packed
+        return Cost(seconds if messages else 0.0, nbytes, messages, most)
+
+    def __str__(self) -> str:
+        widths = ",".join(f"({low},{high})" for low, high in self.widths)
+        around = "periodic " * any(self.periodic)
+        cost = self.cost
+        return (
+            f"{around}halo of {widths} around {self.source}: {cost.messages} messages, {cost.bytes:,} bytes to one rank"
+        )
+
+
+@memoized(4096)
+def _mode(splits: tuple[Split, ...], extent: int, low: int, high: int, periodic: bool) -> _Mode:
+    """The halo of all parts of a mode, and behind them one that holds nothing."""
+    blocks = []
+    for coordinates in product(*(range(split.parts) for split in splits)):
+        held = mode_set(splits, extent, coordinates)
+        blocks.append((held.start, held.stop) if held else (0, 0))
+    holders = sorted((start, stop, k) for k, (start, stop) in enumerate(blocks) if start < stop)
+    starts = [start for start, _, _ in holders]
+    pieces = []
+    for first, last in (*blocks, (0, 0)):
+        row: list[_Piece] = []
+        index, end = first - low, last + high
+        while first < last and index < end:
+            inside = index % extent if periodic else index
+            if inside < 0:
+                index = 0
+                continue
+            if inside >= extent:
+                break
+            _, stop, owner = holders[bisect_right(starts, inside) - 1]
+            length = min(stop - inside, end - index)
+            row.append(_Piece(index - first + low, inside, length, owner))
+            index += length
+        pieces.append(tuple(row))
+    lengths = np.array([stop - start for start, stop in (*blocks, (0, 0))])
+    return _tables(tuple(pieces), lengths, np.where(lengths > 0, lengths + low + high, 0))
+
+
+def _tables(pieces: tuple[tuple[_Piece, ...], ...], blocks: Ints, extents: Ints) -> _Mode:
+    """Count who takes from whom."""
+    taken, given, own, sources, targets = np.zeros((5, len(pieces)), np.int64)
+    for k, row in enumerate(pieces):
+        for piece in row:
+            taken[k] += piece.length
+            given[piece.owner] += piece.length
+            own[k] += piece.length if piece.owner == k else 0
+        owners = {piece.owner for piece in row}
+        sources[k] = len(owners)
+        targets[list(owners)] += 1
+    return _Mode(pieces, blocks, extents, taken, given, own, sources, targets)

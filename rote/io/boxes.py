@@ -1,0 +1,144 @@
+"""Layouts that formats can store: each rank a box, and boxes that are made of whole chunks.
+
+HDF5 takes any elements that lie in runs along the tensor's own modes. A chunk of Zarr is written by one rank, so that
+each rank must hold whole ones: blocks of one size along each mode, but for the last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import product
+from math import prod
+from typing import NamedTuple
+
+from ..grammar.nodes import BLOCK, Kind
+from ..layout.distribution import Distribution, Split, mode_set
+from ..layout.layout import Entry
+
+__all__ = ["ChunkGrid", "chunk_extents", "in_boxes", "in_chunks", "without_view"]
+
+CHUNK, SHARD = 1 << 23, 1 << 29  # bytes: what a reader decodes at a time, and the most that is one file
+
+
+class ChunkGrid(NamedTuple):
+    """A distribution whose blocks are whole chunks, or whole shards of chunks.
+
+    Attributes:
+        dist: the distribution.
+        chunks: the extents of a chunk.
+        shards: the extents of a file, which are multiples of those of a chunk.
+    """
+
+    dist: Distribution
+    chunks: tuple[int, ...]
+    shards: tuple[int, ...]
+
+
+def without_view(dist: Distribution) -> Distribution:
+    """The distribution itself, or one near it that reads the tensor's modes as they are.
+
+    A grid mode splits the first mode that its own mode of the view reads, or one after that where it is too short.
+
+    >>> from rote.layout.layout import parse
+    >>> print(without_view(parse("(a b) c: block[(0),()]").on((2, 3, 4), 3)).layout)
+    block[(),(0),()]
+    """
+    if dist.layout.view is None:
+        return dist
+    modes: list[list[Entry]] = [[] for _ in dist.shape]
+    left = list(dist.shape)
+    for splits, digits in zip(dist.splits, dist.digits, strict=True):
+        for split in splits:
+            near = [digit.mode for digit in digits] + sorted(range(len(left)), key=lambda m: -left[m])
+            chosen = next((m for m in near if left[m] >= split.parts), max(near, key=lambda m: left[m]))
+            left[chosen] = -(-left[chosen] // split.parts)
+            modes[chosen].append(Entry(split.grid_mode, BLOCK))
+    layout = replace(dist.layout, view=None, modes=tuple(map(tuple, modes)))
+    return layout.on(dist.shape, dist.grid)
+
+
+def in_boxes(dist: Distribution) -> Distribution:
+    """The distribution itself, or one near it in which every rank holds an interval of each of the tensor's modes.
+
+    >>> from rote.layout.layout import parse
+    >>> print(in_boxes(parse("[(0:block),(1)]").on((4, 6), (2, 2))).layout)
+    block[(0),(1)]
+    """
+    plain = without_view(dist)
+    modes = tuple(
+        tuple(replace(e, kind=BLOCK) if e.kind.name == "cyclic" else e for e in mode) for mode in plain.layout.modes
+    )
+    return plain if modes == plain.layout.modes else replace(plain.layout, modes=modes).on(dist.shape, dist.grid)
+
+
+def in_chunks(dist: Distribution, itemsize: int) -> ChunkGrid:
+    """The distribution itself, or one near it, in which every rank holds whole chunks; and these chunks.
+
+    Blocks of one size per mode, as `block(ceil)` gives them, are chunks themselves; larger ones are cut, into chunks
+    of 8 MiB at most, of which 512 MiB at most are one file. What is nested, cyclic or uneven becomes blocks.
+
+    >>> from rote.layout.layout import parse
+    >>> in_chunks(parse("block[(0),()]").on((10, 6), 4), 8).dist.layout.modes[0][0].kind
+    Kind(name='block', sizes=(3,), at=0)
+    >>> in_chunks(parse("block[(),(0)]").on((10, 6), 2), 8)[1:]
+    ((10, 3), (10, 3))
+    """
+    plain = without_view(dist)
+    sizes, blocks = [], []
+    for splits, extent in zip(plain.splits, plain.shape, strict=True):
+        sizes.append(_block_extent(splits, extent))
+        blocks.append(sizes[-1] or max(-(-extent // prod([s.parts for s in splits])), 1))
+    chunks = [_divisor(b, c) for b, c in zip(blocks, chunk_extents(blocks, itemsize, CHUNK), strict=True)]
+    blocks = [-(-b // c) * c for b, c in zip(blocks, chunks, strict=True)]
+    shards = list(chunks)
+    for m in reversed(range(len(shards))):
+        if prod(shards) // shards[m] * blocks[m] * itemsize > SHARD:
+            break
+        shards[m] = blocks[m]
+    modes = tuple(
+        _nested(splits, block) if splits and block != size else entries
+        for entries, splits, block, size in zip(plain.layout.modes, plain.splits, blocks, sizes, strict=True)
+    )
+    same = modes == plain.layout.modes
+    target = plain if same else replace(plain.layout, modes=modes).on(dist.shape, dist.grid)
+    return ChunkGrid(target, tuple(chunks), tuple(shards))
+
+
+def chunk_extents(block: Sequence[int], itemsize: int, nbytes: int) -> tuple[int, ...]:
+    """The extents of chunks of at most `nbytes` bytes: those of the block, of which the longest are halved.
+
+    >>> chunk_extents((100, 50), 8, 10000)
+    (25, 50)
+    """
+    extents = [max(n, 1) for n in block]
+    while prod(extents) * itemsize > nbytes and max(extents) > 1:
+        longest = extents.index(max(extents))
+        extents[longest] = -(-extents[longest] // 2)
+    return tuple(extents)
+
+
+def _block_extent(splits: tuple[Split, ...], extent: int) -> int:
+    """The extent of the blocks of a mode, if they lie one after the other and all but the last have it; 0 if not."""
+    parts = [mode_set(splits, extent, at) for at in product(*[range(s.parts) for s in splits])]
+    size = max(len(parts[0]), 1)
+    for k, held in enumerate(parts):
+        start, stop = min(k * size, extent), min((k + 1) * size, extent)
+        if len(held) != stop - start or (held and (held.start, held.stop) != (start, stop)):
+            return 0
+    return size
+
+
+def _divisor(number: int, most: int) -> int:
+    """The greatest divisor up to a number, unless it is less than half of that; then that itself."""
+    divisor = next(d for d in range(most, 0, -1) if number % d == 0)
+    return divisor if 2 * divisor >= most else most
+
+
+def _nested(splits: tuple[Split, ...], size: int) -> tuple[Entry, ...]:
+    """The splits of a mode as nested blocks, the inmost of which have a size."""
+    entries: list[Entry] = []
+    for split in reversed(splits):
+        entries.insert(0, Entry(split.grid_mode, Kind("block", (size,))))
+        size *= split.parts
+    return tuple(entries)

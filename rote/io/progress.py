@@ -1,0 +1,52 @@
+"""Progress of long reads and writes, shown by rank 0 on a terminal; and blocks in slabs, by which it goes on."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from math import prod
+
+from ..layout.indexset import IndexSet
+from ..runtime.comm.protocol import Array, Comm, Path
+
+__all__ = ["progress", "slabs"]
+
+LONG, SLAB = 1 << 28, 1 << 26  # bytes: from how many on there is a bar, and how many go between two of its steps
+
+
+@contextmanager
+def progress(comm: Comm, verb: str, path: Path, nbytes: int) -> Iterator[Callable[[int], None]]:
+    """A bar that is told of bytes as they are moved; only on rank 0, on a terminal, and for 256 MiB or more.
+
+    >>> from rote.runtime import world
+    >>> with progress(world(), "reading", "volume.h5", 100) as advance:
+    ...     advance(100)
+    """
+    if comm.rank or nbytes < LONG or not sys.stderr.isatty():
+        yield lambda moved: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = TextColumn("{task.description}"), BarColumn(), DownloadColumn(True), TimeRemainingColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(f"{verb} {os.path.basename(os.fspath(path))}", total=nbytes)
+        yield lambda moved: bar.advance(task, moved)
+
+
+def slabs(index: tuple[IndexSet, ...], block: Array, rows: int = 1) -> Iterator[tuple[tuple[IndexSet, ...], Array]]:
+    """A block in slabs of about 64 MiB along its first mode, of so many rows or a multiple, with their indices.
+
+    >>> import numpy as np
+    >>> [part.shape for _, part in slabs((IndexSet.interval(0, 5), IndexSet.interval(0, 2**21)), np.empty((5, 2**21)))]
+    [(4, 2097152), (1, 2097152)]
+    """
+    if not index:
+        yield index, block
+        return
+    step = max(SLAB // max(prod(block.shape[1:]) * block.dtype.itemsize, 1) // rows, 1) * rows
+    for start in range(0, len(index[0]), step):
+        taken = index[0].select(IndexSet.interval(start, min(start + step, len(index[0]))))
+        yield (taken, *index[1:]), block[start : start + step]

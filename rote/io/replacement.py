@@ -1,0 +1,149 @@
+"""Files and folders that take their names when they are whole, in one step; until then, what was there stays."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+from ..errors import RoteError
+from ..runtime.comm.collective_errors import collective_errors
+from ..runtime.comm.protocol import Comm, Path
+
+__all__ = ["Draft", "plainly", "replacing", "reserve", "sync"]
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A file or folder on its way to its name: `path` beside the `target`, whose name it will take."""
+
+    path: str
+    target: str
+
+    @staticmethod
+    def beside(path: Path, folder: bool = False) -> Draft:
+        """A new, empty file or folder beside the one that it will replace.
+
+        Raises:
+            OSError: no such folder, no permission, a directory in the place of a file or a file in that of a folder.
+            RoteError: there is a device or a pipe of that name.
+        """
+        name, target = os.fspath(path), os.path.realpath(path)
+        if os.path.isdir(target) and not folder:
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
+        if os.path.isfile(target) and folder:
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), name)
+        if os.path.exists(target) and not os.path.isfile(target) and not os.path.isdir(target):
+            raise RoteError(f"{name} is a device or a pipe, and saving would replace it\ngive another name")
+        if os.path.exists(target) and not os.access(target, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), name)
+        draft = os.path.join(os.path.dirname(target), f".rote-{secrets.token_hex(8)}.part")
+        with plainly(path):
+            if folder:
+                os.mkdir(draft)
+            else:
+                os.close(os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666))
+        return Draft(draft, target)
+
+    def publish(self) -> None:
+        """Give the draft its name, in one step, when its bytes are on the disk."""
+        if os.path.isdir(self.path):
+            for folder, _, _ in os.walk(self.path):
+                sync(folder)
+            if os.path.isdir(self.target):
+                _exchange(self.path, self.target)
+                shutil.rmtree(self.path, ignore_errors=True)  # it holds what was replaced
+            else:
+                os.rename(self.path, self.target)
+        else:
+            sync(self.path)
+            if os.path.exists(self.target):
+                shutil.copymode(self.target, self.path)
+            os.replace(self.path, self.target)
+        with suppress(OSError):  # some systems cannot, and the name is given
+            sync(os.path.dirname(self.target))
+
+    def remove(self) -> None:
+        """Leave nothing in the folder."""
+        if os.path.isdir(self.path):
+            shutil.rmtree(self.path, ignore_errors=True)
+        else:
+            with suppress(OSError):
+                os.unlink(self.path)
+
+
+@contextmanager
+def replacing(path: Path, comm: Comm, make: Callable[[], Draft]) -> Iterator[Draft]:
+    """A draft that all ranks may write, and that takes its name when all have; on any failure nothing is left of it.
+
+    Collective; the body must raise on all ranks or on none. Only rank 0 calls `make`, names the draft and removes it.
+    """
+    draft: Draft | None = None
+    try:
+        with collective_errors(comm):
+            draft = make() if comm.rank == 0 else None
+        shared: Draft = comm.allgather_object(draft)[0]
+        yield shared
+        with collective_errors(comm), plainly(path):
+            if draft is not None:
+                draft.publish()
+    except BaseException:
+        if draft is not None:
+            draft.remove()
+        raise
+
+
+def reserve(path: str, size: int) -> None:
+    """Take the space of a file now, where the system can: a disk that is full later ends a process that maps the file,
+    or breaks a library in the middle of it."""
+    if not hasattr(os, "posix_fallocate"):
+        return
+    file = os.open(path, os.O_RDWR)
+    try:
+        os.posix_fallocate(file, 0, size)
+    except OSError as error:
+        if error.errno not in (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL):
+            raise
+    finally:
+        os.close(file)
+
+
+def sync(path: str) -> None:
+    """Have the bytes of a file, or the names of a folder, on the disk before this returns."""
+    file = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+@contextmanager
+def plainly(path: Path) -> Iterator[None]:
+    """Say the user's name for a file in the errors of the system, not that of a draft or of a part."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None:
+            raise
+        raise OSError(error.errno, os.strerror(error.errno), os.fspath(path)) from None
+
+
+def _exchange(first: str, second: str) -> None:
+    """Exchange the names of two folders: in one step where the system can, else in three."""
+    with suppress(AttributeError, OSError):
+        exchange = ctypes.CDLL(None, use_errno=True).renameat2
+        if exchange(-100, os.fsencode(first), -100, os.fsencode(second), 2) == 0:  # AT_FDCWD, RENAME_EXCHANGE
+            return
+    spare = f"{first}.old"
+    os.rename(second, spare)
+    try:
+        os.rename(first, second)
+    except OSError:
+        os.rename(spare, second)
+        raise
+    os.rename(spare, first)

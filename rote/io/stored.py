@@ -1,0 +1,193 @@
+"""Contents of files, whatever their format: tensors by name, attributes and steps; and the refusal of all else."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from ..errors import LayoutError, RoteError
+from ..layout.distribution import Distribution
+from ..runtime.comm.protocol import Array, Path
+from ..runtime.copy.regions import identity
+from .replacement import plainly
+
+__all__ = [
+    *("Contents", "Part", "StoredTensor", "as_attributes", "as_step", "check_dtype", "check_name", "check_shape"),
+    *("finish", "kept_attributes", "pick_step", "readably"),
+]
+
+
+class Part(NamedTuple):
+    """This rank's part of a named tensor that is to be written."""
+
+    name: str
+    block: Array
+    dist: Distribution
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTensor:
+    """A tensor in a file.
+
+    Attributes:
+        shape: of the tensor.
+        dtype: of its elements as they are stored, in either byte order.
+        place: where the format finds it.
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    place: Any = field(default=None, repr=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """A file's tensors and attributes: those of one step, where it has steps.
+
+    Attributes:
+        tensors: by their names.
+        attributes: by theirs: numbers, truth values, texts, and lists of these.
+        step: the step whose these are; None for what belongs to no step.
+        steps: all steps of the file, in their order.
+    """
+
+    tensors: Mapping[str, StoredTensor]
+    attributes: Mapping[str, Any]
+    step: int | None = None
+    steps: tuple[int, ...] = ()
+
+    def pick(self, path: Path, name: str | None) -> StoredTensor:
+        """The tensor of a name, or the only one.
+
+        Raises:
+            RoteError: there is none of that name, or no name is given and there are several.
+        """
+        names = ", ".join(map(repr, self.tensors)) or "no tensor"
+        where = os.fspath(path) + ("" if self.step is None else f", step {self.step},")
+        if name is None and len(self.tensors) == 1:
+            return next(iter(self.tensors.values()))
+        if name is None:
+            raise RoteError(f"{where} holds {names}\n" + ("write name=…" if self.tensors else "save one first"))
+        if name not in self.tensors:
+            raise RoteError(f"{where} has no tensor {name!r}, it holds {names}\nwrite one of these names")
+        return self.tensors[name]
+
+
+def pick_step(path: Path, step: int | None, steps: tuple[int, ...], plain: bool) -> int | None:
+    """The step that is meant: where none is given and nothing lies outside of steps (`plain`), the last.
+
+    Raises:
+        RoteError: the file has no such step.
+    """
+    if step is None:
+        return steps[-1] if steps and not plain else None
+    if step not in steps:
+        held = f"has the steps {', '.join(map(str, steps))}" if steps else "has no steps"
+        raise RoteError(f"{os.fspath(path)} {held}, not {step}\nwrite {'one of these' if steps else 'no step'}")
+    return step
+
+
+def as_step(step: object) -> int | None:
+    """A step as users give it: a number from 0 on, or None."""
+    if step is None or (isinstance(step, int | np.integer) and not isinstance(step, bool) and step >= 0):
+        return None if step is None else int(step)
+    raise RoteError(f"a step is a number from 0 on, not {step!r}\nwrite step=3; what else is to be kept, as attributes")
+
+
+def as_attributes(attributes: Mapping[str, object] | None) -> dict[str, Any]:
+    """Attributes as every format keeps them.
+
+    >>> as_attributes({"time": np.float64(0.5), "origin": np.zeros(2)})
+    {'time': 0.5, 'origin': [0.0, 0.0]}
+    """
+    return {check_name(name, "an attribute"): _attribute(name, value) for name, value in (attributes or {}).items()}
+
+
+def _attribute(name: str, value: object) -> Any:
+    plain = _plain(value)
+    items = plain if isinstance(plain, list) else [plain]
+    kinds = {type(item) for item in items}
+    if not kinds <= {int, float} and (len(kinds) > 1 or not kinds <= {bool, str}):
+        raise RoteError(
+            f"attribute {name!r} is {value!r}, which files do not keep\n"
+            "write a number, a truth value, a text, or a list of such of one kind; str(…) or json.dumps(…) of others"
+        )
+    return plain
+
+
+def _plain(value: object) -> Any:
+    """Python's own numbers, texts and lists for NumPy's, as attributes are read."""
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def kept_attributes(attributes: Mapping[str, object]) -> dict[str, Any]:
+    """The attributes of a file, those that are plain; others of other programs are left out."""
+    plain = {name: _plain(value) for name, value in attributes.items()}
+    return {name: value for name, value in plain.items() if isinstance(value, int | float | complex | str | list)}
+
+
+def check_name(name: object, thing: str = "a tensor") -> str:
+    """Refuse names that a format may not take, or would take for something else."""
+    if not isinstance(name, str) or not name or name[0] in "._" or set(name) & set('/\\\0"<>&') or name.isdecimal():
+        raise RoteError(
+            f"{name!r} is not the name of {thing}: a text without slashes and the like, no number, which names a step\n"
+            'write one like "velocity"'
+        )
+    return name
+
+
+def check_dtype(dtype: np.dtype[Any], name: str, most: int = 32) -> None:
+    """Refuse elements that Rote does not carry, or floats and complexes of more bytes than a format has."""
+    if dtype.kind not in "biufc" or dtype.char == "e":
+        raise RoteError(
+            f"{name} holds elements of dtype {dtype}\n"
+            "convert to bool, an integer, or a float or complex of single, double or long double precision"
+        )
+    if dtype.kind in "fc" and dtype.itemsize > most * (1 + (dtype.kind == "c")):
+        raise RoteError(f"{name} has elements of dtype {dtype}, for which the format has none\nsave x.astype(…) of it")
+
+
+def check_shape(path: Path, shape: tuple[int, ...], dist: Distribution) -> None:
+    """Refuse a distribution for another shape than the file's."""
+    if dist.shape != shape:
+        raise LayoutError(
+            f"{os.fspath(path)} holds an array of shape {shape}, but the distribution is for {dist.shape}\n"
+            f"write {dist.layout} on the file's shape"
+        )
+
+
+def finish(block: Array, dist: Distribution, rank: int) -> Array:
+    """A block that has been read, in native byte order; of a partial tensor, what the reduction ignores."""
+    if not block.dtype.isnative:
+        block = block.byteswap(inplace=True).view(block.dtype.newbyteorder("="))
+    if dist.holds(rank) and not dist.contributes(rank):
+        block[...] = identity(dist.layout.op, block.dtype)
+    return block
+
+
+@contextmanager
+def readably(path: Path, verb: Literal["read", "written"]) -> Iterator[None]:
+    """Turn what a library of a format raises into an error that names the file and says what is wrong."""
+    try:
+        with plainly(path):
+            yield
+    except RoteError:
+        raise
+    except Exception as error:  # libraries raise nearly anything at a damaged file
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        text = str(error).partition("\n")[0] or type(error).__name__
+        cures = {
+            "read": "give a whole copy of the file",
+            "written": "is the disk full, or the value of a strange kind?",
+        }
+        raise RoteError(f"{os.fspath(path)} cannot be {verb}: {text}\n{cures[verb]}") from error

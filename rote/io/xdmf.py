@@ -1,0 +1,147 @@
+"""XDMF files, by which ParaView and VisIt show what lies in an HDF5 file of the same stem beside them.
+
+All tensors are fields on one regular grid of order 2 or 3, at its points; a tensor with one more mode in front has
+components, each a field of its own. Steps become a series in time. The attributes `origin` and `spacing`, one number
+per mode, place the grid, and `time` the step; of three modes the last is the viewer's x.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+from xml.etree import ElementTree as xml
+
+import numpy as np
+
+from ..errors import RoteError
+from ..layout.distribution import Distribution
+from ..runtime.comm.collective_errors import collective_errors
+from ..runtime.comm.protocol import Array, Comm, Path
+from .hdf5 import contents_of, look_hdf5, read_hdf5, write_hdf5
+from .replacement import Draft, replacing
+from .stored import Contents, Part, StoredTensor
+
+__all__ = ["look_xdmf", "read_xdmf", "write_xdmf"]
+
+_NUMBERS = {"f": "Float", "i": "Int", "u": "UInt"}
+
+
+def look_xdmf(path: Path, step: int | None, comm: Comm) -> Contents:
+    """The contents of the HDF5 file beside an XDMF file; as `look_hdf5`."""
+    return look_hdf5(_beside(path), step, comm)
+
+
+def read_xdmf(path: Path, stored: StoredTensor, dist: Distribution, comm: Comm) -> Array:
+    """This rank's block of a tensor in the HDF5 file beside an XDMF file; as `read_hdf5`."""
+    return read_hdf5(_beside(path), stored, dist, comm)
+
+
+def write_xdmf(
+    path: Path, parts: Sequence[Part], comm: Comm, attributes: Mapping[str, Any], step: int | None = None
+) -> None:
+    """Write an HDF5 file, or a step of it, and then the XDMF file beside it that describes all of its steps.
+
+    Each of the two takes its name when it is whole. Arguments and errors as of `write_hdf5`, and:
+
+    Raises (the same on all ranks):
+        RoteError: the tensors are no fields on one grid, or complex or of truth values, which viewers do not read.
+    """
+    with collective_errors(comm):
+        _fields(path, {part.name: StoredTensor(part.dist.shape, part.block.dtype) for part in parts})
+    write_hdf5(_beside(path), parts, comm, attributes, step)
+    with replacing(path, comm, lambda: _draft(path)):
+        pass
+
+
+def _beside(path: Path) -> str:
+    """The name of the HDF5 file."""
+    return os.path.splitext(os.fspath(path))[0] + ".h5"
+
+
+def _draft(path: Path) -> Draft:
+    """The XDMF file of the HDF5 file that is there."""
+    draft = Draft.beside(path)
+    try:
+        with open(draft.path, "w", encoding="utf-8") as file:
+            file.write(_text(path))
+    except BaseException:
+        draft.remove()
+        raise
+    return draft
+
+
+def _text(path: Path) -> str:
+    """The XML of all steps, or of a file without steps."""
+    first = contents_of(_beside(path), None)
+    root = xml.Element("Xdmf", Version="3.0")
+    domain = xml.SubElement(root, "Domain")
+    if first.step is None:
+        _add_grid(domain, path, first)
+    else:
+        series = xml.SubElement(domain, "Grid", Name="steps", GridType="Collection", CollectionType="Temporal")
+        for step in first.steps:
+            _add_grid(series, path, contents_of(_beside(path), step))
+    xml.indent(root)
+    return '<?xml version="1.0" ?>\n' + xml.tostring(root, encoding="unicode") + "\n"
+
+
+def _fields(path: Path, tensors: Mapping[str, StoredTensor]) -> tuple[int, ...]:
+    """The shape of the grid on which all tensors are fields.
+
+    Raises:
+        RoteError: there is no such grid, or no viewer reads the elements.
+    """
+    name = os.fspath(path)
+    shapes = sorted({stored.shape for stored in tensors.values()}, key=len)
+    shape = shapes[0][1:] if len(shapes[0]) == 4 else shapes[0]
+    fits = len(shape) in (2, 3) and all(each in (shape, (each[0], *shape)) for each in shapes)
+    if not fits or 0 in shape:
+        raise RoteError(
+            f"{name} shows fields on one grid of order 2 or 3, not tensors of shapes {', '.join(map(str, shapes))}\n"
+            "save them apart, or as .h5"
+        )
+    for key, stored in tensors.items():
+        if stored.dtype.kind not in _NUMBERS or stored.dtype.itemsize > 8:
+            cure = {"c": "x.real and x.imag", "b": "x.astype('u1')"}.get(stored.dtype.kind, "x.astype('f8')")
+            raise RoteError(f"{name} cannot show {key or 'the tensor'}, of dtype {stored.dtype}\nsave {cure} of it")
+    return shape
+
+
+def _add_grid(parent: xml.Element, path: Path, contents: Contents) -> None:
+    """Add the fields of one step."""
+    shape = _fields(path, contents.tensors)
+    order = len(shape)
+    grid = xml.SubElement(parent, "Grid", Name=f"step {contents.step or 0}", GridType="Uniform")
+    if contents.step is not None:
+        time = contents.attributes.get("time")
+        is_time = isinstance(time, int | float) and not isinstance(time, bool)
+        xml.SubElement(grid, "Time", Value=repr(time if is_time else contents.step))
+    xml.SubElement(grid, "Topology", TopologyType=f"{order}DCoRectMesh", Dimensions=_row(shape))
+    geometry = xml.SubElement(grid, "Geometry", GeometryType="ORIGIN_DXDY" + "DZ" * (order == 3))
+    for name, usual in (("origin", 0.0), ("spacing", 1.0)):
+        given = np.ravel(contents.attributes.get(name, [usual] * order))
+        numbers = given.tolist() if given.size == order and given.dtype.kind in "iuf" else [usual] * order
+        _add_item(geometry, _row(numbers), (order,), NumberType="Float", Format="XML")
+    for name, stored in contents.tensors.items():
+        number = {"NumberType": _NUMBERS[stored.dtype.kind], "Precision": str(stored.dtype.itemsize)}
+        source = f"{os.path.basename(_beside(path))}:{stored.place}"
+        components = stored.shape != shape
+        for k in range(stored.shape[0] if components else 1):
+            title = f"{name}_{k}" if components else name
+            field = xml.SubElement(grid, "Attribute", Name=title, AttributeType="Scalar", Center="Node")
+            if components:
+                field = _add_item(field, "", shape, ItemType="HyperSlab", **number)
+                corners = (k, *(0 for _ in shape), *(1 for _ in stored.shape), 1, *shape)
+                _add_item(field, _row(corners), (3, order + 1), Format="XML")
+            _add_item(field, source, stored.shape, Format="HDF", **number)
+
+
+def _add_item(parent: xml.Element, text: str, extents: Sequence[int], **attributes: str) -> xml.Element:
+    item = xml.SubElement(parent, "DataItem", {"Dimensions": _row(extents), **attributes})
+    item.text = text
+    return item
+
+
+def _row(numbers: Sequence[float]) -> str:
+    return " ".join(map(repr, numbers))

@@ -1,0 +1,178 @@
+"""Distributions in the words of other libraries, where these can say how the blocks lie."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import TYPE_CHECKING, Literal, NamedTuple, cast
+
+from ..errors import LayoutError, counted
+from .chunks import parts_in_turn, tile_in_turn
+from .foreign import ForeignDoors
+
+if TYPE_CHECKING:
+    from .distribution import Distribution
+
+__all__ = ["Exports", "ScalapackArray", "ShardedArray", "block_range"]
+
+_PLAIN = "redistribute to plain blocks first, such as block[(0),()]"
+
+
+class ScalapackArray(NamedTuple):
+    """A descriptor of a ScaLAPACK matrix and the grid of its processes.
+
+    Attributes:
+        desc: DTYPE, CTXT, M, N, MB, NB, RSRC, CSRC, LLD.
+        grid: (NPROW, NPCOL).
+        order: how the processes are numbered, for BLACS_GRIDINIT.
+    """
+
+    desc: tuple[int, ...]
+    grid: tuple[int, int]
+    order: Literal["row", "column"]
+
+
+class ShardedArray(NamedTuple):
+    """A mesh and a PartitionSpec of JAX: the size per axis, and per mode the axes that split it."""
+
+    mesh: dict[str, int]
+    spec: tuple[str | tuple[str, ...] | None, ...]
+
+
+class Exports(ForeignDoors):
+    """The ways out of `Distribution`; each refuses what the other side cannot say."""
+
+    __slots__ = ()
+
+    def to_ranges(self) -> tuple[tuple[tuple[int, int], ...], ...]:
+        """Per rank and mode, start and stop of the indices that it holds; (0, 0) along a mode of which it holds none.
+
+        Raises:
+            LayoutError: a block is no box of neighbouring indices, as of cyclic entries and views, or is partial.
+
+        >>> from rote import parse
+        >>> parse("block[(0),()]").on((5, 4), 2).to_ranges()
+        (((0, 3), (0, 4)), ((3, 5), (0, 4)))
+        """
+        dist = cast("Distribution", self)
+        return tuple(block_range(dist, rank) for rank in range(dist.grid.size))
+
+    def to_chunks(self) -> tuple[tuple[int, ...], ...]:
+        """Per mode, the sizes of the chunks that lie together, as Dask says them; PETSc's ownership ranges.
+
+        Of blocks there is one for each part, in the order of the parts; of `cyclic(b)` one for each tile.
+
+        Raises:
+            LayoutError: the parts of a mode are of neither kind, or there is a view or a partial grid mode.
+
+        >>> from rote import parse
+        >>> parse("[(0:block),(1:cyclic(4))]").on((5, 10), (2, 2)).to_chunks()
+        ((3, 2), (4, 4, 2))
+        """
+        dist = _plain(cast("Distribution", self))
+        chunks = []
+        for mode, (splits, extent) in enumerate(zip(dist.splits, dist.view_shape, strict=True)):
+            tiles = tile_in_turn(splits, extent)
+            parts = parts_in_turn(splits, extent)
+            if parts is None and tiles is None:
+                raise LayoutError(f"mode {mode} of {dist} is of no blocks, and its tiles of no single size\n{_PLAIN}")
+            tile = extent if tiles is None else tiles.sizes[0]
+            cut = (min(tile, extent - start) for start in range(0, extent, tile))
+            chunks.append(parts if parts is not None else tuple(cut))
+        return tuple(chunks)
+
+    def to_scalapack(self, rank: int, context: int = 0) -> ScalapackArray:
+        """The descriptor of a matrix for ScaLAPACK, with the leading dimension of a rank's block in Fortran order.
+
+        Law: `Distribution.from_scalapack(*dist.to_scalapack(rank))` has the indices of `dist` on every rank.
+
+        Args:
+            rank: whose block, `numpy.asfortranarray(x.local)`, it describes.
+            context: the handle of the BLACS grid.
+
+        Raises:
+            LayoutError: it is no matrix, or its modes are not dealt in equal tiles over a grid of all ranks.
+
+        >>> from rote import parse
+        >>> parse("[(0:cyclic(2,at=1)),(1:block(ceil))]").on((9, 6), (2, 2)).to_scalapack(0)
+        ScalapackArray(desc=(1, 0, 9, 6, 2, 3, 1, 0, 4), grid=(2, 2), order='row')
+        """
+        dist = _plain(cast("Distribution", self))
+        cure = "redistribute to [(0:cyclic(32)),(1:cyclic(32))] on a grid of two modes first"
+        if len(dist.shape) != 2 or any(len(splits) > 1 for splits in dist.splits):
+            raise LayoutError(f"{dist} is no matrix whose modes are split by one grid mode each\n{cure}")
+        taken = sum(len(splits) for splits in dist.splits)
+        if taken < sum(p > 1 for p in dist.grid.shape):
+            raise LayoutError(
+                f"{dist} has replicas, or ranks outside its root, of which ScaLAPACK knows nothing\n{cure}"
+            )
+        tiles = [tile_in_turn(splits, extent) for splits, extent in zip(dist.splits, dist.shape, strict=True)]
+        (rows, columns) = ((splits[0].parts if splits else 1) for splits in dist.splits)
+        held = dist.local_shape(rank)
+        if tiles[0] is None or tiles[1] is None:
+            mode = tiles.index(None)
+            raise LayoutError(f"mode {mode} of {dist} is dealt in no tiles of one size, in turn\n{cure}")
+        (first, second) = ((splits[0].grid_mode if splits else None) for splits in dist.splits)
+        by_column = first is not None and second is not None and first > second
+        sizes, sources = zip(*((kind.sizes[0], kind.at) for kind in (tiles[0], tiles[1])), strict=True)
+        desc = (1, context, *dist.shape, *sizes, *sources, max(1, held[0]))
+        return ScalapackArray(desc, (rows, columns), "column" if by_column else "row")
+
+    def to_sharding(self, names: Sequence[str] | None = None) -> ShardedArray:
+        """The mesh and the PartitionSpec of the tensor for JAX: an axis for each grid mode.
+
+        `NamedSharding(jax.make_mesh(tuple(mesh.values()), tuple(mesh)), PartitionSpec(*spec))` puts on device r what
+        rank r holds, where the mesh has the devices in the order of their numbers.
+
+        Args:
+            names: of the axes; "g0", "g1", … if None.
+
+        Raises:
+            LayoutError: parts are uneven or not contiguous, or there is a view, a root or a partial grid mode.
+
+        >>> from rote import parse
+        >>> parse("block[(0,1),()]").on((8, 6), (2, 2)).to_sharding(("x", "y"))
+        ShardedArray(mesh={'x': 2, 'y': 2}, spec=(('x', 'y'), None))
+        """
+        dist = _plain(cast("Distribution", self))
+        axes = tuple(names) if names is not None else tuple(f"g{g}" for g in range(dist.grid.order))
+        if len(axes) != dist.grid.order or len(set(axes)) < len(axes):
+            raise LayoutError(f"{axes} are not {counted(dist.grid.order, 'different name')}, one for each grid mode")
+        if any(role.name == "rooted" for role in dist.roles):
+            raise LayoutError(f"{dist} is rooted, which no sharding says\nredistribute to a layout without | first")
+        spec: list[str | tuple[str, ...] | None] = []
+        for mode, (splits, extent) in enumerate(zip(dist.splits, dist.shape, strict=True)):
+            total = prod(split.parts for split in splits)
+            if parts_in_turn(splits, extent) != (extent // total,) * total:
+                raise LayoutError(
+                    f"mode {mode} of {dist} is not in {total} even parts, one after the other, as JAX wants them\n"
+                    "pad the tensor, or redistribute to block[…] over grid modes that divide it"
+                )
+            named = tuple(axes[split.grid_mode] for split in splits)
+            spec.append(named if len(named) > 1 else (*named, None)[0])
+        return ShardedArray(dict(zip(axes, dist.grid.shape, strict=True)), tuple(spec))
+
+
+def block_range(dist: Distribution, rank: int) -> tuple[tuple[int, int], ...]:
+    """Per mode, start and stop of the indices that a rank holds; (0, 0) where it holds none.
+
+    Raises:
+        LayoutError: they are not neighbours, or are those of a view or of contributions.
+    """
+    box = []
+    for mode, held in enumerate(_plain(dist).index_sets(rank)):
+        if held and held.stop - held.start != len(held):
+            raise LayoutError(f"rank {rank} holds {held} of mode {mode} in {dist}, which is no range\n{_PLAIN}")
+        box.append((held.start, held.stop) if held else (0, 0))
+    return tuple(box)
+
+
+def _plain(dist: Distribution) -> Distribution:
+    """The distribution, if its blocks are parts of the tensor as it stands."""
+    if dist.layout.view is not None:
+        raise LayoutError(f"{dist.layout} reads the tensor by a view, of which only Rote knows\n{_PLAIN}")
+    if dist.partial:
+        raise LayoutError(f"the blocks of {dist.layout} are contributions, no parts of the tensor\n{_PLAIN}")
+    if not dist.shape and any(role.name == "rooted" for role in dist.roles):
+        raise LayoutError(f"{dist} is of order 0 and rooted, which no range says\nwrite x.to_global()")
+    return dist

@@ -1,0 +1,190 @@
+"""Tensors in files, of the format that the name says: `save`, `load` and `contents`.
+
+A tensor that does not lie as its file wants is moved by a compiled plan before it is written or after it has been read;
+that move is implicit (`rote.config`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from ..errors import CommError, LayoutError
+from ..io.formats import format_of
+from ..io.stored import Contents, Part, as_attributes, as_step, check_dtype, check_name
+from ..layout.layout import Layout
+from ..runtime.comm.collective_errors import collective_errors
+from ..runtime.comm.protocol import Comm, Path
+from ..runtime.comm.resolve import as_comm
+from ..runtime.placement import GridLike, place, same_everywhere
+from .distributed import Distributed
+from .moves import default_layout, moved
+from .tensor import DistTensor
+
+__all__ = ["contents", "load", "save"]
+
+
+def save(
+    path: Path,
+    x: Distributed | Mapping[str, Distributed],
+    attributes: Mapping[str, object] | None = None,
+    step: int | None = None,
+) -> None:
+    """Write a tensor, or several by name, as one file; every rank writes its own part. Collective.
+
+    The file takes its name when it is whole and on the disk: an old one is replaced in one step, and on any failure it
+    stays as it was and nothing else is left.
+
+    | suffix | holds | how ranks write | how a tensor must lie |
+    |---|---|---|---|
+    | `.npy`, or none | one tensor | at once | any layout; large ones with short runs are moved into rows |
+    | `.zarr` | tensors, attributes, steps; CRC32C | at once, whole chunks each | blocks of one size, as `block(ceil)` |
+    | `.h5`, `.hdf5` | tensors, attributes, steps; Fletcher32 | in turn; at once if h5py has MPI | as `.npy`; no view |
+    | `.xdmf`, `.xmf` | an `.h5` beside it, for ParaView | as `.h5` | as `.h5` |
+
+    A tensor that lies otherwise is moved first, which is an implicit move (`rote.config`): blocks that are uneven go to
+    `block(ceil)`, cyclic ones and views to blocks. Of replicas one is written, and of a rooted tensor the root's.
+
+    Args:
+        path: its suffix says the format.
+        x: a tensor, or tensors by name, over the same ranks. In Zarr one without a name is the root array, elsewhere
+            and in steps its name is "data".
+        attributes: of the file, or of the step: numbers, truth values, texts, and lists of these.
+        step: write this step, a group of its number, and leave all else in the file. In HDF5 the file is copied for it;
+            for many steps of many bytes take Zarr, which writes no more than the step.
+
+    Raises (the same on all ranks):
+        OSError: the file cannot be made or written: no such folder, no permission, no space.
+        LayoutError: a tensor is partial; or implicit moves are refused, and one is needed.
+        RoteError: the suffix is of no known format, or the format does not hold this; a library is missing.
+        CommError: ranks give different names, attributes, steps or paths.
+
+    >>> import numpy as np, rote
+    >>> def program(comm):
+    ...     u = rote.DistTensor.from_function(lambda i, j: 10 * i + j, (4, 6), "block[(0),()]", comm)
+    ...     rote.save("fields.h5", {"u": u, "v": 2 * u}, attributes={"time": 0.5})
+    >>> ranks = rote.run(program, ranks=2)
+    >>> rote.load("fields.h5", "block[(),(0)]", name="v").to_global()[3]
+    array([60, 62, 64, 66, 68, 70])
+    """
+    tensors = dict(x) if isinstance(x, Mapping) else {"": x}
+    if not tensors or not all(isinstance(each, Distributed) for each in tensors.values()):
+        raise TypeError(f"save takes a tensor, or tensors by name, not {x!r}\nlay arrays out by DistTensor.from_global")
+    comm = next(iter(tensors.values())).comm
+    with collective_errors(comm):
+        form, number, kept = format_of(path), as_step(step), as_attributes(attributes)
+        for name, each in tensors.items():
+            if isinstance(x, Mapping):
+                check_name(name)
+            if each.comm is not comm:
+                raise LayoutError("save wants tensors of one communicator; give the same comm to all")
+            _check_values(name, each)
+        parts = [Part(name, each.local, each.distribution) for name, each in tensors.items()]
+        form.check(path, parts, kept, number)
+    shown = {name: f"{block.dtype} {dist}" for name, block, dist in parts}
+    _agree(comm, {"paths": os.fspath(path), "steps": number, "attributes": kept, "tensors": shown})
+    parts = []
+    for name, each in tensors.items():
+        wanted = form.written_in(each.distribution, each.local.dtype)
+        lying = each if wanted == each.distribution else moved(each, wanted.layout, "rote.save")
+        parts.append(Part(name, lying.local, wanted))
+    form.write(path, parts, comm, kept, number)
+
+
+def load(
+    path: Path,
+    layout: Layout | str | None = None,
+    name: str | None = None,
+    step: int | None = None,
+    comm: object | None = None,
+    grid: GridLike = None,
+) -> DistTensor:
+    """A tensor from a file, on any number of ranks and in any layout; every rank reads its own part. Collective.
+
+    Files of NumPy, h5py and zarr-python (version 2 or 3 of the format) are read as those of `save` are: in either byte
+    order, Fortran order, chunked and compressed as they like.
+
+    Args:
+        path: its suffix says the format.
+        layout: of the file's order; the one of `rote.config`, or blocks of mode 0, if None.
+        name: of the tensor, with slashes if it lies in groups; the only one if None.
+        step: of which; the last if None, unless tensors lie outside of steps.
+        comm: an mpi4py or Rote communicator; the ranks of `rote.run`, MPI's world or this process if None.
+        grid: of as many ranks; the most balanced one that the layout allows if None.
+
+    Raises (the same on all ranks):
+        OSError: the file cannot be read.
+        RoteError: it is damaged, or holds no such tensor, step or dtype; the suffix is of no known format; a library
+            is missing.
+        LayoutError: the layout does not fit the file's shape.
+
+    >>> import numpy as np, rote
+    >>> np.save("volume.npy", np.arange(6.0).reshape(2, 3))
+    >>> rote.load("volume.npy", "block[(),(0)]")
+    DistTensor((2, 3), float64, 'block[(),(0)]', grid=(1,), rank=0, local=(2, 3))
+    """
+    ranks = as_comm(comm)
+    with collective_errors(ranks):
+        form, number = format_of(path), as_step(step)
+    _agree(ranks, {"paths": os.fspath(path), "steps": number, "names": name})
+    stored = form.look(path, number, ranks).pick(path, name)
+    with collective_errors(ranks):
+        check_dtype(stored.dtype, os.fspath(path))
+        wanted = place(stored.shape, default_layout(stored.shape) if layout is None else layout, ranks, grid)
+    same_everywhere(ranks, wanted, stored.dtype)
+    dist = form.read_in(wanted)
+    x = DistTensor(form.read(path, stored, dist, ranks), dist, ranks)
+    return x if dist == wanted else moved(x, wanted.layout, "rote.load")
+
+
+def contents(path: Path, step: int | None = None, comm: object | None = None) -> Contents:
+    """The tensors, attributes and steps of a file, without their elements. Collective; only rank 0 reads.
+
+    Args:
+        path: its suffix says the format.
+        step: as in `load`.
+        comm: as in `load`.
+
+    Returns:
+        `tensors` by name, each with `shape` and `dtype`; `attributes` by name; `step` and all `steps`.
+
+    Raises (the same on all ranks):
+        OSError, RoteError: as `load`.
+
+    >>> import rote
+    >>> x = rote.DistTensor.zeros((4, 6), "block[(0),()]")
+    >>> for step in (0, 5):
+    ...     rote.save("run.zarr", {"u": x}, attributes={"time": 0.1 * step}, step=step)
+    >>> held = rote.contents("run.zarr")
+    >>> held.steps, held.step, held.attributes, held.tensors["u"].shape
+    ((0, 5), 5, {'time': 0.5}, (4, 6))
+    """
+    ranks = as_comm(comm)
+    with collective_errors(ranks):
+        form, number = format_of(path), as_step(step)
+    _agree(ranks, {"paths": os.fspath(path), "steps": number})
+    return form.look(path, number, ranks)
+
+
+def _check_values(name: str, x: Distributed) -> None:
+    """Refuse a partial tensor."""
+    layout = x.distribution.layout
+    if x.distribution.partial:
+        plain = layout
+        for g in layout.partial:
+            plain = plain.drop(g)
+        whose = f"{name}: " if name else ""
+        raise LayoutError(f"{whose}{layout} is partial: no rank holds the values yet\nredistribute to {plain} first")
+
+
+def _agree(comm: Comm, said: Mapping[str, Any]) -> None:
+    """Refuse what is not the same on all ranks; the same error on all."""
+    replies = comm.allgather_object(said)
+    for what, first in replies[0].items():
+        for rank, reply in enumerate(replies):
+            if repr(reply[what]) != repr(first):
+                raise CommError(
+                    f"a file is one thing on all ranks, but of {what} rank 0 gives {first!r} and rank {rank} "
+                    f"{reply[what]!r}\ngive the same on all"
+                )

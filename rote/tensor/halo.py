@@ -1,0 +1,161 @@
+"""Ghost cells: a block with those of its neighbours around it, and the way back of what was added to them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from ..compiler.halo import HaloPlan
+from ..errors import LayoutError
+from ..layout.grid import integer
+from ..runtime.comm.cache import cached
+from ..runtime.comm.collective_errors import collective_errors
+from ..runtime.indexed import IndexedMove
+from .distributed import Array, Distributed
+from .moves import announce, implicit_cause, records_open
+
+__all__ = ["Halos"]
+
+Width = int | Sequence[int | tuple[int, int]]
+Periodic = bool | Sequence[bool]
+
+_KEPT = 64  # halos that one communicator keeps
+
+
+class Halos(Distributed):
+    """Ghost cells around the blocks of a tensor."""
+
+    __slots__ = ()
+
+    def halo(self, width: Width, periodic: Periodic = False, fill: Any = 0, out: Array | None = None) -> Array:
+        """This rank's block with ghost cells around it: its neighbours' faces, edges and corners. Collective.
+
+        Of all layouts in which every block is a box, uneven or not; a halo may be wider than the neighbour. Its shape
+        is that of the block and the ghosts on both sides of each mode, at the ends of the tensor too, as of a DMDA of
+        PETSc with ghosted boundaries; so `h[1:-1]` is the block, and a stencil needs no case for the ends. A block that
+        is empty along a mode has no ghosts there. Bound once, and kept by the communicator for the next call.
+
+        Args:
+            width: ghost cells on both sides of every mode; or per mode a number, or a pair (below, above).
+            periodic: whether ghosts beyond the ends are those of the other end; of all modes, or per mode.
+            fill: the value of ghosts beyond the ends of modes that are not periodic.
+            out: an array of that shape and of the tensor's dtype to write into; new if None. `x.local` may be the block
+                inside of it, which then stays as it is.
+
+        Raises:
+            LayoutError: blocks are no boxes; there is not one width per mode; `out` is another array than is wanted.
+
+        >>> import numpy as np, rote
+        >>> def program(comm):
+        ...     x = rote.DistTensor.from_global(np.arange(1, 7), "block[(0)]", comm)
+        ...     return x.halo(1).tolist(), x.halo([(2, 1)], periodic=True).tolist()
+        >>> rote.run(program, ranks=2)
+        [([0, 1, 2, 3, 4], [5, 6, 1, 2, 3, 4]), ([3, 4, 5, 6, 0], [2, 3, 4, 5, 6, 1])]
+        """
+        plan, move = self._bound_halo(width, periodic)
+        value = np.full((), fill, self.local.dtype)  # which all ranks refuse alike
+        if out is not None:
+            with collective_errors(self.comm):
+                _check("out", out, move.shape, self.local.dtype)
+                if not out.flags.writeable:
+                    raise LayoutError("out cannot be written to\ngive an array of your own, or leave out=")
+                if np.shares_memory(out, self.local) and not _is_inside(self.local, out, plan):
+                    raise LayoutError("out shares memory with the block, but has it not inside\nleave out=, or copy x")
+        if implicit_cause.get() or records_open.get():
+            announce(self, plan.cost.bytes, lambda: str(plan), "halo")
+        return move(self.local, value, out)
+
+    def accumulate_halo(self, halo: npt.ArrayLike, width: Width, periodic: Periodic = False) -> Self:
+        """The tensor of blocks to which the ghost cells of all ranks have been added: the transpose of `halo`.
+
+        Law: the sum of `x.halo(w) * y` over all ranks is that of `x.local * x.accumulate_halo(y, w).local`. So what a
+        rank has computed for its neighbours' cells reaches them: finite elements, particles, gradients of stencils.
+        Ghosts beyond the ends of a mode that is not periodic go nowhere. Replicas are to give equal arrays. Collective.
+
+        Args:
+            halo: this rank's array, of the shape and dtype of `x.halo(width, periodic)`; `x` says where it lies.
+            width, periodic: of the halo.
+
+        Raises:
+            LayoutError: on all ranks, where an array is of another shape or dtype, or as of `halo`.
+
+        >>> import numpy as np, rote
+        >>> def program(comm):
+        ...     x = rote.DistTensor.zeros(6, "block[(0)]", comm)
+        ...     return x.accumulate_halo(np.ones(5), 1).local.tolist()
+        >>> rote.run(program, ranks=2)
+        [[1.0, 1.0, 2.0], [2.0, 1.0, 1.0]]
+        """
+        plan, move = self._bound_halo(width, periodic)
+        with collective_errors(self.comm):
+            values = np.asarray(halo)
+            _check("halo", values, move.shape, self.local.dtype)
+        if implicit_cause.get() or records_open.get():
+            announce(self, plan.accumulate_cost.bytes, lambda: f"back, of a {plan}", "accumulate_halo")
+        block = np.zeros(self.local.shape, self.local.dtype)
+        move.accumulate(values, block)
+        return self._with(block)
+
+    def halo_plan(self, width: Width, periodic: Periodic = False) -> HaloPlan:
+        """The plan of `halo`: messages, bytes and seconds before anything moves, and its proof. On any rank alone.
+
+        >>> import rote
+        >>> x = rote.DistTensor.zeros((8, 8), "block[(0),()]")
+        >>> plan = x.halo_plan(1, periodic=True)
+        >>> plan.cost.messages, plan.shape(0)
+        (0, (10, 10))
+        >>> plan.verify()
+        """
+        order = len(self.distribution.shape)
+        return HaloPlan(self.distribution, _widths(width, order), _flags(periodic, order), self.local.dtype)
+
+    def _bound_halo(self, width: Width, periodic: Periodic) -> tuple[HaloPlan, IndexedMove]:
+        """The plan and the move of a halo, proved on each rank for its own cells when it is made."""
+
+        def make() -> tuple[HaloPlan, IndexedMove]:
+            with collective_errors(self.comm):
+                plan = self.halo_plan(width, periodic)
+                plan.verify(self.comm.rank)
+            return plan, IndexedMove(plan.source, plan.wanted(self.comm.rank), self.comm)
+
+        order = len(self.distribution.shape)
+        key = (self.distribution, self.local.dtype, _widths(width, order), _flags(periodic, order))
+        return cached(self.comm, "halos", key, make, _KEPT)
+
+
+def _widths(width: Width, order: int) -> tuple[tuple[int, int], ...]:
+    """Per mode, the ghosts below and above."""
+    try:
+        per_mode = tuple(width) if isinstance(width, Sequence) else (width,) * order
+        pairs = [tuple(each) if isinstance(each, Sequence) else (each, each) for each in per_mode]
+        widths = tuple((integer(low, "a width"), integer(high, "a width")) for low, high in pairs)
+        right = all(low >= 0 and high >= 0 for low, high in widths)
+    except ValueError:  # no integers, or more than two of them
+        right = False
+    if not right:
+        raise LayoutError(
+            f"{width!r} is no width of ghost cells\nwrite a number, or per mode one or a pair (below, above)"
+        )
+    return widths
+
+
+def _flags(periodic: Periodic, order: int) -> tuple[bool, ...]:
+    """Per mode, whether it is periodic."""
+    return (bool(periodic),) * order if isinstance(periodic, bool | np.bool) else tuple(map(bool, periodic))
+
+
+def _check(name: str, array: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    """Refuse an array that is no halo."""
+    if not isinstance(array, np.ndarray) or (array.shape, array.dtype) != (shape, dtype):
+        says = f"{array.shape} {array.dtype}" if isinstance(array, np.ndarray) else f"{array!r}"
+        raise LayoutError(f"{name} is an array of {shape} {dtype}, not {says}\nwrite np.empty({shape}, {dtype.str!r})")
+
+
+def _is_inside(block: Array, out: Array, plan: HaloPlan) -> bool:
+    """Whether a block is the part of a halo within the ghosts, in the same memory."""
+    inside = out[tuple(slice(low, low + n) for (low, _), n in zip(plan.widths, block.shape, strict=True))]
+    places = [(each.shape, each.strides, each.__array_interface__["data"][0]) for each in (block, inside)]
+    return places[0] == places[1]

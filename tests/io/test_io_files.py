@@ -1,0 +1,351 @@
+"""`rote.save` and `rote.load` on in-process ranks: the laws of all formats, restarts, chunks, moves, and failures."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+import zarr
+from file_laws import CHECKS, STATE, SUFFIXES, plain, read_state, write_state
+from io_cases import cases, numbered
+from io_laws import raised, same
+
+import rote
+from rote.errors import CommError, LayoutError, RoteError
+from rote.io import boxes, hdf5, progress
+from rote.io import zarr as zarr_files
+from rote.runtime import Comm, run
+from rote.runtime.comm import threads
+from rote.runtime.copy.regions import cut
+
+ALL = (*SUFFIXES, ".xdmf")
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize(("ranks", "count"), [(3, 9), *[pytest.param(ranks, 60, marks=SLOW) for ranks in (1, 2, 4, 6)]])
+def test_laws(tmp_path: Path, ranks: int, count: int, check: Callable[[Comm, Path, int], None]) -> None:
+    """In-process ranks save and load as the laws say."""
+    run(check, ranks, (tmp_path, count))
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_restart_on_other_ranks(tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What 2 or 4 ranks wrote in one layout, 3 ranks read in another; blocks larger than a chunk, and than a shard."""
+    monkeypatch.setattr(boxes, "CHUNK", 600)
+    monkeypatch.setattr(boxes, "SHARD", 1200)
+    path = tmp_path / f"state{suffix}"
+    for ranks, layout in ((2, "[(0),(),()]"), (4, "(a b) c: block[(0),()]"), (4, "block[(),(0),()]|(1@1)")):
+        run(write_state, ranks, (path, layout))
+        np.testing.assert_array_equal(plain(path), STATE)
+        run(read_state, 3, (path,))
+
+
+def test_each_rank_has_whole_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a chunk grid no chunk, and no file, is of two ranks but of replicas; and a shard is made of whole chunks."""
+    monkeypatch.setattr(boxes, "CHUNK", 16)
+    monkeypatch.setattr(boxes, "SHARD", 64)
+    for ranks in (1, 2, 3, 4, 6, 8):
+        for case in cases(ranks, 40, seed=4):
+            grid = boxes.in_chunks(case.dist, 8)
+            assert grid.dist.layout.view is None and (grid.dist.shape, grid.dist.grid) == (
+                case.dist.shape,
+                case.dist.grid,
+            )
+            assert all(s % c == 0 for s, c in zip(grid.shards, grid.chunks, strict=True)), str(case)
+            assert prod(grid.chunks) * 8 <= 16 and prod(grid.shards) * 8 <= 64, str(case)
+            for rank in range(ranks):
+                for held, s, n in zip(grid.dist.index_sets(rank), grid.shards, grid.dist.shape, strict=True):
+                    assert not held or held.runs == ((0, 1),), str(case)
+                    assert not held or (held.start % s == 0 and (held.stop % s == 0 or held.stop == n)), str(case)
+
+
+def test_moves_are_said(tmp_path: Path) -> None:
+    """Blocks of one size go to every format as they lie, others to Zarr by a move that may be refused."""
+
+    def program(comm: Comm) -> list[list[str]]:
+        causes = []
+        for layout, name in (("block[(0),()]", "a.zarr"), ("block(ceil)[(0),()]", "b.zarr"), ("[(),(0)]", "a.h5")):
+            with rote.config(implicit="error"), rote.trace() as moves:
+                extents = (8, 10) if name == "a.zarr" else (10, 10)
+                rote.save(tmp_path / name, rote.DistTensor.zeros(extents, layout, comm))
+                rote.load(tmp_path / name, "block[(),(0)]", comm=comm)
+            causes.append([move.cause for move in moves])
+        x = rote.DistTensor.zeros((10, 6), "block[(0),()]", comm)
+        with rote.config(implicit="error"):
+            raised(comm, lambda: rote.save(tmp_path / "c.zarr", x), LayoutError, "rote.save moves", "implicit='allow'")
+        with rote.config(implicit="allow"), rote.trace() as moves:
+            rote.save(tmp_path / "c.zarr", x)
+            rote.load(tmp_path / "c.zarr", "[(0),()]", comm=comm)
+        return [*causes, [move.cause for move in moves if move.implicit]]
+
+    assert run(program, 4)[0] == [[], [], [], ["rote.save", "rote.load"]]
+    assert sorted(os.listdir(tmp_path)) == ["a.h5", "a.zarr", "b.zarr", "c.zarr"]
+
+
+def test_files_have_checksums_and_no_more_than_they_need(tmp_path: Path) -> None:
+    """Every chunk carries one, and what was reserved of a disk is given back."""
+    x = rote.DistTensor.from_global(np.random.default_rng(0).random((40, 50, 30)), "block[(0),(),()]")
+    x.save(tmp_path / "x.h5")
+    x.save(tmp_path / "x.zarr")
+    with h5py.File(tmp_path / "x.h5") as file:
+        assert file["data"].fletcher32
+    assert [codec.to_dict()["name"] for codec in zarr.open_array(tmp_path / "x.zarr").metadata.codecs][-1] == "crc32c"
+    assert x.local.nbytes < os.path.getsize(tmp_path / "x.h5") < x.local.nbytes + 20_000
+
+
+def test_slabs_are_all_of_a_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A block that is read and written in many slabs, with a bar on a terminal, is the one that goes in one."""
+    array = numbered((23, 4, 3), np.dtype("f8"))
+    for module in (progress, zarr_files):
+        monkeypatch.setattr(module, "SLAB", 200)
+    monkeypatch.setattr(progress, "LONG", 0)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+
+    def program(comm: Comm) -> None:
+        for suffix in (".zarr", ".h5"):
+            rote.DistTensor.from_global(array, "block(ceil)[(0),(),()]", comm).save(tmp_path / f"x{suffix}")
+            x = rote.load(tmp_path / f"x{suffix}", "block[(),(0),()]", comm=comm)
+            same(x.local, cut(array, x.distribution, comm.rank), suffix)
+
+    run(program, 2)
+
+
+# --- failures -------------------------------------------------------------------------------------------------------
+
+
+def keep(folder: Path) -> dict[str, bytes]:
+    """All files of a folder, at any depth, with their bytes."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def fails(folder: Path, kind: type[Exception], *parts: str, suffixes: tuple[str, ...] = ALL) -> None:
+    """On three ranks saving raises one error on all, and leaves all files as they were."""
+    for suffix in suffixes:
+        path = folder / f"old{suffix}"
+
+        def program(comm: Comm, path: Path = path) -> None:
+            x = rote.DistTensor.from_global(np.ones((6, 5, 4)), "block[(0),(),()]", comm)
+            raised(comm, lambda: rote.save(path, x), kind, *parts)
+
+        before = keep(folder)
+        run(program, 3)
+        assert keep(folder) == before, suffix
+        assert not [name for name in os.listdir(folder) if name.startswith(".")], suffix
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with an old file of every format."""
+    x = rote.DistTensor.from_global(np.arange(120.0).reshape(6, 5, 4), "block[(0),(),()]")
+    for suffix in ALL:
+        x.save(tmp_path / f"old{suffix}")
+    return tmp_path
+
+
+@pytest.mark.parametrize("call", ("fsync", "open", "mkdir", "posix_fallocate"))
+def test_the_disk_is_full(folder: Path, monkeypatch: pytest.MonkeyPatch, call: str) -> None:
+    """A file that cannot be made, has no room or does not reach the disk: the user's name, the system's words."""
+    real = getattr(os, call)
+
+    def full(path: Any, *args: Any, **options: Any) -> Any:
+        if call != "open" or args[0] & os.O_CREAT:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+        return real(path, *args, **options)
+
+    monkeypatch.setattr(os, call, full)
+    concerned = {"fsync": SUFFIXES, "mkdir": (".zarr",)}.get(call, (".npy", ".h5"))
+    fails(folder, OSError, "No space left on device", "old", suffixes=concerned)
+
+
+def test_the_folder_is_not_there(folder: Path) -> None:
+    """No folder, a file in its place, a folder in the place of a file, and a folder that is no store."""
+    (folder / "mine.zarr").mkdir()
+    (folder / "mine.zarr" / "thesis.txt").write_text("years")
+    (folder / "wrong.h5").mkdir()
+
+    def program(comm: Comm) -> None:
+        x = rote.DistTensor.zeros((4, 3), "block(ceil)[(0),()]", comm)
+        for suffix in ALL:
+            raised(comm, lambda: x.save(folder / "none" / f"x{suffix}"), FileNotFoundError, "none")  # noqa: B023
+            raised(comm, lambda: x.save(folder / "old.npy" / f"x{suffix}"), NotADirectoryError, "x.")  # noqa: B023
+            missing = folder / f"missing{suffix}"
+            raised(comm, lambda: rote.load(missing, "[(0),()]", comm=comm), FileNotFoundError, "missing")  # noqa: B023
+        raised(comm, lambda: x.save(folder / "mine.zarr"), RoteError, "no Zarr store", "move it away")
+        raised(comm, lambda: x.save(folder / "wrong.h5"), IsADirectoryError, "wrong.h5")
+        raised(comm, lambda: rote.load(folder / "wrong.h5", comm=comm), OSError, "wrong.h5")
+        raised(comm, lambda: rote.save(folder / "old.zarr", x, step=1), RoteError, "is one array, which has no steps")
+
+    before = keep(folder)
+    run(program, 2)
+    assert keep(folder) == before
+
+
+def test_files_cut_short(folder: Path) -> None:
+    """A file that lost its end, a chunk with a wrong byte, and a chunk that is gone: never wrong numbers."""
+    chunk = folder / "old.zarr" / "c" / "0" / "0" / "0"
+    whole = {path: path.read_bytes() for path in (folder / "old.h5", folder / "old.npy", chunk)}
+
+    def refuses(path: Path, *parts: str) -> None:
+        def program(comm: Comm) -> None:
+            raised(comm, lambda: rote.load(path, "[(0),(),()]", comm=comm), RoteError, str(path), *parts)
+
+        with rote.config(implicit="allow"):
+            run(program, 3)
+        for each, content in whole.items():
+            each.write_bytes(content)
+
+    for path, content in whole.items():
+        for size in (0, 7, len(content) // 2, len(content) - 1):
+            path.write_bytes(content[:size])
+            refuses(folder / "old.zarr" if path == chunk else path)
+    for path in (folder / "old.h5", chunk):
+        content = bytearray(whole[path])
+        spot = content.index(np.arange(60.0, 64).tobytes()) if path.suffix == ".h5" else len(content) // 2
+        content[spot] ^= 1
+        path.write_bytes(bytes(content))
+        refuses(folder / "old.zarr" if path == chunk else path, "cannot be read")
+    chunk.unlink()
+    refuses(folder / "old.zarr", "is lost")
+    (folder / "old.h5").write_text("no such thing")
+    refuses(folder / "old.h5", "cannot be read")
+    metadata = folder / "old.zarr" / "zarr.json"
+    metadata.write_text("{")
+    refuses(folder / "old.zarr", "cannot be read")
+
+
+def test_elements_that_are_not_carried(tmp_path: Path) -> None:
+    """Texts, records, half floats and objects are refused, in files and in tensors."""
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["words"] = ["a", "b"]
+        file["half"] = np.zeros(2, "f2")
+        file["records"] = np.zeros(2, [("x", "f8"), ("y", "i4")])
+        file["nothing"] = h5py.Empty("f8")
+        file["groups/u"] = np.arange(3.0)
+        file.attrs["reference"] = file["half"].ref
+    zarr.create_group(tmp_path / "a.zarr").create_array("half", data=np.zeros(2, "f2"))
+
+    def program(comm: Comm) -> None:
+        for suffix, name in ((".h5", "words"), (".h5", "half"), (".h5", "records"), (".zarr", "half")):
+            path = tmp_path / f"a{suffix}"
+            raised(comm, lambda: rote.load(path, "[(0)]", name, comm=comm), RoteError, "elements of dtype", "convert")  # noqa: B023
+        assert rote.load(tmp_path / "a.h5", "[(0)]", "groups/u", comm=comm).to_global().tolist() == [0, 1, 2]
+        held = rote.contents(tmp_path / "a.h5", comm=comm)
+        assert (set(held.tensors), held.attributes) == ({"words", "half", "records", "groups/u"}, {})
+        dist = rote.parse("[(0)]").on(4, comm.size)
+        objects = rote.DistTensor(np.full(dist.local_shape(comm.rank), None, object), dist, comm)
+        for suffix in ALL:
+            raised(comm, lambda: objects.save(tmp_path / f"x{suffix}"), RoteError, "dtype object")  # noqa: B023
+
+    run(program, 2)
+    assert sorted(os.listdir(tmp_path)) == ["a.h5", "a.zarr"]
+
+
+def test_what_formats_do_not_hold(tmp_path: Path) -> None:
+    """Names, attributes, steps and shapes that a format has not, and what is no tensor, name, step or attribute."""
+
+    def program(comm: Comm) -> None:
+        x = rote.DistTensor.zeros((4, 4), "block[(0),()]", comm)
+
+        def refused(name: str, value: Any, kind: type[Exception], *parts: str, **options: Any) -> None:
+            raised(comm, lambda: rote.save(tmp_path / name, value, **options), kind, *parts)
+
+        for options in ({"step": 1}, {"attributes": {"time": 1}}):
+            refused("x.npy", x, RoteError, "holds one tensor", "x.zarr or .h5", **options)
+        refused("x.npy", {"u": x}, RoteError, "holds one tensor")
+        refused("x.nc", x, RoteError, "x.nc is not the name", ".zarr", ".h5")
+        refused("x.h5", {}, TypeError, "tensors by name")
+        refused("x.h5", np.zeros(3), TypeError, "from_global")
+        for name in ("", "a/b", ".a", "3", 'a"b', 5):
+            refused("x.h5", {name: x}, RoteError, "is not the name of a tensor")
+        for step in (-1, 1.5, True, "1"):
+            refused("x.h5", x, RoteError, "a step is a number from 0 on", step=step)
+        for value in (None, {}, [1, "a"], 1j, [[1]], object):
+            refused("x.zarr", x, RoteError, "attribute 'a'", attributes={"a": value})
+        refused("x.xdmf", x * 1j, RoteError, "x.real and x.imag")
+        refused("x.xdmf", x > 0, RoteError, "astype('u1')")
+        refused("x.xdmf", {"u": x, "v": rote.DistTensor.zeros(3, "[(0)]", comm)}, RoteError, "one grid", "(3,)")
+        refused("x.h5", rote.DistTensor.zeros(3, "[()]+(0)", comm), LayoutError, "is partial", "redistribute to")
+        mine = f"x{comm.rank}.h5"
+        refused(mine, x, CommError, "of paths rank 0", "rank 1")
+        refused("x.h5", x, CommError, "of attributes", attributes={"energy": comm.rank})
+        refused("x.h5", x, CommError, "of steps", step=comm.rank)
+        raised(comm, lambda: rote.load(tmp_path / mine, "[(0)]", comm=comm), CommError, "of paths")
+
+    run(program, 2)
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(("suffix", "library"), ((".h5", "h5py"), (".zarr", "zarr")))
+def test_a_library_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, library: str) -> None:
+    """Without its library a format is refused with the command that installs it."""
+    monkeypatch.setitem(sys.modules, library, None)
+    x = rote.DistTensor.zeros(3, "[(0)]")
+    (tmp_path / f"x{suffix}").touch()
+    for call in (lambda: x.save(tmp_path / f"y{suffix}"), lambda: rote.load(tmp_path / f"x{suffix}")):
+        with pytest.raises(RoteError, match=f"need {library}\npip install {library}"):
+            call()
+
+
+def test_h5py_with_mpi_writes_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where h5py was built with MPI, all ranks open the file together by its driver, and nobody waits for a turn."""
+    opened: list[tuple[Any, ...]] = []
+    real = h5py.File
+
+    def driven(path: Any, mode: str = "r", **options: Any) -> Any:
+        opened.append((mode, *options.items()))
+        return real(path, mode)
+
+    monkeypatch.setattr(hdf5, "parallel", lambda: True)
+    monkeypatch.setattr(hdf5, "MpiHandle", threads.LocalComm)
+    monkeypatch.setattr(threads.LocalComm, "handle", "MPI_COMM", raising=False)
+    monkeypatch.setattr(h5py, "File", driven)
+    run(lambda comm: rote.DistTensor.from_global(np.arange(6.0), "[(0)]", comm).save(tmp_path / "x.h5"), 1)
+    assert opened == [("w",), ("r+", ("driver", "mpio"), ("comm", "MPI_COMM"))]
+    assert plain(tmp_path / "x.h5").tolist() == [0, 1, 2, 3, 4, 5]
+
+
+LIMITED = """
+    import os, resource, sys
+    import numpy as np
+    import rote
+    os.chdir(sys.argv[1])
+    suffixes = (".npy", ".h5", ".zarr")
+    def program(comm, suffix, fails):
+        x = rote.DistTensor.from_global(np.random.default_rng(0).random((60, 30, 20)), "block[(0),(),()]", comm)
+        try:
+            rote.save("old" + suffix, x)
+        except Exception as error:
+            assert fails and "File too large: 'old" in str(error), error
+        else:
+            assert not fails, suffix
+    for suffix in suffixes:
+        rote.run(program, 3, (suffix, False))
+    before = sorted(os.listdir()), [os.stat("old" + suffix).st_mtime_ns for suffix in suffixes]
+    resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, resource.RLIM_INFINITY))
+    for suffix in suffixes:
+        rote.run(program, 3, (suffix, True))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    assert before == (sorted(os.listdir()), [os.stat("old" + suffix).st_mtime_ns for suffix in suffixes])
+    for suffix in suffixes:
+        rote.run(program, 3, (suffix, False))
+    print("all failed alike")
+"""
+
+
+def test_a_true_limit(tmp_path: Path) -> None:
+    """A system that takes no more bytes of a file: an error on all ranks, the old file, and a process that goes on."""
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(LIMITED), tmp_path], capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "all failed alike\n", "")
