@@ -7,16 +7,14 @@ from collections.abc import Mapping, Sequence
 from math import pi
 from typing import Any, NoReturn
 
-import numpy as np
 import numpy.typing as npt
 
 from rote.compiler.machine import Machine
 from rote.compiler.plan import Plan
 from rote.errors import LayoutError
-from rote.layout.distribution import Distribution, tensor_shape
+from rote.layout.distribution import tensor_shape
 from rote.layout.grid import Grid
 from rote.layout.layout import Layout
-from rote.runtime.aliasing import run_apart
 from rote.runtime.autotune import Progress, Tune
 from rote.runtime.calibrate import known_machine
 from rote.runtime.comm.resolve import as_comm
@@ -29,6 +27,7 @@ from .ends import TransformEnds
 from .families.choose import Choice, best, compared
 from .families.gathered import warn_if_gathered
 from .families.resolve import choices_for, walk_for
+from .fields import transformed
 from .program.program import Pair, bind_pair
 from .request.arguments import Norm, as_arguments, check_norm, check_tensor, planned_request
 from .request.options import Options
@@ -186,7 +185,8 @@ class FFT(TransformEnds):
         """The spectrum of x, in `output_layout`; x keeps its values, unless `out` shares them, which it may.
 
         Args:
-            x: of `input_shape`, `input_dtype` and `input_layout`.
+            x: of `input_shape`, `input_dtype` and `input_layout`; or a field, with whole modes in front of these, as
+                `empty_input((3,))` gives it: its components are transformed one after the other.
             out: to write into, as `empty_output` gives it; new if None.
             norm: of this call; that of the transform if None. The first call with another one binds it, in the same
                 scratch; `backward` undoes `forward` of the same norm.
@@ -231,7 +231,8 @@ class FFT(TransformEnds):
 
         Returns:
             One array per axis of `axes`, in radians per unit of L and in the transform's real dtype. Together they
-            broadcast to the block, as an open mesh does (`numpy.ogrid`), whatever layout the spectrum has.
+            broadcast to the block, as an open mesh does (`numpy.ogrid`), whatever layout the spectrum has; and to that
+            of a field, whose components lie in front.
 
         Raises:
             LayoutError: there are not as many lengths as axes, one is not positive, or `nyquist` is another word.
@@ -268,20 +269,8 @@ class FFT(TransformEnds):
             raise LayoutError("the transform and the tensor are on different communicators; give both the same comm")
         pair = self._bound(norm)
         bound = pair.backward if back else pair.forward
-        source, target, dtypes = bound.walk.source, bound.walk.target, bound.dtypes
-        _check(x, source, dtypes[0], "the input")
-        if out is None:
-            out = self._empty(target, dtypes[-1])
-            apart = True
-        else:
-            _check(out, target, dtypes[-1], "out")
-            apart = bound.reads_first
         with self._lock:
-            if apart:
-                bound(x.local, out.local)
-            else:
-                run_apart(self._comm, bound, x.local, out.local)
-        return out
+            return transformed(bound, x, out)
 
     def __copy__(self) -> FFT:
         return self  # what is planned never changes, and keeps no values between two calls
@@ -309,8 +298,3 @@ class FFT(TransformEnds):
     def __str__(self) -> str:
         timed = [str(self._decision)] if self.tried else []
         return "\n".join([describe(self.walk, self._axes), *compared(self._choices, self.walk), *timed])
-
-
-def _check(x: DistTensor, dist: Distribution, dtype: np.dtype[Any], name: str) -> None:
-    if x.distribution != dist or x.dtype != dtype:
-        raise LayoutError(f"{name} is {x.distribution} {x.dtype}, but the transform takes {dist} {dtype}")
