@@ -85,8 +85,8 @@ def _broadcast(name: str, shapes: Sequence[tuple[int, ...]], fixed: tuple[int, .
         pass
     raise LayoutError(
         f"{name} of shapes {given}{'' if fixed is None else f' into shape {fixed}'}: they do not broadcast\n"
-        "aligned at the last mode, extents are equal or 1; an array is the whole one on every rank: combine one that fits "
-        "this rank's block with x.local"
+        "aligned at the last mode, extents are equal or 1; an array is the whole one on every rank: combine one that "
+        "fits this rank's block with x.local"
     )
 
 
