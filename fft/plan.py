@@ -240,6 +240,7 @@ class FFT(TransformEnds):
         >>> f = FFT(8, "block[(0)]", dtype="f8")
         >>> [k.tolist() for nyquist in ("keep", "zero") for k in f.wavenumbers(nyquist=nyquist)]
         [[0.0, 1.0, 2.0, 3.0, 4.0], [0.0, 1.0, 2.0, 3.0, 0.0]]
+        >>> import numpy as np
         >>> X = f.forward(DistTensor.from_function(lambda j: np.sin(2 * pi * j / 8), 8, f.input_layout))
         >>> X.local[...] *= 1j * f.wavenumbers(nyquist="zero")[0]
         >>> bool(np.allclose(f.backward(X).to_global(), np.cos(2 * pi * np.arange(8) / 8)))
