@@ -54,16 +54,52 @@ def full_like(
     return x._on(filled(dist, x.comm.rank, fill_value, element), dist)
 
 
-def _like(value: int) -> Any:
-    def called(x: Distributed, /, dtype: npt.DTypeLike | None = None, *args: Any, **options: Any) -> Any:
-        return full_like(x, value, dtype, *args, **options)
+@follows("created", np.zeros_like)
+def zeros_like(
+    x: Distributed,
+    /,
+    dtype: npt.DTypeLike | None = None,
+    order: str = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: str | None = None,
+    layout: Layout | str | None = None,
+) -> Any:
+    """A tensor of zeros where another lies; other arguments as of `full_like`."""
+    return full_like(x, 0, dtype, order, subok, shape, device=device, layout=layout)
 
-    return called
+
+@follows("created", np.ones_like)
+def ones_like(
+    x: Distributed,
+    /,
+    dtype: npt.DTypeLike | None = None,
+    order: str = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: str | None = None,
+    layout: Layout | str | None = None,
+) -> Any:
+    """A tensor of ones where another lies; other arguments as of `full_like`."""
+    return full_like(x, 1, dtype, order, subok, shape, device=device, layout=layout)
 
 
-zeros_like = follows("created", np.zeros_like, name="zeros_like")(_like(0))
-ones_like = follows("created", np.ones_like, name="ones_like")(_like(1))
-empty_like = follows("created", np.empty_like, name="empty_like")(_like(0))
+@follows("created", np.empty_like)
+def empty_like(
+    x: Distributed,
+    /,
+    dtype: npt.DTypeLike | None = None,
+    order: str = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: str | None = None,
+    layout: Layout | str | None = None,
+) -> Any:
+    """A tensor of zeros, for memory that is not set would differ between replicas, where another lies; other arguments as of `full_like`."""
+    return full_like(x, 0, dtype, order, subok, shape, device=device, layout=layout)
 
 
 @follows("elementwise", np.copy)
