@@ -17,6 +17,7 @@ from .rules import Function
 
 __all__ = ["elementwise"]
 
+_NUMBERS = (float, int, bool, complex, type(None))  # types of what surely has no modes
 _USUAL = "?bhilqBHILQfdFD"  # codes of dtypes that need no look
 
 
@@ -62,7 +63,7 @@ def _alike(operands: Sequence[Any]) -> Distributed | None:
                 first = x
             elif x.distribution != first.distribution or x.comm is not first.comm:
                 return None
-        elif np.ndim(x):
+        elif type(x) not in _NUMBERS and np.ndim(x):
             return None
     return None if first is None or first.distribution.partial else first
 

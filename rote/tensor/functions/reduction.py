@@ -74,19 +74,21 @@ def reduction(
 
 
 def contributed(x: T, modes: Modes, where: Reduced, local: Local) -> T:
-    """The tensor of contributions to a reduction; arguments as there."""
+    """The tensor of contributions to a reduction; of its results already, where nothing is to move."""
     viewed = x.distribution.layout.view is not None
     block = np.asarray(local(x.local, None if viewed else modes))
     shape = where.contributions.local_shape(x.comm.rank)
     if block.shape != shape:  # kept modes of extent 1, or a rank outside the root
         block = block.reshape(shape) if block.size == prod(shape) else np.empty(shape, block.dtype)
-    return x._on(block, where.contributions)
+    return x._on(block, where.contributions if where.moves else where.target)
 
 
 def settled(name: str, contributions: T, where: Reduced) -> T:
     """The result of a reduction, from what the ranks contribute."""
     if where.moves:
         return asked(contributions, where.target.layout, name)
+    if contributions.distribution is where.target:
+        return contributions
     return contributions._on(contributions.local, where.target)
 
 
