@@ -166,6 +166,8 @@ def test_wrong_keys_are_refused_on_all_ranks():
             x[1:3] = [1, 2, 3]
         with pytest.raises(LayoutError, match="same arguments"):
             x[comm.rank :: 2]
+        with pytest.raises(LayoutError, match="same arguments"):
+            x[comm.rank] = 7
         with pytest.raises((LayoutError, IndexError)):
             x[3 + comm.rank * 3]
         return x.to_global().tolist()

@@ -35,7 +35,8 @@ def setitem(x: Distributed, key: Any, value: Any) -> None:
 
     Raises:
         IndexError: an index is out of range, or none. ValueError: the value does not broadcast.
-        LayoutError: the tensor is partial. All are raised on all ranks, before anything is written.
+        LayoutError: the tensor is partial, or ranks give different keys. All are raised on all ranks, before anything
+            is written.
     """
     check_values(_NAME, x.distribution)
     chosen = as_bool(key)
@@ -66,6 +67,7 @@ def _assign(x: Distributed, axes: Sequence[KeyAxis], value: Any) -> None:
         rows = [np.array(group) for group in groups if group]
         values = fetch(given, dist, said(axes), lambda: rows, _NAME)
     else:
+        agree(comm, _NAME, said(axes))
         values = given[outer_key(groups)]
     if dist.holds(comm.rank) and all(len(position) for position, _ in places):
         turned = x.local.transpose([mode for axis in axes for mode in axis.modes])
