@@ -98,7 +98,7 @@ def empty_like(
     device: str | None = None,
     layout: Layout | str | None = None,
 ) -> Any:
-    """A tensor of zeros, for memory that is not set would differ between replicas, where another lies; other arguments as of `full_like`."""
+    """A tensor of zeros where another lies, as replicas must not differ; other arguments as of `full_like`."""
     return full_like(x, 0, dtype, order, subok, shape, device=device, layout=layout)
 
 

@@ -1,0 +1,78 @@
+"""Einstein sums of random subscripts over random layouts, and the reading of subscripts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from cases import pick_layout
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from marks import examples
+
+import rote
+from rote import DistTensor, LayoutError
+from rote.tensor.functions.subscripts import read_subscripts
+
+
+@st.composite
+def contractions(draw):
+    """Subscripts, one to three arrays that they fit, and a layout of each on one grid."""
+
+    def pick(options):
+        return draw(st.sampled_from(options))
+
+    grid = pick([(1,), (2,), (3,), (2, 2), (1, 2)])
+    extents = {letter: pick([3, 2, 1, 4, 0]) for letter in "abcd"}
+    terms = ["".join(pick("abcd") for _ in range(pick([2, 1, 3, 0]))) for _ in range(pick([2, 1, 3]))]
+    used = [letter for letter in "abcd" if any(letter in term for term in terms)]
+    result = "".join(letter for letter in draw(st.permutations(used)) if pick([True, False]))
+    shapes = [tuple(extents[letter] for letter in term) for term in terms]
+    return f"{','.join(terms)}->{result}", shapes, [pick_layout(pick, shape, grid) for shape in shapes], grid
+
+
+@settings(max_examples=examples(80))
+@given(contractions())
+def test_einsum_is_numpys(case):
+    """The sum of products over any layouts of any operands is that of the arrays; partial ones are sums of blocks."""
+    text, shapes, lays, grid = case
+    generator = np.random.default_rng(0)
+    arrays = [generator.integers(-3, 4, shape).astype("f8") for shape in shapes]
+
+    def program(comm):
+        pairs = zip(arrays, lays, strict=True)
+        tensors = [DistTensor.from_global(array, layout, comm, grid) for array, layout in pairs]
+        result = np.einsum(text, *tensors)
+        assert not result.distribution.partial
+        return result.to_global()
+
+    with rote.config(implicit="allow"):
+        for got in rote.run(program, int(np.prod(grid))):
+            np.testing.assert_array_equal(got, np.einsum(text, *arrays))
+
+
+@pytest.mark.parametrize(
+    ("text", "orders"),
+    [("ij,jk", (2, 2)), ("ba", (2,)), ("...i,i...->...", (3, 2)), (" i j -> j i ", (2,)), ("aAb", (3,)), (",", (0, 0))],
+)
+def test_subscripts_are_read_as_numpy_reads_them(text, orders):
+    """A text means what it means to NumPy: the result has the shape that it has there."""
+    arrays = [np.zeros((2,) * order) for order in orders]
+    said = read_subscripts(text, orders)
+    assert [len(term) for term in said.terms] == list(orders)
+    assert (2,) * len(said.result) == np.einsum(text, *arrays).shape
+
+
+@pytest.mark.parametrize(
+    ("text", "orders", "says"),
+    [
+        ("ij,jk", (2,), "for 2 operands, not 1"),
+        ("i,j", (1, 2), "another order"),
+        ("i.j", (2,), "no letter"),
+        ("i->ii", (1,), "comes twice"),
+        ("i->j", (1,), "belongs to no operand"),
+    ],
+)
+def test_wrong_subscripts_are_named(text, orders, says):
+    """A text that is none is refused with what is wrong."""
+    with pytest.raises(LayoutError, match=says):
+        read_subscripts(text, orders)
