@@ -18,6 +18,7 @@ from rote.compiler.machine import Machine
 from rote.layout.grid import Grid
 from rote.runtime.autotune import LIMITS, Progress, decided, medians, ranking, timings
 from rote.runtime.comm.protocol import Comm
+from rote.runtime.time_limit import allowed
 
 from .families.choose import Choice, best, farther, preferred, walks
 from .families.resolve import reread
@@ -91,14 +92,15 @@ def decide(
         LayoutError: there is no walk.
     """
     field = candidates(arguments, choices, machine, _MOST[options.tune])
+    seconds = allowed(comm, LIMITS["walk"].seconds[options.tune])
     if len(field) == 1 or comm.size == 1:  # on one rank all do the same
         return Decision(next(iter(field)), ())
     facts = {"what": "walk", **arguments.facts(), "threads": options.threads, "method": options.method}
 
-    def find() -> dict[str, Any]:
-        return _fastest(field, comm, norm, options).as_json()
+    def find() -> dict[str, Any] | None:
+        return _fastest(field, comm, norm, options, seconds).as_json() if seconds else None
 
-    return decided(comm, facts, options.tune, partial(_read, arguments), find)
+    return decided(comm, facts, options.tune, partial(_read, arguments), find) or Decision(next(iter(field)), ())
 
 
 def candidates(arguments: Arguments, choices: Sequence[Choice], machine: Machine, most: int) -> dict[Walk, Choice]:
@@ -144,15 +146,14 @@ def _turn(walk: Walk, comm: Comm, norm: Norm, options: Options, seconds: float, 
     return medians(comm, [there_and_back], seconds, progress, _ROUNDS)[0]
 
 
-def _fastest(field: dict[Walk, Choice], comm: Comm, norm: Norm, options: Options) -> Decision:
+def _fastest(field: dict[Walk, Choice], comm: Comm, norm: Norm, options: Options, seconds: float) -> Decision:
     """The decision that timing comes to.
 
     Whoever is not patient has local transforms timed only in the walk that is taken, not in those that are tried.
     """
-    within = options if options.tune == "patient" else replace(options, tune="model")
-    limits = LIMITS["walk"]
-    times = race([*field], comm, norm, within, limits.seconds[options.tune])
-    order = ranking(times, limits)
+    within = options if options.tune == "patient" else replace(options, tune="model", tune_seconds=None)
+    times = race([*field], comm, norm, within, seconds)
+    order = ranking(times, LIMITS["walk"])
     ranked = [(min(times[n]), [*field.values()][n]) for n in order]
     tried = tuple(Tried(_named(choice), float(f"{seconds:.4g}"), 2 * choice.seconds) for seconds, choice in ranked)
     return Decision([*field][order[0]], tried)

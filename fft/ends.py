@@ -9,9 +9,11 @@ import numpy as np
 from rote.layout.distribution import Distribution
 from rote.layout.grid import Grid
 from rote.layout.layout import Layout
+from rote.layout.refine import with_components
 from rote.runtime.comm.protocol import Comm
 from rote.tensor import DistTensor
 
+from .fields import empty
 from .walk.walk import Walk
 
 __all__ = ["TransformEnds"]
@@ -92,8 +94,11 @@ class TransformEnds:
         """The grid of `input_layout`."""
         return self.walk.source.grid
 
-    def empty_input(self) -> DistTensor:
+    def empty_input(self, components: tuple[int, ...] = ()) -> DistTensor:
         """A new tensor of the shape, dtype and layout that `forward` takes, whose elements are not set yet.
+
+        Args:
+            components: the extents of whole modes in front of these, of a field; (3,) of vectors, (3, 3) of tensors.
 
         >>> from rote.fft import FFT
         >>> f = FFT((4, 6), "block[(0),()]", dtype="f8")
@@ -101,11 +106,16 @@ class TransformEnds:
         >>> x.local[...] = 1
         >>> f.forward(x).to_global()[0, 0]
         np.complex128(24+0j)
+        >>> f.empty_input((3,))
+        DistTensor((3, 4, 6), float64, 'block[(),(0),()]', grid=(1,), rank=0, local=(3, 4, 6))
         """
-        return self._empty(self.walk.source, self.input_dtype)
+        return empty(with_components(self.walk.source, components), self.input_dtype, self._comm)
 
-    def empty_output(self) -> DistTensor:
+    def empty_output(self, components: tuple[int, ...] = ()) -> DistTensor:
         """A new tensor of the shape, dtype and layout that `forward` gives, whose elements are not set yet.
+
+        Args:
+            components: as in `empty_input`.
 
         >>> from rote.fft import FFT
         >>> f = FFT((4, 6), "block[(0),()]", dtype="f8")
@@ -113,7 +123,4 @@ class TransformEnds:
         >>> X.shape, f.forward(f.empty_input(), out=X) is X
         ((4, 4), True)
         """
-        return self._empty(self.walk.target, self.output_dtype)
-
-    def _empty(self, dist: Distribution, dtype: np.dtype[Any]) -> DistTensor:
-        return DistTensor(np.empty(dist.local_shape(self._comm.rank), dtype), dist, self._comm)
+        return empty(with_components(self.walk.target, components), self.output_dtype, self._comm)

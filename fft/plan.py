@@ -7,20 +7,19 @@ from collections.abc import Mapping, Sequence
 from math import pi
 from typing import Any, NoReturn
 
-import numpy as np
 import numpy.typing as npt
 
 from rote.compiler.machine import Machine
 from rote.compiler.plan import Plan
 from rote.errors import LayoutError
-from rote.layout.distribution import Distribution, tensor_shape
+from rote.layout.distribution import tensor_shape
 from rote.layout.grid import Grid
 from rote.layout.layout import Layout
-from rote.runtime.aliasing import run_apart
 from rote.runtime.autotune import Progress, Tune
 from rote.runtime.calibrate import known_machine
 from rote.runtime.comm.resolve import as_comm
 from rote.runtime.program import check_grid
+from rote.runtime.time_limit import time_limit
 from rote.tensor import DistTensor
 
 from .autotune import Decision, Tried, decide
@@ -28,6 +27,7 @@ from .ends import TransformEnds
 from .families.choose import Choice, best, compared
 from .families.gathered import warn_if_gathered
 from .families.resolve import choices_for, walk_for
+from .fields import transformed
 from .program.program import Pair, bind_pair
 from .request.arguments import Norm, as_arguments, check_norm, check_tensor, planned_request
 from .request.options import Options
@@ -80,6 +80,9 @@ class FFT(TransformEnds):
         method: how messages travel between ranks, a name in `rote.methods`, or "auto".
         machine: for which "auto" chooses; if None, the one that `rote tune` measured under as many ranks, or the usual.
         progress: called on this rank with the part that is done, from 0 to 1, while walks are timed.
+        tune_seconds: the most that all timing may take, about, by the clock of the rank that is latest; the best that
+            was found by then is taken, or the usual where nothing was. A turn that is begun is ended. None for the
+            usual time.
 
     Raises:
         LayoutError: shape, layout, axes, kinds and algorithm do not fit each other.
@@ -115,8 +118,9 @@ class FFT(TransformEnds):
         method: str = "auto",
         machine: Machine | None = None,
         progress: Progress | None = None,
+        tune_seconds: float | None = None,
     ) -> None:
-        self._options = Options(tune, threads, method, machine, progress)
+        self._options = Options(tune, threads, method, machine, progress, tune_seconds)
         self._comm = as_comm(comm)
         self._norm = check_norm(norm)
         self._lengths = {"s": s, "resample": resample}
@@ -126,12 +130,13 @@ class FFT(TransformEnds):
         arguments = as_arguments(extents, request, self._comm.size, layout, grid, output)
         self._choices: tuple[Choice, ...] = ()
         self._decision: Decision | None = None
-        self.walk = self._cheapest(arguments) if algorithm == "auto" else walk_for(arguments, algorithm)
-        check_grid(self.walk.source.grid, self._comm)
         self._lock = threading.Lock()  # both directions have one scratch
         self._pairs: dict[Norm, Pair] = {}  # by their norm
-        if (tune, method) != ("model", "auto"):  # what was asked for is timed, or refused, now
-            self._bound()
+        with time_limit(tune_seconds):
+            self.walk = self._cheapest(arguments) if algorithm == "auto" else walk_for(arguments, algorithm)
+            check_grid(self.walk.source.grid, self._comm)
+            if (tune, method) != ("model", "auto"):  # what was asked for is timed, or refused, now
+                self._bound()
         if not text:
             warn_if_gathered(self.walk, request, self._comm, 1)
 
@@ -180,7 +185,8 @@ class FFT(TransformEnds):
         """The spectrum of x, in `output_layout`; x keeps its values, unless `out` shares them, which it may.
 
         Args:
-            x: of `input_shape`, `input_dtype` and `input_layout`.
+            x: of `input_shape`, `input_dtype` and `input_layout`; or a field, with whole modes in front of these, as
+                `empty_input((3,))` gives it: its components are transformed one after the other.
             out: to write into, as `empty_output` gives it; new if None.
             norm: of this call; that of the transform if None. The first call with another one binds it, in the same
                 scratch; `backward` undoes `forward` of the same norm.
@@ -225,7 +231,8 @@ class FFT(TransformEnds):
 
         Returns:
             One array per axis of `axes`, in radians per unit of L and in the transform's real dtype. Together they
-            broadcast to the block, as an open mesh does (`numpy.ogrid`), whatever layout the spectrum has.
+            broadcast to the block, as an open mesh does (`numpy.ogrid`), whatever layout the spectrum has; and to that
+            of a field, whose components lie in front.
 
         Raises:
             LayoutError: there are not as many lengths as axes, one is not positive, or `nyquist` is another word.
@@ -247,7 +254,7 @@ class FFT(TransformEnds):
         """
         wanted = self._norm if norm is None else check_norm(norm)
         if wanted not in self._pairs:
-            with self._lock:
+            with self._lock, time_limit(self._options.tune_seconds):
                 scratch = next((pair.workspace.scratch for pair in self._pairs.values()), None)
                 if wanted not in self._pairs:
                     self._pairs[wanted] = bind_pair(self.walk, self._comm, wanted, self._options, scratch)
@@ -262,20 +269,8 @@ class FFT(TransformEnds):
             raise LayoutError("the transform and the tensor are on different communicators; give both the same comm")
         pair = self._bound(norm)
         bound = pair.backward if back else pair.forward
-        source, target, dtypes = bound.walk.source, bound.walk.target, bound.dtypes
-        _check(x, source, dtypes[0], "the input")
-        if out is None:
-            out = self._empty(target, dtypes[-1])
-            apart = True
-        else:
-            _check(out, target, dtypes[-1], "out")
-            apart = bound.reads_first
         with self._lock:
-            if apart:
-                bound(x.local, out.local)
-            else:
-                run_apart(self._comm, bound, x.local, out.local)
-        return out
+            return transformed(bound, x, out)
 
     def __copy__(self) -> FFT:
         return self  # what is planned never changes, and keeps no values between two calls
@@ -303,8 +298,3 @@ class FFT(TransformEnds):
     def __str__(self) -> str:
         timed = [str(self._decision)] if self.tried else []
         return "\n".join([describe(self.walk, self._axes), *compared(self._choices, self.walk), *timed])
-
-
-def _check(x: DistTensor, dist: Distribution, dtype: np.dtype[Any], name: str) -> None:
-    if x.distribution != dist or x.dtype != dtype:
-        raise LayoutError(f"{name} is {x.distribution} {x.dtype}, but the transform takes {dist} {dtype}")

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from . import grammar as grammar
     from . import layout as layout
     from . import plot as plot
+    from . import random as random
     from . import runtime as runtime
     from . import simulate as simulate
     from . import wisdom as wisdom
@@ -107,7 +108,7 @@ _HOME = {
     "save": "tensor.files",
     "trace": "tensor.moves",
 }
-_SUBMODULES = ("compiler", "errors", "fft", "grammar", "layout", "plot", "runtime", "simulate", "wisdom")
+_SUBMODULES = ("compiler", "errors", "fft", "grammar", "layout", "plot", "random", "runtime", "simulate", "wisdom")
 
 __all__ = sorted((*_HOME, *_SUBMODULES))
 

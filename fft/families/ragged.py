@@ -19,12 +19,13 @@ from rote.caches import memoized
 from rote.errors import LayoutError
 from rote.grammar.nodes import CYCLIC, Entry, Fuse, Name, Tile, ViewItem
 from rote.layout.distribution import Distribution
+from rote.layout.expressions import fitting
 from rote.layout.layout import Layout, as_layout, block
 from rote.layout.view import View
 
 from ..request.request import TransformRequest
 from ..transforms import FOURIER, KINDS, TransformKind
-from ..walk.resize import begin, fitting
+from ..walk.resize import begin
 from ..walk.typecheck import CONVOLVE, TWIDDLE, StageSpec
 from ..walk.walk import Resize, Transform
 from .transpose import refitted, transpose

@@ -10,11 +10,12 @@ from dataclasses import replace
 
 from rote.errors import LayoutError
 from rote.layout.distribution import Distribution
+from rote.layout.expressions import fitting
 from rote.layout.layout import Layout
 
 from ..request.request import TransformRequest, components
 from ..transforms import AFTER, FOURIER, HALVING, KINDS, REAL_TO_REAL, RESTORING, MaybeKind
-from ..walk.resize import begin, fitting, sized
+from ..walk.resize import begin, sized
 from ..walk.typecheck import StageSpec
 from ..walk.walk import Transform
 

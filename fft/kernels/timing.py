@@ -14,6 +14,7 @@ from typing import Any
 
 from rote.runtime.autotune import LIMITS, Candidate, Progress, decided, ranking, timings
 from rote.runtime.comm.protocol import Comm
+from rote.runtime.time_limit import allowed
 
 from ..request.options import Options
 from .backends import transforms, versions
@@ -62,7 +63,7 @@ def with_configs(kernels: Sequence[Kernel], behind: Sequence[bool], comm: Comm, 
     ]
     longer = min(_LONGER, max(1.0, max(job.nbytes for job in jobs) / _LARGE))
     different = {(job.kernel.kind, job.kernel.axes, job.shapes) for job in jobs}
-    seconds = longer * LIMITS["kernel"].seconds[options.tune] / len(different)
+    seconds = allowed(comm, longer * LIMITS["kernel"].seconds[options.tune]) / len(different)
     return [replace(job.kernel, config=_config(job, installed, comm, options, seconds)) for job in jobs]
 
 
@@ -109,11 +110,13 @@ def _config(job: _Job, installed: dict[str, str], comm: Comm, options: Options, 
     facts: dict[str, Any] = {"what": "kernel", "kind": kernel.kind, "axes": kernel.axes, "dtype": kernel.dtype.str}
     facts |= {"shapes": sorted({*job.shapes}), "behind": job.behind, "threads": options.threads, "libraries": installed}
 
-    def find() -> dict[str, Any]:
+    def find() -> dict[str, Any] | None:
+        if not seconds:
+            return None
         names = [name for name in installed if transforms(name, kernel.kind, kernel.of_parts().dtype)]
         return _Contest(job, comm, options, seconds).best(names).as_dict()
 
-    return decided(comm, facts, options.tune, KernelConfig.of, find)
+    return decided(comm, facts, options.tune, KernelConfig.of, find) or KernelConfig(threads=options.threads)
 
 
 class _Contest:

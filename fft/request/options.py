@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
+from numbers import Real
 
 from rote.compiler.machine import Machine
 from rote.errors import LayoutError
@@ -24,9 +26,10 @@ class Options:
         machine: on which "auto" takes the cheapest walk; the one that was measured under as many ranks, or the usual
             one, if None.
         progress: called with the part that is done, from 0 to 1, while walks are timed.
+        tune_seconds: the most that all timing may take, about; None for the usual time.
 
     Raises:
-        LayoutError: there is no such `tune`, or no thread.
+        LayoutError: there is no such `tune`, no thread, or no time; or time for a `tune` that takes none.
         CommError: there is no such method.
     """
 
@@ -35,6 +38,7 @@ class Options:
     method: str = "auto"
     machine: Machine | None = None
     progress: Progress | None = None
+    tune_seconds: float | None = None
 
     def __post_init__(self) -> None:
         if self.tune not in TUNES:
@@ -42,6 +46,12 @@ class Options:
         if integer(self.threads, "threads") < 1:
             raise LayoutError(f"a rank has one thread or more, not {self.threads}")
         check_method(self.method)
+        if self.tune_seconds is None:
+            return
+        if not isinstance(self.tune_seconds, Real) or not 0 < self.tune_seconds < inf:
+            raise LayoutError(f"tune_seconds is a number of seconds, more than 0; not {self.tune_seconds!r}")
+        if self.tune == "model":
+            raise LayoutError("tune_seconds limits what is timed, and tune='model' times nothing; write tune='measure'")
 
 
 USUAL = Options()

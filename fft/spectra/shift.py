@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from rote.errors import LayoutError
 from rote.layout.distribution import Distribution
+from rote.layout.expressions import fitting
 from rote.layout.view import from_tensor, to_tensor
 from rote.runtime.comm.cache import cached
 from rote.runtime.indexed import IndexedMove
@@ -21,7 +22,6 @@ from rote.tensor import DistTensor
 from rote.tensor.moves import announce
 
 from ..request.arguments import check_tensor, normal_axes
-from ..walk.resize import fitting
 
 __all__ = ["alike", "fftshift", "ifftshift", "placed", "refuse_tiles", "resized"]
 

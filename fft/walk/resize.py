@@ -16,19 +16,15 @@ import numpy as np
 from rote.errors import LayoutError
 from rote.grammar.nodes import Kind
 from rote.layout.distribution import Distribution
+from rote.layout.expressions import fitting
 from rote.layout.kinds import extent
-from rote.layout.layout import Entry, block
+from rote.layout.layout import Entry
 
 from ..request.request import TransformRequest
 from ..transforms import KINDS
 from .walk import Resize, Transform
 
-__all__ = ["begin", "fitting", "recut", "sized"]
-
-
-def fitting(entry: Entry) -> Entry:
-    """The entry on a mode of another extent: sizes that were made for one mode give way to balanced blocks."""
-    return block(entry.grid_mode) if entry.kind.name == "block" else entry
+__all__ = ["begin", "recut", "sized"]
 
 
 def recut(before: Distribution, mode: int, entries: tuple[Entry, ...], resize: Resize) -> tuple[Entry, ...]:

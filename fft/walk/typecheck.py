@@ -14,13 +14,14 @@ from dataclasses import dataclass, replace
 
 from rote.errors import LayoutError
 from rote.layout.distribution import Distribution
+from rote.layout.expressions import fitting
 from rote.layout.grid import Grid
 from rote.layout.layout import Entry, Layout
 
 from ..request.request import TransformRequest
 from ..transforms import CASTS, COMPLEX, KINDS, REAL_TO_REAL, RESTORING, Kind
 from .digits import AxisDigit, Mode, extent, name_modes, read, untiled, whole
-from .resize import fitting, recut
+from .resize import recut
 from .state import State, cast, check_ended, convolved, resized, said
 from .walk import Action, Resize, Stage, Transform, Twiddle, Walk, dtype_after
 

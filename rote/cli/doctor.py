@@ -68,7 +68,7 @@ def doctor(context: click.Context) -> None:
     """Look at the installation, try it, and name the commands that mend it.
 
     The exit status is 1 if something essential is broken. Rote does without an MPI (then its ranks are threads of one
-    process) and without Matplotlib (then it draws no pictures).
+    process), without Matplotlib (then it draws no pictures), and without Zarr, HDF5 and xarray (then files are .npy).
     """
     context.exit(on_rank_0(_report))
 
@@ -110,6 +110,9 @@ def findings() -> Iterator[Finding]:
         ("cores", _cores, "", ""),
         ("memory", _memory, "", ""),
         ("Matplotlib", lambda: version("matplotlib"), "missing", _PLOT),
+        ("Zarr", lambda: version("zarr"), "missing", "pip install zarr"),
+        ("HDF5", _hdf5, "missing", "pip install h5py"),
+        ("xarray", lambda: version("xarray"), "missing", "pip install xarray"),
         ("notation", _notation, "broken", _ANEW),
         ("plan", _plan, "broken", _ANEW),
         ("FFT", _fft, "broken", _ANEW),
@@ -187,6 +190,14 @@ def _cores() -> str:
 
 def _memory() -> str:
     return f"{in_bytes(installed_memory())}, {in_bytes(available_memory())} available"
+
+
+def _hdf5() -> str:
+    """The version of h5py and of its library, and how ranks write; from another process, since it may load MPI."""
+    program = "import h5py; print(h5py.__version__, h5py.version.hdf5_version, h5py.get_config().mpi)"
+    binding, library, has_mpi = _run(sys.executable, "-c", program).split()
+    how = "built with MPI, so that ranks write at once" if has_mpi == "True" else "without MPI: ranks write in turn"
+    return f"h5py {binding}, HDF5 {library}, {how}"
 
 
 def _notation() -> str:

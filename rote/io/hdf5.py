@@ -75,7 +75,7 @@ def read_hdf5(path: Path, stored: StoredTensor, dist: Distribution, comm: Comm) 
         block = np.empty(dist.local_shape(comm.rank), stored.dtype)
         if block.size and dist.contributes(comm.rank):
             with h5py.File(path, "r") as file, progress(comm, "reading", path, block.nbytes) as advance:
-                for index, slab in slabs(dist.index_sets(comm.rank), block):
+                for index, slab in slabs(dist.index_sets(comm.rank), block, dist.max_local_shape()):
                     for places, part in strided_parts(index, slab):
                         part[...] = file[stored.place][_select(h5py, places)].reshape(part.shape)
                     advance(slab.nbytes)
@@ -135,13 +135,13 @@ def _library() -> ModuleType:
     try:
         import h5py
     except ImportError:
-        raise RoteError("HDF5 files need h5py\npip install 'rote-tensor[hdf5]'") from None
+        raise RoteError("HDF5 files need h5py\npip install h5py") from None
     module: ModuleType = h5py
     return module
 
 
 def _contents(h5py: ModuleType, file: Any, path: Path, step: int | None) -> Contents:
-    """What an open file holds, of one step where it has steps."""
+    """The contents of an open file, of one step where it has steps."""
     groups = {name for name in file if file.get(name, getclass=True) is h5py.Group}
     steps = tuple(sorted(int(name) for name in groups if name.isdecimal()))
     tensors: dict[str, StoredTensor] = {}
@@ -224,7 +224,7 @@ def _put(
     group = file if step is None else file[str(step)]
     for name, block, dist in parts:
         if block.size and writes(dist, rank):
-            for index, slab in slabs(dist.index_sets(rank), np.asarray(block, order="C")):
+            for index, slab in slabs(dist.index_sets(rank), np.asarray(block, order="C"), dist.max_local_shape()):
                 for places, part in strided_parts(index, slab):
                     lengths = [prod(place.shape) for place in places]
                     group[name or _UNNAMED][_select(h5py, places)] = part.reshape(lengths)

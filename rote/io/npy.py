@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -18,10 +18,12 @@ from numpy.lib import format as npy
 from ..compiler.compile import compile
 from ..errors import CommError, LayoutError, RoteError
 from ..layout.distribution import Distribution
+from ..layout.indexset import IndexSet
 from ..runtime.comm.collective_errors import collective_errors
 from ..runtime.comm.protocol import Array, Comm, Path
-from ..runtime.files import in_long_runs, transfers, writes
+from ..runtime.files import FileTransfer, in_long_runs, transfers, writes
 from ..runtime.program import BoundPlan, check_grid
+from .progress import progress, slabs
 from .replacement import Draft, plainly, replacing, reserve
 from .stored import Contents, Part, StoredTensor, check_dtype, check_shape, finish, pick_step
 
@@ -89,9 +91,12 @@ def read_block(path: Path, header: Header, dist: Distribution, comm: Comm) -> Ar
     reads = dist.holds(comm.rank) and dist.contributes(comm.rank)
     with collective_errors(comm):
         block = np.empty(dist.local_shape(comm.rank), header.dtype)
-    for transfer in transfers(block, dist, header.fortran_order, reads, comm):
-        comm.read(path, header.offset, transfer.shape, transfer.index, transfer.buffer)
-        transfer.put()
+    with progress(comm, "reading", path, block.nbytes) as advance:
+        for transfer in transfers(block, dist, header.fortran_order, reads, comm):
+            for index, buffer in _slabs(transfer, dist, header.fortran_order):
+                comm.read(path, header.offset, transfer.shape, index, buffer)
+                advance(buffer.nbytes)
+            transfer.put()
     return finish(block, dist, comm.rank)
 
 
@@ -120,14 +125,29 @@ def write_npy(path: Path, block: Array, dist: Distribution, comm: Comm) -> None:
     lies = in_long_runs(dist, dtypes[0].itemsize)
     if lies != dist:
         block, dist = BoundPlan(compile(dist, lies, dtypes[0]), comm)(block), lies
-    with replacing(path, comm, lambda: _draft(path, dist.shape, block.dtype)) as draft:
+    with (
+        replacing(path, comm, lambda: _draft(path, dist.shape, block.dtype)) as draft,
+        progress(comm, "writing", path, block.nbytes) as advance,
+    ):
         with collective_errors(comm):
             offset = os.path.getsize(draft.path) - prod(dist.shape) * block.dtype.itemsize
             block = np.asarray(block, order="C")
         for transfer in transfers(block, dist, False, writes(dist, comm.rank), comm):
             with collective_errors(comm):
                 transfer.take()
-            comm.write(draft.path, offset, transfer.shape, transfer.index, transfer.buffer)
+            for index, buffer in _slabs(transfer, dist, False):
+                comm.write(draft.path, offset, transfer.shape, index, buffer)
+                advance(buffer.nbytes)
+
+
+def _slabs(
+    transfer: FileTransfer, dist: Distribution, fortran_order: bool
+) -> Iterator[tuple[tuple[IndexSet, ...], Array]]:
+    """A transfer in slabs, as many on every rank; whole where it goes through a buffer of its own."""
+    if dist.layout.view is None and not fortran_order:
+        yield from slabs(transfer.index, transfer.buffer, dist.max_local_shape())
+    else:
+        yield transfer.index, transfer.buffer
 
 
 def _parse(path: Path) -> Header:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from math import prod
 
@@ -36,17 +36,23 @@ def progress(comm: Comm, verb: str, path: Path, nbytes: int) -> Iterator[Callabl
         yield lambda moved: bar.advance(task, moved)
 
 
-def slabs(index: tuple[IndexSet, ...], block: Array, rows: int = 1) -> Iterator[tuple[tuple[IndexSet, ...], Array]]:
-    """A block in slabs of about 64 MiB along its first mode, of so many rows or a multiple, with their indices.
+def slabs(
+    index: tuple[IndexSet, ...], block: Array, largest: Sequence[int]
+) -> Iterator[tuple[tuple[IndexSet, ...], Array]]:
+    """A block in slabs of at most about 64 MiB along its first mode, with their indices; as many on every rank.
+
+    Args:
+        index: the global indices of the block, per mode.
+        largest: the extents of the largest block of all ranks.
 
     >>> import numpy as np
-    >>> [part.shape for _, part in slabs((IndexSet.interval(0, 5), IndexSet.interval(0, 2**21)), np.empty((5, 2**21)))]
-    [(4, 2097152), (1, 2097152)]
+    >>> index = IndexSet.interval(0, 5), IndexSet.interval(0, 2**21)
+    >>> [part.shape for _, part in slabs(index, np.empty((5, 2**21)), (9, 2**21))]
+    [(4, 2097152), (1, 2097152), (0, 2097152)]
     """
     if not index:
         yield index, block
         return
-    step = max(SLAB // max(prod(block.shape[1:]) * block.dtype.itemsize, 1) // rows, 1) * rows
-    for start in range(0, len(index[0]), step):
-        taken = index[0].select(IndexSet.interval(start, min(start + step, len(index[0]))))
-        yield (taken, *index[1:]), block[start : start + step]
+    step = max(SLAB // max(prod(largest[1:]) * block.dtype.itemsize, 1), 1)
+    for start in range(0, largest[0], step):
+        yield (index[0].select(IndexSet.interval(start, start + step)), *index[1:]), block[start : start + step]

@@ -1,4 +1,4 @@
-"""What files hold, whatever their format: named tensors, attributes and steps; and what none of them holds."""
+"""Contents of files, whatever their format: tensors by name, attributes and steps; and the refusal of all else."""
 
 from __future__ import annotations
 

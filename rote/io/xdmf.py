@@ -2,7 +2,7 @@
 
 All tensors are fields on one regular grid of order 2 or 3, at its points; a tensor with one more mode in front has
 components, each a field of its own. Steps become a series in time. The attributes `origin` and `spacing`, one number
-per mode, place the grid, and `time` the step; the last mode is the viewer's x.
+per mode, place the grid, and `time` the step; of three modes the last is the viewer's x.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def _add_grid(parent: xml.Element, path: Path, contents: Contents) -> None:
             title = f"{name}_{k}" if components else name
             field = xml.SubElement(grid, "Attribute", Name=title, AttributeType="Scalar", Center="Node")
             if components:
-                field = _add_item(field, "", (1, *shape), ItemType="HyperSlab")
+                field = _add_item(field, "", shape, ItemType="HyperSlab", **number)
                 corners = (k, *(0 for _ in shape), *(1 for _ in stored.shape), 1, *shape)
                 _add_item(field, _row(corners), (3, order + 1), Format="XML")
             _add_item(field, source, stored.shape, Format="HDF", **number)

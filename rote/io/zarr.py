@@ -122,20 +122,21 @@ def _library() -> ModuleType:
     try:
         import zarr
     except ImportError:
-        raise RoteError("Zarr stores need zarr\npip install 'rote-tensor[zarr]'") from None
+        raise RoteError("Zarr stores need zarr\npip install zarr") from None
     if not hasattr(zarr.Array, "with_config"):
-        raise RoteError(f"zarr is {zarr.__version__}, and 3.1.6 or later is needed\npip install 'rote-tensor[zarr]'")
+        raise RoteError(f"zarr is {zarr.__version__}, and 3.1.6 or later is needed\npip install --upgrade zarr")
     module: ModuleType = zarr
     return module
 
 
 def _contents(zarr: ModuleType, path: str, step: int | None) -> Contents:
-    """What a store holds, of one step where it has steps."""
+    """The contents of a store, of one step where it has steps."""
     root = zarr.open(path, mode="r")
     if isinstance(root, zarr.Array):
         pick_step(path, step, (), True)
         attributes = kept_attributes({name: value for name, value in root.attrs.items() if name != _MARK})
         return Contents({_UNNAMED: StoredTensor(root.shape, root.dtype, "")}, attributes)
+    root = zarr.open_group(path, mode="r", use_consolidated=False)  # which does not know of steps added since
     steps = tuple(sorted(int(name) for name in os.listdir(path) if name.isdecimal()))
     plain = [name for name in root.keys() if not name.isdecimal()]  # noqa: SIM118 - it is no dict
     chosen = pick_step(path, step, steps, bool(plain))
@@ -162,10 +163,10 @@ def _draft(
 ) -> Draft:
     """A folder beside the store with the metadata of all arrays, which will be the store or a step of it."""
     target = os.path.realpath(path)
-    there = os.path.isdir(target) and bool(os.listdir(target))
-    if there and not any(os.path.exists(os.path.join(target, name)) for name in (_METADATA, ".zgroup", ".zarray")):
+    replaces = os.path.isdir(target) and bool(os.listdir(target))
+    if replaces and not any(os.path.exists(os.path.join(target, name)) for name in (_METADATA, ".zgroup", ".zarray")):
         raise RoteError(f"{os.fspath(path)} is a folder and no Zarr store, and saving would replace it\nmove it away")
-    adds = step is not None and there
+    adds = step is not None and replaces
     if adds and not isinstance(zarr.open(target, mode="r"), zarr.Group):
         raise RoteError(f"{os.fspath(path)} is one array, which has no steps\nremove it, or give another name")
     draft = Draft.beside(path, folder=True)

@@ -10,7 +10,7 @@ from ..grammar.nodes import CYCLIC, OPS, ROUNDINGS, Entry, Kind, LayoutSyntax, O
 from ..grammar.text import unparse
 from .grid import integer
 
-__all__ = ["Partial", "Rooted", "as_entry", "block", "cyclic", "layout_code", "partial", "root"]
+__all__ = ["Partial", "Rooted", "as_entry", "block", "cyclic", "fitting", "layout_code", "partial", "root"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +114,11 @@ def as_entry(value: int | Entry, default: Kind) -> Entry:
         return Entry(exact(value), default)
     except TypeError:
         raise LayoutError(f"a mode is split over grid modes, which are numbers; not {value!r}") from None
+
+
+def fitting(entry: Entry) -> Entry:
+    """The entry on a mode of another extent: sizes that were made for one mode give way to balanced blocks."""
+    return block(entry.grid_mode) if entry.kind.name == "block" else entry
 
 
 def layout_code(syntax: LayoutSyntax) -> str:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from string import ascii_lowercase
 
-from ..grammar.nodes import Entry, Kind, Name
+from ..caches import memoized
+from ..grammar.nodes import Entry, Fuse, Kind, Name, Tile, ViewItem
 from .distribution import Distribution
 from .grid import Grid
 from .layout import Layout
 from .view import View
 
-__all__ = ["unfused", "without_roots"]
+__all__ = ["unfused", "with_components", "without_roots"]
 
 
 def unfused(dist: Distribution) -> Distribution:
@@ -71,3 +73,41 @@ def without_roots(dist: Distribution) -> Distribution:
     modes = tuple(tuple(replace(entry, grid_mode=number[entry.grid_mode]) for entry in mode) for mode in layout.modes)
     partial = tuple(number[g] for g in layout.partial)
     return replace(layout, modes=modes, partial=partial, rooted=()).on(dist.shape, [grid.shape[g] for g in number])
+
+
+@memoized(256)
+def with_components(dist: Distribution, extents: tuple[int, ...]) -> Distribution:
+    """The distribution of a field: whole modes of some extents in front of those of a tensor, which lie as they did.
+
+    >>> from .layout import parse
+    >>> print(with_components(parse("block[(0),()]").on((4, 6), 2), (3,)))
+    block[(),(0),()] on (3, 4, 6), grid 2
+    >>> print(with_components(parse("b a: [(0),()]").on((4, 6), 2), (3,)))
+    a c b: [(),(0),()] on (3, 4, 6), grid 2
+    """
+    layout, view = dist.layout, dist.layout.view
+    if view is not None:
+        view = _in_front(view, len(extents))
+    modes = (*((),) * len(extents), *layout.modes)
+    return replace(layout, modes=modes, view=view).on((*extents, *dist.shape), dist.grid)
+
+
+def _in_front(view: View, number: int) -> View:
+    """A view with some modes in front, which the letters of the alphabet name in order, as those of the view then."""
+    names = [each for item in view.items if not isinstance(item, Tile) for each in _names(item)]
+    parts = {name for item in view.items if isinstance(item, Tile) for name, _ in item.parts}
+    letters = [letter for letter in ascii_lowercase if letter not in parts]
+    if len(letters) < number + len(names):
+        letters = sorted({f"m{n:02}" for n in range(number + len(names) + len(parts))} - parts)
+    new = dict(zip(sorted(names), letters[number:], strict=False))
+
+    def renamed(item: ViewItem) -> ViewItem:
+        if isinstance(item, Name):
+            return Name(new[item.name])
+        return Fuse(tuple(new[name] for name in item.names)) if isinstance(item, Fuse) else item
+
+    return View((*map(Name, letters[:number]), *map(renamed, view.items)))
+
+
+def _names(item: Name | Fuse) -> tuple[str, ...]:
+    return (item.name,) if isinstance(item, Name) else item.names

@@ -25,6 +25,7 @@ from .comm.cache import cached
 from .comm.collective_errors import collective_errors
 from .comm.protocol import Comm
 from .comm.threads import LocalComm
+from .time_limit import within
 
 __all__ = [
     "LIMITS",
@@ -261,18 +262,29 @@ def remembered(comm: Comm, key: wisdom.Key, decision: Any) -> bool:
     return bool(comm.allgather_object(comm.rank == 0 and wisdom.remember(key, decision))[0])
 
 
-def decided(comm: Comm, facts: Mapping[str, Any], tune: str, read: Callable[[Any], T], find: Callable[[], Any]) -> T:
+class _NothingFound(Exception):
+    """There is no decision: no time was left to find one."""
+
+
+def decided(
+    comm: Comm, facts: Mapping[str, Any], tune: str, read: Callable[[Any], T], find: Callable[[], Any]
+) -> T | None:
     """A decision on these ranks: as it was found before, or found now and kept as wisdom. Collective.
 
-    Where nothing can be written, the communicator remembers the last ones.
+    Where nothing can be written, the communicator remembers the last ones. What is found within a `time_limit` serves
+    those alone who have the same.
 
     Args:
         facts: all that it depends on beside the ranks, the machine and the versions.
         tune: how it is found, "measure" or "patient"; what was found patiently serves those who only measure, too.
         read: makes of the JSON value that is kept what the caller wants; what it may raise `wisdom.recall` says.
-        find: gives such a value; all ranks take that of the first.
+        find: gives such a value; all ranks take that of the first. None where no time is left: nothing is kept then.
     """
     keys = {name: ranks_key(comm, {**facts, "tune": name}) for name in dict.fromkeys(("patient", tune))}
+    own = tune
+    if within.get() is not None:
+        own = f"{tune} within {within.get()}"
+        keys[own] = ranks_key(comm, {**facts, "tune": own})
 
     def checked(kept: Any) -> Any:
         read(kept)
@@ -284,7 +296,12 @@ def decided(comm: Comm, facts: Mapping[str, Any], tune: str, read: Callable[[Any
             if known is not None:
                 return read(known)
         decision = comm.allgather_object(find())[0]
-        remembered(comm, keys[tune], decision)
+        if decision is None:
+            raise _NothingFound
+        remembered(comm, keys[own], decision)
         return read(decision)
 
-    return cached(comm, "decisions", keys[tune], make, _KEPT)
+    try:
+        return cached(comm, "decisions", keys[own], make, _KEPT)
+    except _NothingFound:
+        return None

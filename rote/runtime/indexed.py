@@ -1,14 +1,15 @@
 """Indexed moves: every rank fetches elements of a tensor by their global indices, whichever ranks hold them.
 
 A change of layout asks for the elements that a distribution gives to a rank; an indexed move asks for any lists of
-indices, one per mode. So tensors are sliced, flipped, rolled, padded, broadcast and given ghost cells.
+indices, one per mode, or one of points in several modes. So tensors are sliced, flipped, rolled, padded, broadcast,
+given ghost cells, and read by arrays of indices.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import accumulate, product
 from math import prod
 from typing import Any
 
@@ -16,9 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ..layout.distribution import Distribution
+from ..layout.splits import mode_set
 from .comm.protocol import Array, Comm
 
-__all__ = ["IndexedMove"]
+__all__ = ["IndexedMove", "Selection", "selection"]
 
 Ints = npt.NDArray[np.int64]
 Selection = tuple[Any, ...]
@@ -47,7 +49,8 @@ class IndexedMove:
     Args:
         source: where the tensor lies; not partial.
         wanted: per mode of the layout, the global indices that this rank asks for, in the order in which it wants them.
-            They may repeat; at those that are negative the result has a filling.
+            They may repeat; at those that are negative the result has a filling. An array of several rows asks for
+            points in as many modes that follow each other, which are one mode of the result.
         comm: of the tensor's ranks.
 
     Attributes:
@@ -64,14 +67,19 @@ class IndexedMove:
     [[13.0, 10.0, 0.0], [13.0, 10.0, 0.0]]
     """
 
-    __slots__ = ("_blanks", "_comm", "_incoming", "_outgoing", "_own", "received", "shape")
+    __slots__ = ("_blanks", "_comm", "_held", "_incoming", "_outgoing", "_own", "received", "shape")
 
     def __init__(self, source: Distribution, wanted: Sequence[Ints], comm: Comm) -> None:
         self._comm = comm
-        self.shape = tuple([len(each) for each in wanted])
+        axes = [np.atleast_2d(each) for each in wanted]
+        self.shape = tuple([axis.shape[1] for axis in axes])
         asked: list[tuple[_Segment, Selection]] = []
-        lists = [np.asarray(indices) for indices in wanted]
-        groups = [_groups(source, mode, indices) for mode, indices in enumerate(lists)]
+        starts = [0, *accumulate(map(len, axes))]
+        extents = source.local_shape(comm.rank)
+        self._held = tuple(
+            [prod(extents[start : start + len(axis)]) for start, axis in zip(starts, axes, strict=False)]
+        )
+        groups = [_groups(source, start, axis) for start, axis in zip(starts, axes, strict=False)]
         mine = list(source.grid.coordinates(comm.rank))
         for g, at in source.layout.rooted:
             mine[g] = at
@@ -82,13 +90,14 @@ class IndexedMove:
                     peer[g] = c
             positions, held = [part[1] for part in parts], [part[2] for part in parts]
             shape = tuple(map(len, positions))
-            asked.append((_Segment(source.grid.rank(peer), _selection(positions), shape), tuple(held)))
+            asked.append((_Segment(source.grid.rank(peer), selection(positions), shape), tuple(held)))
         asked = sorted([each for each in asked if each[0].size], key=lambda each: each[0].peer)
         own = [(segment, held) for segment, held in asked if segment.peer == comm.rank]
-        self._own = [(segment.selection, _selection(held)) for segment, held in own]
+        self._own = [(segment.selection, selection(held)) for segment, held in own]
         self._incoming = [segment for segment, _ in asked if segment.peer != comm.rank]
         every = (slice(None),)
-        self._blanks = [every * m + (np.flatnonzero(each < 0),) for m, each in enumerate(lists) if (each < 0).any()]
+        negative = [(axis < 0).any(axis=0) for axis in axes]
+        self._blanks = [every * m + (np.flatnonzero(each),) for m, each in enumerate(negative) if each.any()]
         counts = comm.allgather_object([(s.peer, *s.shape) for s in self._incoming])
         self.received = max(sum(prod(shape) for _, *shape in each) for each in counts)
         foreign = [held for segment, held in asked if segment.peer != comm.rank]
@@ -109,6 +118,8 @@ class IndexedMove:
         result = np.empty(self.shape, block.dtype) if out is None else out
         for blank in self._blanks:
             result[blank] = fill
+        if len(self._held) < block.ndim and self._held:
+            block = block.reshape(self._held)  # with the modes of points as one
         for target, source in self._own:
             result[target] = block[source]
         for segment, part in self._exchange(block, self._outgoing, self._incoming):
@@ -159,17 +170,34 @@ def _add(block: Array, selection: Selection, part: Array) -> None:
         np.add.at(block, selection, part)
 
 
-def _groups(source: Distribution, mode: int, indices: Ints) -> list[tuple[tuple[tuple[int, int], ...], Ints, Ints]]:
-    """Indices along a mode by the coordinates that hold them: (grid mode, coordinate), their places, local indices."""
-    places = np.flatnonzero(indices >= 0)
-    where, local = source.locate(mode, indices[places])
+def _groups(source: Distribution, mode: int, rows: Ints) -> list[tuple[tuple[tuple[int, int], ...], Ints, Ints]]:
+    """Indices along modes by the coordinates that hold them: (grid mode, coordinate), their places, local indices.
+
+    Local indices in several modes are one number each, of the block with these modes as one.
+    """
+    places = np.flatnonzero((rows >= 0).all(axis=0))
+    where: dict[int, Ints] = {}
+    locals_: list[Ints] = []
+    modes = range(mode, mode + len(rows))
+    for m, indices in zip(modes, rows, strict=True):
+        coordinates, local = source.locate(m, indices[places])
+        where |= coordinates
+        locals_.append(local)
+    if not where:
+        local = _ravel(locals_, source.view_shape[mode : modes.stop])
+        return [((), places[run], local[run]) for run in _runs(places, local, np.arange(len(places)))]
     parts = [source.grid.shape[g] for g in where]
-    keys = np.ravel_multi_index(tuple(where.values()), parts) if where else np.zeros(len(places), np.int64)
+    keys = np.ravel_multi_index(tuple(where.values()), parts)
     groups = []
     for key in np.unique(keys):
-        at, chosen = np.unravel_index(key, parts) if parts else (), np.flatnonzero(keys == key)
-        owner = tuple(zip(where, map(int, at), strict=True))
-        groups += [(owner, places[run], local[run]) for run in _runs(places, local, chosen)]
+        chosen = np.flatnonzero(keys == key)
+        at = dict(zip(where, map(int, np.unravel_index(key, parts)), strict=True))
+        held = [
+            len(mode_set(source.splits[m], source.view_shape[m], tuple([at[s.grid_mode] for s in source.splits[m]])))
+            for m in modes
+        ]
+        local = _ravel(locals_, held)
+        groups += [(tuple(at.items()), places[run], local[run]) for run in _runs(places, local, chosen)]
     return groups
 
 
@@ -179,7 +207,17 @@ def _runs(places: Ints, local: Ints, chosen: Ints) -> list[Ints]:
     return np.split(chosen, np.flatnonzero(jumps) + 1) if jumps.sum() < 3 else [chosen]
 
 
-def _selection(lists: Sequence[Ints]) -> Selection:
+def _ravel(locals_: Sequence[Ints], extents: Sequence[int]) -> Ints:
+    """Row-major numbers of points in a block of some extents."""
+    if len(locals_) == 1:
+        return locals_[0]
+    number = np.zeros_like(locals_[0])
+    for local, extent in zip(locals_, extents, strict=True):
+        number = number * extent + local
+    return number
+
+
+def selection(lists: Sequence[Ints]) -> Selection:
     """NumPy's index of a product of lists; slices, which copy fastest, where all are regular."""
     slices = [_as_slice(each) for each in lists]
     if None not in slices:
@@ -217,6 +255,6 @@ def _requests(
     for rank, shape in asked:
         end = start + sum(shape)
         held = np.split(arrived[start:end], np.cumsum(shape)[:-1]) if shape else []
-        segments.append(_Segment(rank, _selection(held), shape))
+        segments.append(_Segment(rank, selection(held), shape))
         start = end
     return segments

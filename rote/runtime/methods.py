@@ -18,6 +18,7 @@ from .comm.protocol import Comm
 from .exchange.messages import WHOLE
 from .exchange.registry import METHODS
 from .program import BoundPlan, check_grid
+from .time_limit import allowed
 
 __all__ = ["chosen", "tuned"]
 
@@ -52,8 +53,10 @@ def chosen(step: Step, dtype: np.dtype[Any], comm: Comm, tune: Tune) -> str:
         return "auto"
     nodes = len(set(comm.nodes()))
     facts = {"what": "method", "step": str(step), "shape": step.before.shape, "dtype": dtype.str, "nodes": nodes}
+    seconds = allowed(comm, LIMITS["method"].seconds[tune])
     facts |= {"grids": [str(step.before.grid), str(step.after.grid)]}
-    return decided(comm, facts, tune, _checked, lambda: _fastest(step, dtype, comm, tune))
+    find = partial(_fastest, step, dtype, comm, seconds)
+    return decided(comm, facts, tune, _checked, lambda: find() if seconds else None) or "auto"
 
 
 def _checked(decision: Any) -> str:
@@ -67,14 +70,14 @@ def _checked(decision: Any) -> str:
     return str(decision)
 
 
-def _fastest(step: Step, dtype: np.dtype[Any], comm: Comm, tune: Tune) -> str:
+def _fastest(step: Step, dtype: np.dtype[Any], comm: Comm, seconds: float) -> str:
     """By timing all that these ranks can have, in turn, on blocks of the step's own sizes."""
     block = np.ones(step.before.local_shape(comm.rank), dtype)
     out = np.empty(step.after.local_shape(comm.rank), dtype)
     programs = list(_programs(Plan(step.before, step.after, dtype, (step,)), comm))
     candidates = [partial(reading, comm, partial(program, block, out)) for program in programs]
     limits = LIMITS["method"]
-    return programs[ranking(timings(comm, candidates, limits.seconds[tune], limits), limits)[0]].methods[0]
+    return programs[ranking(timings(comm, candidates, seconds, limits), limits)[0]].methods[0]
 
 
 def _programs(plan: Plan, comm: Comm) -> Iterator[BoundPlan]:

@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy.typing as npt
 
 from ..layout.distribution import Distribution
+from ..layout.grid import Grid
 from ..layout.layout import Layout
 from ..runtime.comm.protocol import Comm
 
@@ -50,8 +51,8 @@ class Distributed(ABC):
         """A tensor of a block that lies where it belongs, over any ranks."""
 
     @abstractmethod
-    def redistribute(self, layout: Layout | str) -> Self:
-        """The tensor in another layout."""
+    def redistribute(self, layout: Layout | str, *, grid: Grid | None = None) -> Self:
+        """The tensor in another layout, on this grid or another one of the same ranks."""
 
     @abstractmethod
     def to_global(self) -> Array:

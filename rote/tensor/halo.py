@@ -65,7 +65,7 @@ class Halos(Distributed):
                 if np.shares_memory(out, self.local) and not _is_inside(self.local, out, plan):
                     raise LayoutError("out shares memory with the block, but has it not inside\nleave out=, or copy x")
         if implicit_cause.get() or records_open.get():
-            announce(self, plan.cost.bytes, lambda: str(plan), asked="halo")
+            announce(self, plan.cost.bytes, lambda: str(plan), "halo")
         return move(self.local, value, out)
 
     def accumulate_halo(self, halo: npt.ArrayLike, width: Width, periodic: Periodic = False) -> Self:
@@ -94,7 +94,7 @@ class Halos(Distributed):
             values = np.asarray(halo)
             _check("halo", values, move.shape, self.local.dtype)
         if implicit_cause.get() or records_open.get():
-            announce(self, plan.accumulate_cost.bytes, lambda: f"back, of a {plan}", asked="accumulate_halo")
+            announce(self, plan.accumulate_cost.bytes, lambda: f"back, of a {plan}", "accumulate_halo")
         block = np.zeros(self.local.shape, self.local.dtype)
         move.accumulate(values, block)
         return self._with(block)

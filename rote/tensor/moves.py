@@ -16,13 +16,16 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Literal, NamedTuple, TypeVar, get_args
 
+import numpy as np
+
 from ..errors import LayoutError, MoveWarning
+from ..layout.grid import Grid
 from ..layout.layout import Layout, as_layout
 from .distributed import Distributed
 
 __all__ = [
     *("Config", "DataMove", "Policy"),
-    *("announce", "because", "config", "default_layout", "implicit_cause", "moved", "records_open", "trace"),
+    *("announce", "asked", "because", "config", "default_layout", "implicit_cause", "moved", "records_open", "trace"),
 ]
 
 Policy = Literal["warn", "error", "allow"]
@@ -31,7 +34,8 @@ Policy = Literal["warn", "error", "allow"]
 T = TypeVar("T", bound=Distributed)
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-_INSIDE = tuple(os.path.join(root, "") for root in (_PACKAGE, *(_PACKAGE[:-4] + each for each in ("fft", "grammar"))))
+_FOLDERS = (_PACKAGE, *(_PACKAGE[:-4] + each for each in ("fft", "grammar")), os.path.dirname(np.__file__))
+_INSIDE = tuple(os.path.join(folder, "") for folder in _FOLDERS)  # NumPy's too, which calls back for operators
 
 
 class DataMove(NamedTuple):
@@ -64,6 +68,8 @@ class _Settings:
 _settings: ContextVar[_Settings] = ContextVar("settings", default=_Settings())  # noqa: B039 - it is frozen
 implicit_cause: ContextVar[str] = ContextVar("cause", default="")
 """The function whose moves are implicit for now; empty where they are asked for."""
+
+_asked: ContextVar[str] = ContextVar("asked", default="")
 
 records_open: ContextVar[tuple[list[DataMove], ...]] = ContextVar("records", default=())
 """The lists that grow by every move for now."""
@@ -158,14 +164,14 @@ def because(cause: str) -> Iterator[None]:
         implicit_cause.reset(token)
 
 
-def announce(x: Distributed, nbytes: int, plan: Callable[[], str], asked: str = "redistribute") -> None:
+def announce(x: Distributed, nbytes: int, plan: Callable[[], str], by_call: str = "redistribute") -> None:
     """Say that data is about to move: to the record, to the user or, where that is refused, to nobody else.
 
     Args:
         x: the tensor.
         nbytes: the most that any one rank receives; nothing is said of a move of none.
         plan: how, in words; asked for only if somebody wants to know.
-        asked: the function that asked for it, unless it is implicit (`because`).
+        by_call: the function that asked for it, unless it is implicit (`because`).
 
     Raises:
         LayoutError: the move is implicit, and `config` refuses those.
@@ -174,7 +180,7 @@ def announce(x: Distributed, nbytes: int, plan: Callable[[], str], asked: str = 
     if not nbytes or not (records or (cause and policy != "allow")):
         return
     file, line = _caller()
-    move = DataMove(cause or asked, plan(), nbytes, bool(cause), f"{os.path.basename(file)}:{line}")
+    move = DataMove(cause or _asked.get() or by_call, plan(), nbytes, bool(cause), f"{os.path.basename(file)}:{line}")
     for moves in records:
         moves.append(move)
     if cause and policy == "error":
@@ -186,12 +192,22 @@ def announce(x: Distributed, nbytes: int, plan: Callable[[], str], asked: str = 
         warnings.warn_explicit(str(move), MoveWarning, file, line)
 
 
-def moved(x: T, layout: Layout | str, cause: str) -> T:
+def moved(x: T, layout: Layout | str, cause: str, grid: Grid | None = None) -> T:
     """The tensor in another layout, moved by the compiled plan because a function needs it so; itself if it lies so."""
-    if x.distribution.layout == as_layout(layout):
+    across = grid is not None and grid != x.distribution.grid
+    if not across and x.distribution.layout == as_layout(layout):
         return x
     with because(cause):
+        return x.redistribute(layout, grid=grid if across else None)
+
+
+def asked(x: T, layout: Layout, cause: str) -> T:
+    """The tensor in another layout, which is what a function was asked for: recorded by its name, never warned of."""
+    token = _asked.set(cause)
+    try:
         return x.redistribute(layout)
+    finally:
+        _asked.reset(token)
 
 
 def default_layout(shape: tuple[int, ...]) -> Layout | str:
@@ -207,7 +223,7 @@ def default_layout(shape: tuple[int, ...]) -> Layout | str:
 
 
 def _caller() -> tuple[str, int]:
-    """File and line of the program that called this package."""
+    """File and line of the program that called this package, be it by an operator of NumPy's."""
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_INSIDE):
         frame = frame.f_back

@@ -7,20 +7,19 @@ somebody wrote `np.asarray(x)`, `for row in x` or `pickle.dumps(x)`.
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from math import prod
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
-from ..compiler.step import as_dtype
 from ..errors import LayoutError
 from ..layout.grid import Grid
 from ..layout.layout import Layout
-from ..runtime.placement import check_values
-from .answers import REDUCTIONS, answer, elementwise, refusal
+from .answers import ANSWERS, UFUNC_METHODS, answer, method_cure, refusal
 from .distributed import Distributed
+from .functions.blockwise import elementwise
 
 __all__ = ["ArrayProtocols"]
 
@@ -62,63 +61,22 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
         """The number of elements of the whole tensor."""
         return prod(self.shape)
 
-    @property
-    def real(self) -> Self:
-        """The real parts, as a new tensor of the real dtype."""
-        return self._map("real", lambda block: block.real.copy())
-
-    @property
-    def imag(self) -> Self:
-        """The imaginary parts, as a new tensor of the real dtype."""
-        return self._map("imag", lambda block: block.imag.copy())
-
-    def conj(self) -> Self:
-        """The complex conjugate, as a new tensor.
-
-        >>> from rote import DistTensor
-        >>> DistTensor.from_global([1 + 2j, 3], "block[(0)]").conj().to_global()
-        array([1.-2.j, 3.-0.j])
-        """
-        return self._map("conj", np.conjugate)
-
-    def copy(self) -> Self:
-        """A tensor of the same values with a block of its own.
-
-        >>> from rote import DistTensor
-        >>> x = DistTensor.zeros(3, "block[(0)]")
-        >>> y = x.copy()
-        >>> y.local[...] = 1
-        >>> x.to_global()
-        array([0., 0., 0.])
-        """
-        return self._with(self.local.copy())
-
-    def astype(self, dtype: npt.DTypeLike) -> Self:
-        """The tensor in another dtype; always a copy.
-
-        Raises:
-            PlanError: Rote moves no elements of this dtype.
-            LayoutError: the tensor is partial, so that its blocks hold no values of its own.
-
-        >>> from rote import DistTensor
-        >>> DistTensor.zeros(3, "block[(0)]").astype("c8").dtype
-        dtype('complex64')
-        """
-        return self._map("astype", lambda block: block.astype(as_dtype(dtype)))
-
-    def _map(self, name: str, function: Callable[[Array], npt.ArrayLike]) -> Self:
-        """The tensor of a function of each element."""
-        check_values(name, self.distribution)
-        return self._with(np.asarray(function(self.local)))
-
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        types = [type(x) for x in (*inputs, *kwargs.get("out", ())) if hasattr(type(x), "__array_ufunc__")]
-        if _foreign(types):
+        own = type(self)
+        types = [type(x) for x in (*inputs, *kwargs.get("out", ())) if type(x) is not own]
+        if types and _foreign([each for each in types if hasattr(each, "__array_ufunc__")]):
             return NotImplemented
-        name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
-        if method != "__call__" or ufunc.signature is not None:
-            raise TypeError(refusal(f"numpy.{name}({{}})", REDUCTIONS.get(name, "")))
-        return elementwise(ufunc.__name__, ufunc, inputs, kwargs)
+        if method == "__call__":
+            if ufunc in ANSWERS:
+                return answer(ufunc, inputs, kwargs)
+            if ufunc.signature is None:
+                return elementwise(ufunc.__name__, ufunc, inputs, kwargs)
+            raise TypeError(refusal(f"numpy.{ufunc.__name__}({{}})"))
+        function = UFUNC_METHODS.get((ufunc, method))
+        if function is None:
+            raise TypeError(refusal(f"numpy.{ufunc.__name__}.{method}({{}})", method_cure(ufunc, method)))
+        (out,) = kwargs.pop("out", (None,))
+        return function(*inputs, **{"axis": 0, **kwargs}, **({} if out is None else {"out": out}))
 
     def __array_function__(
         self, function: Callable[..., Any], types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -131,8 +89,8 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
     def __bool__(self) -> bool:
         if self.distribution.shape:
             raise ValueError(
-                "the truth of a tensor is ambiguous; write numpy.array_equal(x, y), which all ranks agree on, or "
-                "reduce x.to_global()"
+                "the truth of a tensor is ambiguous; write x.any() or x.all(), or numpy.array_equal(x, y): all ranks "
+                "agree on them"
             )
         return bool(self._number("bool"))
 
@@ -153,27 +111,13 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
                 f"{name}(x) takes a tensor of order 0, and x has shape {shape}\n"
                 f"write {name}(x.to_global()[…]) with an index, which every rank calls"
             )
-        return self.to_global().item()
+        lay = self.distribution.layout
+        return (self.to_global() if lay.partial or lay.rooted else self.local).item()
 
     def __len__(self) -> int:
         if not self.distribution.shape:
             raise TypeError("a tensor of order 0 has no length")
         return self.distribution.shape[0]
-
-    def __iter__(self) -> Iterator[Any]:
-        raise TypeError("a tensor is not iterated, for its rows lie on several ranks\n" + _INDEXED)
-
-    def __getitem__(self, index: Any) -> Any:
-        raise TypeError("a tensor is not indexed, for its elements lie on several ranks\n" + _INDEXED)
-
-    def __setitem__(self, index: Any, value: Any) -> None:
-        raise TypeError(
-            "a tensor is not indexed, for its elements lie on several ranks\n"
-            "write into x.local[…], or x *= 0 and the like"
-        )
-
-    def __contains__(self, value: Any) -> bool:
-        raise TypeError("a tensor is not searched, for its elements lie on several ranks\n" + _INDEXED)
 
     def __copy__(self) -> Distributed:
         return self.copy()
@@ -204,11 +148,8 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
             text = f"{type(self).__name__!r} object has no attribute {name!r}"
             if not name.startswith("_") and hasattr(np.ndarray, name):
                 call = "()" if callable(getattr(np.ndarray, name)) else ""
-                text += "; " + refusal(f"{{}}.{name}{call}", REDUCTIONS.get(name, ""))
+                text += "; " + refusal(f"{{}}.{name}{call}")
             raise AttributeError(text, name=name, obj=self)
-
-
-_INDEXED = "write x.to_global()[…], or x.local[…] for this rank's block alone"
 
 
 def _foreign(types: Any) -> bool:

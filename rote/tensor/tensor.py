@@ -26,8 +26,11 @@ from ..runtime.copy.regions import filled
 from ..runtime.placement import GridLike, compute_block, cut_block, place, place_slices, same_everywhere
 from .bound_move import Movable, check_out, program_to
 from .halo import Halos
+from .labels import Labelled
+from .methods import ArrayMethods
 from .moves import announce, implicit_cause, records_open
 from .protocols import ArrayProtocols
+from .rearranging import Rearranging
 from .subsets import Subsets
 
 __all__ = ["DistTensor"]
@@ -35,7 +38,7 @@ __all__ = ["DistTensor"]
 Array = npt.NDArray[Any]
 
 
-class DistTensor(ArrayProtocols, Movable, Halos, Subsets):
+class DistTensor(Rearranging, ArrayMethods, ArrayProtocols, Movable, Halos, Subsets, Labelled):
     """A tensor distributed over the ranks of a communicator.
 
     Operators and NumPy's element-wise functions work between tensors of equal distribution and with scalars;

@@ -17,7 +17,7 @@ from rote.cli import main
 
 SUBJECTS = [
     *("Python", "Rote", "NumPy", "pyFFTW", "mpi4py", "MPI", "mpiexec", "ranks", "cores", "memory", "Matplotlib"),
-    *("notation", "plan", "FFT"),
+    *("Zarr", "HDF5", "xarray", "notation", "plan", "FFT"),
 ]
 
 
@@ -42,14 +42,15 @@ def test_all_is_well(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found["Rote"][1] == rote.__version__
     assert found["NumPy"][1] == version("numpy")
     assert "double" in found["pyFFTW"][1]
+    assert found["HDF5"][1].endswith(("MPI, so that ranks write at once", "without MPI: ranks write in turn"))
     assert ("Open MPI" in found["MPI"][1]) == ("Open MPI" in found["mpiexec"][1])
 
 
 def test_what_is_missing_has_a_cure(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without mpi4py, an MPI, mpiexec and Matplotlib the status is 0, and each command is named once."""
+    """Without mpi4py, an MPI, mpiexec, Matplotlib, Zarr and h5py the status is 0; each command is named once."""
 
     def known(name: str) -> str:
-        if name in ("mpi4py", "matplotlib"):
+        if name in ("mpi4py", "matplotlib", "zarr"):
             raise PackageNotFoundError(name)
         return version(name)
 
@@ -61,7 +62,7 @@ def test_what_is_missing_has_a_cure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.which", lambda *args, **more: None)
     status, found, below = doctor()
     assert status == 0
-    missing = ["mpi4py", "MPI", "mpiexec", "Matplotlib"]
+    missing = ["mpi4py", "MPI", "mpiexec", "Matplotlib", "Zarr", "HDF5"]
     assert [subject for subject, (state, _) in found.items() if state == "missing"] == missing
     assert [subject for subject, (state, _) in found.items() if state == "ok"] == [
         s for s in SUBJECTS if s not in missing
@@ -69,6 +70,7 @@ def test_what_is_missing_has_a_cure(monkeypatch: pytest.MonkeyPatch) -> None:
     assert below.count("pip install mpich") == 1
     assert "to mend MPI, mpiexec:\n    pip install mpich\n" in below
     assert "to mend Matplotlib:\n    pip install matplotlib\n" in below
+    assert "to mend HDF5:\n    pip install h5py\n" in below
 
 
 def test_an_mpi_that_does_not_load(tmp_path: Path) -> None:

@@ -14,7 +14,11 @@ PAGE = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
 PATH = re.compile(r"`([\w./-]*(?:/|\.(?:py|md|lark|txt|ipynb)))`")
 
 # Arrows that run back, as the page says: methods that call what is above them. Importing module -> what it imports.
-BACK = {"rote.layout.layout": "rote.layout.distribution", "rote.compiler.plan": "rote.plot"}
+BACK = {
+    "rote.layout.layout": "rote.layout.distribution",
+    "rote.compiler.plan": "rote.plot",
+    "rote.tensor.methods": "rote.array_api",
+}
 
 
 def rows(page: str) -> list[list[str]]:

@@ -1,4 +1,4 @@
-"""README.md, docs/ and notebooks/: every fenced block is run, and prints what the page says.
+"""README.md and the guides in notebooks/: every fenced block is run, and prints what the page says.
 
 - ```sh        the Quick start, two lines; CI runs them in a fresh clone, since they install the package
 - ```python    a `>>>` session is a doctest; a plain script runs, and prints the ```text block right below, if any
@@ -29,10 +29,7 @@ from house import ROOT
 
 import rote
 
-PAGES = [
-    ROOT / "README.md",
-    *(path for folder in ("docs", "notebooks") for path in sorted((ROOT / folder).rglob("*.md"))),
-]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "notebooks").rglob("*.md"))]
 LANGUAGES = {"sh", "python", "console", "text"}
 FENCE = re.compile(r"^```(?P<language>\S*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 

@@ -45,10 +45,15 @@ ROOMS: dict[str, tuple[str, ...]] = {
         *("rote.grammar", "rote.errors", "rote.layout", "rote.compiler", "rote.runtime"),
         *("rote.tensor.distributed", "rote.tensor.moves"),
     ),
+    "rote.tensor.methods": (
+        *("rote.errors", "rote.layout", "rote.tensor.distributed", "rote.tensor.functions"),
+        "rote.array_api",  # x.__array_namespace__()
+    ),
     "rote.tensor": (
         *("rote.errors", "rote.layout", "rote.compiler", "rote.runtime", "rote.io"),
-        *("rote.tensor.distributed", "rote.tensor.moves", "rote.tensor.functions"),
+        *("rote.tensor.distributed", "rote.tensor.moves", "rote.tensor.functions", "rote.tensor.methods"),
     ),
+    "rote.random": ("rote.layout", "rote.compiler", "rote.runtime", "rote.tensor"),
     "rote.ownership": ("rote.grammar", "rote.layout"),
     "rote.show": ("rote.layout", "rote.ownership"),
     "rote.plot": ("rote.ownership", "rote.errors", "rote.layout", "rote.compiler", "rote.simulate", "rote.tensor"),
@@ -79,6 +84,10 @@ ROOMS: dict[str, tuple[str, ...]] = {
         *("rote", "rote.errors", "rote.grammar", "rote.layout", "rote.compiler", "rote.runtime"),
         "rote.tensor",
     ),
+    "rote.array_api": (
+        *("rote.grammar", "rote.errors", "rote.layout", "rote.compiler", "rote.runtime", "rote.tensor"),
+        "rote.fft",
+    ),
     "rote.bench": (
         *("rote", "rote.errors", "rote.launcher", "rote.layout", "rote.compiler", "rote.runtime"),
         *("rote.tensor", "rote.fft"),
@@ -93,7 +102,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     # The door names everything to type checkers and imports nothing: see the test of its eager imports.
     "rote": (
         *("rote.grammar", "rote.errors", "rote.layout", "rote.compiler", "rote.simulate"),
-        *("rote.runtime", "rote.tensor", "rote.plot", "rote.fft", "rote.wisdom"),
+        *("rote.runtime", "rote.tensor", "rote.random", "rote.plot", "rote.fft", "rote.wisdom"),
     ),
 }
 
@@ -266,12 +275,14 @@ def test_every_room_is_there() -> None:
 def test_rooms_are_in_building_order() -> None:
     """Each room imports only rooms above it in the table; the door aside, which imports nothing when it runs.
 
-    And `plan.plot()`, which imports the pictures when it is called.
+    And `plan.plot()` and `x.__array_namespace__()`, which import pictures and namespace when they are called.
     """
     order = list(ROOMS)
-    late = {"rote.compiler.plan": "rote.plot"}
+    late = {"rote.compiler.plan": "rote.plot", "rote.tensor.methods": "rote.array_api"}
     assert [
-        found.target for module, found in all_imports() if module in late and found.eager and "plot" in found.target
+        found.target
+        for module, found in all_imports()
+        if module in late and found.eager and within(found.target, late[module])
     ] == []
     for room in order:
         places = [str(room_of(place)) for place in ROOMS[room] if place not in ("rote", late.get(room))]
@@ -286,7 +297,7 @@ def test_exactly_one_file_imports_mpi4py() -> None:
 def test_the_costly_imports_wait() -> None:
     """What is optional, and the files that import lark, mpi4py and pyfftw, are imported inside functions only."""
     late = ("matplotlib", "mpl_toolkits", "scipy", "ducc0", "mkl_fft", "rote.grammar.build", "rote.runtime.comm.mpi")
-    late += ("rote.fft.kernels.backends.fftw", "rich", "h5py", "zarr", "xarray")
+    late += ("rote.fft.kernels.backends.fftw", "h5py", "zarr", "xarray")
     eager = [(m, f.target) for m, f in all_imports() if f.eager and any(within(f.target, name) for name in late)]
     assert eager == []
     loads = {m for m, f in all_imports() if f.eager and within(f.target, "pyfftw")}

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.mpi
 
 @pytest.mark.parametrize(
     ("job", "count"),
-    [*((ranks, 6) for ranks in (2, 3)), *(pytest.param(ranks, 60, marks=pytest.mark.slow) for ranks in (1, 2, 4))],
+    [(3, 3), *(pytest.param(ranks, 25, marks=pytest.mark.slow) for ranks in (1, 2, 4))],
     indirect=["job"],
 )
 def test_laws(job: Job, tmp_path: Path, count: int) -> None:

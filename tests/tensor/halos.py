@@ -131,12 +131,26 @@ def check_inside(comm):
         raise AssertionError("an overlap that is none of a block inside")
 
 
+def check_strided(comm):
+    """Blocks in Fortran order, a leading dimension apart, are used where they lie, by moves to and from them too."""
+    dist = rote.Distribution.from_scalapack((1, 0, 9, 8, 2, 3, 0, comm.size - 1, 11), (1, comm.size))
+    rows, columns = dist.local_shape(comm.rank)
+    buffer, whole = np.full(11 * columns, -1.0), np.arange(72.0).reshape(9, 8)
+    x = rote.DistTensor.from_local(buffer.reshape(columns, 11).T[:rows], dist, comm=comm)
+    rote.DistTensor.from_global(whole, "block[(0),()]", comm).redistribute(x.layout, out=x, grid=x.grid)
+    assert np.shares_memory(x.local, buffer) or not buffer.size
+    assert np.array_equal(x.to_global(), whole) and (buffer == -1).sum() == 2 * columns
+    rows_of_x = x.redistribute("block[(1),()]")
+    assert np.array_equal(rows_of_x.halo([0, 3], True), np.pad(rows_of_x.local, [(0, 0), (3, 3)], mode="wrap"))
+
+
 def check_all(comm, seeds):
     """Everything, for some seeds of random cases."""
     for seed in range(*seeds):
         check_random(comm, seed, "f8" if seed % 3 else "c16")
     check_refusals(comm)
     check_inside(comm)
+    check_strided(comm)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, TypeVar
 
-__all__ = ["ANSWERS", "FUNCTIONS", "RULES", "Function", "LayoutRule", "RuleName", "follows"]
+__all__ = ["ANSWERS", "FUNCTIONS", "RULES", "UFUNC_METHODS", "Function", "LayoutRule", "RuleName", "follows"]
 
 Function = Callable[..., Any]
 F = TypeVar("F", bound=Function)
@@ -44,7 +44,7 @@ RULES: dict[RuleName, LayoutRule] = {
     "fact": LayoutRule("a plain value, the same on all ranks", "nothing: shape and dtype are known to all"),
     "elementwise": LayoutRule(
         "as the operand of the result's shape to which it costs least to bring the others",
-        "operands that lie otherwise, by a certified plan; those that are broadcast, by an indexed move",
+        "operands that lie otherwise, by the cheapest certified plan; one that is broadcast and replicated does not",
     ),
     "reduction": LayoutRule(
         "as `layout=` says, else as the operand without the reduced modes, replicated over what split them",
@@ -77,6 +77,9 @@ FUNCTIONS: dict[str, RuleName] = {}
 
 ANSWERS: dict[Function, Function] = {}
 """What each of NumPy's functions does with tensors."""
+
+UFUNC_METHODS: dict[tuple[Function, str], Function] = {}
+"""What a method of a ufunc does with a tensor, as `numpy.add.reduce`: a function that takes `axis=`."""
 
 
 def follows(rule: RuleName, *answers: Function, name: str = "") -> Callable[[F], F]:

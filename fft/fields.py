@@ -1,0 +1,71 @@
+"""Bound walks on tensors: of the shape that they were made for, or of fields that have component modes in front."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rote.errors import LayoutError
+from rote.layout.distribution import Distribution
+from rote.layout.refine import with_components
+from rote.runtime.aliasing import run_apart
+from rote.runtime.comm.protocol import Comm
+from rote.tensor import DistTensor
+
+from .program.program import BoundWalk
+
+__all__ = ["empty", "transformed"]
+
+Array = npt.NDArray[Any]
+
+
+def empty(dist: Distribution, dtype: np.dtype[Any], comm: Comm) -> DistTensor:
+    """A tensor whose elements are not set yet."""
+    return DistTensor(np.empty(dist.local_shape(comm.rank), dtype), dist, comm)
+
+
+def transformed(bound: BoundWalk, x: DistTensor, out: DistTensor | None) -> DistTensor:
+    """Walk a tensor, into `out` if that is given. Collective.
+
+    Of a field, which has whole modes before those that the walk was made for, one component is walked after the other:
+    workspace is that of one.
+
+    Raises:
+        LayoutError: x or `out` lies otherwise, or has another dtype, than the walk begins or ends with.
+    """
+    source, target, dtypes, run = bound.walk.source, bound.walk.target, bound.dtypes, bound.__call__
+    reads_first = bound.reads_first
+    components = x.shape[: max(len(x.shape) - len(source.shape), 0)]
+    if components:
+        run, reads_first = partial(_each, bound, components, x.comm.rank), False
+        source, target = with_components(source, components), with_components(target, components)
+    _check(x, source, dtypes[0], "the input")
+    if out is None:
+        out = empty(target, dtypes[-1], x.comm)
+        run(x.local, out.local)
+        return out
+    _check(out, target, dtypes[-1], "out")
+    if reads_first:
+        run(x.local, out.local)
+    else:
+        run_apart(x.comm, run, x.local, out.local)
+    return out
+
+
+def _each(bound: BoundWalk, components: tuple[int, ...], rank: int, block: Array, out: Array) -> None:
+    """Walk the components of a block, one after the other; a rank that holds none of them takes part."""
+    ends = bound.walk.source.local_shape(rank), bound.walk.target.local_shape(rank)
+    for index in np.ndindex(*components):
+        parts = (
+            each[index] if each.shape[: len(index)] == components else np.empty(shape, each.dtype)
+            for each, shape in zip((block, out), ends, strict=True)
+        )
+        bound(*parts)
+
+
+def _check(x: DistTensor, dist: Distribution, dtype: np.dtype[Any], name: str) -> None:
+    if x.distribution != dist or x.dtype != dtype:
+        raise LayoutError(f"{name} is {x.distribution} {x.dtype}, but the transform takes {dist} {dtype}")

@@ -1,0 +1,188 @@
+"""The array API standard (2024.12) for tensors that lie distributed over ranks: `import rote.array_api as xp`.
+
+Every function says by its rule where its result lies and what moves (`rote.tensor.functions.rules`); functions that
+make tensors take `layout=`, `grid=` and `comm=` beside the standard's arguments.
+
+>>> import rote.array_api as xp
+>>> x = xp.linspace(0, 4, 5)
+>>> print(xp.sqrt(x).to_global())
+[0.         1.         1.41421356 1.73205081 2.        ]
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..tensor.functions.dtypes import can_cast as can_cast
+from ..tensor.functions.dtypes import finfo as finfo
+from ..tensor.functions.dtypes import iinfo as iinfo
+from ..tensor.functions.dtypes import isdtype as isdtype
+from ..tensor.functions.dtypes import result_type as result_type
+from ..tensor.functions.elementwise import abs as abs
+from ..tensor.functions.elementwise import acos as acos
+from ..tensor.functions.elementwise import acosh as acosh
+from ..tensor.functions.elementwise import add as add
+from ..tensor.functions.elementwise import asin as asin
+from ..tensor.functions.elementwise import asinh as asinh
+from ..tensor.functions.elementwise import atan as atan
+from ..tensor.functions.elementwise import atan2 as atan2
+from ..tensor.functions.elementwise import atanh as atanh
+from ..tensor.functions.elementwise import bitwise_and as bitwise_and
+from ..tensor.functions.elementwise import bitwise_invert as bitwise_invert
+from ..tensor.functions.elementwise import bitwise_left_shift as bitwise_left_shift
+from ..tensor.functions.elementwise import bitwise_or as bitwise_or
+from ..tensor.functions.elementwise import bitwise_right_shift as bitwise_right_shift
+from ..tensor.functions.elementwise import bitwise_xor as bitwise_xor
+from ..tensor.functions.elementwise import ceil as ceil
+from ..tensor.functions.elementwise import clip as clip
+from ..tensor.functions.elementwise import conj as conj
+from ..tensor.functions.elementwise import copysign as copysign
+from ..tensor.functions.elementwise import cos as cos
+from ..tensor.functions.elementwise import cosh as cosh
+from ..tensor.functions.elementwise import divide as divide
+from ..tensor.functions.elementwise import equal as equal
+from ..tensor.functions.elementwise import exp as exp
+from ..tensor.functions.elementwise import expm1 as expm1
+from ..tensor.functions.elementwise import floor as floor
+from ..tensor.functions.elementwise import floor_divide as floor_divide
+from ..tensor.functions.elementwise import greater as greater
+from ..tensor.functions.elementwise import greater_equal as greater_equal
+from ..tensor.functions.elementwise import hypot as hypot
+from ..tensor.functions.elementwise import imag as imag
+from ..tensor.functions.elementwise import isfinite as isfinite
+from ..tensor.functions.elementwise import isinf as isinf
+from ..tensor.functions.elementwise import isnan as isnan
+from ..tensor.functions.elementwise import less as less
+from ..tensor.functions.elementwise import less_equal as less_equal
+from ..tensor.functions.elementwise import log as log
+from ..tensor.functions.elementwise import log1p as log1p
+from ..tensor.functions.elementwise import log2 as log2
+from ..tensor.functions.elementwise import log10 as log10
+from ..tensor.functions.elementwise import logaddexp as logaddexp
+from ..tensor.functions.elementwise import logical_and as logical_and
+from ..tensor.functions.elementwise import logical_not as logical_not
+from ..tensor.functions.elementwise import logical_or as logical_or
+from ..tensor.functions.elementwise import logical_xor as logical_xor
+from ..tensor.functions.elementwise import maximum as maximum
+from ..tensor.functions.elementwise import minimum as minimum
+from ..tensor.functions.elementwise import multiply as multiply
+from ..tensor.functions.elementwise import negative as negative
+from ..tensor.functions.elementwise import nextafter as nextafter
+from ..tensor.functions.elementwise import not_equal as not_equal
+from ..tensor.functions.elementwise import positive as positive
+from ..tensor.functions.elementwise import pow as pow
+from ..tensor.functions.elementwise import real as real
+from ..tensor.functions.elementwise import reciprocal as reciprocal
+from ..tensor.functions.elementwise import remainder as remainder
+from ..tensor.functions.elementwise import round as round
+from ..tensor.functions.elementwise import sign as sign
+from ..tensor.functions.elementwise import signbit as signbit
+from ..tensor.functions.elementwise import sin as sin
+from ..tensor.functions.elementwise import sinh as sinh
+from ..tensor.functions.elementwise import sqrt as sqrt
+from ..tensor.functions.elementwise import square as square
+from ..tensor.functions.elementwise import subtract as subtract
+from ..tensor.functions.elementwise import tan as tan
+from ..tensor.functions.elementwise import tanh as tanh
+from ..tensor.functions.elementwise import trunc as trunc
+from ..tensor.functions.elementwise import where as where
+from ..tensor.functions.extrema import argmax as argmax
+from ..tensor.functions.extrema import argmin as argmin
+from ..tensor.functions.joining import concat as concat
+from ..tensor.functions.joining import stack as stack
+from ..tensor.functions.joining import unstack as unstack
+from ..tensor.functions.likes import astype as astype
+from ..tensor.functions.likes import empty_like as empty_like
+from ..tensor.functions.likes import full_like as full_like
+from ..tensor.functions.likes import meshgrid as meshgrid
+from ..tensor.functions.likes import ones_like as ones_like
+from ..tensor.functions.likes import tril as tril
+from ..tensor.functions.likes import triu as triu
+from ..tensor.functions.likes import zeros_like as zeros_like
+from ..tensor.functions.matrices import matrix_transpose as matrix_transpose
+from ..tensor.functions.ordering import nonzero as nonzero
+from ..tensor.functions.placing import broadcast_arrays as broadcast_arrays
+from ..tensor.functions.placing import broadcast_to as broadcast_to
+from ..tensor.functions.placing import flip as flip
+from ..tensor.functions.placing import repeat as repeat
+from ..tensor.functions.placing import roll as roll
+from ..tensor.functions.placing import tile as tile
+from ..tensor.functions.products import einsum as einsum
+from ..tensor.functions.products import matmul as matmul
+from ..tensor.functions.products import tensordot as tensordot
+from ..tensor.functions.products import vecdot as vecdot
+from ..tensor.functions.reductions import all as all
+from ..tensor.functions.reductions import any as any
+from ..tensor.functions.reductions import count_nonzero as count_nonzero
+from ..tensor.functions.reductions import max as max
+from ..tensor.functions.reductions import min as min
+from ..tensor.functions.reductions import prod as prod
+from ..tensor.functions.reductions import sum as sum
+from ..tensor.functions.reshaping import expand_dims as expand_dims
+from ..tensor.functions.reshaping import moveaxis as moveaxis
+from ..tensor.functions.reshaping import permute_dims as permute_dims
+from ..tensor.functions.reshaping import reshape as reshape
+from ..tensor.functions.reshaping import squeeze as squeeze
+from ..tensor.functions.scans import cumulative_prod as cumulative_prod
+from ..tensor.functions.scans import cumulative_sum as cumulative_sum
+from ..tensor.functions.scans import diff as diff
+from ..tensor.functions.sets import unique_all as unique_all
+from ..tensor.functions.sets import unique_counts as unique_counts
+from ..tensor.functions.sets import unique_inverse as unique_inverse
+from ..tensor.functions.sets import unique_values as unique_values
+from ..tensor.functions.sorting import argsort as argsort
+from ..tensor.functions.sorting import searchsorted as searchsorted
+from ..tensor.functions.sorting import sort as sort
+from ..tensor.functions.sorting import take as take
+from ..tensor.functions.sorting import take_along_axis as take_along_axis
+from ..tensor.functions.statistics import mean as mean
+from ..tensor.functions.statistics import std as std
+from ..tensor.functions.statistics import var as var
+from .creation import arange as arange
+from .creation import asarray as asarray
+from .creation import empty as empty
+from .creation import eye as eye
+from .creation import from_dlpack as from_dlpack
+from .creation import full as full
+from .creation import linspace as linspace
+from .creation import ones as ones
+from .creation import zeros as zeros
+from .info import DTYPES, NamespaceInfo
+
+if TYPE_CHECKING:
+    from . import fft as fft
+    from . import linalg as linalg
+
+__array_api_version__ = "2024.12"
+
+e, inf, nan, newaxis, pi = np.e, np.inf, np.nan, None, np.pi
+
+bool = DTYPES["bool"]
+int8, int16, int32, int64 = (DTYPES[f"int{bits}"] for bits in (8, 16, 32, 64))
+uint8, uint16, uint32, uint64 = (DTYPES[f"uint{bits}"] for bits in (8, 16, 32, 64))
+float32, float64, complex64, complex128 = (DTYPES[name] for name in ("float32", "float64", "complex64", "complex128"))
+
+
+def __array_namespace_info__() -> NamespaceInfo:
+    """The facts of the namespace: dtypes, devices and what it can do."""
+    return NamespaceInfo()
+
+
+if not TYPE_CHECKING:  # a type checker would take any misspelt name for a function
+
+    def __getattr__(name):
+        """Import an extension on first use."""
+        if name == "fft":
+            return import_module("rote.array_api.fft")
+        if name == "linalg":
+            return import_module("rote.array_api.linalg")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """The names of the namespace, and of its extensions."""
+    inside = {"annotations", "import_module", "np", "TYPE_CHECKING", "DTYPES", "NamespaceInfo"}
+    return sorted({*globals(), "fft", "linalg"} - inside)

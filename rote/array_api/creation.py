@@ -1,0 +1,295 @@
+"""New tensors by the array API standard's names: each rank makes its own block, and nothing moves.
+
+Beside the standard's arguments all take `layout=` (`rote.config(layout=…)` decides if it is None), `grid=` and `comm=`,
+as the constructors of `DistTensor` do. They are collective, as these are.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..compiler.step import as_dtype
+from ..errors import LayoutError
+from ..layout.distribution import tensor_shape
+from ..layout.layout import Layout
+from ..runtime.comm.resolve import as_comm
+from ..runtime.copy.regions import filled
+from ..runtime.placement import GridLike, compute_block, place
+from ..tensor.functions.rules import follows
+from ..tensor.moves import default_layout
+from ..tensor.tensor import DistTensor
+
+__all__ = ["arange", "asarray", "empty", "eye", "from_dlpack", "full", "linspace", "ones", "zeros"]
+
+LayoutLike = Layout | str | None
+Shape = Iterable[int] | int
+
+
+@follows("created")
+def asarray(
+    obj: Any,
+    /,
+    *,
+    dtype: npt.DTypeLike | None = None,
+    device: str | None = None,
+    copy: bool | None = None,
+    layout: LayoutLike = None,
+    grid: GridLike = None,
+    comm: object | None = None,
+) -> DistTensor:
+    """A tensor of a tensor, or of an array, number or nested list that every rank has whole.
+
+    Args:
+        obj: a tensor is given back itself, unless it is to have another dtype or layout, or `copy` is true.
+        dtype: of the result; that of `obj` if None.
+        device: "cpu" or None.
+        copy: False refuses what cannot be had without a copy: all but a tensor that stays as it is.
+
+    Raises:
+        ValueError: `copy` is False, and a copy is needed.
+        LayoutError: the layout does not fit, or there is another device.
+
+    >>> import rote.array_api as xp
+    >>> xp.asarray([1, 2, 3]).to_global()
+    array([1, 2, 3])
+    """
+    check_device(device)
+    if not isinstance(obj, DistTensor):
+        if copy is False:
+            raise ValueError("copy=False of what is no tensor: its blocks are always copies; write copy=None")
+        array = np.asarray(obj, dtype)
+        return DistTensor.from_global(array, default_layout(array.shape) if layout is None else layout, comm, grid)
+    x = obj
+    if dtype is not None and as_dtype(dtype) != x.dtype:
+        x = x.astype(dtype)
+    if layout is not None:
+        x = x.redistribute(layout, grid=grid)
+    if copy is False and x is not obj:
+        raise ValueError("copy=False of a tensor that is to have another dtype or layout; write copy=None")
+    return x.copy() if copy and x is obj else x
+
+
+@follows("created")
+def zeros(
+    shape: Shape,
+    *,
+    dtype: npt.DTypeLike | None = None,
+    device: str | None = None,
+    layout: LayoutLike = None,
+    grid: GridLike = None,
+    comm: object | None = None,
+) -> DistTensor:
+    """A tensor of zeros.
+
+    >>> import rote.array_api as xp
+    >>> xp.zeros((2, 3), layout="block[(),(0)]").to_global().sum()
+    np.float64(0.0)
+    """
+    return full(shape, 0, dtype=_real(dtype), device=device, layout=layout, grid=grid, comm=comm)
+
+
+@follows("created")
+def ones(
+    shape: Shape,
+    *,
+    dtype: npt.DTypeLike | None = None,
+    device: str | None = None,
+    layout: LayoutLike = None,
+    grid: GridLike = None,
+    comm: object | None = None,
+) -> DistTensor:
+    """A tensor of ones.
+
+    >>> import rote.array_api as xp
+    >>> xp.ones(3).to_global()
+    array([1., 1., 1.])
+    """
+    return full(shape, 1, dtype=_real(dtype), device=device, layout=layout, grid=grid, comm=comm)
+
+
+@follows("created")
+def empty(
+    shape: Shape,
+    *,
+    dtype: npt.DTypeLike | None = None,
+    device: str | None = None,
+    layout: LayoutLike = None,
+    grid: GridLike = None,
+    comm: object | None = None,
+) -> DistTensor:
+    """A tensor whose elements are not set yet.
+
+    >>> import rote.array_api as xp
+    >>> xp.empty((2, 3), dtype=xp.int8).shape
+    (2, 3)
+    """
+    check_device(device)
+    extents = tensor_shape(shape)
+    return DistTensor.empty(extents, default_layout(extents) if layout is None else layout, comm, grid, _real(dtype))
+
+
+@follows("created")
+def full(
+    shape: Shape,
+    fill_value: complex,
+    *,
+    dtype: npt.DTypeLike | None = None,
+    device: str | None = None,
+    layout: LayoutLike = None,
+    grid: GridLike = None,
+    comm: object | None = None,
+) -> DistTensor:
+    """A tensor of one value, in its dtype if none is given.
+
+    >>> import rote.array_api as xp
+    >>> xp.full(2, True).to_global()
+    array([ True,  True])
+    """
+    check_device(device)
+    extents, ranks = tensor_shape(shape), as_comm(comm)
+    dist = place(extents, default_layout(extents) if layout is None else layout, ranks, grid)
+    element = as_dtype(np.asarray(fill_value).dtype if dtype is None else dtype)
+    return DistTensor(filled(dist, ranks.rank, fill_value, element), dist, ranks)
+
+
+@follows("created")
+def arange(
+    start: float,
+    /,
+    stop: float | None = None,
+    step: float = 1,
+    *,
+    dtype: npt.DTypeLike | None = None,
+    device: str | None = None,
+    layout: LayoutLike = None,
+    grid: GridLike = None,
+    comm: object | None = None,
+) -> DistTensor:
+    """Evenly spaced numbers of [start, stop), or of [0, start) if no stop is given; those of `numpy.arange`.
+
+    >>> import rote.array_api as xp
+    >>> xp.arange(1, 2, 0.25).to_global()
+    array([1.  , 1.25, 1.5 , 1.75])
+    """
+    check_device(device)
+    first, last = (0, start) if stop is None else (start, stop)
+    if not step:
+        raise ValueError("arange of step 0; give another one")
+    count = max(math.ceil((last - first) / step), 0)
+    element = as_dtype(np.asarray([first, last, step]).dtype if dtype is None else dtype)
+
+    def numbers(index: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+        begin, second = (np.asarray(value).astype(element) for value in (first, first + step))
+        result: npt.NDArray[Any] = begin + index.astype(element) * (second - begin)
+        return result
+
+    return _computed(numbers, (count,), element, layout, grid, comm)
+
+
+@follows("created")
+def linspace(
+    start: complex,
+    stop: complex,
+    /,
+    num: int,
+    *,
+    dtype: npt.DTypeLike | None = None,
+    device: str | None = None,
+    endpoint: bool = True,
+    layout: LayoutLike = None,
+    grid: GridLike = None,
+    comm: object | None = None,
+) -> DistTensor:
+    """Evenly spaced numbers from start to stop, with it or without; those of `numpy.linspace`.
+
+    >>> import rote.array_api as xp
+    >>> xp.linspace(0, 1, 3).to_global()
+    array([0. , 0.5, 1. ])
+    """
+    check_device(device)
+    (count,) = tensor_shape(num)
+    computed = np.result_type(start, stop, 1.0)
+    element = as_dtype(computed if dtype is None else dtype)
+    parts = count - 1 if endpoint else count
+    first, span = computed.type(start), computed.type(stop) - computed.type(start)
+    step = span / parts if parts else span
+
+    def numbers(index: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+        places = index.astype(computed.type(0).real.dtype)
+        values = (places * step if step else places / builtins.max(parts, 1) * span) + first
+        if endpoint and count > 1:
+            values[index == count - 1] = stop
+        result: npt.NDArray[Any] = np.floor(values) if element.kind in "iu" else values
+        return result
+
+    return _computed(numbers, (count,), element, layout, grid, comm)
+
+
+@follows("created")
+def eye(
+    n_rows: int,
+    n_cols: int | None = None,
+    /,
+    *,
+    k: int = 0,
+    dtype: npt.DTypeLike | None = None,
+    device: str | None = None,
+    layout: LayoutLike = None,
+    grid: GridLike = None,
+    comm: object | None = None,
+) -> DistTensor:
+    """A matrix of ones on the k-th diagonal, counted to the right from the main one, and zeros elsewhere.
+
+    >>> import rote.array_api as xp
+    >>> xp.eye(2, 3, k=1).to_global().tolist()
+    [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+    """
+    check_device(device)
+    shape = (n_rows, n_rows if n_cols is None else n_cols)
+    return _computed(lambda i, j: j - i == k, shape, as_dtype(_real(dtype)), layout, grid, comm)
+
+
+@follows("created")
+def from_dlpack(
+    x: Any,
+    /,
+    *,
+    device: str | None = None,
+    copy: bool | None = None,
+    layout: LayoutLike = None,
+    grid: GridLike = None,
+    comm: object | None = None,
+) -> DistTensor:
+    """A tensor of an array of any library that every rank has whole; a tensor is given back itself.
+
+    >>> import rote.array_api as xp
+    >>> xp.from_dlpack(np.arange(3)).to_global()
+    array([0, 1, 2])
+    """
+    whole = x if isinstance(x, DistTensor) else np.from_dlpack(x)
+    return asarray(whole, device=device, copy=copy, layout=layout, grid=grid, comm=comm)
+
+
+def check_device(device: object) -> None:
+    """Refuse a device that is not there."""
+    if device not in (None, "cpu"):
+        raise LayoutError(f"{device!r} is no device; blocks lie in the memory of the host: write 'cpu' or None")
+
+
+def _real(dtype: npt.DTypeLike | None) -> npt.DTypeLike:
+    return np.dtype("f8") if dtype is None else dtype
+
+
+def _computed(
+    function: Any, shape: Shape, dtype: np.dtype[Any], layout: LayoutLike, grid: GridLike, comm: object | None
+) -> DistTensor:
+    """A tensor that each rank computes of its global indices."""
+    extents = tensor_shape(shape)
+    where = default_layout(extents) if layout is None else layout
+    return DistTensor(*compute_block(function, extents, where, as_comm(comm), grid, dtype))

@@ -1,0 +1,135 @@
+"""The `fft` extension of the array API standard: transforms of tensors along named axes, by `rote.fft`.
+
+>>> import rote.array_api as xp
+>>> xp.fft.ifft(xp.fft.fft(xp.ones(4))).to_global().real
+array([1., 1., 1., 1.])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from rote.fft.dispatch import TRANSFORMS
+
+from ..errors import LayoutError
+from ..layout.distribution import tensor_shape
+from ..runtime.placement import GridLike
+from ..tensor.tensor import DistTensor
+from .creation import LayoutLike, arange, check_device
+
+__all__ = [
+    *("fft", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifftn", "ifftshift", "ihfft"),
+    *("irfft", "irfftn", "rfft", "rfftfreq", "rfftn"),
+]
+
+Norm = Literal["backward", "ortho", "forward"]
+
+
+def _single(name: str) -> Any:
+    """A transform along one axis, by the standard's signature."""
+    transform = TRANSFORMS[getattr(np.fft, name)]
+
+    def called(x: DistTensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> DistTensor:
+        return transform(x, n, axis, norm)
+
+    return _named(name, called)
+
+
+def _several(name: str) -> Any:
+    """A transform along several axes, by the standard's signature."""
+    transform = TRANSFORMS[getattr(np.fft, name)]
+
+    def called(
+        x: DistTensor,
+        /,
+        *,
+        s: Sequence[int] | None = None,
+        axes: Sequence[int] | None = None,
+        norm: Norm = "backward",
+    ) -> DistTensor:
+        return transform(x, s, axes, norm)
+
+    return _named(name, called)
+
+
+def _shift(name: str) -> Any:
+    """A shift between the order of frequencies and that with zero in the middle."""
+    transform = TRANSFORMS[getattr(np.fft, name)]
+
+    def called(x: DistTensor, /, *, axes: int | Sequence[int] | None = None) -> DistTensor:
+        return transform(x, axes)
+
+    return _named(name, called)
+
+
+def _named(name: str, called: Any) -> Any:
+    called.__name__ = called.__qualname__ = name
+    called.__doc__ = f"`numpy.fft.{name}` of a tensor; layouts and moves are those of `rote.fft`."
+    return called
+
+
+fft, ifft, rfft, irfft, hfft, ihfft = map(_single, ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft"))
+fftn, ifftn, rfftn, irfftn = map(_several, ("fftn", "ifftn", "rfftn", "irfftn"))
+fftshift, ifftshift = map(_shift, ("fftshift", "ifftshift"))
+
+
+def fftfreq(
+    n: int,
+    /,
+    *,
+    d: float = 1.0,
+    dtype: npt.DTypeLike | None = None,
+    device: str | None = None,
+    layout: LayoutLike = None,
+    grid: GridLike = None,
+    comm: object | None = None,
+) -> DistTensor:
+    """The frequencies of `fft` along an axis of n points at distance d, as a tensor.
+
+    >>> fftfreq(4, d=0.5).to_global()
+    array([ 0. ,  0.5, -1. , -0.5])
+    """
+    return _frequencies(n, n, d, dtype, device, layout, grid, comm)
+
+
+def rfftfreq(
+    n: int,
+    /,
+    *,
+    d: float = 1.0,
+    dtype: npt.DTypeLike | None = None,
+    device: str | None = None,
+    layout: LayoutLike = None,
+    grid: GridLike = None,
+    comm: object | None = None,
+) -> DistTensor:
+    """The frequencies of `rfft` along an axis of n points at distance d, as a tensor.
+
+    >>> rfftfreq(4).to_global()
+    array([0.  , 0.25, 0.5 ])
+    """
+    return _frequencies(n, n // 2 + 1, d, dtype, device, layout, grid, comm)
+
+
+def _frequencies(
+    n: int,
+    count: int,
+    d: float,
+    dtype: npt.DTypeLike | None,
+    device: str | None,
+    layout: LayoutLike,
+    grid: GridLike,
+    comm: object | None,
+) -> DistTensor:
+    """The first harmonics of n points; the upper half of all of them are the negative ones."""
+    check_device(device)
+    if not tensor_shape(n)[0] or not d:
+        raise LayoutError(f"frequencies of {n} points at distance {d}: both are to be other than 0")
+    harmonics = arange(count, layout=layout, grid=grid, comm=comm)
+    index = harmonics.local
+    values = (index if count < n else np.where(index < (n + 1) // 2, index, index - n)) / (n * d)
+    return DistTensor(values.astype(np.dtype("f8") if dtype is None else dtype), harmonics.distribution, harmonics.comm)

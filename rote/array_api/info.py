@@ -1,0 +1,66 @@
+"""Facts of the namespace: dtypes, kinds, devices and what it can do, by the array API standard's names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..errors import LayoutError
+from ..grammar.nodes import MAX_MODES
+from ..tensor.functions.dtypes import isdtype
+from .creation import check_device
+
+__all__ = ["DTYPES", "NamespaceInfo"]
+
+DTYPES: dict[str, np.dtype[Any]] = {
+    name: np.dtype(name)
+    for name in (
+        *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+        *("float32", "float64", "complex64", "complex128"),
+    )
+}
+"""The dtypes of the standard, by name."""
+
+_DEFAULTS = {"real floating": "float64", "complex floating": "complex128", "integral": "int64", "indexing": "int64"}
+
+
+class NamespaceInfo:
+    """The answers of `rote.array_api.__array_namespace_info__()`.
+
+    >>> NamespaceInfo().devices(), NamespaceInfo().default_dtypes()["integral"]
+    (['cpu'], dtype('int64'))
+    """
+
+    __slots__ = ()
+
+    def capabilities(self) -> dict[str, Any]:
+        """Whether masks index, shapes may depend on data, and the most modes of a tensor."""
+        return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": MAX_MODES}
+
+    def default_device(self) -> str:
+        """The device of new tensors."""
+        return "cpu"
+
+    def devices(self) -> list[str]:
+        """All devices."""
+        return ["cpu"]
+
+    def default_dtypes(self, *, device: str | None = None) -> dict[str, np.dtype[Any]]:
+        """The dtypes of new tensors of which nobody says it, by kind."""
+        check_device(device)
+        return {kind: DTYPES[name] for kind, name in _DEFAULTS.items()}
+
+    def dtypes(
+        self, *, device: str | None = None, kind: str | tuple[str, ...] | None = None
+    ) -> dict[str, np.dtype[Any]]:
+        """The dtypes of a kind, or of one of several; all if it is None.
+
+        Raises:
+            LayoutError: there is no such device, or no such kind.
+        """
+        check_device(device)
+        try:
+            return {name: dtype for name, dtype in DTYPES.items() if kind is None or isdtype(dtype, kind)}
+        except (TypeError, ValueError) as error:
+            raise LayoutError(f"{kind!r} is no kind of dtypes; write 'bool', 'integral', 'numeric', …") from error

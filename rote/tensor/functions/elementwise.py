@@ -1,0 +1,169 @@
+"""Functions of each element, by the names of the array API standard; NumPy's ufuncs answer by the same mechanism."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..distributed import Distributed
+from .blockwise import elementwise
+from .operands import together
+from .rules import ANSWERS, Function, follows
+
+__all__ = [
+    *("abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and", "bitwise_invert"),
+    *("bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "ceil", "clip", "conj", "copysign"),
+    *("copyto", "cos", "cosh", "divide", "equal", "exp", "expm1", "floor", "floor_divide", "greater", "greater_equal"),
+    *("hypot", "imag", "isfinite", "isinf", "isnan", "less", "less_equal", "log", "log10", "log1p", "log2"),
+    *("logaddexp", "logical_and", "logical_not", "logical_or", "logical_xor", "maximum", "minimum", "multiply"),
+    *("negative", "nextafter", "not_equal", "positive", "pow", "real", "reciprocal", "remainder", "round", "sign"),
+    *("signbit", "sin", "sinh", "sqrt", "square", "subtract", "tan", "tanh", "trunc", "where"),
+]
+
+
+def _unary(function: Function, name: str = "") -> Function:
+    """A function of one tensor, under the standard's name; NumPy's if that is the same."""
+    name = name or function.__name__
+
+    def called(x: Distributed, /) -> Any:
+        return elementwise(name, function, (x,), {})
+
+    return _named(name, called, function)
+
+
+def _binary(function: Function, name: str = "") -> Function:
+    """A function of two operands, of which one at least is a tensor, under the standard's name; or NumPy's."""
+    name = name or function.__name__
+
+    def called(x1: Any, x2: Any, /) -> Any:
+        return elementwise(name, function, (x1, x2), {})
+
+    return _named(name, called, function)
+
+
+def _named(name: str, called: Function, function: Function) -> Function:
+    called.__name__ = called.__qualname__ = name
+    called.__doc__ = f"`numpy.{function.__name__}` of each element; NumPy's rules of dtypes and special values hold."
+    return follows("elementwise")(called)
+
+
+abs = _unary(np.abs, "abs")
+acos = _unary(np.arccos, "acos")
+acosh = _unary(np.arccosh, "acosh")
+asin = _unary(np.arcsin, "asin")
+asinh = _unary(np.arcsinh, "asinh")
+atan = _unary(np.arctan, "atan")
+atanh = _unary(np.arctanh, "atanh")
+bitwise_invert = _unary(np.invert, "bitwise_invert")
+ceil = _unary(np.ceil)
+conj = _unary(np.conj, "conj")
+cos = _unary(np.cos)
+cosh = _unary(np.cosh)
+exp = _unary(np.exp)
+expm1 = _unary(np.expm1)
+floor = _unary(np.floor)
+imag = _unary(np.imag)
+isfinite = _unary(np.isfinite)
+isinf = _unary(np.isinf)
+isnan = _unary(np.isnan)
+log = _unary(np.log)
+log10 = _unary(np.log10)
+log1p = _unary(np.log1p)
+log2 = _unary(np.log2)
+logical_not = _unary(np.logical_not)
+negative = _unary(np.negative)
+positive = _unary(np.positive)
+real = _unary(np.real)
+reciprocal = _unary(np.reciprocal)
+round = _unary(np.round)
+sign = _unary(np.sign)
+signbit = _unary(np.signbit)
+sin = _unary(np.sin)
+sinh = _unary(np.sinh)
+sqrt = _unary(np.sqrt)
+square = _unary(np.square)
+tan = _unary(np.tan)
+tanh = _unary(np.tanh)
+trunc = _unary(np.trunc)
+
+add = _binary(np.add)
+atan2 = _binary(np.arctan2, "atan2")
+bitwise_and = _binary(np.bitwise_and)
+bitwise_left_shift = _binary(np.left_shift, "bitwise_left_shift")
+bitwise_or = _binary(np.bitwise_or)
+bitwise_right_shift = _binary(np.right_shift, "bitwise_right_shift")
+bitwise_xor = _binary(np.bitwise_xor)
+copysign = _binary(np.copysign)
+divide = _binary(np.divide)
+equal = _binary(np.equal)
+floor_divide = _binary(np.floor_divide)
+greater = _binary(np.greater)
+greater_equal = _binary(np.greater_equal)
+hypot = _binary(np.hypot)
+less = _binary(np.less)
+less_equal = _binary(np.less_equal)
+logaddexp = _binary(np.logaddexp)
+logical_and = _binary(np.logical_and)
+logical_or = _binary(np.logical_or)
+logical_xor = _binary(np.logical_xor)
+maximum = _binary(np.maximum)
+minimum = _binary(np.minimum)
+multiply = _binary(np.multiply)
+nextafter = _binary(np.nextafter)
+not_equal = _binary(np.not_equal)
+pow = _binary(np.power, "pow")
+remainder = _binary(np.remainder)
+subtract = _binary(np.subtract)
+
+
+@follows("elementwise")
+def clip(x: Distributed, /, min: Any = None, max: Any = None) -> Any:
+    """Each element, or the bound that it is beyond; bounds are tensors, arrays, scalars or None."""
+    return elementwise("clip", np.clip, (x, min, max), {})
+
+
+@follows("elementwise")
+def where(condition: Any, x1: Any, x2: Any, /) -> Any:
+    """Where the condition holds, the elements of the one operand, elsewhere those of the other."""
+    return elementwise("where", np.where, (condition, x1, x2), {})
+
+
+@follows("elementwise", np.copyto)
+def copyto(dst: Distributed, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
+    """Write values into a tensor, which stays where it is.
+
+    Raises:
+        TypeError: `dst` is an array.
+    """
+    if not isinstance(dst, Distributed):
+        raise TypeError(
+            "numpy.copyto(array, x) of a DistTensor x is not answered: nothing is gathered silently\n"
+            "write numpy.copyto(array, x.to_global())"
+        )
+    _, (values, mask) = together("copyto", (src, where), dst)
+    np.copyto(dst.local, values, casting=casting, where=mask)
+
+
+@follows("elementwise", np.where, name="numpy.where")
+def _where(condition: Any, /, *values: Any) -> Any:
+    """Choose as `where` does; of a condition alone, where it holds, as `nonzero`."""
+    if not values and np.nonzero in ANSWERS:
+        return ANSWERS[np.nonzero](condition)
+    if len(values) != 2:
+        raise TypeError("numpy.where of a DistTensor takes a condition and two values\nwrite numpy.where(x, y, z)")
+    return where(condition, *values)
+
+
+def _answer(function: Function, *args: Any, **options: Any) -> Any:
+    return elementwise(function.__name__, function, args, options)
+
+
+_ANSWERED: tuple[Function, ...] = (
+    *(np.real, np.imag, np.angle, np.iscomplex, np.isreal, np.isneginf, np.isposinf, np.isclose),
+    *(np.around, np.round, np.fix, np.clip, np.nan_to_num, np.sinc, np.i0),
+)
+"""Functions of NumPy, none of them ufuncs, that take blocks in the place of tensors."""
+
+ANSWERS.update({function: partial(_answer, function) for function in _ANSWERED})

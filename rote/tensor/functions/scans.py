@@ -1,0 +1,147 @@
+"""Scans along a mode, by the totals of ranks where blocks split it; and differences of neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+from numpy.lib.array_utils import normalize_axis_index
+
+from ...grammar.nodes import BLOCK, Entry
+from ...layout.grid import ravel
+from ...layout.layout import Layout
+from ..distributed import Array, Distributed
+from ..moves import moved
+from .alignment import made_whole, plain
+from .elementwise import not_equal, subtract
+from .indexing import read
+from .joining import concat
+from .keys import parse_key
+from .placing import pad
+from .reshaping import reshape
+from .rules import follows
+
+__all__ = ["cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "diff"]
+
+T = TypeVar("T", bound=Distributed)
+
+
+@follows("along", np.cumulative_sum)
+def cumulative_sum(
+    x: T, /, *, axis: int | None = None, dtype: npt.DTypeLike | None = None, include_initial: bool = False
+) -> T:
+    """The sums of the elements up to each along a mode. Collective.
+
+    Where blocks split the mode, ranks exchange their totals alone; otherwise the mode is made whole.
+
+    Args:
+        axis: the only one if None.
+        dtype: of the result; int64 or uint64 for smaller integers if None.
+        include_initial: whether the sum of none, 0, stands in front.
+
+    >>> from rote import DistTensor
+    >>> cumulative_sum(DistTensor.from_global([1, 2, 3], "block[(0)]"), include_initial=True).to_global()
+    array([0, 1, 3, 6])
+    """
+    return _cumulative(x, axis, dtype, include_initial, np.cumsum, np.add, 0)
+
+
+@follows("along", np.cumulative_prod)
+def cumulative_prod(
+    x: T, /, *, axis: int | None = None, dtype: npt.DTypeLike | None = None, include_initial: bool = False
+) -> T:
+    """The products of the elements up to each along a mode; arguments as for `cumulative_sum`."""
+    return _cumulative(x, axis, dtype, include_initial, np.cumprod, np.multiply, 1)
+
+
+@follows("along", np.cumsum)
+def cumsum(a: T, axis: int | None = None, dtype: npt.DTypeLike | None = None) -> T:
+    """The sums of the elements up to each along a mode, or of the row-major order, as `numpy.cumsum`."""
+    if axis is None:
+        return cumulative_sum(reshape(a, -1), dtype=dtype)
+    return cumulative_sum(a, axis=axis, dtype=dtype)
+
+
+@follows("along", np.cumprod)
+def cumprod(a: T, axis: int | None = None, dtype: npt.DTypeLike | None = None) -> T:
+    """The products of the elements up to each along a mode, or of the row-major order, as `numpy.cumprod`."""
+    if axis is None:
+        return cumulative_prod(reshape(a, -1), dtype=dtype)
+    return cumulative_prod(a, axis=axis, dtype=dtype)
+
+
+@follows("indexed", np.diff)
+def diff(x: T, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
+    """The differences of neighbours along a mode, n times.
+
+    Args:
+        prepend, append: tensors or arrays that stand before and behind it, or scalars.
+
+    Raises:
+        ValueError: n is negative, or the tensor of order 0.
+    """
+    shape = x.distribution.shape
+    if n < 0 or not shape:
+        raise ValueError(f"diff takes differences 0 or more times of order 1 or more, not n={n} of shape {shape}")
+    mode = normalize_axis_index(axis, len(shape))
+    ends = [
+        np.broadcast_to(end, (*shape[:mode], 1, *shape[mode + 1 :])) if end is not None and np.ndim(end) == 0 else end
+        for end in (prepend, append)
+    ]
+    y: Any = plain(x, "diff")
+    if prepend is not None or append is not None:
+        y = concat([part for part in (ends[0], y, ends[1]) if part is not None], mode)
+    for _ in range(n):
+        after, before = (
+            read(y, parse_key((slice(None),) * mode + (each,), y.distribution.shape), "diff")
+            for each in (slice(1, None), slice(None, -1))
+        )
+        y = not_equal(after, before) if y.local.dtype == bool else subtract(after, before)
+    return y
+
+
+def _cumulative(
+    x: T,
+    axis: int | None,
+    dtype: npt.DTypeLike | None,
+    initial: bool,
+    scan: Callable[..., Array],
+    op: np.ufunc,
+    identity: int,
+) -> T:
+    """A scan along a mode, and what stands in front of it."""
+    order = len(x.distribution.shape)
+    if axis is None and order != 1:
+        raise ValueError(f"a scan of a tensor of order {order} wants axis=")
+    mode = normalize_axis_index(0 if axis is None else axis, order)
+    name = f"cumulative_{'sum' if op is np.add else 'prod'}"
+    x = plain(x, name)
+    if any(s.kind.name == "cyclic" for s in x.distribution.splits[mode]):
+        x = made_whole(x, (mode,), name)
+    block = scan(x.local, mode, dtype)
+    if x.distribution.splits[mode]:
+        block = op(block, _before(x, block, mode, op, identity, name), dtype=block.dtype)
+    y = x._with(block)
+    widths = [(1, 0) if m == mode else (0, 0) for m in range(order)]
+    return pad(y, widths, constant_values=identity) if initial else y
+
+
+def _before(x: Distributed, block: Array, mode: int, op: np.ufunc, identity: int, name: str) -> Array:
+    """The total of all that lies before this rank's block along a mode, with extent 1 there."""
+    dist = x.distribution
+    splits = dist.splits[mode]
+    last = (slice(None),) * mode + (slice(-1, None),)
+    shape = (*block.shape[:mode], 1, *block.shape[mode + 1 :])
+    total = block[last] if block.shape[mode] else np.full(shape, identity, block.dtype)
+    parts = [s.parts for s in splits]
+    entries = tuple([Entry(s.grid_mode, BLOCK) for s in splits])
+    layout = Layout((*dist.layout.modes[:mode], entries, *dist.layout.modes[mode + 1 :]))
+    extents = (*dist.shape[:mode], prod(parts), *dist.shape[mode + 1 :])
+    totals = moved(x._on(total, layout.on(extents, dist.grid)), layout.whole(mode), name)
+    at = dist.grid.coordinates(x.comm.rank)
+    first = ravel([at[s.grid_mode] for s in splits], parts)
+    before: Array = op.reduce(totals.local[last[:-1] + (slice(0, first),)], mode, block.dtype, keepdims=True)
+    return before

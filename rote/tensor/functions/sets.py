@@ -1,0 +1,194 @@
+"""The different elements of a tensor: those of every rank's run, merged; and how often elements come."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import LayoutError
+from ...grammar.nodes import BLOCK, Entry
+from ...layout.layout import Layout
+from ..distributed import Array, Distributed
+from ..moves import moved
+from .alignment import plain
+from .extrema import unordered
+from .indexing import known
+from .ordering import first_index, in_order, of_sizes
+from .reshaping import reshape
+from .rules import follows
+
+__all__ = [
+    *("UniqueAll", "UniqueCounts", "UniqueInverse", "bincount", "histogram", "unique", "unique_all", "unique_counts"),
+    *("unique_inverse", "unique_values"),
+]
+
+T = TypeVar("T", bound=Distributed)
+
+
+class UniqueAll(NamedTuple):
+    """The different elements, where each comes first in row-major order, the number of each element, how often."""
+
+    values: Any
+    indices: Any
+    inverse_indices: Any
+    counts: Any
+
+
+class UniqueCounts(NamedTuple):
+    """The different elements, and how often each comes."""
+
+    values: Any
+    counts: Any
+
+
+class UniqueInverse(NamedTuple):
+    """The different elements, and per element of the tensor its number among them."""
+
+    values: Any
+    inverse_indices: Any
+
+
+@follows("data-dependent", np.unique_all)
+def unique_all(x: Distributed, /) -> UniqueAll:
+    """The different elements in ascending order, where each comes first, the number of each element, and how often.
+
+    >>> from rote import DistTensor
+    >>> [each.to_global().tolist() for each in unique_all(DistTensor.from_global([3, 1, 3], "block[(0)]"))]
+    [[1, 3], [1, 0], [1, 0, 1], [1, 2]]
+    """
+    return UniqueAll(*_unique(x, True, True, True, False))
+
+
+@follows("data-dependent", np.unique_counts)
+def unique_counts(x: Distributed, /) -> UniqueCounts:
+    """The different elements in ascending order, and how often each comes; NaNs are all different."""
+    return UniqueCounts(*_unique(x, False, False, True, False))
+
+
+@follows("data-dependent", np.unique_inverse)
+def unique_inverse(x: Distributed, /) -> UniqueInverse:
+    """The different elements in ascending order, and per element of the tensor, which lies so, its number."""
+    return UniqueInverse(*_unique(x, False, True, False, False))
+
+
+@follows("data-dependent", np.unique_values)
+def unique_values(x: Distributed, /) -> Any:
+    """The different elements in ascending order, in balanced blocks; NaNs are all different."""
+    return _unique(x, False, False, False, False)[0]
+
+
+@follows("data-dependent", np.unique)
+def unique(
+    ar: Distributed,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: None = None,
+    *,
+    equal_nan: bool = True,
+    sorted: bool = True,
+) -> Any:
+    """The different elements in ascending order, and what else is asked for, as `numpy.unique` without `axis`."""
+    if axis is not None:
+        raise LayoutError("unique compares elements, not slices; leave axis=None, or make the tensor whole")
+    results = _unique(ar, return_index, return_inverse, return_counts, equal_nan)
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+@follows("reduction", np.bincount)
+def bincount(x: Distributed, /, weights: Any = None, minlength: int = 0) -> Any:
+    """How often each number from 0 on comes in a tensor of order 1, replicated, as `numpy.bincount`."""
+    x = plain(x, "bincount")
+    block = x.local
+    ends = np.array([block.max() if block.size else -1, -(block.min() if block.size else 0)], np.int64)
+    x.comm.allreduce(ends, "max")
+    if ends[1] > 0 or block.dtype.kind not in "biu" or block.ndim != 1:
+        raise ValueError("bincount counts the integers from 0 on of a tensor of order 1")
+    lying = None if weights is None else _as(weights, x).local
+    counts = np.bincount(block, lying, max(minlength, int(ends[0]) + 1))
+    kind = np.int64 if weights is None or x.distribution.shape == (0,) else np.float64  # as NumPy, not where a block is
+    return _summed(x, counts.astype(kind, copy=False), "bincount")
+
+
+@follows("reduction", np.histogram)
+def histogram(
+    a: Distributed, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Any = None
+) -> tuple[Any, Any]:
+    """How many elements lie in each of some bins, and the edges of these, both replicated, as `numpy.histogram`."""
+    if a.local.dtype.kind == "c":
+        raise unordered("numpy.histogram")
+    x, edges = plain(a, "histogram"), known(bins)
+    if x.local.dtype.kind == "c":
+        raise TypeError("histogram counts real numbers\nwrite histogram(x.real), or histogram(x.to_global())")
+    if isinstance(edges, str):
+        raise LayoutError(f"histogram takes a number of bins, or their edges, not {edges!r}")
+    if np.ndim(edges) == 0:
+        if range is None and x.distribution.shape and 0 not in x.distribution.shape:
+            ends = np.array([x.local.max(), -x.local.min()] if x.local.size else [-np.inf, -np.inf], np.float64)
+            x.comm.allreduce(ends, "max")
+            range = (-ends[1], ends[0])
+        edges = np.histogram_bin_edges(np.empty(0), edges, range)
+    lying = None if weights is None else _as(weights, x).local
+    counts, edges = np.histogram(x.local, edges, weights=lying)
+    total = _summed(x, counts, "histogram")
+    if density:
+        total = total._with(total.local / np.diff(edges) / total.local.sum())
+    return total, total._on(np.asarray(edges), Layout(((),)).on(np.shape(edges), total.distribution.grid))
+
+
+def _as(values: Any, x: T) -> Distributed:
+    """A tensor, or an array that all ranks have, laid out as a plain tensor of its shape."""
+    if not isinstance(values, Distributed):
+        array = np.asarray(values)
+        values = x._on(array, Layout(((),) * array.ndim).on(array.shape, x.distribution.grid))
+    if values.distribution.shape != x.distribution.shape:
+        raise ValueError(f"weights have the shape of the tensor, {x.distribution.shape}")
+    lying: Distributed = moved(values, x.distribution.layout, "weights", x.distribution.grid)
+    return lying
+
+
+def _summed(x: T, counts: Array, name: str) -> T:
+    """The sum of what every rank has counted in its block, replicated."""
+    split = tuple([s.grid_mode for splits in x.distribution.splits for s in splits])
+    partial = Layout(((),), partial=split).on(counts.shape, x.distribution.grid)
+    return plain(x._on(counts, partial), name)
+
+
+def _unique(x: T, index: bool, inverse: bool, counts: bool, equal_nan: bool) -> list[T]:
+    """The different elements, and what else is asked for."""
+    flat = in_order(x, "unique")
+    values, firsts, numbers, amounts = np.unique(
+        flat.local, return_index=True, return_inverse=True, return_counts=True, equal_nan=equal_nan
+    )
+    lying = of_sizes(flat, values)
+    merged, places, positions = np.unique(
+        _everywhere(lying), return_index=True, return_inverse=True, equal_nan=equal_nan
+    )
+    results = [_spread(flat, merged)]
+    if index:
+        results.append(_spread(flat, _everywhere(lying._with(firsts + first_index(flat)))[places]))
+    if inverse:
+        start = first_index(lying)
+        own = flat._with(positions[start : start + len(values)][numbers])
+        dist = plain(x, "unique").distribution
+        results.append(moved(reshape(own, dist.shape), dist.layout, "unique", dist.grid))
+    if counts:
+        total = np.zeros(len(merged), np.int64)
+        np.add.at(total, positions, _everywhere(lying._with(amounts)))
+        results.append(_spread(flat, total))
+    return results
+
+
+def _everywhere(flat: Distributed) -> Array:
+    """A tensor of one mode on every rank."""
+    return moved(flat, Layout(((),)), "unique").local
+
+
+def _spread(flat: T, whole: npt.NDArray[Any]) -> T:
+    """A tensor of one mode of an array that every rank has, in balanced blocks over what splits another."""
+    (entries,) = flat.distribution.layout.modes
+    layout = Layout((tuple([Entry(entry.grid_mode, BLOCK) for entry in entries]),))
+    dist = layout.on(whole.shape, flat.distribution.grid)
+    return flat._on(whole[dist.indices(flat.comm.rank)[0]], dist)

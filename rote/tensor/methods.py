@@ -1,0 +1,172 @@
+"""Methods of tensors by NumPy's names and the array API standard's: each is the function of that name."""
+
+from __future__ import annotations
+
+import operator
+from types import ModuleType
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import LayoutError
+from .distributed import Array, Distributed
+from .functions import elementwise, extrema, likes, reductions, statistics
+from .functions.blockwise import elementwise as blockwise
+
+__all__ = ["ArrayMethods"]
+
+VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
+"""The releases of the standard of which `rote.array_api` has the names."""
+
+
+class ArrayMethods(Distributed):
+    """The methods that arrays have, of tensors that lie distributed."""
+
+    __slots__ = ()
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> ModuleType:
+        """The functions of the array API standard for such tensors, `rote.array_api`.
+
+        Raises:
+            ValueError: it has not that release of the standard.
+        """
+        if api_version is not None and api_version not in VERSIONS:
+            raise ValueError(
+                f"rote.array_api has the releases {', '.join(VERSIONS)} of the standard, not {api_version}"
+            )
+        from .. import array_api
+
+        return array_api
+
+    @property
+    def device(self) -> str:
+        """The device of the blocks, "cpu": they lie in the memory of the host."""
+        return "cpu"
+
+    def to_device(self, device: str, /, *, stream: object | None = None) -> Self:
+        """The tensor itself, for there is one device.
+
+        Raises:
+            LayoutError: another device, or a stream, is asked for.
+        """
+        if device != "cpu" or stream is not None:
+            raise LayoutError(f"blocks lie in the memory of the host; write 'cpu' and no stream, not {device!r}")
+        return self
+
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[Any, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """This rank's block for other libraries, without a copy, where it is the whole tensor.
+
+        Raises:
+            LayoutError: this rank holds a part only.
+        """
+        return self._whole_block().__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
+
+    def __dlpack_device__(self) -> tuple[Any, int]:
+        """The device of the block, as DLPack numbers it: that of the host."""
+        return self.local.__dlpack_device__()
+
+    def __index__(self) -> int:
+        """The value of an integer tensor of order 0, the same on all ranks. Collective."""
+        if self.distribution.shape or self.local.dtype.kind not in "iu":
+            raise TypeError(
+                f"an index is an integer tensor of order 0, not one of {self.local.dtype} of shape "
+                f"{self.distribution.shape}\nwrite int(x) of one number, or x.to_global()"
+            )
+        return operator.index(self.to_global().item())
+
+    def __contains__(self, value: Any) -> bool:
+        """Whether any element equals a value, the same answer on all ranks. Collective."""
+        return bool(reductions.any(elementwise.equal(self, value)))
+
+    def _whole_block(self) -> Array:
+        """The block, where every rank has the whole tensor in it; the same answer on all."""
+        dist = self.distribution
+        if dist.layout.view is not None or dist.partial or any(dist.splits) or dist.layout.rooted:
+            raise LayoutError(
+                f"the block of a rank is no whole tensor in {dist.layout}\n"
+                f"write x.redistribute('[{','.join(['()'] * len(dist.shape))}]') first, or x.local for the block alone"
+            )
+        return self.local
+
+    def conj(self) -> Any:
+        """The complex conjugate, as a new tensor.
+
+        >>> from rote import DistTensor
+        >>> DistTensor.from_global([1 + 2j, 3], "block[(0)]").conj().to_global()
+        array([1.-2.j, 3.-0.j])
+        """
+        return elementwise.conj(self)
+
+    conjugate = conj
+
+    @property
+    def real(self) -> Any:
+        """The real parts, as a new tensor of the real dtype."""
+        return elementwise.real(self)
+
+    @property
+    def imag(self) -> Any:
+        """The imaginary parts, as a new tensor of the real dtype."""
+        return elementwise.imag(self)
+
+    def round(self, decimals: int = 0, out: Distributed | None = None) -> Any:
+        """Each element rounded to so many decimals, half to even.
+
+        >>> from rote import DistTensor
+        >>> DistTensor.from_global([0.126, 1.5], "block[(0)]").round(2).to_global()
+        array([0.13, 1.5 ])
+        """
+        return blockwise("round", np.round, (self, decimals), {} if out is None else {"out": out})
+
+    def clip(self, min: Any = None, max: Any = None, out: Distributed | None = None) -> Any:
+        """Each element, or the bound that it is beyond.
+
+        >>> from rote import DistTensor
+        >>> DistTensor.from_global([1, 5, 9], "block[(0)]").clip(2, 8).to_global()
+        array([2, 5, 8])
+        """
+        return blockwise("clip", np.clip, (self, min, max), {} if out is None else {"out": out})
+
+    def copy(self) -> Self:
+        """A tensor of the same values with a block of its own.
+
+        >>> from rote import DistTensor
+        >>> x = DistTensor.zeros(3, "block[(0)]")
+        >>> y = x.copy()
+        >>> y.local[...] = 1
+        >>> x.to_global()
+        array([0., 0., 0.])
+        """
+        return self._with(self.local.copy())
+
+    def astype(self, dtype: npt.DTypeLike, copy: bool = True) -> Any:
+        """The tensor in another dtype; itself only if it has that and `copy` is false.
+
+        Raises:
+            PlanError: Rote moves no elements of this dtype.
+
+        >>> from rote import DistTensor
+        >>> DistTensor.zeros(3, "block[(0)]").astype("c8").dtype
+        dtype('complex64')
+        """
+        return likes.astype(self, dtype, copy=copy)
+
+    sum = reductions.sum
+    prod = reductions.prod
+    max = reductions.max
+    min = reductions.min
+    any = reductions.any
+    all = reductions.all
+    mean = statistics.mean
+    var = statistics.var
+    std = statistics.std
+    argmax = extrema.argmax
+    argmin = extrema.argmin

@@ -1,0 +1,228 @@
+"""Methods of NumPy's arrays that tensors have: indexing, other shapes, sorting, scans. Each is a function's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal, Self
+
+import numpy.typing as npt
+
+from ..errors import LayoutError
+from ..runtime.placement import check_values
+from .distributed import Distributed
+from .functions.assigning import setitem
+from .functions.indexing import getitem
+from .functions.joining import unstack
+from .functions.ordering import nonzero
+from .functions.placing import repeat
+from .functions.reshaping import permute_dims, reshape, squeeze, swapaxes
+from .functions.scans import cumprod, cumsum
+from .functions.sorting import argsort, searchsorted, sort, take
+from .moves import moved
+
+__all__ = ["Rearranging"]
+
+
+class Rearranging(Distributed):
+    """Methods that move elements to other indices, for what lies distributed; all are collective."""
+
+    __slots__ = ()
+
+    def __getitem__(self, key: Any) -> Self:
+        """The elements at a key, a tensor: integers, slices, `...`, `None`, arrays, masks, tensors of these.
+
+        Modes that are sliced keep what splits them; nothing moves where modes that are split are taken whole.
+
+        Raises:
+            IndexError: an index is out of range, or none; on all ranks.
+
+        >>> from rote import DistTensor
+        >>> x = DistTensor.from_global([[0, 1, 2], [3, 4, 5]], "block[(),(0)]")
+        >>> x[1, ::-2].to_global(), x[x > 3].to_global()
+        (array([5, 3]), array([4, 5]))
+        """
+        return getitem(self, key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """Write a scalar, an array that all ranks have, or a tensor at a key; it is broadcast.
+
+        Raises:
+            IndexError: an index is out of range, or none. ValueError: the value does not broadcast.
+            LayoutError: this tensor is partial. All are raised on all ranks.
+
+        >>> from rote import DistTensor
+        >>> x = DistTensor.zeros((2, 3), "block[(),(0)]", dtype="i8")
+        >>> x[:, 1:] = [4, 5]
+        >>> x.to_global().tolist()
+        [[0, 4, 5], [0, 4, 5]]
+        """
+        setitem(self, key, value)
+
+    def __iter__(self) -> Iterator[Self]:
+        """The tensors at each index of mode 0, which is made whole once for all of them.
+
+        Raises:
+            TypeError: the tensor is of order 0.
+        """
+        if not self.distribution.shape:
+            raise TypeError("a tensor of order 0 is not iterated")
+        return iter(unstack(self))
+
+    @property
+    def T(self) -> Self:
+        """The tensor with its modes in reverse order; the block is a view.
+
+        >>> from rote import DistTensor
+        >>> DistTensor.zeros((2, 3), "block[(0),()]").T.shape
+        (3, 2)
+        """
+        return permute_dims(self)
+
+    @property
+    def mT(self) -> Self:
+        """The tensor with its last two modes exchanged; the block is a view.
+
+        Raises:
+            LayoutError: its order is less than 2.
+
+        >>> from rote import DistTensor
+        >>> DistTensor.zeros((4, 2, 3), "block[(0),(),()]").mT.shape
+        (4, 3, 2)
+        """
+        if len(self.distribution.shape) < 2:
+            raise LayoutError(f"matrices have order 2 or more, not {len(self.distribution.shape)}")
+        return swapaxes(self, -2, -1)
+
+    def transpose(self, *axes: Any) -> Self:
+        """The tensor with its modes in another order, reversed if none is given: `x.transpose(1, 0)`, or of a tuple.
+
+        >>> from rote import DistTensor
+        >>> DistTensor.zeros((2, 3, 4), "block[(0),(),()]").transpose(2, 0, 1).shape
+        (4, 2, 3)
+        """
+        order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes or None
+        return permute_dims(self, order)
+
+    def swapaxes(self, axis1: int, axis2: int) -> Self:
+        """The tensor with two modes in each other's place; the block is a view.
+
+        >>> from rote import DistTensor
+        >>> DistTensor.zeros((2, 3, 4), "block[(0),(),()]").swapaxes(0, 2).shape
+        (4, 3, 2)
+        """
+        return swapaxes(self, axis1, axis2)
+
+    def reshape(self, *shape: Any, copy: bool | None = None) -> Self:
+        """The elements in row-major order in another shape, a view where digits allow: `x.reshape(2, -1)`.
+
+        >>> from rote import DistTensor
+        >>> print(DistTensor.zeros((4, 6), "block[(0),()]").reshape(24).layout)
+        block[(0)]
+        """
+        return reshape(self, shape[0] if len(shape) == 1 else shape, copy=copy)
+
+    def ravel(self) -> Self:
+        """The elements in row-major order; a view where digits allow.
+
+        >>> from rote import DistTensor
+        >>> DistTensor.zeros((2, 3), "block[(0),()]").ravel().shape
+        (6,)
+        """
+        return reshape(self, -1)
+
+    def flatten(self) -> Self:
+        """The elements in row-major order, with a block of its own.
+
+        >>> from rote import DistTensor
+        >>> DistTensor.zeros((2, 3), "block[(0),()]").flatten().shape
+        (6,)
+        """
+        return reshape(self, -1, copy=True)
+
+    def squeeze(self, axis: int | Sequence[int] | None = None) -> Self:
+        """The tensor without modes of extent 1.
+
+        >>> from rote import DistTensor
+        >>> DistTensor.zeros((1, 3), "block[(),(0)]").squeeze().shape
+        (3,)
+        """
+        return squeeze(self, axis)
+
+    def repeat(self, repeats: Any, axis: int | None = None) -> Self:
+        """The tensor with each index along a mode so many times.
+
+        >>> from rote import DistTensor
+        >>> DistTensor.from_global([1, 2], "block[(0)]").repeat(2).to_global()
+        array([1, 1, 2, 2])
+        """
+        return repeat(self, repeats, axis)
+
+    def nonzero(self) -> tuple[Self, ...]:
+        """The global indices of the elements that are not zero, one tensor per mode, as `numpy.nonzero`.
+
+        >>> from rote import DistTensor
+        >>> DistTensor.from_global([0, 5, 6], "block[(0)]").nonzero()[0].to_global()
+        array([1, 2])
+        """
+        return nonzero(self)
+
+    def sort(self, axis: int = -1, kind: Any = None, order: None = None) -> None:
+        """Sort the elements in place along a mode; it is made whole for that, and they come back to this layout.
+
+        Raises:
+            LayoutError: the tensor is partial.
+
+        >>> from rote import DistTensor
+        >>> x = DistTensor.from_global([3, 1, 2], "block[(0)]")
+        >>> x.sort()
+        >>> x.to_global()
+        array([1, 2, 3])
+        """
+        check_values("sort", self.distribution)
+        dist = self.distribution
+        self.local[...] = moved(sort(self, axis, kind, order), dist.layout, "sort", dist.grid).local
+
+    def argsort(self, axis: int | None = -1, kind: Any = None, order: None = None) -> Self:
+        """The indices along a mode that sort it; equal elements keep their order.
+
+        >>> from rote import DistTensor
+        >>> DistTensor.from_global([3, 1, 2], "block[(0)]").argsort().to_global()
+        array([1, 2, 0])
+        """
+        return argsort(self, axis, kind, order)
+
+    def searchsorted(self, v: Any, side: Literal["left", "right"] = "left", sorter: Any = None) -> Any:
+        """Where elements would be put into this sorted tensor of order 1.
+
+        >>> from rote import DistTensor
+        >>> DistTensor.from_global([1, 2, 4], "block[(0)]").searchsorted([3, 0]).to_global()
+        array([2, 0])
+        """
+        return searchsorted(self, v, side, sorter)
+
+    def take(self, indices: Any, axis: int | None = None) -> Self:
+        """The elements at some indices along a mode, or of the row-major order.
+
+        >>> from rote import DistTensor
+        >>> DistTensor.from_global([3, 1, 2], "block[(0)]").take([2, 2]).to_global()
+        array([2, 2])
+        """
+        return take(self, indices, axis)
+
+    def cumsum(self, axis: int | None = None, dtype: npt.DTypeLike | None = None) -> Self:
+        """The sums of the elements up to each along a mode, or of the row-major order.
+
+        >>> from rote import DistTensor
+        >>> DistTensor.from_global([3, 1, 2], "block[(0)]").cumsum().to_global()
+        array([3, 4, 6])
+        """
+        return cumsum(self, axis, dtype)
+
+    def cumprod(self, axis: int | None = None, dtype: npt.DTypeLike | None = None) -> Self:
+        """The products of the elements up to each along a mode, or of the row-major order.
+
+        >>> from rote import DistTensor
+        >>> DistTensor.from_global([3, 1, 2], "block[(0)]").cumprod().to_global()
+        array([3, 3, 6])
+        """
+        return cumprod(self, axis, dtype)

@@ -1,0 +1,96 @@
+"""Random numbers: those of NumPy's Philox, of the distributions that they say, and the same for ever."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import rote
+from rote.random import _scaled
+
+NUMBER = 40_000
+
+
+def test_uniform_numbers_are_numpys():
+    """Draw after draw, numbers in double precision are those of NumPy's generator of the same seed."""
+    for seed in (0, 7, [1, 2], np.random.SeedSequence(3)):
+        ours, theirs = rote.random.default_rng(seed), np.random.Generator(np.random.Philox(seed))
+        for shape in ((5,), (), (3, 4), (0, 3), (7,)):
+            np.testing.assert_array_equal(ours.random(shape).local, theirs.random(shape))
+        np.testing.assert_array_equal(ours.uniform(-2, 3, 6).local, theirs.uniform(-2, 3, 6))
+
+
+def test_numbers_never_change():
+    """What a seed gives is pinned: a version that gives other numbers breaks the programs of users."""
+    rng = rote.random.default_rng(2024)
+    assert rng.random(2).local.tolist() == [0.2706129375647399, 0.6189835150824522]
+    assert rng.integers(-5, 1000, 4).local.tolist() == [33, 645, 523, 31]
+    assert rng.integers(0, 2**64 - 1, 1, endpoint=True, dtype="u8").local.tolist() == [14552780702806421673]
+    assert rng.random(2, dtype="f4").local.tolist() == [0.6104684472084045, 0.7348474860191345]
+    np.testing.assert_allclose(rng.normal(0, 1, 2).local, [-1.8369270209203616, 0.8528978099345692], rtol=1e-14)
+    complex_one = rng.normal(1 + 1j, 2.0, 1, dtype="c16").local
+    np.testing.assert_allclose(complex_one, [-0.9061280745437921 + 0.5160036418865724j], rtol=1e-14)
+    np.testing.assert_allclose(rng.exponential(2.0, 2).local, [0.006984132257942019, 7.519127821709084], rtol=1e-14)
+    assert rng.position == 2 + 8 + 2 + 2 + 4 + 2 + 2
+
+
+def test_distributions():
+    """Numbers are of the distributions that they say, by the test of Kolmogorov and Smirnov, and by their moments."""
+    rng = rote.random.default_rng(1)
+    uniform, normal = rng.uniform(2.0, 5.0, NUMBER).local, rng.normal(1.0, 3.0, NUMBER).local
+    exponential, single = rng.exponential(0.5, NUMBER).local, rng.random(NUMBER, dtype="f4").local
+    assert stats.kstest(uniform, "uniform", (2, 3)).pvalue > 0.01
+    assert stats.kstest(normal, "norm", (1, 3)).pvalue > 0.01
+    assert stats.kstest(exponential, "expon", (0, 0.5)).pvalue > 0.01
+    assert stats.kstest(single, "uniform").pvalue > 0.01
+    z = rng.standard_normal(NUMBER, dtype="c16").local
+    assert abs(z.mean()) < 0.02 and abs(np.mean(abs(z) ** 2) - 1) < 0.02 and abs(np.mean(z**2)) < 0.02
+    assert abs(np.corrcoef(normal[:-1], normal[1:])[0, 1]) < 0.02
+    dice = np.bincount(rng.integers(1, 6, NUMBER, endpoint=True, dtype="i1").local)
+    assert len(dice) == 7 and dice[0] == 0 and stats.chisquare(dice[1:]).pvalue > 0.01
+    coins = rng.integers(2, shape=NUMBER, dtype=bool).local
+    assert coins.dtype == bool and abs(coins.mean() - 0.5) < 0.02
+
+
+def test_integers_are_fractions_scaled():
+    """An integer below n is the floor of n times a fraction of 128 bits, for every n up to 2**64."""
+    words = np.random.default_rng(1).integers(0, 2**64, (300, 2), dtype="u8")
+    words[:3] = [[0, 0], [2**64 - 1, 2**64 - 1], [2**64 - 1, 0]]
+    for number in (1, 2, 10, 2**32 + 7, 2**63, 2**64 - 1, 2**64):
+        want = [(int(high) * 2**64 + int(low)) * number >> 128 for high, low in words]
+        assert _scaled(words[:, 0], words[:, 1], number).tolist() == want
+
+
+def test_large_blocks_are_made_in_windows():
+    """Numbers of blocks larger than a window, near and far apart, are those of the whole."""
+
+    def program(comm):
+        rng = rote.random.default_rng(3)
+        first = rng.random((3, 200_000), "[(),(0)]", comm=comm)
+        return first.local, rng.random((40, 5000), "block[(),(0)]", comm=comm).local
+
+    (a, b), (c, d) = rote.run(program, 2)
+    theirs = np.random.Generator(np.random.Philox(3))
+    whole = theirs.random((3, 200_000))
+    np.testing.assert_array_equal(a, whole[:, ::2])
+    np.testing.assert_array_equal(c, whole[:, 1::2])
+    np.testing.assert_array_equal(np.concatenate([b, d], axis=1), theirs.random((40, 5000)))
+
+
+def test_refusals():
+    """What cannot be drawn is refused, and uses up no words."""
+    rng = rote.random.default_rng(1)
+    for error, says, call in (
+        (TypeError, "float32 or float64", lambda: rng.random(3, dtype="i4")),
+        (TypeError, "dtype='c16'", lambda: rng.normal(0, 1, 3, dtype="G")),
+        (TypeError, "integer dtype", lambda: rng.integers(3, shape=2, dtype="f8")),
+        (ValueError, "scale is 0 or more", lambda: rng.normal(0, -1, 3)),
+        (ValueError, "scale is 0 or more", lambda: rng.exponential(float("nan"), 3)),
+        (ValueError, "no integers of int8 from 0 to 128", lambda: rng.integers(129, shape=3, dtype="i1")),
+        (ValueError, "no integers", lambda: rng.integers(3, 3)),
+        (rote.LayoutError, "order", lambda: rng.random(3, "[(0),()]")),
+    ):
+        with pytest.raises(error, match=says):
+            call()
+    assert rng.position == 0 and repr(rng) == "Generator(Philox, position=0)"

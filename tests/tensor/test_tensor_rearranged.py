@@ -1,0 +1,194 @@
+"""Functions that move elements to other indices, sort, scan and select, compared with NumPy on random layouts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import keyed
+import numpy as np
+import pytest
+import rearranged
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from launch import mpirun
+from marks import examples
+
+import rote
+import rote.array_api as xp
+from rote import DistTensor
+from rote.errors import LayoutError
+
+PROGRAM = Path(__file__).with_name("rearranged.py")
+
+
+@pytest.fixture(autouse=True)
+def silent():
+    with rote.config(implicit="allow"):
+        yield
+
+
+@given(st.data(), st.sampled_from(rearranged.CALLS))
+@settings(max_examples=examples(240), suppress_health_check=[HealthCheck.large_base_example])
+def test_calls_are_numpys(data, call):
+    """For every layout, NumPy's functions give of a tensor what they give of the array, and leave it as it was."""
+
+    def pick(options):
+        return data.draw(st.sampled_from(options))
+
+    dist, function = rearranged.pick_case(pick, pick([2, 1, 3, 4]), call)
+    rote.run(rearranged.check_call, dist.grid.size, (dist, function))
+
+
+@pytest.mark.parametrize(
+    ("before", "shape", "after"),
+    [
+        ("block[(0),()]", (24,), "block[(0)]"),
+        ("block[(0),()]", (2, 2, 6), "block[(0),(),()]"),
+        ("block[(),(0)]", (1, 4, 2, 3), "block[(),(),(0),()]"),
+        ("cyclic(2)[(0),()]", (24,), "cyclic(12)[(0)]"),
+        ("cyclic(2)[(0),()]", (2, 12), "[(0),()]"),
+        ("[(),(0)]", (2, 2, 6), "[(),(),(0)]"),
+        ("block(1,3)[(0),()]", (24,), "block(6,18)[(0)]"),
+        ("[(),()]", (3, 8), "[(),()]"),
+    ],
+)
+def test_reshaped_where_digits_allow(before, shape, after):
+    """Modes that are merged or taken apart at the bounds of blocks keep their split, and blocks are views."""
+    array = keyed.numbered((4, 6))
+
+    def program(comm):
+        x = DistTensor.from_global(array, before, comm)
+        with rote.config(implicit="error"), rote.trace() as moves:
+            y = x.reshape(shape, copy=False)
+        assert not moves
+        assert np.shares_memory(x.local, y.local)
+        assert not np.shares_memory(x.local, x.reshape(shape, copy=True).local)
+        np.testing.assert_array_equal(y.to_global(), array.reshape(shape), strict=True)
+        return str(y.layout)
+
+    assert rote.run(program, 2) == [after] * 2
+
+
+def test_reshaped_where_digits_do_not_allow():
+    """Other elements move to their row-major order in blocks; a view of them is refused."""
+
+    def program(comm):
+        x = DistTensor.from_global(keyed.numbered((4, 6)), "block[(),(0)]", comm)
+        with rote.trace() as moves:
+            y = x.reshape(24)
+        with pytest.raises(ValueError, match="no view"):
+            x.reshape(24, copy=False)
+        return str(y.layout), {move.cause for move in moves}, moves[0].nbytes
+
+    assert rote.run(program, 2) == [("block[(0)]", {"reshape"}, 6 * 8)] * 2
+
+
+def test_modes_in_another_order_are_views():
+    """The transpose names modes anew: nothing moves, and the block is a view."""
+
+    def program(comm):
+        x = DistTensor.from_global(keyed.numbered((2, 3, 4)), "block[(0),(),()]", comm)
+        with rote.config(implicit="error"):
+            views = (x.T, x.mT, x.transpose(1, 0, 2), x.swapaxes(0, 1), x.transpose((2, 1, 0)), x[None].squeeze(0))
+        assert all(np.shares_memory(view.local, x.local) for view in views)
+        return [str(view.layout) for view in views[:3]]
+
+    assert rote.run(program, 2)[0] == ["block[(),(),(0)]", "block[(0),(),()]", "block[(),(0),()]"]
+
+
+def test_scans_exchange_totals_alone():
+    """Along a mode split in blocks, a scan keeps the layout, and each rank receives one total from every other."""
+
+    def program(comm):
+        array = np.linspace(0, 1, 30).reshape(3, 10)
+        x = DistTensor.from_global(array, "block[(),(0)]", comm)
+        with rote.trace() as moves:
+            y = np.cumsum(x, axis=1)
+        np.testing.assert_allclose(y.to_global(), np.cumsum(array, axis=1), rtol=1e-14)
+        return str(y.layout), [move.nbytes for move in moves[:1]]
+
+    assert rote.run(program, 2) == [("block[(),(0)]", [3 * 8])] * 2
+
+
+def test_sorted_along_a_mode():
+    """Sorting along a whole mode moves nothing; along a split one, what splits it goes to another mode."""
+
+    def program(comm):
+        array = np.random.default_rng(7).integers(0, 5, (6, 4))
+        x = DistTensor.from_global(array, "block[(0),()]", comm)
+        with rote.config(implicit="error"):
+            rows = xp.sort(x, axis=1, descending=True)
+        columns = xp.argsort(x, axis=0, descending=True)
+        np.testing.assert_array_equal(rows.to_global(), np.sort(array, axis=1)[:, ::-1])
+        np.testing.assert_array_equal(columns.to_global(), np.argsort(-array, axis=0, kind="stable"), strict=True)
+        x.sort(0)
+        np.testing.assert_array_equal(x.to_global(), np.sort(array, axis=0))
+        return str(rows.layout), str(columns.layout), str(x.layout)
+
+    assert rote.run(program, 2) == [("block[(0),()]", "block[(),(0)]", "block[(0),()]")] * 2
+
+
+@pytest.mark.parametrize("dtype", ["?", "i1", "u2", "f4", "c8"])
+def test_dtypes_are_numpys(dtype):
+    """Results have NumPy's dtypes, whatever that of the tensor."""
+    array = (np.arange(12).reshape(3, 4) % 5).astype(dtype)
+
+    def program(comm):
+        x = DistTensor.from_global(array, "block[(0),()]", comm)
+        for call in (
+            lambda x: np.cumsum(x, 0),
+            lambda x: np.cumprod(x, 0),
+            lambda x: np.concatenate([x, np.ones((1, 4), "f4")]),
+            lambda x: np.diff(x, axis=0) if x.dtype.kind != "u" else x,
+            lambda x: np.unique(x),
+            lambda x: np.sort(x, 0),
+            lambda x: np.pad(x, 1),
+            lambda x: x[x != 0],
+        ):
+            np.testing.assert_array_equal(call(x).to_global(), call(array), strict=True)
+
+    rote.run(program, 2)
+
+
+def test_rows_are_iterated():
+    """Iteration gives the rows, of one move that makes mode 0 whole."""
+
+    def program(comm):
+        x = DistTensor.from_global(keyed.numbered((3, 4)), "block[(0),()]", comm)
+        with rote.trace() as moves:
+            rows = [row.to_global().tolist() for row in x]
+        return rows, sum(move.implicit for move in moves)
+
+    assert rote.run(program, 2) == [(keyed.numbered((3, 4)).tolist(), 1)] * 2
+
+
+def test_wrong_arguments_are_refused():
+    """Shapes, modes and numbers that do not fit, and ranks that disagree, are refused on all ranks."""
+
+    def program(comm):
+        x = DistTensor.from_global(np.arange(6), "block[(0)]", comm)
+        for error, call in (
+            (ValueError, lambda: x.reshape(4, 2)),
+            (ValueError, lambda: x.reshape(-1, -1)),
+            (ValueError, lambda: np.squeeze(x, 0)),
+            (IndexError, lambda: np.flip(x, 1)),
+            (ValueError, lambda: np.broadcast_to(x, (5,))),
+            (ValueError, lambda: np.split(x, 4)),
+            (ValueError, lambda: np.concatenate([x, x[None]])),
+            (LayoutError, lambda: np.pad(x, 1, "mean")),
+            (LayoutError, lambda: np.roll(x, 1 + comm.rank)),
+            (LayoutError, lambda: x.mT),
+            (TypeError, lambda: iter(x[0])),
+        ):
+            with pytest.raises(error):
+                call()
+        return x.to_global().tolist()
+
+    assert rote.run(program, 2) == [list(range(6))] * 2
+
+
+@pytest.mark.mpi
+def test_under_mpi():
+    """Under MPI tensors are indexed and rearranged as on in-process ranks."""
+    result = mpirun(3, PROGRAM)
+    assert (result.returncode, result.stdout.split()) == (0, ["keyed", "rearranged"]), result.stderr
