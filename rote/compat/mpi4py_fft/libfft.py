@@ -38,10 +38,12 @@ class FFT:
 
 def texts(axes: Sequence[int], real: bool, transforms: Transforms, kept: Mapping[int, int]) -> tuple[str, bool]:
     """The actions of a walk that transforms along axes and cuts their spectra, and whether numbers stay real."""
-    there, back = map(kind_of, transforms[tuple(axes)]) if transforms and tuple(axes) in transforms else ("fft", "ifft")
-    kind = "rfft" if real and there == "fft" else there
-    if back not in (_BACK.get(there, there), _BACK.get(kind, kind)):
-        raise rote.PlanError(f"{back} does not undo {there}, and a transform goes back by what undoes it")
+    onward, back = (
+        map(kind_of, transforms[tuple(axes)]) if transforms and tuple(axes) in transforms else ("fft", "ifft")
+    )
+    kind = "rfft" if real and onward == "fft" else onward
+    if back not in (_BACK.get(onward, onward), _BACK.get(kind, kind)):
+        raise rote.PlanError(f"{back} does not undo {onward}, and a transform goes back by what undoes it")
     words = [(axis, "fft" if kind == "rfft" and axis != axes[-1] else kind) for axis in reversed(axes)]
     cuts = {axis: f", resample({axis}={n})" for axis, n in kept.items()}
     return ", ".join(f"{word}({axis}){cuts.get(axis, '')}" for axis, word in words), real and kind != "rfft"

@@ -101,8 +101,8 @@ class PFFT:
             real = still_real
         flat = [a for group in groups for a in group]
         ranks, self._own = rote.runtime.as_comm(self.subcomm.comm), darray is None
-        there, back = plans(padded, self.subcomm.grid, ranks, dtype, flat, "\n".join(self.xfftn), kw)
-        self.forward, self.backward = Transform([there], [], self.pencil), Transform([back], [], self.pencil[::-1])
+        onward, back = plans(padded, self.subcomm.grid, ranks, dtype, flat, "\n".join(self.xfftn), kw)
+        self.forward, self.backward = Transform([onward], [], self.pencil), Transform([back], [], self.pencil[::-1])
 
     dimensions = property(lambda self: len(self.pencil[0].shape), doc="The number of axes.")
 
