@@ -49,6 +49,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         *("rote.errors", "rote.layout", "rote.compiler", "rote.runtime", "rote.io"),
         *("rote.tensor.distributed", "rote.tensor.moves", "rote.tensor.functions"),
     ),
+    "rote.testing": ("rote.grammar", "rote.errors", "rote.layout", "rote.runtime", "rote.tensor"),
     "rote.ownership": ("rote.grammar", "rote.layout"),
     "rote.show": ("rote.layout", "rote.ownership"),
     "rote.plot": ("rote.ownership", "rote.errors", "rote.layout", "rote.compiler", "rote.simulate", "rote.tensor"),
@@ -119,6 +120,8 @@ OUTSIDE: dict[str, tuple[str, ...]] = {
     "h5py": ("rote.io.hdf5",),
     "zarr": ("rote.io.zarr",),
     "xarray": ("rote.tensor.labels",),
+    "hypothesis": ("rote.testing.strategies",),
+    "pytest": ("rote.testing.plugin",),
 }
 
 LONGEST, SHORTEST = 320, 25  # lines of one file
@@ -210,7 +213,11 @@ def breaches(source: ast.Module, module: str, is_package: bool = False) -> list[
 def refusal(found: Import, module: str, room: str) -> str:
     """Why `module`, of `room`, may not have this import; empty when it may."""
     if found.target == "?":
-        return "" if module in ("rote", "rote.fft") else "imports what only the running program knows; name it"
+        return (
+            ""
+            if module in ("rote", "rote.fft", "rote.testing")
+            else "imports what only the running program knows; name it"
+        )
     target = room_of(found.target)
     if target is not None:
         through_the_door = target not in ROOMS or target == "rote"
