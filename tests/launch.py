@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import select
-import shutil
 import signal
 import subprocess
 import sys
@@ -17,41 +16,16 @@ import tempfile
 import time
 import uuid
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
+
+from rote.testing.launch import find_mpiexec, mpiexec_command
+from rote.testing.launch import launcher_environment as environment
 
 __all__ = ["RANKS", "Job", "environment", "find_mpiexec", "mpirun"]
 
 RANKS = (1, 2, 3, 4, 6)
 
 _MARK = "ROTE_TESTS_LAUNCH"  # in the environment of all that one launch starts, so that all of it can be ended
-
-
-def find_mpiexec() -> str | None:
-    """The mpiexec beside this Python (a wheel MPI, the one that mpi4py finds first), or that of the PATH."""
-    return shutil.which("mpiexec", path=str(Path(sys.executable).parent)) or shutil.which("mpiexec")
-
-
-@cache
-def _launcher() -> list[str]:
-    """mpiexec with the options of its kind that let many ranks share few cores."""
-    mpiexec = find_mpiexec()
-    if mpiexec is None:
-        raise RuntimeError("no mpiexec beside this Python or on the PATH; install one with: pip install mpich")
-    version = subprocess.run([mpiexec, "--version"], capture_output=True, text=True, env=environment()).stdout
-    if "Open MPI" in version or "OpenRTE" in version:
-        return [mpiexec, "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
-    return [mpiexec]
-
-
-def environment() -> dict[str, str]:
-    """This process's environment, without an outer MPI launch, and without what would mix the lines of ranks."""
-    outer = ("PMI_", "PMIX_", "OMPI_", "PRTE_", "MPI_LOCAL", "PYTHONUNBUFFERED")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(outer)}
-    as_root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    quiet = {"OMPI_MCA_osc": "^ucx"}  # Open MPI's wheel complains about its own UCX when a window is made
-    yielding = {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"}  # MPICH's ranks that wait sleep: many share few cores
-    return {**kept, **as_root, **quiet, **yielding, "OMP_NUM_THREADS": "1", "PYTHONFAULTHANDLER": "1"}
 
 
 def mpirun(
@@ -68,7 +42,7 @@ def mpirun(
         script = code if isinstance(code, Path) else Path(folder, "program.py")
         if not isinstance(code, Path):
             script.write_text(code, "utf-8")
-        command = [*_launcher(), "-n", str(ranks), sys.executable, str(script.resolve()), *map(str, args)]
+        command = [*mpiexec_command(), "-n", str(ranks), sys.executable, str(script.resolve()), *map(str, args)]
         started = subprocess.Popen(
             command,
             cwd=folder,
@@ -148,7 +122,14 @@ class Job:
             os.mkfifo(root / name)
         with open(root / "said", "wb") as said:
             self._started = subprocess.Popen(
-                [*_launcher(), "-n", str(self.ranks), sys.executable, str(Path(__file__).with_name("serve.py")), root],
+                [
+                    *mpiexec_command(),
+                    "-n",
+                    str(self.ranks),
+                    sys.executable,
+                    str(Path(__file__).with_name("serve.py")),
+                    root,
+                ],
                 cwd=root,
                 env={**environment(), _MARK: self._mark},
                 stdin=subprocess.DEVNULL,

@@ -1,21 +1,17 @@
-"""Hypothesis strategies of layouts, shapes and grids that fit each other by construction."""
+"""Hypothesis strategies of pairs of distributions; those of one are in `rote.testing`."""
 
 from __future__ import annotations
 
 from cases import pick_grid, pick_grids, pick_layout, pick_shape
 from hypothesis import strategies as st
 
+from rote.testing import distributions, layouts
+
+__all__ = ["distributions", "layouts", "pairs", "pairs_across"]
+
 
 def _pick(draw):
     return lambda options: draw(st.sampled_from(options))
-
-
-@st.composite
-def distributions(draw):
-    """A layout (mixed kinds, views, partial, rooted) on a shape and a grid."""
-    pick = _pick(draw)
-    grid, shape = pick_grid(pick), pick_shape(pick)
-    return pick_layout(pick, shape, grid).on(shape, grid)
 
 
 @st.composite
@@ -32,8 +28,3 @@ def pairs_across(draw):
     pick = _pick(draw)
     grids, shape = pick_grids(pick), pick_shape(pick)
     return tuple(pick_layout(pick, shape, grid).on(shape, grid) for grid in grids)
-
-
-def layouts():
-    """A layout alone, without sizes."""
-    return distributions().map(lambda dist: dist.layout)

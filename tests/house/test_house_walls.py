@@ -54,6 +54,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         *("rote.tensor.distributed", "rote.tensor.moves", "rote.tensor.functions", "rote.tensor.methods"),
     ),
     "rote.random": ("rote.layout", "rote.compiler", "rote.runtime", "rote.tensor"),
+    "rote.testing": ("rote.grammar", "rote.errors", "rote.layout", "rote.runtime", "rote.tensor"),
     "rote.ownership": ("rote.grammar", "rote.layout"),
     "rote.show": ("rote.layout", "rote.ownership"),
     "rote.plot": ("rote.ownership", "rote.errors", "rote.layout", "rote.compiler", "rote.simulate", "rote.tensor"),
@@ -129,6 +130,8 @@ OUTSIDE: dict[str, tuple[str, ...]] = {
     "h5py": ("rote.io.hdf5", "rote.compat.mpi4py_fft.io"),
     "zarr": ("rote.io.zarr",),
     "xarray": ("rote.tensor.labels",),
+    "hypothesis": ("rote.testing.strategies",),
+    "pytest": ("rote.testing.plugin",),
 }
 
 LONGEST, SHORTEST = 320, 25  # lines of one file
@@ -220,7 +223,11 @@ def breaches(source: ast.Module, module: str, is_package: bool = False) -> list[
 def refusal(found: Import, module: str, room: str) -> str:
     """Why `module`, of `room`, may not have this import; empty when it may."""
     if found.target == "?":
-        return "" if module in ("rote", "rote.fft") else "imports what only the running program knows; name it"
+        return (
+            ""
+            if module in ("rote", "rote.fft", "rote.testing")
+            else "imports what only the running program knows; name it"
+        )
     target = room_of(found.target)
     if target is not None:
         through_the_door = target not in ROOMS or target == "rote"

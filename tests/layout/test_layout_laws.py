@@ -87,7 +87,9 @@ def test_every_small_layout(grid, part):
 @pytest.mark.parametrize("part", PARTS)
 def test_every_small_layout_of_rounded_blocks_and_offsets(part):
     """The same for blocks that are rounded and tiles from another coordinate on, in each other and in other kinds."""
-    worlds = [(shape, (2, 3), later_kinds) for shape in ((0,), (1,), (2,), (5,), (8,), (5, 4), (0, 3))]
+    worlds = [
+        (shape, (2, 3), lambda parts, _: later_kinds(parts)) for shape in ((0,), (1,), (2,), (5,), (8,), (5, 4), (0, 3))
+    ]
     worlds += [((n,), (3, 2), kinds_for) for n in (1, 7)]
     cases = [
         (shape, grid, layout)

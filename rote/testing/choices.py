@@ -1,0 +1,155 @@
+"""Legal grids, shapes and layouts, one choice at a time; the choices are Hypothesis's or those of a seeded generator.
+
+`pick(options)` chooses one of several. The simplest option stands first, so that what is picked shrinks if `pick` does.
+Imports no Hypothesis, so that MPI programs start fast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import product
+from math import prod
+from typing import Any
+
+from ..grammar.nodes import ROUNDINGS, Entry, Fuse, Kind, Name, Op, Tile
+from ..layout.kinds import extent
+from ..layout.layout import Layout
+from ..layout.view import View
+
+__all__ = ["factorings", "kinds_for", "later_kinds", "pick_grid", "pick_grids", "pick_layout", "pick_shape"]
+__all__ += ["pick_view", "plain_kinds"]
+
+Pick = Callable[[Sequence[Any]], Any]
+
+_MOST_RANKS = 12
+_MOST = 400  # elements of a tensor
+_LETTERS = "abcdefgh"
+
+
+def factorings(size: int, order: int) -> list[tuple[int, ...]]:
+    """The shapes of all grids of some order over `size` ranks.
+
+    >>> factorings(4, 2)
+    [(1, 4), (2, 2), (4, 1)]
+    """
+    return [shape for shape in product(range(1, size + 1), repeat=order) if prod(shape) == size]
+
+
+def pick_grid(pick: Pick, ranks: int | None = None, most: int = _MOST_RANKS) -> tuple[int, ...]:
+    """The shape of a grid: over `ranks` ranks, or over at most `most`."""
+    if ranks is not None:
+        return tuple(pick(factorings(ranks, pick([0, 1, 2, 2, 3, 3] if ranks == 1 else [1, 2, 2, 3]))))
+    shape: tuple[int, ...] = ()
+    while pick(_another(len(shape), [0, 1, 2, 2, 3, 3])):
+        shape += (pick([p for p in (1, 2, 3, 4, 5) if p * prod(shape) <= most]),)
+    return shape
+
+
+def pick_grids(pick: Pick, ranks: int | None = None) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The shapes of two different grids over the same ranks: over `ranks`, or over at most 12."""
+    size = ranks or pick([1, 4, 6, 8, 12])
+    shapes = [shape for order in range(4) for shape in factorings(size, order)]
+    one = pick(shapes)
+    return one, pick([shape for shape in shapes if shape != one])
+
+
+def pick_shape(pick: Pick, most: int = _MOST) -> tuple[int, ...]:
+    """The shape of a tensor of order 0 to 4: odd, prime, 1, 0, and extents that tiles divide."""
+    shape: tuple[int, ...] = ()
+    while pick(_another(len(shape), [0, 1, 2, 3, 4])):
+        shape += (pick([n for n in (0, 1, 2, 3, 4, 5, 6, 7, 12, 13) if n * prod(shape) <= most]),)
+    return shape
+
+
+def _another(length: int, lengths: Sequence[int]) -> list[bool]:
+    """Whether to go on, so that each of these lengths comes as often; asked one by one, what is picked shrinks best."""
+    return [each > length for each in sorted(lengths) if each >= length]
+
+
+def kinds_for(parts: int, extents: Sequence[int]) -> list[Kind]:
+    """Kinds that may split every one of these extents over so many parts."""
+    return [*plain_kinds(parts, extents), *later_kinds(parts)]
+
+
+def later_kinds(parts: int) -> list[Kind]:
+    """Of these, blocks that are rounded and tiles from another coordinate on."""
+    tiles = [Kind("cyclic", (1,), parts - 1), Kind("cyclic", (2,), 1)] if parts > 1 else []
+    return [*map(Kind, ROUNDINGS), *tiles]
+
+
+def plain_kinds(parts: int, extents: Sequence[int]) -> list[Kind]:
+    """Of these, all others: as many as a world of all layouts bears."""
+    widest = max(extents)
+    kinds = [Kind("block"), Kind("cyclic", (1,)), Kind("cyclic", (2,)), Kind("cyclic", (3,))]
+    kinds += [Kind("block", (b,)) for b in (max(1, -(-widest // parts)), widest + 1)]
+    if len(set(extents)) == 1 and parts > 1:
+        kinds.append(Kind("block", (widest // 3, *(0,) * (parts - 2), widest - widest // 3)))
+        kinds.append(Kind("block", (0, widest, *(0,) * (parts - 2))))
+    return kinds
+
+
+def pick_view(pick: Pick, shape: Sequence[int]) -> View | None:
+    """A view of a tensor of some shape: names, fused names in any order, tiles."""
+    order = len(shape)
+    if not order or pick([True, True, False]):
+        return None
+    # Tiles stay where they are; the other places get the names of the other modes in any order.
+    tiled = {m for m in range(order) if pick([False, False, True])}
+    plain = [m for m in range(order) if m not in tiled]
+    for i in range(len(plain) - 1, 0, -1):
+        j = pick(range(i, -1, -1))
+        plain[i], plain[j] = plain[j], plain[i]
+    named = iter(plain)
+    items: list[Name | Fuse | Tile] = []
+    m = number = 0
+    while m < order:
+        if m in tiled:
+            items.append(_tile(pick, shape[m], number))
+            number += 3
+            m += 1
+            continue
+        together = 1
+        while m + together < order and m + together not in tiled and pick([False, True]):
+            together += 1
+        names = tuple([_LETTERS[next(named)] for _ in range(together)])
+        items.append(Name(names[0]) if together == 1 else Fuse(names))
+        m += together
+    return View(tuple(items))
+
+
+def _tile(pick: Pick, extent: int, number: int) -> Tile:
+    names = [f"t{number + k}" for k in range(3)]
+    size = pick([b for b in (1, 2, 3, 4, 6) if extent % b == 0])
+    rest = extent // size
+    options: list[tuple[tuple[str, int | None], ...]]
+    options = [((names[0], None), (names[1], size)), ((names[0], size), (names[1], None))]
+    if rest:
+        options.append(((names[0], rest), (names[1], size)))
+        inner = pick([b for b in (1, 2, 3) if rest % b == 0])
+        options.append(((names[0], None), (names[1], size), (names[2], inner)))
+    return Tile(pick(options))
+
+
+def pick_layout(pick: Pick, shape: Sequence[int], grid: Sequence[int], views: bool = True) -> Layout:
+    """A layout that is legal on a shape and a grid: mixed kinds, views, partial, rooted."""
+    view = pick_view(pick, shape) if views else None
+    extents = view.shape(tuple(shape)) if view else tuple(shape)
+    roles = ["replicated", "split", "split", "split", "partial", "rooted"]
+    role = {g: pick([r for r in roles if extents or r != "split"]) for g in range(len(grid))}
+    modes: list[tuple[Entry, ...]] = [()] * len(extents)
+    for g in sorted((g for g in role if role[g] == "split"), key=lambda g: pick([g, -g])):
+        m = pick(range(len(extents)))
+        modes[m] += (Entry(g, pick(kinds_for(grid[g], _extents(modes[m], grid, extents[m])))),)
+    partial = tuple([g for g in role if role[g] == "partial"])
+    rooted = tuple([(g, pick(range(grid[g]))) for g in role if role[g] == "rooted"])
+    op: Op = pick(["sum", "sum", "max", "min", "prod"]) if partial else "sum"
+    return Layout(tuple(modes), view, op, partial, rooted)
+
+
+def _extents(entries: Sequence[Entry], grid: Sequence[int], n: int) -> list[int]:
+    """The extents that splits leave of a mode, on all coordinates."""
+    left = {n}
+    for entry in entries:
+        parts = grid[entry.grid_mode]
+        left = {int(extent(entry.kind, parts, each, c)) for each in left for c in range(parts)}
+    return sorted(left)

@@ -1,0 +1,79 @@
+"""Comparing a tensor with an array: the first element that is wrong, who owns it, and where it lies there."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from ..runtime.comm.collective_errors import collective_errors
+from ..tensor import DistTensor
+
+__all__ = ["assert_equal"]
+
+_Wrong = tuple[tuple[int, ...], int, tuple[int, ...], str, str, int]
+
+
+def assert_equal(tensor: DistTensor, array: npt.ArrayLike, rtol: float = 0.0, atol: float = 0.0) -> None:
+    """Assert that a tensor has the values of an array that every rank has whole; collective, the same on all ranks.
+
+    No rank gathers the tensor, unless it is partial. NaN equals NaN.
+
+    Args:
+        tensor: of any layout.
+        array: of its shape, or of none to compare all elements with one number.
+        rtol, atol: how far values may be apart, as in `np.isclose`; not at all if both are 0.
+
+    Raises:
+        AssertionError: on all ranks. It names the wrong element of the lowest global index, the rank that owns it (of
+            several the lowest that has it wrong), its index in that rank's block, and how many ranks hold wrong ones.
+
+    >>> import rote
+    >>> def program(comm):
+    ...     x = rote.DistTensor.from_global(np.arange(6), "block[(0)]", comm)
+    ...     try:
+    ...         assert_equal(x, np.array([0, 1, 2, 3, 9, 5]))
+    ...     except AssertionError as error:
+    ...         return str(error)
+    >>> print(rote.run(program, ranks=2)[0])
+    x[4] is 4, not 9: rank 1 holds it at [1] of its block (3,), by block[(0)] on (6,), grid 2
+    1 element is wrong
+    """
+    wanted = np.asarray(array)
+    dist, comm = tensor.distribution, tensor.comm
+    with collective_errors(comm):
+        if wanted.shape not in ((), tensor.shape):
+            raise AssertionError(f"the tensor has shape {tensor.shape}, the array {wanted.shape}")
+    if dist.partial:
+        whole = tensor.to_global()
+        tensor = DistTensor.from_global(whole, "[" + ",".join(["()"] * whole.ndim) + "]", comm, dist.grid)
+        dist = tensor.distribution
+    wrong = _first_wrong(tensor, np.broadcast_to(wanted, tensor.shape), rtol, atol)
+    everywhere = [each for each in comm.allgather_object(wrong) if each is not None]
+    if not everywhere:
+        return
+    index, rank, place, value, right, _ = min(everywhere, key=lambda each: each[:2])
+    total = sum(each[-1] for each in everywhere)
+    raise AssertionError(
+        f"x{list(index)} is {value}, not {right}: rank {rank} holds it at {list(place)} of its block "
+        f"{dist.local_shape(rank)}, by {dist}\n{total} element{' is' if total == 1 else 's are'} wrong"
+        + (f" on {len(everywhere)} ranks" if len(everywhere) > 1 else "")
+    )
+
+
+def _first_wrong(tensor: DistTensor, wanted: npt.NDArray[np.generic], rtol: float, atol: float) -> _Wrong | None:
+    """This rank's wrong element of the lowest global index, if any, and how many there are."""
+    dist, rank, block = tensor.distribution, tensor.comm.rank, tensor.local
+    if not block.size:
+        return None
+    indices = np.broadcast_arrays(*dist.tensor_indices(rank), np.empty(block.shape))[:-1]
+    right = wanted[tuple(indices)]
+    inexact = "fc" if block.dtype.kind in "fc" and right.dtype.kind in "fc" else ""
+    if rtol or atol:
+        same = np.isclose(block, right, rtol, atol, equal_nan=bool(inexact))
+    else:
+        same = (block == right) | ((block != block) & (right != right))
+    places = np.argwhere(~same)
+    if not len(places):
+        return None
+    first, at = min((tuple(int(index[tuple(p)]) for index in indices), tuple(map(int, p))) for p in places)
+    return first, rank, at, str(block[at]), str(right[at]), len(places)

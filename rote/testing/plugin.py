@@ -1,0 +1,133 @@
+"""Pytest's plugin: `@pytest.mark.ranks(1, 2, 4)` runs a test on as many ranks, each time with its `comm`.
+
+The ranks are threads of pytest's process. With `pytest --mpi` each such test has a start of mpiexec of its own, in
+which every rank runs pytest for this one test. Fixtures are made once for all in-process ranks, once per rank of MPI.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import traceback
+from collections.abc import Generator
+from typing import Any, cast
+
+import pytest
+
+from .launch import launcher_environment, mpiexec_command
+
+_INSIDE = "ROTE_TESTING_INSIDE"  # in the environment of the ranks of one test
+_TIMEOUT = 300.0  # seconds for one test under MPI: a rank that hangs ends it
+_SHOWN = 6000  # characters of what failed ranks have said
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--mpi`."""
+    group = parser.getgroup("rote")
+    group.addoption("--mpi", action="store_true", help="run tests of @pytest.mark.ranks under mpiexec")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The marker is known, for `--strict-markers`."""
+    config.addinivalue_line("markers", "ranks(*numbers): run the test on each number of ranks; it takes `comm`")
+
+
+@pytest.fixture
+def comm(request: pytest.FixtureRequest) -> Any:
+    """The communicator of this rank, in a test that is marked `@pytest.mark.ranks(…)`; else that of this process."""
+    from ..runtime.comm.resolve import world
+
+    return getattr(request, "param", None) or world()
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A marked test is one of each number of ranks.
+
+    Raises:
+        UsageError: the marker names no numbers, or the test cannot run on ranks; the text says why.
+    """
+    marker = metafunc.definition.get_closest_marker("ranks")
+    if marker is None:
+        return
+    numbers = marker.args
+    if not numbers or not all(type(number) is int and number > 0 for number in numbers):
+        raise pytest.UsageError(
+            f"{metafunc.definition.nodeid}: ranks{numbers} names no numbers of ranks\nwrite @pytest.mark.ranks(1, 2, 4)"
+        )
+    if "comm" not in metafunc.fixturenames:
+        raise pytest.UsageError(f"{metafunc.definition.nodeid} runs on ranks, but takes no `comm`\nadd the argument")
+    if getattr(metafunc.function, "is_hypothesis_test", False):
+        raise pytest.UsageError(
+            f"{metafunc.definition.nodeid}: each rank would draw by itself\n"
+            "draw outside of ranks: @given(dist_tensors()), and case.run(…) runs on ranks"
+        )
+    metafunc.parametrize("comm", numbers, indirect=True, ids=[f"ranks{number}" for number in numbers])
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, Any, Any]:
+    """A marked test runs on its ranks, instead of once."""
+    if pyfuncitem.get_closest_marker("ranks") is None:
+        return (yield)
+    ranks = cast(int, pyfuncitem.callspec.params["comm"])
+    test = pyfuncitem.obj
+    if os.environ.get(_INSIDE):
+        pyfuncitem.obj = _one_rank(test)
+    elif pyfuncitem.config.getoption("--mpi"):
+        pyfuncitem.obj = _under_mpiexec(pyfuncitem, ranks)
+    else:
+        pyfuncitem.obj = _in_process(test, ranks)
+    try:
+        return (yield)
+    finally:
+        pyfuncitem.obj = test
+
+
+def _in_process(test: Any, ranks: int) -> Any:
+    """The test as one that runs on in-process ranks, and fails as the rank fails that has failed first."""
+
+    def on_ranks(**fixtures: Any) -> None:
+        from ..runtime.comm.resolve import run
+
+        run(lambda comm: test(**{**fixtures, "comm": comm}), ranks=ranks, on="threads")
+
+    return on_ranks
+
+
+def _one_rank(test: Any) -> Any:
+    """The test as that of one rank of MPI; one that fails ends all, which may wait for it."""
+
+    def on_rank(**fixtures: Any) -> None:
+        from ..runtime.comm.resolve import world
+
+        try:
+            test(**{**fixtures, "comm": world()})
+        except BaseException:
+            print(f"rank {world().rank} of {world().size}\n{traceback.format_exc()}", file=sys.stderr, flush=True)
+            os._exit(1)
+
+    return on_rank
+
+
+def _under_mpiexec(item: pytest.Function, ranks: int) -> Any:
+    """The test as one that starts MPI, and fails if any rank fails or hangs."""
+
+    def started(**fixtures: Any) -> None:
+        command = [*mpiexec_command(), "-n", str(ranks), sys.executable, "-m", "pytest", item.nodeid]
+        command += ["-q", "-s", "-p", __name__, "-p", "no:cacheprovider", "--rootdir", str(item.config.rootpath)]
+        if item.config.pluginmanager.hasplugin("xdist"):
+            command += ["-n", "0"]
+        if item.config.inipath is not None:
+            command += ["-c", str(item.config.inipath)]
+        environment = {**launcher_environment(), _INSIDE: "1"}
+        try:
+            done = subprocess.run(
+                command, cwd=item.config.rootpath, env=environment, capture_output=True, text=True, timeout=_TIMEOUT
+            )
+        except subprocess.TimeoutExpired:
+            pytest.fail(f"{ranks} ranks hang: {_TIMEOUT:.0f} s", pytrace=False)
+        if done.returncode:
+            pytest.fail(f"on {ranks} ranks of MPI\n{(done.stderr + done.stdout)[:_SHOWN]}", pytrace=False)
+
+    return started

@@ -1,0 +1,189 @@
+"""Hypothesis strategies of grids, shapes, layouts, distributions and tensors that fit each other by construction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as st_numpy
+
+from ..errors import LayoutError
+from ..layout.distribution import Distribution
+from ..layout.grid import Grid
+from ..layout.layout import Layout
+from ..runtime.comm.resolve import run
+from ..tensor import DistTensor
+from .choices import Pick, pick_grid, pick_layout, pick_shape
+
+__all__ = ["TensorCase", "dist_tensors", "distributions", "grids", "layouts", "shapes"]
+
+T = TypeVar("T")
+Array = npt.NDArray[Any]
+
+_DTYPES = ("float64", "int64", "complex128", "float32", "complex64", "int32", "uint8", "bool")
+
+
+@dataclass(frozen=True, slots=True)
+class TensorCase:
+    """A tensor that a strategy has drawn: the whole array, and how it is to lie.
+
+    Hypothesis draws in one thread, and a tensor lives on several ranks: a case is what both can hold.
+
+    >>> import rote
+    >>> case = TensorCase(np.arange(4.0), rote.parse("block[(0)]").on(4, 2))
+    >>> case.run(lambda x: float(x.local.sum()))
+    [1.0, 5.0]
+    """
+
+    array: Array
+    distribution: Distribution
+
+    @property
+    def ranks(self) -> int:
+        """The number of ranks of the grid."""
+        return self.distribution.grid.size
+
+    def on(self, comm: object | None = None) -> DistTensor:
+        """The tensor on these ranks, which must be as many as the grid's; collective.
+
+        Raises:
+            CommError: they are not.
+        """
+        return DistTensor.from_global(self.array, self.distribution.layout, comm, self.distribution.grid)
+
+    def run(self, fn: Callable[[DistTensor], T]) -> list[T]:
+        """What `fn` gives for the tensor on each of as many in-process ranks, in rank order; it raises what they do."""
+        return run(lambda comm: fn(self.on(comm)), ranks=self.ranks, on="threads")
+
+    def __str__(self) -> str:
+        return f"{self.distribution}, {self.array.dtype}: {self.array.tolist()}"
+
+
+def _pick(draw: st.DrawFn) -> Pick:
+    def pick(options: Sequence[Any]) -> Any:
+        return draw(st.sampled_from(options))
+
+    return pick
+
+
+@st.composite
+def _grids(draw: st.DrawFn, most: int) -> Grid:
+    return Grid(pick_grid(_pick(draw), most=most))
+
+
+def grids(max_ranks: int = 12) -> st.SearchStrategy[Grid]:
+    """Grids of order 0 to 3 over at most so many ranks; the simplest has order 0 and is one rank.
+
+    >>> grids(max_ranks=1).filter(lambda grid: grid.size > 1).is_empty
+    False
+    """
+    return _grids(max_ranks)
+
+
+@st.composite
+def _shapes(draw: st.DrawFn, most: int) -> tuple[int, ...]:
+    return pick_shape(_pick(draw), most)
+
+
+def shapes(max_size: int = 400) -> st.SearchStrategy[tuple[int, ...]]:
+    """Shapes of tensors of order 0 to 4: extents of 0 and 1, odd, prime and those that tiles divide.
+
+    Args:
+        max_size: elements of the largest.
+    """
+    return _shapes(max_size)
+
+
+@st.composite
+def _distributions(
+    draw: st.DrawFn,
+    shape: st.SearchStrategy[tuple[int, ...]],
+    grid: st.SearchStrategy[Grid],
+    views: bool,
+    whole: bool,
+) -> Distribution:
+    pick, over, extents = _pick(draw), draw(grid), draw(shape)
+    layout = pick_layout(pick, extents, over.shape, views)
+    if whole:  # every rank that a layout names holds values as they are
+        layout = Layout(layout.modes, layout.view, "sum", (), ())
+    return layout.on(extents, over)
+
+
+def distributions(
+    shape: tuple[int, ...] | st.SearchStrategy[tuple[int, ...]] | None = None,
+    grid: Grid | st.SearchStrategy[Grid] | None = None,
+    views: bool = True,
+    whole: bool = False,
+) -> st.SearchStrategy[Distribution]:
+    """Layouts on a shape and a grid: all kinds, several splits of one mode, views, partial and rooted grid modes.
+
+    Args:
+        shape: of the tensor, or a strategy for it; `shapes()` if None.
+        grid: of the ranks, or a strategy for it; `grids()` if None.
+        views: whether modes may be fused and tiled.
+        whole: whether every rank shall hold its elements, so that no grid mode is partial or rooted.
+
+    Returns:
+        A strategy whose simplest example lies whole on every rank.
+    """
+    given_shape = shapes() if shape is None else st.just(shape) if isinstance(shape, tuple) else shape
+    given_grid = grids() if grid is None else st.just(grid) if isinstance(grid, Grid) else grid
+    return _distributions(given_shape, given_grid, views, whole)
+
+
+def layouts(order: int | None = None) -> st.SearchStrategy[Layout]:
+    """Layouts alone, without sizes.
+
+    Args:
+        order: of their tensors; any up to 4 if None.
+
+    Raises:
+        LayoutError: no tensor of that order is drawn.
+    """
+    if order is not None and order not in range(5):
+        raise LayoutError(f"layouts(order={order!r}) draws nothing\nwrite an order from 0 to 4")
+    fitting = shapes() if order is None else shapes().filter(lambda shape: len(shape) == order)
+    return distributions(fitting).map(lambda dist: dist.layout)
+
+
+@st.composite
+def _dist_tensors(draw: st.DrawFn, dist: st.SearchStrategy[Distribution], dtype: st.SearchStrategy[str]) -> TensorCase:
+    distribution, kind = draw(dist), np.dtype(draw(dtype))
+    size = prod(distribution.shape)
+    small = st.integers(0, 1) if kind.kind == "b" else st.integers(-9 if kind.kind != "u" else 0, 9)
+    values = draw(st_numpy.arrays(kind, distribution.shape, elements=small.map(kind.type), fill=st.nothing()))
+    if size > 1 and draw(st.booleans()):  # every element another, so that a wrong place shows
+        values = np.arange(size).astype(kind).reshape(distribution.shape)
+    return TensorCase(values, distribution)
+
+
+def dist_tensors(
+    dist: Distribution | st.SearchStrategy[Distribution] | None = None,
+    dtype: npt.DTypeLike | st.SearchStrategy[str] | None = None,
+) -> st.SearchStrategy[TensorCase]:
+    """Tensors with values, as `TensorCase`: small integers in any dtype, so that sums are exact.
+
+    Args:
+        dist: how they lie, or a strategy for it; `distributions(grid=grids(4), whole=True)` if None.
+        dtype: of the elements, or a strategy for its name; one of eight if None.
+
+    >>> from hypothesis import given
+    >>> @given(dist_tensors())
+    ... def test_double(case):
+    ...     assert case.run(lambda x: (2 * x).to_global().tolist()) == [(2 * case.array).tolist()] * case.ranks
+    """
+    if dist is None:
+        dist = distributions(grid=grids(4), whole=True)
+    chosen = st.just(dist) if isinstance(dist, Distribution) else dist
+    if dtype is None:
+        names: st.SearchStrategy[str] = st.sampled_from(_DTYPES)
+    elif isinstance(dtype, st.SearchStrategy):
+        names = dtype
+    else:
+        names = st.just(np.dtype(dtype).name)
+    return _dist_tensors(chosen, names)
