@@ -51,6 +51,9 @@ def full_like(
     if layout is not None:
         dist = distribute(as_layout(layout), dist.shape, dist.grid)
     element = x.local.dtype if dtype is None else as_dtype(dtype)
+    lay = dist.layout
+    if lay.op in ("max", "min") and element.kind == "c":  # of which there are no such contributions
+        dist = distribute(Layout(lay.modes, lay.view, rooted=lay.rooted), dist.shape, dist.grid)
     return x._on(filled(dist, x.comm.rank, fill_value, element), dist)
 
 
