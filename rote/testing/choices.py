@@ -1,7 +1,6 @@
 """Legal grids, shapes and layouts, one choice at a time; the choices are Hypothesis's or those of a seeded generator.
 
-`pick(options)` chooses one of several. The simplest option stands first, so that what is picked shrinks if `pick` does.
-Imports no Hypothesis, so that MPI programs start fast.
+`pick(options)` chooses one of several. Imports no Hypothesis, so that MPI programs start fast.
 """
 
 from __future__ import annotations
@@ -17,13 +16,15 @@ from ..layout.layout import Layout
 from ..layout.view import View
 
 __all__ = ["factorings", "kinds_for", "later_kinds", "pick_grid", "pick_grids", "pick_layout", "pick_shape"]
-__all__ += ["pick_view", "plain_kinds"]
+__all__ += ["ROLES", "pick_view", "plain_kinds"]
 
 Pick = Callable[[Sequence[Any]], Any]
 
 _MOST_RANKS = 12
 _MOST = 400  # elements of a tensor
 _LETTERS = "abcdefgh"
+ROLES = ("replicated", "split", "partial", "rooted")
+"""What a grid mode may be, from the simplest on."""
 
 
 def factorings(size: int, order: int) -> list[tuple[int, ...]]:
@@ -37,17 +38,18 @@ def factorings(size: int, order: int) -> list[tuple[int, ...]]:
 
 def pick_grid(pick: Pick, ranks: int | None = None, most: int = _MOST_RANKS) -> tuple[int, ...]:
     """The shape of a grid: over `ranks` ranks, or over at most `most`."""
+    order = pick([0, 1, 2, 2, 3, 3]) if ranks in (None, 1) else pick([1, 2, 2, 3])
     if ranks is not None:
-        return tuple(pick(factorings(ranks, pick([0, 1, 2, 2, 3, 3] if ranks == 1 else [1, 2, 2, 3]))))
+        return tuple(pick(factorings(ranks, order)))
     shape: tuple[int, ...] = ()
-    while pick(_another(len(shape), [0, 1, 2, 2, 3, 3])):
-        shape += (pick([p for p in (1, 2, 3, 4, 5) if p * prod(shape) <= most]),)
+    for _ in range(order):
+        shape += (pick([p for p in (2, 1, 3, 4, 5) if p * prod(shape) <= most]),)
     return shape
 
 
 def pick_grids(pick: Pick, ranks: int | None = None) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The shapes of two different grids over the same ranks: over `ranks`, or over at most 12."""
-    size = ranks or pick([1, 4, 6, 8, 12])
+    size = ranks or pick([4, 6, 1, 8, 12])
     shapes = [shape for order in range(4) for shape in factorings(size, order)]
     one = pick(shapes)
     return one, pick([shape for shape in shapes if shape != one])
@@ -56,14 +58,9 @@ def pick_grids(pick: Pick, ranks: int | None = None) -> tuple[tuple[int, ...], t
 def pick_shape(pick: Pick, most: int = _MOST) -> tuple[int, ...]:
     """The shape of a tensor of order 0 to 4: odd, prime, 1, 0, and extents that tiles divide."""
     shape: tuple[int, ...] = ()
-    while pick(_another(len(shape), [0, 1, 2, 3, 4])):
-        shape += (pick([n for n in (0, 1, 2, 3, 4, 5, 6, 7, 12, 13) if n * prod(shape) <= most]),)
+    for _ in range(pick([2, 1, 3, 0, 4])):
+        shape += (pick([n for n in (5, 4, 1, 7, 12, 3, 2, 0, 6, 13) if n * prod(shape) <= most]),)
     return shape
-
-
-def _another(length: int, lengths: Sequence[int]) -> list[bool]:
-    """Whether to go on, so that each of these lengths comes as often; asked one by one, what is picked shrinks best."""
-    return [each > length for each in sorted(lengths) if each >= length]
 
 
 def kinds_for(parts: int, extents: Sequence[int]) -> list[Kind]:
@@ -80,7 +77,7 @@ def later_kinds(parts: int) -> list[Kind]:
 def plain_kinds(parts: int, extents: Sequence[int]) -> list[Kind]:
     """Of these, all others: as many as a world of all layouts bears."""
     widest = max(extents)
-    kinds = [Kind("block"), Kind("cyclic", (1,)), Kind("cyclic", (2,)), Kind("cyclic", (3,))]
+    kinds = [Kind("cyclic", (1,)), Kind("block"), Kind("cyclic", (2,)), Kind("cyclic", (3,))]
     kinds += [Kind("block", (b,)) for b in (max(1, -(-widest // parts)), widest + 1)]
     if len(set(extents)) == 1 and parts > 1:
         kinds.append(Kind("block", (widest // 3, *(0,) * (parts - 2), widest - widest // 3)))
@@ -97,7 +94,7 @@ def pick_view(pick: Pick, shape: Sequence[int]) -> View | None:
     tiled = {m for m in range(order) if pick([False, False, True])}
     plain = [m for m in range(order) if m not in tiled]
     for i in range(len(plain) - 1, 0, -1):
-        j = pick(range(i, -1, -1))
+        j = pick(range(i + 1))
         plain[i], plain[j] = plain[j], plain[i]
     named = iter(plain)
     items: list[Name | Fuse | Tile] = []
@@ -119,13 +116,13 @@ def pick_view(pick: Pick, shape: Sequence[int]) -> View | None:
 
 def _tile(pick: Pick, extent: int, number: int) -> Tile:
     names = [f"t{number + k}" for k in range(3)]
-    size = pick([b for b in (1, 2, 3, 4, 6) if extent % b == 0])
+    size = pick([b for b in (2, 3, 1, 4, 6) if extent % b == 0])
     rest = extent // size
     options: list[tuple[tuple[str, int | None], ...]]
     options = [((names[0], None), (names[1], size)), ((names[0], size), (names[1], None))]
     if rest:
         options.append(((names[0], rest), (names[1], size)))
-        inner = pick([b for b in (1, 2, 3) if rest % b == 0])
+        inner = pick([b for b in (2, 3, 1) if rest % b == 0])
         options.append(((names[0], None), (names[1], size), (names[2], inner)))
     return Tile(pick(options))
 
@@ -134,7 +131,7 @@ def pick_layout(pick: Pick, shape: Sequence[int], grid: Sequence[int], views: bo
     """A layout that is legal on a shape and a grid: mixed kinds, views, partial, rooted."""
     view = pick_view(pick, shape) if views else None
     extents = view.shape(tuple(shape)) if view else tuple(shape)
-    roles = ["replicated", "split", "split", "split", "partial", "rooted"]
+    roles = ["split", "replicated", "split", "partial", "split", "rooted"]
     role = {g: pick([r for r in roles if extents or r != "split"]) for g in range(len(grid))}
     modes: list[tuple[Entry, ...]] = [()] * len(extents)
     for g in sorted((g for g in role if role[g] == "split"), key=lambda g: pick([g, -g])):

@@ -31,25 +31,25 @@ def item(dist, kind):
     return dist.layout.view is not None and any(isinstance(each, kind) for each in dist.layout.view.items)
 
 
-# What is sought, and of the least that has it: elements, ranks, modes of the tensor and of the grid.
+# What is sought, and of the least that has it: elements, ranks and modes.
 DRAWN = {
-    "nothing": (lambda dist: True, 1, 1, 0, 0),
-    "block": (lambda dist: kind(dist, "block", 0), 0, 1, 1, 1),
-    "a block of a size": (lambda dist: kind(dist, "block", 1), 0, 1, 1, 1),
-    "blocks of sizes": (lambda dist: kind(dist, "block", 2), 0, 2, 1, 1),
-    "cyclic": (lambda dist: kind(dist, "cyclic", 1, False), 0, 1, 1, 1),
-    "cyclic from a rank": (lambda dist: kind(dist, "cyclic", 1, True), 0, 2, 1, 1),
-    "ceil": (lambda dist: kind(dist, "ceil"), 0, 1, 1, 1),
-    "floor": (lambda dist: kind(dist, "floor"), 0, 1, 1, 1),
-    "two splits of a mode": (lambda dist: any(len(mode) > 1 for mode in dist.layout.modes), 0, 1, 1, 2),
-    "partial": (lambda dist: dist.partial, 1, 2, 0, 1),
-    "rooted": (lambda dist: dist.layout.rooted, 1, 1, 0, 1),
-    "fuse": (lambda dist: item(dist, Fuse), 0, 1, 2, 0),
-    "tile": (lambda dist: item(dist, Tile), 0, 1, 1, 0),
-    "different blocks": (lambda dist: len({dist.local_shape(r) for r in range(dist.grid.size)}) > 1, 1, 2, 1, 1),
-    "order 4": (lambda dist: len(dist.shape) == 4, 0, 1, 4, 0),
-    "extent 1": (lambda dist: 1 in dist.shape, 1, 1, 1, 0),
-    "12 ranks": (lambda dist: dist.grid.size == 12, 1, 12, 0, 2),
+    "nothing": (lambda dist: True, 1, 1, 0),
+    "block": (lambda dist: kind(dist, "block", 0), 0, 1, 1),
+    "a block of a size": (lambda dist: kind(dist, "block", 1), 0, 1, 1),
+    "blocks of sizes": (lambda dist: kind(dist, "block", 2), 0, 2, 1),
+    "cyclic": (lambda dist: kind(dist, "cyclic", 1, False), 0, 1, 1),
+    "cyclic from a rank": (lambda dist: kind(dist, "cyclic", 1, True), 0, 2, 1),
+    "ceil": (lambda dist: kind(dist, "ceil"), 0, 1, 1),
+    "floor": (lambda dist: kind(dist, "floor"), 0, 1, 1),
+    "two splits of a mode": (lambda dist: any(len(mode) > 1 for mode in dist.layout.modes), 0, 1, 1),
+    "partial": (lambda dist: dist.partial, 1, 2, 0),
+    "rooted": (lambda dist: dist.layout.rooted, 1, 1, 0),
+    "fuse": (lambda dist: item(dist, Fuse), 0, 1, 2),
+    "tile": (lambda dist: item(dist, Tile), 0, 1, 1),
+    "different blocks": (lambda dist: len({dist.local_shape(r) for r in range(dist.grid.size)}) > 1, 1, 2, 1),
+    "order 4": (lambda dist: len(dist.shape) == 4, 0, 1, 4),
+    "extent 1": (lambda dist: 1 in dist.shape, 1, 1, 1),
+    "12 ranks": (lambda dist: dist.grid.size == 12, 1, 12, 0),
 }
 SLOW = [each for each in DRAWN if each not in ("nothing", "block", "partial")]
 
@@ -58,14 +58,14 @@ SLOW = [each for each in DRAWN if each not in ("nothing", "block", "partial")]
     "sought", [pytest.param(each, marks=pytest.mark.slow if each in SLOW else ()) for each in DRAWN]
 )
 def test_everything_is_drawn_and_shrinks(sought):
-    """Each kind, role and view is drawn; the example that is shown of it is on as few ranks as have it, or one mode of
-    the grid more, and has no more elements than it needs, or one mode more."""
-    predicate, elements, ranks, order, grid_order = DRAWN[sought]
+    """Each kind, role and view is drawn; the example that is shown of it has no more elements than it needs and at most
+    one mode more, on at most twice the ranks that it needs. Grid modes of one rank may be left over."""
+    predicate, elements, ranks, order = DRAWN[sought]
     searched = settings(max_examples=1000, derandomize=True, database=None)
     example = find(distributions(), predicate, settings=searched)
     assert predicate(example)
     assert prod(example.shape) <= max(elements, 1) and len(example.shape) <= order + 1, example
-    assert example.grid.size <= 2 * ranks and example.grid.order <= grid_order + 1, example
+    assert example.grid.size <= 2 * ranks, example
 
 
 @settings(max_examples=examples(60))
