@@ -49,6 +49,11 @@ class ArrayMethods(Distributed):
 
         Raises:
             LayoutError: another device, or a stream, is asked for.
+
+        >>> from rote import DistTensor
+        >>> x = DistTensor.zeros(3, "block[(0)]")
+        >>> x.to_device("cpu") is x
+        True
         """
         if device != "cpu" or stream is not None:
             raise LayoutError(f"blocks lie in the memory of the host; write 'cpu' and no stream, not {device!r}")
@@ -118,7 +123,7 @@ class ArrayMethods(Distributed):
         return elementwise.imag(self)
 
     def round(self, decimals: int = 0, out: Distributed | None = None) -> Any:
-        """Each element rounded to so many decimals, half to even.
+        """The tensor with each element rounded to so many decimals, half to even.
 
         >>> from rote import DistTensor
         >>> DistTensor.from_global([0.126, 1.5], "block[(0)]").round(2).to_global()
@@ -127,7 +132,7 @@ class ArrayMethods(Distributed):
         return blockwise("round", np.round, (self, decimals), {} if out is None else {"out": out})
 
     def clip(self, min: Any = None, max: Any = None, out: Distributed | None = None) -> Any:
-        """Each element, or the bound that it is beyond.
+        """The tensor with each element, or the bound that it is beyond.
 
         >>> from rote import DistTensor
         >>> DistTensor.from_global([1, 5, 9], "block[(0)]").clip(2, 8).to_global()

@@ -192,7 +192,7 @@ class Rearranging(Distributed):
         return argsort(self, axis, kind, order)
 
     def searchsorted(self, v: Any, side: Literal["left", "right"] = "left", sorter: Any = None) -> Any:
-        """Where elements would be put into this sorted tensor of order 1.
+        """The places at which elements would be put into this sorted tensor of order 1.
 
         >>> from rote import DistTensor
         >>> DistTensor.from_global([1, 2, 4], "block[(0)]").searchsorted([3, 0]).to_global()

@@ -51,8 +51,8 @@ def pick_grids(pick: Pick, ranks: int | None = None) -> tuple[tuple[int, ...], t
     """The shapes of two different grids over the same ranks: over `ranks`, or over at most 12."""
     size = ranks or pick([4, 6, 1, 8, 12])
     shapes = [shape for order in range(4) for shape in factorings(size, order)]
-    one = pick(shapes)
-    return one, pick([shape for shape in shapes if shape != one])
+    first = pick(shapes)
+    return first, pick([shape for shape in shapes if shape != first])
 
 
 def pick_shape(pick: Pick, most: int = _MOST) -> tuple[int, ...]:

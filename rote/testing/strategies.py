@@ -57,7 +57,7 @@ class TensorCase:
         return DistTensor.from_global(self.array, self.distribution.layout, comm, self.distribution.grid)
 
     def run(self, fn: Callable[[DistTensor], T]) -> list[T]:
-        """What `fn` gives for the tensor on each of as many in-process ranks, in rank order; it raises what they do."""
+        """Call `fn` with the tensor on each of as many in-process ranks; the results in rank order, or one's error."""
         return run(lambda comm: fn(self.on(comm)), ranks=self.ranks, on="threads")
 
     def __str__(self) -> str:

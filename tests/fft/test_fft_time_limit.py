@@ -36,13 +36,11 @@ def test_all_ranks_stop_alike(seconds):
     """Law: whatever is left, no contest goes on, all ranks take the same walk, and it is right."""
 
     def program(comm):
-        start = time.perf_counter()
         f = FFT(SHAPE, comm=comm, tune="measure", tune_seconds=seconds)
-        return str(f.walk), [tried.name for tried in f.tried], transformed(f, comm), time.perf_counter() - start
+        return str(f.walk), [tried.name for tried in f.tried], transformed(f, comm)
 
-    walks, tried, right, took = zip(*rote.run(program, 3), strict=True)
+    walks, tried, right = zip(*rote.run(program, 3), strict=True)
     assert len({*walks}) == 1 and all(names == tried[0] for names in tried) and all(right)
-    assert max(took) < 60, "the usual time, and not the limit, was taken"
     assert bool(tried[0]) == (seconds > 0.1)
 
 

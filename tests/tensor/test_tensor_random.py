@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 import rote
-from rote.random import _scaled
+from rote.random.words import scaled
 
 NUMBER = 40_000
 
@@ -53,13 +53,13 @@ def test_distributions():
     assert coins.dtype == bool and abs(coins.mean() - 0.5) < 0.02
 
 
-def test_integers_are_fractions_scaled():
+def test_integers_are_fractionsscaled():
     """An integer below n is the floor of n times a fraction of 128 bits, for every n up to 2**64."""
     words = np.random.default_rng(1).integers(0, 2**64, (300, 2), dtype="u8")
     words[:3] = [[0, 0], [2**64 - 1, 2**64 - 1], [2**64 - 1, 0]]
     for number in (1, 2, 10, 2**32 + 7, 2**63, 2**64 - 1, 2**64):
         want = [(int(high) * 2**64 + int(low)) * number >> 128 for high, low in words]
-        assert _scaled(words[:, 0], words[:, 1], number).tolist() == want
+        assert scaled(words[:, 0], words[:, 1], number).tolist() == want
 
 
 def test_large_blocks_are_made_in_windows():

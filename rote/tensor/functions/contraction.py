@@ -16,7 +16,7 @@ from ...layout.layout import Layout, as_layout
 from ..distributed import Array, Distributed
 from ..moves import asked, moved
 from .diagonals import diagonal_of
-from .label_layouts import Request, Splits, chosen, contributions, layout_of, projected
+from .label_layouts import Placement, Splits, chosen, contributions, layout_of, projected
 from .subscripts import Term
 
 __all__ = ["Aligned", "aligned", "common_operands", "contract", "extents_of"]
@@ -137,7 +137,7 @@ def aligned(
     dtypes = tuple([x.local.dtype for x in tensors])
     hidden = contributions(dists, dtypes, grid) if linear else ((),) * len(dists)
     sizes = tuple(extents.items())
-    splits = dict(chosen(Request(tuple(terms), result, sizes, dists, dtypes, grid, target, tuple(whole), hidden)))
+    splits = dict(chosen(Placement(tuple(terms), result, sizes, dists, dtypes, grid, target, tuple(whole), hidden)))
     blocks = [
         moved(x, projected(splits, extents, term, x.distribution.shape, own), cause, grid).local
         for x, term, own in zip(tensors, terms, hidden, strict=True)

@@ -84,8 +84,9 @@ def _longer(dist: Distribution, extents: tuple[int, ...]) -> Distribution:
 def digit_sums(block: Array, over: tuple[int, ...]) -> Array:
     """The sums of the digits of doubles over some modes, as integers: one more mode, at the end, has their places.
 
-    >>> digit_sums(np.array([1.0, -1.0, 1.0]), (0,)).sum()
-    np.int64(16384)
+    >>> digits = digit_sums(np.array([1.0, -1.0, 1.0]), (0,))
+    >>> bool((digits == digit_sums(np.array([1.0]), (0,))).all())
+    True
     """
     kept = [n for mode, n in enumerate(block.shape) if mode not in over]
     rows = np.moveaxis(block, over, range(-len(over), 0)).reshape(prod(kept), prod(block.shape[m] for m in over))

@@ -66,7 +66,12 @@ def argmax(
 def argmin(
     x: Distributed, /, axis: int | None = None, out: Any = None, *, keepdims: bool = False, layout: Any = None
 ) -> Any:
-    """The index of the smallest element, the first of several; a NaN counts as the smallest. Arguments as `argmax`."""
+    """The index of the smallest element, the first of several; a NaN counts as the smallest. Arguments as `argmax`.
+
+    >>> from rote import DistTensor
+    >>> DistTensor.from_global([[1, 2], [3, 0]], "block[(0),()]").argmin(axis=1).to_global()
+    array([0, 1])
+    """
     return _position("argmin", "min", x, axis, out, keepdims, layout)
 
 

@@ -26,7 +26,7 @@ from ...layout.grid import Grid
 from ...layout.layout import Layout
 from .subscripts import Term
 
-__all__ = ["Request", "Splits", "chosen", "contributions", "layout_of", "projected"]
+__all__ = ["Placement", "Splits", "chosen", "contributions", "layout_of", "projected"]
 
 Splits = dict[int, tuple[Entry, ...]]
 """A layout of labels: the entries of each that is split."""
@@ -35,7 +35,7 @@ _COMPILED = 3  # candidates that are priced by plans, of those that seem to move
 _MOST_ORDERS = 3  # operands of which all orders are tried
 
 
-class Request(NamedTuple):
+class Placement(NamedTuple):
     """All that the choice of a layout of labels depends on; `hidden` are the labels of contributions."""
 
     terms: tuple[Term, ...]
@@ -80,7 +80,7 @@ def layout_of(result: Term, splits: Splits) -> Layout:
 
 
 @memoized(1024, once=True)
-def chosen(request: Request) -> tuple[tuple[int, tuple[Entry, ...]], ...]:
+def chosen(request: Placement) -> tuple[tuple[int, tuple[Entry, ...]], ...]:
     """The layout of labels whose moves take least time; of equal ones that with least work for a rank."""
     candidates = _candidates(request)
     seeming = sorted(candidates, key=lambda splits: (_volume(request, splits), _work(request, splits)))[:_COMPILED]
@@ -89,7 +89,7 @@ def chosen(request: Request) -> tuple[tuple[int, tuple[Entry, ...]], ...]:
     return tuple(seeming[0].items())
 
 
-def _candidates(request: Request) -> list[Splits]:
+def _candidates(request: Placement) -> list[Splits]:
     """Layouts of labels that split them as some operands do, and what is left over along any label."""
     extents = dict(request.extents)
     seeds = [_seed(*each, extents) for each in zip(request.dists, request.terms, request.hidden, strict=True)]
@@ -142,7 +142,7 @@ def _merged(seeds: Iterable[Splits], whole: Term) -> Splits:
     return splits
 
 
-def _sides(request: Request, splits: Splits) -> Iterable[tuple[Distribution, Distribution, np.dtype[Any]]]:
+def _sides(request: Placement, splits: Splits) -> Iterable[tuple[Distribution, Distribution, np.dtype[Any]]]:
     """The moves that a layout of labels wants: of the operands, and of the result."""
     extents = dict(request.extents)
     for term, dist, dtype, hidden in zip(request.terms, request.dists, request.dtypes, request.hidden, strict=True):
@@ -154,7 +154,7 @@ def _sides(request: Request, splits: Splits) -> Iterable[tuple[Distribution, Dis
     yield result, replace(result, layout=final), np.result_type(*request.dtypes)
 
 
-def _volume(request: Request, splits: Splits) -> float:
+def _volume(request: Placement, splits: Splits) -> float:
     """About how many bytes a rank receives, by a glance at the layouts."""
     total = 0.0
     for source, target, dtype in _sides(request, splits):
@@ -169,12 +169,12 @@ def _parts(dist: Distribution) -> int:
     return prod(dist.grid.shape[g] for g in _named(dist))
 
 
-def _seconds(request: Request, splits: Splits) -> float:
+def _seconds(request: Placement, splits: Splits) -> float:
     sides = [(source, target, dtype) for source, target, dtype in _sides(request, splits) if source != target]
     return sum(compile(source, target, dtype).cost.seconds for source, target, dtype in sides)
 
 
-def _work(request: Request, splits: Splits) -> float:
+def _work(request: Placement, splits: Splits) -> float:
     """Products that one rank computes."""
     entries = [entry for label, each in splits.items() if label >= 0 for entry in each]
     parts = prod(request.grid.shape[entry.grid_mode] for entry in entries)

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from ...compiler.step import as_dtype
 from ...errors import LayoutError
 from ...layout.distribution import Distribution, distribute, tensor_shape
+from ...layout.grid import integer
 from ...layout.layout import Layout, as_layout
 from ...runtime.copy.regions import filled
 from ..distributed import Array, Distributed
@@ -127,13 +128,15 @@ def astype(x: Distributed, dtype: npt.DTypeLike, /, *, copy: bool = True, device
 @follows("elementwise", np.tril)
 def tril(x: Distributed, /, k: int = 0) -> Any:
     """The matrices without what lies above the k-th diagonal."""
-    return _triangle("tril", x, lambda row, column: column - row <= k)
+    above = integer(k, "the number of a diagonal")
+    return _triangle("tril", x, lambda row, column: column - row <= above)
 
 
 @follows("elementwise", np.triu)
 def triu(x: Distributed, /, k: int = 0) -> Any:
     """The matrices without what lies below the k-th diagonal."""
-    return _triangle("triu", x, lambda row, column: column - row >= k)
+    below = integer(k, "the number of a diagonal")
+    return _triangle("triu", x, lambda row, column: column - row >= below)
 
 
 def _triangle(name: str, x: Distributed, kept: Any) -> Any:

@@ -111,8 +111,8 @@ def tensordot(x1: Any, x2: Any, /, axes: Any = 2, *, layout: Layout | str | None
         ]
         if len(summed[0]) != len(summed[1]) or any(len(set(each)) < len(each) for each in summed):
             raise LayoutError(f"tensordot takes two lists of as many modes, each once, not axes={axes!r}")
-    for one, other in zip(*summed, strict=True):
-        _check_summed("tensordot", (x1, one), (x2, other))
+    for mode, other in zip(*summed, strict=True):
+        _check_summed("tensordot", (x1, mode), (x2, other))
     term = tuple(range(first))
     shared = dict(zip(summed[1], summed[0], strict=True))
     second_term = tuple([shared.get(mode, _OTHER + mode) for mode in range(second)])

@@ -99,7 +99,7 @@ def reduced(source: Distribution, modes: Modes, keepdims: bool, op: Op, layout: 
     >>> from rote.layout.layout import parse
     >>> where = reduced(parse("block[(0),(1)]").on((8, 6), (2, 3)), (0,), False, "max")
     >>> print(where.contributions.layout, where.target.layout)
-    block[(0)]+max(1) block[(0)]
+    block[(1)]+max(0) block[(1)]
     """
     lay = source.layout
     split = tuple([entry.grid_mode for m, mode in enumerate(lay.modes) if lay.view or m in modes for entry in mode])

@@ -72,7 +72,12 @@ def prod(
     *,
     layout: Layout | str | None = None,
 ) -> Any:
-    """The product over some modes, or all; arguments as those of `sum`. Collective where they are split."""
+    """The product over some modes, or all; arguments as those of `sum`. Collective where they are split.
+
+    >>> from rote import DistTensor
+    >>> DistTensor.from_global([[1, 2], [3, 0]], "block[(0),()]").prod(axis=1).to_global()
+    array([2, 0])
+    """
     result = reduce_by("prod", np.multiply, "prod", masked(x, where, 1), axis, dtype, keepdims, layout)
     return finished("prod", result, out, np.multiply, initial)
 
@@ -93,6 +98,10 @@ def max(
 
     Raises:
         ValueError: it is that of no elements. TypeError: the elements are complex.
+
+    >>> from rote import DistTensor
+    >>> DistTensor.from_global([[1, 2], [3, 0]], "block[(0),()]").max(axis=0).to_global()
+    array([3, 2])
     """
     return _extreme("max", np.maximum, x, axis, out, keepdims, initial, where, layout)
 
@@ -109,7 +118,12 @@ def min(
     *,
     layout: Layout | str | None = None,
 ) -> Any:
-    """The smallest element, or NaN where there is one; as `max`."""
+    """The smallest element, or NaN where there is one; as `max`.
+
+    >>> from rote import DistTensor
+    >>> DistTensor.from_global([[1, 2], [3, 0]], "block[(0),()]").min(axis=1).to_global()
+    array([1, 0])
+    """
     return _extreme("min", np.minimum, x, axis, out, keepdims, initial, where, layout)
 
 
@@ -124,7 +138,12 @@ def any(
     *,
     layout: Layout | str | None = None,
 ) -> Any:
-    """Whether any element is true; arguments as those of `sum`. Collective where modes are split."""
+    """Whether any element is true; arguments as those of `sum`. Collective where modes are split.
+
+    >>> from rote import DistTensor
+    >>> DistTensor.from_global([[1, 2], [3, 0]], "block[(0),()]").any(axis=1).to_global()
+    array([ True,  True])
+    """
     return _truth("any", np.logical_or, "sum", x, axis, out, keepdims, where, layout)
 
 
@@ -139,7 +158,12 @@ def all(
     *,
     layout: Layout | str | None = None,
 ) -> Any:
-    """Whether all elements are true; arguments as those of `sum`. Collective where modes are split."""
+    """Whether all elements are true; arguments as those of `sum`. Collective where modes are split.
+
+    >>> from rote import DistTensor
+    >>> DistTensor.from_global([[1, 2], [3, 0]], "block[(0),()]").all(axis=1).to_global()
+    array([ True, False])
+    """
     return _truth("all", np.logical_and, "prod", x, axis, out, keepdims, where, layout)
 
 

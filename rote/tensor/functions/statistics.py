@@ -104,7 +104,12 @@ def std(
     *,
     layout: LayoutLike = None,
 ) -> Any:
-    """The standard deviation over some modes, or all: the square root of `var`, whose arguments it takes."""
+    """The standard deviation over some modes, or all: the square root of `var`, whose arguments it takes.
+
+    >>> from rote import DistTensor
+    >>> DistTensor.from_global([[1, 2], [3, 0]], "block[(0),()]").std(axis=1).to_global()
+    array([0.5, 1.5])
+    """
     if layout is not None and as_layout(layout).partial:
         raise LayoutError(f"a standard deviation is no sum of contributions, as {layout} has them; write x.var(…)")
     variance = var(x, axis, dtype, None, ddof, keepdims, where, mean, correction, layout=layout)

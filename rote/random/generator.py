@@ -8,33 +8,26 @@ any number of ranks; nothing is sent. `random` and `uniform` in double precision
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from itertools import pairwise
+from collections.abc import Callable, Iterable
 from math import prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from .compiler.step import as_dtype
-from .layout.distribution import Distribution, tensor_shape
-from .layout.layout import Layout
-from .runtime.comm.resolve import as_comm
-from .runtime.copy.regions import identity
-from .runtime.placement import GridLike, place
-from .tensor.moves import default_layout
-from .tensor.tensor import DistTensor
+from ..compiler.step import as_dtype
+from ..layout.distribution import tensor_shape
+from ..layout.layout import Layout
+from ..runtime.comm.resolve import as_comm
+from ..runtime.copy.regions import identity
+from ..runtime.placement import GridLike, place
+from ..tensor.moves import default_layout
+from ..tensor.tensor import DistTensor
+from .words import Array, Words, WordStream, fractions, scaled, windows, words_of
 
 __all__ = ["Generator", "default_rng"]
 
-Array = npt.NDArray[Any]
-Ints = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
 Shape = Iterable[int] | int
-
-_BLOCK = 4  # words that one state of Philox's counter makes
-_GAP = 1024  # words that are made sooner than the generator is put behind them
-_WINDOW = 1 << 18  # elements whose words are made at once
 
 
 def default_rng(seed: Any = None, comm: object | None = None) -> Generator:
@@ -94,9 +87,13 @@ class Generator:
 
         Raises:
             TypeError: `dtype` is none of float32 and float64.
+
+        >>> import rote
+        >>> rote.random.default_rng(7).random(2, dtype="f4").to_global()
+        array([0.46881747, 0.4261458 ], dtype=float32)
         """
         element = _real(dtype)
-        return self._drawn(lambda words: _fractions(words[:, 0], element), 1, element, shape, layout, grid, comm)
+        return self._drawn(lambda words: fractions(words[:, 0], element), 1, element, shape, layout, grid, comm)
 
     def uniform(
         self,
@@ -113,11 +110,15 @@ class Generator:
 
         Raises:
             TypeError: `dtype` is none of float32 and float64.
+
+        >>> import rote
+        >>> rote.random.default_rng(7).uniform(-1, 1, 2).to_global().round(4)
+        array([-0.0624, -0.1477])
         """
         element = _real(dtype)
 
         def values(words: Words) -> Array:
-            return low + (high - low) * _fractions(words[:, 0], element)
+            return low + (high - low) * fractions(words[:, 0], element)
 
         return self._drawn(values, 1, element, shape, layout, grid, comm)
 
@@ -135,11 +136,15 @@ class Generator:
 
         Raises:
             ValueError: `scale` is negative. TypeError: `dtype` is none of float32 and float64.
+
+        >>> import rote
+        >>> rote.random.default_rng(7).exponential(2.0, 2).to_global().round(4)
+        array([1.2653, 1.1108])
         """
         element = _real(dtype)
         _check_scale(scale)
         return self._drawn(
-            lambda words: -scale * np.log1p(-_fractions(words[:, 0])), 1, element, shape, layout, grid, comm
+            lambda words: -scale * np.log1p(-fractions(words[:, 0])), 1, element, shape, layout, grid, comm
         )
 
     def standard_normal(
@@ -151,7 +156,12 @@ class Generator:
         comm: object | None = None,
         dtype: npt.DTypeLike = "f8",
     ) -> DistTensor:
-        """Numbers of the normal distribution of mean 0 and variance 1, as `normal` makes them."""
+        """Numbers of the normal distribution of mean 0 and variance 1, as `normal` makes them.
+
+        >>> import rote
+        >>> rote.random.default_rng(7).standard_normal(2).to_global().round(4)
+        array([-1.0059,  0.0754])
+        """
         return self.normal(0.0, 1.0, shape, layout, grid=grid, comm=comm, dtype=dtype)
 
     def normal(
@@ -171,6 +181,10 @@ class Generator:
 
         Raises:
             ValueError: `scale` is negative. TypeError: `dtype` is none of float32, float64, complex64 and complex128.
+
+        >>> import rote
+        >>> rote.random.default_rng(7).normal(10.0, 0.5, 2).to_global().round(4)
+        array([ 9.497 , 10.0377])
         """
         element = as_dtype(dtype)
         if element.kind != "c":
@@ -180,8 +194,8 @@ class Generator:
         _check_scale(scale)
 
         def values(words: Words) -> Array:
-            radius = np.sqrt(-2.0 * np.log1p(-_fractions(words[:, 0])))
-            angle = 2 * np.pi * _fractions(words[:, 1])
+            radius = np.sqrt(-2.0 * np.log1p(-fractions(words[:, 0])))
+            angle = 2 * np.pi * fractions(words[:, 1])
             numbers: Array = radius * np.cos(angle)
             if element.kind == "c":
                 numbers = np.sqrt(0.5) * (numbers + 1j * (radius * np.sin(angle)))
@@ -209,6 +223,10 @@ class Generator:
 
         Raises:
             ValueError: there are none, or some do not fit the dtype. TypeError: it is no dtype of integers.
+
+        >>> import rote
+        >>> rote.random.default_rng(7).integers(1, 6, 5, endpoint=True).to_global()
+        array([3, 3, 1, 2, 1])
         """
         element = as_dtype(dtype)
         if element.kind not in "iub":
@@ -221,7 +239,7 @@ class Generator:
         start = np.uint64(first % (1 << 64))
 
         def values(words: Words) -> Array:
-            numbers: Array = start + _scaled(words[:, 0], words[:, 1], last - first + 1)
+            numbers: Array = start + scaled(words[:, 0], words[:, 1], last - first + 1)
             signed: Array = numbers.view(np.int64)
             return signed
 
@@ -246,90 +264,11 @@ class Generator:
             return DistTensor(nothing, dist, ranks)
         block = np.empty(dist.local_shape(ranks.rank), dtype)
         flat = block.reshape(-1)
-        stream = _Stream(self._key)
-        for first, indices in _windows(dist, ranks.rank, block.shape):
-            words = _words(stream, start, indices, each)
+        stream = WordStream(self._key)
+        for first, indices in windows(dist, ranks.rank, block.shape):
+            words = words_of(stream, start, indices, each)
             flat[first : first + len(indices)] = values(words).astype(dtype, copy=False)
         return DistTensor(block, dist, ranks)
-
-
-class _Stream:
-    """Philox's words by their number."""
-
-    __slots__ = ("_bits", "_next")
-
-    def __init__(self, key: Words) -> None:
-        self._bits = np.random.Philox(key=key)
-        self._next = 0  # the state of the counter that is due
-
-    def words(self, first: int, number: int) -> Words:
-        """So many words, from one on."""
-        state, skipped = divmod(first, _BLOCK)
-        self._bits.advance(state - self._next)
-        words = np.asarray(self._bits.random_raw(skipped + number))[skipped:]
-        self._next = state + -(-(skipped + number) // _BLOCK)
-        return words
-
-
-def _windows(dist: Distribution, rank: int, shape: tuple[int, ...]) -> Iterator[tuple[int, Ints]]:
-    """The elements of a block in turn, a window at a time: the number of the first, and the global ones of all.
-
-    The global number of an element is its place in the whole tensor in C order.
-    """
-    if not prod(shape):
-        return
-    numbers: list[Ints] = [index * prod(dist.shape[mode + 1 :]) for mode, index in enumerate(dist.tensor_indices(rank))]
-    rows = shape[0] if shape else 1
-    size = prod(shape) // rows
-    step = max(1, _WINDOW // size)
-    for row in range(0, rows, step):
-        parts = [each[row : row + step] if each.ndim and each.shape[0] > 1 else each for each in numbers]
-        extents = (min(step, rows - row), *shape[1:]) if shape else ()
-        yield row * size, np.broadcast_to(sum(parts, np.int64(0)), extents).reshape(-1)
-
-
-def _words(stream: _Stream, start: int, indices: Ints, each: int) -> Words:
-    """The words of some elements, of which each has its own; elements that lie close together are made together."""
-    order = None if (indices[1:] > indices[:-1]).all() else np.argsort(indices)
-    ascending = indices if order is None else indices[order]
-    apart = (np.diff(ascending) * each > _GAP) | (np.diff(ascending // _WINDOW) > 0)
-    bounds = [0, *(np.flatnonzero(apart) + 1).tolist(), len(ascending)]
-    words = np.empty((len(indices), each), np.uint64)
-    for begin, end in pairwise(bounds):
-        run = ascending[begin:end]
-        first, number = int(run[0]), int(run[-1]) - int(run[0]) + 1
-        made = stream.words(start + first * each, number * each).reshape(number, each)
-        words[begin:end] = made if number == len(run) else made[run - first]
-    if order is None:
-        return words
-    placed = np.empty_like(words)
-    placed[order] = words
-    return placed
-
-
-def _fractions(words: Words, dtype: np.dtype[Any] | None = None) -> Array:
-    """Words as numbers from 0 to below 1, of all bits that the dtype has."""
-    if dtype is not None and dtype.itemsize == 4:
-        return (words >> np.uint64(40)).astype(np.float32) * np.float32(2.0**-24)
-    return (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
-
-
-def _scaled(high: Words, low: Words, number: int) -> Words:
-    """The upper 64 bits of 128-bit fractions times a number: integers below it."""
-    if number == 1 << 64:
-        return high
-    factor = np.uint64(number)
-    carried = high * factor + _upper(low, factor)
-    return _upper(high, factor) + (carried < high * factor)
-
-
-def _upper(words: Words, factor: np.uint64) -> Words:
-    """The upper 64 bits of products of 64-bit integers."""
-    half, mask = np.uint64(32), np.uint64(0xFFFFFFFF)
-    a, b, c, d = words >> half, words & mask, factor >> half, factor & mask
-    middle = a * d + ((b * d) >> half)
-    upper: Words = a * c + (middle >> half) + (((middle & mask) + b * c) >> half)
-    return upper
 
 
 def _real(dtype: npt.DTypeLike) -> np.dtype[Any]:

@@ -1,0 +1,102 @@
+"""Words of Philox's stream by the global numbers of elements, and numbers made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..layout.distribution import Distribution
+
+__all__ = ["Array", "WordStream", "Words", "fractions", "scaled", "windows", "words_of"]
+
+Array = npt.NDArray[Any]
+Ints = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
+
+_BLOCK = 4  # words that one state of Philox's counter makes
+_GAP = 1024  # words that are made sooner than the generator is put behind them
+_WINDOW = 1 << 18  # elements whose words are made at once
+
+
+class WordStream:
+    """Philox's words by their number."""
+
+    __slots__ = ("_bits", "_next")
+
+    def __init__(self, key: Words) -> None:
+        self._bits = np.random.Philox(key=key)
+        self._next = 0  # the state of the counter that is due
+
+    def words(self, first: int, number: int) -> Words:
+        """So many words, from one on."""
+        state, skipped = divmod(first, _BLOCK)
+        self._bits.advance(state - self._next)
+        words = np.asarray(self._bits.random_raw(skipped + number))[skipped:]
+        self._next = state + -(-(skipped + number) // _BLOCK)
+        return words
+
+
+def windows(dist: Distribution, rank: int, shape: tuple[int, ...]) -> Iterator[tuple[int, Ints]]:
+    """The elements of a block in turn, a window at a time: the number of the first, and the global ones of all.
+
+    The global number of an element is its place in the whole tensor in C order.
+    """
+    if not prod(shape):
+        return
+    numbers: list[Ints] = [index * prod(dist.shape[mode + 1 :]) for mode, index in enumerate(dist.tensor_indices(rank))]
+    rows = shape[0] if shape else 1
+    size = prod(shape) // rows
+    step = max(1, _WINDOW // size)
+    for row in range(0, rows, step):
+        parts = [each[row : row + step] if each.ndim and each.shape[0] > 1 else each for each in numbers]
+        extents = (min(step, rows - row), *shape[1:]) if shape else ()
+        yield row * size, np.broadcast_to(sum(parts, np.int64(0)), extents).reshape(-1)
+
+
+def words_of(stream: WordStream, start: int, indices: Ints, each: int) -> Words:
+    """The words of some elements, of which each has its own; elements that lie close together are made together."""
+    order = None if (indices[1:] > indices[:-1]).all() else np.argsort(indices)
+    ascending = indices if order is None else indices[order]
+    apart = (np.diff(ascending) * each > _GAP) | (np.diff(ascending // _WINDOW) > 0)
+    bounds = [0, *(np.flatnonzero(apart) + 1).tolist(), len(ascending)]
+    words = np.empty((len(indices), each), np.uint64)
+    for begin, end in pairwise(bounds):
+        run = ascending[begin:end]
+        first, number = int(run[0]), int(run[-1]) - int(run[0]) + 1
+        made = stream.words(start + first * each, number * each).reshape(number, each)
+        words[begin:end] = made if number == len(run) else made[run - first]
+    if order is None:
+        return words
+    placed = np.empty_like(words)
+    placed[order] = words
+    return placed
+
+
+def fractions(words: Words, dtype: np.dtype[Any] | None = None) -> Array:
+    """Words as numbers from 0 to below 1, of all bits that the dtype has."""
+    if dtype is not None and dtype.itemsize == 4:
+        return (words >> np.uint64(40)).astype(np.float32) * np.float32(2.0**-24)
+    return (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+def scaled(high: Words, low: Words, number: int) -> Words:
+    """The upper 64 bits of 128-bit fractions times a number: integers below it."""
+    if number == 1 << 64:
+        return high
+    factor = np.uint64(number)
+    carried = high * factor + _upper(low, factor)
+    return _upper(high, factor) + (carried < high * factor)
+
+
+def _upper(words: Words, factor: np.uint64) -> Words:
+    """The upper 64 bits of products of 64-bit integers."""
+    half, mask = np.uint64(32), np.uint64(0xFFFFFFFF)
+    a, b, c, d = words >> half, words & mask, factor >> half, factor & mask
+    middle = a * d + ((b * d) >> half)
+    upper: Words = a * c + (middle >> half) + (((middle & mask) + b * c) >> half)
+    return upper
