@@ -83,7 +83,7 @@ class Generator:
         comm: object | None = None,
         dtype: npt.DTypeLike = "f8",
     ) -> DistTensor:
-        """Numbers between 0, included, and 1; one word each.
+        """A tensor of numbers between 0, included, and 1; one word each.
 
         Raises:
             TypeError: `dtype` is none of float32 and float64.
@@ -106,7 +106,7 @@ class Generator:
         comm: object | None = None,
         dtype: npt.DTypeLike = "f8",
     ) -> DistTensor:
-        """Numbers between `low`, included, and `high`; one word each.
+        """A tensor of numbers between `low`, included, and `high`; one word each.
 
         Raises:
             TypeError: `dtype` is none of float32 and float64.
@@ -132,7 +132,7 @@ class Generator:
         comm: object | None = None,
         dtype: npt.DTypeLike = "f8",
     ) -> DistTensor:
-        """Numbers of the exponential distribution of mean `scale`; one word each.
+        """A tensor of numbers of the exponential distribution of mean `scale`; one word each.
 
         Raises:
             ValueError: `scale` is negative. TypeError: `dtype` is none of float32 and float64.
@@ -156,7 +156,7 @@ class Generator:
         comm: object | None = None,
         dtype: npt.DTypeLike = "f8",
     ) -> DistTensor:
-        """Numbers of the normal distribution of mean 0 and variance 1, as `normal` makes them.
+        """A tensor of numbers of the normal distribution of mean 0 and variance 1, as `normal` makes them.
 
         >>> import rote
         >>> rote.random.default_rng(7).standard_normal(2).to_global().round(4)
@@ -175,7 +175,7 @@ class Generator:
         comm: object | None = None,
         dtype: npt.DTypeLike = "f8",
     ) -> DistTensor:
-        """Numbers of the normal distribution of mean `loc` and deviation `scale`; two words each (Box, Muller 1958).
+        """A tensor of normal numbers of mean `loc` and deviation `scale`; two words each (Box, Muller 1958).
 
         Those of a complex dtype have independent real and imaginary parts, each of half the variance.
 
@@ -215,7 +215,7 @@ class Generator:
         comm: object | None = None,
         dtype: npt.DTypeLike = "i8",
     ) -> DistTensor:
-        """Integers from `low` to below `high`, all equally likely (to one in 2**64); two words each.
+        """A tensor of integers from `low` to below `high`, all equally likely (to one in 2**64); two words each.
 
         Args:
             low, high: bounds; from 0 to below `low` if `high` is None.
