@@ -30,10 +30,10 @@ def mpi_parts(*ranks: int) -> list[Any]:
     """Numbers of MPI ranks and parts of a world: some of it on each number, the rest on three, an uneven number.
 
     `@pytest.mark.parametrize(("job", "part"), mpi_parts(), indirect=["job"])`, on 1, 2, 3, 4 and 6 ranks if none are
-    named: the quick tests start two and three of these. Ranks of this process see the rest on each number: they plan
-    once for all.
+    named: the quick tests start three of these, or those that are named. Ranks of this process see the rest on each
+    number: they plan once for all.
     """
-    some = [pytest.param(each, SOME, marks=() if ranks or each in (2, 3) else pytest.mark.slow) for each in RANKS]
+    some = [pytest.param(each, SOME, marks=() if ranks or each == 3 else pytest.mark.slow) for each in RANKS]
     return [*([(each, SOME) for each in ranks] or some), pytest.param(3, REST, marks=pytest.mark.slow)]
 
 

@@ -346,6 +346,7 @@ def test_on_mpi_ranks(job, tmp_path):
 
 
 @pytest.mark.mpi
+@pytest.mark.slow
 @pytest.mark.parametrize("job", (3,), indirect=True)
 def test_moves_on_mpi_ranks(job, tmp_path):
     """Alltoallw moves the slabs to the same places; extents need not divide; some ranks hold nothing."""

@@ -10,7 +10,7 @@ from execute import datatypes
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("job", (2, 3), indirect=True)
+@pytest.mark.parametrize("job", (2, pytest.param(3, marks=pytest.mark.slow)), indirect=True)
 def test_datatypes_are_right_and_do_not_grow(job):
     """Laws: MPI packs what regions pack; and as many calls and as much memory make datatypes for 64 times as much."""
     done = job.run(Path(datatypes.__file__))

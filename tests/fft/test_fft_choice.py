@@ -97,7 +97,8 @@ def test_on_ranks_of_this_process(ranks, races):
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("ranks", (2, *(pytest.param(ranks, marks=pytest.mark.slow) for ranks in RANKS[2:4])))
+@pytest.mark.slow
+@pytest.mark.parametrize("ranks", RANKS[1:4])
 def test_on_mpi_ranks(mpirun, ranks, place):
     """The decision on MPI ranks."""
     done = mpirun(ranks, Path(__file__), env={"ROTE_WISDOM": str(place)}, timeout=120)

@@ -158,6 +158,7 @@ def test_on_ranks_of_this_process(ranks, part, monkeypatch):
 
 
 @pytest.mark.mpi
+@pytest.mark.slow
 @pytest.mark.parametrize(("ranks", "part"), mpi_parts(2))
 def test_on_mpi_ranks(mpirun, ranks, part):
     """Timed plans on MPI ranks, each of which times by itself."""

@@ -72,7 +72,11 @@ def test_the_first_notebooks_are_there() -> None:
     assert {"1-layouts.ipynb", "2-redistribution.ipynb"} <= {path.name for path in NOTEBOOKS}
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path",
+    [*NOTEBOOKS[-1:], *(pytest.param(path, marks=pytest.mark.slow) for path in NOTEBOOKS[:-1])],
+    ids=lambda path: path.name,
+)
 def test_a_notebook_runs(path: Path, tmp_path: Path) -> None:
     """No cell raises, and each prints what the file says."""
     error = execute(path, tmp_path)

@@ -188,6 +188,7 @@ def test_wrong_arguments_are_refused():
 
 
 @pytest.mark.mpi
+@pytest.mark.slow
 def test_under_mpi():
     """Under MPI tensors are indexed and rearranged as on in-process ranks."""
     result = mpirun(3, PROGRAM)

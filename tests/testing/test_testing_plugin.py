@@ -73,6 +73,7 @@ def test_on_ranks_of_this_process(tmp_path):
 
 
 @pytest.mark.mpi
+@pytest.mark.slow
 def test_under_mpiexec(tmp_path, mpirun):
     """With --mpi the same test runs in as many processes: it fails, and ends, if one rank raises while others wait."""
     said = pytest_says(tmp_path, TESTS, "--mpi", "-k", "ranks2")
