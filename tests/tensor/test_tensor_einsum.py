@@ -76,3 +76,19 @@ def test_wrong_subscripts_are_named(text, orders, says):
     """A text that is none is refused with what is wrong."""
     with pytest.raises(LayoutError, match=says):
         read_subscripts(text, orders)
+
+
+def test_operands_on_other_grids_come_to_that_of_the_largest():
+    """Law: grids differ as layouts do; the product is that of the whole arrays."""
+    matrix, vector = np.arange(12.0).reshape(3, 4), np.arange(4.0)
+
+    def program(comm):
+        for layout, grid in (("block[(0),(1)]", (2, 2)), ("[(0),()]", (4,)), ("block[(),(0)]", (2, 2))):
+            for other, ranks in (("block[(0)]", (4,)), ("[(1)]", (2, 2)), ("[()]", (4,)), ("[(1,0)]", (2, 2))):
+                x = rote.DistTensor.from_global(matrix, layout, comm, grid)
+                y = rote.DistTensor.from_global(vector, other, comm, ranks)
+                assert np.array_equal((x @ y).to_global(), matrix @ vector)
+                assert np.array_equal(np.multiply.outer(matrix, vector), np.tensordot(x, y, 0).to_global())
+
+    with rote.config(implicit="allow"):
+        rote.run(program, 4)

@@ -92,7 +92,8 @@ def chosen(request: Placement) -> tuple[tuple[int, tuple[Entry, ...]], ...]:
 def _candidates(request: Placement) -> list[Splits]:
     """Layouts of labels that split them as some operands do, and what is left over along any label."""
     extents = dict(request.extents)
-    seeds = [_seed(*each, extents) for each in zip(request.dists, request.terms, request.hidden, strict=True)]
+    operands = zip(request.dists, request.terms, request.hidden, strict=True)
+    seeds = [_seed(*each, extents) if each[0].grid == request.grid else {} for each in operands]
     if request.target is not None and request.target.view is None:
         seeds.insert(0, dict(zip(request.result, request.target.modes, strict=True)))
     many = len(seeds) > _MOST_ORDERS
@@ -103,7 +104,7 @@ def _candidates(request: Placement) -> list[Splits]:
         summed = [{label: seed[label] for label in seed if label not in request.result} for seed in order]
         mergers += [_merged(each, request.whole) for each in (order, [*free, *summed], [*summed, *free])]
     mergers += [{label: splits[label] for label in splits if label >= 0} for splits in mergers]
-    used = sorted({g for dist in request.dists for g in _named(dist)})
+    used = sorted({g for dist in request.dists if dist.grid == request.grid for g in _named(dist)})
     spread = []
     for base in [*mergers, {}]:
         over = {entry.grid_mode for entries in base.values() for entry in entries}
