@@ -63,6 +63,7 @@ def check_factors(comm: Comm, part: str) -> None:
         x = laid(a, texts[turn % len(texts)], comm)
         k = min(shape[-2:])
         Q, R = np.linalg.qr(x)
+        assert not np.signbit(np.tril(R.to_global().real, -1)).any()
         q, r = Q.to_global(), R.to_global()
         assert (q.shape, r.shape) == ((*shape[:-1], k), (*shape[:-2], k, shape[-1]))
         near(q @ r, a)

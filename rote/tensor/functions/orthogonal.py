@@ -28,12 +28,12 @@ from .rules import follows
 from .stacks import stackwise
 from .subscripts import Term
 
-__all__ = ["SingularValues", "TallFactors", "matrix_rank", "pinv", "qr", "svd", "svdvals"]
+__all__ = ["SingularValues", "QRFactors", "matrix_rank", "pinv", "qr", "svd", "svdvals"]
 
 _OTHER = 2  # the label of the columns of an orthogonal factor
 
 
-class TallFactors(NamedTuple):
+class QRFactors(NamedTuple):
     """An orthogonal factor and a triangular one, whose product is the matrix."""
 
     Q: Any
@@ -81,7 +81,7 @@ def qr(x: Distributed, /, mode: Literal["reduced", "complete", "r"] = "reduced")
     term = (*stack, ROWS, COLUMNS)
     results = ((*stack, ROWS, _OTHER), (*stack, _OTHER, COLUMNS))
     sizes = {_OTHER: x.distribution.shape[-2]}
-    return TallFactors(*stackwise(_complete, (x,), (term,), results, "qr", (ROWS, COLUMNS), sizes))
+    return QRFactors(*stackwise(_complete, (x,), (term,), results, "qr", (ROWS, COLUMNS), sizes))
 
 
 def _complete(block: Array) -> tuple[Array, Array]:
@@ -218,7 +218,7 @@ class _Group(NamedTuple):
     triangle: int
 
 
-def _tall_factors(x: Distributed, cause: str) -> TallFactors:
+def _tall_factors(x: Distributed, cause: str) -> QRFactors:
     """Factors of matrices whose columns are whole, or are made whole: Q with the rows of the matrix, R replicated."""
     x = made_whole(x, (len(x.distribution.shape) - 1,), cause)
     dist, (n, rank) = x.distribution, (x.distribution.shape[-1], x.comm.rank)
@@ -243,7 +243,7 @@ def _tall_factors(x: Distributed, cause: str) -> TallFactors:
     lay, stack = dist.layout, dist.shape[:-2]
     k = min(dist.shape[-2:])
     above = Distribution(Layout((*lay.modes[:-2], (), ())), (*stack, k, n), dist.grid)
-    return TallFactors(x._on(Q, replace(dist, shape=(*dist.shape[:-1], k))), x._on(R, above))
+    return QRFactors(x._on(Q, replace(dist, shape=(*dist.shape[:-1], k))), x._on(R, above))
 
 
 def _row_counts(dist: Distribution, rank: int) -> list[int]:
@@ -281,7 +281,7 @@ def _exchanged(x: Distributed, R: Array, peer: int | None, size: int, cause: str
 
 
 def _signed(Q: Array, R: Array) -> tuple[Array, Array]:
-    """TallFactors of which the triangle has a diagonal that is not negative."""
+    """Factors of which the triangle has a diagonal that is not negative, and zeros without a sign below."""
     diagonal = np.diagonal(R, axis1=-2, axis2=-1)
     size = np.abs(diagonal)
     phases = np.divide(diagonal, size, where=size > 0, out=np.ones_like(diagonal))
@@ -289,4 +289,4 @@ def _signed(Q: Array, R: Array) -> tuple[Array, Array]:
     Q, R = Q.copy(), R.copy()
     Q[..., :k] *= phases[..., None, :]
     R[..., :k, :] *= phases.conj()[..., None]
-    return Q, R
+    return Q, np.triu(R)
