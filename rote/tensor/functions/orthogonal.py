@@ -28,7 +28,7 @@ from .rules import follows
 from .stacks import stackwise
 from .subscripts import Term
 
-__all__ = ["SingularValues", "QRFactors", "matrix_rank", "pinv", "qr", "svd", "svdvals"]
+__all__ = ["QRFactors", "SingularValues", "matrix_rank", "pinv", "qr", "svd", "svdvals"]
 
 _OTHER = 2  # the label of the columns of an orthogonal factor
 
