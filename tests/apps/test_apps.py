@@ -115,6 +115,14 @@ def test_a_volume_is_smoothed_from_file_to_file(tmp_path):
     np.testing.assert_allclose(result, np.fft.ifftn(factor * np.fft.fftn(volume)).real, atol=1e-14)
 
 
+@pytest.mark.parametrize(
+    "name", ["every_element_has_one_owner", "columns_are_centred", "any_tensor_comes_into_the_layout"]
+)
+def test_a_layout_of_ones_own(name):
+    """Law: the property tests of the book hold."""
+    getattr(app("test_my_layout"), f"test_{name}")()
+
+
 @pytest.mark.mpi
 @pytest.mark.parametrize("job", [2], indirect=True)
 @pytest.mark.parametrize(
