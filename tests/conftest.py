@@ -67,7 +67,7 @@ def _jobs(mpirun: Mpirun) -> Generator[list[launch.Job]]:
         each.close()
 
 
-@pytest.fixture(params=[n if n in (2, 3, 6) else pytest.param(n, marks=pytest.mark.slow) for n in launch.RANKS])
+@pytest.fixture(params=[n if n in (2, 3) else pytest.param(n, marks=pytest.mark.slow) for n in launch.RANKS])
 def job(request: pytest.FixtureRequest, _jobs: list[launch.Job]) -> launch.Job:
     """MPI ranks that run programs, `job.run(PROGRAM)`: `job.ranks` of them, in a test of each number.
 

@@ -44,6 +44,7 @@ def test_all_ranks_stop_alike(seconds):
     assert bool(tried[0]) == (seconds > 0.1)
 
 
+@pytest.mark.slow
 def test_what_is_found_in_a_hurry_serves_nobody_else(monkeypatch):
     """Law: a decision within a limit is kept for the same limit alone; and one that had all its time serves all."""
     found: list[str] = []
