@@ -191,7 +191,7 @@ def check_failures(comm: Comm, folder: Path, count: int) -> None:
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
     kind = type(comm)
     write = kind.write
-    for bad in {0, comm.size - 1}:
+    for bad in {0, min(comm.size, 4) - 1}:  # of more ranks, some have nothing to write
 
         def breaks(*args: Any) -> None:
             put = PUT[hdf5 if args[0] is h5py else zarr_files]

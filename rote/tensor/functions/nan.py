@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ...grammar.nodes import Op
 from ...runtime.copy.regions import identity
-from ..distributed import Distributed
+from ..distributed import Array, Distributed
 from . import reductions
 from .blockwise import elementwise
 from .reduction import UNSET, Axis, finished
@@ -125,8 +125,8 @@ def nanvar(
     less = ddof if correction is UNSET else correction
     centre = nanmean(x, axis, dtype, None, True, where) if mean is UNSET else mean
     beyond = elementwise("nanvar", np.subtract, (x, centre), {} if dtype is None else {"dtype": dtype})
-    squares = elementwise("nanvar", lambda block: (block * block.conj()).real, (beyond,), {})
-    total = nansum(squares, axis, None, None, keepdims, UNSET, where)
+    squares = elementwise("nanvar", _square_of_numbers, (beyond, x), {})  # that of an infinity is NaN, and counts
+    total = reductions.sum(squares, axis, None, None, _kept(keepdims), UNSET, where)
     count = elementwise(
         "nanvar", lambda n: np.where(n > less, n - less, np.nan), (_count(x, axis, keepdims, where),), {}
     )
@@ -138,6 +138,11 @@ def nanvar(
 def nanstd(x: Distributed, /, *args: Any, out: Any = None, **options: Any) -> Any:
     """The standard deviation of the elements that are not NaN: the root of `nanvar`, whose arguments it takes."""
     return finished("nanstd", elementwise("nanstd", np.sqrt, (nanvar(x, *args, **options),), {}), out)
+
+
+def _square_of_numbers(beyond: Array, block: Array) -> Array:
+    """Squared magnitudes of deviations; zero of elements that are NaN."""
+    return np.where(np.isnan(block), beyond.real.dtype.type(0), (beyond * beyond.conj()).real)
 
 
 def _filled(x: Distributed, value: Any) -> Any:
