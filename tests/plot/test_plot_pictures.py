@@ -171,6 +171,7 @@ def test_more_than_three_modes_must_be_chosen() -> None:
     assert counts(ax) == {"0": 1, "2": 1}
 
 
+@pytest.mark.perf
 def test_large_pictures_are_quick_and_bounded() -> None:
     """1024 x 1024 x 1024, cyclic, on 32,768 ranks: the first 128 runs of each mode, and the title says so."""
     start = time.process_time()
