@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import timeit
-from statistics import median
 
 import numpy as np
 import pytest
@@ -33,7 +32,7 @@ CALLS = {
 @pytest.mark.parametrize("points", [16, 40_000])
 @pytest.mark.parametrize("name", CALLS)
 def test_a_call_costs_little_more_than_numpys(name, points):
-    """At most 1.2 times NumPy on the block and 20 microseconds: medians of calls that take turns."""
+    """At most 1.2 times NumPy on the block and 20 microseconds: the quickest of calls that take turns."""
     call, rng = CALLS[name], np.random.default_rng(0)
     arrays = [rng.random((points // 8, 8)) for _ in range(2)]
     tensors = [DistTensor.from_global(array, "block[(0),()]") for array in arrays]
@@ -41,5 +40,5 @@ def test_a_call_costs_little_more_than_numpys(name, points):
     for _ in range(41):
         for operands, taken in zip((tensors, arrays), times, strict=True):
             taken.append(timeit.timeit(lambda operands=operands: call(*operands), number=10) / 10)
-    ours, numpys = map(median, times)
+    ours, numpys = map(min, times)
     assert ours <= 1.2 * numpys + 20e-6, (ours, numpys)

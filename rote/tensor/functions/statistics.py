@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from ...layout.layout import Layout, as_layout
 from ..distributed import Array, Distributed
 from . import reductions
 from .blockwise import elementwise
-from .reduction import UNSET, Axis, finished, normal_axes, reducible, reduction
+from .reduction import UNSET, Axis, contributed, extents_of, finished, normal_axes, reduced, reducible, settled
 from .rules import follows
 
 __all__ = ["average", "mean", "ptp", "std", "var"]
@@ -48,7 +47,7 @@ def mean(
         chosen = reductions.masked(x, where, 0)
         total = reductions.reduce_by("mean", np.add, "sum", chosen, axis, element, keepdims, layout)
     if where is UNSET or where is True:
-        _divide(total, _count(x, axis))
+        _divide(total, extents_of(x, normal_axes(axis, len(x.distribution.shape))))
     else:
         mask = elementwise("mean", lambda block, chosen: np.broadcast_to(chosen, block.shape), (x, where), {})
         total = elementwise("mean", np.true_divide, (total, reductions.sum(mask, axis, keepdims=keepdims)), {})
@@ -122,9 +121,16 @@ def _variance(
 ) -> Any:
     modes = normal_axes(axis, len(x.distribution.shape))
     x = reducible(name, x, modes, "")
-    element = _floating(x) if dtype is None else as_dtype(dtype)
+    element, count = _floating(x) if dtype is None else as_dtype(dtype), extents_of(x, modes)
+    where = reduced(x.distribution, modes, keepdims, "sum", None if layout is None else as_layout(layout))
+    if not where.moves and x.local.size and less < count:  # each rank has all of its results: NumPy's own is quicker
+
+        def whole(block: Array, over: tuple[int, ...] | None) -> Any:
+            return block.var(over, element, ddof=less, keepdims=keepdims)
+
+        return settled(name, contributed(x, modes, where, whole), where)
     centre = reductions.reduce_by(name, np.add, "sum", x, modes, element, True, None)
-    _divide(centre, _count(x, axis))
+    _divide(centre, count)
     viewed = x.distribution.layout.view is not None
     middle = centre.local.reshape(-1) if viewed and centre.local.size else centre.local
 
@@ -136,19 +142,14 @@ def _variance(
             np.multiply(beyond, beyond, out=beyond)
         return beyond.sum(axis=over, keepdims=keepdims)
 
-    result = reduction(name, x, modes, "sum", local, keepdims, layout)
-    _divide(result, max(_count(x, axis) - less, 0))
+    result = settled(name, contributed(x, modes, where, local), where)
+    _divide(result, max(count - less, 0))
     return result
 
 
 def _floating(x: Distributed) -> np.dtype[Any]:
     """The dtype of a mean."""
     return x.local.dtype if x.local.dtype.kind in "fc" else np.dtype("f8")
-
-
-def _count(x: Distributed, axis: Axis) -> int:
-    shape = x.distribution.shape
-    return prod([shape[mode] for mode in normal_axes(axis, len(shape))])
 
 
 def _divide(x: Any, count: float) -> None:
@@ -176,7 +177,12 @@ def average(
         keepdims = False
     if weights is None:
         result = mean(x, axis, keepdims=keepdims)
-        count = elementwise("average", lambda block: np.full_like(block, _count(x, axis)), (result,), {})
+        count = elementwise(
+            "average",
+            lambda block: np.full_like(block, extents_of(x, normal_axes(axis, len(x.distribution.shape)))),
+            (result,),
+            {},
+        )
         return (result, count) if returned else result
     if np.shape(weights) != x.distribution.shape:
         raise TypeError(
