@@ -19,7 +19,9 @@ _MENU = {
     "bench": "Measure transforms and moves, and those of other libraries.",
     "tune": "Measure this machine for the cost model, and keep it.",
     "demo": "Make a field, transform it, draw its layouts and its spectrum.",
+    "contents": "Say what a file of tensors holds.",
     "doctor": "Look at the installation, and name the commands that mend it.",
+    "completion": "Let a shell complete commands, options and names.",
 }
 
 
@@ -38,6 +40,10 @@ def _load(name: str) -> click.Command:
             from .tune import tune as command
         case "demo":
             from .demo import demo as command
+        case "contents":
+            from .contents import contents as command
+        case "completion":
+            from .completion import completion as command
         case _:
             from .doctor import doctor as command
     return command
@@ -57,7 +63,16 @@ def main() -> None:
     "block[(0),(1),()]" splits mode 0 over grid mode 0, mode 1 over grid mode 1, and leaves mode 2 whole.
 
     \b
-        rote demo                                      a first look, in a few seconds
-        rote show "block[(0),(1)]"                     who owns what
-        mpiexec -n 4 rote fft volume.npy spectrum.npy  the FFT of a file, on four ranks
+    Examples:
+      rote demo --dir first-look
+      rote show "block[(0),(1)]"
+      rote explain "block[(0),()] -> block[(),(0)]"
+      rote fft volume.npy spectrum.npy --ranks 4 --force
+      mpiexec -n 4 rote fft volume.npy spectrum.npy --force
+
+    \b
+    Exit status:
+      0  done; what was to be checked is right
+      1  an error; a difference that a check found; something broken, as doctor finds; an interrupt
+      2  a command line that is wrong: a command, an option or an argument
     """

@@ -12,8 +12,10 @@ import numpy as np
 from ..errors import LayoutError, RoteError
 from ..runtime.comm.collective_errors import collective_errors
 from ..runtime.comm.protocol import Comm
+from ..runtime.exchange.registry import methods
+from .answers import Answer, give
 from .failures import on_ranks
-from .options import PictureFile, force_option, integers, refuse_target
+from .options import Known, PictureFile, force_option, integers, refuse_target
 from .transform import ALGORITHMS
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 _TRANSFORM = ("rote", "threads", "mpi4py-fft", "fftw-mpi", "pyfftw", "scipy", "ducc0", "mkl_fft")
 _MOVE = ("rote", "threads", "mpi4py-fft", "alltoallw", "memcpy")
+_PRINTED = "-"  # the FILE of --json that is the standard output
 _SHAPES = ((64, 64, 64), (128, 128, 128))
 _REAL = {"c16": "f8", "c8": "f4", "f8": "f8", "f4": "f4"}  # the real dtype of the same precision
 
@@ -63,7 +66,13 @@ def _shapes(context: click.Context, option: click.Parameter, texts: tuple[str, .
 @click.option(
     "--algorithm", multiple=True, type=click.Choice(ALGORITHMS), help="May be given again; slab, pencil, auto."
 )
-@click.option("--method", metavar="NAME", multiple=True, help="Of rote.methods; may be given again; auto.")
+@click.option(
+    "--method",
+    metavar="NAME",
+    type=Known("method", lambda: methods),
+    multiple=True,
+    help="Of rote.methods; may be given again; auto.",
+)
 @click.option("--restore", is_flag=True, help="Rote's spectra come in the layout of the input.")
 @click.option(
     "--only", multiple=True, type=click.Choice(tuple(dict.fromkeys(_TRANSFORM + _MOVE))), help="Of the contestants."
@@ -71,19 +80,29 @@ def _shapes(context: click.Context, option: click.Parameter, texts: tuple[str, .
 @click.option("--moves", is_flag=True, help="Redistribution alone: from slabs of mode 0 to slabs of mode 1.")
 @click.option("--scaling", type=click.Choice(("strong", "weak")), help="On 1, 2, 4, ... ranks; weak: mode 0 grows.")
 @click.option("--rounds", type=click.IntRange(min=1), default=5, show_default=True)
-@click.option("--json", metavar="FILE", type=click.Path(), help="Leave all that is measured.")
-@click.option("--png", metavar="FILE.png", type=PictureFile(), help="Leave a picture.")
+@click.option(
+    "--json",
+    metavar="[FILE]",
+    type=click.Path(),
+    is_flag=False,
+    flag_value=_PRINTED,
+    help="Leave all that is measured in FILE; without one, print it as JSON, and nothing else.",
+)
+@click.option("--plot", "--png", "png", metavar="FILE.png", type=PictureFile(), help="Leave a picture.")
 @force_option
 def bench(**options: Any) -> None:
     """Time Rote and the libraries that do the same, in turn, round after round, and print the medians.
 
-    \b
-        rote bench                                     on threads, a minute
-        mpiexec -n 2 rote bench --shape 256x256x256    on MPI's ranks, mpi4py-fft as well
-        rote bench --moves
-
     A time is that of a transform forward and backward, of the slowest rank. The column `/ rote` is a median over Rote's
-    own, by the same algorithm or its fastest one: above 1, Rote is faster. Every result is checked.
+    own, by the same algorithm or its fastest one: above 1, Rote is faster. Every result is checked. Without options it
+    takes a minute, on threads; under mpiexec on MPI's ranks, and with mpi4py-fft.
+
+    \b
+    Examples:
+      rote bench --shape 32x32x32 --dtype c16 --ranks 2 --only rote --only scipy
+      rote bench --moves --shape 64x64 --ranks 2 --json
+      rote bench --scaling strong --shape 24x24x24 --ranks 2 --only rote --plot scaling.png
+      mpiexec -n 4 rote bench --shape 32x32x32 --algorithm pencil --rounds 3
     """
     request = _Request(**options)
     chosen = _MOVE if request.moves else _TRANSFORM
@@ -93,11 +112,11 @@ def bench(**options: Any) -> None:
     if request.moves and (request.algorithm or request.restore):
         raise click.UsageError("--algorithm and --restore are about transforms; leave them out, or --moves")
     if request.json is not None and request.json == request.png:
-        raise click.UsageError("--json and --png name the same file; give each one of its own")
-    on_ranks(_bench, None, 1, request)
+        raise click.UsageError("--json and --plot name the same file; give each one of its own")
+    give(request.json == _PRINTED, lambda: on_ranks(_bench, None, 1, request), dict)
 
 
-def _bench(comm: Comm, request: _Request) -> None:
+def _bench(comm: Comm, request: _Request) -> Answer:
     """Hold the contest of each shape and dtype, and print it; on every rank."""
     from ..bench import picture, report
     from ..bench.contest import Score, cores_of_all, hold
@@ -110,11 +129,12 @@ def _bench(comm: Comm, request: _Request) -> None:
     mpi, usable = comm.size > 1, len(cores_of_all(comm))
     most = comm.size if mpi else request.ranks or usable
     families = _families(request, most)
+    files = [path for path in (request.json, request.png) if path not in (None, _PRINTED)]
     with collective_errors(comm):
         if request.png is not None:
             picture.figure_class()
-        for path in (request.json, request.png):
-            if path is not None and comm.rank == 0:
+        for path in files:
+            if comm.rank == 0:
                 refuse_target(path, request.force)
     about = report.machine(usable, mpi)
     head = _head(request, most, mpi, about)
@@ -136,13 +156,15 @@ def _bench(comm: Comm, request: _Request) -> None:
     _say(comm, *[""][: len(absent)], *absent)
     if not any(line.seconds for line in lines):
         raise RoteError("nobody could take part, and nothing is left\nname others with --only, or none")
+    answer = report.as_json(lines, {**about, "ranks": most, "rounds": request.rounds})
     with collective_errors(comm):
-        if comm.rank == 0 and request.json is not None:
+        if comm.rank == 0 and request.json in files:
             with open(request.json, "w", encoding="utf-8") as file:
-                json.dump(report.as_json(lines, {**about, "ranks": most, "rounds": request.rounds}), file, indent=1)
+                json.dump(answer, file, indent=1)
         if comm.rank == 0 and request.png is not None:
             picture.draw(request.png, done, head, request.scaling is not None)
-    _say(comm, *(f"left {path}" for path in (request.json, request.png) if path is not None))
+    _say(comm, *(f"left {path}" for path in files))
+    return answer
 
 
 def _families(request: _Request, most: int) -> list[list[Work]]:

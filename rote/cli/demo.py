@@ -47,6 +47,12 @@ def demo(size: int, ranks: int | None, folder: str, force: bool) -> None:
     The field is the velocity u of one vortex per shell of wave numbers k, with energy k^(-5/3), so that the energy
     spectrum is known exactly. Leaves volume.npy, spectrum.npy and demo.png, with the layouts along the way and the
     energy spectrum.
+
+    \b
+    Examples:
+      rote demo
+      rote demo --size 16 --ranks 2 --dir small
+      mpiexec -n 4 rote demo --size 16 --dir under-mpi
     """
     on_ranks(_program, ranks, 4, size, folder, force)
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import io
 import platform
+import shlex
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -27,6 +29,7 @@ from .. import __version__
 from ..compiler.explain import in_bytes
 from ..errors import RoteError
 from ..launcher import alone
+from .answers import json_option, print_answer
 from .check import available_memory, installed_memory, largest_error
 from .failures import coloured, columns, on_rank_0
 
@@ -63,26 +66,39 @@ class _Mendable(RoteError):
 
 
 @click.command()
+@json_option
 @click.pass_context
-def doctor(context: click.Context) -> None:
-    """Look at the installation, try it, and name the commands that mend it.
+def doctor(context: click.Context, as_json: bool) -> None:
+    """Look at the installation, try it, and name the commands that mend it, and the one that starts MPI's ranks.
 
     The exit status is 1 if something essential is broken. Rote does without an MPI (then its ranks are threads of one
     process), without Matplotlib (then it draws no pictures), and without Zarr, HDF5 and xarray (then files are .npy).
+
+    \b
+    Examples:
+      rote doctor
+      rote doctor --json
+      mpiexec -n 4 rote doctor
     """
-    context.exit(on_rank_0(_report))
+    context.exit(on_rank_0(partial(_report, as_json)))
 
 
-def _report() -> int:
+def _report(as_json: bool) -> int:
     """Print what is found; the exit status."""
-    results = list(findings())
+    results, line = list(findings()), launch_line()
+    broken = any(each.state == "broken" for each in results)
+    if as_json:
+        print_answer({"works": not broken, "launch": line, "findings": [asdict(each) for each in results]})
+        return int(broken)
     click.echo(_table(results))
     mending = dict.fromkeys(each.cure for each in results if each.cure)
     if not mending:
         click.echo("\nnothing is missing")
     for cure in mending:
         click.echo(f"\nto mend {', '.join(each.subject for each in results if each.cure == cure)}:\n    {cure}")
-    return int(any(each.state == "broken" for each in results))
+    if line is not None:
+        click.echo(f"\nto start 2 ranks:\n    {line}")
+    return int(broken)
 
 
 def _table(rows: list[Finding]) -> str:
@@ -143,6 +159,31 @@ def _mpi() -> str:
     return " ".join(said.partition("\n")[0].partition(",")[0].replace("Version:", "").split())
 
 
+def launch_line() -> str | None:
+    """The command that starts two ranks of this very Python, by the launcher of the MPI that mpi4py loads.
+
+    Returns:
+        The line, with whole paths, which works in any shell and folder; None where there is no such launcher.
+    """
+    try:
+        library = _family(_mpi())
+        fitting = next(path for path in _launchers() if _fits(path, library))
+    except Exception:  # the looks at MPI and mpiexec say so
+        return None
+    return shlex.join([fitting, "-n", "2", sys.executable, "-m", "rote", "doctor"])
+
+
+def _launchers() -> list[str]:
+    """The launchers that are there: the one beside this Python, then the one that a shell would take."""
+    paths = shutil.which("mpiexec", path=str(Path(sys.executable).parent)), shutil.which("mpiexec")
+    return list(dict.fromkeys(path for path in paths if path is not None))
+
+
+def _fits(path: str, library: str) -> bool:
+    """Whether a launcher may be of the MPI that is loaded; of families without a name nobody knows."""
+    return not library or _family(_run(path, "--version")) in ("", library)
+
+
 def _mpiexec() -> str:
     """The launcher that a shell would take, and whether it is of the MPI that mpi4py loads."""
     programs = str(Path(sys.executable).parent)
@@ -160,7 +201,7 @@ def _mpiexec() -> str:
         return f"mpiexec {where}{f', of {kind}' if kind else ''}"
     wrong = "the PATH has none" if path is None else f"the one on the PATH, {path}, is of {kind}"
     loads = f", but mpi4py loads {library}: its ranks would not meet" if path is not None else ""
-    if beside is not None and beside != path and (not library or _family(_run(beside, "--version")) in ("", library)):
+    if beside is not None and beside != path and _fits(beside, library):
         raise _Mendable(f"{wrong}{loads}; {beside}, beside this Python, does", f'export PATH="{programs}:$PATH"')
     raise RoteError(f"{wrong}{loads}")
 

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
 from functools import partial
 from math import prod
+from typing import TYPE_CHECKING
 
 import click
 
-from ..compiler.explain import in_bytes, in_seconds, table
+from ..compiler.compile import compile
+from ..compiler.explain import figures, in_bytes, in_seconds, table
+from ..compiler.step import KINDS
 from ..errors import LayoutError, PlanError, counted
 from ..grammar.nodes import Fuse, Tile
 from ..layout.distribution import Distribution, distribute
 from ..layout.grid import Grid
 from ..layout.layout import Layout, parse, parse_transition
+from .answers import Answer, json_option, print_answer
 from .failures import coloured, columns, on_rank_0
-from .options import Bytes, PictureFile, force_option, integers, of_ffts, refuse_target
+from .options import DTYPES, Bytes, Known, PictureFile, force_option, integers, of_ffts, refuse_target
+
+if TYPE_CHECKING:
+    from ..compiler.plan import Plan
+    from ..fft.families.choose import Choice
 
 __all__ = ["explain", "show"]
 
@@ -36,24 +47,53 @@ _grid = click.option(
 @_grid
 @click.option("--plot", metavar="FILE.png", type=PictureFile(), help="Draw it into a picture as well.")
 @force_option
+@json_option
 def show(
-    layout: str, shape: tuple[int, ...] | None, grid: tuple[int, ...] | None, plot: str | None, force: bool
+    layout: str,
+    shape: tuple[int, ...] | None,
+    grid: tuple[int, ...] | None,
+    plot: str | None,
+    force: bool,
+    as_json: bool,
 ) -> None:
     """Draw who owns what.
 
     \b
-        rote show "block[(0),(1)]"
-        rote show "[(0),()]" --shape 9x4 --grid 3
+    Examples:
+      rote show "block[(0),(1)]"
+      rote show "[(0),()]" --shape 9x4 --grid 3
+      rote show "[(0:cyclic(2)),()]" --shape 8x4 --json
     """
     from ..show import draw
 
     dist = _distribution(layout, shape, grid)
     if plot is not None:
         on_rank_0(partial(refuse_target, plot, force))
+        on_rank_0(partial(_draw, dist, plot))
+    if as_json:
+        print_answer(_owners(dist))
+        return
     click.echo(draw(dist, coloured(), columns(100)))
     if plot is not None:
-        on_rank_0(partial(_draw, dist, plot))
         click.echo(f"\nleft {plot}")
+
+
+def _owners(dist: Distribution) -> Answer:
+    """The place of every rank, and its index sets."""
+    return {
+        "layout": str(dist.layout),
+        "shape": dist.shape,
+        "grid": dist.grid.shape,
+        "ranks": [
+            {
+                "rank": rank,
+                "coordinates": dist.grid.coordinates(rank),
+                "block": dist.local_shape(rank),
+                "indices": [asdict(held) for held in dist.index_sets(rank)],
+            }
+            for rank in range(dist.grid.size)
+        ],
+    }
 
 
 def _draw(dist: Distribution, path: str) -> None:
@@ -68,13 +108,19 @@ def _draw(dist: Distribution, path: str) -> None:
 @click.argument("transition", required=False)
 @_shape
 @_grid
-@click.option("--dtype", default="f8", show_default=True, help="Of the elements, as NumPy writes it.")
+@click.option("--dtype", type=DTYPES, default="f8", show_default=True, help="Of the elements, as NumPy writes it.")
 @click.option("--max-bytes", type=Bytes(), metavar="BYTES", help="The most that a rank may hold: 100000, 64K, 1.5GiB.")
-@click.option("--why-not", metavar="KIND", help="Say what a plan with such a step would cost: allgather, exchange, ...")
+@click.option(
+    "--why-not",
+    metavar="KIND",
+    type=Known("kind", lambda: KINDS),
+    help="Say what a plan with such a step would cost: allgather, exchange, ...",
+)
 @click.option("--verify", is_flag=True, help="Prove that every element arrives exactly once.")
 @click.option("--fft", metavar="64x64x64", callback=integers(), help="Compare the FFTs of a tensor instead.")
 @click.option("--ranks", type=click.IntRange(1), help="With --fft: of how many ranks, on any grid.")
 @click.option("--why", is_flag=True, help="With --fft: say of every grid why a family has no walk there.")
+@json_option
 def explain(
     transition: str | None,
     shape: tuple[int, ...] | None,
@@ -86,17 +132,18 @@ def explain(
     fft: tuple[int, ...] | None,
     ranks: int | None,
     why: bool,
+    as_json: bool,
 ) -> None:
     """Show how a tensor goes from one layout to another, and what that costs; or which FFT costs least.
 
     \b
-        rote explain "block[(0),()] -> block[(),(0)]"
-        rote explain "[(0),()] -> block[(),(0)]" --shape 64x64 --grid 4
-        rote explain "[(0)]+(1) -> [()]" --shape 4096 --max-bytes 100000 --why-not allreduce
-        rote explain --fft 64x64x64 --ranks 8 --dtype c16
+    Examples:
+      rote explain "block[(0),()] -> block[(),(0)]"
+      rote explain "[(0),()] -> block[(),(0)]" --shape 64x64 --grid 4 --verify
+      rote explain "[(0)]+(1) -> [()]" --shape 4096 --max-bytes 100000 --why-not allreduce
+      rote explain --fft 64x64x64 --ranks 8 --dtype c16
+      rote explain "block[(0),()] -> block[(),(0)]" --json
     """
-    from ..compiler.compile import compile
-
     if fft is not None:
         given = {"--shape": shape, "--max-bytes": max_bytes, "--why-not": why_not, "--verify": verify or None}
         others = [name for name, value in given.items() if value is not None]
@@ -106,7 +153,7 @@ def explain(
             raise click.UsageError(
                 "FFTs are compared for a shape and a number of ranks; write rote explain --fft 64x64 --ranks 4"
             )
-        click.echo(_compared(fft, ranks, grid, dtype, why))
+        _compare(fft, ranks, grid, dtype, why, as_json)
         return
     if transition is None or ranks is not None or why:
         raise click.UsageError('write a transition, rote explain "[(0),()] -> [(),(0)]", or --fft with --ranks')
@@ -117,37 +164,92 @@ def explain(
     on = _small_grid(ends.source, ends.target) if grid is None else grid
     extents = _small_shape(ends.source, on) if shape is None else shape
     plan = compile(ends, shape=extents, grid=on, dtype=dtype, max_bytes=max_bytes)
-    click.echo(plan.explain())
-    if why_not is not None:
-        click.echo(f"why not {why_not}: {plan.why_not(why_not)}")
+    reason = None if why_not is None else plan.why_not(why_not)
     if verify:
         plan.verify()
+    if as_json:
+        print_answer(_plan_answer(plan, reason, verify))
+        return
+    click.echo(plan.explain())
+    if reason is not None:
+        click.echo(f"why not {why_not}: {reason}")
+    if verify:
         click.echo("verified: every element arrives exactly once")
 
 
-def _compared(shape: tuple[int, ...], ranks: int, grid: tuple[int, ...] | None, dtype: str, why: bool) -> str:
-    """The walks of an FFT on all grids of so many ranks, the one that is taken first, and why others are none."""
+def _plan_answer(plan: Plan, reason: str | None, verified: bool) -> Answer:
+    """A plan, which `rote.Plan.from_json` reads, and its figures."""
+    rows = figures((plan.source, plan.target), plan.steps, plan.dtype.itemsize, plan.machine)
+    return {
+        "plan": json.loads(plan.to_json()),
+        "optimality": plan.optimality,
+        "cost": asdict(plan.cost),
+        "lower_bound": plan.lower_bound,
+        "steps": [
+            {
+                "kind": row.kind,
+                "grid_modes": step.grid_modes,
+                "layout": row.layout,
+                "received_bytes": row.received,
+                "rounds": row.rounds,
+                "peak_bytes": row.peak,
+                "rule": row.rule,
+            }
+            for step, row in zip(plan.steps, rows, strict=True)
+        ],
+        "why_not": reason,
+        "verified": verified or None,
+    }
+
+
+def _compare(
+    shape: tuple[int, ...], ranks: int, grid: tuple[int, ...] | None, dtype: str, why: bool, as_json: bool
+) -> None:
+    """Print the walks of an FFT on all grids of so many ranks, the one that is taken first, and why others are none."""
     from ..fft.families.choose import ranking
     from ..fft.request.request import as_request
 
     element = of_ffts(dtype)
     kind = "fft" if element.kind == "c" else "rfft"
     wanted = as_request(shape, tuple(range(len(shape))), kind, element)
+    candidates = ranking(shape, ranks, wanted, None if grid is None else Grid(grid))
+    if as_json:
+        about = {"transform": kind, "shape": shape, "dtype": element.str[1:], "ranks": ranks}
+        print_answer(about | {"choices": [*map(_choice, candidates)]})
+    else:
+        click.echo("\n".join([f"{kind} of {shape} {element} on {ranks} ranks", *_ranked(candidates, why)]))
+
+
+def _choice(choice: Choice) -> Answer:
+    walks = choice.walk is not None
+    return {
+        "family": choice.name,
+        "grid": choice.source.grid.shape,
+        "layout": str(choice.source.layout) if walks else None,
+        "moves": choice.price.moves if walks else None,
+        "received_bytes": choice.price.received if walks else None,
+        "seconds": choice.price.seconds,
+        "why_none": choice.why or None,
+    }
+
+
+def _ranked(candidates: Sequence[Choice], why: bool) -> list[str]:
+    """The table of the walks, and a line for each family that has none; with `why` for each of its grids."""
     rows = [("family", "grid", "layout", "moves", "received", "about")]
     none: dict[str, list[str]] = {}
-    for choice in ranking(shape, ranks, wanted, None if grid is None else Grid(grid)):
+    for choice in candidates:
         on, price = str(choice.source.grid), choice.price
         if choice.walk is None:
             none.setdefault(choice.name, []).append(f"{on}: {choice.why}")
         else:
-            figures = str(price.moves), in_bytes(price.received), in_seconds(price.seconds)
-            rows.append((choice.name, on, str(choice.source.layout), *figures))
-    lines = [f"{kind} of {shape} {element} on {ranks} ranks", *table(rows, range(3, 6))]
+            cells = str(price.moves), in_bytes(price.received), in_seconds(price.seconds)
+            rows.append((choice.name, on, str(choice.source.layout), *cells))
+    lines = table(rows, range(3, 6))
     for name, reasons in none.items():
         more = len(reasons) - 1
         shown = reasons if why or not more else [f"{reasons[0]} (and none on {counted(more, 'other grid')}; --why)"]
         lines += [f"  no {name} on {reason}" for reason in shown]
-    return "\n".join(lines)
+    return lines
 
 
 def _distribution(text: str, shape: tuple[int, ...] | None, grid: tuple[int, ...] | None) -> Distribution:

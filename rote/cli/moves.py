@@ -16,12 +16,13 @@ from ..grammar.nodes import Kind
 from ..layout.distribution import distribute
 from ..layout.layout import Entry, Layout
 from ..runtime.comm.protocol import Array, Comm
+from .answers import Answer
 
 if TYPE_CHECKING:
     from ..compiler.machine import Machine
     from ..compiler.plan import Plan
 
-__all__ = ["calls", "moves", "ranked", "spearman"]
+__all__ = ["calls", "moves", "ranked", "ranks_of", "spearman"]
 
 _SHAPES = ((128, 96), (40, 30, 24), (24, 20, 18, 16), (1000, 250), (96, 80, 64), (1500, 1200), (128, 125, 124))
 _KINDS = (Kind("block"), Kind("block"), Kind("cyclic", (1,)), Kind("cyclic", (4,)))
@@ -84,18 +85,27 @@ def calls(plans: list[Plan], comm: Comm) -> list[Callable[[], object]]:
     return calls
 
 
-def ranked(plans: list[Plan], times: list[float], machines: dict[str, Machine]) -> str:
-    """A table of how well the times that the model predicts for some machines rank as the measured ones."""
+def ranks_of(plans: list[Plan], times: list[float], machines: dict[str, Machine]) -> Answer:
+    """How well the times that the model predicts for some machines rank as the measured ones, as values."""
     from ..compiler.cost import steps_cost
 
     sizes = sorted(prod(plan.source.shape) for plan in plans)
-    rows = [("", "Spearman's rho", "measured / predicted")]
+    rows = []
     for name, machine in machines.items():
         predicted = [steps_cost(p.source, p.target, p.steps, p.dtype.itemsize, machine).seconds for p in plans]
-        ratios = np.array(times) / np.array(predicted)
-        low, middle, high = np.quantile(ratios, (0.1, 0.5, 0.9))
-        rows.append((name, f"{spearman(predicted, times):.3f}", f"{middle:.2f} (most {low:.2f} to {high:.2f})"))
-    return "\n".join([f"{len(plans)} moves of {sizes[0]} to {sizes[-1]} elements", *table(rows, {1})])
+        low, middle, high = np.quantile(np.array(times) / np.array(predicted), (0.1, 0.5, 0.9)).tolist()
+        rows.append({"machine": name, "rho": spearman(predicted, times), "low": low, "median": middle, "high": high})
+    return {"moves": len(plans), "elements": [sizes[0], sizes[-1]], "machines": rows}
+
+
+def ranked(check: Answer) -> str:
+    """The table of what `ranks_of` has found."""
+    rows = [("", "Spearman's rho", "measured / predicted")]
+    for row in check["machines"]:
+        span = f"{row['median']:.2f} (most {row['low']:.2f} to {row['high']:.2f})"
+        rows.append((row["machine"], f"{row['rho']:.3f}", span))
+    least, most = check["elements"]
+    return "\n".join([f"{check['moves']} moves of {least} to {most} elements", *table(rows, {1})])
 
 
 def spearman(first: npt.ArrayLike, second: npt.ArrayLike) -> float:

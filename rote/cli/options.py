@@ -6,10 +6,11 @@ import errno
 import os
 import platform
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from ..errors import LayoutError, RoteError, counted
 from ..launcher import cores
@@ -20,7 +21,10 @@ if TYPE_CHECKING:
     from ..runtime.comm.protocol import Comm
 
 __all__ = [
+    "DTYPES",
+    "TRANSFORMED",
     "Bytes",
+    "Known",
     "PictureFile",
     "force_option",
     "integers",
@@ -86,6 +90,28 @@ class Bytes(click.ParamType):  # type: ignore[type-arg]  # not generic before cl
         base = 1000 if (amount["unit"] or "").upper() == "B" else 1024
         power = "KMGTPE".index(amount["prefix"].upper()) + 1 if amount["prefix"] else 0
         return int(float(amount["number"]) * base**power) if "." in value else int(amount["number"]) * base**power
+
+
+class Known(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.2
+    """A text that a shell completes from the names that are usual; whether it will do is for the command to say.
+
+    >>> [item.value for item in Known("animal", lambda: ("cat", "cow", "dog")).shell_complete(None, None, "c")]
+    ['cat', 'cow']
+    """
+
+    def __init__(self, name: str, names: Callable[[], Iterable[str]]) -> None:
+        self.name = name
+        self._names = names
+
+    def shell_complete(
+        self, ctx: click.Context | None, param: click.Parameter | None, incomplete: str
+    ) -> list[CompletionItem]:
+        """The names that begin as the text does."""
+        return [CompletionItem(name) for name in self._names() if name.startswith(incomplete)]
+
+
+TRANSFORMED = Known("dtype", lambda: ("f4", "f8", "c8", "c16"))
+DTYPES = Known("dtype", lambda: ("f4", "f8", "c8", "c16", *(f"{kind}{size}" for kind in "iu" for size in (1, 2, 4, 8))))
 
 
 def of_ffts(text: str) -> np.dtype[Any]:

@@ -11,6 +11,7 @@ import numpy as np
 from ..errors import RoteError
 from ..runtime.comm.collective_errors import collective_errors
 from ..runtime.comm.protocol import Comm
+from .answers import Answer, give, json_option
 from .check import largest_error, refuse_too_large, tolerance
 from .failures import on_ranks
 from .options import force_option, integers, refuse_target, threads_option
@@ -19,6 +20,7 @@ from .prepare import FileTransform, Request, prepare
 
 if TYPE_CHECKING:
     from ..fft.walk.walk import Walk
+    from ..layout.distribution import Distribution
     from ..tensor import DistTensor
 
 # rote.fft.algorithms, without loading it
@@ -32,21 +34,48 @@ class Transformed:
     """The outcome of a transform on this rank.
 
     Attributes:
-        walk: the transform.
+        job: the transform.
         result: the tensor that was written, in its own layout.
         seconds: per phase, the most that any rank took.
         error: against numpy.fft, relative to the largest value; None if it was not asked for.
     """
 
-    walk: Walk
+    job: FileTransform
     result: DistTensor
     seconds: dict[str, float]
     error: float | None
 
+    @property
+    def walk(self) -> Walk:
+        """The layouts along the way, and what is transformed in each."""
+        return self.job.walk
+
+    def answer(self) -> Answer:
+        """All that is told of it, for programs."""
+        walk, limit = self.job.walk, tolerance(self.result.dtype)
+        source, target = walk.source, self.result.distribution
+        return {
+            "transform": f"{walk.kind}n",
+            "ranks": source.grid.size,
+            "input": _end(source, self.job.dtype),
+            "output": _end(target, self.result.dtype),
+            "axes": self.job.axes,
+            "walk": [line.strip() for line in str(walk).splitlines()],
+            "received_bytes": sum(plan.cost.bytes for plan in walk.moves),
+            "seconds": self.seconds,
+            "error": self.error,
+            "tolerance": limit,
+            "within": None if self.error is None else bool(self.error <= limit),
+        }
+
+
+def _end(dist: Distribution, dtype: np.dtype[Any]) -> Answer:
+    return {"shape": dist.shape, "dtype": dtype.str[1:], "layout": str(dist.layout), "grid": dist.grid.shape}
+
 
 @click.command()
-@click.argument("source", metavar="IN.npy")
-@click.argument("target", metavar="OUT.npy")
+@click.argument("source", metavar="IN.npy", type=click.Path())
+@click.argument("target", metavar="OUT.npy", type=click.Path())
 @click.option("--layout", metavar="LAYOUT", help="Of the input; blocks, the cheapest to transform, if not given.")
 @click.option("--grid", metavar="2x2", callback=integers(), help="The ranks; balanced, if not given.")
 @click.option(
@@ -74,21 +103,27 @@ class Transformed:
 )
 @threads_option
 @force_option
+@json_option
 @click.pass_obj
-def fft(began: float | None, /, ranks: int | None, **options: Any) -> None:
+def fft(began: float | None, /, ranks: int | None, as_json: bool, **options: Any) -> None:
     """Transform IN.npy into OUT.npy: every rank reads, transforms and writes its own part.
-
-    \b
-        mpiexec -n 4 rote fft volume.npy spectrum.npy --layout "block[(0),(1),()]"
-        rote fft volume.npy spectrum.npy --ranks 4 --check
 
     Real input gives half a spectrum, as numpy.fft.rfftn, unless --complex asks for the whole one; complex
     input gives what numpy.fft.fftn does. --inverse undoes that: numpy.fft.ifftn or, with --real, irfftn.
+
+    \b
+    Examples:
+      rote fft volume.npy spectrum.npy
+      rote fft volume.npy spectrum.npy --ranks 4 --check --force
+      rote fft spectrum.npy again.npy --inverse --real --length 16
+      rote fft volume.npy planes.npy --axes 0,1 --complex --json
+      mpiexec -n 4 rote fft volume.npy spectrum.npy --force --layout "block[(0),(1),()]"
     """
     request = Request(**options)
     if request.length is not None and not (request.inverse and request.real):
         raise click.UsageError("--length goes with --inverse --real: half a spectrum does not say what it comes from")
-    refuse_wrong(on_ranks(transform, ranks, 1, request, began), request.target)
+    done = give(as_json, lambda: on_ranks(transform, ranks, 1, request, began), Transformed.answer)
+    refuse_wrong(done, request.target)
 
 
 def refuse_wrong(done: Transformed, path: str) -> None:
@@ -141,7 +176,7 @@ def transform(comm: Comm, request: Request, began: float | None = None) -> Trans
         limit = tolerance(job.result)
         verdict = "below" if error <= limit else "NOT below"
         watch.say(f"error      {error:.1e} of the largest value of {job.numpy_name}, {verdict} {limit:.0e}")
-    return Transformed(job.walk, result, seconds, error)
+    return Transformed(job, result, seconds, error)
 
 
 def _compare(request: Request, job: FileTransform, comm: Comm, watch: Watch) -> float:

@@ -6,8 +6,8 @@ import json
 import os
 import threading
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -18,10 +18,13 @@ from .. import wisdom
 from ..compiler.explain import table
 from ..errors import counted
 from ..launcher import cores
+from ..records import as_json as as_tree
+from ..runtime.autotune import mpi_library
 from ..runtime.comm.protocol import Comm
+from .answers import Answer, give, json_option, print_answer
 from .failures import on_rank_0, on_ranks
-from .moves import calls, moves, ranked
-from .options import force_option, integers, of_ffts, refuse_target, refuse_too_many, threads_option
+from .moves import calls, moves, ranked, ranks_of
+from .options import TRANSFORMED, force_option, integers, of_ffts, refuse_target, refuse_too_many, threads_option
 from .phases import progress
 
 __all__ = ["tune"]
@@ -53,7 +56,12 @@ _compiling = threading.Lock()  # the first of in-process ranks compiles for all
 @click.option("--check", is_flag=True, help="Run 60 moves, and say how well predicted and measured times rank.")
 @click.option("--shape", metavar="8x9x10", callback=integers(), help="Time the FFTs of such a tensor instead.")
 @click.option("--layout", metavar="LAYOUT", help="With --shape: of the input; any, if not given.")
-@click.option("--dtype", metavar="DTYPE", help="With --shape: of the input, as NumPy writes it; c16, if not given.")
+@click.option(
+    "--dtype",
+    metavar="DTYPE",
+    type=TRANSFORMED,
+    help="With --shape: of the input, as NumPy writes it; c16, if not given.",
+)
 @click.option("--patient", is_flag=True, help="With --shape: time more of them, for longer.")
 @threads_option
 @click.option("--show", is_flag=True, help="List what is kept.")
@@ -64,6 +72,7 @@ _compiling = threading.Lock()  # the first of in-process ranks compiles for all
 @click.option("--export", "target", metavar="FILE", type=click.Path(), help="Write what is kept into a file.")
 @click.option("--import", "source", metavar="FILE", type=click.Path(), help="Keep what --export wrote.")
 @force_option
+@json_option
 def tune(
     ranks: int | None,
     seconds: float | None,
@@ -74,24 +83,29 @@ def tune(
     target: str | None,
     source: str | None,
     force: bool,
+    as_json: bool,
     **fft: Any,
 ) -> None:
     """Measure what messages, copies and steps take between ranks, and keep it in this user's cache folder.
 
-    \b
-        rote tune --ranks 4 --check
-        mpiexec -n 4 rote tune
-        mpiexec -n 4 rote tune --shape 256x256x256 --patient
-        rote tune --show
-
     With a shape, the FFTs that may be fastest are timed, for FFT(..., tune="measure") and rote fft --effort measure.
     The environment variable ROTE_WISDOM names another folder; empty, nothing is kept.
+
+    \b
+    Examples:
+      rote tune --ranks 2 --seconds 0.5 --check
+      mpiexec -n 4 rote tune
+      mpiexec -n 4 rote tune --shape 32x32x32 --patient
+      rote tune --show --json
+      rote tune --export wisdom.json
+      rote tune --forget what=machine
+      rote tune --import wisdom.json
     """
     asked = {
         "--show": _show if show else None,
         "--forget": None if forget is None else lambda: _forget(forget, everything),
         "--export": None if target is None else lambda: _export(target, force),
-        "--import": None if source is None else lambda: f"kept {_files(wisdom.include(source))}{_where()}",
+        "--import": None if source is None else lambda: _import(source),
     }
     chores = {name: chore for name, chore in asked.items() if chore is not None}
     timed = [f"--{name}" for name, value in fft.items() if value not in (None, False)]
@@ -106,36 +120,59 @@ def tune(
     if forget is not None and bool(forget) == everything:
         raise click.UsageError("say what to forget: --forget TEXT what has TEXT in its line, --forget --all everything")
     for chore in chores.values():
-        on_rank_0(partial(_tell, chore))
+        on_rank_0(partial(_tell, chore, as_json))
+    ranks_here = min(len(cores()), 8)
     if timed:
-        on_ranks(_time, ranks, min(len(cores()), 8), _Transform(**fft))
+        give(as_json, lambda: on_ranks(_time, ranks, ranks_here, _Transform(**fft)), dict)
     elif not chores:
-        on_ranks(_measure, ranks, min(len(cores()), 8), seconds or 2.0, check)
+        give(as_json, lambda: on_ranks(_measure, ranks, ranks_here, seconds or 2.0, check), dict)
 
 
-def _tell(chore: Callable[[], str]) -> None:
+def _tell(chore: Callable[[], tuple[str, Answer]], as_json: bool) -> None:
     """Print what a chore answers, and what it warns of."""
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
-        text = chore()
+        text, answer = chore()
     for each in warned:
         click.echo(f"Warning: {each.message}", err=True)
-    click.echo(text)
+    if as_json:
+        print_answer(answer)
+    else:
+        click.echo(text)
 
 
-def _show() -> str:
+def _show() -> tuple[str, Answer]:
     known = wisdom.records()
-    return "\n".join([f"{_files(len(known))}{_where()}", *map(_line, known)])
+    return "\n".join([f"{_files(len(known))}{_where()}", *map(_line, known)]), _listed(known)
 
 
-def _forget(text: str, everything: bool) -> str:
+def _forget(text: str, everything: bool) -> tuple[str, Answer]:
     gone = wisdom.forget(text, all=everything)
-    return "\n".join([f"forgot {_files(len(gone))}{_where()}", *map(_line, gone)])
+    return "\n".join([f"forgot {_files(len(gone))}{_where()}", *map(_line, gone)]), _listed(gone)
 
 
-def _export(path: str, force: bool) -> str:
+def _export(path: str, force: bool) -> tuple[str, Answer]:
     refuse_target(path, force)
-    return f"left {path}, with {_files(wisdom.export(path))}"
+    number = wisdom.export(path)
+    return f"left {path}, with {_files(number)}", {"path": path, "decisions": number}
+
+
+def _import(path: str) -> tuple[str, Answer]:
+    number = wisdom.include(path)
+    return f"kept {_files(number)}{_where()}", {"path": path, "decisions": number}
+
+
+def _listed(records: Sequence[wisdom.Record | Path]) -> Answer:
+    """Decisions with their keys; damaged files by their paths."""
+    return {
+        "folder": _folder(),
+        "decisions": [as_tree(record) for record in records if isinstance(record, wisdom.Record)],
+        "damaged": [str(path) for path in records if isinstance(path, Path)],
+    }
+
+
+def _folder() -> str | None:
+    return None if wisdom.folder() is None else str(wisdom.folder())
 
 
 def _line(record: wisdom.Record | Path) -> str:
@@ -169,7 +206,7 @@ def _say(comm: Comm, text: str) -> None:
         click.echo(text)
 
 
-def _measure(comm: Comm, seconds: float, check: bool) -> None:
+def _measure(comm: Comm, seconds: float, check: bool) -> Answer:
     """Measure the machine, print, keep and check, on every rank."""
     from ..compiler.machine import DEFAULT
     from ..runtime.autotune import medians
@@ -184,13 +221,16 @@ def _measure(comm: Comm, seconds: float, check: bool) -> None:
     rows = [("", "measured", "default", "")]
     rows += [(name, _short(ours[name]), _short(usual[name]), about) for name, about in _ABOUT.items()]
     _say(comm, "\n".join(table(rows, {1, 2})))
-    _say(comm, _kept(keep_machine(comm, machine)))
+    kept, ranking = keep_machine(comm, machine), None
+    _say(comm, _kept(kept))
     if check:
         with _compiling:
             plans = moves(comm.size)
         with progress(comm, "check") as part:
             times = medians(comm, calls(plans, comm), seconds, part)
-        _say(comm, ranked(plans, times, {"default": DEFAULT, "measured": machine}))
+        ranking = ranks_of(plans, times, {"default": DEFAULT, "measured": machine})
+        _say(comm, ranked(ranking))
+    return {**_about(comm, kept), "measured": ours, "default": usual, "check": ranking}
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +244,7 @@ class _Transform:
     threads: int | None
 
 
-def _time(comm: Comm, wanted: _Transform) -> None:
+def _time(comm: Comm, wanted: _Transform) -> Answer:
     """Time FFTs, print what was found and keep it, on every rank."""
     from ..fft.plan import FFT
 
@@ -223,15 +263,20 @@ def _time(comm: Comm, wanted: _Transform) -> None:
             progress=part,
         )
     place = wisdom.folder()
-    kept = _kept(place is not None and os.access(place, os.W_OK))
-    _say(comm, f"{f}\n{kept if f.tried else 'not timed, for there is no other walk'}")
+    kept = bool(f.tried) and place is not None and os.access(place, os.W_OK)
+    _say(comm, f"{f}\n{_kept(kept) if f.tried else 'not timed, for there is no other walk'}")
+    walk = [line.strip() for line in str(f.walk).splitlines()]
+    return {**_about(comm, kept), "walk": walk, "tried": [asdict(tried) for tried in f.tried]}
 
 
 def _ranks(comm: Comm) -> str:
-    from ..runtime.autotune import mpi_library
-
     mpi = mpi_library(comm)
     return f"{counted(comm.size, 'rank')} {f'through {mpi}' if mpi else 'in this process'}"
+
+
+def _about(comm: Comm, kept: bool) -> Answer:
+    """Where it was measured, and whether it is kept."""
+    return {"ranks": comm.size, "mpi": mpi_library(comm) or None, "folder": _folder(), "kept": kept}
 
 
 def _kept(kept: bool) -> str:

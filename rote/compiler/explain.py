@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
+from typing import NamedTuple
 
 from ..layout.distribution import Distribution
 from .cost import Cost, duration, flow, peak
@@ -10,7 +11,48 @@ from .machine import Machine
 from .rules import rule_of
 from .step import Step
 
-__all__ = ["explain", "in_bytes", "in_seconds", "kinds", "table", "versus"]
+__all__ = ["StepFigures", "explain", "figures", "in_bytes", "in_seconds", "kinds", "table", "versus"]
+
+
+class StepFigures(NamedTuple):
+    """A step in figures.
+
+    Attributes:
+        kind, over: the kind of step, and its grid modes.
+        layout: after it.
+        received, peak: bytes that the busiest rank receives, and the most that a rank holds meanwhile.
+        rounds: of messages.
+        rule: the rule by which it goes, and the algorithm where there are several rounds.
+    """
+
+    kind: str
+    over: str
+    layout: str
+    received: int
+    rounds: int
+    peak: int
+    rule: str
+
+
+def figures(
+    ends: tuple[Distribution, Distribution], steps: tuple[Step, ...], item: int, machine: Machine
+) -> list[StepFigures]:
+    """The figures of each step of a plan; the arguments are those of `explain`."""
+    rows = []
+    for number, step in enumerate(steps, 1):
+        quick = duration(step, item, machine)
+        rows.append(
+            StepFigures(
+                kind=step.kind,
+                over=_over(step),
+                layout=str(step.after.layout),
+                received=int(flow(step).elements.max()) * item,
+                rounds=quick.rounds,
+                peak=int(peak(step, *ends, number == 1, number == len(steps))) * item,
+                rule=rule_of(step).name + f", {quick.algorithm}" * bool(quick.rounds > 1),
+            )
+        )
+    return rows
 
 
 def explain(
@@ -30,16 +72,9 @@ def explain(
         ("step", "kind", "over", "layout", "received", "rounds", "peak", "rule"),
         ("", "", "", str(steps[0].before.layout), "", "", "", ""),
     ]
-    for number, step in enumerate(steps, 1):
-        quick = duration(step, item, machine)
-        held = peak(step, *ends, number == 1, number == len(steps)) * item
-        rows.append(
-            (
-                *(str(number), step.kind, _over(step), str(step.after.layout)),
-                *(in_bytes(int(flow(step).elements.max()) * item), str(quick.rounds), in_bytes(held)),
-                rule_of(step).name + f", {quick.algorithm}" * bool(quick.rounds > 1),
-            )
-        )
+    for number, row in enumerate(figures(ends, steps, item, machine), 1):
+        cells = in_bytes(row.received), str(row.rounds), in_bytes(row.peak)
+        rows.append((str(number), row.kind, row.over, row.layout, *cells, row.rule))
     return [head, *table(rows, range(4, 7))]
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
+import launch
 import numpy as np
 import pytest
+
+from rote.cli import doctor
 
 pytestmark = pytest.mark.mpi
 ROTE = Path(sys.executable).with_name("rote")
@@ -41,9 +45,11 @@ def test_the_demo(job, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["demo.png", "spectrum.npy", "volume.npy"]
 
 
-def test_the_doctor(mpirun):
-    """It counts the ranks, and only rank 0 speaks, in plain text."""
-    done = mpirun(2, ROTE, "doctor")
+def test_the_doctor(tmp_path):
+    """The line that it names starts two ranks; it counts them, and only rank 0 speaks, in plain text."""
+    line = doctor.launch_line()
+    assert line is not None
+    done = subprocess.run(line, shell=True, env=launch.environment(), cwd=tmp_path, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.count("2, started by mpiexec") == 1
     assert done.stdout.count("Python  ") == 1

@@ -95,7 +95,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     ),
     "rote.cli": (
         *("rote", "rote.grammar", "rote.errors", "rote.launcher", "rote.layout", "rote.compiler", "rote.simulate"),
-        *("rote.wisdom",),
+        *("rote.wisdom", "rote.records"),
         *("rote.runtime", "rote.io", "rote.tensor", "rote.show", "rote.plot", "rote.fft", "rote.bench"),
     ),
     "rote.compat": ("rote", "rote.fft"),  # names of other packages, over the public ones

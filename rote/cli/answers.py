@@ -1,0 +1,73 @@
+"""Answers as JSON: a command prints for people, or, with --json, its answer for programs and nothing else."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from typing import Any, TypeVar
+
+import click
+
+__all__ = ["Answer", "give", "json_option", "print_answer"]
+
+Answer = dict[str, Any]
+T = TypeVar("T")
+
+json_option = click.option(
+    "--json", "as_json", is_flag=True, help="Print the answer as JSON, and nothing else; notebooks/cli.md has its keys."
+)
+
+
+def give(as_json: bool, program: Callable[[], T], answer: Callable[[T], Answer]) -> T:
+    """Run a program that prints for people as it goes, or print the answer that its result makes alone.
+
+    Errors are no answers: they go to the standard error and into the exit status, as without --json.
+
+    Args:
+        as_json: whether the answer is printed; what the program itself prints is lost then.
+        program: returns its result.
+        answer: of a result: JSON values, under keys that are always there.
+
+    Returns:
+        The result.
+    """
+    if not as_json:
+        return program()
+    with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere):
+        result = program()
+    print_answer(answer(result))
+    return result
+
+
+def print_answer(answer: Answer) -> None:
+    """Print an answer as JSON, a key or a row on each line. JSON has no NaN and no infinity: they are null.
+
+    >>> print_answer({"grid": (2, 2), "error": float("inf"), "ranks": [{"rank": 0}, {"rank": 1}]})
+    {
+      "grid": [2, 2],
+      "error": null,
+      "ranks": [
+        {"rank": 0},
+        {"rank": 1}
+      ]
+    }
+    """
+    click.echo("{\n" + ",\n".join(f"  {json.dumps(key)}: {_text(_finite(answer[key]))}" for key in answer) + "\n}")
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        return "[\n" + ",\n".join(f"    {json.dumps(row, allow_nan=False)}" for row in value) + "\n  ]"
+    return json.dumps(value, allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    """A value with null for each number in it that is infinite or NaN."""
+    if isinstance(value, dict):
+        return {key: _finite(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,72 @@
+"""`rote contents`: the tensors, attributes and steps of a file, without their elements."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from math import prod
+from typing import TYPE_CHECKING
+
+import click
+
+from ..compiler.explain import in_bytes, table
+from .answers import Answer, json_option, print_answer
+
+if TYPE_CHECKING:
+    from ..io.stored import Contents
+
+__all__ = ["contents"]
+
+
+@click.command()
+@click.argument("path", metavar="FILE", type=click.Path())
+@click.option("--step", metavar="N", type=int, help="Of the steps of a file; the last one, if not given.")
+@json_option
+def contents(path: str, step: int | None, as_json: bool) -> None:
+    """Say what a file of tensors holds: .npy, .zarr, .h5 or .xdmf, whoever wrote it.
+
+    \b
+    Examples:
+      rote contents volume.npy
+      rote contents fields.h5 --json
+      rote contents run.zarr --step 0
+    """
+    from ..tensor.files import contents as look
+
+    held = look(path, step)
+    if as_json:
+        print_answer(_answer(path, held))
+    else:
+        click.echo("\n".join([path, *_lines(held)]))
+
+
+def _answer(path: str, held: Contents) -> Answer:
+    return {
+        "path": path,
+        "step": held.step,
+        "steps": held.steps,
+        "attributes": dict(held.attributes),
+        "tensors": [
+            {
+                "name": name,
+                "shape": stored.shape,
+                "dtype": stored.dtype.str[1:],
+                "bytes": prod(stored.shape) * stored.dtype.itemsize,
+            }
+            for name, stored in held.tensors.items()
+        ],
+    }
+
+
+def _lines(held: Contents) -> Iterator[str]:
+    """The table of tensors, then a line for each attribute, and one for the steps."""
+    rows = [("tensor", "shape", "dtype", "size")]
+    for name, stored in held.tensors.items():
+        size = in_bytes(prod(stored.shape) * stored.dtype.itemsize)
+        rows.append((name or "(no name)", "x".join(map(str, stored.shape)) or "()", str(stored.dtype), size))
+    yield from table(rows, {3})
+    for name, value in held.attributes.items():
+        yield f"  {name} = {json.dumps(value)}"
+    if held.steps:
+        shown = "" if held.step is None else f"; this is step {held.step}"
+        yield f"  steps {', '.join(map(str, held.steps))}{shown}"

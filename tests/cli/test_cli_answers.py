@@ -1,0 +1,242 @@
+"""`--json`: the answer of a command for programs: the keys of the book, numbers as numbers, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+from hurry import hurry
+
+import rote
+from rote.cli import main
+from rote.cli.answers import print_answer
+from rote.layout.indexset import IndexSet
+
+PAGE = Path(__file__).parents[2] / "notebooks" / "cli.md"
+AS_IT_COMES = {"plan", "decisions", "attributes", "seconds", "versions", "measured", "default"}  # whose keys vary
+RNG = np.random.default_rng(5)
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty folder, wisdom of its own, and little time for measuring."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ROTE_WISDOM", str(tmp_path / "kept"))
+    monkeypatch.setattr("rote.bench.contest.SPAN", 0.01)
+    hurry(monkeypatch, 0.01, 0.1)
+
+
+def run(*args: object) -> Result:
+    """A command line, in this process."""
+    return CliRunner().invoke(main, [*map(str, args)])
+
+
+def strict(text: str) -> Any:
+    """A JSON value; Python's NaN and Infinity are none."""
+
+    def refuse(name: str) -> None:
+        raise ValueError(name)
+
+    return json.loads(text, parse_constant=refuse)
+
+
+@cache
+def documented() -> dict[str, set[str]]:
+    """Command -> the keys of its answer, by the table of the page."""
+    table = PAGE.read_text("utf-8").split("\n| command | keys |\n")[1].split("\n\n")[0]
+    rows = [row.strip("|").split("|") for row in table.splitlines()[1:]]
+    return {re.findall("`([^`]+)`", command)[0]: {*re.findall("`([^`]+)`", keys)} for command, keys in rows}
+
+
+def keys_of(value: Any) -> set[str]:
+    """The keys of a JSON value and of all that is in it."""
+    if isinstance(value, list):
+        return {key for part in value for key in keys_of(part)}
+    if not isinstance(value, dict):
+        return set()
+    return {*value} | {key for name, part in value.items() if name not in AS_IT_COMES for key in keys_of(part)}
+
+
+def answer(name: str, *args: object, status: int = 0) -> Any:
+    """The answer of a command with --json: all of the standard output, with the keys that the page lists."""
+    done = run(*args, "--json")
+    assert (done.exit_code, done.stderr) == (status, ""), done.output
+    value = strict(done.stdout)
+    assert keys_of(value) == documented()[name], keys_of(value) ^ documented()[name]
+    return value
+
+
+@pytest.mark.parametrize(
+    ("layout", "shape", "grid"),
+    [("block[(0),(1)]", (5, 4), (2, 3)), ("[(0:cyclic(2)),(),()]|(1)", (7, 1, 0), (3, 2)), ("[()]", (1,), (2,))],
+)
+def test_show(layout: str, shape: tuple[int, ...], grid: tuple[int, ...]) -> None:
+    """Every rank with its coordinates and the global indices that it holds, as periodic sets."""
+    dist = rote.parse(layout).on(shape, grid)
+    told = answer("show", "show", layout, "--shape", "x".join(map(str, shape)), "--grid", "x".join(map(str, grid)))
+    assert (told["layout"], told["shape"], told["grid"]) == (str(dist.layout), [*shape], [*grid])
+    assert [row["rank"] for row in told["ranks"]] == [*range(dist.grid.size)]
+    for row in told["ranks"]:
+        assert tuple(row["coordinates"]) == dist.grid.coordinates(row["rank"])
+        assert tuple(row["block"]) == dist.local_shape(row["rank"])
+        for held, indices in zip(row["indices"], dist.indices(row["rank"]), strict=True):
+            runs = tuple((first, last) for first, last in held["runs"])
+            assert [*IndexSet(held["start"], held["stop"], held["period"], runs)] == [*indices]
+
+
+def test_explain() -> None:
+    """The plan itself, which reads back to what `compile` makes, and the figures of each step."""
+    text, options = "block[(0),()] -> block[(),(0)]", ("--shape", "6x4", "--grid", "2", "--dtype", "c8")
+    plan = rote.compile(text, shape=(6, 4), grid=2, dtype="c8")
+    told = answer("explain", "explain", text, *options, "--verify", "--why-not", "allgather")
+    assert rote.Plan.from_json(json.dumps(told["plan"])) == plan
+    assert (told["lower_bound"], told["optimality"], told["verified"]) == (plan.lower_bound, plan.optimality, True)
+    assert told["cost"] == {name: getattr(plan.cost, name) for name in ("seconds", "bytes", "messages", "peak_bytes")}
+    assert [step["received_bytes"] for step in told["steps"]] == [plan.cost.bytes]
+    assert told["why_not"] == plan.why_not("allgather")
+    still = strict(run("explain", "[(0)] -> [(0)]", "--json").stdout)
+    assert (still["steps"], still["why_not"], still["verified"]) == ([], None, None)
+
+
+def test_explain_of_ffts() -> None:
+    """Every family on every grid, with figures, or with the reason why there is none."""
+    told = answer("explain --fft", "explain", "--fft", "16x15x8", "--ranks", 4)
+    assert (told["transform"], told["shape"], told["dtype"], told["ranks"]) == ("rfft", [16, 15, 8], "f8", 4)
+    walks = [choice for choice in told["choices"] if choice["why_none"] is None]
+    assert 0 < len(walks) < len(told["choices"])
+    for choice in told["choices"]:
+        figures = {type(choice[name]) for name in ("seconds", "received_bytes", "moves", "layout")}
+        assert figures == ({float, int, str} if choice in walks else {type(None)})
+
+
+def test_fft(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The ends, the walk, the seconds and the error; a difference is in the answer, and status 1 as without --json."""
+    array = RNG.standard_normal((5, 1, 4))
+    np.save("volume.npy", array)
+    told = answer("fft", "fft", "volume.npy", "spectrum.npy", "--ranks", 2, "--check", "--layout", "block[(0),(),()]")
+    spectrum = np.load("spectrum.npy")
+    np.testing.assert_allclose(spectrum, np.fft.rfftn(array), atol=1e-12)
+    assert told["input"] == {"shape": [5, 1, 4], "dtype": "f8", "layout": "block[(0),(),()]", "grid": [2]}
+    assert (told["output"]["shape"], told["output"]["dtype"]) == ([*spectrum.shape], "c16")
+    assert (told["transform"], told["ranks"], told["axes"], told["within"]) == ("rfftn", 2, [0, 1, 2], True)
+    assert 0 <= told["error"] <= told["tolerance"] == 1e-10
+    assert {"start", "read", "transform", "write"} < {*told["seconds"]} and min(told["seconds"].values()) >= 0
+    monkeypatch.setattr("numpy.fft.rfftn", lambda *args: spectrum + 1)
+    done = run("fft", "volume.npy", "spectrum.npy", "--check", "--force", "--json")
+    wrong = strict(done.stdout)
+    assert (done.exit_code, wrong["within"], wrong["error"] > 1e-3) == (1, False, True)
+    assert done.stderr.startswith("Error: spectrum.npy differs from what numpy.fft computes")
+
+
+def test_tune() -> None:
+    """Times, decisions and counts as numbers, whatever is measured or done."""
+    told = answer("tune", "tune", "--ranks", 2, "--seconds", 0.1)
+    assert (told["ranks"], told["mpi"], told["kept"], told["check"]) == (2, None, True, None)
+    assert rote.Machine(**told["measured"]) and rote.Machine(**told["default"]) == rote.Machine()
+    timed = answer("tune --shape", "tune", "--ranks", 2, "--shape", "4x4")
+    assert timed["kept"] and all(type(tried["seconds"]) is float for tried in timed["tried"])
+    kept = answer("tune --show", "tune", "--show")
+    assert len(kept["decisions"]) == len(rote.wisdom.records())
+    assert answer("tune --export", "tune", "--export", "all.json") == {
+        "path": "all.json",
+        "decisions": len(kept["decisions"]),
+    }
+    gone = answer("tune --show", "tune", "--forget", "--all")
+    assert sorted(map(str, gone["decisions"])) == sorted(map(str, kept["decisions"]))
+    assert answer("tune --export", "tune", "--import", "all.json")["decisions"] == len(kept["decisions"])
+
+
+def test_the_check_of_tune_has_its_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How predictions rank: Spearman's rho and the quantiles of measured over predicted times, per machine."""
+    from rote.cli.moves import moves, ranked, ranks_of
+
+    plans = moves(2)[:6]
+    found = ranks_of(plans, [plan.cost.seconds * 2 for plan in plans], {"default": rote.Machine()})
+    assert found["machines"] == [{"machine": "default", "rho": 1.0, "low": 2.0, "median": 2.0, "high": 2.0}]
+    assert "1.000" in ranked(found) and "2.00 (most 2.00 to 2.00)" in ranked(found)
+
+
+def test_bench() -> None:
+    """Without a file the answer is printed; with one the table is, and the file has the answer."""
+    options = (
+        "bench",
+        "--moves",
+        "--shape",
+        "4x3",
+        "--ranks",
+        2,
+        "--rounds",
+        1,
+        "--only",
+        "rote",
+        "--only",
+        "alltoallw",
+    )
+    printed = answer("bench", *options)
+    done = run(*options, "--json", "bench.json")
+    left = strict(Path("bench.json").read_text())
+    assert done.output.endswith("left bench.json\n") and "median" in done.output
+    assert keys_of(left) == documented()["bench"]
+    assert [each["name"] for each in left["entries"]] == [each["name"] for each in printed["entries"]]
+    assert printed["entries"][0]["median"] == np.median(printed["entries"][0]["seconds"])
+
+
+def test_contents() -> None:
+    """Names, shapes, dtypes and sizes, attributes and steps; as text a table of the same."""
+    x = rote.DistTensor.zeros((4, 1), "block[(0),()]", dtype="c8")
+    for step in (0, 5):
+        rote.save("run.zarr", {"u": x, "v": x}, attributes={"time": 0.5 * step, "lost": float("nan")}, step=step)
+    told = answer("contents", "contents", "run.zarr", "--step", 5)
+    assert (told["path"], told["step"], told["steps"]) == ("run.zarr", 5, [0, 5])
+    assert told["attributes"] == {"time": 2.5, "lost": None}
+    assert told["tensors"] == [{"name": name, "shape": [4, 1], "dtype": "c8", "bytes": 32} for name in "uv"]
+    np.save("one.npy", np.zeros((0, 3), "i2"))
+    assert answer("contents", "contents", "one.npy")["tensors"][0]["bytes"] == 0
+    text = run("contents", "run.zarr").output
+    assert re.search(r"^  u +4x1 +complex64 +32 B$", text, re.M) and "  steps 0, 5; this is step 5\n" in text
+    done = run("contents", "none.zarr", "--json")
+    assert (done.exit_code, done.stdout, done.stderr.count("Error: ")) == (1, "", 1)
+
+
+def test_doctor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All findings and their cures; what is broken is in the answer, and status 1 as without --json."""
+    monkeypatch.setitem(sys.modules, "rote.fft.kernels.kernel", None)
+    monkeypatch.setattr("rote.cli.doctor._run", lambda *command: "MPICH")
+    told = answer("doctor", "doctor", status=1)
+    states = {each["subject"]: each["state"] for each in told["findings"]}
+    assert (told["works"], states["pyFFTW"], states["NumPy"]) == (False, "broken", "ok")
+    assert all(each["cure"] for each in told["findings"] if each["state"] != "ok")
+
+
+def test_every_table_has_its_json() -> None:
+    """Every command of the menu that prints a table takes --json; demo tells a story, and completion writes files."""
+    import click
+
+    context = click.Context(main)
+    commands = {name: main.get_command(context, name) for name in main.list_commands(context)}
+    with_json = {name for name, command in commands.items() if any("--json" in p.opts for p in command.params)}
+    assert with_json == {*commands} - {"demo", "completion"}
+    assert {name.split()[0] for name in documented()} == with_json
+
+
+def test_json_in_the_strict_sense(capsys: pytest.CaptureFixture[str]) -> None:
+    """Rows or not, nested or not, NaN and infinity are null, and tuples lists."""
+    nan, infinite = float("nan"), float("inf")
+    for value, plain in (
+        (nan, None),
+        ([1.5, (-infinite, 2)], [1.5, [None, 2]]),
+        ([{"a": infinite}, {"a": 1}], [{"a": None}, {"a": 1}]),
+        ({"a": (nan,)}, {"a": [None]}),
+        ([], []),
+        ({}, {}),
+        ("x\n", "x\n"),
+    ):
+        print_answer({"key": value})
+        assert strict(capsys.readouterr().out) == {"key": plain}

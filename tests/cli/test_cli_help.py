@@ -1,0 +1,176 @@
+"""The help of each command: examples that run as they stand, the exit status, and names that mean one thing."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+from hurry import hurry
+
+import rote
+from rote.cli import main
+from rote.cli.options import PictureFile
+
+# Seconds each, and their commands have quick tests of their own.
+LONG = {("bench",), ("demo",), ("doctor",)}
+FIRST_LOOK = "rote demo --dir first-look"
+
+
+def walk(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """Every command, and every command of these."""
+    yield path, command
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            inner = command.get_command(context, name)
+            assert inner is not None
+            yield from walk(inner, (*path, name))
+
+
+COMMANDS = dict(walk(main))
+
+
+def run(*args: str) -> Result:
+    """A command line, in this process."""
+    return CliRunner().invoke(main, args)
+
+
+def block(path: tuple[str, ...], title: str) -> list[str]:
+    """The lines of a block of a command's help."""
+    text = run(*path, "--help").output
+    assert f"\n  {title}:\n" in text, path
+    lines = text.split(f"\n  {title}:\n")[1].split("\n\n")[0].splitlines()
+    return [line.strip() for line in lines]
+
+
+EXAMPLES = {path: block(path, "Examples") for path in COMMANDS}
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the files that the examples read; a home, and little time for measuring."""
+    monkeypatch.chdir(tmp_path)
+    for name, folder in (("HOME", "home"), ("ROTE_WISDOM", "kept")):
+        (tmp_path / folder).mkdir()
+        monkeypatch.setenv(name, str(tmp_path / folder))
+    for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "ZDOTDIR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("SHELL", "/bin/bash")
+    monkeypatch.setattr("rote.bench.contest.SPAN", 0.01)
+    monkeypatch.setattr("rote.bench.local_libraries._LINGER", 0.0)
+    hurry(monkeypatch, 0.01, 0.1)
+    np.save("volume.npy", np.random.default_rng(0).standard_normal((16, 16, 16)))
+    x = rote.DistTensor.zeros((4, 4), "block[(0),()]")
+    rote.save("fields.h5", {"u": x})
+    rote.save("run.zarr", {"u": x}, step=0)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(path, marks=[pytest.mark.slow] * (path in LONG)) for path in COMMANDS],
+    ids=lambda path: "-".join(["rote", *path]),
+)
+def test_examples_run(path: tuple[str, ...], files: Path) -> None:
+    """Each example of a help, in its order and one folder, ends with status 0 and leaves no word on standard error."""
+    for line in EXAMPLES[path]:
+        if line.startswith("mpiexec ") or (line == FIRST_LOOK and path == ()):  # a demo is run by that of demo
+            continue
+        program, *args = shlex.split(line)
+        done = run(*args)
+        assert (program, done.exit_code, done.stderr) == ("rote", 0, ""), (line, done.output)
+
+
+PROGRAM = """
+import os, shlex, sys
+from rote.cli import main
+os.chdir(sys.argv[1])
+for line in sys.argv[2:]:
+    try:
+        main(shlex.split(line)[4:])
+    except SystemExit as ended:
+        assert ended.code == 0, line
+"""
+
+
+@pytest.mark.mpi
+@pytest.mark.slow
+@pytest.mark.parametrize("job", (4,), indirect=True)
+def test_examples_of_mpi_run(job, files):
+    """The examples that `mpiexec -n 4` starts, on four ranks of MPI."""
+    lines = [line for lines in EXAMPLES.values() for line in lines if line.startswith("mpiexec ")]
+    assert all(line.startswith("mpiexec -n 4 rote ") for line in lines) and len(lines) > 5
+    done = job.run(PROGRAM, files, *lines, timeout=120, env={"ROTE_WISDOM": str(files / "kept")})
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_every_help_fits() -> None:
+    """No help is wider than 100 columns, and each has examples of its own command alone."""
+    for path in COMMANDS:
+        assert max(map(len, run(*path, "--help").output.splitlines())) <= 100
+        starts = {shlex.split(line.removeprefix("mpiexec -n 4 "))[0] for line in EXAMPLES[path]}
+        assert starts == {"rote"} and EXAMPLES[path]
+        if path:
+            words = [shlex.split(line.removeprefix("mpiexec -n 4 "))[1 : 1 + len(path)] for line in EXAMPLES[path]]
+            assert {*map(tuple, words)} == {path}
+
+
+def test_names_mean_one_thing() -> None:
+    """An option of several commands takes values of one kind in all of them, and pictures are left by --plot."""
+    kinds: dict[str, set[str]] = {}
+    for command in COMMANDS.values():
+        for option in command.params:
+            for name in option.opts if isinstance(option, click.Option) else ():
+                flag = "flag" if option.is_flag else option.type.name
+                kinds.setdefault(name, set()).add(flag)
+    several = {name: found for name, found in kinds.items() if len(found) > 1}
+    assert several == {"--json": {"flag", "path"}, "--dtype": {"dtype", "choice"}}  # bench may name a file, and lists
+    assert all(isinstance(p.type, PictureFile) for c in COMMANDS.values() for p in c.params if "--plot" in p.opts)
+
+
+# --- exit status ------------------------------------------------------------------------------------------------------
+
+
+def statuses() -> dict[int, str]:
+    """The table of `rote --help`."""
+    return {int(line.split()[0]): line.split(maxsplit=1)[1] for line in block((), "Exit status")}
+
+
+def test_each_exit_status_occurs(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """0, 1 and 2 are all that there is, and each thing that the help says of them ends a command so."""
+    said = statuses()
+    assert [*said] == [0, 1, 2]
+    assert all(part in said[1] for part in ("error", "difference", "broken", "interrupt"))
+    assert all(part in said[2] for part in ("command", "option", "argument"))
+    found = {
+        "done": run("show", "[(0)]"),
+        "checked": run("fft", "volume.npy", "out.npy", "--check"),
+        "error": run("fft", "none.npy", "other.npy"),
+        "command": run("sho"),
+        "option": run("show", "[(0)]", "--sape", "3"),
+        "argument": run("show"),
+        "value": run("show", "[(0)]", "--shape", "few"),
+    }
+    monkeypatch.setattr("numpy.fft.rfftn", lambda array, *args: np.zeros((16, 16, 9), complex))
+    found["difference"] = run("fft", "volume.npy", "out.npy", "--check", "--force")
+    monkeypatch.setattr("rote.cli.doctor.findings", lambda: [rote.cli.doctor.Finding("FFT", "wrong", "broken", "cure")])
+    monkeypatch.setattr("rote.cli.doctor.launch_line", lambda: None)
+    found["broken"] = run("doctor")
+
+    def interrupt(*args: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("rote.show.draw", interrupt)
+    found["interrupt"] = run("show", "[(0)]")
+    assert {name: done.exit_code for name, done in found.items()} == {
+        **dict.fromkeys(("done", "checked"), 0),
+        **dict.fromkeys(("error", "difference", "broken", "interrupt"), 1),
+        **dict.fromkeys(("command", "option", "argument", "value"), 2),
+    }
+    assert re.match("Error: .*differs", found["difference"].stderr) and "interrupted" in found["interrupt"].stderr
