@@ -24,6 +24,13 @@ class TransformEnds:
 
     Attributes:
         walk: from the input to the output.
+
+    >>> from rote.fft import FFT
+    >>> f = FFT((4, 6), "block[(0),()]", dtype="f8")
+    >>> f.shape == f.input_shape, f.input_dtype, f.grid.shape, f.comm.size
+    (True, dtype('float64'), (1,), 1)
+    >>> print(f.input_distribution, f.output_distribution.shape, f.output_layout == f.output_distribution.layout)
+    block[(0),()] on (4, 6), grid 1 (4, 4) True
     """
 
     walk: Walk
@@ -100,6 +107,9 @@ class TransformEnds:
         Args:
             components: the extents of whole modes in front of these, of a field; (3,) of vectors, (3, 3) of tensors.
 
+        Raises:
+            LayoutError: a component is no extent.
+
         >>> from rote.fft import FFT
         >>> f = FFT((4, 6), "block[(0),()]", dtype="f8")
         >>> x = f.empty_input()
@@ -116,6 +126,9 @@ class TransformEnds:
 
         Args:
             components: as in `empty_input`.
+
+        Raises:
+            LayoutError: a component is no extent.
 
         >>> from rote.fft import FFT
         >>> f = FFT((4, 6), "block[(0),()]", dtype="f8")

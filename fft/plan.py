@@ -97,6 +97,8 @@ class FFT(TransformEnds):
     ((8, 9, 6), (8, 9, 10))
     >>> print(FFT((8, 9, 10), "block[(0),(),()]", dtype="f8", kinds={0: "dct2", 1: "fft", 2: "rfft"}).walk)
       block[(0),(),()]: dct2(0), rfft(1, 2)
+    >>> f.axes, len(f.moves), f.workspace_bytes >= 0, len(f.libraries) > 0, f.tried
+    ((0, 1, 2), 0, True, True, ())
     """
 
     def __init__(
@@ -208,6 +210,9 @@ class FFT(TransformEnds):
         """The tensor of a spectrum, in `input_layout`; X keeps its values, unless `out` shares them, which it may.
 
         Arguments and errors as `forward`, the other way round: X is as `forward` gives it.
+
+        Raises:
+            LayoutError: X or `out` lies otherwise, or is of another shape or dtype, than the spectra of this transform.
 
         >>> f = FFT(4, "block[(0)]", dtype="f8")
         >>> x = DistTensor.from_global([1.0, 2.0, 3.0, 4.0], f.input_layout)

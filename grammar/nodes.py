@@ -191,6 +191,8 @@ class LayoutSyntax:
 
     >>> LayoutSyntax(modes=((), ()), view=(Name("a"), Name("b")), op="max", partial=()) == LayoutSyntax(((), ()))
     True
+    >>> LayoutSyntax(((),), view=(Fuse(("a", "b")),)).tensor_order
+    2
     """
 
     modes: tuple[tuple[Entry, ...], ...]

@@ -30,8 +30,8 @@ class Key:
     Attributes:
         text: all of it, as JSON in one spelling.
 
-    >>> key({"what": "walk", "grid": (2,)}).facts
-    {'grid': [2], 'what': 'walk'}
+    >>> key({"what": "walk", "grid": (2,)}).facts, len(key({}).name)
+    ({'grid': [2], 'what': 'walk'}, 32)
     """
 
     text: str

@@ -173,6 +173,9 @@ def arange(
 ) -> DistTensor:
     """Evenly spaced numbers of [start, stop), or of [0, start) if no stop is given; those of `numpy.arange`.
 
+    Raises:
+        ValueError: the step is 0.
+
     >>> import rote.array_api as xp
     >>> xp.arange(1, 2, 0.25).to_global()
     array([1.  , 1.25, 1.5 , 1.75])

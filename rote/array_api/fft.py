@@ -66,9 +66,21 @@ def _shift(name: str) -> Any:
     return _named(name, called)
 
 
+_DOC = """The `numpy.fft.{name}` of a tensor; arguments and lengths as there, layouts and moves as of `rote.fft`.
+
+Raises:
+    LayoutError: an axis is none of the tensor's, or the tensor cannot be transformed where it lies; the text says how.
+
+>>> import numpy as np, rote.array_api as xp
+>>> values = np.asarray([1.0, 2.0, 4.0])
+>>> bool(np.allclose(xp.fft.{name}(xp.asarray(values)).to_global(), np.fft.{name}(values)))
+True
+"""
+
+
 def _named(name: str, called: Any) -> Any:
     called.__name__ = called.__qualname__ = name
-    called.__doc__ = f"`numpy.fft.{name}` of a tensor; layouts and moves are those of `rote.fft`."
+    called.__doc__ = _DOC.format(name=name)
     return called
 
 
@@ -90,6 +102,9 @@ def fftfreq(
 ) -> DistTensor:
     """The frequencies of `fft` along an axis of n points at distance d, as a tensor.
 
+    Raises:
+        LayoutError: there are no points, or their distance is 0.
+
     >>> fftfreq(4, d=0.5).to_global()
     array([ 0. ,  0.5, -1. , -0.5])
     """
@@ -108,6 +123,9 @@ def rfftfreq(
     comm: object | None = None,
 ) -> DistTensor:
     """The frequencies of `rfft` along an axis of n points at distance d, as a tensor.
+
+    Raises:
+        LayoutError: there are no points, or their distance is 0.
 
     >>> rfftfreq(4).to_global()
     array([0.  , 0.25, 0.5 ])

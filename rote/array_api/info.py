@@ -35,19 +35,38 @@ class NamespaceInfo:
     __slots__ = ()
 
     def capabilities(self) -> dict[str, Any]:
-        """Whether masks index, shapes may depend on data, and the most modes of a tensor."""
+        """Whether masks index, shapes may depend on data, and the most modes of a tensor.
+
+        >>> NamespaceInfo().capabilities()["boolean indexing"]
+        True
+        """
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": MAX_MODES}
 
     def default_device(self) -> str:
-        """The device of new tensors."""
+        """The device of new tensors.
+
+        >>> NamespaceInfo().default_device()
+        'cpu'
+        """
         return "cpu"
 
     def devices(self) -> list[str]:
-        """All devices."""
+        """All devices.
+
+        >>> NamespaceInfo().devices()
+        ['cpu']
+        """
         return ["cpu"]
 
     def default_dtypes(self, *, device: str | None = None) -> dict[str, np.dtype[Any]]:
-        """The dtypes of new tensors of which nobody says it, by kind."""
+        """The dtypes of new tensors of which nobody says it, by kind.
+
+        Raises:
+            LayoutError: there is no such device.
+
+        >>> NamespaceInfo().default_dtypes()["real floating"]
+        dtype('float64')
+        """
         check_device(device)
         return {kind: DTYPES[name] for kind, name in _DEFAULTS.items()}
 
@@ -58,6 +77,9 @@ class NamespaceInfo:
 
         Raises:
             LayoutError: there is no such device, or no such kind.
+
+        >>> [*NamespaceInfo().dtypes(kind="complex floating")]
+        ['complex64', 'complex128']
         """
         check_device(device)
         try:

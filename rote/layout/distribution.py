@@ -64,6 +64,8 @@ class Distribution(Exports):
     >>> dist = parse("block[(0),(),(1)]").on((8, 9, 10), Grid((2, 3)))
     >>> dist.local_shape(0), dist.owners((3, 4, 5)), dist.indices(4)[0].tolist()
     ((4, 9, 4), (1,), [4, 5, 6, 7])
+    >>> dist.order, dist.meaning == parse("block(4)[(0),(),(1)]").on((8, 9, 10), Grid((2, 3))).meaning
+    (3, False)
     """
 
     layout: Layout
@@ -121,6 +123,9 @@ class Distribution(Exports):
     def holds(self, rank: int) -> bool:
         """Whether a rank may hold data: false outside the root of a rooted layout.
 
+        Raises:
+            LayoutError: the grid has no such rank.
+
         >>> from rote.layout.layout import parse
         >>> [parse("[(),()]|(0@1)").on((5, 3), 2).holds(rank) for rank in range(2)]
         [False, True]
@@ -136,6 +141,9 @@ class Distribution(Exports):
 
         The others are given what the reduction ignores. Without partial grid modes every rank contributes.
 
+        Raises:
+            LayoutError: the grid has no such rank.
+
         >>> from rote.layout.layout import parse
         >>> [parse("[()]+(0)").on(5, 2).contributes(rank) for rank in range(2)]
         [True, False]
@@ -145,6 +153,9 @@ class Distribution(Exports):
 
     def index_sets(self, rank: int) -> tuple[IndexSet, ...]:
         """Per view mode, the set of global indices that a rank holds, as periodic runs that nobody has written out.
+
+        Raises:
+            LayoutError: the grid has no such rank.
 
         >>> from rote.layout.layout import parse
         >>> print(*parse("[(0),()]").on((5, 3), 2).index_sets(1))
@@ -163,6 +174,9 @@ class Distribution(Exports):
     def indices(self, rank: int) -> tuple[Ints, ...]:
         """Per view mode, the global indices that a rank holds, in local order: one array of integers per mode.
 
+        Raises:
+            LayoutError: the grid has no such rank.
+
         >>> from rote.layout.layout import parse
         >>> [held.tolist() for held in parse("[(0),()]").on((5, 3), 2).indices(1)]
         [[1, 3], [0, 1, 2]]
@@ -173,6 +187,9 @@ class Distribution(Exports):
         """Per mode of the tensor itself, the global index of a rank's elements; they broadcast to its block's shape.
 
         Without a view this is an open mesh of `indices`, as `np.ogrid` makes it.
+
+        Raises:
+            LayoutError: the grid has no such rank.
 
         >>> from rote.layout.layout import parse
         >>> [held.tolist() for held in parse("(a b): block[(0)]").on((2, 3), 2).tensor_indices(1)]
@@ -188,6 +205,9 @@ class Distribution(Exports):
     @memoized(16384, typed=True)
     def local_shape(self, rank: int) -> tuple[int, ...]:
         """The shape of a rank's block; a rank outside the root holds an empty one ((0,) for a tensor of order 0).
+
+        Raises:
+            LayoutError: the grid has no such rank.
 
         >>> from rote.layout.layout import parse
         >>> [parse("block[(0),()]").on((5, 3), 2).local_shape(rank) for rank in range(2)]
@@ -211,6 +231,9 @@ class Distribution(Exports):
 
     def locate(self, mode: int, index: Ints) -> tuple[dict[int, Ints], Ints]:
         """Along one view mode: the coordinate per grid mode that holds each global index, and its local index there.
+
+        Raises:
+            IndexError: there is no such mode.
 
         >>> from rote.layout.layout import parse
         >>> parse("block[(0)]").on(5, 2).locate(0, np.array([0, 4]))

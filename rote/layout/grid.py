@@ -23,8 +23,8 @@ class Grid:
         LayoutError: an extent is not a positive integer.
 
     >>> grid = Grid((2, 3))
-    >>> grid.size, grid.coordinates(4), grid.rank((1, 1))
-    (6, (1, 1), 4)
+    >>> grid.order, grid.size, grid.coordinates(4), grid.rank((1, 1))
+    (2, 6, (1, 1), 4)
     """
 
     shape: tuple[int, ...]

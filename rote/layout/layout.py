@@ -58,6 +58,8 @@ class Layout:
     >>> a = parse("[(0),(),(1)]")
     >>> str(a.move(0, to=1)), a.drop(1).is_prefix_of(a), a >> "[(),(0),(1)]"
     ('[(),(0),(1)]', True, L((0), (), (1)) >> L((), (0), (1)))
+    >>> a.order, a.tensor_order, a.grid_modes, a.syntax.op
+    (3, 3, (0, 1), 'sum')
     """
 
     modes: tuple[tuple[Entry, ...], ...]

@@ -70,7 +70,7 @@ def plan(plan: Plan, *, modes: Sequence[int] | None = None, messages: bool = Fal
     """The layouts before and after each step of a plan side by side, an arrow with the step's name between them.
 
     A rank has the same colour in all of them. `modes`, errors and the figure are as for `layout`. With `messages=True`
-    the message matrix of each step stands below its arrow, as `messages` draws it.
+    the message matrix of each step stands below its arrow, as `messages` draws it, or raises PlanError.
 
     >>> from rote.compiler.compile import compile
     >>> figure = plan(compile("block[(0),(),()] -> block[(),(0),()]", shape=(8, 8, 8), grid=4))

@@ -59,6 +59,7 @@ def save(
         LayoutError: a tensor is partial; or implicit moves are refused, and one is needed.
         RoteError: the suffix is of no known format, or the format does not hold this; a library is missing.
         CommError: ranks give different names, attributes, steps or paths.
+        TypeError: `x` is neither a tensor nor tensors by name.
 
     >>> import numpy as np, rote
     >>> def program(comm):
@@ -118,6 +119,7 @@ def load(
         RoteError: it is damaged, or holds no such tensor, step or dtype; the suffix is of no known format; a library
             is missing.
         LayoutError: the layout does not fit the file's shape.
+        CommError: ranks give different paths, steps or names.
 
     >>> import numpy as np, rote
     >>> np.save("volume.npy", np.arange(6.0).reshape(2, 3))
@@ -151,6 +153,7 @@ def contents(path: Path, step: int | None = None, comm: object | None = None) ->
 
     Raises (the same on all ranks):
         OSError, RoteError: as `load`.
+        CommError: ranks give different paths or steps.
 
     >>> import rote
     >>> x = rote.DistTensor.zeros((4, 6), "block[(0),()]")

@@ -102,6 +102,9 @@ class Halos(Distributed):
     def halo_plan(self, width: Width, periodic: Periodic = False) -> HaloPlan:
         """The plan of `halo`: messages, bytes and seconds before anything moves, and its proof. On any rank alone.
 
+        Raises:
+            LayoutError: a width is negative, or there is not one for each mode; as `halo`.
+
         >>> import rote
         >>> x = rote.DistTensor.zeros((8, 8), "block[(0),()]")
         >>> plan = x.halo_plan(1, periodic=True)

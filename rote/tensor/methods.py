@@ -21,7 +21,15 @@ VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 
 
 class ArrayMethods(Distributed):
-    """The methods that arrays have, of tensors that lie distributed."""
+    """The methods that arrays have, of tensors that lie distributed.
+
+    >>> from rote import DistTensor
+    >>> x = DistTensor.from_global([[1 + 2j, 3, 4j]], "block[(),(0)]")
+    >>> x.shape, x.ndim, x.size, x.dtype, x.grid.shape, x.comm.size, x.device
+    ((1, 3), 2, 3, dtype('complex128'), (1,), 1, 'cpu')
+    >>> x.layout == x.distribution.layout, x.local.shape, x.real.to_global(), x.imag.dtype
+    (True, (1, 3), array([[1., 3., 0.]]), dtype('float64'))
+    """
 
     __slots__ = ()
 
@@ -125,6 +133,9 @@ class ArrayMethods(Distributed):
     def round(self, decimals: int = 0, out: Distributed | None = None) -> Any:
         """The tensor with each element rounded to so many decimals, half to even.
 
+        Raises:
+            TypeError: the number of decimals is no integer.
+
         >>> from rote import DistTensor
         >>> DistTensor.from_global([0.126, 1.5], "block[(0)]").round(2).to_global()
         array([0.13, 1.5 ])
@@ -133,6 +144,9 @@ class ArrayMethods(Distributed):
 
     def clip(self, min: Any = None, max: Any = None, out: Distributed | None = None) -> Any:
         """The tensor with each element, or the bound that it is beyond.
+
+        Raises:
+            LayoutError: the bounds do not broadcast to the tensor.
 
         >>> from rote import DistTensor
         >>> DistTensor.from_global([1, 5, 9], "block[(0)]").clip(2, 8).to_global()

@@ -96,6 +96,9 @@ class Rearranging(Distributed):
     def transpose(self, *axes: Any) -> Self:
         """The tensor with its modes in another order, reversed if none is given: `x.transpose(1, 0)`, or of a tuple.
 
+        Raises:
+            ValueError: the modes are not all named, each once.
+
         >>> from rote import DistTensor
         >>> DistTensor.zeros((2, 3, 4), "block[(0),(),()]").transpose(2, 0, 1).shape
         (4, 2, 3)
@@ -106,6 +109,9 @@ class Rearranging(Distributed):
     def swapaxes(self, axis1: int, axis2: int) -> Self:
         """The tensor with two modes in each other's place; the block is a view.
 
+        Raises:
+            AxisError: there is no such mode.
+
         >>> from rote import DistTensor
         >>> DistTensor.zeros((2, 3, 4), "block[(0),(),()]").swapaxes(0, 2).shape
         (4, 3, 2)
@@ -114,6 +120,9 @@ class Rearranging(Distributed):
 
     def reshape(self, *shape: Any, copy: bool | None = None) -> Self:
         """The elements in row-major order in another shape, a view where digits allow: `x.reshape(2, -1)`.
+
+        Raises:
+            ValueError: the new shape has another number of elements, or `copy=False` and no view has it.
 
         >>> from rote import DistTensor
         >>> print(DistTensor.zeros((4, 6), "block[(0),()]").reshape(24).layout)
@@ -142,6 +151,9 @@ class Rearranging(Distributed):
     def squeeze(self, axis: int | Sequence[int] | None = None) -> Self:
         """The tensor without modes of extent 1.
 
+        Raises:
+            ValueError: a named mode is not of extent 1.
+
         >>> from rote import DistTensor
         >>> DistTensor.zeros((1, 3), "block[(),(0)]").squeeze().shape
         (3,)
@@ -151,6 +163,9 @@ class Rearranging(Distributed):
     def repeat(self, repeats: Any, axis: int | None = None) -> Self:
         """The tensor with each index along a mode so many times.
 
+        Raises:
+            ValueError: a number is negative, or there is not one for each index.
+
         >>> from rote import DistTensor
         >>> DistTensor.from_global([1, 2], "block[(0)]").repeat(2).to_global()
         array([1, 1, 2, 2])
@@ -159,6 +174,9 @@ class Rearranging(Distributed):
 
     def nonzero(self) -> tuple[Self, ...]:
         """The global indices of the elements that are not zero, one tensor per mode, as `numpy.nonzero`.
+
+        Raises:
+            ValueError: the tensor is of order 0.
 
         >>> from rote import DistTensor
         >>> DistTensor.from_global([0, 5, 6], "block[(0)]").nonzero()[0].to_global()
@@ -171,6 +189,7 @@ class Rearranging(Distributed):
 
         Raises:
             LayoutError: the tensor is partial.
+            AxisError: there is no such mode.
 
         >>> from rote import DistTensor
         >>> x = DistTensor.from_global([3, 1, 2], "block[(0)]")
@@ -185,6 +204,10 @@ class Rearranging(Distributed):
     def argsort(self, axis: int | None = -1, kind: Any = None, order: None = None) -> Self:
         """The indices along a mode that sort it; equal elements keep their order.
 
+        Raises:
+            AxisError: there is no such mode.
+            ValueError: an order of fields is given.
+
         >>> from rote import DistTensor
         >>> DistTensor.from_global([3, 1, 2], "block[(0)]").argsort().to_global()
         array([1, 2, 0])
@@ -193,6 +216,9 @@ class Rearranging(Distributed):
 
     def searchsorted(self, v: Any, side: Literal["left", "right"] = "left", sorter: Any = None) -> Any:
         """The places at which elements would be put into this sorted tensor of order 1.
+
+        Raises:
+            ValueError: this tensor is not of order 1.
 
         >>> from rote import DistTensor
         >>> DistTensor.from_global([1, 2, 4], "block[(0)]").searchsorted([3, 0]).to_global()
@@ -203,6 +229,9 @@ class Rearranging(Distributed):
     def take(self, indices: Any, axis: int | None = None) -> Self:
         """The elements at some indices along a mode, or of the row-major order.
 
+        Raises:
+            IndexError: an index is out of bounds.
+
         >>> from rote import DistTensor
         >>> DistTensor.from_global([3, 1, 2], "block[(0)]").take([2, 2]).to_global()
         array([2, 2])
@@ -212,6 +241,9 @@ class Rearranging(Distributed):
     def cumsum(self, axis: int | None = None, dtype: npt.DTypeLike | None = None) -> Self:
         """The sums of the elements up to each along a mode, or of the row-major order.
 
+        Raises:
+            AxisError: there is no such mode.
+
         >>> from rote import DistTensor
         >>> DistTensor.from_global([3, 1, 2], "block[(0)]").cumsum().to_global()
         array([3, 4, 6])
@@ -220,6 +252,9 @@ class Rearranging(Distributed):
 
     def cumprod(self, axis: int | None = None, dtype: npt.DTypeLike | None = None) -> Self:
         """The products of the elements up to each along a mode, or of the row-major order.
+
+        Raises:
+            AxisError: there is no such mode.
 
         >>> from rote import DistTensor
         >>> DistTensor.from_global([3, 1, 2], "block[(0)]").cumprod().to_global()

@@ -156,6 +156,10 @@ class DistTensor(Rearranging, ArrayMethods, ArrayProtocols, Movable, Halos, Subs
         The index arrays broadcast against each other to the block's shape (as `np.ogrid`), and so must the result.
         All ranks raise the same error, or none.
 
+        Raises:
+            ValueError: the result of `function` does not broadcast to the block.
+            LayoutError: the layout does not fit the shape or the ranks.
+
         >>> DistTensor.from_function(lambda i, j: 10 * i + j, (2, 3), "[(0),()]").to_global().tolist()
         [[0, 1, 2], [10, 11, 12]]
         """
@@ -198,6 +202,9 @@ class DistTensor(Rearranging, ArrayMethods, ArrayProtocols, Movable, Halos, Subs
 
         `rote.load` is the function that takes names and steps as well, and says all; errors as there.
 
+        Raises:
+            OSError, RoteError, LayoutError: as `rote.load`.
+
         >>> np.save("volume.npy", np.arange(6.0).reshape(2, 3))
         >>> DistTensor.load("volume.npy", "block[(),(0)]")
         DistTensor((2, 3), float64, 'block[(),(0)]', grid=(1,), rank=0, local=(2, 3))
@@ -210,6 +217,9 @@ class DistTensor(Rearranging, ArrayMethods, ArrayProtocols, Movable, Halos, Subs
         """Write one file, `.npy`, `.zarr`, `.h5` or `.xdmf` by its suffix; every rank writes its own part.
 
         `rote.save` is the function that takes names, attributes and steps as well, and says all; errors as there.
+
+        Raises:
+            OSError, RoteError, LayoutError: as `rote.save`.
 
         >>> DistTensor.zeros((2, 3), "[(0),()]").save("zeros.npy")
         >>> np.load("zeros.npy").shape

@@ -36,8 +36,8 @@ class TensorCase:
 
     >>> import rote
     >>> case = TensorCase(np.arange(4.0), rote.parse("block[(0)]").on(4, 2))
-    >>> case.run(lambda x: float(x.local.sum()))
-    [1.0, 5.0]
+    >>> case.ranks, case.run(lambda x: float(x.local.sum()))
+    (2, [1.0, 5.0])
     """
 
     array: Array
@@ -53,11 +53,25 @@ class TensorCase:
 
         Raises:
             CommError: they are not.
+
+        >>> import rote
+        >>> case = TensorCase(np.arange(4), rote.parse("block[(0)]").on(4, 2))
+        >>> rote.run(lambda comm: case.on(comm).local.tolist(), ranks=2)
+        [[0, 1], [2, 3]]
         """
         return DistTensor.from_global(self.array, self.distribution.layout, comm, self.distribution.grid)
 
     def run(self, fn: Callable[[DistTensor], T]) -> list[T]:
-        """Call `fn` with the tensor on each of as many in-process ranks; the results in rank order, or one's error."""
+        """Call `fn` with the tensor on each of as many in-process ranks.
+
+        Returns:
+            The results in rank order; or the error of a rank is raised.
+
+        >>> import rote
+        >>> case = TensorCase(np.arange(4), rote.parse("block[(0)]").on(4, 2))
+        >>> case.run(lambda x: int(x.sum()))
+        [6, 6]
+        """
         return run(lambda comm: fn(self.on(comm)), ranks=self.ranks, on="threads")
 
     def __str__(self) -> str:
@@ -104,6 +118,10 @@ def shapes(max_size: int = 400) -> st.SearchStrategy[tuple[int, ...]]:
 
     Args:
         max_size: elements of the largest.
+
+    >>> from hypothesis import find
+    >>> find(shapes(), lambda shape: True)
+    ()
     """
     return _shapes(max_size)
 
@@ -139,6 +157,10 @@ def distributions(
 
     Returns:
         A strategy whose simplest example lies whole on every rank.
+
+    >>> from hypothesis import find
+    >>> print(find(distributions((3,), Grid((2,))), lambda dist: True))
+    [()] on (3,), grid 2
     """
     given_shape = shapes() if shape is None else st.just(shape) if isinstance(shape, tuple) else shape
     given_grid = grids() if grid is None else st.just(grid) if isinstance(grid, Grid) else grid
@@ -153,6 +175,10 @@ def layouts(order: int | None = None) -> st.SearchStrategy[Layout]:
 
     Raises:
         LayoutError: no tensor of that order is drawn.
+
+    >>> from hypothesis import find
+    >>> print(find(layouts(order=2), lambda layout: True))
+    [(),()]
     """
     if order is not None and order not in range(5):
         raise LayoutError(f"layouts(order={order!r}) draws nothing\nwrite an order from 0 to 4")

@@ -12,6 +12,10 @@ from types import ModuleType
 import pytest
 
 import rote
+import rote.array_api
+import rote.array_api.fft
+import rote.array_api.linalg
+import rote.testing
 
 Named = tuple[str, object]
 
@@ -29,8 +33,14 @@ UNSHOWN = {
     "rote.grammar.ViewItem": "a union of Name, Fuse and Tile",
 }
 
+# The modules that users import by themselves, beside those that the door gives.
+DOORS = (rote.array_api, rote.array_api.fft, rote.array_api.linalg, rote.testing)
+
 # With these a first sentence is a noun phrase: what comes back. One that opens with a verb wants a `Returns:`.
-NOUN_PHRASE = {"A", "All", "Along", "An", "Every", "Memory", "Per", "The", "This", "Whether", "Why"}
+NOUN_PHRASE = {
+    *("A", "All", "Along", "An", "Each", "Every", "Memory", "One", "Per", "The", "This", "Whether", "Why"),
+    *("Eigenvalues", "Evenly", "Grids", "Layouts", "Orthogonal", "Powers", "Shapes", "Signs", "Singular", "Tensors"),
+}
 
 # A first sentence that leans on another one, or says how something is thought of, does not stand alone.
 LEANS = ("What ", "The same ", "As ")
@@ -42,17 +52,23 @@ def names_of(module: ModuleType) -> list[str]:
     return sorted(getattr(module, "__all__", held))
 
 
+def of_the_house(value: object) -> bool:
+    """Whether a function or class is written here, and no other package's."""
+    return callable(value) and getattr(inspect.unwrap(value), "__module__", "").startswith("rote")
+
+
 @cache
 def public() -> tuple[Named, ...]:
-    """Every name that the door gives, and those that its modules give, each with what it stands for."""
-    named: list[Named] = []
-    for name in rote.__all__:
-        value = getattr(rote, name)
-        if isinstance(value, ModuleType):
-            inner = (n for n in names_of(value) if not n.startswith("_") and n != "annotations")
-            named += [(f"rote.{name}.{n}", getattr(value, n)) for n in inner]
-        else:
-            named.append((f"rote.{name}", value))
+    """Every name that the doors give, and those that the modules of the first give, each with what it stands for."""
+    held = [(f"rote.{name}", getattr(rote, name)) for name in rote.__all__]
+    modules = [(name, value) for name, value in held if isinstance(value, ModuleType)]
+    named = [*held]
+    for name, module in modules:
+        inner = (n for n in names_of(module) if not n.startswith("_") and n != "annotations")
+        named += [(f"{name}.{n}", getattr(module, n)) for n in inner]
+    for door in DOORS:  # of which some hold constants and dtypes of NumPy's, as the array API wants
+        values = ((n, getattr(door, n)) for n in names_of(door) if not n.startswith("_"))
+        named += [(f"{door.__name__}.{n}", value) for n, value in values if of_the_house(value)]
     return tuple((name, value) for name, value in named if not isinstance(value, ModuleType))
 
 

@@ -60,6 +60,10 @@ class Comm(Protocol):
         """Things bound to this communicator (sub-communicators, buffers, ...). They die with the communicator.
 
         Of a rank that is alone every thread has its own; other communicators are used by one thread at a time.
+
+        >>> from rote import run
+        >>> run(lambda comm: comm.cache.setdefault("mine", comm.rank), ranks=2)
+        [0, 1]
         """
         ...
 

@@ -30,7 +30,7 @@ def _unary(function: Function, name: str = "") -> Function:
     def called(x: Distributed, /) -> Any:
         return elementwise(name, function, (x,), {})
 
-    return _named(name, called, function)
+    return _named(name, called, function, 1)
 
 
 def _binary(function: Function, name: str = "") -> Function:
@@ -40,12 +40,33 @@ def _binary(function: Function, name: str = "") -> Function:
     def called(x1: Any, x2: Any, /) -> Any:
         return elementwise(name, function, (x1, x2), {})
 
-    return _named(name, called, function)
+    return _named(name, called, function, 2)
 
 
-def _named(name: str, called: Function, function: Function) -> Function:
+_SHOWN = {"acosh": "[1.5, 2.0]"}  # where the usual values of an example are none of a function's
+
+_DOC = """The `numpy.{numpy}` of each element; NumPy's rules of dtypes and special values hold.
+
+{about}
+
+Raises:
+    TypeError: NumPy's function takes no such dtype.
+    LayoutError: shapes do not broadcast, or implicit moves are refused and one is needed.
+
+>>> import numpy as np, rote.array_api as xp
+>>> values = np.asarray({values})
+>>> bool(np.array_equal(xp.{name}(xp.asarray(values){more}).to_global(), np.{numpy}(values{more})))
+True
+"""
+
+
+def _named(name: str, called: Function, function: Function, operands: int) -> Function:
     called.__name__ = called.__qualname__ = name
-    called.__doc__ = f"`numpy.{function.__name__}` of each element; NumPy's rules of dtypes and special values hold."
+    values = "[6, 5]" if name.startswith("bitwise") else _SHOWN.get(name, "[0.5, 0.25]")
+    about = "The result lies as x does." if operands == 1 else "Operands are tensors, arrays or scalars that broadcast."
+    called.__doc__ = _DOC.format(
+        name=name, numpy=function.__name__, values=values, about=about, more=", 2" * (operands - 1)
+    )
     return follows("elementwise")(called)
 
 
@@ -120,13 +141,23 @@ subtract = _binary(np.subtract)
 
 @follows("elementwise")
 def clip(x: Distributed, /, min: Any = None, max: Any = None) -> Any:
-    """Each element, or the bound that it is beyond; bounds are tensors, arrays, scalars or None."""
+    """Each element, or the bound that it is beyond; bounds are tensors, arrays, scalars or None.
+
+    >>> import rote.array_api as xp
+    >>> xp.clip(xp.asarray([1, 5, 9]), 2, 8).to_global()
+    array([2, 5, 8])
+    """
     return elementwise("clip", np.clip, (x, min, max), {})
 
 
 @follows("elementwise")
 def where(condition: Any, x1: Any, x2: Any, /) -> Any:
-    """Where the condition holds, the elements of the one operand, elsewhere those of the other."""
+    """The elements of the one operand where the condition holds, elsewhere those of the other.
+
+    >>> import rote.array_api as xp
+    >>> xp.where(xp.asarray([True, False]), xp.asarray([1, 2]), 0).to_global()
+    array([1, 0])
+    """
     return elementwise("where", np.where, (condition, x1, x2), {})
 
 

@@ -55,6 +55,10 @@ def argmax(
         out: a tensor of integers that is written, and stays where it is.
         layout: of the result, as in `sum`.
 
+    Raises:
+        AxisError: there is no such mode.
+        LayoutError: `layout` or `out` does not fit the result.
+
     >>> from rote import DistTensor
     >>> int(DistTensor.from_global([3, 7, 7], "block[(0)]").argmax())
     1
@@ -67,6 +71,10 @@ def argmin(
     x: Distributed, /, axis: int | None = None, out: Any = None, *, keepdims: bool = False, layout: Any = None
 ) -> Any:
     """The index of the smallest element, the first of several; a NaN counts as the smallest. Arguments as `argmax`.
+
+    Raises:
+        AxisError: there is no such mode.
+        LayoutError: `layout` or `out` does not fit the result.
 
     >>> from rote import DistTensor
     >>> DistTensor.from_global([[1, 2], [3, 0]], "block[(0),()]").argmin(axis=1).to_global()

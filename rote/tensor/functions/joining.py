@@ -34,7 +34,7 @@ Ints = npt.NDArray[np.int64]
 
 @follows("joined", np.concatenate)
 def concat(arrays: Parts, /, axis: int | None = 0, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
-    """Tensors, and arrays that all ranks have, one behind the other along a mode. Collective.
+    """Tensors and arrays that all ranks have, one behind the other along a mode. Collective.
 
     The result lies as the first tensor does, balanced anew along that mode.
 
@@ -45,6 +45,7 @@ def concat(arrays: Parts, /, axis: int | None = 0, *, dtype: Any = None, casting
 
     Raises:
         ValueError: shapes do not fit each other. LayoutError: the tensors have several communicators.
+        TypeError: an operand is no tensor of numbers.
 
     >>> from rote import DistTensor
     >>> x = DistTensor.from_global([1, 2], "block[(0)]")
@@ -78,7 +79,18 @@ def concat(arrays: Parts, /, axis: int | None = 0, *, dtype: Any = None, casting
 
 @follows("joined", np.stack)
 def stack(arrays: Parts, /, axis: int = 0, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
-    """Tensors of one shape side by side along a new mode, which is whole; the others lie as the first tensor does."""
+    """Tensors of one shape side by side along a new mode, which is whole; the others lie as the first tensor does.
+
+    Raises:
+        TypeError: an operand is no tensor of numbers.
+        ValueError: there is none, or shapes differ.
+        LayoutError: tensors are of several communicators.
+
+    >>> import rote.array_api as xp
+    >>> xp.stack([xp.asarray([1, 2]), xp.asarray([3, 4])]).to_global()
+    array([[1, 2],
+           [3, 4]])
+    """
     parts = _tensors(arrays, "stack")
     if len({x.distribution.shape for x in parts}) > 1:
         raise ValueError(f"stack wants tensors of one shape, not {[x.distribution.shape for x in parts]}")
@@ -120,7 +132,12 @@ def append(arr: Any, values: Any, axis: int | None = None) -> Any:
 
 @follows("along", np.unstack)
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
-    """The tensors at each index along a mode, views of one that has the mode whole."""
+    """The tensors at each index along a mode, views of one that has the mode whole.
+
+    >>> import rote.array_api as xp
+    >>> [x.to_global().tolist() for x in xp.unstack(xp.asarray([[1, 2], [3, 4]]))]
+    [[1, 2], [3, 4]]
+    """
     order = len(x.distribution.shape)
     mode = normalize_axis_index(axis, order)
     x = made_whole(x, (mode,), "unstack")

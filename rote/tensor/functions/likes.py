@@ -40,6 +40,10 @@ def full_like(
 
     Raises:
         LayoutError: another shape, or more than one value, is asked for.
+
+    >>> import rote.array_api as xp
+    >>> xp.full_like(xp.ones(3), 7).to_global()
+    array([7., 7., 7.])
     """
     dist = x.distribution
     if shape is not None and tensor_shape(shape) != dist.shape:
@@ -70,7 +74,12 @@ def zeros_like(
     device: str | None = None,
     layout: Layout | str | None = None,
 ) -> Any:
-    """A tensor of zeros where another lies; other arguments as of `full_like`."""
+    """A tensor of zeros where another lies; other arguments as of `full_like`.
+
+    >>> import rote.array_api as xp
+    >>> xp.zeros_like(xp.ones(3)).to_global()
+    array([0., 0., 0.])
+    """
     return full_like(x, 0, dtype, order, subok, shape, device=device, layout=layout)
 
 
@@ -86,7 +95,12 @@ def ones_like(
     device: str | None = None,
     layout: Layout | str | None = None,
 ) -> Any:
-    """A tensor of ones where another lies; other arguments as of `full_like`."""
+    """A tensor of ones where another lies; other arguments as of `full_like`.
+
+    >>> import rote.array_api as xp
+    >>> xp.ones_like(xp.zeros(3)).to_global()
+    array([1., 1., 1.])
+    """
     return full_like(x, 1, dtype, order, subok, shape, device=device, layout=layout)
 
 
@@ -102,7 +116,12 @@ def empty_like(
     device: str | None = None,
     layout: Layout | str | None = None,
 ) -> Any:
-    """A tensor of zeros where another lies, as replicas must not differ; other arguments as of `full_like`."""
+    """A tensor of zeros where another lies, as replicas must not differ; other arguments as of `full_like`.
+
+    >>> import rote.array_api as xp
+    >>> xp.empty_like(xp.ones((2, 3))).shape
+    (2, 3)
+    """
     return full_like(x, 0, dtype, order, subok, shape, device=device, layout=layout)
 
 
@@ -118,6 +137,10 @@ def astype(x: Distributed, dtype: npt.DTypeLike, /, *, copy: bool = True, device
 
     Raises:
         PlanError: Rote moves no elements of this dtype.
+
+    >>> import rote.array_api as xp
+    >>> xp.astype(xp.asarray([1.7, 2.2]), xp.int32).to_global()
+    array([1, 2], dtype=int32)
     """
     element = as_dtype(dtype)
     if not copy and x.local.dtype == element:
@@ -127,14 +150,32 @@ def astype(x: Distributed, dtype: npt.DTypeLike, /, *, copy: bool = True, device
 
 @follows("elementwise", np.tril)
 def tril(x: Distributed, /, k: int = 0) -> Any:
-    """The matrices without what lies above the k-th diagonal."""
+    """The matrices without what lies above the k-th diagonal.
+
+    Raises:
+        LayoutError: the tensor is of order 1 or less.
+
+    >>> import rote.array_api as xp
+    >>> xp.tril(xp.ones((2, 2))).to_global()
+    array([[1., 0.],
+           [1., 1.]])
+    """
     above = integer(k, "the number of a diagonal")
     return _triangle("tril", x, lambda row, column: column - row <= above)
 
 
 @follows("elementwise", np.triu)
 def triu(x: Distributed, /, k: int = 0) -> Any:
-    """The matrices without what lies below the k-th diagonal."""
+    """The matrices without what lies below the k-th diagonal.
+
+    Raises:
+        LayoutError: the tensor is of order 1 or less.
+
+    >>> import rote.array_api as xp
+    >>> xp.triu(xp.ones((2, 2))).to_global()
+    array([[1., 1.],
+           [0., 1.]])
+    """
     below = integer(k, "the number of a diagonal")
     return _triangle("triu", x, lambda row, column: column - row >= below)
 
@@ -158,6 +199,10 @@ def meshgrid(*arrays: Distributed, indexing: Literal["xy", "ij"] = "xy") -> tupl
 
     Raises:
         LayoutError: one is no vector, or `indexing` is neither.
+
+    >>> import rote.array_api as xp
+    >>> [x.to_global().tolist() for x in xp.meshgrid(xp.asarray([1, 2]), xp.asarray([3, 4]))]
+    [[[1, 2], [1, 2]], [[3, 3], [4, 4]]]
     """
     if indexing not in ("xy", "ij"):
         raise LayoutError(f"indexing={indexing!r} is neither 'xy' nor 'ij'")

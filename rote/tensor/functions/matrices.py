@@ -62,6 +62,11 @@ def cholesky(x: Distributed, /, *, upper: bool = False) -> Any:
 
     Raises:
         numpy.linalg.LinAlgError: some matrix is not positive definite; on all ranks.
+
+    >>> import rote.array_api as xp
+    >>> xp.linalg.cholesky(xp.asarray([[4.0, 2.0], [2.0, 5.0]])).to_global()
+    array([[2., 0.],
+           [1., 2.]])
     """
     stack = stack_of("cholesky", x)
     term = (*stack, ROWS, COLUMNS)
@@ -84,7 +89,12 @@ def det(x: Distributed, /) -> Any:
 
 @follows("contracted", np.linalg.slogdet)
 def slogdet(x: Distributed, /) -> SignAndLog:
-    """Signs of determinants, and the logarithms of their magnitudes; both of the shape of the stack. Collective."""
+    """Signs of determinants, and the logarithms of their magnitudes; both of the shape of the stack. Collective.
+
+    >>> import rote.array_api as xp
+    >>> [float(part) for part in xp.linalg.slogdet(xp.asarray([[1.0, 0.0], [0.0, -1.0]]))]
+    [-1.0, 0.0]
+    """
     stack = stack_of("slogdet", x)
     term = (*stack, ROWS, COLUMNS)
     return SignAndLog(
@@ -98,6 +108,11 @@ def inv(x: Distributed, /) -> Any:
 
     Raises:
         numpy.linalg.LinAlgError: some matrix is singular; on all ranks.
+
+    >>> import rote.array_api as xp
+    >>> xp.linalg.inv(xp.asarray([[2.0, 0.0], [0.0, 4.0]])).to_global()
+    array([[0.5 , 0.  ],
+           [0.  , 0.25]])
     """
     stack = stack_of("inv", x)
     return stackwise(
@@ -137,7 +152,12 @@ def solve(x1: Any, x2: Any, /) -> Any:
 
 @follows("contracted", np.linalg.eigh)
 def eigh(x: Distributed, /, UPLO: Literal["L", "U"] = "L") -> Eigensystem:
-    """Eigenvalues and eigenvectors of symmetric or Hermitian matrices, of which one triangle is read. Collective."""
+    """Eigenvalues and eigenvectors of symmetric or Hermitian matrices, of which one triangle is read. Collective.
+
+    >>> import rote.array_api as xp
+    >>> xp.linalg.eigh(xp.asarray([[2.0, 0.0], [0.0, 3.0]])).eigenvalues.to_global()
+    array([2., 3.])
+    """
     stack = stack_of("eigh", x)
     term = (*stack, ROWS, COLUMNS)
     results = ((*stack, ROWS), term)
@@ -148,7 +168,12 @@ def eigh(x: Distributed, /, UPLO: Literal["L", "U"] = "L") -> Eigensystem:
 
 @follows("contracted", np.linalg.eigvalsh)
 def eigvalsh(x: Distributed, /, UPLO: Literal["L", "U"] = "L") -> Any:
-    """Eigenvalues of symmetric or Hermitian matrices in ascending order, of which one triangle is read. Collective."""
+    """Eigenvalues of symmetric or Hermitian matrices in ascending order, of which one triangle is read. Collective.
+
+    >>> import rote.array_api as xp
+    >>> xp.linalg.eigvalsh(xp.asarray([[2.0, 0.0], [0.0, 3.0]])).to_global()
+    array([2., 3.])
+    """
     stack = stack_of("eigvalsh", x)
     term = (*stack, ROWS, COLUMNS)
     return stackwise(
@@ -162,6 +187,11 @@ def matrix_power(x: Distributed, n: int, /) -> Any:
 
     Raises:
         LayoutError: the matrices are not square.
+
+    >>> import rote.array_api as xp
+    >>> xp.linalg.matrix_power(xp.asarray([[1.0, 1.0], [0.0, 1.0]]), 3).to_global()
+    array([[1., 3.],
+           [0., 1.]])
     """
     stack_of("matrix_power", x)
     shape = x.distribution.shape
@@ -206,6 +236,10 @@ def trace(x: Distributed, /, *, offset: int = 0, dtype: npt.DTypeLike | None = N
     Args:
         offset: of the diagonal, above the main one if it is positive.
         dtype: of the sum; that of the elements if None, for integers at least 64 bits.
+
+    >>> import rote.array_api as xp
+    >>> int(xp.linalg.trace(xp.asarray([[1, 2], [3, 4]])))
+    5
     """
     stack = stack_of("trace", x)
     return _summed_diagonal(x, len(stack), len(stack) + 1, offset, dtype)
@@ -232,6 +266,10 @@ def diagonal(x: Distributed, /, *, offset: int = 0) -> Any:
 
     Args:
         offset: of the diagonal, above the main one if it is positive.
+
+    >>> import rote.array_api as xp
+    >>> xp.linalg.diagonal(xp.asarray([[1, 2], [3, 4]])).to_global()
+    array([1, 4])
     """
     stack = stack_of("diagonal", x)
     return _numpy_diagonal(x, offset, len(stack), len(stack) + 1)

@@ -87,6 +87,10 @@ def matrix_norm(x: Distributed, /, *, keepdims: bool = False, ord: MatrixOrder |
 
     Raises:
         LayoutError: `ord` is none of these.
+
+    >>> import rote.array_api as xp
+    >>> float(xp.linalg.matrix_norm(xp.asarray([[3.0, 0.0], [0.0, 4.0]])))
+    5.0
     """
     stack = stack_of("matrix_norm", x)
     x = _floating(x)

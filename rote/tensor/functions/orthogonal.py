@@ -101,6 +101,10 @@ def svd(x: Distributed, /, full_matrices: bool = True, compute_uv: bool = True, 
             min(m, n) of each.
         compute_uv: whether vectors are wanted at all.
         hermitian: taken for the sake of NumPy's callers.
+
+    >>> import rote.array_api as xp
+    >>> xp.linalg.svd(xp.asarray([[0.0, 4.0], [3.0, 0.0]])).S.to_global()
+    array([4., 3.])
     """
     stack = stack_of("svd", x)
     if not compute_uv:
@@ -117,7 +121,12 @@ def svd(x: Distributed, /, full_matrices: bool = True, compute_uv: bool = True, 
 
 @follows("contracted", np.linalg.svdvals)
 def svdvals(x: Distributed, /) -> Any:
-    """The singular values of matrices in descending order, of shape (…, min(m, n)). Collective."""
+    """The singular values of matrices in descending order, of shape (…, min(m, n)). Collective.
+
+    >>> import rote.array_api as xp
+    >>> xp.linalg.svdvals(xp.asarray([[0.0, 4.0], [3.0, 0.0]])).to_global()
+    array([4., 3.])
+    """
     stack_of("svdvals", x)
     return _thin_svd(_floating(x)).S
 
@@ -128,6 +137,10 @@ def pinv(x: Distributed, /, rtol: Any = None) -> Any:
 
     Args:
         rtol: singular values below `rtol` times the largest are taken for none; max(m, n) times the precision if None.
+
+    >>> import rote.array_api as xp
+    >>> xp.linalg.pinv(xp.asarray([[2.0], [0.0]])).to_global().round(12)
+    array([[0.5, 0. ]])
     """
     stack = stack_of("pinv", x)
     left, values, right = _thin_svd(_floating(x))
@@ -143,7 +156,12 @@ def _inverted(values: Array, least: Array) -> Array:
 
 @follows("contracted", np.linalg.matrix_rank)
 def matrix_rank(x: Distributed, /, *, rtol: Any = None) -> Any:
-    """The numbers of singular values of matrices that are above `rtol` times the largest, as `pinv` counts them."""
+    """The numbers of singular values of matrices that are above `rtol` times the largest, as `pinv` counts them.
+
+    >>> import rote.array_api as xp
+    >>> int(xp.linalg.matrix_rank(xp.asarray([[1.0, 2.0], [2.0, 4.0]])))
+    1
+    """
     stack = stack_of("matrix_rank", x)
     values = svdvals(x)
 

@@ -71,7 +71,12 @@ def roll(x: T, /, shift: Axes, axis: Axes | None = None) -> T:
 
 @follows("indexed", np.tile)
 def tile(x: T, repetitions: Axes, /) -> T:
-    """The tensor so many times over along each of its modes, the last of which is the last number's."""
+    """The tensor so many times over along each of its modes, the last of which is the last number's.
+
+    >>> import rote.array_api as xp
+    >>> xp.tile(xp.asarray([1, 2]), (2,)).to_global()
+    array([1, 2, 1, 2])
+    """
     numbers = tuple(map(as_index, repetitions if isinstance(repetitions, Sequence) else (repetitions,)))
     x = _of_order(plain(x, "tile"), len(numbers), "tile")
     shape = x.distribution.shape
@@ -87,6 +92,13 @@ def repeat(x: T, repeats: Any, /, axis: int | None = None) -> T:
 
     Args:
         repeats: a number, or one for each index: an array or a tensor.
+
+    Raises:
+        TypeError: the numbers are no integers.
+
+    >>> import rote.array_api as xp
+    >>> xp.repeat(xp.asarray([1, 2]), 2).to_global()
+    array([1, 1, 2, 2])
     """
     if axis is None:
         return repeat(reshape(x, -1), repeats, axis=0)
@@ -157,6 +169,11 @@ def broadcast_to(x: T, /, shape: int | Sequence[int]) -> T:
 
     Raises:
         ValueError: the shapes do not broadcast.
+
+    >>> import rote.array_api as xp
+    >>> xp.broadcast_to(xp.asarray([1, 2]), (2, 2)).to_global()
+    array([[1, 2],
+           [1, 2]])
     """
     wanted = tuple(map(as_index, shape if isinstance(shape, Sequence) else (shape,)))
     given = x.distribution.shape
@@ -174,7 +191,12 @@ def broadcast_to(x: T, /, shape: int | Sequence[int]) -> T:
 
 @follows("indexed", np.broadcast_arrays)
 def broadcast_arrays(*arrays: T) -> tuple[T, ...]:
-    """Tensors broadcast against each other; see `broadcast_to`."""
+    """Tensors broadcast against each other; see `broadcast_to`.
+
+    >>> import rote.array_api as xp
+    >>> [x.shape for x in xp.broadcast_arrays(xp.ones((2, 1)), xp.ones(3))]
+    [(2, 3), (2, 3)]
+    """
     shape = np.broadcast_shapes(*[x.distribution.shape for x in arrays])
     return tuple([x if x.distribution.shape == shape else broadcast_to(x, shape) for x in arrays])
 

@@ -98,6 +98,10 @@ def tensordot(x1: Any, x2: Any, /, axes: Any = 2, *, layout: Layout | str | None
 
     Raises:
         LayoutError: there are no such modes, or their extents differ.
+
+    >>> import rote.array_api as xp
+    >>> xp.tensordot(xp.asarray([[1, 2], [3, 4]]), xp.asarray([1, 1]), axes=1).to_global()
+    array([3, 7])
     """
     first, second = np.ndim(x1), np.ndim(x2)
     if isinstance(axes, int | np.integer):
@@ -126,6 +130,10 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, out: Any = None, layout: Layo
 
     Raises:
         LayoutError: the vectors differ in length, or there is no such mode.
+
+    >>> import rote.array_api as xp
+    >>> int(xp.vecdot(xp.asarray([1, 2]), xp.asarray([3, 4])))
+    11
     """
     first, second = np.ndim(x1), np.ndim(x2)
     along = _mode(axis, first), _mode(axis, second)
@@ -170,6 +178,11 @@ def outer(x1: Any, x2: Any, /, *, layout: Layout | str | None = None) -> Any:
 
     Raises:
         LayoutError: one of them is no vector.
+
+    >>> import rote.array_api as xp
+    >>> xp.linalg.outer(xp.asarray([1, 2]), xp.asarray([3, 4])).to_global()
+    array([[3, 4],
+           [6, 8]])
     """
     if (np.ndim(x1), np.ndim(x2)) != (1, 1):
         orders = f"{np.ndim(x1)} and {np.ndim(x2)}"
@@ -196,6 +209,10 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
 
     Raises:
         LayoutError: the mode has not 3 elements in both.
+
+    >>> import rote.array_api as xp
+    >>> xp.linalg.cross(xp.asarray([1, 0, 0]), xp.asarray([0, 1, 0])).to_global()
+    array([0, 0, 1])
     """
     along = _mode(axis, np.ndim(x1)), _mode(axis, np.ndim(x2))
     extents = np.shape(x1)[along[0]], np.shape(x2)[along[1]]

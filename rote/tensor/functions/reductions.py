@@ -46,6 +46,10 @@ def sum(
         layout: of the result; that of the operand without the reduced modes if None.
         exact: round the true sum once, so that the result has the same bits in any layout, on any number of ranks.
 
+    Raises:
+        AxisError, ValueError: there is no such mode, or one is named twice.
+        LayoutError: `layout` or `out` does not fit the result.
+
     >>> from rote import DistTensor
     >>> DistTensor.from_global([[1, 2], [3, 4]], "block[(0),()]").sum(axis=0).to_global()
     array([4, 6])
@@ -74,6 +78,10 @@ def prod(
 ) -> Any:
     """The product over some modes, or all; arguments as those of `sum`. Collective where they are split.
 
+    Raises:
+        AxisError, ValueError: there is no such mode, or one is named twice.
+        LayoutError: `layout` or `out` does not fit the result.
+
     >>> from rote import DistTensor
     >>> DistTensor.from_global([[1, 2], [3, 0]], "block[(0),()]").prod(axis=1).to_global()
     array([2, 0])
@@ -98,6 +106,8 @@ def max(
 
     Raises:
         ValueError: it is that of no elements. TypeError: the elements are complex.
+        AxisError, ValueError: there is no such mode, or one is named twice.
+        LayoutError: `layout` or `out` does not fit the result.
 
     >>> from rote import DistTensor
     >>> DistTensor.from_global([[1, 2], [3, 0]], "block[(0),()]").max(axis=0).to_global()
@@ -120,6 +130,10 @@ def min(
 ) -> Any:
     """The smallest element, or NaN where there is one; as `max`.
 
+    Raises:
+        AxisError, ValueError: there is no such mode, or one is named twice.
+        LayoutError: `layout` or `out` does not fit the result.
+
     >>> from rote import DistTensor
     >>> DistTensor.from_global([[1, 2], [3, 0]], "block[(0),()]").min(axis=1).to_global()
     array([1, 0])
@@ -139,6 +153,10 @@ def any(
     layout: Layout | str | None = None,
 ) -> Any:
     """Whether any element is true; arguments as those of `sum`. Collective where modes are split.
+
+    Raises:
+        AxisError, ValueError: there is no such mode, or one is named twice.
+        LayoutError: `layout` or `out` does not fit the result.
 
     >>> from rote import DistTensor
     >>> DistTensor.from_global([[1, 2], [3, 0]], "block[(0),()]").any(axis=1).to_global()
@@ -160,6 +178,10 @@ def all(
 ) -> Any:
     """Whether all elements are true; arguments as those of `sum`. Collective where modes are split.
 
+    Raises:
+        AxisError, ValueError: there is no such mode, or one is named twice.
+        LayoutError: `layout` or `out` does not fit the result.
+
     >>> from rote import DistTensor
     >>> DistTensor.from_global([[1, 2], [3, 0]], "block[(0),()]").all(axis=1).to_global()
     array([ True, False])
@@ -171,7 +193,12 @@ def all(
 def count_nonzero(
     x: Distributed, /, axis: Axis = None, *, keepdims: bool = False, layout: Layout | str | None = None
 ) -> Any:
-    """The number of elements that are not zero. Collective where modes are split."""
+    """The number of elements that are not zero. Collective where modes are split.
+
+    >>> import rote.array_api as xp
+    >>> int(xp.count_nonzero(xp.asarray([0, 5, 6])))
+    2
+    """
     return sum(
         elementwise("count_nonzero", lambda block: block != 0, (x,), {}), axis, None, None, keepdims, layout=layout
     )

@@ -113,6 +113,10 @@ def moveaxis(x: T, source: Axes, destination: Axes, /) -> T:
 
     Raises:
         ValueError: there are not as many places as modes, or one comes twice.
+
+    >>> import rote.array_api as xp
+    >>> xp.moveaxis(xp.ones((2, 3, 4)), 0, -1).shape
+    (3, 4, 2)
     """
     order = len(x.distribution.shape)
     origins, places = normalize_axis_tuple(source, order), normalize_axis_tuple(destination, order)
@@ -126,7 +130,12 @@ def moveaxis(x: T, source: Axes, destination: Axes, /) -> T:
 
 @follows("relabelled", np.expand_dims)
 def expand_dims(x: T, /, axis: Axes = 0) -> T:
-    """The tensor with modes of extent 1, which are whole, at some places of the result."""
+    """The tensor with modes of extent 1, which are whole, at some places of the result.
+
+    >>> import rote.array_api as xp
+    >>> xp.expand_dims(xp.ones((2, 3)), axis=1).shape
+    (2, 1, 3)
+    """
     shape = x.distribution.shape
     number = len(axis) if isinstance(axis, Sequence) else 1
     places = normalize_axis_tuple(axis, len(shape) + number)
@@ -140,6 +149,10 @@ def squeeze(x: T, /, axis: Axes | None = None) -> T:
 
     Raises:
         ValueError: a mode has another extent.
+
+    >>> import rote.array_api as xp
+    >>> xp.squeeze(xp.ones((1, 3)), axis=0).shape
+    (3,)
     """
     shape = x.distribution.shape
     ones = tuple([mode for mode, n in enumerate(shape) if n == 1])

@@ -42,6 +42,9 @@ def cumulative_sum(
         dtype: of the result; int64 or uint64 for smaller integers if None.
         include_initial: whether the sum of none, 0, stands in front.
 
+    Raises:
+        ValueError: the tensor is of order 2 or more, and no mode is named.
+
     >>> from rote import DistTensor
     >>> cumulative_sum(DistTensor.from_global([1, 2, 3], "block[(0)]"), include_initial=True).to_global()
     array([0, 1, 3, 6])
@@ -53,7 +56,15 @@ def cumulative_sum(
 def cumulative_prod(
     x: T, /, *, axis: int | None = None, dtype: npt.DTypeLike | None = None, include_initial: bool = False
 ) -> T:
-    """The products of the elements up to each along a mode; arguments as for `cumulative_sum`."""
+    """The products of the elements up to each along a mode; arguments as for `cumulative_sum`.
+
+    Raises:
+        ValueError: the tensor is of order 2 or more, and no mode is named.
+
+    >>> import rote.array_api as xp
+    >>> xp.cumulative_prod(xp.asarray([3, 1, 2])).to_global()
+    array([3, 3, 6])
+    """
     return _cumulative(x, axis, dtype, include_initial, np.cumprod, np.multiply, 1)
 
 
@@ -82,6 +93,10 @@ def diff(x: T, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any =
 
     Raises:
         ValueError: n is negative, or the tensor of order 0.
+
+    >>> import rote.array_api as xp
+    >>> xp.diff(xp.asarray([1, 4, 9])).to_global()
+    array([3, 5])
     """
     shape = x.distribution.shape
     if n < 0 or not shape:

@@ -63,19 +63,35 @@ def unique_all(x: Distributed, /) -> UniqueAll:
 
 @follows("data-dependent", np.unique_counts)
 def unique_counts(x: Distributed, /) -> UniqueCounts:
-    """The different elements in ascending order, and how often each comes; NaNs are all different."""
+    """The different elements in ascending order, and how often each comes; NaNs are all different.
+
+    >>> import rote.array_api as xp
+    >>> values, counts = xp.unique_counts(xp.asarray([3, 1, 3]))
+    >>> values.to_global(), counts.to_global()
+    (array([1, 3]), array([1, 2]))
+    """
     return UniqueCounts(*_unique(x, False, False, True, False))
 
 
 @follows("data-dependent", np.unique_inverse)
 def unique_inverse(x: Distributed, /) -> UniqueInverse:
-    """The different elements in ascending order, and per element of the tensor, which lies so, its number."""
+    """The different elements in ascending order, and per element of the tensor, which lies so, its number.
+
+    >>> import rote.array_api as xp
+    >>> xp.unique_inverse(xp.asarray([3, 1, 3])).inverse_indices.to_global()
+    array([1, 0, 1])
+    """
     return UniqueInverse(*_unique(x, False, True, False, False))
 
 
 @follows("data-dependent", np.unique_values)
 def unique_values(x: Distributed, /) -> Any:
-    """The different elements in ascending order, in balanced blocks; NaNs are all different."""
+    """The different elements in ascending order, in balanced blocks; NaNs are all different.
+
+    >>> import rote.array_api as xp
+    >>> xp.unique_values(xp.asarray([3, 1, 3])).to_global()
+    array([1, 3])
+    """
     return _unique(x, False, False, False, False)[0]
 
 

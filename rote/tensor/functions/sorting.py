@@ -60,7 +60,12 @@ def argsort(
     descending: bool = False,
     stable: bool | None = True,
 ) -> T:
-    """The indices along a mode that sort it; equal elements keep their order. Arguments as for `sort`."""
+    """The indices along a mode that sort it; equal elements keep their order. Arguments as for `sort`.
+
+    >>> import rote.array_api as xp
+    >>> xp.argsort(xp.asarray([3, 1, 2])).to_global()
+    array([1, 2, 0])
+    """
     x, mode = _along(x, axis, "argsort")
     if not descending:
         return x._with(np.argsort(x.local, mode, kind="stable", order=order))
@@ -70,13 +75,20 @@ def argsort(
 
 @follows("along", np.searchsorted)
 def searchsorted(x1: Any, x2: Any, /, side: Literal["left", "right"] = "left", sorter: Any = None) -> Any:
-    """Where elements would be put into a sorted tensor of order 1, which every rank gets whole.
+    """The places at which elements would be put into a sorted tensor of order 1, which every rank gets whole.
 
     Args:
         x1: the sorted tensor or array.
         x2: the elements; the result lies as they do.
         side: before ("left") or behind ("right") those that are equal.
         sorter: the indices that sort `x1`, if it is not sorted.
+
+    Raises:
+        LayoutError: neither operand is a tensor.
+
+    >>> import rote.array_api as xp
+    >>> xp.searchsorted(xp.asarray([1, 2, 4]), xp.asarray([3, 0])).to_global()
+    array([2, 0])
     """
     grid = known(x1), known(sorter)
     return _of_each(lambda block: np.searchsorted(grid[0], block, side, grid[1]), x1, x2, "searchsorted")
@@ -102,6 +114,10 @@ def take(x: T, indices: Any, /, axis: int | None = None) -> T:
 
     Args:
         indices: integers, the same on all ranks, or a tensor of them.
+
+    >>> import rote.array_api as xp
+    >>> xp.take(xp.asarray([5, 6, 7]), xp.asarray([2, 0])).to_global()
+    array([7, 5])
     """
     if axis is None:
         x, axis = reshape(x, -1), 0
@@ -120,6 +136,11 @@ def take_along_axis(x: T, indices: Any, /, axis: int | None = -1) -> T:
 
     Raises:
         IndexError: an index is out of range. ValueError: the shapes do not fit.
+
+    >>> import rote.array_api as xp
+    >>> xp.take_along_axis(xp.asarray([[5, 6], [7, 8]]), xp.asarray([[1], [0]]), axis=1).to_global()
+    array([[6],
+           [7]])
     """
     x, mode = _along(x, axis, "take_along_axis")
     given = (

@@ -36,6 +36,10 @@ def mean(
 ) -> Any:
     """The mean over some modes, or all; that of integers is in double precision. Arguments as those of `sum`.
 
+    Raises:
+        AxisError, ValueError: there is no such mode, or one is named twice.
+        LayoutError: `layout` or `out` does not fit the result.
+
     >>> from rote import DistTensor
     >>> float(DistTensor.from_global([1, 2, 4, 5], "block[(0)]").mean())
     3.0
@@ -104,6 +108,10 @@ def std(
     layout: LayoutLike = None,
 ) -> Any:
     """The standard deviation over some modes, or all: the square root of `var`, whose arguments it takes.
+
+    Raises:
+        TypeError: `where` or `mean` is given.
+        LayoutError: `layout` or `out` does not fit the result.
 
     >>> from rote import DistTensor
     >>> DistTensor.from_global([[1, 2], [3, 0]], "block[(0),()]").std(axis=1).to_global()
