@@ -36,8 +36,8 @@ def save(
     The file takes its name when it is whole and on the disk: an old one is replaced in one step, and on any failure it
     stays as it was and nothing else is left.
 
-    - `.npy`, or no suffix, holds one tensor. Ranks write at once, in any layout; large tensors with short runs are moved
-      into rows.
+    - `.npy`, or no suffix, holds one tensor. Ranks write at once, in any layout; large tensors with short runs are
+      moved into rows.
     - `.zarr` holds tensors, attributes and steps, under CRC32C. Ranks write whole chunks at once; blocks must be of one
       size, as those of `block(ceil)`.
     - `.h5`, `.hdf5` hold the same, under Fletcher32. Ranks write in turn, or at once if h5py has MPI; as in `.npy`, but
