@@ -59,7 +59,7 @@ def largest_block(dist: Distribution) -> int:
 
 
 @memoized(16384)
-def traffic(source: Distribution, target: Distribution, sending: bool = False, equal: tuple[int, ...] = ()) -> Traffic:
+def traffic(source: Distribution, target: Distribution, sending: bool, equal: tuple[int, ...]) -> Traffic:
     """The volume that each rank receives (or sends) in one movement, what it keeps among it.
 
     Only peers with the same coordinates along the grid modes `equal` count.
