@@ -60,10 +60,16 @@ def alike(stored: list[Cell], drawn: list[Cell]) -> bool:
     )
 
 
-def test_stored_pictures_are_current(pictures: ModuleType, tmp_path: Path) -> None:
+QUICK = ("pencils.svg", "kinds.svg")  # the picture of README, and one that is drawn in no time
+
+
+@pytest.mark.parametrize("quick", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_stored_pictures_are_current(pictures: ModuleType, tmp_path: Path, quick: bool) -> None:
     """Drawn anew, each picture has the same texts and the same cells in the same colours: else run
     `python notebooks/pictures/draw.py`."""
-    for name in pictures.PICTURES:
+    names = [name for name in pictures.PICTURES if (name in QUICK) is quick]
+    assert len(names) > 1
+    for name in names:
         said, cells = facts(FOLDER / name)
         said_now, cells_now = facts(pictures.draw(name, tmp_path))
         assert (said, len(cells) > 10) == (said_now, True)
