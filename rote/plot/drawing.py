@@ -22,6 +22,7 @@ _MOST_BORDERS = 48  # runs along a mode between which there is a line
 _MOST_STYLES = 64  # groups of cells that have a hatching of their own
 _MOST_LABELS = 450
 _FEW = 16  # indices that are all numbered
+_LONG = 36  # characters of a layout, above which its view stands on a line of its own
 
 
 def draw(ax: Axes, dist: Distribution, modes: tuple[int, ...]) -> None:
@@ -31,7 +32,9 @@ def draw(ax: Axes, dist: Distribution, modes: tuple[int, ...]) -> None:
     sides = [ShownMode(names[m], dist.view_shape[m], tuple(islice(runs(dist, m), _MOST_RUNS))) for m in modes]
     notes = [f"at index 0 of {', '.join(names[m] for m in rest)}"] if rest else []
     notes += [f"{side.name} up to {side.shown} of {side.extent}" for side in sides if side.shown < side.extent]
-    ax.set_title("\n".join([str(dist.layout), *notes]), fontfamily="monospace", fontsize=10, color=INK)
+    text = str(dist.layout)
+    head = text if len(text) <= _LONG else text.replace(": ", ":\n", 1)
+    ax.set_title("\n".join([head, *notes]), fontfamily="monospace", fontsize=10, color=INK)
     if 0 in dist.view_shape:
         ax.set_axis_off()
         ax.text(0.5, 0.5, "no elements", ha="center", va="center", color=INK, transform=ax.transAxes)
@@ -107,11 +110,12 @@ def _flat_axes(ax: Axes, down: ShownMode, across: ShownMode) -> None:
     ax.set_aspect(ratio * across.shown / down.shown)
     ax.spines[:].set_visible(False)
     ax.tick_params(length=0, labelsize=8, labelcolor=INK, bottom=False, labelbottom=False, labeltop=True)
-    for side, axis in ((across, ax.xaxis), (down, ax.yaxis)):
-        if side.shown <= _FEW:  # each index has its number in its middle
+    room = 1 / ratio if down.name else 1.0  # of the longer side of the picture
+    for side, axis, part in ((across, ax.xaxis, min(1.0, room)), (down, ax.yaxis, min(1.0, ratio))):
+        if side.shown <= _FEW * part:  # each index has its number in its middle
             axis.set_ticks([i + 0.5 for i in range(side.shown)], [str(i) for i in range(side.shown)])
         else:
-            axis.set_ticks(ticks(side, 9))
+            axis.set_ticks(ticks(side, max(3, int(9 * part))))
     ax.tick_params(left=False, labelleft=bool(down.name))
     ax.set_xlabel(across.name, fontsize=9, color=INK)
     ax.set_ylabel(down.name, fontsize=9, color=INK)
