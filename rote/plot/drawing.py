@@ -91,7 +91,7 @@ def _labels(ax: Axes, cells: list[tuple[Owners, Points]], whole: Points, size: i
     box = ax.get_window_extent()
     unit = 0.8 * 72 / ax.figure.dpi * min(box.width / whole[0], box.height / (whole[1] * aspect))
     for owners, corners in cells:
-        edges = np.abs(corners[[1, 3]] - corners[0]).max(axis=0) * (unit, unit * aspect)
+        edges = _chords(corners) * (unit, unit * aspect)
         text = str(owners)
         points = min(9.0, 0.7 * edges[1], edges[0] / (0.62 * len(text) + 0.3))
         if points >= 4:
@@ -100,6 +100,13 @@ def _labels(ax: Axes, cells: list[tuple[Owners, Points]], whole: Points, size: i
             ink = INK if is_light(color) else "white"
             x, y = corners.mean(axis=0)
             ax.text(x, y, text, ha="center", va="center", fontsize=points, color=ink, **plain)
+
+
+def _chords(corners: Points) -> Points:
+    """The length across the middle of a parallelogram, from left to right and from bottom to top."""
+    a, b = corners[1] - corners[0], corners[3] - corners[0]
+    area = abs(a[0] * b[1] - a[1] * b[0])
+    return np.asarray(area / np.maximum(np.abs([a[1], a[0]]), np.abs([b[1], b[0]])))
 
 
 def _flat_axes(ax: Axes, down: ShownMode, across: ShownMode) -> None:

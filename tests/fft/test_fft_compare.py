@@ -61,3 +61,25 @@ def test_what_stays_counts_as_it_does_by_pairs(kind: str, sending: bool) -> None
     axis = 1 if sending else 0
     for counted, wanted in ((volumes.elements, pairs.sum(axis)), (volumes.messages, (pairs > 0).sum(axis))):
         assert_array_equal(np.broadcast_to(counted, grid).reshape(-1), wanted)
+
+
+def test_times_per_grid_mode_leave_out_what_goes_by_levels() -> None:
+    """A machine with one time per grid mode has none for the finer grids of walks by levels: these say so, the others
+    are priced by it."""
+    machine = rote.Machine(byte_time=(1e-9, 1e-10))
+    every = compare((16, 16, 16), 32, grid=(8, 4), machine=machine)
+    assert {choice.name for choice in every if choice.walk is not None} >= {"pencil"}
+    (cyclic,) = (choice for choice in every if choice.name == "cyclic")
+    assert cyclic.walk is None
+    assert "2 times for" in cyclic.why
+
+
+def test_where_not_all_layouts_are_looked_at_no_answer_claims_so() -> None:
+    """`why_not` of a plan on very many ranks says that it has not looked at every plan; on few ranks it has."""
+    text = "block[(0),(1),()] -> block[(0),(),(1)]"
+    large = rote.compile(text, shape=(4096, 4096, 4096), grid=(128, 256))
+    assert "of those that are looked at on so many ranks has a step allgather" in large.why_not("allgather")
+    assert rote.compile(text, shape=(64, 64, 64), grid=(4, 4)).why_not("allgather").startswith("allgather over")
+    assert rote.compile("block[(0),()] -> block[(),(0)]", shape=(8, 8), grid=2).why_not("reduce").endswith(
+        "block[(),(0)] has a step reduce"
+    )
