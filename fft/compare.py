@@ -55,7 +55,7 @@ def compare(
     ...     print(choice.name, choice.source.grid, choice.price.moves, choice.price.received)
     slab 4 1 786432
     cyclic 4 1 786432
-    pencil 2x2 2 1048576
+    cyclic 2x2 1 786432
     """
     extents, size = tensor_shape(shape), integer(ranks, "the number of ranks")
     if size < 1:

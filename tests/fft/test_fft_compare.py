@@ -80,6 +80,8 @@ def test_where_not_all_layouts_are_looked_at_no_answer_claims_so() -> None:
     large = rote.compile(text, shape=(4096, 4096, 4096), grid=(128, 256))
     assert "of those that are looked at on so many ranks has a step allgather" in large.why_not("allgather")
     assert rote.compile(text, shape=(64, 64, 64), grid=(4, 4)).why_not("allgather").startswith("allgather over")
-    assert rote.compile("block[(0),()] -> block[(),(0)]", shape=(8, 8), grid=2).why_not("reduce").endswith(
-        "block[(),(0)] has a step reduce"
+    assert (
+        rote.compile("block[(0),()] -> block[(),(0)]", shape=(8, 8), grid=2)
+        .why_not("reduce")
+        .endswith("block[(),(0)] has a step reduce")
     )
