@@ -65,7 +65,7 @@ class Plan:
 
     @property
     def lower_bound(self) -> int:
-        """Bytes that some rank must receive, whatever the plan: max over ranks of |need minus have|."""
+        """Bytes that some rank must receive, whatever the plan: the most that one lacks of what it needs."""
         return lower_bound(self.source, self.target) * self.dtype.itemsize
 
     def explain(self) -> str:

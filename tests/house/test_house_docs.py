@@ -7,6 +7,7 @@
                and prints exactly the lines below it; `...` stands for any text within a line, for times and the
                like, and alone on a line for any lines
 - ```text      output or notation, for reading
+- ```{eval-rst} names for the book's reference, which Sphinx makes pages of
 
 One page is one session: a name or a file made in one block is there in the next.
 """
@@ -31,7 +32,7 @@ from house import ROOT
 import rote
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "notebooks").rglob("*.md"))]
-LANGUAGES = {"sh", "python", "console", "text"}
+LANGUAGES = {"sh", "python", "console", "text", "{eval-rst}"}
 FENCE = re.compile(r"^```(?P<language>\S*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
