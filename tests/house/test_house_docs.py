@@ -1,6 +1,7 @@
 """README.md and the guides in notebooks/: every fenced block is run, and prints what the page says.
 
-- ```sh        the Quick start, two lines; CI runs them in a fresh clone, since they install the package
+- ```sh        in README the Quick start, two lines; CI runs them in a fresh clone, since they install the package.
+               In guides scripts for clusters, of which test_house_guides.py tells what it can
 - ```python    a `>>>` session is a doctest; a plain script runs, and prints the ```text block right below, if any
 - ```console   each `$ command` runs in one temporary folder per page, with this Python's programs first on PATH,
                and prints exactly the lines below it; `...` stands for any text within a line, for times and the
