@@ -17,7 +17,6 @@ from ..compiler.step import KINDS
 from ..errors import LayoutError, PlanError, counted
 from ..grammar.nodes import Fuse, Tile
 from ..layout.distribution import Distribution, distribute
-from ..layout.grid import Grid
 from ..layout.layout import Layout, parse, parse_transition
 from .answers import Answer, json_option, print_answer
 from .failures import coloured, columns, on_rank_0
@@ -206,13 +205,11 @@ def _compare(
     shape: tuple[int, ...], ranks: int, grid: tuple[int, ...] | None, dtype: str, why: bool, as_json: bool
 ) -> None:
     """Print the walks of an FFT on all grids of so many ranks, the one that is taken first, and why others are none."""
-    from ..fft.families.choose import ranking
-    from ..fft.request.request import as_request
+    from ..fft.compare import compare
 
     element = of_ffts(dtype)
     kind = "fft" if element.kind == "c" else "rfft"
-    wanted = as_request(shape, tuple(range(len(shape))), kind, element)
-    candidates = ranking(shape, ranks, wanted, None if grid is None else Grid(grid))
+    candidates = compare(shape, ranks, grid=grid, dtype=element)
     if as_json:
         about = {"transform": kind, "shape": shape, "dtype": element.str[1:], "ranks": ranks}
         print_answer(about | {"choices": [*map(_choice, candidates)]})
