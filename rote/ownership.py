@@ -214,9 +214,14 @@ def rank_color(rank: float, size: int) -> Color:
 
 
 def is_light(color: Color) -> bool:
-    """Whether black is easier to read on a colour than white."""
-    red, green, blue = color
-    return 0.3 * red + 0.59 * green + 0.11 * blue > 0.5
+    """Whether black is easier to read on a colour than white: its contrast is larger, by WCAG's relative luminance.
+
+    >>> is_light((1.0, 1.0, 0.0)), is_light((0.0, 0.0, 1.0))
+    (True, False)
+    """
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in color]
+    luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    return (luminance + 0.05) ** 2 > 1.05 * 0.05
 
 
 @memoized(256)
