@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from functools import partial
-from math import prod
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from ..compiler.explain import in_bytes, in_seconds, table
 from ..errors import LayoutError, PlanError, counted
-from ..grammar.nodes import Fuse, Tile
 from ..layout.distribution import Distribution, distribute
+from ..layout.example import example_grid, example_shape
 from ..layout.grid import Grid
-from ..layout.layout import Layout, parse, parse_transition
+from ..layout.layout import parse, parse_transition
 from .failures import coloured, columns, on_rank_0
 from .options import Bytes, PictureFile, force_option, integers, of_ffts, refuse_target
 
-__all__ = ["explain", "show"]
+if TYPE_CHECKING:
+    from ..fft.families.choose import Choice
+    from ..fft.request.request import TransformRequest
 
+__all__ = ["explain", "show"]
 
 _shape = click.option(
     "--shape",
@@ -75,6 +79,8 @@ def _draw(dist: Distribution, path: str) -> None:
 @click.option("--fft", metavar="64x64x64", callback=integers(), help="Compare the FFTs of a tensor instead.")
 @click.option("--ranks", type=click.IntRange(1), help="With --fft: of how many ranks, on any grid.")
 @click.option("--why", is_flag=True, help="With --fft: say of every grid why a family has no walk there.")
+@click.option("--html", metavar="FILE.html", type=click.Path(), help="Write a page that steps through it as well.")
+@force_option
 def explain(
     transition: str | None,
     shape: tuple[int, ...] | None,
@@ -86,6 +92,8 @@ def explain(
     fft: tuple[int, ...] | None,
     ranks: int | None,
     why: bool,
+    html: str | None,
+    force: bool,
 ) -> None:
     """Show how a tensor goes from one layout to another, and what that costs; or which FFT costs least.
 
@@ -94,9 +102,12 @@ def explain(
         rote explain "[(0),()] -> block[(),(0)]" --shape 64x64 --grid 4
         rote explain "[(0)]+(1) -> [()]" --shape 4096 --max-bytes 100000 --why-not allreduce
         rote explain --fft 64x64x64 --ranks 8 --dtype c16
+        rote explain "block[(0),()] -> block[(),(0)]" --html plan.html
     """
     from ..compiler.compile import compile
 
+    if html is not None:
+        on_rank_0(partial(refuse_target, html, force))
     if fft is not None:
         given = {"--shape": shape, "--max-bytes": max_bytes, "--why-not": why_not, "--verify": verify or None}
         others = [name for name, value in given.items() if value is not None]
@@ -106,7 +117,15 @@ def explain(
             raise click.UsageError(
                 "FFTs are compared for a shape and a number of ranks; write rote explain --fft 64x64 --ranks 4"
             )
-        click.echo(_compared(fft, ranks, grid, dtype, why))
+        wanted, ways = _ranked(fft, ranks, grid, dtype)
+        kind = "fft" if wanted.real is None else "rfft"
+        text = _compared(f"{kind} of {fft} {wanted.dtype} on {ranks} ranks", ways, why)
+        click.echo(text)
+        if html is not None:
+            from ..fft.families.choose import best
+            from ..fft.pages import walk_page
+
+            _keep(walk_page(best(ways), wanted.axes, text), html)
         return
     if transition is None or ranks is not None or why:
         raise click.UsageError('write a transition, rote explain "[(0),()] -> [(),(0)]", or --fft with --ranks')
@@ -114,8 +133,8 @@ def explain(
         layout = parse(transition)
         raise PlanError(f'{layout} is one layout, and a plan goes from one to another\nwrite "{layout} -> …"')
     ends = parse_transition(transition)
-    on = _small_grid(ends.source, ends.target) if grid is None else grid
-    extents = _small_shape(ends.source, on) if shape is None else shape
+    on = example_grid(ends.source, ends.target) if grid is None else grid
+    extents = example_shape(ends.source, on) if shape is None else shape
     plan = compile(ends, shape=extents, grid=on, dtype=dtype, max_bytes=max_bytes)
     click.echo(plan.explain())
     if why_not is not None:
@@ -123,26 +142,41 @@ def explain(
     if verify:
         plan.verify()
         click.echo("verified: every element arrives exactly once")
+    if html is not None:
+        _keep(plan.to_html(), html)
 
 
-def _compared(shape: tuple[int, ...], ranks: int, grid: tuple[int, ...] | None, dtype: str, why: bool) -> str:
-    """The walks of an FFT on all grids of so many ranks, the one that is taken first, and why others are none."""
+def _keep(page: str, path: str) -> None:
+    """Write a page into a file."""
+    on_rank_0(lambda: Path(path).write_text(page, "utf-8"))
+    click.echo(f"\nleft {path}")
+
+
+def _ranked(
+    shape: tuple[int, ...], ranks: int, grid: tuple[int, ...] | None, dtype: str
+) -> tuple[TransformRequest, tuple[Choice, ...]]:
+    """The request of an FFT, and its walks on all grids of so many ranks, the one that is taken first."""
     from ..fft.families.choose import ranking
     from ..fft.request.request import as_request
 
     element = of_ffts(dtype)
     kind = "fft" if element.kind == "c" else "rfft"
     wanted = as_request(shape, tuple(range(len(shape))), kind, element)
+    return wanted, ranking(shape, ranks, wanted, None if grid is None else Grid(grid))
+
+
+def _compared(head: str, ways: tuple[Choice, ...], why: bool) -> str:
+    """A table of the walks of an FFT, and why others are none."""
     rows = [("family", "grid", "layout", "moves", "received", "about")]
     none: dict[str, list[str]] = {}
-    for choice in ranking(shape, ranks, wanted, None if grid is None else Grid(grid)):
+    for choice in ways:
         on, price = str(choice.source.grid), choice.price
         if choice.walk is None:
             none.setdefault(choice.name, []).append(f"{on}: {choice.why}")
         else:
             figures = str(price.moves), in_bytes(price.received), in_seconds(price.seconds)
             rows.append((choice.name, on, str(choice.source.layout), *figures))
-    lines = [f"{kind} of {shape} {element} on {ranks} ranks", *table(rows, range(3, 6))]
+    lines = [head, *table(rows, range(3, 6))]
     for name, reasons in none.items():
         more = len(reasons) - 1
         shown = reasons if why or not more else [f"{reasons[0]} (and none on {counted(more, 'other grid')}; --why)"]
@@ -155,35 +189,5 @@ def _distribution(text: str, shape: tuple[int, ...] | None, grid: tuple[int, ...
         cure = f'try: rote explain "{parse_transition(text)}" --shape … --grid …'
         raise LayoutError(f"a drawing shows one layout, not a transition\n{cure}")
     layout = parse(text)
-    on = _small_grid(layout) if grid is None else grid
-    return distribute(layout, _small_shape(layout, on) if shape is None else shape, on)
-
-
-def _small_grid(*layouts: Layout) -> tuple[int, ...]:
-    """Two ranks along each grid mode, more where sizes, a first tile or a root ask for them."""
-    entries = [e for layout in layouts for mode in layout.modes for e in mode]
-    wanted = [(e.grid_mode, max(len(e.kind.sizes), e.kind.at + 1)) for e in entries]
-    wanted += [(g, at + 1) for layout in layouts for g, at in layout.rooted]
-    order = max((g for layout in layouts for g in layout.grid_modes), default=0) + 1
-    return tuple(max([2, *(least for named, least in wanted if named == g)]) for g in range(order))
-
-
-def _small_shape(layout: Layout, grid: tuple[int, ...]) -> tuple[int, ...]:
-    """Extents that the layout can have: 8 per mode of a matrix and 4 of a larger tensor, or what sizes ask for."""
-    usual = 8 if layout.order < 3 else 4
-    wanted = [usual] * layout.order
-    for m, mode in enumerate(layout.modes):
-        if mode and mode[0].kind.name == "block" and mode[0].kind.sizes and mode[0].grid_mode < len(grid):
-            sizes = mode[0].kind.sizes
-            wanted[m] = sum(sizes) if len(sizes) > 1 else min(usual, sizes[0] * grid[mode[0].grid_mode])
-    if layout.view is None:
-        return tuple(wanted)
-    shape: list[int] = []
-    for item in layout.view.items:
-        if isinstance(item, Tile):
-            known = prod(size for _, size in item.parts if size is not None)
-            free = any(size is None for _, size in item.parts)
-            shape.append(-(-usual // known) * known if free else known)
-        else:
-            shape += [usual] * (len(item.names) if isinstance(item, Fuse) else 1)
-    return tuple(shape)
+    on = example_grid(layout) if grid is None else grid
+    return distribute(layout, example_shape(layout, on) if shape is None else shape, on)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterator, Sequence
+from typing import NamedTuple
 
 from ..layout.distribution import Distribution
 from .cost import Cost, duration, flow, peak
@@ -10,7 +11,27 @@ from .machine import Machine
 from .rules import rule_of
 from .step import Step
 
-__all__ = ["explain", "in_bytes", "in_seconds", "kinds", "table", "versus"]
+__all__ = ["Figures", "explain", "figures", "in_bytes", "in_seconds", "kinds", "table", "versus"]
+
+
+class Figures(NamedTuple):
+    """The figures of a step: bytes that a rank receives, and holds, at most; the model's rounds, seconds, algorithm."""
+
+    received: int
+    peak: int
+    rounds: int
+    seconds: float
+    algorithm: str
+
+
+def figures(
+    ends: tuple[Distribution, Distribution], steps: tuple[Step, ...], item: int, machine: Machine
+) -> Iterator[Figures]:
+    """The figures of each step of a plan; arguments as for `explain`."""
+    for number, step in enumerate(steps, 1):
+        quick = duration(step, item, machine)
+        held = peak(step, *ends, number == 1, number == len(steps)) * item
+        yield Figures(int(flow(step).elements.max()) * item, held, quick.rounds, quick.seconds, quick.algorithm)
 
 
 def explain(
@@ -30,14 +51,12 @@ def explain(
         ("step", "kind", "over", "layout", "received", "rounds", "peak", "rule"),
         ("", "", "", str(steps[0].before.layout), "", "", "", ""),
     ]
-    for number, step in enumerate(steps, 1):
-        quick = duration(step, item, machine)
-        held = peak(step, *ends, number == 1, number == len(steps)) * item
+    for number, (step, each) in enumerate(zip(steps, figures(ends, steps, item, machine), strict=True), 1):
         rows.append(
             (
                 *(str(number), step.kind, _over(step), str(step.after.layout)),
-                *(in_bytes(int(flow(step).elements.max()) * item), str(quick.rounds), in_bytes(held)),
-                rule_of(step).name + f", {quick.algorithm}" * bool(quick.rounds > 1),
+                *(in_bytes(each.received), str(each.rounds), in_bytes(each.peak)),
+                rule_of(step).name + f", {each.algorithm}" * bool(each.rounds > 1),
             )
         )
     return [head, *table(rows, range(4, 7))]
