@@ -13,8 +13,8 @@
   function say() {
     const scene = scenes[current];
     const texts = [scene.querySelector("h2").textContent, scene.querySelector(".summary").textContent];
-    const row = follow && follow.value && scene.querySelector(`tr[data-rank="${follow.value}"] td:nth-child(3)`);
-    if (row) texts.push(`Rank ${follow.value} holds ${row.textContent}.`);
+    const row = follow && follow.value && scene.querySelector(`tr[data-block][data-rank="${follow.value}"]`);
+    if (row) texts.push(`Rank ${follow.value} holds ${row.dataset.block}.`);
     status.textContent = texts.join(". ").replace(/\.\. /g, ". ");
   }
 
@@ -27,8 +27,12 @@
     });
     buttons.first.disabled = buttons.previous.disabled = current === 0;
     buttons.next.disabled = buttons.last.disabled = current === last;
-    history.replaceState(null, "", `#scene-${current}`);
     say();
+  }
+
+  function go(number) {
+    show(number);
+    history.replaceState(null, "", `#scene-${current}`);
   }
 
   function mark() {
@@ -45,13 +49,13 @@
     const busy = event.altKey || event.ctrlKey || event.metaKey || event.shiftKey;
     if (busy || !keys[event.key] || event.target.closest("select, pre, .scroll")) return;
     event.preventDefault();
-    show(keys[event.key]());
+    go(keys[event.key]());
   });
-  buttons.first.addEventListener("click", () => show(0));
-  buttons.previous.addEventListener("click", () => show(current - 1));
-  buttons.next.addEventListener("click", () => show(current + 1));
-  buttons.last.addEventListener("click", () => show(last));
-  links.forEach((link, k) => link.addEventListener("click", event => { event.preventDefault(); show(k); }));
+  buttons.first.addEventListener("click", () => go(0));
+  buttons.previous.addEventListener("click", () => go(current - 1));
+  buttons.next.addEventListener("click", () => go(current + 1));
+  buttons.last.addEventListener("click", () => go(last));
+  links.forEach((link, k) => link.addEventListener("click", event => { event.preventDefault(); go(k); }));
   window.addEventListener("hashchange", () => show(fromAddress()));
   if (follow) follow.addEventListener("change", () => { mark(); say(); });
 
@@ -77,5 +81,5 @@
   window.addEventListener("beforeprint", () => { for (const each of all("details")) each.open = true; });
 
   document.querySelector(".bar").hidden = false;
-  show(fromAddress());
+  show(fromAddress()); // the address stays: the page would be opened in its middle
 })();

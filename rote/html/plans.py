@@ -25,7 +25,7 @@ def plan_page(plan: Plan) -> str:
         ("Optimality", plan.optimality),
     ]
     start = start_scene(source, item)
-    return page(f"{source.layout} → {plan.target.layout}", lead, totals, [start, *move_scenes(plan)], plan.explain())
+    return page(f"{source.layout} → {plan.target.layout}", lead, totals, [start, *move_scenes(plan)], str(plan))
 
 
 def move_scenes(plan: Plan, title: str = "Step") -> list[Scene]:

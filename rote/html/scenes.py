@@ -75,7 +75,7 @@ def step_scenes(
     for number, (step, each) in enumerate(zip(steps, figures(ends, steps, item, machine), strict=True), 1):
         rule = rule_of(step)
         over = _over(step)
-        rounds = f"{each.rounds}, {each.algorithm}" if each.rounds else "none: no rank talks to another"
+        rounds = f"{each.rounds}, {each.algorithm}" if each.rounds else "0"
         facts = (
             ("Step", f"{step.kind}: {rule.name}"),
             ("Grid modes", over),
@@ -115,7 +115,9 @@ def blocks(dist: Distribution, item: int, caption: str) -> Markup:
         shape = dist.local_shape(rank)
         sets = ["nothing"] * dist.order if 0 in shape else [brief(h, _COLUMNS) for h in dist.index_sets(rank)]
         at = ",".join(map(str, dist.grid.coordinates(rank)))
-        rows.append(({"data_rank": rank}, [str(rank), at, str(shape), in_bytes(prod(shape) * item), *sets]))
+        rows.append(
+            ({"data_rank": rank, "data_block": shape}, [str(rank), at, str(shape), in_bytes(prod(shape) * item), *sets])
+        )
     return data_table(caption, ["rank", "at", "block", "bytes", *mode_names(dist)], rows)
 
 
