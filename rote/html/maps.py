@@ -65,7 +65,7 @@ def planes(dists: Sequence[Distribution], room: int = 12, most: int = _PAIRS) ->
 
     Args:
         dists: of the same view modes.
-        room: the most ticks along a mode of a matrix; a third of them where there are slices.
+        room: the most ticks along a mode of a matrix; half of them where there are slices.
         most: how many planes.
 
     >>> from rote.layout.layout import parse
@@ -81,7 +81,7 @@ def planes(dists: Sequence[Distribution], room: int = 12, most: int = _PAIRS) ->
     kept = sorted(split + whole[: max(0, shown - len(split))])
     changed = {m for m in kept if len({dist.splits[m] for dist in dists}) > 1}
     pairs = sorted(combinations(kept, shown), key=lambda pair: -len(changed.intersection(pair)))
-    room = room if first.order < 3 else max(4, room // 3)
+    room = room if first.order < 3 else max(6, room // 2)
     for pair in pairs[:most]:
         sides = (Ruler(m, ticks(dists, m, room, min(_SMALL, room))) for m in pair)
         down, across = (*[Ruler()] * (2 - shown), *sides)
@@ -112,7 +112,8 @@ def owner_map(
     for tick, owners, earlier in zip(plane.down.ticks, now, was, strict=True):
         cells = [_cell(*pair, dist.grid.size) for pair in zip(owners, earlier, strict=True)]
         lines.append(element("tr", *[element("th", _text(tick), scope="row")] * len(corner), *cells))
-    return element("table", element("caption", caption), element("tbody", *lines), class_="map")
+    above = element("caption", caption, style="text-align:left;white-space:nowrap")
+    return element("table", above, element("tbody", *lines), class_="map")
 
 
 def _owners(plane: Plane, place: Slice, dist: Distribution) -> list[list[Owners | None]]:

@@ -42,5 +42,8 @@ def plan_card(plan: Plan) -> str:
         ("a rank receives", f"at most {in_bytes(cost.bytes)} in {counted(cost.messages, 'message')}"),
         ("peak", f"{in_bytes(cost.peak_bytes)} on a rank, about {in_seconds(cost.seconds)}"),
     ]
-    maps = [("", plan.source), *((f"{step.kind}: {step.after.layout}", step.after) for step in plan.steps)]
+    maps = [
+        (str(plan.source.layout), plan.source),
+        *((f"{step.kind}: {step.after.layout}", step.after) for step in plan.steps),
+    ]
     return card("Plan", f"{plan.source.layout} → {plan.target.layout}", facts, maps)

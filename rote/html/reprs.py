@@ -64,10 +64,8 @@ def card(
 
 def _small_map(name: str, dist: Distribution) -> Markup:
     """One map, of the two modes that show most."""
-    head = element("div", element("small", name or str(dist.layout)))
     for plane in planes([dist], _ROOM, 1):
-        named = plane.named(dist)
-        if len(plane.slices[0]):
-            named += "; the others at their first index"
-        return element("div", head, owner_map(plane, plane.slices[0], dist, named))
-    return element("div", head, "no elements")
+        named = plane.named(dist) + "; the others at 0" * bool(plane.slices[0])
+        said = [element("span", text, style="display:block") for text in (name, named) if text]
+        return element("div", owner_map(plane, plane.slices[0], dist, element("span", *said, style="font-size:85%")))
+    return element("div", element("small", f"{name}: no elements" if name else "no elements"))
