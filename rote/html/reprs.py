@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..errors import LayoutError
 from ..layout.distribution import Distribution, distribute
 from ..layout.example import example_grid, example_shape
 from ..layout.layout import Layout
@@ -22,9 +23,12 @@ _ROW = "display:flex;flex-wrap:wrap;gap:0.5em 1.5em;align-items:flex-start"
 
 
 def layout_card(layout: Layout) -> str:
-    """The card of a layout, drawn on a small shape and grid that fit."""
+    """The card of a layout, drawn on a small shape and grid; its text alone where its own sizes fit no such shape."""
     grid = example_grid(layout)
-    dist = distribute(layout, example_shape(layout, grid), grid)
+    try:
+        dist = distribute(layout, example_shape(layout, grid), grid)
+    except LayoutError:
+        return card("Layout", str(layout), [("to draw it", "give it a shape and a grid: layout.on(shape, grid)")], [])
     return card("Layout", str(layout), [("drawn on", f"{dist.shape}, grid {dist.grid}")], [("", dist)])
 
 
