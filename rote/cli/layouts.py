@@ -12,14 +12,12 @@ from ..compiler.explain import in_bytes, in_seconds, table
 from ..errors import LayoutError, PlanError, counted
 from ..layout.distribution import Distribution, distribute
 from ..layout.example import example_grid, example_shape
-from ..layout.grid import Grid
 from ..layout.layout import parse, parse_transition
 from .failures import coloured, columns, on_rank_0
 from .options import Bytes, PictureFile, force_option, integers, of_ffts, refuse_target
 
 if TYPE_CHECKING:
     from ..fft.families.choose import Choice
-    from ..fft.request.request import TransformRequest
 
 __all__ = ["explain", "show"]
 
@@ -117,15 +115,18 @@ def explain(
             raise click.UsageError(
                 "FFTs are compared for a shape and a number of ranks; write rote explain --fft 64x64 --ranks 4"
             )
-        wanted, ways = _ranked(fft, ranks, grid, dtype)
-        kind = "fft" if wanted.real is None else "rfft"
-        text = _compared(f"{kind} of {fft} {wanted.dtype} on {ranks} ranks", ways, why)
+        from ..fft.compare import compare
+
+        element = of_ffts(dtype)
+        ways = compare(fft, ranks, grid=grid, dtype=element)
+        kind = "fft" if element.kind == "c" else "rfft"
+        text = _compared(f"{kind} of {fft} {element} on {ranks} ranks", ways, why)
         click.echo(text)
         if html is not None:
             from ..fft.families.choose import best
             from ..fft.pages import walk_page
 
-            _keep(walk_page(best(ways), wanted.axes, text), html)
+            _keep(walk_page(best(ways), tuple(range(len(fft))), text), html)
         return
     if transition is None or ranks is not None or why:
         raise click.UsageError('write a transition, rote explain "[(0),()] -> [(),(0)]", or --fft with --ranks')
@@ -150,19 +151,6 @@ def _keep(page: str, path: str) -> None:
     """Write a page into a file."""
     on_rank_0(lambda: Path(path).write_text(page, "utf-8"))
     click.echo(f"\nleft {path}")
-
-
-def _ranked(
-    shape: tuple[int, ...], ranks: int, grid: tuple[int, ...] | None, dtype: str
-) -> tuple[TransformRequest, tuple[Choice, ...]]:
-    """The request of an FFT, and its walks on all grids of so many ranks, the one that is taken first."""
-    from ..fft.families.choose import ranking
-    from ..fft.request.request import as_request
-
-    element = of_ffts(dtype)
-    kind = "fft" if element.kind == "c" else "rfft"
-    wanted = as_request(shape, tuple(range(len(shape))), kind, element)
-    return wanted, ranking(shape, ranks, wanted, None if grid is None else Grid(grid))
 
 
 def _compared(head: str, ways: tuple[Choice, ...], why: bool) -> str:
