@@ -25,7 +25,7 @@ BACK = {
 def rows(page: str) -> list[list[str]]:
     """The rooms of the table, row by row."""
     lines = re.findall(r"^\| (`.*?`) \| .* \|$", page, re.MULTILINE)
-    return [PATH.findall(line) for line in lines]
+    return [rooms for line in lines if (rooms := PATH.findall(line))]  # another table names no room
 
 
 def row_of(module: str, table: list[list[str]]) -> int | None:
