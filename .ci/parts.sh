@@ -105,6 +105,26 @@ part_second_mpi() {
     (cd "$clone" && "$work/openmpi/bin/pytest" -m "mpi and not slow")
 }
 
+# Pages in headless Chromium: the one that is there, or Debian's. Where neither is to be had they are not tested, and the
+# run says so and goes on.
+part_browser() {
+    installed
+    say "pages in a browser"
+    chromium_installed || {
+        echo "NOT TESTED: there is no Chromium, and apt-get could install none"
+        return 0
+    }
+    (cd "$clone" && .venv/bin/pytest -m browser -n 0)
+}
+
+chromium_installed() {
+    local name
+    for name in chromium chromium-browser google-chrome-stable google-chrome; do
+        if command -v "$name" >/dev/null; then return 0; fi
+    done
+    apt-get -qq update >/dev/null 2>&1 && apt-get -qq install -y --no-install-recommends chromium >/dev/null 2>&1
+}
+
 part_perf() {
     installed
     say "tests of time, one after the other"
@@ -125,6 +145,7 @@ beside() { # what runs beside the README's tests
     part_wheel
     part_book
     second_mpi_installed
+    chromium_installed || true
 }
 
 part_all() {
@@ -143,6 +164,7 @@ part_all() {
     }
     cat "$work/beside"
     part_second_mpi
+    part_browser
     part_perf
     part_slow
 }

@@ -1,4 +1,4 @@
-"""The wheel is rote-tensor's, and holds every file of the three packages, the grammar and the type marker, no others.
+"""The wheel is rote-tensor's, and holds every file of the three packages, all data among them, no others.
 
 Usage: python .ci/wheel.py CHECKOUT WHEEL
 """
@@ -17,7 +17,7 @@ def expected(checkout: Path) -> set[str]:
     return {
         f"{inside}/{path.relative_to(checkout / folder).as_posix()}"
         for folder, inside in PACKAGES.items()
-        for pattern in ("*.py", "*.lark", "*.c", "py.typed")
+        for pattern in ("*.py", "*.lark", "*.c", "*.html", "*.css", "*.js", "py.typed")
         for path in (checkout / folder).rglob(pattern)
     }
 

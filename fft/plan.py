@@ -253,6 +253,23 @@ class FFT(TransformEnds):
         """
         return wavenumbers(self.walk, self._axes, self._comm.rank, L, nyquist)
 
+    def to_html(self) -> str:
+        """A page for a browser that steps through the walk: what is transformed where, and how the tensor moves.
+
+        It is whole in itself, as `Plan.to_html` of a move is; the same on all ranks, none of which is asked.
+
+        >>> "Stage 1 of 1: fft(0)" in FFT(4, "block[(0)]").to_html()
+        True
+        """
+        from .pages import walk_page
+
+        return walk_page(self.walk, self.axes, str(self))
+
+    def _repr_html_(self) -> str:
+        from .pages import walk_card
+
+        return walk_card(self.walk, self.axes)
+
     def _bound(self, norm: str | None = None) -> Pair:
         """Both directions, bound to memory and to the other ranks. Collective the first time that a norm is asked for.
 

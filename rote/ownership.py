@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 
 from .caches import memoized
 from .grammar.nodes import Fuse, Name
 from .layout.distribution import Distribution, mode_set
+from .layout.indexset import IndexSet
 
-__all__ = ["Color", "Owners", "Run", "is_light", "mode_names", "owners_at", "rank_color", "run_around", "runs"]
+__all__ = [
+    "Color",
+    "Owners",
+    "Run",
+    "Tick",
+    "brief",
+    "is_light",
+    "mode_names",
+    "owners_at",
+    "rank_color",
+    "run_around",
+    "runs",
+    "ticks",
+]
 
 Color = tuple[float, float, float]
 
@@ -35,6 +50,10 @@ class Run:
 
     def __str__(self) -> str:
         return str(self.start) if self.stop == self.start + 1 else f"{self.start}..{self.stop - 1}"
+
+
+Tick = Run | None
+"""A run that is shown, or None for indices that are left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +115,39 @@ def runs(dist: Distribution, mode: int) -> Iterator[Run]:
         start = run.stop
 
 
+def ticks(dists: Sequence[Distribution], mode: int, room: int, small: int) -> list[Tick]:
+    """The ticks along a view mode: its indices if they are few, else its runs, as many as there is room for.
+
+    Args:
+        dists: one distribution or more, in all of which the mode reads the same digits; the coordinates of a run are
+            those of the first, and none of the others changes owners within it.
+        room: the most ticks.
+        small: the largest extent whose indices are shown one by one.
+
+    >>> from rote.layout.layout import parse
+    >>> on_both = [parse(text).on(9, (3, 2)) for text in ("block[(0)]", "block[(1)]")]
+    >>> [str(tick) for tick in ticks(on_both, 0, room=8, small=4)]
+    ['0..2', '3..4', '5', '6..8']
+    >>> [str(tick) for tick in ticks([parse("[(0)]").on(99, 9)], 0, room=4, small=4)]
+    ['0', '1', 'None', '98']
+    """
+    extent = dists[0].view_shape[mode]
+    if extent <= min(small, room):
+        return [Run(i, i + 1, run_around(dists[0], mode, i).at) for i in range(extent)]
+    places: list[Tick] = []
+    start = 0
+    while start < extent and len(places) <= room:
+        places.append(run := _common_run(dists, mode, start))
+        start = run.stop
+    return places if len(places) <= room else [*places[: room - 2], None, _common_run(dists, mode, extent - 1)]
+
+
+def _common_run(dists: Sequence[Distribution], mode: int, index: int) -> Run:
+    """The run around a global index within which no distribution changes owners, with the coordinates of the first."""
+    around = [run_around(dist, mode, index) for dist in dists]
+    return Run(max(run.start for run in around), min(run.stop for run in around), around[0].at)
+
+
 def owners_at(dist: Distribution, at: Mapping[int, int]) -> Owners:
     """The owners of the elements at some coordinates of the grid modes that split.
 
@@ -108,6 +160,24 @@ def owners_at(dist: Distribution, at: Mapping[int, int]) -> Owners:
     strides, replicas, parts = _free(dist)
     fixed = dict(dist.layout.rooted) | dict(at)
     return Owners(sum(c * strides[g] for g, c in fixed.items()), replicas, parts)
+
+
+def brief(held: IndexSet, room: int) -> str:
+    """An index set in some columns.
+
+    >>> from rote.layout.layout import parse
+    >>> [brief(parse(text).on(64, 16).index_sets(0)[0], 20) for text in ("block[(0)]", "[(0)]", "[()]|(0@1)")]
+    ['{0..3}', '{0, 16, 32, 48}', '{}']
+    """
+    texts = [str(Run(a, b)) for a, b in islice(held.unroll(held.stop), 9)]
+    whole = f"{{{', '.join(texts)}}}"
+    if len(texts) < 3 or (len(texts) < 9 and len(whole) <= room):
+        return whole
+    offset = (held.stop - 1 - held.start) % held.period
+    a = next(a for a, b in held.runs if a <= offset < b)
+    last = Run(held.stop - 1 - offset + a, held.stop)
+    some = [f"{{{', '.join(texts[:count])}, …, {last}}}" for count in range(7, 0, -1)]
+    return next((text for text in some if len(text) <= room), some[-1])
 
 
 def mode_names(dist: Distribution) -> tuple[str, ...]:
@@ -144,9 +214,14 @@ def rank_color(rank: float, size: int) -> Color:
 
 
 def is_light(color: Color) -> bool:
-    """Whether black is easier to read on a colour than white."""
-    red, green, blue = color
-    return 0.3 * red + 0.59 * green + 0.11 * blue > 0.5
+    """Whether black is easier to read on a colour than white: its contrast is larger, by WCAG's relative luminance.
+
+    >>> is_light((1.0, 1.0, 0.0)), is_light((0.0, 0.0, 1.0))
+    (True, False)
+    """
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in color]
+    luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    return (luminance + 0.05) ** 2 > 1.05 * 0.05
 
 
 @memoized(256)

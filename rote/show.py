@@ -16,7 +16,7 @@ import numpy as np
 from .layout import kinds
 from .layout.distribution import Distribution, mode_set
 from .layout.indexset import IndexSet
-from .ownership import Owners, Run, is_light, mode_names, owners_at, rank_color, run_around, runs
+from .ownership import Owners, Run, Tick, brief, is_light, mode_names, owners_at, rank_color, ticks
 
 __all__ = ["draw"]
 
@@ -26,7 +26,6 @@ _FEW = 6  # that it lists when there are more
 _LEVELS = np.array([0, 95, 135, 175, 215, 255])  # of red, green and blue in the terminal's 256 colours
 _ESCAPE = re.compile("\x1b\\[[0-9;]*m")
 
-Tick = Run | None  # None stands for indices that are left out
 At = tuple[tuple[int, int], ...]
 
 
@@ -87,8 +86,8 @@ def _picture(dist: Distribution, color: bool, width: int) -> Iterator[str]:
         yield from _matrix(dist, (), [Run(0, 1)], _columns(dist, 0, width - 6), color, width)
     elif dist.order == 2:
         yield f"{names[0]} down, {names[1]} across"
-        rows = _ticks(dist, 0, _LINES - 2, small=24)
-        rows = rows if None not in rows else _ticks(dist, 0, _LINES // 2, small=0)  # all do not fit: a few will do
+        rows = ticks([dist], 0, _LINES - 2, small=24)
+        rows = rows if None not in rows else ticks([dist], 0, _LINES // 2, small=0)  # all do not fit: a few will do
         yield from _matrix(dist, (), rows, _columns(dist, 1, width - 4 - max(map(len, map(_text, rows)))), color, width)
     else:
         yield f"{names[-2]} down, {names[-1]} across, for each part of {', '.join(names[:-2])}"
@@ -99,13 +98,13 @@ def _slices(dist: Distribution, color: bool, page: int) -> Iterator[str]:
     """A tensor of order 3 or more as matrices of its last two modes, side by side as they fit."""
     leading = range(dist.order - 2)
     rows, columns = (
-        _ticks(dist, dist.order - 2, 12, small=8),
+        ticks([dist], dist.order - 2, 12, small=8),
         _columns(dist, dist.order - 1, min(44, page - 6), small=8),
     )
     panels = []
     for chosen in islice(product(*(list(islice(_parts(dist, mode), _LINES)) for mode in leading)), _LINES):
         at = tuple(pair for tick in chosen for pair in tick)
-        sets = [_brief(_held(dist, mode, tick), 20).strip("{}") for mode, tick in zip(leading, chosen, strict=True)]
+        sets = [brief(_held(dist, mode, tick), 20).strip("{}") for mode, tick in zip(leading, chosen, strict=True)]
         sets = [f"{{{text}}}" if "," in text else text for text in sets]
         panels.append([f"[{', '.join([*sets, ':', ':'])}]", *_matrix(dist, at, rows, columns, color, page)])
     width = max(_visible(line) for panel in panels for line in panel) + 3
@@ -155,7 +154,7 @@ def _table(dist: Distribution, color: bool, width: int) -> Iterator[str]:
             lines.append(["…", f"{size - _FEW - 1:,} more ranks"])
             continue
         shape = dist.local_shape(rank)
-        sets = [_brief(held, room) for held in dist.index_sets(rank)]
+        sets = [brief(held, room) for held in dist.index_sets(rank)]
         at = ",".join(map(str, dist.grid.coordinates(rank)))
         lines.append([str(rank), at, str(shape), *(["holds nothing"] if 0 in shape else sets)])
     aligned = [line[:3] if line[-1] == "holds nothing" else line for line in lines if line[0] != "…"]
@@ -165,21 +164,11 @@ def _table(dist: Distribution, color: bool, width: int) -> Iterator[str]:
         yield name + "".join(f" {text:<{w}} " for text, w in zip(line, [*widths[1:], 0], strict=False))
 
 
-def _ticks(dist: Distribution, mode: int, room: int, small: int) -> list[Tick]:
-    """The ticks along a view mode: its indices if they are few, else its runs, as many as there is room for."""
-    if dist.view_shape[mode] <= min(small, room):
-        return [Run(i, i + 1, run_around(dist, mode, i).at) for i in range(dist.view_shape[mode])]
-    ticks = list(islice(runs(dist, mode), room + 1))
-    if len(ticks) <= room:
-        return list(ticks)
-    return [*ticks[: room - 2], None, run_around(dist, mode, dist.view_shape[mode] - 1)]
-
-
 def _columns(dist: Distribution, mode: int, width: int, small: int = 32) -> list[Tick]:
     """The ticks of a view mode that stand side by side in some width."""
     extreme = [owners_at(dist, {s.grid_mode: c * (s.parts - 1) for m in dist.splits for s in m}) for c in (0, 1)]
     widest = max(len(str(dist.view_shape[mode] - 1)), *(len(str(owners)) for owners in extreme))
-    return _ticks(dist, mode, max(4, width // (widest + 2)), small)
+    return ticks([dist], mode, max(4, width // (widest + 2)), small)
 
 
 def _parts(dist: Distribution, mode: int) -> Iterator[At]:
@@ -208,19 +197,6 @@ def _label(dist: Distribution, at: At) -> Owners:
 
 def _text(tick: Tick) -> str:
     return str(tick) if tick else "…"
-
-
-def _brief(held: IndexSet, room: int) -> str:
-    """An index set in some columns: `{0..3}`, `{0, 4, 8, …, 60}`."""
-    texts = [str(Run(a, b)) for a, b in islice(held.unroll(held.stop), 9)]
-    whole = f"{{{', '.join(texts)}}}"
-    if len(texts) < 3 or (len(texts) < 9 and len(whole) <= room):
-        return whole
-    offset = (held.stop - 1 - held.start) % held.period
-    a = next(a for a, b in held.runs if a <= offset < b)
-    last = Run(held.stop - 1 - offset + a, held.stop)
-    some = [f"{{{', '.join(texts[:count])}, …, {last}}}" for count in range(7, 0, -1)]
-    return next((text for text in some if len(text) <= room), some[-1])
 
 
 def _paint(owners: Owners, dist: Distribution, color: bool, width: int = 0) -> str:

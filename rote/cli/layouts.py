@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
-from math import prod
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -15,9 +15,9 @@ from ..compiler.compile import compile
 from ..compiler.explain import figures, in_bytes, in_seconds, table
 from ..compiler.step import KINDS
 from ..errors import LayoutError, PlanError, counted
-from ..grammar.nodes import Fuse, Tile
 from ..layout.distribution import Distribution, distribute
-from ..layout.layout import Layout, parse, parse_transition
+from ..layout.example import example_grid, example_shape
+from ..layout.layout import parse, parse_transition
 from .answers import Answer, json_option, print_answer
 from .failures import coloured, columns, on_rank_0
 from .options import DTYPES, Bytes, Known, PictureFile, force_option, integers, of_ffts, refuse_target
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from ..fft.families.choose import Choice
 
 __all__ = ["explain", "show"]
-
 
 _shape = click.option(
     "--shape",
@@ -120,6 +119,8 @@ def _draw(dist: Distribution, path: str) -> None:
 @click.option("--ranks", type=click.IntRange(1), help="With --fft: of how many ranks, on any grid.")
 @click.option("--why", is_flag=True, help="With --fft: say of every grid why a family has no walk there.")
 @json_option
+@click.option("--html", metavar="FILE.html", type=click.Path(), help="Write a page that steps through it as well.")
+@force_option
 def explain(
     transition: str | None,
     shape: tuple[int, ...] | None,
@@ -132,6 +133,8 @@ def explain(
     ranks: int | None,
     why: bool,
     as_json: bool,
+    html: str | None,
+    force: bool,
 ) -> None:
     """Show how a tensor goes from one layout to another, and what that costs; or which FFT costs least.
 
@@ -142,7 +145,10 @@ def explain(
       rote explain "[(0)]+(1) -> [()]" --shape 4096 --max-bytes 100000 --why-not allreduce
       rote explain --fft 64x64x64 --ranks 8 --dtype c16
       rote explain "block[(0),()] -> block[(),(0)]" --json
+      rote explain "block[(0),()] -> block[(),(0)]" --html plan.html
     """
+    if html is not None:
+        on_rank_0(partial(refuse_target, html, force))
     if fft is not None:
         given = {"--shape": shape, "--max-bytes": max_bytes, "--why-not": why_not, "--verify": verify or None}
         others = [name for name, value in given.items() if value is not None]
@@ -152,7 +158,7 @@ def explain(
             raise click.UsageError(
                 "FFTs are compared for a shape and a number of ranks; write rote explain --fft 64x64 --ranks 4"
             )
-        _compare(fft, ranks, grid, dtype, why, as_json)
+        _compare(fft, ranks, grid, dtype, why, as_json, html)
         return
     if transition is None or ranks is not None or why:
         raise click.UsageError('write a transition, rote explain "[(0),()] -> [(),(0)]", or --fft with --ranks')
@@ -160,20 +166,22 @@ def explain(
         layout = parse(transition)
         raise PlanError(f'{layout} is one layout, and a plan goes from one to another\nwrite "{layout} -> …"')
     ends = parse_transition(transition)
-    on = _small_grid(ends.source, ends.target) if grid is None else grid
-    extents = _small_shape(ends.source, on) if shape is None else shape
+    on = example_grid(ends.source, ends.target) if grid is None else grid
+    extents = example_shape(ends.source, on) if shape is None else shape
     plan = compile(ends, shape=extents, grid=on, dtype=dtype, max_bytes=max_bytes)
     reason = None if why_not is None else plan.why_not(why_not)
     if verify:
         plan.verify()
     if as_json:
         print_answer(_plan_answer(plan, reason, verify))
-        return
-    click.echo(plan.explain())
-    if reason is not None:
-        click.echo(f"why not {why_not}: {reason}")
-    if verify:
-        click.echo("verified: every element arrives exactly once")
+    else:
+        click.echo(plan.explain())
+        if reason is not None:
+            click.echo(f"why not {why_not}: {reason}")
+        if verify:
+            click.echo("verified: every element arrives exactly once")
+    if html is not None:
+        _keep(plan.to_html(), html, as_json)
 
 
 def _plan_answer(plan: Plan, reason: str | None, verified: bool) -> Answer:
@@ -201,8 +209,21 @@ def _plan_answer(plan: Plan, reason: str | None, verified: bool) -> Answer:
     }
 
 
+def _keep(page: str, path: str, quiet: bool) -> None:
+    """Write a page into a file, and say so."""
+    on_rank_0(lambda: Path(path).write_text(page, "utf-8"))
+    if not quiet:
+        click.echo(f"\nleft {path}")
+
+
 def _compare(
-    shape: tuple[int, ...], ranks: int, grid: tuple[int, ...] | None, dtype: str, why: bool, as_json: bool
+    shape: tuple[int, ...],
+    ranks: int,
+    grid: tuple[int, ...] | None,
+    dtype: str,
+    why: bool,
+    as_json: bool,
+    html: str | None,
 ) -> None:
     """Print the walks of an FFT on all grids of so many ranks, the one that is taken first, and why others are none."""
     from ..fft.compare import compare
@@ -210,11 +231,17 @@ def _compare(
     element = of_ffts(dtype)
     kind = "fft" if element.kind == "c" else "rfft"
     candidates = compare(shape, ranks, grid=grid, dtype=element)
+    text = "\n".join([f"{kind} of {shape} {element} on {ranks} ranks", *_ranked(candidates, why)])
     if as_json:
         about = {"transform": kind, "shape": shape, "dtype": element.str[1:], "ranks": ranks}
         print_answer(about | {"choices": [*map(_choice, candidates)]})
     else:
-        click.echo("\n".join([f"{kind} of {shape} {element} on {ranks} ranks", *_ranked(candidates, why)]))
+        click.echo(text)
+    if html is not None:
+        from ..fft.families.choose import best
+        from ..fft.pages import walk_page
+
+        _keep(walk_page(best(candidates), tuple(range(len(shape))), text), html, as_json)
 
 
 def _choice(choice: Choice) -> Answer:
@@ -254,35 +281,5 @@ def _distribution(text: str, shape: tuple[int, ...] | None, grid: tuple[int, ...
         cure = f'try: rote explain "{parse_transition(text)}" --shape … --grid …'
         raise LayoutError(f"a drawing shows one layout, not a transition\n{cure}")
     layout = parse(text)
-    on = _small_grid(layout) if grid is None else grid
-    return distribute(layout, _small_shape(layout, on) if shape is None else shape, on)
-
-
-def _small_grid(*layouts: Layout) -> tuple[int, ...]:
-    """Two ranks along each grid mode, more where sizes, a first tile or a root ask for them."""
-    entries = [e for layout in layouts for mode in layout.modes for e in mode]
-    wanted = [(e.grid_mode, max(len(e.kind.sizes), e.kind.at + 1)) for e in entries]
-    wanted += [(g, at + 1) for layout in layouts for g, at in layout.rooted]
-    order = max((g for layout in layouts for g in layout.grid_modes), default=0) + 1
-    return tuple(max([2, *(least for named, least in wanted if named == g)]) for g in range(order))
-
-
-def _small_shape(layout: Layout, grid: tuple[int, ...]) -> tuple[int, ...]:
-    """Extents that the layout can have: 8 per mode of a matrix and 4 of a larger tensor, or what sizes ask for."""
-    usual = 8 if layout.order < 3 else 4
-    wanted = [usual] * layout.order
-    for m, mode in enumerate(layout.modes):
-        if mode and mode[0].kind.name == "block" and mode[0].kind.sizes and mode[0].grid_mode < len(grid):
-            sizes = mode[0].kind.sizes
-            wanted[m] = sum(sizes) if len(sizes) > 1 else min(usual, sizes[0] * grid[mode[0].grid_mode])
-    if layout.view is None:
-        return tuple(wanted)
-    shape: list[int] = []
-    for item in layout.view.items:
-        if isinstance(item, Tile):
-            known = prod(size for _, size in item.parts if size is not None)
-            free = any(size is None for _, size in item.parts)
-            shape.append(-(-usual // known) * known if free else known)
-        else:
-            shape += [usual] * (len(item.names) if isinstance(item, Fuse) else 1)
-    return tuple(shape)
+    on = example_grid(layout) if grid is None else grid
+    return distribute(layout, example_shape(layout, on) if shape is None else shape, on)

@@ -22,6 +22,7 @@ class StepFigures(NamedTuple):
         layout: after it.
         received, peak: bytes that the busiest rank receives, and the most that a rank holds meanwhile.
         rounds: of messages.
+        seconds, algorithm: of the model, by the algorithm that takes least.
         rule: the rule by which it goes, and the algorithm where there are several rounds.
     """
 
@@ -31,6 +32,8 @@ class StepFigures(NamedTuple):
     received: int
     rounds: int
     peak: int
+    seconds: float
+    algorithm: str
     rule: str
 
 
@@ -49,6 +52,8 @@ def figures(
                 received=int(flow(step).elements.max()) * item,
                 rounds=quick.rounds,
                 peak=int(peak(step, *ends, number == 1, number == len(steps))) * item,
+                seconds=quick.seconds,
+                algorithm=quick.algorithm,
                 rule=rule_of(step).name + f", {quick.algorithm}" * bool(quick.rounds > 1),
             )
         )

@@ -143,6 +143,26 @@ class Plan:
 
         return plan(self, messages=True)
 
+    def to_html(self) -> str:
+        """A page for a browser that steps through the plan: who owns what, what travels, and what that costs.
+
+        It is whole in itself, and asks no server for anything; `pathlib.Path("plan.html").write_text(page, "utf-8")`
+        keeps it. Its size does not grow with the tensor.
+
+        >>> from rote.compiler.compile import compile
+        >>> page = compile("block[(0),()] -> block[(),(0)]", shape=(6, 4), grid=2).to_html()
+        >>> page[:15], "Step 1 of 1: alltoall" in page
+        ('<!DOCTYPE html>', True)
+        """
+        from ..html.plans import plan_page
+
+        return plan_page(self)
+
+    def _repr_html_(self) -> str:
+        from ..html.plans import plan_card
+
+        return plan_card(self)
+
     def verify(self) -> None:
         """Prove from the index sets alone that every needed element arrives exactly once, and that `cost` is right.
 

@@ -276,6 +276,11 @@ class Distribution(Exports):
     def __repr__(self) -> str:
         return f"parse({str(self.layout)!r}).on({self.shape}, {self.grid!r})"
 
+    def _repr_html_(self) -> str:
+        from ..html.reprs import distribution_card
+
+        return distribution_card(self)
+
 
 def distribute(layout: Layout, shape: Iterable[int] | int, grid: Grid | Iterable[int] | int) -> Distribution:
     """A layout on a shape and a grid, both given freely: `distribute(layout, (8, 9), (2, 2))`."""

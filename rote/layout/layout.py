@@ -233,6 +233,11 @@ class Layout:
     def __repr__(self) -> str:
         return layout_code(self.syntax)
 
+    def _repr_html_(self) -> str:
+        from ..html.reprs import layout_card
+
+        return layout_card(self)
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Transition:

@@ -6,7 +6,6 @@ somebody wrote `np.asarray(x)`, `for row in x` or `pickle.dumps(x)`.
 
 from __future__ import annotations
 
-import html
 from collections.abc import Callable
 from math import prod
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import LayoutError
+from ..errors import LayoutError, counted
 from ..layout.grid import Grid
 from ..layout.layout import Layout
 from .answers import ANSWERS, UFUNC_METHODS, answer, method_cure, refusal
@@ -135,14 +134,15 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
         )
 
     def _repr_html_(self) -> str:
-        rows = {
-            "layout": f"<code>{html.escape(str(self.distribution.layout))}</code>",
-            "shape": f"{self.distribution.shape} {self.local.dtype}",
-            "grid": f"{self.distribution.grid}, {self.distribution.grid.size} ranks",
-            f"rank {self.comm.rank} holds": f"{self.local.shape}, {self.local.nbytes:,} bytes",
-        }
-        cells = "".join(f"<tr><th>{name}</th><td>{value}</td></tr>" for name, value in rows.items())
-        return f"<table><caption>DistTensor</caption>{cells}</table>"
+        from ..html.reprs import card
+
+        dist = self.distribution
+        facts = [
+            ("shape", f"{dist.shape} {self.local.dtype}"),
+            ("grid", f"{dist.grid}, {counted(dist.grid.size, 'rank')}"),
+            (f"rank {self.comm.rank} holds", f"{self.local.shape}, {self.local.nbytes:,} bytes"),
+        ]
+        return card("DistTensor", str(dist.layout), facts, [("", dist)])
 
     if not TYPE_CHECKING:  # a type checker would take any misspelt name for an attribute
 

@@ -50,6 +50,7 @@ def test_the_input_is_never_overwritten(name: str, ranks: str, force: tuple[str,
 COMMANDS = {
     "fft in.npy lost.npy": ["lost.npy"],
     "show [(0)] --plot lost.png": ["lost.png"],
+    "explain [(0)]->[()] --html lost.html": ["lost.html"],
     "bench --shape 4x4 --rounds 1 --ranks 1 --only rote --algorithm slab --dtype c16 --json lost.json": ["lost.json"],
     "bench --shape 4x4 --rounds 1 --ranks 1 --only rote --algorithm slab --dtype c16 --png lost.png": ["lost.png"],
     "tune --export lost.json": ["lost.json"],

@@ -15,16 +15,17 @@ PATH = re.compile(r"`([\w./-]*(?:/|\.(?:py|md|lark|txt|ipynb)))`")
 
 # Arrows that run back, as the page says: methods that call what is above them. Importing module -> what it imports.
 BACK = {
-    "rote.layout.layout": "rote.layout.distribution",
-    "rote.compiler.plan": "rote.plot",
-    "rote.tensor.methods": "rote.array_api",
+    "rote.layout.layout": ["rote.layout.distribution", "rote.html"],
+    "rote.layout.distribution": ["rote.html"],
+    "rote.compiler.plan": ["rote.plot", "rote.html"],
+    "rote.tensor.methods": ["rote.array_api"],
 }
 
 
 def rows(page: str) -> list[list[str]]:
     """The rooms of the table, row by row."""
     lines = re.findall(r"^\| (`.*?`) \| .* \|$", page, re.MULTILINE)
-    return [PATH.findall(line) for line in lines]
+    return [rooms for line in lines if (rooms := PATH.findall(line))]  # another table names no room
 
 
 def row_of(module: str, table: list[list[str]]) -> int | None:
@@ -48,7 +49,7 @@ def backward(table: list[list[str]]) -> list[str]:
         through_the_door = module == "rote" or (found.target.count(".") == 1 and target is None)
         if through_the_door or source is None or target is None:
             continue
-        if target > source and not within(found.target, BACK.get(module, "nothing")):
+        if target > source and not any(within(found.target, place) for place in BACK.get(module, [])):
             wrong.append(f"{module} imports {found.target}")
     return wrong
 
@@ -101,8 +102,9 @@ def test_rooms_stand_on_those_above() -> None:
 
 def test_arrows_that_run_back_are_there() -> None:
     """The page excuses no arrow that does not exist."""
+    arrows = [(module, target) for module, targets in BACK.items() for target in targets]
     assert [
-        m for m, target in BACK.items() if not any(n == m and within(f.target, target) for n, f in all_imports())
+        arrow for arrow in arrows if not any(n == arrow[0] and within(f.target, arrow[1]) for n, f in all_imports())
     ] == []
 
 

@@ -151,10 +151,10 @@ def registered() -> set[str]:
 
 
 def test_the_marks_are_these() -> None:
-    """slow, mpi and perf, and no others; what is slow or perf is left out unless asked for."""
-    assert registered() == {"slow", "mpi", "perf"}
+    """slow, mpi, perf and browser, and no others; what is not for every machine is left out unless asked for."""
+    assert registered() == {"slow", "mpi", "perf", "browser"}
     options = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["pytest"]["ini_options"]
-    assert options["addopts"][options["addopts"].index("-m") + 1] == "not slow and not perf"
+    assert options["addopts"][options["addopts"].index("-m") + 1] == "not slow and not perf and not browser"
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)

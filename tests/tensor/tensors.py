@@ -387,10 +387,12 @@ def check_text(comm: Comm) -> None:
     local = x.distribution.local_shape(comm.rank)
     assert repr(x) == (f"DistTensor((6, 5), float32, 'block[(0),(1)]', grid={grid}, rank={comm.rank}, local={local})")
     page = x._repr_html_()
-    says = ("<table>", "<code>block[(0),(1)]</code>", "float32", f"{comm.size} ranks", f"rank {comm.rank} ", str(local))
+    ranks = f"{comm.size} rank{'s' * (comm.size > 1)}<"
+    says = ("<table>", "<code>block[(0),(1)]</code>", "float32", ranks, f"rank {comm.rank} ", str(local))
     for part in (*says, f"{x.local.nbytes:,} bytes"):
         assert part in page, (part, page)
-    assert page.count("<tr>") == page.count("</tr>") and page.count("<td>") == page.count("</td>")
+    for name in ("div", "table", "tr", "th", "td"):
+        assert page.count(f"<{name}>") + page.count(f"<{name} ") == page.count(f"</{name}>")
     viewed = DistTensor.zeros((2,), "a: [()]+max(0)", comm, comm.size)._repr_html_()
     assert "<code>[()]+max(0)</code>" in viewed
     assert "rank" in DistTensor.zeros((), "[]", comm, comm.size)._repr_html_()

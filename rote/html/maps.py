@@ -1,0 +1,147 @@
+"""Owner maps: tables of who owns what along two modes, for one layout or for several on the same ticks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, islice, product
+
+from ..layout.distribution import Distribution
+from ..ownership import Owners, Run, Tick, is_light, mode_names, owners_at, rank_color, run_around, ticks
+from .markup import Markup, element
+
+__all__ = ["MOST_RANKS", "Plane", "owner_map", "planes"]
+
+MOST_RANKS = 16  # that are listed one by one, and can be followed
+_SMALL = 8  # the largest extent whose indices are shown one by one
+_PAIRS = 6  # of modes
+_SLICES = 4  # of a tensor of order 3 or more
+
+Slice = tuple[tuple[int, Run], ...]  # the other modes, and where they stand
+
+
+@dataclass(frozen=True, slots=True)
+class Ruler:
+    """A mode that is shown, with its ticks; no mode is a side of one tick."""
+
+    mode: int | None = None
+    ticks: Sequence[Tick] = (Run(0, 1),)
+
+    def coordinates(self, dist: Distribution) -> list[Mapping[int, int] | None]:
+        """The coordinates of the grid modes that split the mode, at each tick."""
+        if self.mode is None:
+            return [{}]
+        return [None if tick is None else dict(run_around(dist, self.mode, tick.start).at) for tick in self.ticks]
+
+
+@dataclass(frozen=True, slots=True)
+class Plane:
+    """Two modes, one or none, along which owners are shown, and where the others stand.
+
+    Attributes:
+        down, across: the modes that are shown.
+        slices: of each map where the other modes stand; one that says nothing if there are none.
+        more: whether slices are left out.
+    """
+
+    down: Ruler
+    across: Ruler
+    slices: tuple[Slice, ...]
+    more: bool
+
+    @property
+    def modes(self) -> tuple[int, ...]:
+        """The modes that are shown."""
+        return tuple(side.mode for side in (self.down, self.across) if side.mode is not None)
+
+    def named(self, dist: Distribution) -> str:
+        """The names of the modes, as people write them: "mode 0 down, mode 1 across"."""
+        names = [mode_names(dist)[m] for m in self.modes]
+        return " down, ".join(names) + " across" * bool(names)
+
+
+def planes(dists: Sequence[Distribution], room: int = 12, most: int = _PAIRS) -> Iterator[Plane]:
+    """The planes in which some distributions differ most, those first; none of a tensor without elements.
+
+    Args:
+        dists: of the same view modes.
+        room: the most ticks along a mode of a matrix; half of them where there are slices.
+        most: how many planes.
+
+    >>> from rote.layout.layout import parse
+    >>> [plane.modes for plane in planes([parse(f"block[{text}]").on((4, 4, 4), 2) for text in ("(0)()()", "()()(0)")])]
+    [(0, 2)]
+    """
+    first = dists[0]
+    if 0 in first.view_shape:
+        return
+    shown = min(first.order, 2)
+    split = [m for m in range(first.order) if any(dist.splits[m] for dist in dists)]
+    whole = [m for m in range(first.order) if m not in split]
+    kept = sorted(split + whole[: max(0, shown - len(split))])
+    changed = {m for m in kept if len({dist.splits[m] for dist in dists}) > 1}
+    pairs = sorted(combinations(kept, shown), key=lambda pair: -len(changed.intersection(pair)))
+    room = room if first.order < 3 else max(6, room // 2)
+    for pair in pairs[:most]:
+        sides = (Ruler(m, ticks(dists, m, room, min(_SMALL, room))) for m in pair)
+        down, across = (*[Ruler()] * (2 - shown), *sides)
+        rest = [(m, ticks(dists, m, _SLICES, 0)) for m in range(first.order) if m not in pair]
+        places = product(*([(m, run) for run in along if run] for m, along in rest))
+        slices = tuple(islice(places, _SLICES + 1))
+        more = len(slices) > _SLICES or any(None in along for _, along in rest)
+        yield Plane(down, across, slices[:_SLICES], more)
+
+
+def owner_map(
+    plane: Plane, place: Slice, dist: Distribution, caption: str, before: Distribution | None = None
+) -> Markup:
+    """A table of the owners in one slice of a plane.
+
+    Args:
+        plane: with the ticks.
+        place: one of its slices.
+        dist: whose owners are shown.
+        caption: of the table.
+        before: where the elements were; a cell that is another's now says from whom to whom.
+    """
+    now = _owners(plane, place, dist)
+    was = now if before is None else _owners(plane, place, before)
+    corner = [element("td")] * (plane.down.mode is not None)
+    heads = [*corner, *(element("th", _text(tick), scope="col") for tick in plane.across.ticks)]
+    lines = [] if plane.across.mode is None else [element("tr", *heads)]
+    for tick, owners, earlier in zip(plane.down.ticks, now, was, strict=True):
+        cells = [_cell(*pair, dist.grid.size) for pair in zip(owners, earlier, strict=True)]
+        lines.append(element("tr", *[element("th", _text(tick), scope="row")] * len(corner), *cells))
+    above = element("caption", caption, style="text-align:left;white-space:nowrap")
+    return element("table", above, element("tbody", *lines), class_="map")
+
+
+def _owners(plane: Plane, place: Slice, dist: Distribution) -> list[list[Owners | None]]:
+    """The owners of each cell; None where indices are left out."""
+    fixed = {g: c for m, run in place for g, c in run_around(dist, m, run.start).at}
+    columns = plane.across.coordinates(dist)
+    return [
+        [None if row is None or column is None else owners_at(dist, {**fixed, **row, **column}) for column in columns]
+        for row in plane.down.coordinates(dist)
+    ]
+
+
+def _cell(now: Owners | None, was: Owners | None, size: int) -> Markup:
+    """A cell: its owners, and from whom they have it."""
+    if now is None or was is None:
+        return element("td", "…", class_="gap")
+    moved = now.ranks != was.ranks
+    label = f"{was}→{now}" if moved else str(now)
+    listed = " ".join(map(str, now.ranks)) if size <= MOST_RANKS else None
+    return element("td", label, style=_look(now, size), class_="moved" if moved else None, data_ranks=listed)
+
+
+def _look(owners: Owners, size: int) -> str:
+    """The colours of owners among `size` ranks, as a style of CSS."""
+    color = rank_color(owners.first + (owners.replicas[-1] + owners.parts[-1]) / 2, size)
+    red, green, blue = (round(255 * part) for part in color)
+    return f"background:#{red:02x}{green:02x}{blue:02x};color:{'#000' if is_light(color) else '#fff'}"
+
+
+def _text(tick: Tick) -> str:
+    return str(tick) if tick else "…"

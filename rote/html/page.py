@@ -1,0 +1,132 @@
+"""A page of scenes: one file with its style and its script, for any browser, without network."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from importlib import resources
+from string import Template
+
+from ..caches import memoized
+from ..layout.distribution import Distribution
+from ..ownership import mode_names
+from .maps import MOST_RANKS, Plane, owner_map, planes
+from .markup import Markup, element, join
+from .scenes import Scene, blocks, messages
+
+__all__ = ["page"]
+
+
+def page(title: str, lead: str, totals: Sequence[tuple[str, str]], scenes: Sequence[Scene], text: str) -> str:
+    """The page as text.
+
+    A reader steps through it by buttons or keys (arrows, Home, End). Without scripts all scenes stand one below the
+    other, and so they are printed.
+
+    Args:
+        title: its heading.
+        lead: a line below.
+        totals: names and values of the whole.
+        scenes: one or more.
+        text: printed at the end, as a terminal shows it.
+    """
+    size = scenes[0].before.grid.size
+    script = _file("page.js")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    steps = [
+        element("li", element("a", element("span", str(number)), f" {scene.name}", href=f"#scene-{number}"))
+        for number, scene in enumerate(scenes)
+    ]
+    every = [element("option", f"rank {rank}", value=rank) for rank in range(size)]
+    follow = element(
+        "label",
+        "Follow ",
+        element("select", element("option", "no rank", value=""), *every, id="follow"),
+    )
+    return Template(_file("page.html")).substitute(
+        policy=f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'",
+        title=join([title]),
+        lead=join([lead]),
+        totals=_facts(totals),
+        steps=join(steps),
+        follow=follow if 1 < size <= MOST_RANKS else "",
+        scenes=join([_section(number, scene) for number, scene in enumerate(scenes)]),
+        text=join([text]),
+        style=_file("page.css"),
+        script=script,
+    )
+
+
+def _section(number: int, scene: Scene) -> Markup:
+    """A scene with its maps and tables."""
+    before, after = scene.before, scene.after
+    still = before == after
+    travel = messages(scene)
+    caption = "Blocks" if still else "Blocks afterwards"
+    return element(
+        "section",
+        element("h2", scene.title, id=f"title-{number}", tabindex=-1),
+        element("p", scene.summary, class_="summary"),
+        _facts(scene.facts),
+        *(_maps(number, before, after) if still or before.digits == after.digits else _apart(number, before, after)),
+        *([element("h3", "What travels"), element("div", *travel, class_="tables")] if travel else []),
+        element("h3", "Who holds what"),
+        blocks(after, scene.item, caption),
+        id=f"scene-{number}",
+        class_="scene",
+        aria_labelledby=f"title-{number}",
+    )
+
+
+def _facts(facts: Sequence[tuple[str, str]]) -> Markup:
+    pairs = [element("div", element("dt", name), element("dd", value)) for name, value in facts]
+    return element("dl", *pairs)
+
+
+def _apart(number: int, before: Distribution, after: Distribution) -> list[Markup]:
+    """The maps of two distributions whose modes read other digits, each on ticks of its own."""
+    return [*_maps(number, before, before, "before"), *_maps(number, after, after, "after")]
+
+
+def _maps(number: int, before: Distribution, after: Distribution, when: str = "") -> list[Markup]:
+    """The owner maps of a scene in every plane, and a choice among the planes."""
+    choices = list(planes([before] if before == after else [before, after]))
+    head = element("h3", f"Who owns what {when}".rstrip())
+    if not choices:
+        return [head, element("p", "The tensor has no elements.")]
+    names = [plane.named(after) for plane in choices]
+    options = [element("option", name, value=k) for k, name in enumerate(names)]
+    name = f"planes-{number}{'-' * bool(when)}{when}"
+    chooser = element("p", element("label", "Modes ", element("select", *options, data_planes=name)), class_="chooser")
+    shown = [
+        element("div", element("h4", named), *_plane(plane, before, after), data_plane_of=name, class_="plane")
+        for plane, named in zip(choices, names, strict=True)
+    ]
+    return [head, *([chooser] if len(choices) > 1 else []), *shown]
+
+
+def _plane(plane: Plane, before: Distribution, after: Distribution) -> list[Markup]:
+    """The maps of a plane, before and after side by side, slice by slice."""
+    parts = []
+    for place in plane.slices:
+        where = ", ".join(f"{mode_names(after)[m]} at {run}" for m, run in place)
+        maps = [owner_map(plane, place, after, str(after.layout))]
+        if before != after:
+            maps = [
+                owner_map(plane, place, before, f"before: {before.layout}"),
+                element("span", "→", class_="arrow", aria_hidden="true"),
+                owner_map(plane, place, after, f"after: {after.layout}", before),
+            ]
+        name = element("p", where) if where else ""
+        label = f"Owners, {where}" if where else "Owners"
+        scroll = element("div", *maps, class_="scroll maps", role="region", tabindex=0, aria_label=label)
+        parts.append(element("div", name, scroll, class_="slice"))
+    if plane.more:
+        parts.append(element("p", "… and more slices like these.", class_="note"))
+    return parts
+
+
+@memoized(8)
+def _file(name: str) -> str:
+    return resources.files(__package__).joinpath(name).read_text("utf-8")

@@ -1,0 +1,75 @@
+"""Cards: what a notebook shows of a layout, a plan, a transform or a tensor, in light and in dark.
+
+Styles stand in the elements themselves, colours of texts are the notebook's own, and there is no script, so that it is
+shown as it is where notebooks are not trusted. A card is made from layouts alone: no rank is asked for anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..errors import LayoutError
+from ..layout.distribution import Distribution, distribute
+from ..layout.example import example_grid, example_shape
+from ..layout.layout import Layout
+from .maps import owner_map, planes
+from .markup import Markup, element
+
+__all__ = ["card", "distribution_card", "layout_card"]
+
+_ROOM = 8  # ticks of a small map
+_MAPS = 4  # in a row
+_ROW = "display:flex;flex-wrap:wrap;gap:0.5em 1.5em;align-items:flex-start"
+
+
+def layout_card(layout: Layout) -> str:
+    """The card of a layout, drawn on a small shape and grid; its text alone where its own sizes fit no such shape."""
+    grid = example_grid(layout)
+    try:
+        dist = distribute(layout, example_shape(layout, grid), grid)
+    except LayoutError:
+        return card("Layout", str(layout), [("to draw it", "give it a shape and a grid: layout.on(shape, grid)")], [])
+    return card("Layout", str(layout), [("drawn on", f"{dist.shape}, grid {dist.grid}")], [("", dist)])
+
+
+def distribution_card(dist: Distribution) -> str:
+    """The card of a distribution."""
+    facts = [("shape", str(dist.shape)), ("grid", f"{dist.grid}, {dist.grid.size} ranks")]
+    return card("Distribution", str(dist.layout), facts, [("", dist)])
+
+
+def card(
+    kind: str, head: str, facts: Sequence[tuple[str, str]], maps: Sequence[tuple[str, Distribution]], text: str = ""
+) -> str:
+    """A card.
+
+    Args:
+        kind: of the value, such as "Plan".
+        head: its text.
+        facts: names and values.
+        maps: small owner maps, each with what is said above it; the first few of them are drawn.
+        text: lines that keep their blanks.
+    """
+    rows = [
+        element("tr", element("th", name, style="text-align:left"), element("td", value, style="text-align:left"))
+        for name, value in facts
+    ]
+    drawn = [_small_map(*each) for each in maps[:_MAPS]]
+    if len(maps) > _MAPS:
+        drawn.append(element("div", f"… and {len(maps) - _MAPS} more"))
+    parts = [
+        element("div", element("b", kind), " ", element("code", head)),
+        *([element("table", *rows)] if rows else []),
+        *([element("pre", text, style="background:none;color:inherit")] if text else []),
+        element("div", *drawn, style=_ROW),
+    ]
+    return str(element("div", *parts, style="color:inherit;overflow-x:auto"))
+
+
+def _small_map(name: str, dist: Distribution) -> Markup:
+    """One map, of the two modes that show most."""
+    for plane in planes([dist], _ROOM, 1):
+        named = plane.named(dist) + "; the others at 0" * bool(plane.slices[0])
+        said = [element("span", text, style="display:block") for text in (name, named) if text]
+        return element("div", owner_map(plane, plane.slices[0], dist, element("span", *said, style="font-size:85%")))
+    return element("div", element("small", f"{name}: no elements" if name else "no elements"))

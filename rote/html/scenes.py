@@ -1,0 +1,157 @@
+"""The scenes of a page: a layout to begin with, then each step of a plan, with its figures and its messages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from ..compiler.explain import figures, in_bytes, in_seconds
+from ..compiler.machine import Machine
+from ..compiler.matrix import from_others, message_matrix
+from ..compiler.movement import sends
+from ..compiler.rules import rule_of
+from ..compiler.step import LOCAL, Step
+from ..errors import counted
+from ..layout.distribution import Distribution
+from ..ownership import brief, mode_names
+from .maps import MOST_RANKS
+from .markup import Markup, data_table
+
+__all__ = ["Scene", "blocks", "messages", "start_scene", "step_scenes"]
+
+_LISTED = 12  # messages
+_FEW = 6  # ranks that are listed when there are more than `MOST_RANKS`
+_COLUMNS = 28  # of an index set
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """One of the states that a page steps through.
+
+    Attributes:
+        name: in a word, for the list of all scenes.
+        title: its heading.
+        summary: in a sentence or two, which is read out.
+        facts: names and values.
+        before, after: the distributions on both sides; equal where nothing moves.
+        item: the size of an element in bytes.
+        step: the step in which elements travel, if one does.
+    """
+
+    name: str
+    title: str
+    summary: str
+    facts: tuple[tuple[str, str], ...]
+    before: Distribution
+    after: Distribution
+    item: int
+    step: Step | None = None
+
+
+def start_scene(source: Distribution, item: int) -> Scene:
+    """The scene that shows where a tensor lies at first."""
+    most = prod(source.max_local_shape()) * item
+    facts = (("Layout", str(source.layout)), ("Largest block", f"{source.max_local_shape()}, {in_bytes(most)}"))
+    ranks = counted(source.grid.size, "rank")
+    summary = f"The tensor lies in {source.layout} on {ranks}; the largest block has {in_bytes(most)}."
+    return Scene("start", "Start", summary, facts, source, source, item)
+
+
+def step_scenes(
+    ends: tuple[Distribution, Distribution], steps: tuple[Step, ...], item: int, machine: Machine, title: str
+) -> list[Scene]:
+    """A scene for each step of a plan.
+
+    Args:
+        ends: the source and target of the plan.
+        steps: of it.
+        item: the size of an element in bytes.
+        machine: whose times decide on the rounds.
+        title: in front of the number of a step, as in "Step 2 of 3".
+    """
+    scenes = []
+    for number, (step, each) in enumerate(zip(steps, figures(ends, steps, item, machine), strict=True), 1):
+        rule = rule_of(step)
+        over = _over(step)
+        rounds = f"{each.rounds}, {each.algorithm}" if each.rounds else "0"
+        facts = (
+            ("Step", f"{step.kind}: {rule.name}"),
+            ("Grid modes", over),
+            ("From", str(step.before.layout)),
+            ("To", str(step.after.layout)),
+            ("A rank receives", f"at most {in_bytes(each.received)}"),
+            ("Rounds", rounds),
+            ("Cost", f"about {in_seconds(each.seconds)}"),
+            ("Peak memory", f"{in_bytes(each.peak)} on a rank"),
+        )
+        heard = f"A rank receives at most {in_bytes(each.received)} in {counted(each.rounds, 'round')}"
+        spoken = "No rank talks to another" if step.kind in LOCAL else heard
+        along = f" over grid mode{'s' * (len(step.grid_modes) > 1)} {over}" if step.grid_modes else ""
+        becomes = f"{step.before.layout} becomes {step.after.layout}"
+        summary = f"{step.kind}{along}: {becomes}. {spoken}. Law: {rule.law}."
+        heading = f"{title} {number} of {len(steps)}: {step.kind}"
+        scenes.append(Scene(step.kind, heading, summary, facts, step.before, step.after, item, step))
+    return scenes
+
+
+def _over(step: Step) -> str:
+    """The grid modes of a step with their ranks, and the grid that it leads to if that is another."""
+    if step.across:
+        return f"all of {step.before.grid}, to grid {step.after.grid}"
+    ranks = "x".join(str(step.before.grid.shape[g]) for g in step.grid_modes)
+    return f"{', '.join(map(str, step.grid_modes))} ({ranks} ranks)" if step.grid_modes else "none"
+
+
+def blocks(dist: Distribution, item: int, caption: str) -> Markup:
+    """A table of the block of every rank, or of the first few and the last."""
+    size = dist.grid.size
+    shown = range(size) if size <= MOST_RANKS else [*range(_FEW), size - 1]
+    rows: list[tuple[dict[str, object], list[str]]] = []
+    for rank in shown:
+        if size > MOST_RANKS and rank == size - 1:
+            rows.append(({}, ["…", f"{size - _FEW - 1:,} more", *[""] * (2 + dist.order)]))
+        shape = dist.local_shape(rank)
+        sets = ["nothing"] * dist.order if 0 in shape else [brief(h, _COLUMNS) for h in dist.index_sets(rank)]
+        at = ",".join(map(str, dist.grid.coordinates(rank)))
+        rows.append(
+            ({"data_rank": rank, "data_block": shape}, [str(rank), at, str(shape), in_bytes(prod(shape) * item), *sets])
+        )
+    return data_table(caption, ["rank", "at", "block", "bytes", *mode_names(dist)], rows)
+
+
+def messages(scene: Scene) -> list[Markup]:
+    """Tables of what travels in a scene: how much from each rank to each, and the messages of the busiest sender."""
+    step = scene.step
+    if step is None or step.kind in LOCAL:
+        return []
+    tables = [_matrix(step, scene.item)] if step.before.grid.size <= MOST_RANKS else []
+    sent = np.broadcast_to(from_others(step.before, step.after, sending=True)[0], step.ranks.shape)
+    busiest = int(sent.argmax())
+    mine = [message for message in sends(step.before, step.after, busiest) if message.peer != busiest and len(message)]
+    alike = step.before.digits == step.after.digits
+    rows: list[tuple[dict[str, object], list[str]]] = []
+    for message in mine[:_LISTED]:
+        sets: list[str] = []
+        if alike:
+            pairs = zip(step.before.index_sets(busiest), step.after.index_sets(message.peer), strict=True)
+            sets = [brief(gives & takes, _COLUMNS) for gives, takes in pairs]
+        count = [f"{len(message):,}", in_bytes(len(message) * scene.item)]
+        rows.append(({}, [str(busiest), str(message.peer), *count, *sets]))
+    more = f", {_LISTED} of {len(mine):,}" if len(mine) > _LISTED else ""
+    caption = f"Messages of rank {busiest}, which sends most{more}"
+    heads = ["from", "to", "elements", "bytes", *(mode_names(step.before) if alike else ())]
+    return [*tables, data_table(caption, heads, rows)] if rows else tables
+
+
+def _matrix(step: Step, item: int) -> Markup:
+    """The bytes from each rank to each; what a rank keeps stands in brackets."""
+    rows: list[tuple[dict[str, object], list[str]]] = []
+    for sender, counts in enumerate(message_matrix(step.before, step.after).tolist()):
+        cells = [in_bytes(count * item) if count else "-" for count in counts]
+        cells[sender] = f"({cells[sender]})"
+        rows.append(({"data_rank": sender}, [str(sender), *cells]))
+    what = "Contributions" if step.before.partial else "Bytes"
+    caption = f"{what} from each rank (down) to each rank (across); in brackets: what it keeps"
+    return data_table(caption, ["from \\ to", *(row[0] for _, row in rows)], rows)

@@ -1,0 +1,108 @@
+"""Cards: what notebooks show of layouts, plans and tensors; and `rote explain --html`."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from effort import calls
+from hypothesis import given
+from markup_tree import Node, read
+from strategies import distributions, layouts
+
+import rote
+from rote.cli import main
+from rote.layout.distribution import Distribution
+from rote.layout.layout import Layout
+from rote.ownership import is_light, rank_color
+
+
+def card(value: Layout | Distribution | rote.Plan | rote.DistTensor) -> Node:
+    """The card of a value: markup alone, without a style sheet or a script, which a notebook may leave out."""
+    document = read(value._repr_html_())
+    assert not [*document.all("script"), *document.all("style")]
+    return document
+
+
+@given(layouts())
+def test_a_layout_has_a_card(layout: Layout) -> None:
+    """Every layout is drawn on a small shape and grid; one whose sizes add up to no such shape says what it wants."""
+    document = card(layout)
+    assert document.the("code").text == str(layout)
+    sized = re.search(r"block\(\d", str(layout))
+    assert [*document.all("table", class_="map")] or (sized and "layout.on(shape, grid)" in document.text)
+
+
+@given(distributions())
+def test_a_distribution_has_a_card(dist: Distribution) -> None:
+    """Of any shape and grid; one without elements says so."""
+    document = card(dist)
+    assert str(dist.shape) in document.text and str(dist.grid) in document.text
+    assert bool([*document.all("table", class_="map")]) == (0 not in dist.view_shape)
+    assert len(dist._repr_html_()) < 12_000
+
+
+def test_a_plan_has_a_card() -> None:
+    """It says steps and figures, and draws each layout on the way, but no more than four."""
+    plan = rote.compile("block[(0),()] -> block[(),(0)]", shape=(6, 4), grid=2)
+    document = card(plan)
+    assert "alltoall over 0" in document.text and "at most 48 B in 1 message" in document.text
+    assert len([*document.all("table", class_="map")]) == 2
+    step = plan.steps[0]
+    long = rote.Plan(
+        plan.source, plan.source, plan.dtype, (step, type(step)("alltoall", step.after, step.before, (0,))) * 3
+    )
+    assert len([*card(long).all("table", class_="map")]) == 4 and "and 3 more" in card(long).text
+
+
+def test_a_tensor_shows_itself_alone() -> None:
+    """One rank may show a tensor: nobody else is asked, and no element is fetched."""
+
+    def program(comm: rote.Comm) -> str | None:
+        x = rote.DistTensor.from_global(np.arange(12.0).reshape(4, 3) + 1234, "block[(0),()]", comm)
+        return x._repr_html_() if comm.rank == 1 else None
+
+    page = rote.run(program, ranks=3)[1]
+    assert "rank 1 holds" in read(page).text and "1234" not in page
+
+
+def test_a_card_costs_no_more_for_a_large_tensor() -> None:
+    """As many calls, and hardly more characters, for 4096 times the indices."""
+    small, large = (rote.parse("[(0),(1:cyclic(4))]").on((n, n), (3, 2)) for n in (200, 4096 * 200))
+    for dist in (small, large):
+        dist._repr_html_()
+    assert calls(large._repr_html_) <= 1.05 * calls(small._repr_html_)
+    assert len(large._repr_html_()) < 1.3 * len(small._repr_html_())
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 16, 1000])
+def test_ranks_can_be_read_on_their_colours(size: int) -> None:
+    """The contrast of a number with the colour below it is at least 4.5, as WCAG asks (2.2, 1.4.3)."""
+
+    def luminance(color: tuple[float, ...]) -> float:
+        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in color]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    for rank in range(size):
+        color = rank_color(rank, size)
+        levels = sorted((luminance(color), luminance((0.0,) * 3 if is_light(color) else (1.0,) * 3)))
+        assert (levels[1] + 0.05) / (levels[0] + 0.05) >= 4.5
+
+
+def explain(*args: str) -> str:
+    """The output of a command that is done."""
+    done = CliRunner().invoke(main, ["explain", *args])
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def test_the_command_line_writes_a_page(tmp_path: Path) -> None:
+    """`rote explain --html` writes the plan's page, and says so; with --fft that of the walk that is taken first."""
+    text, path = "block[(0),()] -> block[(),(0)]", tmp_path / "plan.html"
+    assert explain(text, "--shape", "6x4", "--grid", "2", "--html", str(path)).endswith(f"\nleft {path}\n")
+    assert path.read_text("utf-8") == rote.compile(text, shape=(6, 4), grid=2).to_html()
+    assert explain("--fft", "8x8", "--ranks", "2", "--html", str(path), "--force").endswith(f"\nleft {path}\n")
+    assert "Stage 1 of 2" in read(path.read_text("utf-8")).text
