@@ -22,7 +22,8 @@ copyright = author
 version = release = rote.__version__
 
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.napoleon"]
-exclude_patterns = ["apps", "pictures"]
+exclude_patterns = ["apps", "pictures", "_templates"]
+templates_path = ["_templates"]
 
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 4
@@ -43,9 +44,11 @@ autosummary_imported_members = True
 autodoc_default_options = {"members": True, "inherited-members": "ndarray, Exception, tuple", "exclude-members": "__init__, __new__"}
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
+autodoc_type_aliases = {"npt.DTypeLike": "DTypeLike", "GridLike": "GridLike", "LayoutLike": "LayoutLike"}
 python_use_unqualified_type_names = True
 autodoc_class_signature = "mixed"
 napoleon_numpy_docstring = False
+napoleon_use_ivar = True
 maximum_signature_line_length = 88
 
 html_theme = "sphinx_book_theme"
