@@ -16,9 +16,10 @@ from house import ROOT
 from test_house_contributing import PAGE, row_of, rows
 from test_house_walls import all_imports
 
-__all__ = ["PICTURE", "arrows", "drawn", "labels"]
+__all__ = ["PICTURE", "ROOMS", "arrows", "drawn", "labels"]
 
 PICTURE = ROOT / "notebooks" / "architecture.svg"
+ROOMS = [row for row in rows(PAGE) if row]  # a page has tables of other things, too
 
 CELL, LEFT, TOP, MARGIN = 20, 330, 28, 12  # pixels
 COLOURS = {"grammar": "#b45309", "rote": "#1d4ed8", "fft": "#047857"}
@@ -38,7 +39,7 @@ def labels(table: list[list[str]]) -> list[str]:
 @cache
 def arrows() -> frozenset[tuple[int, int]]:
     """The pairs of rows, importing and imported; the door `rote/__init__.py` stands in none."""
-    row = cache(partial(row_of, table=rows(PAGE)))
+    row = cache(partial(row_of, table=ROOMS))
     pairs = {(row(module), row(imported.target)) for module, imported in all_imports()}
     return frozenset((source, target) for source, target in pairs if None not in (source, target) and source != target)
 
@@ -93,4 +94,4 @@ def dots(table: list[list[str]], pairs: frozenset[tuple[int, int]]) -> Iterator[
 
 
 if __name__ == "__main__":
-    PICTURE.write_text(drawn(rows(PAGE), arrows()), "utf-8")
+    PICTURE.write_text(drawn(ROOMS, arrows()), "utf-8")

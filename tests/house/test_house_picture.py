@@ -8,9 +8,8 @@ from xml.etree import ElementTree
 
 import pytest
 from house import ROOT, tree
-from picture import PICTURE, arrows, drawn, labels
-from test_house_contributing import BACK, rows
-from test_house_contributing import PAGE as CONTRIBUTING
+from picture import PICTURE, ROOMS, arrows, drawn, labels
+from test_house_contributing import BACK
 
 GUIDE = (ROOT / "notebooks" / "architecture.md").read_text("utf-8")
 STEP = re.compile(r"^\| \d+ \| `([^`]+)`, ((?:`\w+`(?:, )?)+) \|", re.MULTILINE)
@@ -29,20 +28,18 @@ def defined(path: str) -> set[str]:
 
 def test_the_picture_is_current() -> None:
     """It shows the imports of today; if not: python tests/house/picture.py."""
-    table = rows(CONTRIBUTING)
-    assert PICTURE.read_text("utf-8") == drawn(table, arrows())
+    assert PICTURE.read_text("utf-8") == drawn(ROOMS, arrows())
 
 
 def test_the_picture_shows_rooms_and_arrows() -> None:
     """A name per room, a circle per arrow, a ring per arrow that runs back between rooms; and all of it in words."""
-    table = rows(CONTRIBUTING)
     pairs = arrows()
     root = ElementTree.fromstring(PICTURE.read_text("utf-8"))
     space = {"svg": "http://www.w3.org/2000/svg"}
     circles = root.findall("svg:circle", space)
     rings = [each for each in circles if each.get("fill") == "none"]
     back = [(source, target) for source, target in pairs if target > source]
-    assert len(root.findall("svg:text", space)) == 2 * len(table) == 2 * len({*labels(table)})
+    assert len(root.findall("svg:text", space)) == 2 * len(ROOMS) == 2 * len({*labels(ROOMS)})
     assert (len(circles), len(rings)) == (len(pairs), len(back))
     assert len(circles) > 80 and len(back) <= len(BACK)
     words = root.findtext("svg:desc", "", space)
@@ -51,9 +48,8 @@ def test_the_picture_shows_rooms_and_arrows() -> None:
 
 def test_another_house_gives_another_picture() -> None:
     """An arrow more, or fewer, is another picture."""
-    table = rows(CONTRIBUTING)
     pairs = arrows()
-    assert drawn(table, pairs) != drawn(table, pairs - {min(pairs)})
+    assert drawn(ROOMS, pairs) != drawn(ROOMS, pairs - {min(pairs)})
 
 
 @pytest.mark.parametrize(("path", "name"), steps())
