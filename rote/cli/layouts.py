@@ -126,7 +126,7 @@ def explain(
 
 def _compared(shape: tuple[int, ...], ranks: int, grid: tuple[int, ...] | None, dtype: str, why: bool) -> str:
     """The walks of an FFT on all grids of so many ranks, the one that is taken first, and why others are none."""
-    from ..fft.compare import compare
+    from ..fft.comparison import compare
 
     element = of_ffts(dtype)
     kind = "fft" if element.kind == "c" else "rfft"
