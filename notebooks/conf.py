@@ -53,7 +53,13 @@ maximum_signature_line_length = 88
 
 html_theme = "sphinx_book_theme"
 html_title = f"Rote {release}"
-html_theme_options = {"show_toc_level": 2, "home_page_in_toc": False, "collapse_navbar": True, "use_download_button": False}
+html_theme_options = {
+    "show_toc_level": 2,
+    "collapse_navbar": True,  # or every page would hold the names of all others
+    "navbar_persistent": [],  # the sidebar has the search
+    "use_download_button": False,
+}
+toc_object_entries_show_parents = "hide"
 html_copy_source = False
 html_show_copyright = False
 linkcheck_timeout = 20
