@@ -22,8 +22,8 @@ import re
 import subprocess
 import sys
 from dataclasses import dataclass
-from operator import attrgetter
 from pathlib import Path
+from pkgutil import resolve_name
 
 import launch
 import pytest
@@ -260,7 +260,7 @@ def test_pages_name_nothing_that_is_not_there() -> None:
     names = {name for text in TEXTS.values() for name in re.findall(r"`(rote(?:\.\w+)+)", text)}
     assert len(names) > 10
     for name in names:
-        attrgetter(name.partition(".")[2])(rote)
+        resolve_name(name)
 
 
 def test_readme_is_short() -> None:
