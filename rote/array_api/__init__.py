@@ -201,5 +201,5 @@ if not TYPE_CHECKING:  # a type checker would take any misspelt name for a funct
 
 def __dir__() -> list[str]:
     """The names of the namespace, and of its extensions."""
-    inside = {"annotations", "import_module", "np", "TYPE_CHECKING", "DTYPES", "NamespaceInfo"}
+    inside = {"annotations", "import_module", "np", "Any", "Final", "TYPE_CHECKING", "DTYPES", "NamespaceInfo"}
     return sorted({*globals(), "fft", "linalg"} - inside)
