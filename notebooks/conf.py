@@ -1,4 +1,4 @@
-"""Sphinx's settings for the book: `sphinx-build -W --keep-going -j auto notebooks build/book` writes it, without network.
+"""Sphinx's settings for the book: `sphinx-build -W --keep-going -j auto notebooks build/book` writes it, offline.
 
 Nothing is executed here. The tests run every page and every notebook and compare what they print with what is stored;
 the book shows what is stored.
@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import os
 import re
-from pathlib import Path
 
 from sphinx.application import Sphinx
 
 import rote
-
-BOOK = Path(__file__).parent
 
 project = "Rote"
 author = "The Rote authors"
@@ -25,7 +22,6 @@ extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx
 exclude_patterns = ["apps", "pictures", "_templates"]
 templates_path = ["_templates"]
 
-myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 4
 nb_execution_mode = "off"
 nb_ipywidgets_js = {}  # no notebook has a widget, and they would be fetched from the network
@@ -40,8 +36,11 @@ if os.environ.get("ROTE_BOOK_ONLINE"):
     }
 
 default_role = "py:obj"  # in docstrings, `name` is a link where the name is public, and code elsewhere
-autosummary_imported_members = True
-autodoc_default_options = {"members": True, "inherited-members": "ndarray, Exception, tuple", "exclude-members": "__init__, __new__"}
+autodoc_default_options = {
+    "members": True,
+    "inherited-members": "ndarray, Exception, tuple",
+    "exclude-members": "__init__, __new__",
+}
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
 autodoc_type_aliases = {"npt.DTypeLike": "DTypeLike", "GridLike": "GridLike", "LayoutLike": "LayoutLike"}
@@ -53,21 +52,22 @@ maximum_signature_line_length = 88
 
 html_theme = "sphinx_book_theme"
 html_title = f"Rote {release}"
-html_theme_options = {"show_toc_level": 2, "home_page_in_toc": False, "collapse_navbar": True, "use_download_button": False}
+html_theme_options = {
+    "show_toc_level": 2,
+    "collapse_navbar": True,  # or every page would hold the names of all others
+    "navbar_persistent": [],  # the sidebar has the search
+    "use_download_button": False,
+}
+toc_object_entries_show_parents = "hide"
 html_copy_source = False
 html_show_copyright = False
-linkcheck_timeout = 20
 
 
 def toctrees(app: Sphinx, name: str, source: list[str]) -> None:
-    """Make a toctree of the links below each heading of the first page, where they stand for readers without Sphinx.
-
-    A line in a comment is of a page that is still to come: it counts once the page is there.
-    """
+    """Make a toctree of the links below each heading of the first page, which readers without Sphinx follow."""
     if name != "index":
         return
-    text = re.sub(r"<!-- (- \[.*?\]\((.*?)\).*?) -->", lambda m: m[1] if (BOOK / m[2]).exists() else "", source[0])
-    first, *sections = text.split("\n## ")
+    first, *sections = source[0].split("\n## ")
     parts = [first]
     for section in sections:
         title, _, body = section.partition("\n")
