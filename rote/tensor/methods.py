@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ..errors import LayoutError
 from .distributed import Array, Distributed
-from .functions import elementwise, extrema, likes, reductions, statistics
+from .functions import elementwise, extrema, likes, matrices, products, reductions, statistics
 from .functions.blockwise import elementwise as blockwise
 
 __all__ = ["ArrayMethods"]
@@ -175,3 +175,6 @@ class ArrayMethods(Distributed):
     std = statistics.std
     argmax = extrema.argmax
     argmin = extrema.argmin
+    dot = products.dot
+    trace = matrices.numpy_trace
+    diagonal = matrices.numpy_diagonal

@@ -209,20 +209,20 @@ class Rearranging(Distributed):
         """
         return take(self, indices, axis)
 
-    def cumsum(self, axis: int | None = None, dtype: npt.DTypeLike | None = None) -> Self:
+    def cumsum(self, axis: int | None = None, dtype: npt.DTypeLike | None = None, out: Any = None) -> Any:
         """The sums of the elements up to each along a mode, or of the row-major order.
 
         >>> from rote import DistTensor
         >>> DistTensor.from_global([3, 1, 2], "block[(0)]").cumsum().to_global()
         array([3, 4, 6])
         """
-        return cumsum(self, axis, dtype)
+        return cumsum(self, axis, dtype, out)
 
-    def cumprod(self, axis: int | None = None, dtype: npt.DTypeLike | None = None) -> Self:
+    def cumprod(self, axis: int | None = None, dtype: npt.DTypeLike | None = None, out: Any = None) -> Any:
         """The products of the elements up to each along a mode, or of the row-major order.
 
         >>> from rote import DistTensor
         >>> DistTensor.from_global([3, 1, 2], "block[(0)]").cumprod().to_global()
         array([3, 3, 6])
         """
-        return cumprod(self, axis, dtype)
+        return cumprod(self, axis, dtype, out)

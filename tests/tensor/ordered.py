@@ -1,0 +1,90 @@
+"""Scans, sorts, sets and exact products that are NumPy's, whatever the layout: picked by a shape.
+
+Run as a program, `python ordered.py`, it makes every call on the ranks of MPI, and prints one line.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import keyed
+from rearranged import pick_case
+
+import rote
+from rote import DistTensor
+from rote.runtime import world
+
+SCANS = (np.add, np.multiply, np.maximum, np.minimum, np.logical_or, np.logical_and)
+
+
+def values(shape, dtype):
+    """Numbers that come several times, in no order; NaN, infinities and zeros of both signs where there are such."""
+    generator = np.random.default_rng((7, *shape))
+    array = generator.integers(0, 9, shape).astype(dtype)
+    if array.dtype.kind in "fc":
+        array[generator.random(shape) < 0.2] = np.nan
+        array[generator.random(shape) < 0.1] *= -1
+        array[generator.random(shape) < 0.1] = np.inf
+    return array
+
+
+def accumulate(pick, shape):
+    ufunc, axis = pick(SCANS), pick(range(-len(shape), len(shape)))
+    return lambda x: (ufunc.accumulate(x, axis), ufunc.accumulate(x, axis, "f4"), ufunc.accumulate(x))
+
+
+def methods(pick, shape):
+    order, offset = len(shape), pick([-1, 0, 1, 2])
+    first, second = pick([(0, order - 1), (-1, 0), (order - 1, -2)])
+    if order < 2:
+        return lambda x: (x.dot(x), x.cumsum(), x.cumprod(0, "i4"))
+    return lambda x: (
+        x.trace(offset, first, second),
+        x.diagonal(offset, first, second),
+        x.dot(x.T.reshape(shape[-1], -1)),
+    )
+
+
+CALLS = [accumulate, methods]
+
+
+def same(result, wanted):
+    """Equal values, order and dtype, zeros of either sign apart."""
+    assert isinstance(result, DistTensor), result
+    whole = result.to_global()
+    np.testing.assert_array_equal(whole, wanted, strict=True)
+    if whole.dtype.kind == "f":
+        numbers = ~np.isnan(whole)
+        np.testing.assert_array_equal(np.signbit(whole[numbers]), np.signbit(wanted[numbers]))
+
+
+def check_call(comm, dist, call, array):
+    """A call on a tensor gives what it gives on the array, and leaves the tensor as it was."""
+    x = keyed.laid(array, dist, comm)
+    results, wanted = call(x), call(array)
+    for result, want in zip(results, wanted, strict=True):
+        same(result, np.asarray(want))
+    np.testing.assert_array_equal(x.to_global(), array, strict=True)
+
+
+def main() -> None:
+    comm = world()
+    pick = random.Random(comm.size).choice
+    with rote.config(implicit="allow"):
+        for call in CALLS:
+            for dtype in ("i8", "f8"):
+                dist, function = pick_case(pick, comm.size, call)
+                array = keyed.numbered(dist.shape) if call is methods else values(dist.shape, dtype)
+                check_call(comm, dist, function, array)
+    if comm.rank == 0:
+        print("ordered")
+
+
+if __name__ == "__main__":
+    main()
