@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 import sys
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -36,7 +37,8 @@ def values(shape, dtype):
 
 def accumulate(pick, shape):
     ufunc, axis = pick(SCANS), pick(range(-len(shape), len(shape)))
-    return lambda x: (ufunc.accumulate(x, axis), ufunc.accumulate(x, axis, "f4"), ufunc.accumulate(x))
+    dtype = None if ufunc in (np.logical_or, np.logical_and) else "f4"
+    return lambda x: (ufunc.accumulate(x, axis), ufunc.accumulate(x, axis, dtype), ufunc.accumulate(x))
 
 
 def methods(pick, shape):
@@ -47,7 +49,7 @@ def methods(pick, shape):
     return lambda x: (
         x.trace(offset, first, second),
         x.diagonal(offset, first, second),
-        x.dot(x.T.reshape(shape[-1], -1)),
+        x.dot(np.ones((shape[-1], 2), int)),
     )
 
 
@@ -71,6 +73,43 @@ def check_call(comm, dist, call, array):
     for result, want in zip(results, wanted, strict=True):
         same(result, np.asarray(want))
     np.testing.assert_array_equal(x.to_global(), array, strict=True)
+
+
+def nearest(products, dtype):
+    """The number of a dtype nearest to a sum of products of fractions, one rounding and no more."""
+    total = sum((a * b for a, b in products), start=Fraction(0))
+    near = np.dtype(dtype).type(float(total))
+    for other in (np.nextafter(near, near.dtype.type(-np.inf)), np.nextafter(near, near.dtype.type(np.inf))):
+        if np.isfinite(other) and abs(Fraction(float(other)) - total) < abs(Fraction(float(near)) - total):
+            near = other
+    return near
+
+
+def wide(shape, dtype, seed):
+    """Numbers of all sizes that a dtype has, some of them subnormal, among which sums cancel."""
+    generator = np.random.default_rng((seed, *shape))
+    kind = np.empty(0, dtype).real.dtype
+    low, high = (-149, 60) if kind == "f4" else (-1074, 500)
+    parts = [
+        np.ldexp(generator.standard_normal(shape), generator.integers(low, high, shape)).astype(kind) for _ in range(2)
+    ]
+    return parts[0] if np.dtype(dtype).kind == "f" else (parts[0] + 1j * parts[1]).astype(dtype)
+
+
+def check_exact_products(comm, dists, dtype):
+    """A product of matrices with exact=True is the true one, rounded once, by fractions; in the dtype of both."""
+    arrays = [wide(dist.shape, dtype, seed) for seed, dist in enumerate(dists)]
+    got = keyed.laid(arrays[0], dists[0], comm).dot(keyed.laid(arrays[1], dists[1], comm), exact=True).to_global()
+    assert got.dtype == dtype
+    for i, j in np.ndindex(got.shape):
+        row, column = arrays[0][i].tolist(), arrays[1][:, j].tolist()
+        real, imag = [], []
+        for a, b in zip(row, column, strict=True):
+            x, y, u, v = (Fraction(each) for each in (a.real, a.imag, b.real, b.imag))
+            real += [(x, u), (-y, v)]
+            imag += [(x, v), (y, u)]
+        assert got[i, j].real == nearest(real, got.real.dtype)
+        assert got[i, j].imag == nearest(imag, got.real.dtype)
 
 
 def main() -> None:

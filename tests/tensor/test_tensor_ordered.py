@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import warnings
+from fractions import Fraction
 
 import keyed
 import numpy as np
 import ordered
 import pytest
+from cases import pick_grid, pick_layout
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from marks import examples
 from rearranged import pick_case
 
 import rote
+import rote.array_api
 from rote import DistTensor
+from rote.layout.distribution import Distribution
+from rote.tensor.functions import accumulator, products
 
 
 @pytest.fixture(autouse=True)
@@ -65,5 +70,65 @@ def test_a_scan_writes_where_it_is_to():
             np.maximum.accumulate(x.astype("c16"))
         with pytest.raises(TypeError, match="to_global"):
             np.subtract.accumulate(x)
+
+    rote.run(program, 2)
+
+
+@given(st.data(), st.sampled_from(["f8", "f4", "c16", "c8"]))
+@settings(max_examples=examples(24), suppress_health_check=[HealthCheck.large_base_example])
+def test_exact_products_are_the_true_ones(data, dtype):
+    """Law: `exact=True` rounds the true sum of products once, whatever the layouts of both, sizes and cancellation."""
+
+    def pick(options):
+        return data.draw(st.sampled_from(options))
+
+    ranks, rows, depth, columns = pick([2, 1, 3, 4]), pick([1, 3, 0]), pick([5, 1, 0, 7]), pick([2, 1])
+    grid = pick_grid(pick, ranks)
+    dists = [
+        Distribution(pick_layout(pick, shape, grid), shape, rote.Grid(grid))
+        for shape in ((rows, depth), (depth, columns))
+    ]
+    rote.run(ordered.check_exact_products, ranks, (dists, dtype))
+
+
+def test_exact_products_of_many():
+    """Law: dot, vecdot, vdot and tensordot have the bits of fractions in all layouts, in chunks of any size."""
+    first, second = (ordered.wide((3, 12), "f8", seed) for seed in (1, 2))
+    want = [
+        ordered.nearest([(Fraction(a), Fraction(b)) for a, b in zip(*rows, strict=True)], "f8")
+        for rows in zip(first.tolist(), second.tolist(), strict=True)
+    ]
+
+    def program(comm):
+        for text in ("block[(),(0)]", "[(0),()]", "[(),()]", "a b: cyclic(2)[(),(0)]"):
+            x, y = (DistTensor.from_global(each, text, comm) for each in (first, second))
+            assert rote.array_api.vecdot(x, y, exact=True).to_global().tolist() == want
+            assert rote.array_api.vecdot(x, second, exact=True).to_global().tolist() == want
+            assert np.diagonal(x.dot(y.T, exact=True)).to_global().tolist() == want
+            assert float(rote.array_api.tensordot(x[1], y[1], 1, exact=True)) == want[1]
+            assert float(products.vdot(x[2], y[2], exact=True)) == want[2]
+
+    for size in (accumulator._PRODUCTS, 16, 5):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(accumulator, "_PRODUCTS", size)
+            rote.run(program, 2)
+
+
+def test_exact_products_of_what_is_not_finite():
+    """Infinities and NaN come out as of NumPy; what is too large on the way only is not; wide numbers are refused."""
+
+    def program(comm):
+        one = np.array([1.0, 2.0, np.inf, 1e300])
+        x = DistTensor.from_global(one, "block[(0)]", comm)
+        assert float(x.dot([1.0, 1.0, 1.0, 1e300], exact=True)) == np.inf
+        assert np.isnan(float(x.dot([1.0, 1.0, 0.0, 1.0], exact=True)))
+        assert np.isnan(float(x.dot([-np.inf, 1.0, 1.0, 1.0], exact=True)))
+        y = DistTensor.from_global(np.array([1e300, 1e300, 3.0, 5e-324]), "[(0)]", comm)
+        assert float(y.dot([1e300, -1e300, 2.0, 5e-324], exact=True)) == 6
+        assert float(y.dot([0.0, 0.0, 5e-324, 0.25], exact=True)) == 3 * 5e-324
+        z = DistTensor.from_global(np.array([3, 4]), "block[(0)]", comm)
+        assert z.dot(z, exact=True).dtype == np.int64 and int(z.dot(z, exact=True)) == 25
+        with pytest.raises(TypeError, match="at most 64 bits"):
+            y.astype("g").dot(y, exact=True)
 
     rote.run(program, 2)
