@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 import sys
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -15,10 +16,12 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import keyed
+from cases import pick_layout
 from rearranged import pick_case
 
 import rote
 from rote import DistTensor
+from rote.layout.distribution import Distribution
 from rote.runtime import world
 
 SCANS = (np.add, np.multiply, np.maximum, np.minimum, np.logical_or, np.logical_and)
@@ -54,6 +57,12 @@ def methods(pick, shape):
 
 
 CALLS = [accumulate, methods]
+
+
+def pick_summable(pick, shape, grid):
+    """A distribution that any numbers have: contributions are those to sums, for complex numbers have no largest."""
+    layout = pick_layout(pick, shape, grid)
+    return Distribution(replace(layout, op="sum"), shape, rote.Grid(grid))
 
 
 def same(result, wanted):

@@ -9,7 +9,7 @@ import keyed
 import numpy as np
 import ordered
 import pytest
-from cases import pick_grid, pick_layout
+from cases import pick_grid
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from marks import examples
@@ -18,7 +18,6 @@ from rearranged import pick_case
 import rote
 import rote.array_api
 from rote import DistTensor
-from rote.layout.distribution import Distribution
 from rote.tensor.functions import accumulator, products
 
 
@@ -84,10 +83,7 @@ def test_exact_products_are_the_true_ones(data, dtype):
 
     ranks, rows, depth, columns = pick([2, 1, 3, 4]), pick([1, 3, 0]), pick([5, 1, 0, 7]), pick([2, 1])
     grid = pick_grid(pick, ranks)
-    dists = [
-        Distribution(pick_layout(pick, shape, grid), shape, rote.Grid(grid))
-        for shape in ((rows, depth), (depth, columns))
-    ]
+    dists = [ordered.pick_summable(pick, shape, grid) for shape in ((rows, depth), (depth, columns))]
     rote.run(ordered.check_exact_products, ranks, (dists, dtype))
 
 
