@@ -167,7 +167,7 @@ class Rearranging(Distributed):
         return nonzero(self)
 
     def sort(self, axis: int = -1, kind: Any = None, order: None = None) -> None:
-        """Sort the elements in place along a mode; it is made whole for that, and they come back to this layout.
+        """Sort the elements in place along a mode; where it is split, they are exchanged, and come back to this layout.
 
         Raises:
             LayoutError: the tensor is partial.

@@ -23,6 +23,7 @@ import rote
 from rote import DistTensor
 from rote.layout.distribution import Distribution
 from rote.runtime import world
+from rote.tensor.functions import sorting
 
 SCANS = (np.add, np.multiply, np.maximum, np.minimum, np.logical_or, np.logical_and)
 
@@ -56,7 +57,34 @@ def methods(pick, shape):
     )
 
 
-CALLS = [accumulate, methods]
+def sorts(pick, shape):
+    axis = pick([None, *range(-len(shape), len(shape))])
+    return lambda x: (
+        np.sort(x, axis, kind="stable"),
+        np.argsort(x, axis, kind="stable"),
+        *descending(x, axis),
+    )
+
+
+def descending(x, axis):
+    """The largest first, equal ones in their order: of an array by NumPy's ascending order from the other end."""
+    if isinstance(x, DistTensor):
+        return sorting.sort(x, axis, descending=True), sorting.argsort(x, axis, descending=True)
+    x, axis = (x.reshape(-1), 0) if axis is None else (x, axis)
+    order = x.shape[axis] - 1 - np.flip(np.argsort(np.flip(x, axis), axis, kind="stable"), axis)
+    return np.take_along_axis(x, order, axis), order
+
+
+def sets(pick, shape):
+    return lambda x: (
+        *np.unique(x, return_index=True, return_inverse=True, return_counts=True, equal_nan=True),
+        *np.unique_all(x),
+        *np.unique_inverse(np.isnan(x)),
+        np.unique(x, return_index=True)[0],
+    )
+
+
+CALLS = [accumulate, methods, sorts, sets]
 
 
 def pick_summable(pick, shape, grid):
@@ -70,13 +98,15 @@ def same(result, wanted):
     assert isinstance(result, DistTensor), result
     whole = result.to_global()
     np.testing.assert_array_equal(whole, wanted, strict=True)
-    if whole.dtype.kind == "f":
+    for part in (np.real, np.imag) if whole.dtype.kind in "fc" else ():
         numbers = ~np.isnan(whole)
-        np.testing.assert_array_equal(np.signbit(whole[numbers]), np.signbit(wanted[numbers]))
+        np.testing.assert_array_equal(np.signbit(part(whole)[numbers]), np.signbit(part(wanted)[numbers]))
 
 
 def check_call(comm, dist, call, array):
     """A call on a tensor gives what it gives on the array, and leaves the tensor as it was."""
+    if array.dtype.kind in "fc":  # zero and infinity, which contributions are made of, are among the numbers
+        dist = replace(dist, layout=replace(dist.layout, partial=()))
     x = keyed.laid(array, dist, comm)
     results, wanted = call(x), call(array)
     for result, want in zip(results, wanted, strict=True):

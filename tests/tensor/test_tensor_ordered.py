@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from fractions import Fraction
+from pathlib import Path
 
 import keyed
 import numpy as np
@@ -18,6 +19,7 @@ from rearranged import pick_case
 import rote
 import rote.array_api
 from rote import DistTensor
+from rote.errors import LayoutError
 from rote.tensor.functions import accumulator, products
 
 
@@ -128,3 +130,63 @@ def test_exact_products_of_what_is_not_finite():
             y.astype("g").dot(y, exact=True)
 
     rote.run(program, 2)
+
+
+@given(st.data(), st.sampled_from([ordered.sorts, ordered.sets]))
+@settings(max_examples=examples(80), suppress_health_check=[HealthCheck.large_base_example])
+def test_orders_and_sets_are_numpys(data, call):
+    """Law: sorts are stable, NaN last, and sets those of the array, in any layout; zeros keep their signs."""
+
+    def pick(options):
+        return data.draw(st.sampled_from(options))
+
+    dist, function = pick_case(pick, pick([2, 1, 3, 4, 6]), call)
+    array = ordered.values(dist.shape, pick(["f8", "i8", "c8", "?", "f4", "u1", "c16"]))
+    rote.run(ordered.check_call, dist.grid.size, (dist, function, array))
+
+
+@pytest.mark.parametrize("text", ["block[(0)]", "[(0)]", "block(0,1,4000,95)[(0)]", "cyclic(7)[(0)]"])
+@pytest.mark.parametrize("kind", ["different", "equal", "few", "sorted"])
+def test_no_rank_has_all_of_a_sort(text, kind):
+    """Law: of n elements, however they lie and come, a rank receives at most 3 n/p + p, and the layout stays."""
+    n, p = 4096, 4
+    generator = np.random.default_rng(3)
+    numbers = {"different": generator.permutation(n), "equal": np.full(n, 7), "few": generator.integers(0, 3, n)}
+    array = numbers.get(kind, np.arange(n))
+
+    def program(comm):
+        x = DistTensor.from_global(array, text, comm)
+        with rote.trace() as moves:
+            y = np.sort(x)
+            rote.array_api.unique_all(x)
+        assert y.layout == x.layout and all("allgather" not in move.plan for move in moves)
+        np.testing.assert_array_equal(y.to_global(), np.sort(array))
+        return [move.nbytes for move in moves if "sample sort" in move.plan and move.cause == "sort"]
+
+    assert all(nbytes <= 16 * (3 * n // p + p) for nbytes in rote.run(program, p)[0])
+
+
+def test_a_sort_says_what_it_moves():
+    """An exchange is an implicit move: recorded twice, there and back; refused on all ranks; of one rank it is none."""
+
+    def program(comm):
+        x = DistTensor.from_global(np.arange(12)[::-1].copy(), "block[(0)]", comm)
+        with rote.trace() as moves:
+            np.argsort(x)
+        with rote.config(implicit="error"):
+            if comm.size > 1:
+                with pytest.raises(LayoutError, match="a sample sort over 3 ranks"):
+                    np.sort(x)
+            else:
+                np.sort(x)
+        return [(move.cause, move.implicit, move.plan.split()[1]) for move in moves]
+
+    assert rote.run(program, 3) == [[("argsort", True, "sample"), ("argsort", True, "indexed")]] * 3
+    assert rote.run(program, 1) == [[]]
+
+
+@pytest.mark.mpi
+def test_on_mpi_ranks(mpirun):
+    """All calls are NumPy's on ranks of MPI."""
+    done = mpirun(3, Path(ordered.__file__))
+    assert (done.returncode, done.stdout) == (0, "ordered\n"), done.stderr
