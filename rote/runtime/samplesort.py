@@ -66,7 +66,7 @@ class SampleSort:
         self.returned = int((counts.sum(axis=1) - own).max())
 
     def __call__(self, array: Array) -> Array:
-        """The values beside the keys that this rank comes to hold, rank after rank; they are yet to be merged. Collective.
+        """The values beside the keys that this rank comes to hold, rank after rank; to be merged yet. Collective.
 
         Args:
             array: the values beside this rank's keys; the keys themselves are such.
