@@ -93,7 +93,7 @@ def unique(
     """The different elements in ascending order, and what else is asked for, as `numpy.unique` without `axis`."""
     if axis is not None:
         raise LayoutError("unique compares elements, not slices; leave axis=None, or make the tensor whole")
-    results = _unique(ar, return_index, return_inverse, return_counts, equal_nan)
+    results = _unique(ar, *map(bool, (return_index, return_inverse, return_counts, equal_nan)))
     return results[0] if len(results) == 1 else tuple(results)
 
 

@@ -126,7 +126,7 @@ def _variance(
     if not where.moves and x.local.size and less < count:  # each rank has all of its results: NumPy's own is quicker
 
         def whole(block: Array, over: tuple[int, ...] | None) -> Any:
-            return block.var(over, element, ddof=less, keepdims=keepdims)
+            return block.var(over, dtype, ddof=less, keepdims=keepdims)  # which makes it real if None
 
         return settled(name, contributed(x, modes, where, whole), where)
     centre = reductions.reduce_by(name, np.add, "sum", x, modes, element, True, None)
