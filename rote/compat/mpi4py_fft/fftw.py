@@ -6,7 +6,8 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import isclose, prod
-from typing import Any
+from types import ModuleType
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +22,7 @@ FFTW_RODFT00, FFTW_RODFT01, FFTW_RODFT10, FFTW_RODFT11 = 7, 8, 9, 10
 FFTW_MEASURE, FFTW_DESTROY_INPUT, FFTW_UNALIGNED, FFTW_CONSERVE_MEMORY, FFTW_EXHAUSTIVE = 0, 1, 2, 4, 8
 FFTW_PRESERVE_INPUT, FFTW_PATIENT, FFTW_ESTIMATE, FFTW_WISDOM_ONLY = 16, 32, 64, 1 << 21
 C2C_FORWARD, C2C_BACKWARD, R2C, C2R = -1, 1, -2, 2
-flag_dict = {name: flag for name, flag in globals().items() if name.startswith("FFTW_")}
+flag_dict: dict[str, Any] = {name: flag for name, flag in globals().items() if name.startswith("FFTW_")}
 _REAL = {2: "dht", 3: "dct1", 4: "dct3", 5: "dct2", 6: "dct4", 7: "dst1", 8: "dst3", 9: "dst2", 10: "dst4"}
 _INVERSE = {1: 1, 2: 3, 3: 2, 4: 4}  # of a type of cosine or sine transforms
 dct_type, dst_type = {1: 3, 2: 5, 3: 4, 4: 6}, {1: 7, 2: 9, 3: 8, 4: 10}
@@ -61,6 +62,10 @@ class ArrayPlan:
     given another. The factor is Rote's, in the same sweep, where there is no `factor` of its own.
     """
 
+    transform: rote.fft.FFT
+    input_array: Array
+    output_array: Array
+
     factor: float | None = None
 
     def __init__(self, transform: rote.fft.FFT, back: bool, x: Array, y: Array, defaults: tuple[bool, bool]) -> None:
@@ -96,6 +101,9 @@ class FFT(ArrayPlan):
     `kind` is the direction, or, between real arrays, the kind along all axes or each; `normalization` is the factor of
     calls that ask for one by `normalize`.
     """
+
+    input_array: Array
+    output_array: Array
 
     def __init__(self, input_array: Array, output_array: Array, axes: Sequence[int] = (-1,), kind: Any = FFTW_FORWARD,
                  threads: int = 1, flags: Any = FFTW_MEASURE, normalization: float = 1.0) -> None:  # fmt: skip
@@ -198,7 +206,9 @@ def set_timelimit(limit: float) -> None:
     """Limit nothing: plans are made at once."""
 
 
-export_wisdom, import_wisdom, cleanup = rote.wisdom.export, rote.wisdom.include, forget_wisdom
+export_wisdom: Final = rote.wisdom.export
+import_wisdom: Final = rote.wisdom.include
+cleanup: Final = forget_wisdom
 utilities = xfftn = factory = sys.modules[__name__]  # programs import from these, too
 sys.modules |= dict.fromkeys([f"{__name__}.{part}" for part in ("utilities", "xfftn", "factory")], utilities)
-fftlib = dict.fromkeys("FDG", utilities)
+fftlib: dict[str, ModuleType] = dict.fromkeys("FDG", utilities)

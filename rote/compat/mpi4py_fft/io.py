@@ -7,7 +7,7 @@ import xml.etree.ElementTree as xml
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from itertools import product
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -16,6 +16,9 @@ import rote
 
 class FileBase:
     """A file of fields; `domain` has the coordinates of each axis, or (origin, length), a box of length 2π if None."""
+
+    filename: str
+    domain: Sequence[Any] | None
 
     def __init__(self, filename: str, domain: Sequence[Any] | None = None, mode: str = "a", **kw: Any) -> None:
         self.filename, self.domain, self._comm = filename, domain, rote.runtime.world()
@@ -36,7 +39,9 @@ class NCFile(FileBase):
 class HDF5File(FileBase):
     """An HDF5 file with groups `name/3D/step` and, of parts of fields, `name/2D/slice_4_slice/step`."""
 
-    backend = staticmethod(lambda: "hdf5")
+    f: Any
+
+    backend: Final = staticmethod(lambda: "hdf5")
 
     def create(self, mode: str, **kw: Any) -> None:
         """Make the file, or see that it is there."""

@@ -63,6 +63,12 @@ class Pencil:
     ((4, 6), (0, 0), 0, '[(),()]')
     """
 
+    shape: tuple[int, ...]
+    axis: int
+    subshape: tuple[Any, ...]
+    substart: tuple[Any, ...]
+    slices: tuple[slice[Any, Any, Any], ...]
+
     def __init__(self, subcomm: Sequence[Any], shape: Sequence[int], axis: int = -1) -> None:
         if not isinstance(subcomm, Subcomm):
             subcomm = Subcomm.of(subcomm, range(len(subcomm)), None, rote.Grid(tuple(part.size for part in subcomm)))
@@ -105,6 +111,14 @@ class Transfer:
 
     `shape` is that of what these ranks hold together, `subshapeA` and `subshapeB` are those of this rank's blocks.
     """
+
+    comm: Any
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    subshapeA: tuple[int, ...]
+    axisA: int
+    subshapeB: tuple[int, ...]
+    axisB: int
 
     def __init__(self, comm: Any, shape: Sequence[int], dtype: npt.DTypeLike, subshapeA: Sequence[int], axisA: int,
                  subshapeB: Sequence[int], axisB: int) -> None:  # fmt: skip
