@@ -167,7 +167,7 @@ def vecdot(
 
 @follows("contracted", np.dot)
 def dot(a: Any, b: Any, out: Any = None, *, layout: Layout | str | None = None, exact: bool = False) -> Any:
-    """`numpy.dot`: over the last mode of `a` and the last but one of `b`; of order 0, the product. Collective.
+    """The products summed over the last mode of `a` and the last but one of `b`, as `numpy.dot`. Collective.
 
     Args:
         a, b: tensors, or one of them an array.
