@@ -22,10 +22,12 @@ if TYPE_CHECKING:
     from .functions import dht as dht
     from .functions import dstn as dstn
     from .functions import fftn as fftn
+    from .functions import hc2r as hc2r
     from .functions import idctn as idctn
     from .functions import idstn as idstn
     from .functions import ifftn as ifftn
     from .functions import irfftn as irfftn
+    from .functions import r2hc as r2hc
     from .functions import rfftn as rfftn
     from .hermitian import hfft as hfft
     from .hermitian import ihfft as ihfft
@@ -49,6 +51,7 @@ _HOME = {
     "fftfreq": "spectra.frequencies",
     "fftn": "functions",
     "fftshift": "spectra.shift",
+    "hc2r": "functions",
     "hfft": "hermitian",
     "idctn": "functions",
     "idstn": "functions",
@@ -56,6 +59,7 @@ _HOME = {
     "ifftshift": "spectra.shift",
     "ihfft": "hermitian",
     "irfftn": "functions",
+    "r2hc": "functions",
     "rfftn": "functions",
 }
 

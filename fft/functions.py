@@ -20,7 +20,7 @@ from .request.arguments import check_extents, check_norm, check_real, check_tens
 from .request.request import as_request
 from .transforms import FUNCTIONS, KINDS, complex_dtype, real_dtype
 
-__all__ = ["dctn", "dht", "dstn", "fftn", "idctn", "idstn", "ifftn", "irfftn", "rfftn", "transform"]
+__all__ = ["dctn", "dht", "dstn", "fftn", "hc2r", "idctn", "idstn", "ifftn", "irfftn", "r2hc", "rfftn", "transform"]
 
 _DEPTH = 4  # calls from a user's, where a walk is made
 _KEPT = 16  # walks that a communicator keeps bound; each holds about two blocks of scratch
@@ -247,6 +247,55 @@ def dht(
     ([10.0, -4.0, -2.0, 0.0], [1.0, 2.0, 3.0, 4.0])
     """
     return transform("dht", x, s, axes, norm, output, algorithm)
+
+
+def r2hc(
+    x: DistTensor,
+    s: Lengths = None,
+    axes: Axes = None,
+    norm: str | None = None,
+    output: Layout | str | None = None,
+    algorithm: str = "auto",
+) -> DistTensor:
+    """The Fourier transform of real numbers in FFTW's halfcomplex order, of as many real numbers, along some axes.
+
+    Along one axis of n points these are the real parts of `numpy.fft.rfft` from the first to the last, and then its
+    imaginary parts that are not zero for sure, from the last to the first: r0, r1, …, r(n/2), i((n+1)/2-1), …, i1
+    (Frigo and Johnson 2005). Along several it is done along each in turn.
+
+    Args:
+        x: in any plain layout; of a complex tensor the real and the imaginary part are transformed, each by itself.
+        norm: "backward" (the default), "ortho" or "forward", as of `numpy.fft.rfft`.
+
+    The other arguments and errors as `fftn`.
+
+    Returns:
+        A tensor of x's shape, but for `s`; real if x is, else complex.
+
+    >>> x = DistTensor.from_global([1.0, 2.0, 3.0, 5.0], "block[(0)]")
+    >>> r2hc(x).to_global().round(12).tolist()
+    [11.0, -2.0, -3.0, 3.0]
+    """
+    return transform("r2hc", x, s, axes, norm, output, algorithm)
+
+
+def hc2r(
+    X: DistTensor,
+    s: Lengths = None,
+    axes: Axes = None,
+    norm: str | None = None,
+    output: Layout | str | None = None,
+    algorithm: str = "auto",
+) -> DistTensor:
+    """The real tensor of spectra in FFTW's halfcomplex order: the inverse of `r2hc`, of the same norm.
+
+    Arguments, result and errors as `r2hc`.
+
+    >>> x = DistTensor.from_global([1.0, 2.0, 3.0, 5.0, 4.0], "block[(0)]")
+    >>> hc2r(r2hc(x)).to_global().round(12).tolist()
+    [1.0, 2.0, 3.0, 5.0, 4.0]
+    """
+    return transform("hc2r", X, s, axes, norm, output, algorithm)
 
 
 def _checked(type: int) -> int:

@@ -63,7 +63,7 @@ class FFT(TransformEnds):
             than its part, if there is one; or the text of a walk, a line per layout, as `f.walk` prints.
         norm: "backward", "ortho" or "forward", as NumPy.
         output: the layout of the spectrum; where the walk ends, the cheapest, if None.
-        kinds: what `forward` does: "fft", "rfft", or one of `rote.fft.transforms.REAL_TO_REAL`, such as "dct2" and
+        kinds: what `forward` does: "fft", "rfft", or another of `rote.fft.transforms.FORWARD`, such as "dct2" and
             "dst1" (a complex dtype has its real and imaginary part each transformed), for all axes; or a mapping
             from axis to kind, `{0: "dct2", 1: "fft", 2: "rfft"}`, which names the axes itself. A real dtype has "fft"
             only beside one "rfft". If None: "rfft" if the dtype is real, else "fft"; or what the text of a walk does.

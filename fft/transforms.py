@@ -1,8 +1,8 @@
 """The table of transforms: a row per kind holds all that anybody asks of it.
 
 A new kind is a row here and its name in `rote.grammar.TRANSFORMS`. The cosine and sine transforms are those of FFTW and
-of `scipy.fft.dct` and `dst`, types I to IV, and the Hartley transform is FFTW's. Of a complex tensor these transform
-the real and the imaginary part, each by itself.
+of `scipy.fft.dct` and `dst`, types I to IV; the Hartley transform, and that to the halfcomplex order and back, are
+FFTW's. Of a complex tensor these transform the real and the imaginary part, each by itself.
 """
 
 from __future__ import annotations
@@ -77,8 +77,9 @@ class TransformKind:
             output by it: what makes it orthogonal (`orthogonalize` of `scipy.fft.dct`).
         alone: whether it takes a single point.
         backward: whether it leads from spectra back to signals.
-        imaginary: 1 or -1, if it is the real part plus or minus the imaginary part of the Fourier transform of real
-            data: so libraries do it that have no function for it; else 0.
+        parts: how it is made of half the spectrum of real numbers, or makes that, so that libraries do it that have no
+            function for it: "difference" is the real part minus the imaginary part, of the whole spectrum; "halves" are
+            the real parts, and then the imaginary parts that are not zero, from the last to the first. Else "".
     """
 
     name: Kind
@@ -94,7 +95,7 @@ class TransformKind:
     ortho: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
     alone: bool = True
     backward: bool = False
-    imaginary: Literal[-1, 0, 1] = 0
+    parts: Literal["", "difference", "halves"] = ""
 
     def taken(self, points: int) -> int:
         """The extent of the input of a transform of some points."""
@@ -138,7 +139,10 @@ _ROWS = (
     TransformKind("dst3",  "dst2",  "both",    "dst3",  "dstn",   "FFTW_RODFT01",   "dst", 3, (2, 0), 0.5,
                   ortho=((-1,), ())),
     TransformKind("dst4",  "dst4",  "both",    "dst4",  "dstn",   "FFTW_RODFT11",   "dst", 4, (2, 0), 0.5),
-    TransformKind("dht",   "dht",   "both",    "dht",   "dht",    "FFTW_DHT",       "separable_fht", imaginary=-1),
+    TransformKind("dht",   "dht",   "both",    "dht",   "dht",    "FFTW_DHT",       "separable_fht",
+                  parts="difference"),
+    TransformKind("r2hc",  "hc2r",  "both",    "r2hc",  "r2hc",   "FFTW_R2HC",      parts="halves"),
+    TransformKind("hc2r",  "r2hc",  "both",    "hc2r",  "hc2r",   "FFTW_HC2R",      parts="halves", backward=True),
 )
 # fmt: on
 

@@ -18,7 +18,21 @@ ROUNDINGS: tuple[Rounding, ...] = ("ceil", "floor")
 # gives modes another extent, at the end of a mode, in the middle of a spectrum, from a spectrum to half of it and back,
 # or for a convolution with a chirp; and two that name no modes: ``twiddle``, and ``convolve`` with that chirp.
 TransformName: TypeAlias = Literal[
-    "fft", "ifft", "rfft", "irfft", "dct1", "dct2", "dct3", "dct4", "dst1", "dst2", "dst3", "dst4", "dht"
+    "fft",
+    "ifft",
+    "rfft",
+    "irfft",
+    "dct1",
+    "dct2",
+    "dct3",
+    "dct4",
+    "dst1",
+    "dst2",
+    "dst3",
+    "dst4",
+    "dht",
+    "r2hc",
+    "hc2r",
 ]
 TRANSFORMS: tuple[str, ...] = get_args(TransformName)
 CastName: TypeAlias = Literal["complex", "real"]

@@ -59,6 +59,8 @@ def _harmonics(walk: Walk, axes: tuple[int, ...], rank: int) -> list[Array]:
         first = KINDS[kind].first
         if first is not None:
             rows.append(index + first)
+        elif KINDS[kind].parts == "halves":
+            rows.append(np.minimum(index, n - index))
         else:
             rows.append(index if kind in HALVING else np.where(index < (n + 1) // 2, index, index - n))
     return rows

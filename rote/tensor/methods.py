@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ..errors import LayoutError
 from .distributed import Array, Distributed
-from .functions import elementwise, extrema, likes, reductions, statistics
+from .functions import elementwise, extrema, likes, matrices, products, reductions, statistics
 from .functions.blockwise import elementwise as blockwise
 
 __all__ = ["ArrayMethods"]
@@ -189,3 +189,6 @@ class ArrayMethods(Distributed):
     std: Final = statistics.std
     argmax: Final = extrema.argmax
     argmin: Final = extrema.argmin
+    dot: Final = products.dot
+    trace: Final = matrices.numpy_trace
+    diagonal: Final = matrices.numpy_diagonal

@@ -185,7 +185,7 @@ class Rearranging(Distributed):
         return nonzero(self)
 
     def sort(self, axis: int = -1, kind: Any = None, order: None = None) -> None:
-        """Sort the elements in place along a mode; it is made whole for that, and they come back to this layout.
+        """Sort the elements in place along a mode; where it is split, they are exchanged, and come back to this layout.
 
         Raises:
             LayoutError: the tensor is partial.
@@ -238,7 +238,7 @@ class Rearranging(Distributed):
         """
         return take(self, indices, axis)
 
-    def cumsum(self, axis: int | None = None, dtype: npt.DTypeLike | None = None) -> Self:
+    def cumsum(self, axis: int | None = None, dtype: npt.DTypeLike | None = None, out: Any = None) -> Any:
         """The sums of the elements up to each along a mode, or of the row-major order.
 
         Raises:
@@ -248,9 +248,9 @@ class Rearranging(Distributed):
         >>> DistTensor.from_global([3, 1, 2], "block[(0)]").cumsum().to_global()
         array([3, 4, 6])
         """
-        return cumsum(self, axis, dtype)
+        return cumsum(self, axis, dtype, out)
 
-    def cumprod(self, axis: int | None = None, dtype: npt.DTypeLike | None = None) -> Self:
+    def cumprod(self, axis: int | None = None, dtype: npt.DTypeLike | None = None, out: Any = None) -> Any:
         """The products of the elements up to each along a mode, or of the row-major order.
 
         Raises:
@@ -260,4 +260,4 @@ class Rearranging(Distributed):
         >>> DistTensor.from_global([3, 1, 2], "block[(0)]").cumprod().to_global()
         array([3, 3, 6])
         """
-        return cumprod(self, axis, dtype)
+        return cumprod(self, axis, dtype, out)

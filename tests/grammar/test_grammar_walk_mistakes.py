@@ -165,8 +165,8 @@ CURES = {
     "[()]: idct2(0)": "write dct3, the inverse of dct2 but for its scale",
     "[()]: idst4(0)": "write dst4, the inverse of dst4 but for its scale",
     "[()]: zzz": (
-        "write one of fft, ifft, rfft, irfft, dct1, dct2, dct3, dct4, dst1, dst2, dst3, dst4, dht, complex, real, "
-        "resize, resample, fold, chirp, twiddle, convolve"
+        "write one of fft, ifft, rfft, irfft, dct1, dct2, dct3, dct4, dst1, dst2, dst3, dst4, dht, r2hc, hc2r, "
+        "complex, real, resize, resample, fold, chirp, twiddle, convolve"
     ),
     "[()]: size(0=4)": "did you mean resize?",
     "[()]: pad(0=4)": "write resize, or resample for the middle of a spectrum",

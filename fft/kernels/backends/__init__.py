@@ -11,7 +11,7 @@ import numpy as np
 
 from ...transforms import HALVING, KINDS
 from ..kernel import Kernel
-from .by_parts import ByParts
+from .by_parts import ByParts, OfHalves
 from .protocol import Array, ArrayTransform, Library
 
 __all__ = ["NAMES", "composed", "library", "prepare", "transforms", "versions"]
@@ -46,12 +46,12 @@ def library(name: str) -> Library:
 def transforms(name: str, kind: str, dtype: np.dtype[Any]) -> bool:
     """Whether arrays of a dtype are transformed by a library: by a function of its own, or by parts."""
     own = library(name).does(kind, dtype)
-    return own or (KINDS[kind].imaginary != 0 and library(name).does(HALVING[0], dtype))
+    return own or (KINDS[kind].parts != "" and library(name).does(HALVING[0], dtype))
 
 
 def composed(kernel: Kernel) -> bool:
     """Whether a kernel's library has no function of its kind, which is then done by parts, an axis at a time."""
-    return kernel.row.imaginary != 0 and not library(kernel.config.library).does(kernel.kind, kernel.dtype)
+    return kernel.row.parts != "" and not library(kernel.config.library).does(kernel.kind, kernel.dtype)
 
 
 def prepare(kernel: Kernel, axes: tuple[int, ...], source: Array, target: Array, threads: int) -> ArrayTransform:
@@ -60,7 +60,8 @@ def prepare(kernel: Kernel, axes: tuple[int, ...], source: Array, target: Array,
     if not composed(kernel):
         return backend.prepare(kernel, axes, source, target, threads)
     (axis,) = axes
-    return ByParts(backend, kernel, axis, source, target, threads)
+    made = OfHalves if kernel.row.backward else ByParts
+    return made(backend, kernel, axis, source, target, threads)
 
 
 def versions() -> dict[str, str]:

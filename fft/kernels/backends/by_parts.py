@@ -1,4 +1,4 @@
-"""Transforms of real numbers that are the real part plus or minus the imaginary part of the Fourier transform.
+"""Transforms of real numbers that are made of the parts of half a Fourier spectrum, or make it of them.
 
 So a library does them that has no function for them.
 """
@@ -9,11 +9,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...transforms import HALVING, complex_dtype
+from ...transforms import HALVING, RESTORING, complex_dtype
 from ..kernel import Kernel, scratch_bytes, view
 from .protocol import Array, ArrayTransform, Library
 
-__all__ = ["ByParts"]
+__all__ = ["ByParts", "OfHalves"]
 
 
 class ByParts:
@@ -22,15 +22,14 @@ class ByParts:
     Of the other half, the spectrum of real numbers is the conjugate: there the imaginary part has the other sign.
     """
 
-    __slots__ = ("_axis", "_half", "_sign", "_target", "_transform")
+    __slots__ = ("_axis", "_half", "_halves", "_target", "_transform")
 
     def __init__(self, backend: Library, kernel: Kernel, axis: int, source: Array, target: Array, threads: int) -> None:
-        shape, dtype = source.shape, complex_dtype(source.dtype)
-        half = (*shape[:axis], shape[axis] // 2 + 1, *shape[axis + 1 :])
-        self._half = view(scratch_bytes(int(np.prod(half)) * dtype.itemsize), half, dtype)
+        self._half = _half_spectrum(source, axis)
+        shape, half = source.shape, self._half.shape
         real = replace(kernel, kind=HALVING[0], axes=(axis,), shape=shape, out_shape=half, dtype=source.dtype)
         self._transform: ArrayTransform = backend.prepare(real, (axis,), source, self._half, threads)
-        self._axis, self._target, self._sign = axis, target, kernel.row.imaginary
+        self._axis, self._target, self._halves = axis, target, kernel.row.parts == "halves"
 
     def execute(self) -> None:
         self._transform.execute()
@@ -41,9 +40,47 @@ class ByParts:
         self._combine(target)
 
     def _combine(self, target: Array) -> None:
-        """Add up the parts of the half spectrum, from its first point to the last, and back."""
+        """Put the parts of the half spectrum together, from its first point to the last, and back."""
         out, spectrum = np.moveaxis(target, self._axis, 0), np.moveaxis(self._half, self._axis, 0)
         mirrored = spectrum[len(out) - len(spectrum) : 0 : -1]
-        forth, back = (np.add, np.subtract) if self._sign > 0 else (np.subtract, np.add)
-        forth(spectrum.real, spectrum.imag, out=out[: len(spectrum)])
-        back(mirrored.real, mirrored.imag, out=out[len(spectrum) :])
+        if self._halves:
+            out[: len(spectrum)], out[len(spectrum) :] = spectrum.real, mirrored.imag
+        else:
+            np.subtract(spectrum.real, spectrum.imag, out=out[: len(spectrum)])
+            np.add(mirrored.real, mirrored.imag, out=out[len(spectrum) :])
+
+
+class OfHalves:
+    """The way back from real and imaginary parts along one axis, by a library's transform of half a spectrum."""
+
+    __slots__ = ("_axis", "_half", "_source", "_transform")
+
+    def __init__(self, backend: Library, kernel: Kernel, axis: int, source: Array, target: Array, threads: int) -> None:
+        self._half = _half_spectrum(source, axis)
+        half, dtype = self._half.shape, self._half.dtype
+        real = replace(kernel, kind=RESTORING[0], axes=(axis,), shape=half, out_shape=target.shape, dtype=dtype)
+        self._transform: ArrayTransform = backend.prepare(real, (axis,), self._half, target, threads)
+        self._axis, self._source = axis, source
+
+    def execute(self) -> None:
+        self._part(self._source)
+        self._transform.execute()
+
+    def __call__(self, source: Array, target: Array) -> None:
+        self._part(source)
+        self._transform(self._half, target)
+
+    def _part(self, source: Array) -> None:
+        """Fill the half spectrum, whose imaginary parts are zero where there are none."""
+        given, spectrum = np.moveaxis(source, self._axis, 0), np.moveaxis(self._half, self._axis, 0)
+        count = len(given) - len(spectrum)
+        spectrum.real = given[: len(spectrum)]
+        spectrum.imag = 0
+        spectrum.imag[1 : count + 1] = given[len(spectrum) :][::-1]
+
+
+def _half_spectrum(block: Array, axis: int) -> Array:
+    """Memory for half the spectrum of a real block."""
+    dtype = complex_dtype(block.dtype)
+    shape = (*block.shape[:axis], block.shape[axis] // 2 + 1, *block.shape[axis + 1 :])
+    return view(scratch_bytes(int(np.prod(shape)) * dtype.itemsize), shape, dtype)

@@ -19,7 +19,7 @@ from .diagonals import diagonal_of
 from .label_layouts import Placement, Splits, chosen, contributions, layout_of, projected
 from .subscripts import Term
 
-__all__ = ["Aligned", "aligned", "common_operands", "contract", "extents_of"]
+__all__ = ["Aligned", "Matrices", "aligned", "as_matrices", "common_operands", "contract", "extents_of", "narrowed"]
 
 
 class Aligned(NamedTuple):
@@ -64,7 +64,7 @@ def contract(
     together = aligned(tensors, terms, result, extents, cause, wanted, whole, linear=True)
     dtype = np.result_type(*(x.local.dtype for x in tensors))
     factors = [each.astype(dtype, copy=False) for each in together.blocks]
-    block = _products(*_narrowed(factors, tensors, terms, extents), result)
+    block = _products(*narrowed(factors, tensors, terms, extents), result)
     if any(np.may_share_memory(block, x.local) for x in tensors):
         block = block.copy()
     shape = tuple([extents[label] for label in result])
@@ -161,7 +161,7 @@ def _without_repeats(
     return operands, tuple(labels)
 
 
-def _narrowed(
+def narrowed(
     blocks: Sequence[Array], tensors: Sequence[Distributed], terms: Sequence[Term], extents: dict[int, int]
 ) -> tuple[list[Array], list[Term]]:
     """Blocks and their labels without the modes of one element that are broadcast."""
@@ -176,14 +176,36 @@ def _narrowed(
 def _products(blocks: Sequence[Array], terms: Sequence[Term], result: Term) -> Array:
     """The sum of products of arrays; of two as products of matrices."""
     if len(blocks) == 2:
-        return _product_of_two(blocks[0], blocks[1], terms[0], terms[1], result)
+        matrices = as_matrices(blocks[0], blocks[1], terms[0], terms[1], result)
+        return matrices.restored(np.matmul(matrices.first, matrices.second))
     numbers = {label: n for n, label in enumerate(dict.fromkeys(label for term in terms for label in term))}
     given = [each for block, term in zip(blocks, terms, strict=True) for each in (block, [numbers[m] for m in term])]
     return np.asarray(np.einsum(*given, [numbers[m] for m in result], optimize="greedy" if len(blocks) > 2 else False))
 
 
-def _product_of_two(a: Array, b: Array, a_term: Term, b_term: Term, result: Term) -> Array:
-    """The sum of products of two arrays, as a stack of products of matrices."""
+class Matrices(NamedTuple):
+    """Two arrays as stacks of matrices, of shapes (s, m, k) and (s, k, n).
+
+    Attributes:
+        first, second: the stacks.
+        extents: of the modes that the product has.
+        order: where those stand that the result has.
+    """
+
+    first: Array
+    second: Array
+    extents: tuple[int, ...]
+    order: tuple[int, ...]
+
+    def restored(self, product: Array) -> Array:
+        """The modes of the result, and more behind them, of an array of shape (s, m, n, …)."""
+        more = product.shape[3:]
+        shaped = product.reshape((*self.extents, *more))
+        return shaped.transpose([*self.order, *range(len(self.order), len(self.order) + len(more))])
+
+
+def as_matrices(a: Array, b: Array, a_term: Term, b_term: Term, result: Term) -> Matrices:
+    """Two arrays as stacks of matrices whose products are the sums of products over labels that the result has not."""
     a, a_term = _summed_alone(a, a_term, (*b_term, *result))
     b, b_term = _summed_alone(b, b_term, (*a_term, *result))
     stack = [label for label in a_term if label in b_term and label in result]
@@ -195,17 +217,14 @@ def _product_of_two(a: Array, b: Array, a_term: Term, b_term: Term, result: Term
     extents = dict(zip((*stack, *rows, *summed), a.shape, strict=True)) | dict(
         zip((*stack, *summed, *columns), b.shape, strict=True)
     )
-
-    def size(labels: Sequence[int]) -> int:
-        return prod(extents[label] for label in labels)
-
-    stacked = [extents[label] for label in stack]
-    product: Array = np.matmul(
-        a.reshape(*stacked, size(rows), size(summed)), b.reshape(*stacked, size(summed), size(columns))
+    stacked, high, deep, wide = (prod(extents[label] for label in labels) for labels in (stack, rows, summed, columns))
+    kept = (*stack, *rows, *columns)
+    return Matrices(
+        a.reshape(stacked, high, deep),
+        b.reshape(stacked, deep, wide),
+        tuple([extents[label] for label in kept]),
+        tuple([kept.index(label) for label in result]),
     )
-    order = [*stack, *rows, *columns]
-    shaped = product.reshape([extents[label] for label in order])
-    return shaped.transpose([order.index(label) for label in result])
 
 
 def _summed_alone(a: Array, term: Term, others: Term) -> tuple[Array, Term]:

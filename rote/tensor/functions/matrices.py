@@ -18,13 +18,14 @@ from .contraction import contract
 from .diagonals import diagonal_of
 from .indexing import getitem, relabelled
 from .products import conjugate, matmul
+from .reduction import finished
 from .rules import follows
 from .stacks import stackwise
 from .subscripts import Term
 
 __all__ = [
     *("Eigensystem", "SignAndLog", "cholesky", "det", "diagonal", "eigh", "eigvalsh", "inv", "matrix_power"),
-    *("adjoint", "matrix_transpose", "slogdet", "solve", "stack_of", "trace"),
+    *("adjoint", "matrix_transpose", "numpy_diagonal", "numpy_trace", "slogdet", "solve", "stack_of", "trace"),
 ]
 
 ROWS, COLUMNS = 0, 1
@@ -246,8 +247,22 @@ def trace(x: Distributed, /, *, offset: int = 0, dtype: npt.DTypeLike | None = N
 
 
 @follows("contracted", np.trace, name="numpy.trace")
-def _numpy_trace(a: Distributed, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Any:
-    return _summed_diagonal(a, axis1, axis2, offset, dtype)
+def numpy_trace(
+    a: Distributed, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None
+) -> Any:
+    """The sums of the elements on a diagonal of two modes, as `numpy.trace`. Collective.
+
+    Args:
+        offset: of the diagonal, above the main one if it is positive.
+        axis1, axis2: the modes that it runs through.
+        dtype: of the sum; that of the elements if None, for integers at least 64 bits.
+        out: a tensor of the result's shape that is written.
+
+    >>> from rote import DistTensor
+    >>> DistTensor.from_global([[1, 2], [3, 4]], "block[(0),()]").trace().to_global()
+    array(5)
+    """
+    return finished("trace", _summed_diagonal(a, axis1, axis2, offset, dtype), out)
 
 
 def _summed_diagonal(x: Distributed, rows: int, columns: int, offset: int, dtype: npt.DTypeLike | None) -> Any:
@@ -272,11 +287,21 @@ def diagonal(x: Distributed, /, *, offset: int = 0) -> Any:
     array([1, 4])
     """
     stack = stack_of("diagonal", x)
-    return _numpy_diagonal(x, offset, len(stack), len(stack) + 1)
+    return numpy_diagonal(x, offset, len(stack), len(stack) + 1)
 
 
 @follows("contracted", np.diagonal, name="numpy.diagonal")
-def _numpy_diagonal(a: Distributed, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+def numpy_diagonal(a: Distributed, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    """The elements on a diagonal of two modes, along a mode at the end, as `numpy.diagonal`. Collective.
+
+    Args:
+        offset: of the diagonal, above the main one if it is positive.
+        axis1, axis2: the modes that it runs through; the result has them not.
+
+    >>> from rote import DistTensor
+    >>> DistTensor.from_global([[1, 2], [3, 4]], "block[(0),()]").diagonal(1).to_global()
+    array([2])
+    """
     rows, columns = (a.distribution.shape[axis] for axis in (axis1, axis2))
     order = len(a.distribution.shape)
     diag = diagonal_of(a, axis1, axis2, offset, "diagonal")

@@ -13,7 +13,7 @@ from ...runtime.copy.regions import identity
 from ..distributed import Array, Distributed
 from . import reductions
 from .blockwise import elementwise
-from .reduction import UNSET, Axis, finished
+from .reduction import UNSET, Axis, finished, kept
 from .rules import follows
 
 __all__ = ["nanmax", "nanmean", "nanmin", "nanprod", "nanstd", "nansum", "nanvar"]
@@ -31,7 +31,7 @@ def nansum(
     where: Any = UNSET,
 ) -> Any:
     """The sum of the elements that are not NaN; arguments as those of `sum`."""
-    return reductions.sum(_filled(x, 0), axis, dtype, out, _kept(keepdims), initial, where)
+    return reductions.sum(_filled(x, 0), axis, dtype, out, kept(keepdims), initial, where)
 
 
 @follows("reduction", np.nanprod)
@@ -46,7 +46,7 @@ def nanprod(
     where: Any = UNSET,
 ) -> Any:
     """The product of the elements that are not NaN; arguments as those of `sum`."""
-    return reductions.prod(_filled(x, 1), axis, dtype, out, _kept(keepdims), initial, where)
+    return reductions.prod(_filled(x, 1), axis, dtype, out, kept(keepdims), initial, where)
 
 
 @follows("reduction", np.nanmax)
@@ -80,10 +80,10 @@ def nanmin(
 def _extreme(op: Op, x: Distributed, axis: Axis, out: Any, keepdims: Any, initial: Any, where: Any) -> Any:
     reduce, dtype = (reductions.max if op == "max" else reductions.min), x.local.dtype
     if dtype.kind != "f":
-        return reduce(x, axis, out, _kept(keepdims), initial, where)
-    extreme = reduce(_filled(x, identity(op, dtype)), axis, None, _kept(keepdims), initial, where)
+        return reduce(x, axis, out, kept(keepdims), initial, where)
+    extreme = reduce(_filled(x, identity(op, dtype)), axis, None, kept(keepdims), initial, where)
     if initial is UNSET:
-        nothing = reductions.all(elementwise("isnan", np.isnan, (x,), {}), axis, None, _kept(keepdims), where)
+        nothing = reductions.all(elementwise("isnan", np.isnan, (x,), {}), axis, None, kept(keepdims), where)
         extreme = elementwise("where", np.where, (nothing, dtype.type(np.nan), extreme), {})
         if np.isnan(extreme.local).any():
             warnings.warn("All-NaN slice encountered", RuntimeWarning, stacklevel=4)
@@ -126,7 +126,7 @@ def nanvar(
     centre = nanmean(x, axis, dtype, None, True, where) if mean is UNSET else mean
     beyond = elementwise("nanvar", np.subtract, (x, centre), {} if dtype is None else {"dtype": dtype})
     squares = elementwise("nanvar", _square_of_numbers, (beyond, x), {})  # that of an infinity is NaN, and counts
-    total = reductions.sum(squares, axis, None, None, _kept(keepdims), UNSET, where)
+    total = reductions.sum(squares, axis, None, None, kept(keepdims), UNSET, where)
     count = elementwise(
         "nanvar", lambda n: np.where(n > less, n - less, np.nan), (_count(x, axis, keepdims, where),), {}
     )
@@ -154,14 +154,9 @@ def _filled(x: Distributed, value: Any) -> Any:
 
 def _count(x: Distributed, axis: Axis, keepdims: Any, where: Any) -> Any:
     """How many elements are not NaN."""
-    counted = elementwise("isnan", lambda block: ~np.isnan(block), (x,), {})
-    return reductions.sum(counted, axis, None, None, _kept(keepdims), UNSET, where)
+    return reductions.number_of("isnan", lambda block: ~np.isnan(block), x, axis, keepdims, where)
 
 
 def _as(x: Any) -> Any:
     """The function that brings blocks to the dtype of a tensor."""
     return lambda block: block.astype(x.local.dtype)
-
-
-def _kept(keepdims: Any) -> bool:
-    return keepdims is not UNSET and bool(keepdims)

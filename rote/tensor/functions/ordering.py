@@ -29,6 +29,7 @@ __all__ = [
     "in_order",
     "nonzero",
     "of_sizes",
+    "over_ranks",
 ]
 
 T = TypeVar("T", bound=Distributed)
@@ -74,11 +75,21 @@ def of_sizes(flat: T, block: Array) -> T:
         return flat._on(block, Layout(((),)).on((len(block),), dist.grid))
     numbers = np.zeros(comm.size, np.int64)
     comm.allgatherv(np.array([len(block)]), numbers, [1] * comm.size)
-    if len(splits) > 1:  # uneven blocks over several grid modes are over one of all ranks
-        return flat._on(block, _blocks(0, numbers.tolist()).on((sum(numbers),), Grid((comm.size,))))
+    if len(splits) > 1:
+        return over_ranks(flat, block, numbers.tolist())
     g, at = splits[0].grid_mode, list(dist.grid.coordinates(comm.rank))
     sizes = [int(numbers[dist.grid.rank([*at[:g], c, *at[g + 1 :]])]) for c in range(splits[0].parts)]
     return flat._on(block, _blocks(g, sizes).on((sum(sizes),), dist.grid))
+
+
+def over_ranks(x: T, block: Array, sizes: list[int]) -> T:
+    """A tensor of one mode of which every rank has a block, in their order, of some sizes.
+
+    Uneven blocks over several grid modes are over one of all ranks.
+    """
+    split = [g for g, p in enumerate(x.distribution.grid.shape) if p > 1]
+    grid = x.distribution.grid if len(split) == 1 else Grid((len(sizes),))
+    return x._on(block, _blocks(split[0] if len(split) == 1 else 0, sizes).on((sum(sizes),), grid))
 
 
 def first_index(flat: Distributed) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from ...layout.layout import Layout
 from ..distributed import Distributed
 from ..moves import moved
 from .contraction import contract
+from .exact import exact_contract
 from .rules import follows
 from .stacks import stackwise
 from .subscripts import Term, as_text, read_subscripts
@@ -88,20 +89,23 @@ def matmul(x1: Any, x2: Any, /, out: Any = None, *, layout: Layout | str | None 
 
 
 @follows("contracted", np.tensordot, np.linalg.tensordot)
-def tensordot(x1: Any, x2: Any, /, axes: Any = 2, *, layout: Layout | str | None = None) -> Any:
+def tensordot(x1: Any, x2: Any, /, axes: Any = 2, *, layout: Layout | str | None = None, exact: bool = False) -> Any:
     """The sum of products over modes of both tensors. Collective.
 
     Args:
         x1, x2: tensors, or one of them an array.
         axes: so many last modes of `x1` and first ones of `x2`; or two lists of modes.
         layout: of the result, whose modes are the others of `x1`, then those of `x2`.
+        exact: round each true sum of products once, so that it has the same bits in any layout, on any number of ranks.
 
     Raises:
         LayoutError: there are no such modes, or their extents differ.
+        TypeError: `exact` is asked for of numbers wider than 64 bits.
 
-    >>> import rote.array_api as xp
-    >>> xp.tensordot(xp.asarray([[1, 2], [3, 4]]), xp.asarray([1, 1]), axes=1).to_global()
-    array([3, 7])
+    >>> from rote import DistTensor
+    >>> x = DistTensor.from_global([1e200, 1.0, 3.0], "block[(0)]")
+    >>> float(tensordot(x, [1e200, 2.0, -1.0], 1, exact=True)), float(tensordot(x, [0.0, 0.1, 0.1], 1, exact=True))
+    (inf, 0.4)
     """
     first, second = np.ndim(x1), np.ndim(x2)
     if isinstance(axes, int | np.integer):
@@ -121,34 +125,67 @@ def tensordot(x1: Any, x2: Any, /, axes: Any = 2, *, layout: Layout | str | None
     shared = dict(zip(summed[1], summed[0], strict=True))
     second_term = tuple([shared.get(mode, _OTHER + mode) for mode in range(second)])
     result = tuple([label for label in (*term, *second_term) if label not in shared.values()])
-    return contract((x1, x2), (term, second_term), result, "tensordot", layout)
+    return _contract(exact)((x1, x2), (term, second_term), result, "tensordot", layout)
 
 
 @follows("contracted", np.vecdot, np.linalg.vecdot)
-def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, out: Any = None, layout: Layout | str | None = None) -> Any:
+def vecdot(
+    x1: Any,
+    x2: Any,
+    /,
+    *,
+    axis: int = -1,
+    out: Any = None,
+    layout: Layout | str | None = None,
+    exact: bool = False,
+) -> Any:
     """The products of vectors along a mode, the first one conjugated; other modes broadcast. Collective.
+
+    Args:
+        x1, x2: tensors, or one of them an array.
+        axis: the mode, of one extent in both.
+        out: a tensor of the result's shape and dtype to write into.
+        layout: of the result.
+        exact: round each true sum of products once, so that it has the same bits in any layout, on any number of ranks.
 
     Raises:
         LayoutError: the vectors differ in length, or there is no such mode.
+        TypeError: `exact` is asked for of numbers wider than 64 bits.
 
-    >>> import rote.array_api as xp
-    >>> int(xp.vecdot(xp.asarray([1, 2]), xp.asarray([3, 4])))
-    11
+    >>> from rote import DistTensor
+    >>> x = DistTensor.from_global([1e16, 1.0, 1.0], "block[(0)]")
+    >>> float(vecdot(x, [1.0, 1.0, 0.5], exact=True))
+    1.0000000000000002e+16
     """
     first, second = np.ndim(x1), np.ndim(x2)
     along = _mode(axis, first), _mode(axis, second)
     _check_summed("vecdot", (x1, along[0]), (x2, along[1]))
     a, b = _vectors(first, along[0]), _vectors(second, along[1])
     result = tuple([label for label in max(a, b, key=len) if label])
-    return into(out, contract((conjugate(x1), x2), (a, b), result, "vecdot", layout), "vecdot")
+    return into(out, _contract(exact)((conjugate(x1), x2), (a, b), result, "vecdot", layout), "vecdot")
 
 
 @follows("contracted", np.dot)
-def dot(a: Any, b: Any, out: Any = None, *, layout: Layout | str | None = None) -> Any:
-    """`numpy.dot`: over the last mode of `a` and the last but one of `b`; of order 0, the product. Collective."""
-    if not (np.ndim(a) and np.ndim(b)):
-        return into(out, tensordot(a, b, 0, layout=layout), "dot")
-    return into(out, tensordot(a, b, ([-1], [-min(np.ndim(b), 2)]), layout=layout), "dot")
+def dot(a: Any, b: Any, out: Any = None, *, layout: Layout | str | None = None, exact: bool = False) -> Any:
+    """The products summed over the last mode of `a` and the last but one of `b`, as `numpy.dot`. Collective.
+
+    Args:
+        a, b: tensors, or one of them an array.
+        out: a tensor of the result's shape and dtype to write into.
+        layout: of the result, whose modes are the others of `a`, then those of `b`.
+        exact: round each true sum of products once, so that it has the same bits in any layout, on any number of ranks.
+
+    Raises:
+        LayoutError: the extents of the modes differ.
+        TypeError: `exact` is asked for of numbers wider than 64 bits.
+
+    >>> from rote import DistTensor
+    >>> x = DistTensor.from_global([1e16, 1.0, -1e16], "block[(0)]")
+    >>> float(x.dot([0.1, 0.1, 0.1], exact=True))
+    0.1
+    """
+    axes = ([-1], [-min(np.ndim(b), 2)]) if np.ndim(a) and np.ndim(b) else 0
+    return into(out, tensordot(a, b, axes, layout=layout, exact=exact), "dot")
 
 
 @follows("contracted", np.inner)
@@ -160,8 +197,8 @@ def inner(a: Any, b: Any, /, *, layout: Layout | str | None = None) -> Any:
 
 
 @follows("contracted", np.vdot)
-def vdot(a: Any, b: Any, /) -> Any:
-    """`numpy.vdot`: the sum of the products of all elements, those of `a` conjugated. Collective.
+def vdot(a: Any, b: Any, /, *, exact: bool = False) -> Any:
+    """`numpy.vdot`: the sum of the products of all elements, those of `a` conjugated; `exact` as of `dot`. Collective.
 
     Raises:
         LayoutError: the shapes differ; `numpy.vdot` would take both in C order, which is to be asked for by reshape.
@@ -169,7 +206,7 @@ def vdot(a: Any, b: Any, /) -> Any:
     if np.shape(a) != np.shape(b):
         raise LayoutError(f"vdot takes tensors of one shape, not {np.shape(a)} and {np.shape(b)}; reshape one of them")
     term = tuple(range(np.ndim(a)))
-    return contract((conjugate(a), b), (term, term), (), "vdot")
+    return _contract(exact)((conjugate(a), b), (term, term), (), "vdot")
 
 
 @follows("contracted", np.outer, np.linalg.outer)
@@ -251,6 +288,11 @@ def into(out: Any, result: Any, cause: str) -> Any:
         raise LayoutError(f"{cause} makes elements of {result.local.dtype}, and out is of {target.local.dtype}")
     target.local[...] = moved(result, target.distribution.layout, cause, target.distribution.grid).local
     return target
+
+
+def _contract(exact: bool) -> Callable[..., Any]:
+    """The contraction, with sums that are rounded once or as the layout has it."""
+    return exact_contract if exact else contract
 
 
 def _stack(order: int) -> Term:

@@ -25,6 +25,7 @@ __all__ = [
     "Reduced",
     "extents_of",
     "finished",
+    "kept",
     "normal_axes",
     "reduced",
     "reducible",
@@ -143,6 +144,11 @@ def normal_axes(axis: Axis, order: int) -> Modes:
     if type(axis) is int and 0 <= axis < order:
         return (axis,)
     return tuple(np.lib.array_utils.normalize_axis_tuple(axis, order))
+
+
+def kept(keepdims: Any) -> bool:
+    """Whether reduced modes stay, as NumPy hands it on: they do not where it was not said."""
+    return keepdims is not UNSET and bool(keepdims)
 
 
 def extents_of(x: Distributed, modes: Modes) -> int:

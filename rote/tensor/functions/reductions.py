@@ -16,10 +16,10 @@ from ..distributed import Array, Distributed
 from .blockwise import elementwise
 from .exact import exact_sum
 from .extrema import extremum, unordered
-from .reduction import UNSET, Axis, finished, normal_axes, reducible, reduction
+from .reduction import UNSET, Axis, finished, kept, normal_axes, reducible, reduction
 from .rules import UFUNC_METHODS, Function, follows
 
-__all__ = ["all", "any", "count_nonzero", "masked", "max", "min", "prod", "reduce_by", "sum"]
+__all__ = ["all", "any", "count_nonzero", "masked", "max", "min", "number_of", "prod", "reduce_by", "sum"]
 
 
 @follows("reduction", np.sum)
@@ -199,9 +199,21 @@ def count_nonzero(
     >>> int(xp.count_nonzero(xp.asarray([0, 5, 6])))
     2
     """
-    return sum(
-        elementwise("count_nonzero", lambda block: block != 0, (x,), {}), axis, None, None, keepdims, layout=layout
-    )
+    return number_of("count_nonzero", lambda block: block != 0, x, axis, keepdims, layout=layout)
+
+
+def number_of(
+    name: str,
+    condition: Function,
+    x: Distributed,
+    axis: Axis,
+    keepdims: Any = UNSET,
+    where: Any = UNSET,
+    layout: Layout | str | None = None,
+) -> Any:
+    """The number of elements for which a condition holds, which is asked of blocks; other arguments as of `sum`."""
+    holds = elementwise(name, condition, (x,), {})
+    return sum(holds, axis, None, None, kept(keepdims), UNSET, where, layout=layout)
 
 
 def reduce_by(

@@ -29,6 +29,7 @@ RuleName = Literal[
     "elementwise",
     "reduction",
     "along",
+    "sorted",
     "indexed",
     "relabelled",
     "joined",
@@ -54,6 +55,11 @@ RULES: dict[RuleName, LayoutRule] = {
         "as the operand, or, along a mode that was split, with that mode whole",
         "the operand, where its mode is split: by the cheapest certified plan that makes it whole",
     ),
+    "sorted": LayoutRule(
+        "as the operand, or, along a mode that was split among many lines, with that mode whole",
+        "nothing along a whole mode; lines, to be whole, where another mode can be split instead; else elements, by a "
+        "sample sort, after which no rank has all, and an indexed move back",
+    ),
     "indexed": LayoutRule(
         "as the operand, with kinds balanced anew where extents change",
         "elements whose place in the result lies on another rank, by an indexed move",
@@ -66,7 +72,8 @@ RULES: dict[RuleName, LayoutRule] = {
     ),
     "data-dependent": LayoutRule(
         "in blocks of the sizes that came out",
-        "the operand, to blocks in the order of its elements; then the number that came out on each rank",
+        "the operand, to blocks in the order of its elements; then the number that came out on each rank, and of "
+        "`unique` the different elements of each, by a sample sort",
     ),
     "agreed": LayoutRule("a plain value, the same on all ranks", "one value per rank"),
 }

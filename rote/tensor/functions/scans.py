@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from math import prod
 from typing import Any, TypeVar
 
@@ -10,23 +10,36 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib.array_utils import normalize_axis_index
 
-from ...grammar.nodes import BLOCK, Entry
+from ...grammar.nodes import BLOCK, Entry, Op
 from ...layout.grid import ravel
 from ...layout.layout import Layout
+from ...runtime.copy.regions import identity
 from ..distributed import Array, Distributed
 from ..moves import moved
 from .alignment import made_whole, plain
 from .elementwise import not_equal, subtract
+from .extrema import unordered
 from .indexing import read
 from .joining import concat
 from .keys import parse_key
 from .placing import pad
+from .reduction import finished
 from .reshaping import reshape
-from .rules import follows
+from .rules import UFUNC_METHODS, follows
 
 __all__ = ["cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "diff"]
 
 T = TypeVar("T", bound=Distributed)
+
+_SCANNING: dict[np.ufunc, Op] = {
+    np.add: "sum",
+    np.multiply: "prod",
+    np.maximum: "max",
+    np.minimum: "min",
+    np.logical_or: "sum",
+    np.logical_and: "prod",
+}
+"""The ufuncs that scan, each with the operation that ignores what it ignores."""
 
 
 @follows("along", np.cumulative_sum)
@@ -49,7 +62,8 @@ def cumulative_sum(
     >>> cumulative_sum(DistTensor.from_global([1, 2, 3], "block[(0)]"), include_initial=True).to_global()
     array([0, 1, 3, 6])
     """
-    return _cumulative(x, axis, dtype, include_initial, np.cumsum, np.add, 0)
+    y = _scan("cumulative_sum", np.add, x, axis, dtype)
+    return _after(y, axis, 0) if include_initial else y
 
 
 @follows("along", np.cumulative_prod)
@@ -65,23 +79,20 @@ def cumulative_prod(
     >>> xp.cumulative_prod(xp.asarray([3, 1, 2])).to_global()
     array([3, 3, 6])
     """
-    return _cumulative(x, axis, dtype, include_initial, np.cumprod, np.multiply, 1)
+    y = _scan("cumulative_prod", np.multiply, x, axis, dtype)
+    return _after(y, axis, 1) if include_initial else y
 
 
 @follows("along", np.cumsum)
-def cumsum(a: T, axis: int | None = None, dtype: npt.DTypeLike | None = None) -> T:
+def cumsum(a: Distributed, axis: int | None = None, dtype: npt.DTypeLike | None = None, out: Any = None) -> Any:
     """The sums of the elements up to each along a mode, or of the row-major order, as `numpy.cumsum`."""
-    if axis is None:
-        return cumulative_sum(reshape(a, -1), dtype=dtype)
-    return cumulative_sum(a, axis=axis, dtype=dtype)
+    return _flat_scan("cumsum", np.add, a, axis, dtype, out)
 
 
 @follows("along", np.cumprod)
-def cumprod(a: T, axis: int | None = None, dtype: npt.DTypeLike | None = None) -> T:
+def cumprod(a: Distributed, axis: int | None = None, dtype: npt.DTypeLike | None = None, out: Any = None) -> Any:
     """The products of the elements up to each along a mode, or of the row-major order, as `numpy.cumprod`."""
-    if axis is None:
-        return cumulative_prod(reshape(a, -1), dtype=dtype)
-    return cumulative_prod(a, axis=axis, dtype=dtype)
+    return _flat_scan("cumprod", np.multiply, a, axis, dtype, out)
 
 
 @follows("indexed", np.diff)
@@ -118,39 +129,51 @@ def diff(x: T, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any =
     return y
 
 
-def _cumulative(
-    x: T,
-    axis: int | None,
-    dtype: npt.DTypeLike | None,
-    initial: bool,
-    scan: Callable[..., Array],
-    op: np.ufunc,
-    identity: int,
-) -> T:
-    """A scan along a mode, and what stands in front of it."""
+def _flat_scan(
+    name: str, ufunc: np.ufunc, x: Distributed, axis: int | None, dtype: npt.DTypeLike | None, out: Any
+) -> Any:
+    """A scan along a mode, or of the row-major order if none is named."""
+    flat, mode = (reshape(x, -1), 0) if axis is None else (x, axis)
+    return finished(name, _scan(name, ufunc, flat, mode, dtype), out)
+
+
+def _accumulate(
+    ufunc: np.ufunc, x: Distributed, axis: int | None, dtype: npt.DTypeLike | None = None, out: Any = None
+) -> Any:
+    """`numpy.add.accumulate` and its like: a scan by a ufunc."""
+    name = f"{ufunc.__name__}.accumulate"
+    return finished(name, _scan(name, ufunc, x, axis, dtype), out)
+
+
+UFUNC_METHODS.update({(ufunc, "accumulate"): partial(_accumulate, ufunc) for ufunc in _SCANNING})
+
+
+def _scan(name: str, ufunc: np.ufunc, x: T, axis: int | None, dtype: npt.DTypeLike | None) -> T:
+    """A scan along a mode, the only one if none is named. Collective where it is split.
+
+    Raises:
+        ValueError: no mode is named, and there are several. TypeError: complex numbers are to be compared.
+    """
     order = len(x.distribution.shape)
     if axis is None and order != 1:
         raise ValueError(f"a scan of a tensor of order {order} wants axis=")
+    if ufunc in (np.maximum, np.minimum) and x.local.dtype.kind == "c":
+        raise unordered(f"numpy.{name}")
     mode = normalize_axis_index(0 if axis is None else axis, order)
-    name = f"cumulative_{'sum' if op is np.add else 'prod'}"
     x = plain(x, name)
     if any(s.kind.name == "cyclic" for s in x.distribution.splits[mode]):
         x = made_whole(x, (mode,), name)
-    block = scan(x.local, mode, dtype)
-    if x.distribution.splits[mode]:
-        block = op(block, _before(x, block, mode, op, identity, name), dtype=block.dtype)
-    y = x._with(block)
-    widths = [(1, 0) if m == mode else (0, 0) for m in range(order)]
-    return pad(y, widths, constant_values=identity) if initial else y
+    block = ufunc.accumulate(x.local, mode, dtype)
+    return x._with(_carried(name, ufunc, x, block, mode) if x.distribution.splits[mode] else block)
 
 
-def _before(x: Distributed, block: Array, mode: int, op: np.ufunc, identity: int, name: str) -> Array:
-    """The total of all that lies before this rank's block along a mode, with extent 1 there."""
+def _carried(name: str, ufunc: np.ufunc, x: Distributed, block: Array, mode: int) -> Array:
+    """The scan of a block, carried on from the total of all that lies before it along a mode."""
     dist = x.distribution
     splits = dist.splits[mode]
     last = (slice(None),) * mode + (slice(-1, None),)
     shape = (*block.shape[:mode], 1, *block.shape[mode + 1 :])
-    total = block[last] if block.shape[mode] else np.full(shape, identity, block.dtype)
+    total = block[last] if block.shape[mode] else np.full(shape, identity(_SCANNING[ufunc], block.dtype))
     parts = [s.parts for s in splits]
     entries = tuple([Entry(s.grid_mode, BLOCK) for s in splits])
     layout = Layout((*dist.layout.modes[:mode], entries, *dist.layout.modes[mode + 1 :]))
@@ -158,5 +181,15 @@ def _before(x: Distributed, block: Array, mode: int, op: np.ufunc, identity: int
     totals = moved(x._on(total, layout.on(extents, dist.grid)), layout.whole(mode), name)
     at = dist.grid.coordinates(x.comm.rank)
     first = ravel([at[s.grid_mode] for s in splits], parts)
-    before: Array = op.reduce(totals.local[last[:-1] + (slice(0, first),)], mode, block.dtype, keepdims=True)
-    return before
+    if not first:
+        return block
+    before = ufunc.reduce(totals.local[last[:-1] + (slice(0, first),)], mode, block.dtype, keepdims=True)
+    carried: Array = ufunc(before, block, dtype=block.dtype)
+    return carried
+
+
+def _after(x: T, axis: int | None, initial: int) -> T:
+    """A scan with what stands in front of it."""
+    order = len(x.distribution.shape)
+    mode = normalize_axis_index(0 if axis is None else axis, order)
+    return pad(x, [(int(m == mode), 0) for m in range(order)], constant_values=initial)

@@ -1,4 +1,4 @@
-"""The different elements of a tensor: those of every rank's run, merged; and how often elements come."""
+"""The different elements of a tensor: those of every rank's run, sorted over all; and how often elements come."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import LayoutError
-from ...grammar.nodes import BLOCK, Entry
 from ...layout.layout import Layout
+from ...runtime.samplesort import SampleSort, sorting_order
 from ..distributed import Array, Distributed
-from ..moves import moved
+from ..moves import announce, because, moved
 from .alignment import plain
 from .extrema import unordered
 from .indexing import known
-from .ordering import first_index, in_order, of_sizes
+from .ordering import first_index, in_order, over_ranks
 from .reshaping import reshape
 from .rules import follows
 
@@ -86,7 +86,7 @@ def unique_inverse(x: Distributed, /) -> UniqueInverse:
 
 @follows("data-dependent", np.unique_values)
 def unique_values(x: Distributed, /) -> Any:
-    """The different elements in ascending order, in balanced blocks; NaNs are all different.
+    """The different elements in ascending order, in blocks of the sizes that came out; NaNs are all different.
 
     >>> import rote.array_api as xp
     >>> xp.unique_values(xp.asarray([3, 1, 3])).to_global()
@@ -109,7 +109,7 @@ def unique(
     """The different elements in ascending order, and what else is asked for, as `numpy.unique` without `axis`."""
     if axis is not None:
         raise LayoutError("unique compares elements, not slices; leave axis=None, or make the tensor whole")
-    results = _unique(ar, return_index, return_inverse, return_counts, equal_nan)
+    results = _unique(ar, *map(bool, (return_index, return_inverse, return_counts, equal_nan)))
     return results[0] if len(results) == 1 else tuple(results)
 
 
@@ -173,38 +173,72 @@ def _summed(x: T, counts: Array, name: str) -> T:
 
 
 def _unique(x: T, index: bool, inverse: bool, counts: bool, equal_nan: bool) -> list[T]:
-    """The different elements, and what else is asked for."""
+    """The different elements, and what else is asked for. Collective where they are split.
+
+    Each rank finds those of its run; they are sorted over all ranks, equal ones to one rank, which counts them.
+    """
     flat = in_order(x, "unique")
     values, firsts, numbers, amounts = np.unique(
         flat.local, return_index=True, return_inverse=True, return_counts=True, equal_nan=equal_nan
     )
-    lying = of_sizes(flat, values)
-    merged, places, positions = np.unique(
-        _everywhere(lying), return_index=True, return_inverse=True, equal_nan=equal_nan
-    )
-    results = [_spread(flat, merged)]
+    firsts += first_index(flat)
+    if flat.distribution.splits[0]:
+        merged, numbers = _merged(flat, values, firsts, numbers, amounts, inverse, equal_nan)
+    else:
+        whole = Layout(((),)).on((len(values),), flat.distribution.grid)
+        merged = [flat._on(each, whole) for each in (values, firsts, amounts)]
+    results = [merged[0]]
     if index:
-        results.append(_spread(flat, _everywhere(lying._with(firsts + first_index(flat)))[places]))
+        results.append(merged[1])
     if inverse:
-        start = first_index(lying)
-        own = flat._with(positions[start : start + len(values)][numbers])
         dist = plain(x, "unique").distribution
-        results.append(moved(reshape(own, dist.shape), dist.layout, "unique", dist.grid))
+        results.append(moved(reshape(flat._with(numbers), dist.shape), dist.layout, "unique", dist.grid))
     if counts:
-        total = np.zeros(len(merged), np.int64)
-        np.add.at(total, positions, _everywhere(lying._with(amounts)))
-        results.append(_spread(flat, total))
+        results.append(merged[2])
     return results
 
 
-def _everywhere(flat: Distributed) -> Array:
-    """A tensor of one mode on every rank."""
-    return moved(flat, Layout(((),)), "unique").local
+def _merged(
+    flat: T, values: Array, firsts: Array, numbers: Array, amounts: Array, inverse: bool, equal_nan: bool
+) -> tuple[list[T], Array]:
+    """The different elements of all runs, where they come first and how often; and the number of each of this rank's.
+
+    Args:
+        values, firsts, amounts: those of this rank's run.
+        numbers: of the run's elements among them.
+        inverse: whether the numbers among all are asked for; else they stay as they are.
+    """
+    dist, comm = flat.distribution, flat.comm
+    split = {s.grid_mode for s in dist.splits[0]}
+    if any(at for g, at in enumerate(dist.grid.coordinates(comm.rank)) if g not in split):
+        amounts = np.zeros_like(amounts)  # a replica's are not counted again
+    undefined = values != values
+    if equal_nan and undefined.any():  # one rank gets all of them, though complex ones have an order
+        keys = [np.where(undefined, values.dtype.type(np.nan), values), np.zeros_like(firsts)]
+    else:
+        keys = [values, np.where(undefined, firsts, 0)]
+    ranks = SampleSort(keys, comm)
+    with because("unique"):
+        nbytes = ranks.received * (values.itemsize + 16) + ranks.returned * 8 * inverse
+        announce(flat, nbytes, lambda: f"a sample sort over {comm.size} ranks", "unique")
+    values, firsts, amounts = (ranks(each) for each in (values, firsts, amounts))
+    order = sorting_order([values, firsts])
+    values, firsts, amounts = (each[order] for each in (values, firsts, amounts))
+    starts = _starts(values, firsts, equal_nan)
+    sizes = comm.allgather_object(len(starts))
+    if inverse:
+        group = np.zeros(len(values), np.int64)
+        group[starts[1:]] = 1
+        places = np.empty_like(group)
+        places[order] = np.cumsum(group) + sum(sizes[: comm.rank])
+        numbers = ranks.back(places)[numbers]
+    total = np.add.reduceat(amounts, starts) if len(starts) else amounts
+    return [over_ranks(flat, each, sizes) for each in (values[starts], firsts[starts], total)], numbers
 
 
-def _spread(flat: T, whole: npt.NDArray[Any]) -> T:
-    """A tensor of one mode of an array that every rank has, in balanced blocks over what splits another."""
-    (entries,) = flat.distribution.layout.modes
-    layout = Layout((tuple([Entry(entry.grid_mode, BLOCK) for entry in entries]),))
-    dist = layout.on(whole.shape, flat.distribution.grid)
-    return flat._on(whole[dist.indices(flat.comm.rank)[0]], dist)
+def _starts(values: Array, firsts: Array, equal_nan: bool) -> npt.NDArray[np.int64]:
+    """Where each different element begins among sorted ones. NaNs are all different, or one; replicas come twice."""
+    undefined = values != values
+    same = undefined[1:] & undefined[:-1] & (equal_nan | (firsts[1:] == firsts[:-1]))
+    new = (values[1:] != values[:-1]) & ~same
+    return np.flatnonzero(np.concatenate([np.ones(min(len(values), 1), bool), new]))

@@ -13,7 +13,7 @@ from ...layout.layout import Layout, as_layout
 from ..distributed import Array, Distributed
 from . import reductions
 from .blockwise import elementwise
-from .reduction import UNSET, Axis, contributed, extents_of, finished, normal_axes, reduced, reducible, settled
+from .reduction import UNSET, Axis, contributed, extents_of, finished, kept, normal_axes, reduced, reducible, settled
 from .rules import follows
 
 __all__ = ["average", "mean", "ptp", "std", "var"]
@@ -53,8 +53,8 @@ def mean(
     if where is UNSET or where is True:
         _divide(total, extents_of(x, normal_axes(axis, len(x.distribution.shape))))
     else:
-        mask = elementwise("mean", lambda block, chosen: np.broadcast_to(chosen, block.shape), (x, where), {})
-        total = elementwise("mean", np.true_divide, (total, reductions.sum(mask, axis, keepdims=keepdims)), {})
+        count = reductions.number_of("mean", lambda block: np.ones(block.shape, bool), x, axis, keepdims, where)
+        total = elementwise("mean", np.true_divide, (total, count), {})
     return finished("mean", total, out)
 
 
@@ -182,8 +182,7 @@ def average(
     Raises:
         TypeError: the weights have another shape.
     """
-    if keepdims is UNSET:
-        keepdims = False
+    keepdims = kept(keepdims)
     if weights is None:
         result = mean(x, axis, keepdims=keepdims)
         count = elementwise(

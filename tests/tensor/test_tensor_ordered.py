@@ -1,0 +1,192 @@
+"""Scans, sorts, sets and exact products of split tensors, compared with NumPy on random layouts."""
+
+from __future__ import annotations
+
+import warnings
+from fractions import Fraction
+from pathlib import Path
+
+import keyed
+import numpy as np
+import ordered
+import pytest
+from cases import pick_grid
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from marks import examples
+from rearranged import pick_case
+
+import rote
+import rote.array_api
+from rote import DistTensor
+from rote.errors import LayoutError
+from rote.tensor.functions import accumulator, products
+
+
+@pytest.fixture(autouse=True)
+def silent():
+    with rote.config(implicit="allow"):
+        yield
+
+
+@given(st.data())
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.large_base_example])
+def test_scans_by_a_ufunc_are_numpys(data):
+    """Law: `ufunc.accumulate` of a tensor in any layout is that of the array, NaN, dtype and all."""
+
+    def pick(options):
+        return data.draw(st.sampled_from(options))
+
+    dist, function = pick_case(pick, pick([2, 1, 3, 4]), ordered.accumulate)
+    array = ordered.values(dist.shape, pick(["i8", "f8", "u1", "?", "f4"]))
+    with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
+        rote.run(ordered.check_call, dist.grid.size, (dist, function, array))
+
+
+@given(st.data())
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.large_base_example])
+def test_methods_are_numpys(data):
+    """Law: `dot`, `trace`, `diagonal` and the scans, as methods, are those of the array in any layout."""
+
+    def pick(options):
+        return data.draw(st.sampled_from(options))
+
+    dist, function = pick_case(pick, pick([2, 1, 3, 4]), ordered.methods)
+    rote.run(ordered.check_call, dist.grid.size, (dist, function, keyed.numbered(dist.shape)))
+
+
+def test_a_scan_writes_where_it_is_to():
+    """`out=` is written where it lies, and returned; a scan of several modes at once, or of order, is refused."""
+
+    def program(comm):
+        x = DistTensor.from_global(np.array([3, 1, 2]), "block[(0)]", comm)
+        out = DistTensor.zeros(3, "[()]", comm, dtype="i8")
+        assert np.maximum.accumulate(x, out=out) is out
+        assert out.local.tolist() == [3, 3, 3]
+        assert x.cumsum(out=out) is out
+        assert out.local.tolist() == [3, 4, 6]
+        with pytest.raises(ValueError, match="wants axis="):
+            np.add.accumulate(DistTensor.zeros((2, 2), "block[(0),()]", comm), axis=None)
+        with pytest.raises(TypeError, match="complex"):
+            np.maximum.accumulate(x.astype("c16"))
+        with pytest.raises(TypeError, match="to_global"):
+            np.subtract.accumulate(x)
+
+    rote.run(program, 2)
+
+
+@given(st.data(), st.sampled_from(["f8", "f4", "c16", "c8"]))
+@settings(max_examples=examples(24), suppress_health_check=[HealthCheck.large_base_example])
+def test_exact_products_are_the_true_ones(data, dtype):
+    """Law: `exact=True` rounds the true sum of products once, whatever the layouts of both, sizes and cancellation."""
+
+    def pick(options):
+        return data.draw(st.sampled_from(options))
+
+    ranks, rows, depth, columns = pick([2, 1, 3, 4]), pick([1, 3, 0]), pick([5, 1, 0, 7]), pick([2, 1])
+    grid = pick_grid(pick, ranks)
+    dists = [ordered.pick_summable(pick, shape, grid) for shape in ((rows, depth), (depth, columns))]
+    rote.run(ordered.check_exact_products, ranks, (dists, dtype))
+
+
+def test_exact_products_of_many():
+    """Law: dot, vecdot, vdot and tensordot have the bits of fractions in all layouts, in chunks of any size."""
+    first, second = (ordered.wide((3, 12), "f8", seed) for seed in (1, 2))
+    want = [
+        ordered.nearest([(Fraction(a), Fraction(b)) for a, b in zip(*rows, strict=True)], "f8")
+        for rows in zip(first.tolist(), second.tolist(), strict=True)
+    ]
+
+    def program(comm):
+        for text in ("block[(),(0)]", "[(0),()]", "[(),()]", "a b: cyclic(2)[(),(0)]"):
+            x, y = (DistTensor.from_global(each, text, comm) for each in (first, second))
+            assert rote.array_api.vecdot(x, y, exact=True).to_global().tolist() == want
+            assert rote.array_api.vecdot(x, second, exact=True).to_global().tolist() == want
+            assert np.diagonal(x.dot(y.T, exact=True)).to_global().tolist() == want
+            assert float(rote.array_api.tensordot(x[1], y[1], 1, exact=True)) == want[1]
+            assert float(products.vdot(x[2], y[2], exact=True)) == want[2]
+
+    for size in (accumulator._PRODUCTS, 16, 5):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(accumulator, "_PRODUCTS", size)
+            rote.run(program, 2)
+
+
+def test_exact_products_of_what_is_not_finite():
+    """Infinities and NaN come out as of NumPy; what is too large on the way only is not; wide numbers are refused."""
+
+    def program(comm):
+        one = np.array([1.0, 2.0, np.inf, 1e300])
+        x = DistTensor.from_global(one, "block[(0)]", comm)
+        assert float(x.dot([1.0, 1.0, 1.0, 1e300], exact=True)) == np.inf
+        assert np.isnan(float(x.dot([1.0, 1.0, 0.0, 1.0], exact=True)))
+        assert np.isnan(float(x.dot([-np.inf, 1.0, 1.0, 1.0], exact=True)))
+        y = DistTensor.from_global(np.array([1e300, 1e300, 3.0, 5e-324]), "[(0)]", comm)
+        assert float(y.dot([1e300, -1e300, 2.0, 5e-324], exact=True)) == 6
+        assert float(y.dot([0.0, 0.0, 5e-324, 0.25], exact=True)) == 3 * 5e-324
+        z = DistTensor.from_global(np.array([3, 4]), "block[(0)]", comm)
+        assert z.dot(z, exact=True).dtype == np.int64 and int(z.dot(z, exact=True)) == 25
+        with pytest.raises(TypeError, match="at most 64 bits"):
+            y.astype("g").dot(y, exact=True)
+
+    rote.run(program, 2)
+
+
+@given(st.data(), st.sampled_from([ordered.sorts, ordered.sets]))
+@settings(max_examples=examples(80), suppress_health_check=[HealthCheck.large_base_example])
+def test_orders_and_sets_are_numpys(data, call):
+    """Law: sorts are stable, NaN last, and sets those of the array, in any layout; zeros keep their signs."""
+
+    def pick(options):
+        return data.draw(st.sampled_from(options))
+
+    dist, function = pick_case(pick, pick([2, 1, 3, 4, 6]), call)
+    array = ordered.values(dist.shape, pick(["f8", "i8", "c8", "?", "f4", "u1", "c16"]))
+    rote.run(ordered.check_call, dist.grid.size, (dist, function, array))
+
+
+@pytest.mark.parametrize("text", ["block[(0)]", "[(0)]", "block(0,1,4000,95)[(0)]", "cyclic(7)[(0)]"])
+@pytest.mark.parametrize("kind", ["different", "equal", "few", "sorted"])
+def test_no_rank_has_all_of_a_sort(text, kind):
+    """Law: of n elements, however they lie and come, a rank receives at most 3 n/p + p, and the layout stays."""
+    n, p = 4096, 4
+    generator = np.random.default_rng(3)
+    numbers = {"different": generator.permutation(n), "equal": np.full(n, 7), "few": generator.integers(0, 3, n)}
+    array = numbers.get(kind, np.arange(n))
+
+    def program(comm):
+        x = DistTensor.from_global(array, text, comm)
+        with rote.trace() as moves:
+            y = np.sort(x)
+            rote.array_api.unique_all(x)
+        assert y.layout == x.layout and all("allgather" not in move.plan for move in moves)
+        np.testing.assert_array_equal(y.to_global(), np.sort(array))
+        return [move.nbytes for move in moves if "sample sort" in move.plan and move.cause == "sort"]
+
+    assert all(nbytes <= 16 * (3 * n // p + p) for nbytes in rote.run(program, p)[0])
+
+
+def test_a_sort_says_what_it_moves():
+    """An exchange is an implicit move: recorded twice, there and back; refused on all ranks; of one rank it is none."""
+
+    def program(comm):
+        x = DistTensor.from_global(np.arange(12)[::-1].copy(), "block[(0)]", comm)
+        with rote.trace() as moves:
+            np.argsort(x)
+        with rote.config(implicit="error"):
+            if comm.size > 1:
+                with pytest.raises(LayoutError, match="a sample sort over 3 ranks"):
+                    np.sort(x)
+            else:
+                np.sort(x)
+        return [(move.cause, move.implicit, move.plan.split()[1]) for move in moves]
+
+    assert rote.run(program, 3) == [[("argsort", True, "sample"), ("argsort", True, "indexed")]] * 3
+    assert rote.run(program, 1) == [[]]
+
+
+@pytest.mark.mpi
+def test_on_mpi_ranks(mpirun):
+    """All calls are NumPy's on ranks of MPI."""
+    done = mpirun(3, Path(ordered.__file__))
+    assert (done.returncode, done.stdout) == (0, "ordered\n"), done.stderr
