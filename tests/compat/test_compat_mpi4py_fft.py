@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import importlib
+import re
 import xml.etree.ElementTree as xml
 from collections.abc import Callable
 from pathlib import Path
@@ -203,8 +204,8 @@ def test_refusals_say_the_way_around() -> None:
 
 def uses(source: ast.Module) -> set[str]:
     """The names of Rote that a file uses, with their modules."""
-    nodes = [node for node in ast.walk(source) if isinstance(node, ast.Attribute)]
-    return {name for node in nodes if (name := ast.unparse(node)).startswith("rote.") and name.count(".") < 3}
+    names = (ast.unparse(node) for node in ast.walk(source) if isinstance(node, ast.Attribute))
+    return {name for name in names if re.fullmatch(r"rote\.\w+(\.\w+)?", name)}
 
 
 def test_only_public_names_are_used() -> None:
