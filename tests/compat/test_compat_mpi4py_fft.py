@@ -185,6 +185,7 @@ def refusals(comm: Any) -> list[tuple[Callable[[], object], type[Exception], str
         (lambda: PFFT(comm, (4, 6), transforms={(1,): (np.sin, np.cos)}), rote.PlanError, "give one of fftw"),
         (lambda: PFFT(comm, (4, 6), transforms={(1,): (dct2, dct2)}), rote.PlanError, "does not undo"),
         (lambda: mpi4py_fft.distarray.Pencil(split, (4, 6), 0), rote.LayoutError, "align"),
+        (lambda: mpi4py_fft.distarray.Pencil(list(split), (4, 6)), rote.LayoutError, "write Subcomm"),
         (lambda: HDF5File("no/such/folder.h5", mode="w"), OSError, "folder"),
     ]
 
