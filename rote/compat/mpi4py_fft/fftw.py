@@ -106,21 +106,14 @@ class FFT(Plan):
         numbers: list[int] = np.broadcast_to(kind, len(axes)).tolist()
         real = input_array.dtype.kind == output_array.dtype.kind == "f"
         if real and not {*numbers} <= {*_REAL}:
-            raise rote.PlanError(
-                "halfcomplex spectra cannot be had\nwrite rfftn, whose spectrum is complex, or FFTW_DHT"
-            )
+            raise rote.PlanError("halfcomplex spectra cannot be had\nwrite rfftn, with complex ones, or FFTW_DHT")
         back = not real and numbers[0] > 0
         signal, other = (output_array, input_array) if back else (input_array, output_array)
-        along = (
-            {"kinds": {a: _REAL[number].name for a, number in zip(axes, numbers, strict=True)}}
-            if real
-            else {"axes": axes}
-        )
-        f = rote.fft.FFT(signal.shape, None, 1, ALONE, signal.dtype, threads=threads, **along)
-        if (f.output_shape, f.output_dtype) != (other.shape, other.dtype):
-            raise rote.LayoutError(
-                f"the spectrum is {f.output_shape} {f.output_dtype}, not {other.shape} {other.dtype}"
-            )
+        kinds = {axis: _REAL[number].name for axis, number in zip(axes, numbers, strict=True)} if real else None
+        named = None if real else axes
+        f = rote.fft.FFT(signal.shape, None, 1, ALONE, signal.dtype, named, kinds=kinds, threads=threads)
+        if (spectrum := (f.output_shape, f.output_dtype)) != (other.shape, other.dtype):
+            raise rote.LayoutError(f"the spectrum is {spectrum}, the array given for it {other.shape} {other.dtype}")
         super().__init__(f, back, input_array, output_array, factor=normalization)
 
     def get_normalization(self) -> float | None:
@@ -153,7 +146,7 @@ def _planner(name: str) -> Callable[..., FFT]:
         factor = get_normalization(_NUMBER[kind], shape if row.backward else input_array.shape, axes)
         return FFT(input_array, target, axes, _NUMBER[kind], normalization=factor, **options)
 
-    plan.__name__ = plan.__qualname__ = name
+    plan.__name__ = name
     return plan
 
 
@@ -170,7 +163,8 @@ def kind_of(plan: Callable[..., Any]) -> str:
     >>> kind_of(np.fft.rfftn), kind_of(idctn)
     ('rfft', 'dct3')
     """
-    name, number = getattr(plan, "func", plan).__name__, getattr(plan, "keywords", {}).get("type", 2)
+    number = getattr(plan, "keywords", {}).get("type", 2)
+    name = getattr(getattr(plan, "func", plan), "__name__", "")
     row = rote.fft.kinds.get(_FOURIER.get(name, f"{name[:-1]}{number}"))
     if row is None:
         raise rote.PlanError(f"{plan!r} is no transform of Rote\ngive one of fftw, as functools.partial(dctn, type=3)")
