@@ -16,6 +16,7 @@ if __name__ != "rote.fft":
     raise ImportError(f"this package is rote.fft, found as {__name__!r} in the checkout's root; write: import rote.fft")
 
 if TYPE_CHECKING:
+    from .compare import compare as compare
     from .families.registry import algorithms as algorithms
     from .functions import dctn as dctn
     from .functions import dht as dht
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 _HOME = {
     "FFT": "plan",
     "algorithms": "families.registry",
+    "compare": "compare",
     "convolve": "spectra.convolution",
     "correlate": "spectra.convolution",
     "dctn": "functions",

@@ -133,7 +133,7 @@ class FFT(TransformEnds):
         self._lock = threading.Lock()  # both directions have one scratch
         self._pairs: dict[Norm, Pair] = {}  # by their norm
         with time_limit(tune_seconds):
-            self.walk = self._cheapest(arguments) if algorithm == "auto" else walk_for(arguments, algorithm)
+            self.walk: Walk = self._cheapest(arguments) if algorithm == "auto" else walk_for(arguments, algorithm)
             check_grid(self.walk.source.grid, self._comm)
             if (tune, method) != ("model", "auto"):  # what was asked for is timed, or refused, now
                 self._bound()

@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from .tensor.moves import config as config
     from .tensor.moves import trace as trace
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # Where each public name lives; the imports above say the same to type checkers.
 _HOME = {

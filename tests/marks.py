@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
-from launch import RANKS
-from parts import REST, SOME, has_parts
+from launch import RANKS, Job
+from parts import REST, SOME, checks_in, has_parts
 
-__all__ = ["PARTS", "examples", "mpi_parts", "parts_of"]
+__all__ = ["PARTS", "examples", "make_checks", "mpi_parts", "parts_of"]
 
 PARTS = (SOME, pytest.param(REST, marks=pytest.mark.slow))  # of a world of cases; see parts.py
 
@@ -35,6 +36,13 @@ def mpi_parts(*ranks: int) -> list[Any]:
     """
     some = [pytest.param(each, SOME, marks=() if ranks or each == 3 else pytest.mark.slow) for each in RANKS]
     return [*([(each, SOME) for each in ranks] or some), pytest.param(3, REST, marks=pytest.mark.slow)]
+
+
+def make_checks(job: Job, program: Path, checks: Sequence[Callable[..., object]], part: str) -> None:
+    """Run a program that ends in `parts.report_checks` on MPI ranks: it makes every check of the part, and no more."""
+    done = job.run(program, part, timeout=150)
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    assert done.stdout == f"{len(checks_in(checks, part))} checks on {job.ranks} ranks\n"
 
 
 def examples(number: int) -> int:

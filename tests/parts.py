@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from inspect import signature
 from typing import Any, TypeVar
 
-__all__ = ["REST", "SOME", "has_parts", "run_checks", "share"]
+__all__ = ["REST", "SOME", "checks_in", "has_parts", "report_checks", "run_checks", "share"]
 
 Case = TypeVar("Case")
 
@@ -37,9 +37,20 @@ def has_parts(check: Callable[..., object]) -> bool:
     return "part" in signature(check).parameters
 
 
+def checks_in(checks: Sequence[Callable[..., object]], part: str) -> list[Callable[..., object]]:
+    """The checks that a part of the cases is for: all of them for the first, those that have parts for the rest."""
+    return [check for check in checks if part == SOME or has_parts(check)]
+
+
 def run_checks(checks: Sequence[Callable[..., object]], comm: Any, part: str) -> int:
     """Make the checks of a part on the ranks of a communicator; how many they are."""
-    made = [check for check in checks if part == SOME or has_parts(check)]
-    for check in made:
+    for check in (made := checks_in(checks, part)):
         check(comm, part) if has_parts(check) else check(comm)
     return len(made)
+
+
+def report_checks(checks: Sequence[Callable[..., object]], comm: Any, part: str) -> None:
+    """The main job of a program for MPI: make the checks of a part, and let rank 0 say how many on how many ranks."""
+    made = run_checks(checks, comm, part)
+    if comm.rank == 0:
+        print(f"{made} checks on {comm.size} ranks")

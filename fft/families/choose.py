@@ -9,7 +9,7 @@ from math import prod
 from rote.caches import memoized
 from rote.compiler.explain import in_seconds
 from rote.compiler.machine import DEFAULT, Machine
-from rote.errors import LayoutError
+from rote.errors import LayoutError, PlanError
 from rote.layout.builder import L
 from rote.layout.distribution import Distribution
 from rote.layout.grid import Grid
@@ -277,9 +277,9 @@ def _choice(
 ) -> Choice:
     try:
         walk = build(source, lines_of(name, source, request, output, far), request)
-    except LayoutError as error:
+        return Choice(name, source, prices(walk), walk)
+    except (LayoutError, PlanError) as error:  # the latter: a walk by levels, on a machine with times per grid mode
         return Choice(name, source, NONE, None, str(error))
-    return Choice(name, source, prices(walk), walk)
 
 
 def _grids(ranks: int, order: int) -> list[Grid]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Final, cast
 
 from rote.errors import LayoutError
 from rote.grammar import RESIZES, ActionSyntax, parse_walk, unparse
@@ -26,7 +26,7 @@ __all__ = ["SPLITS", "algorithms", "check_algorithm", "lines_of", "read_lines", 
 SPLITS = {"slab": 1, "pencil": 2}
 """The number of grid modes over which an algorithm splits, where nothing is said; a pencil takes more as well."""
 
-algorithms = ("auto", "slab", "pencil", "rows", "volumetric", "cyclic", "ragged")
+algorithms: Final = ("auto", "slab", "pencil", "rows", "volumetric", "cyclic", "ragged")
 """The names that `algorithm=` takes: "volumetric" moves each mode by itself, "cyclic" all at once; "ragged" takes any
 number of points, an axis at a time; "auto" compares."""
 

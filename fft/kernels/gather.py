@@ -55,6 +55,8 @@ class Gather:
 
     __slots__ = ("_boxes", "_factors", "_hands", "_parts", "_pool", "kernel")
 
+    kernel: Kernel
+
     def __init__(
         self,
         kernel: Kernel,

@@ -45,6 +45,8 @@ class BoundKernel:
 
     __slots__ = ("_begins", "_hands", "_parts", "_pool", "_rest", "_shapes", "_weights", "kernel")
 
+    kernel: Kernel
+
     def __init__(self, kernel: Kernel, scratch: Scratch, ortho: bool = False, pool: Pool = None) -> None:
         self.kernel, self._pool = kernel, pool
         self._weights = kernel.row.ortho if ortho and any(kernel.row.ortho) else None

@@ -50,6 +50,9 @@ class BoundWalk:
         reads_first: whether all ranks have read their blocks when the first writes its output.
     """
 
+    walk: Walk
+    dtypes: tuple[np.dtype[Any], ...]
+
     def __init__(
         self,
         walk: Walk,
@@ -66,9 +69,9 @@ class BoundWalk:
         if not run_list or (isinstance(run_list[0].run, LocalWork) and run_list[0].run.overwrites_input):
             run_list.insert(0, Operation.multiply(walk.stages[0].before.local_shape(comm.rank), walk.dtype))
         # FFTW's plans are made on scratch, and rest there between two calls
-        self.needed = max(max(operation.sizes) for operation in run_list)
+        self.needed: int = max(max(operation.sizes) for operation in run_list)
         self._program: Program | None = None
-        self.reads_first = False
+        self.reads_first: bool = False
 
     @property
     def communicates(self) -> bool:

@@ -4,7 +4,9 @@ stages the tensor moves. A walk is a value: it prints, it can be turned round, a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -226,6 +228,28 @@ class Walk:
         kinds = tuple(KINDS[kind].inverse if kind else kind for kind in self.kinds)
         return Walk(self.target, self.source, back, self.dtypes()[-1], kinds, self.sizes, self.points)
 
+    def plot(self) -> Any:
+        """A figure of the layouts of the walk and what is transformed in each, with arrows for what moves between them.
+
+        Stages that transform nothing are left out, but for the first and the last. Of more than three modes those are
+        shown that are split or transformed, three at most; the others stand at index 0.
+
+        >>> from rote.fft import FFT
+        >>> FFT((8, 8, 8), "block[(0),(),()]").walk.plot().savefig("slab.png")
+        """
+        from rote.plot import stages
+
+        last = len(self.stages) - 1
+        shown = [n for n, stage in enumerate(self.stages) if stage.done or n in (0, last)]
+        moves = [[step for step in plan.steps if step.kind not in LOCAL] for plan in self.transitions]
+        arrows = [
+            _arrow([str(step).partition(":")[0] for plan in moves[start:stop] for step in plan])
+            for start, stop in pairwise(shown)
+        ]
+        drawn = [self.stages[n] for n in shown]
+        captions = [str(stage).partition("]: ")[2] for stage in drawn]
+        return stages([stage.before for stage in drawn], arrows, captions, [_shown_modes(stage) for stage in drawn])
+
     def __str__(self) -> str:
         lines: list[str] = []
         grid, moves = self.source.grid, self.transitions
@@ -247,6 +271,23 @@ def describe(walk: Walk, axes: tuple[int, ...]) -> str:
         f"{walk.kind} of {source.shape} {walk.dtype} on grid {source.grid}, axes {axes}\n{walk}\n"
         f"  each rank receives {in_bytes(moved)} in {times} move{'s' * (times != 1)}"
     )
+
+
+def _arrow(steps: Sequence[str]) -> tuple[str, str]:
+    """The words above and below the arrow between two stages, of the steps between them."""
+    if not steps:
+        return "nothing", "moves"
+    kind, _, over = steps[0].partition(" ")
+    return ("; ".join(steps), "") if len(steps) > 1 else (kind, over)
+
+
+def _shown_modes(stage: Stage) -> tuple[int, ...]:
+    """The modes of a stage that its picture shows: three at most, those that are split before the transformed."""
+    dist = stage.before
+    every = range(len(dist.view_shape))
+    acted = {m for action in stage.actions for m in action.modes}
+    ranked = sorted(every, key=lambda m: (not dist.splits[m], m not in acted, m))
+    return tuple(sorted(ranked[:3]))
 
 
 def _alike(source: Distribution, target: Distribution) -> tuple[Distribution, Distribution]:

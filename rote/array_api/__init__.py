@@ -12,7 +12,7 @@ make tensors take `layout=`, `grid=` and `comm=` beside the standard's arguments
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -158,9 +158,26 @@ if TYPE_CHECKING:
 
 __array_api_version__ = "2024.12"
 
-e, inf, nan, newaxis, pi = np.e, np.inf, np.nan, None, np.pi
+e: float
+inf: float
+nan: float
+pi: float
+e, inf, nan, pi = np.e, np.inf, np.nan, np.pi
+newaxis: Final = None
 
-bool = DTYPES["bool"]
+bool: Final = DTYPES["bool"]
+int8: np.dtype[Any]
+int16: np.dtype[Any]
+int32: np.dtype[Any]
+int64: np.dtype[Any]
+uint8: np.dtype[Any]
+uint16: np.dtype[Any]
+uint32: np.dtype[Any]
+uint64: np.dtype[Any]
+float32: np.dtype[Any]
+float64: np.dtype[Any]
+complex64: np.dtype[Any]
+complex128: np.dtype[Any]
 int8, int16, int32, int64 = (DTYPES[f"int{bits}"] for bits in (8, 16, 32, 64))
 uint8, uint16, uint32, uint64 = (DTYPES[f"uint{bits}"] for bits in (8, 16, 32, 64))
 float32, float64, complex64, complex128 = (DTYPES[name] for name in ("float32", "float64", "complex64", "complex128"))

@@ -8,7 +8,7 @@ array([1., 1., 1., 1.])
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -72,9 +72,18 @@ def _named(name: str, called: Any) -> Any:
     return called
 
 
-fft, ifft, rfft, irfft, hfft, ihfft = map(_single, ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft"))
-fftn, ifftn, rfftn, irfftn = map(_several, ("fftn", "ifftn", "rfftn", "irfftn"))
-fftshift, ifftshift = map(_shift, ("fftshift", "ifftshift"))
+fft: Final = _single("fft")
+ifft: Final = _single("ifft")
+rfft: Final = _single("rfft")
+irfft: Final = _single("irfft")
+hfft: Final = _single("hfft")
+ihfft: Final = _single("ihfft")
+fftn: Final = _several("fftn")
+ifftn: Final = _several("ifftn")
+rfftn: Final = _several("rfftn")
+irfftn: Final = _several("irfftn")
+fftshift: Final = _shift("fftshift")
+ifftshift: Final = _shift("ifftshift")
 
 
 def fftfreq(

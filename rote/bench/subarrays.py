@@ -15,6 +15,12 @@ __all__ = ["Swap"]
 class Swap:
     """From blocks of mode 0 to blocks of mode 1; the datatypes are made once."""
 
+    before: tuple[int, int, *tuple[int, ...]]
+    after: tuple[int, int, *tuple[int, ...]]
+    sends: list[Any]
+    receives: list[Any]
+    one_each: tuple[list[int], list[int]]
+
     def __init__(self, comm: MpiHandle, shape: Sequence[int], dtype: np.dtype[Any]) -> None:
         n0, n1, *rest = shape
         rank, ranks = comm.rank, comm.size

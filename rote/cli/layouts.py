@@ -11,7 +11,6 @@ from ..compiler.explain import in_bytes, in_seconds, table
 from ..errors import LayoutError, PlanError, counted
 from ..grammar.nodes import Fuse, Tile
 from ..layout.distribution import Distribution, distribute
-from ..layout.grid import Grid
 from ..layout.layout import Layout, parse, parse_transition
 from .failures import coloured, columns, on_rank_0
 from .options import Bytes, PictureFile, force_option, integers, of_ffts, refuse_target
@@ -127,15 +126,13 @@ def explain(
 
 def _compared(shape: tuple[int, ...], ranks: int, grid: tuple[int, ...] | None, dtype: str, why: bool) -> str:
     """The walks of an FFT on all grids of so many ranks, the one that is taken first, and why others are none."""
-    from ..fft.families.choose import ranking
-    from ..fft.request.request import as_request
+    from ..fft.compare import compare
 
     element = of_ffts(dtype)
     kind = "fft" if element.kind == "c" else "rfft"
-    wanted = as_request(shape, tuple(range(len(shape))), kind, element)
     rows = [("family", "grid", "layout", "moves", "received", "about")]
     none: dict[str, list[str]] = {}
-    for choice in ranking(shape, ranks, wanted, None if grid is None else Grid(grid)):
+    for choice in compare(shape, ranks, grid=grid, dtype=element):
         on, price = str(choice.source.grid), choice.price
         if choice.walk is None:
             none.setdefault(choice.name, []).append(f"{on}: {choice.why}")

@@ -237,7 +237,7 @@ def _algorithms(step: Step, item: int, times: Times) -> list[tuple[float, int, s
     if step.kind in ("scatter", "gather"):
         volumes.append((rounds * slowest.latency + float(bytes_time.max()), rounds, "tree"))
     if step.kind in ("alltoall", "exchange") and ranks > 2 and not source.partial and not step.across:
-        block = item * max(int(traffic(source, target, sending).elements.max()) for sending in (False, True))
+        block = item * max(int(traffic(source, target, sending, ()).elements.max()) for sending in (False, True))
         half = rounds * block / 2  # of what a rank holds, in every round (eq. 18)
         forwarded = half * (slowest.byte + 2 * slowest.copy)
         volumes.append((rounds * slowest.latency + forwarded + float(copied.max()), rounds, "Bruck"))

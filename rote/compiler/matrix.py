@@ -41,11 +41,17 @@ def message_matrix(source: Distribution, target: Distribution) -> Ints:
     return matrix
 
 
-@memoized(16384)
 def from_others(
     source: Distribution, target: Distribution, sending: bool = False, equal: tuple[int, ...] = ()
 ) -> tuple[Ints, Ints]:
     """Elements and messages from other ranks, or to them: those with the same coordinates along grid modes `equal`."""
+    return _from_others(source, target, sending, equal)  # a cache tells arguments that are left out from those given
+
+
+@memoized(16384)
+def _from_others(
+    source: Distribution, target: Distribution, sending: bool, equal: tuple[int, ...]
+) -> tuple[Ints, Ints]:
     if source.grid != target.grid:
         return _sums(source, target, sending)
     every, own = traffic(source, target, sending, equal), kept(source, target)

@@ -65,7 +65,7 @@ class Plan:
 
     @property
     def lower_bound(self) -> int:
-        """Bytes that some rank must receive, whatever the plan: max over ranks of |need minus have|."""
+        """Bytes that some rank must receive, whatever the plan: the most that one lacks of what it needs."""
         return lower_bound(self.source, self.target) * self.dtype.itemsize
 
     def explain(self) -> str:
@@ -118,9 +118,11 @@ class Plan:
         """
         if any(step.kind == as_kind(kind) for step in self.steps):
             return f"the plan has this step: {kinds(self.steps)}"
-        route = self._search().with_kind(kind)
+        search = self._search()
+        route = search.with_kind(kind)
         if route is None:
-            return f"no plan from {self.source.layout} to {self.target.layout} has a step {kind}"
+            looked_at = "" if search.exact else " of those that are looked at on so many ranks"
+            return f"no plan from {self.source.layout} to {self.target.layout}{looked_at} has a step {kind}"
         return self._told(route)
 
     def _search(self) -> Search:

@@ -17,8 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..caches import memoized
+from ..grammar.nodes import Kind
 from ..layout import kinds
-from ..layout.distribution import Distribution, Role, Split
+from ..layout.distribution import Distribution, Role
 from .components import Component, Reading, components, readings
 from .movement import communicates
 from .overlap import Scatter, boxes, extents_of, one_by_one, overlaps
@@ -46,7 +47,8 @@ def block_sizes(dist: Distribution) -> Ints:
     """The number of elements of each rank's block, in an array that broadcasts over the grid."""
     sizes = np.ones((1,) * dist.grid.order, np.int64)
     for mode, extent in zip(dist.splits, dist.view_shape, strict=True):
-        sizes = sizes * _over_grid(_extents(mode, extent), [s.grid_mode for s in mode], dist.grid.order)
+        parts = tuple([(s.kind, s.parts) for s in mode])
+        sizes = sizes * _over_grid(_extents(parts, extent), [s.grid_mode for s in mode], dist.grid.order)
     for g, at in dist.layout.rooted:
         sizes = sizes * _over_grid((np.arange(dist.grid.shape[g]) == at).astype(np.int64), [g], dist.grid.order)
     return sizes
@@ -59,7 +61,7 @@ def largest_block(dist: Distribution) -> int:
 
 
 @memoized(16384)
-def traffic(source: Distribution, target: Distribution, sending: bool = False, equal: tuple[int, ...] = ()) -> Traffic:
+def traffic(source: Distribution, target: Distribution, sending: bool, equal: tuple[int, ...]) -> Traffic:
     """The volume that each rank receives (or sends) in one movement, what it keeps among it.
 
     Only peers with the same coordinates along the grid modes `equal` count.
@@ -189,6 +191,9 @@ def _summed(factor: _Factor, sending: bool, met: tuple[Meeting, ...], order: int
     `met` says how they meet along the grid modes that split it on their side.
     """
     own, theirs = factor.modes[not sending], factor.modes[sending]
+    if factor.source == factor.target and own == theirs:  # all keep what they have: no table of all pairs
+        held = _held(factor.source)
+        return _over_grid(held, own, order), _over_grid((held > 0).astype(np.int64), own, order)
     matrices, sizes = [*map(_meeting, met)], _sizes(factor.source, factor.target)
     if not [matrix for matrix in matrices if matrix is not None]:
         peers = tuple(range(len(own), sizes.ndim) if sending else range(len(theirs)))
@@ -231,12 +236,20 @@ def _peers(meeting: Meeting, g: int, order: int) -> Ints | None:
     return None if (counts == 1).all() else _over_grid(counts, [g], order)
 
 
+def _held(reading: Reading) -> Ints:
+    """Count the elements of one component by place on one side: an axis per split."""
+    table: Ints = np.ones((), np.int64)
+    for _, splits, extent in reading:
+        table = np.multiply.outer(table, _extents(splits, extent))
+    return table
+
+
 @memoized(4096)
-def _extents(splits: tuple[Split, ...], extent: int) -> Ints:
+def _extents(splits: tuple[tuple[Kind, int], ...], extent: int) -> Ints:
     left: Ints = np.full((), extent)
-    for s, at in zip(splits, np.indices([s.parts for s in splits], sparse=True), strict=True):
-        left = kinds.extent(s.kind, s.parts, left, at)
-    return np.broadcast_to(left, [s.parts for s in splits])
+    for (kind, parts), at in zip(splits, np.indices([parts for _, parts in splits], sparse=True), strict=True):
+        left = kinds.extent(kind, parts, left, at)
+    return np.broadcast_to(left, [parts for _, parts in splits])
 
 
 def _over_grid(table: Ints, grid_modes: Sequence[int], order: int) -> Ints:

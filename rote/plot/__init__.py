@@ -5,6 +5,6 @@ owners, not of elements, so that 1024 x 1024 x 1024 is drawn as fast as 4 x 4. M
 picture is drawn; no window is opened, and no setting of matplotlib is changed.
 """
 
-from .figures import layout, messages, plan
+from .figures import layout, messages, plan, stages
 
-__all__ = ["layout", "messages", "plan"]
+__all__ = ["layout", "messages", "plan", "stages"]

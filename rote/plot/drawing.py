@@ -22,6 +22,7 @@ _MOST_BORDERS = 48  # runs along a mode between which there is a line
 _MOST_STYLES = 64  # groups of cells that have a hatching of their own
 _MOST_LABELS = 450
 _FEW = 16  # indices that are all numbered
+_LONG = 36  # characters of a layout, above which its view stands on a line of its own
 
 
 def draw(ax: Axes, dist: Distribution, modes: tuple[int, ...]) -> None:
@@ -31,7 +32,9 @@ def draw(ax: Axes, dist: Distribution, modes: tuple[int, ...]) -> None:
     sides = [ShownMode(names[m], dist.view_shape[m], tuple(islice(runs(dist, m), _MOST_RUNS))) for m in modes]
     notes = [f"at index 0 of {', '.join(names[m] for m in rest)}"] if rest else []
     notes += [f"{side.name} up to {side.shown} of {side.extent}" for side in sides if side.shown < side.extent]
-    ax.set_title("\n".join([str(dist.layout), *notes]), fontfamily="monospace", fontsize=10, color=INK)
+    text = str(dist.layout)
+    head = text if len(text) <= _LONG else text.replace(": ", ":\n", 1)
+    ax.set_title("\n".join([head, *notes]), fontfamily="monospace", fontsize=10, color=INK)
     if 0 in dist.view_shape:
         ax.set_axis_off()
         ax.text(0.5, 0.5, "no elements", ha="center", va="center", color=INK, transform=ax.transAxes)
@@ -88,7 +91,7 @@ def _labels(ax: Axes, cells: list[tuple[Owners, Points]], whole: Points, size: i
     box = ax.get_window_extent()
     unit = 0.8 * 72 / ax.figure.dpi * min(box.width / whole[0], box.height / (whole[1] * aspect))
     for owners, corners in cells:
-        edges = np.abs(corners[[1, 3]] - corners[0]).max(axis=0) * (unit, unit * aspect)
+        edges = _chords(corners) * (unit, unit * aspect)
         text = str(owners)
         points = min(9.0, 0.7 * edges[1], edges[0] / (0.62 * len(text) + 0.3))
         if points >= 4:
@@ -99,6 +102,13 @@ def _labels(ax: Axes, cells: list[tuple[Owners, Points]], whole: Points, size: i
             ax.text(x, y, text, ha="center", va="center", fontsize=points, color=ink, **plain)
 
 
+def _chords(corners: Points) -> Points:
+    """The length across the middle of a parallelogram, from left to right and from bottom to top."""
+    a, b = corners[1] - corners[0], corners[3] - corners[0]
+    area = abs(a[0] * b[1] - a[1] * b[0])
+    return np.asarray(area / np.maximum(np.abs([a[1], a[0]]), np.abs([b[1], b[0]])))
+
+
 def _flat_axes(ax: Axes, down: ShownMode, across: ShownMode) -> None:
     """Axes for a line or a matrix, in global indices."""
     ax.set_xlim(0, across.shown)
@@ -107,11 +117,12 @@ def _flat_axes(ax: Axes, down: ShownMode, across: ShownMode) -> None:
     ax.set_aspect(ratio * across.shown / down.shown)
     ax.spines[:].set_visible(False)
     ax.tick_params(length=0, labelsize=8, labelcolor=INK, bottom=False, labelbottom=False, labeltop=True)
-    for side, axis in ((across, ax.xaxis), (down, ax.yaxis)):
-        if side.shown <= _FEW:  # each index has its number in its middle
+    room = 1 / ratio if down.name else 1.0  # of the longer side of the picture
+    for side, axis, part in ((across, ax.xaxis, min(1.0, room)), (down, ax.yaxis, min(1.0, ratio))):
+        if side.shown <= _FEW * part:  # each index has its number in its middle
             axis.set_ticks([i + 0.5 for i in range(side.shown)], [str(i) for i in range(side.shown)])
         else:
-            axis.set_ticks(ticks(side, 9))
+            axis.set_ticks(ticks(side, max(3, int(9 * part))))
     ax.tick_params(left=False, labelleft=bool(down.name))
     ax.set_xlabel(across.name, fontsize=9, color=INK)
     ax.set_ylabel(down.name, fontsize=9, color=INK)

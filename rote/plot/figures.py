@@ -1,4 +1,4 @@
-"""The figures: one layout, the layouts along a plan, the messages of a plan."""
+"""The figures: one layout, the layouts along a plan or a walk, the messages of a plan."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ from .matrix import MOST_RANKS, Scale, draw_matrix, draw_scale
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.gridspec import SubplotSpec
 
-__all__ = ["layout", "messages", "plan"]
+__all__ = ["layout", "messages", "plan", "stages"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -84,16 +85,66 @@ def plan(plan: Plan, *, modes: Sequence[int] | None = None, messages: bool = Fal
     height = 3.6 if max(map(len, chosen)) > 1 else 2.2
     figure = _new_figure(3.1 * len(dists) + 1.0 * len(names), height + (3.4 if messages else 0.0))
     rows = figure.add_gridspec(2 if messages else 1, 1, height_ratios=[height, 3.4] if messages else None)
-    grid = rows[0].subgridspec(1, 2 * len(dists) - 1, width_ratios=[1, *(0.3, 1) * len(names)])
-    for number, (dist, those) in enumerate(zip(dists, chosen, strict=True)):
-        draw(figure.add_subplot(grid[2 * number]), dist, those)
-    for number, (kind, over) in enumerate(names):
-        _arrow(figure.add_subplot(grid[2 * number + 1]), kind, over)
+    _row(figure, rows[0], [*zip(dists, chosen, strict=True)], names)
     if messages:
         below = rows[1].subgridspec(1, len(matrices))
         _draw_matrices([figure.add_subplot(below[number]) for number in range(len(matrices))], matrices)
     _legend(figure, dists)
     return figure
+
+
+def stages(
+    dists: Sequence[Distribution],
+    arrows: Sequence[tuple[str, str]],
+    captions: Sequence[str],
+    modes: Sequence[Sequence[int]],
+) -> Figure:
+    """Draw layouts side by side, an arrow with two words between each and the next; what `walk.plot()` draws.
+
+    A rank has the same colour in all of them.
+
+    Args:
+        dists: on grids of as many ranks; they need not be of one shape.
+        arrows: one less, the words above and below each.
+        captions: what is done there, a line of each title.
+        modes: of each, which ones to show, one to three; the others stand at index 0.
+
+    Returns:
+        The figure drawn on.
+
+    Raises:
+        LayoutError: `modes` are not different modes of a layout, or more than three.
+        RoteError: matplotlib is not installed.
+
+    >>> from rote.layout.layout import parse
+    >>> rows, columns = (parse(text).on((4, 4), 2) for text in ("block[(0),()]", "block[(),(0)]"))
+    >>> figure = stages([rows, columns], [("alltoall", "over 0")], ["fft(1)", "fft(0)"], [(0, 1), (0, 1)])
+    >>> [ax.get_title().splitlines()[-1] for ax in figure.axes if ax.get_title()]
+    ['fft(1)', 'fft(0)']
+    """
+    chosen = [_choose(dist, those) for dist, those in zip(dists, modes, strict=True)]
+    figure = _new_figure(3.1 * len(dists) + 1.0 * len(arrows), 4.0 if max(map(len, chosen)) > 1 else 2.4)
+    cell = figure.add_gridspec(1, 1)[0]
+    for ax, caption in zip(_row(figure, cell, [*zip(dists, chosen, strict=True)], arrows), captions, strict=True):
+        ax.set_title("\n".join(filter(None, (ax.get_title(), caption))), fontfamily="monospace", fontsize=9, color=INK)
+    _legend(figure, [*dists])
+    return figure
+
+
+def _row(
+    figure: Figure,
+    cell: SubplotSpec,
+    pictures: Sequence[tuple[Distribution, tuple[int, ...]]],
+    names: Sequence[tuple[str, str]],
+) -> list[Axes]:
+    """Layouts side by side, with their modes to show, and arrows between them; the axes of the layouts."""
+    grid = cell.subgridspec(1, 2 * len(pictures) - 1, width_ratios=[1, *(0.3, 1) * len(names)])
+    axes = [figure.add_subplot(grid[2 * number]) for number in range(len(pictures))]
+    for ax, (dist, modes) in zip(axes, pictures, strict=True):
+        draw(ax, dist, modes)
+    for number, (kind, over) in enumerate(names):
+        _arrow(figure.add_subplot(grid[2 * number + 1]), kind, over)
+    return axes
 
 
 def messages(plan: Plan, ax: Axes | None = None, *, step: int | None = None, legend: bool = True) -> Figure:

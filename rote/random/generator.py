@@ -67,6 +67,8 @@ class Generator:
 
     __slots__ = ("_key", "position")
 
+    position: int
+
     def __init__(self, seed: Any) -> None:
         self._key: Words = np.random.Philox(seed).state["state"]["key"]
         self.position = 0

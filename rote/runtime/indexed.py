@@ -72,7 +72,7 @@ class IndexedMove:
     def __init__(self, source: Distribution, wanted: Sequence[Ints], comm: Comm) -> None:
         self._comm = comm
         axes = [np.atleast_2d(each) for each in wanted]
-        self.shape = tuple([axis.shape[1] for axis in axes])
+        self.shape: tuple[int, ...] = tuple([axis.shape[1] for axis in axes])
         asked: list[tuple[_Segment, Selection]] = []
         starts = [0, *accumulate(map(len, axes))]
         extents = source.local_shape(comm.rank)
@@ -99,7 +99,7 @@ class IndexedMove:
         negative = [(axis < 0).any(axis=0) for axis in axes]
         self._blanks = [every * m + (np.flatnonzero(each),) for m, each in enumerate(negative) if each.any()]
         counts = comm.allgather_object([(s.peer, *s.shape) for s in self._incoming])
-        self.received = max(sum(prod(shape) for _, *shape in each) for each in counts)
+        self.received: int = max(sum(prod(shape) for _, *shape in each) for each in counts)
         foreign = [held for segment, held in asked if segment.peer != comm.rank]
         self._outgoing = _requests(comm, counts, foreign) if self.received else []
 

@@ -81,6 +81,8 @@ class BoundPlan:
 
     __slots__ = ("_comm", "_program", "_shapes", "_transport", "plan")
 
+    plan: Plan
+
     def __init__(
         self,
         plan: Plan,

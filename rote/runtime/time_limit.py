@@ -20,7 +20,7 @@ class TimeLimit:
     __slots__ = ("_until", "seconds")
 
     def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
+        self.seconds: float = seconds
         self._until = perf_counter() + seconds
 
     @property

@@ -71,6 +71,10 @@ class BoundMove(Generic[T]):
 
     __slots__ = ("_calls", "_program", "plan", "result", "source")
 
+    plan: Plan
+    result: T
+    source: T
+
     def __init__(self, source: T, result: T, program: BoundPlan) -> None:
         self.source, self.result = source, result
         self.plan, self._program = program.plan, program

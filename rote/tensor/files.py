@@ -36,12 +36,13 @@ def save(
     The file takes its name when it is whole and on the disk: an old one is replaced in one step, and on any failure it
     stays as it was and nothing else is left.
 
-    | suffix | holds | how ranks write | how a tensor must lie |
-    |---|---|---|---|
-    | `.npy`, or none | one tensor | at once | any layout; large ones with short runs are moved into rows |
-    | `.zarr` | tensors, attributes, steps; CRC32C | at once, whole chunks each | blocks of one size, as `block(ceil)` |
-    | `.h5`, `.hdf5` | tensors, attributes, steps; Fletcher32 | in turn; at once if h5py has MPI | as `.npy`; no view |
-    | `.xdmf`, `.xmf` | an `.h5` beside it, for ParaView | as `.h5` | as `.h5` |
+    - `.npy`, or no suffix, holds one tensor. Ranks write at once, in any layout; large tensors with short runs are
+      moved into rows.
+    - `.zarr` holds tensors, attributes and steps, under CRC32C. Ranks write whole chunks at once; blocks must be of one
+      size, as those of `block(ceil)`.
+    - `.h5`, `.hdf5` hold the same, under Fletcher32. Ranks write in turn, or at once if h5py has MPI; as in `.npy`, but
+      no views.
+    - `.xdmf`, `.xmf` are an `.h5`, and what ParaView reads beside it.
 
     A tensor that lies otherwise is moved first, which is an implicit move (`rote.config`): blocks that are uneven go to
     `block(ceil)`, cyclic ones and views to blocks. Of replicas one is written, and of a rooted tensor the root's.
@@ -54,7 +55,9 @@ def save(
         step: write this step, a group of its number, and leave all else in the file. In HDF5 the file is copied for it;
             for many steps of many bytes take Zarr, which writes no more than the step.
 
-    Raises (the same on all ranks):
+    All ranks raise the same error.
+
+    Raises:
         OSError: the file cannot be made or written: no such folder, no permission, no space.
         LayoutError: a tensor is partial; or implicit moves are refused, and one is needed.
         RoteError: the suffix is of no known format, or the format does not hold this; a library is missing.
@@ -113,7 +116,9 @@ def load(
         comm: an mpi4py or Rote communicator; the ranks of `rote.run`, MPI's world or this process if None.
         grid: of as many ranks; the most balanced one that the layout allows if None.
 
-    Raises (the same on all ranks):
+    All ranks raise the same error.
+
+    Raises:
         OSError: the file cannot be read.
         RoteError: it is damaged, or holds no such tensor, step or dtype; the suffix is of no known format; a library
             is missing.
@@ -149,7 +154,9 @@ def contents(path: Path, step: int | None = None, comm: object | None = None) ->
     Returns:
         `tensors` by name, each with `shape` and `dtype`; `attributes` by name; `step` and all `steps`.
 
-    Raises (the same on all ranks):
+    All ranks raise the same error.
+
+    Raises:
         OSError, RoteError: as `load`.
 
     >>> import rote

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from types import ModuleType
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -164,14 +164,14 @@ class ArrayMethods(Distributed):
         """
         return likes.astype(self, dtype, copy=copy)
 
-    sum = reductions.sum
-    prod = reductions.prod
-    max = reductions.max
-    min = reductions.min
-    any = reductions.any
-    all = reductions.all
-    mean = statistics.mean
-    var = statistics.var
-    std = statistics.std
-    argmax = extrema.argmax
-    argmin = extrema.argmin
+    sum: Final = reductions.sum
+    prod: Final = reductions.prod
+    max: Final = reductions.max
+    min: Final = reductions.min
+    any: Final = reductions.any
+    all: Final = reductions.all
+    mean: Final = statistics.mean
+    var: Final = statistics.var
+    std: Final = statistics.std
+    argmax: Final = extrema.argmax
+    argmin: Final = extrema.argmin

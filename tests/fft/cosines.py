@@ -1,12 +1,11 @@
 """What cosine and sine transforms, and mixed kinds, must do, as functions of a communicator, on any kind of ranks.
 
 The reference is `scipy.fft` in long double, axis by axis. Run as a program, `python cosines.py some|rest`, it makes the
-checks of that part on the world and prints one line of JSON.
+checks of that part on the world and prints how many they were.
 """
 
 from __future__ import annotations
 
-import json
 import random
 import sys
 import warnings
@@ -19,7 +18,7 @@ from typing import Any
 import numpy as np
 import scipy.fft
 from numpy.typing import NDArray
-from parts import SOME, run_checks, share
+from parts import SOME, report_checks, share
 from transforms import COMPLEX, EVERY, GRIDS, NORMS, REAL, cases, refused, transforms, values
 
 from rote import DistTensor, GatherWarning
@@ -237,7 +236,4 @@ CHECKS: list[Callable[..., None]] = [check for name, check in globals().items() 
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore", GatherWarning)
-    comm = world()
-    made = run_checks(CHECKS, comm, sys.argv[1])
-    if comm.rank == 0:
-        print(json.dumps({"checks": made, "ranks": comm.size}))
+    report_checks(CHECKS, world(), sys.argv[1])

@@ -1,12 +1,11 @@
 """What Hartley transforms must do, as functions of a communicator, on any kind of ranks.
 
 The reference is the definition, real(fft) - imag(fft), in long double, axis by axis. Run as a program,
-`python hartley.py some|rest`, it makes the checks of that part on the world and prints one line of JSON.
+`python hartley.py some|rest`, it makes the checks of that part on the world and prints how many they were.
 """
 
 from __future__ import annotations
 
-import json
 import sys
 import warnings
 from collections.abc import Sequence
@@ -14,7 +13,7 @@ from itertools import product
 
 import numpy as np
 from cosines import Array, same
-from parts import run_checks, share
+from parts import report_checks, share
 from transforms import GRIDS, NORMS, refused, transforms, values
 
 from rote import DistTensor, GatherWarning
@@ -99,7 +98,4 @@ CHECKS = [check for name, check in globals().items() if name.startswith("check_"
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore", GatherWarning)
-    comm = world()
-    made = run_checks(CHECKS, comm, sys.argv[1])
-    if comm.rank == 0:
-        print(json.dumps({"checks": made, "ranks": comm.size}))
+    report_checks(CHECKS, world(), sys.argv[1])

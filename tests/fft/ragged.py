@@ -13,7 +13,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from families import numbers
-from parts import run_checks, share
+from parts import report_checks, share
 
 from rote import DistTensor
 from rote.fft import FFT, fftfreq, fftn, ifftn, irfftn, rfftn
@@ -105,6 +105,4 @@ CHECKS = (check_lengths, check_options, check_tensors)
 
 
 if __name__ == "__main__":
-    done = run_checks(CHECKS, world(), sys.argv[1])
-    if world().rank == 0:
-        print(done)
+    report_checks(CHECKS, world(), sys.argv[1])

@@ -6,7 +6,6 @@ JSON.
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -16,7 +15,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from parts import SOME, run_checks, share
+from parts import SOME, report_checks, share
 from transforms import EVERY, GRIDS, cases, close, refused, some_axes, values
 
 from rote import DistTensor
@@ -312,7 +311,4 @@ CHECKS: list[Callable[..., None]] = [check for name, check in globals().items() 
 
 
 if __name__ == "__main__":
-    comm = world()
-    made = run_checks(CHECKS, comm, sys.argv[1])
-    if comm.rank == 0:
-        print(json.dumps({"checks": made, "ranks": comm.size}))
+    report_checks(CHECKS, world(), sys.argv[1])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from itertools import product
 from pathlib import Path
 
@@ -10,8 +9,7 @@ import cosines
 import numpy as np
 import pytest
 import scipy.fft
-from marks import mpi_parts, parts_of
-from parts import SOME, has_parts
+from marks import make_checks, mpi_parts, parts_of
 from virtual import walked
 
 import rote
@@ -40,10 +38,7 @@ def test_on_ranks_of_this_process(ranks, check, args):
 @pytest.mark.parametrize(("job", "part"), mpi_parts(), indirect=["job"])
 def test_on_mpi_ranks(job, part):
     """Cosine and sine transforms on MPI ranks do too."""
-    done = job.run(PROGRAM, part, timeout=120)
-    assert (done.returncode, done.stderr) == (0, ""), done.stderr
-    checks = [check for check in cosines.CHECKS if part == SOME or has_parts(check)]
-    assert json.loads(done.stdout) == {"checks": len(checks), "ranks": job.ranks}
+    make_checks(job, PROGRAM, cosines.CHECKS, part)
 
 
 def test_a_wrong_face_is_found():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import replace
 from itertools import combinations
@@ -12,8 +11,7 @@ from typing import get_args
 import hartley
 import numpy as np
 import pytest
-from marks import mpi_parts, parts_of
-from parts import SOME, has_parts
+from marks import make_checks, mpi_parts, parts_of
 
 import rote
 from rote import DistTensor
@@ -42,10 +40,7 @@ def test_on_ranks_of_this_process(ranks, check, args):
 @pytest.mark.parametrize(("job", "part"), mpi_parts(2), indirect=["job"])
 def test_on_mpi_ranks(job, part):
     """Hartley transforms on MPI ranks do too."""
-    done = job.run(PROGRAM, part, timeout=120)
-    assert (done.returncode, done.stderr) == (0, ""), done.stderr
-    checks = [check for check in hartley.CHECKS if part == SOME or has_parts(check)]
-    assert json.loads(done.stdout) == {"checks": len(checks), "ranks": job.ranks}
+    make_checks(job, PROGRAM, hartley.CHECKS, part)
 
 
 def test_a_wrong_sign_is_found():

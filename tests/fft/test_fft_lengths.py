@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 import scipy.signal
 from families import numbers
-from marks import mpi_parts, parts_of
-from parts import SOME, has_parts
+from marks import make_checks, mpi_parts, parts_of
 
 import rote
 from rote import DistTensor
@@ -35,9 +34,7 @@ def test_on_ranks_of_this_process(ranks, check, args):
 @pytest.mark.parametrize(("job", "part"), mpi_parts(), indirect=["job"])
 def test_on_mpi_ranks(job, part):
     """On MPI ranks they do too."""
-    done = job.run(PROGRAM, part, timeout=120)
-    checks = [check for check in lengths.CHECKS if part == SOME or has_parts(check)]
-    assert (done.returncode, done.stderr, done.stdout.split()) == (0, "", [str(len(checks))])
+    make_checks(job, PROGRAM, lengths.CHECKS, part)
 
 
 @pytest.mark.parametrize(

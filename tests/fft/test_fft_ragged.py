@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import ragged
 from families import numbers
-from marks import PARTS, mpi_parts
+from marks import PARTS, make_checks, mpi_parts
 from workspace import bytes_taken
 
 import rote
@@ -43,8 +43,7 @@ def test_what_else_may_be_asked_for(check, part):
 @pytest.mark.parametrize(("job", "part"), mpi_parts(3, 4), indirect=["job"])
 def test_on_mpi_ranks(job, part):
     """All of that on MPI ranks."""
-    done = job.run(PROGRAM, part, timeout=120)
-    assert (done.returncode, done.stderr, done.stdout) == (0, "", f"{len(ragged.CHECKS)}\n"), done.stderr
+    make_checks(job, PROGRAM, ragged.CHECKS, part)
 
 
 def walks(lengths, ranks, kinds=("fft", "rfft", "ifft", "irfft")):

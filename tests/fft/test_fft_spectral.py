@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from math import pi, prod
 from pathlib import Path
@@ -12,8 +11,7 @@ import pytest
 import spectra
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from marks import examples, mpi_parts, parts_of
-from parts import SOME, has_parts
+from marks import examples, make_checks, mpi_parts, parts_of
 from test_fft_laws import near, numbers, on_ranks, settings_of_transforms
 
 import rote
@@ -39,10 +37,7 @@ def test_on_ranks_of_this_process(ranks, check, args):
 @pytest.mark.parametrize(("job", "part"), mpi_parts(), indirect=["job"])
 def test_on_mpi_ranks(job, part):
     """Spectral tools on MPI ranks do too."""
-    done = job.run(PROGRAM, part, timeout=120)
-    assert (done.returncode, done.stderr) == (0, ""), done.stderr
-    checks = [check for check in spectra.CHECKS if part == SOME or has_parts(check)]
-    assert json.loads(done.stdout) == {"checks": len(checks), "ranks": job.ranks}
+    make_checks(job, PROGRAM, spectra.CHECKS, part)
 
 
 # --- laws ---------------------------------------------------------------------------------------------------------

@@ -1,11 +1,13 @@
 """README.md and the guides in notebooks/: every fenced block is run, and prints what the page says.
 
-- ```sh        the Quick start, two lines; CI runs them in a fresh clone, since they install the package
+- ```sh        in README the Quick start, two lines; CI runs them in a fresh clone, since they install the package.
+               In guides scripts for clusters, of which test_house_guides.py tells what it can
 - ```python    a `>>>` session is a doctest; a plain script runs, and prints the ```text block right below, if any
 - ```console   each `$ command` runs in one temporary folder per page, with this Python's programs first on PATH,
                and prints exactly the lines below it; `...` stands for any text within a line, for times and the
                like, and alone on a line for any lines
 - ```text      output or notation, for reading
+- ```{eval-rst} names for the book's reference, which Sphinx makes pages of
 
 One page is one session: a name or a file made in one block is there in the next.
 """
@@ -20,8 +22,8 @@ import re
 import subprocess
 import sys
 from dataclasses import dataclass
-from operator import attrgetter
 from pathlib import Path
+from pkgutil import resolve_name
 
 import launch
 import pytest
@@ -30,7 +32,7 @@ from house import ROOT
 import rote
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "notebooks").rglob("*.md"))]
-LANGUAGES = {"sh", "python", "console", "text"}
+LANGUAGES = {"sh", "python", "console", "text", "{eval-rst}"}
 FENCE = re.compile(r"^```(?P<language>\S*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -229,43 +231,46 @@ def test_launchers_keep_their_own_options() -> None:
     assert not [line for line in launched if "--tune" in line]
 
 
-# --- README names what there is --------------------------------------------------------------------------------------
+# --- README and the book name what there is --------------------------------------------------------------------------
 
-README = (ROOT / "README.md").read_text("utf-8")
-
-
-def first_column(head: str) -> list[str]:
-    """The names in the first column of the table of README that has this head."""
-    table = README.split(f"\n| {head}")[1].split("\n\n")[0]
-    return [name for row in table.splitlines()[2:] for name in re.findall(r"`([^`]+)`", row.split("|")[1])]
+TEXTS = {page: page.read_text("utf-8") for page in PAGES}
 
 
-def test_readme_lists_every_method_and_algorithm() -> None:
-    """The table of methods has all that `method=` takes, the table of algorithms all families of walks."""
-    assert sorted(first_column("`method=` ")) == sorted({*rote.methods} - {"auto"})
-    assert sorted(first_column("`algorithm=` ")) == sorted({*rote.fft.algorithms} - {"auto"})
+def first_column(head: str) -> list[list[str]]:
+    """The names in the first column of every table with this head, page by page; there is one at least."""
+    tables = [text.split(f"\n| {head}")[1].split("\n\n")[0] for text in TEXTS.values() if f"\n| {head}" in text]
+    if not tables:
+        raise LookupError(f"no page has a table with the head {head}")
+    return [
+        [name for row in table.splitlines()[2:] for name in re.findall(r"`([^`]+)`", row.split("|")[1])]
+        for table in tables
+    ]
 
 
-def test_readme_says_where_things_are() -> None:
-    """Every name of the table is a file or folder there; one without a folder lies beside the one before it."""
-    beside = ROOT
-    rows = README.split("## Where things are")[1].split("\n\n")[1].splitlines()[2:]
-    assert len(rows) > 10
-    for row in rows:
-        for name in re.findall(r"`([^`]+)`", row.split("|")[1]):
-            place = next(folder / name for folder in (ROOT, beside) if (folder / name).exists())
-            beside = place.parent
+def test_the_book_lists_every_method_and_algorithm() -> None:
+    """A table of methods has all that `method=` takes, a table of algorithms all families of walks."""
+    for names in first_column("`method=` "):
+        assert sorted(names) == sorted({*rote.methods} - {"auto"})
+    for names in first_column("`algorithm=` "):
+        assert sorted(names) == sorted({*rote.fft.algorithms} - {"auto"})
 
 
-def test_readme_names_nothing_that_is_not_there() -> None:
-    """Every `rote.name` of the text leads to something."""
-    names = set(re.findall(r"`(rote(?:\.\w+)+)", README))
+def test_pages_name_nothing_that_is_not_there() -> None:
+    """Every `rote.name` of the README and the guides leads to something."""
+    names = {name for text in TEXTS.values() for name in re.findall(r"`(rote(?:\.\w+)+)", text)}
     assert len(names) > 10
     for name in names:
-        attrgetter(name.partition(".")[2])(rote)
+        resolve_name(name)
+
+
+def test_readme_is_short() -> None:
+    """At most 150 lines, and what Rote is, a picture of a layout and a program to run stand before the Quick start."""
+    text = TEXTS[ROOT / "README.md"]
+    assert len(text.splitlines()) <= 150
+    assert text.index("Rote is") < text.index("![") < text.index("```python") < text.index("## Quick start")
 
 
 def test_the_table_reader_can_fail() -> None:
     """A table that is not there is no empty one."""
-    with pytest.raises(IndexError):
+    with pytest.raises(LookupError):
         first_column("`nothing=` ")

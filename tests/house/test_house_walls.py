@@ -72,6 +72,10 @@ ROOMS: dict[str, tuple[str, ...]] = {
         *("rote.errors", "rote.grammar", "rote.layout", "rote.compiler"),
         *("rote.fft.transforms", "rote.fft.request"),
     ),
+    "rote.fft.walk.walk": (
+        *("rote.errors", "rote.grammar", "rote.layout", "rote.compiler"),
+        *("rote.fft.transforms", "rote.fft.request", "rote.plot"),  # walk.plot()
+    ),
     "rote.fft.families": (
         *("rote.errors", "rote.grammar", "rote.layout", "rote.compiler", "rote.runtime.comm.protocol"),
         *("rote.fft.transforms", "rote.fft.request", "rote.fft.walk"),

@@ -69,7 +69,7 @@ def test_the_matrix_is_the_messages(pair: tuple[Distribution, Distribution]) -> 
     matrix = message_matrix(source, target)
     assert np.array_equal(matrix, counted(source, target))
     for axis, sending in ((1, True), (0, False)):
-        elements = np.broadcast_to(traffic(source, target, sending).elements, source.grid.shape)
+        elements = np.broadcast_to(traffic(source, target, sending, ()).elements, source.grid.shape)
         assert np.array_equal(matrix.sum(axis=axis), elements.reshape(-1))
 
 

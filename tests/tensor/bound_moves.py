@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from cases import pick_grid, pick_layout, pick_shape
 from execute import methods
-from parts import run_checks, share
+from parts import report_checks, share
 
 import rote
 from rote import CommError, DistTensor, LayoutError
@@ -201,6 +201,4 @@ CHECKS: list[Callable[..., None]] = [
 ]
 
 if __name__ == "__main__":
-    made = run_checks(CHECKS, world(), sys.argv[1])
-    if world().rank == 0:
-        print(f"{made} checks on {world().size} ranks")
+    report_checks(CHECKS, world(), sys.argv[1])

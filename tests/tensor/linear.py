@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import factors
-from parts import run_checks, share
+from parts import report_checks, share
 from tensors import agreed_error
 
 import rote
@@ -240,8 +240,5 @@ CHECKS += factors.CHECKS
 
 
 if __name__ == "__main__":
-    comm, part = world(), sys.argv[1]
     rote.config(implicit="allow")
-    made = run_checks(CHECKS, comm, part)
-    if comm.rank == 0:
-        print(f"{made} checks on {comm.size} ranks")
+    report_checks(CHECKS, world(), sys.argv[1])

@@ -19,7 +19,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from cases import factorings, pick_grid, pick_layout, pick_shape
-from parts import run_checks, share
+from parts import report_checks, share
 
 import rote
 from rote import DistTensor, Grid, LayoutError
@@ -114,6 +114,4 @@ def check_wildcards(comm: Comm) -> None:
 CHECKS: list[Callable[..., None]] = [check_grid_comms, check_there_and_back, check_what_is_no_subset, check_wildcards]
 
 if __name__ == "__main__":
-    made = run_checks(CHECKS, world(), sys.argv[1])
-    if world().rank == 0:
-        print(f"{made} checks on {world().size} ranks")
+    report_checks(CHECKS, world(), sys.argv[1])

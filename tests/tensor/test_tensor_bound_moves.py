@@ -6,8 +6,7 @@ from pathlib import Path
 
 import bound_moves
 import pytest
-from marks import mpi_parts, parts_of
-from parts import SOME, has_parts
+from marks import make_checks, mpi_parts, parts_of
 
 import rote
 from rote import DistTensor
@@ -26,10 +25,7 @@ def test_on_ranks_of_this_process(ranks, check, args):
 @pytest.mark.parametrize(("job", "part"), mpi_parts(), indirect=["job"])
 def test_on_mpi_ranks(job, part):
     """Bound moves on MPI ranks do too."""
-    done = job.run(PROGRAM, part, timeout=120)
-    assert (done.returncode, done.stderr) == (0, ""), done.stderr
-    checks = [check for check in bound_moves.CHECKS if part == SOME or has_parts(check)]
-    assert done.stdout == f"{len(checks)} checks on {job.ranks} ranks\n"
+    make_checks(job, PROGRAM, bound_moves.CHECKS, part)
 
 
 def test_a_stale_result_is_found_out():

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 import tensors
 from hypothesis import given
-from marks import PARTS, mpi_parts, parts_of
-from parts import SOME, has_parts
+from marks import PARTS, make_checks, mpi_parts, parts_of
 from strategies import distributions, pairs, pairs_across
 
 import rote
@@ -41,10 +40,7 @@ def test_lives_on_ranks_of_this_process(ranks, part):
 )
 def test_on_mpi_ranks(job, part):
     """Tensors on MPI ranks do too, and 30 or 300 communicators of the user's leave nothing."""
-    done = job.run(PROGRAM, part, timeout=150)
-    assert (done.returncode, done.stderr) == (0, ""), done.stderr
-    checks = [check for check in tensors.CHECKS if part == SOME or has_parts(check)]
-    assert done.stdout == f"{len(checks)} checks on {job.ranks} ranks\n"
+    make_checks(job, PROGRAM, tensors.CHECKS, part)
 
 
 @pytest.mark.mpi

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import linear
 import pytest
-from marks import mpi_parts, parts_of
-from parts import SOME, has_parts
+from marks import make_checks, mpi_parts, parts_of
 
 import rote
 
@@ -26,7 +25,4 @@ def test_on_ranks_of_this_process(ranks, check, args):
 @pytest.mark.parametrize(("job", "part"), mpi_parts(3)[:1], indirect=["job"])
 def test_on_mpi_ranks(job, part):
     """On MPI ranks they do too."""
-    done = job.run(PROGRAM, part, timeout=150)
-    assert (done.returncode, done.stderr) == (0, ""), done.stderr
-    checks = [check for check in linear.CHECKS if part == SOME or has_parts(check)]
-    assert done.stdout == f"{len(checks)} checks on {job.ranks} ranks\n"
+    make_checks(job, PROGRAM, linear.CHECKS, part)

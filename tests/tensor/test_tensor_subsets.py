@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 import subsets
-from marks import mpi_parts, parts_of
-from parts import SOME, has_parts
+from marks import make_checks, mpi_parts, parts_of
 
 import rote
 from rote import Grid, LayoutError
@@ -28,10 +27,7 @@ def test_on_ranks_of_this_process(ranks, check, args):
 @pytest.mark.parametrize(("job", "part"), mpi_parts(), indirect=["job"])
 def test_on_mpi_ranks(job, part):
     """Tensors on some of MPI's ranks do too."""
-    done = job.run(PROGRAM, part, timeout=120)
-    assert (done.returncode, done.stderr) == (0, ""), done.stderr
-    checks = [check for check in subsets.CHECKS if part == SOME or has_parts(check)]
-    assert done.stdout == f"{len(checks)} checks on {job.ranks} ranks\n"
+    make_checks(job, PROGRAM, subsets.CHECKS, part)
 
 
 def test_extents_are_found_as_balanced_as_can_be():

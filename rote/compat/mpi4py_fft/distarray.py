@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from numbers import Integral
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -55,14 +55,18 @@ class DistArray(np.ndarray[Any, Any]):
     def __array_finalize__(self, obj: Any) -> None:
         self.__dict__.update(_p0=getattr(obj, "_p0", None), _rank=getattr(obj, "_rank", 0))
 
-    rank = property(lambda self: self._rank, doc="The number of indices of a component.")
-    pencil = property(lambda self: self._p0, doc="Where the blocks of each component lie.")
-    alignment = property(lambda self: self._p0.axis, doc="The axis of the pencil that is whole.")
-    dimensions = property(lambda self: len(self._p0.shape), doc="The number of axes of the pencil.")
-    global_shape = property(lambda self: self.shape[: self._rank] + self._p0.shape, doc="The shape of the whole field.")
-    substart = property(lambda self: (0,) * self._rank + self._p0.substart, doc="Where the block begins in the whole.")
-    commsizes = property(lambda self: [part.size for part in self.subcomm], doc="The ranks along each axis.")
-    v = property(lambda self: self.view(np.ndarray), doc="The block as a plain array, of the same memory.")
+    rank: Final = property(lambda self: self._rank, doc="The number of indices of a component.")
+    pencil: Final = property(lambda self: self._p0, doc="Where the blocks of each component lie.")
+    alignment: Final = property(lambda self: self._p0.axis, doc="The axis of the pencil that is whole.")
+    dimensions: Final = property(lambda self: len(self._p0.shape), doc="The number of axes of the pencil.")
+    global_shape: Final = property(
+        lambda self: self.shape[: self._rank] + self._p0.shape, doc="The shape of the whole field."
+    )
+    substart: Final = property(
+        lambda self: (0,) * self._rank + self._p0.substart, doc="Where the block begins in the whole."
+    )
+    commsizes: Final = property(lambda self: [part.size for part in self.subcomm], doc="The ranks along each axis.")
+    v: Final = property(lambda self: self.view(np.ndarray), doc="The block as a plain array, of the same memory.")
 
     @property
     def subcomm(self) -> Subcomm:

@@ -6,7 +6,8 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from types import ModuleType
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +22,7 @@ FFTW_RODFT00, FFTW_RODFT01, FFTW_RODFT10, FFTW_RODFT11 = 7, 8, 9, 10
 FFTW_MEASURE, FFTW_DESTROY_INPUT, FFTW_UNALIGNED, FFTW_CONSERVE_MEMORY, FFTW_EXHAUSTIVE = 0, 1, 2, 4, 8
 FFTW_PRESERVE_INPUT, FFTW_PATIENT, FFTW_ESTIMATE, FFTW_WISDOM_ONLY = 16, 32, 64, 1 << 21
 C2C_FORWARD, C2C_BACKWARD, R2C, C2R = -1, 1, -2, 2
-flag_dict = {name: flag for name, flag in globals().items() if name.startswith("FFTW_")}
+flag_dict: dict[str, Any] = {name: flag for name, flag in globals().items() if name.startswith("FFTW_")}
 _NUMBER = {name: flag_dict[kind.fftw] for name, kind in rote.fft.kinds.items()}
 _REAL = {_NUMBER[name]: kind for name, kind in rote.fft.kinds.items() if kind.real == "both"}
 dct_type, idct_type, dst_type, idst_type = (
@@ -181,7 +182,8 @@ def cleanup(limit: float = -1) -> None:
 
 
 forget_wisdom = set_timelimit = cleanup
-export_wisdom, import_wisdom = rote.wisdom.export, rote.wisdom.include
+export_wisdom: Final = rote.wisdom.export
+import_wisdom: Final = rote.wisdom.include
 utilities = xfftn = factory = sys.modules[__name__]  # programs import from these, too
 sys.modules |= dict.fromkeys([f"{__name__}.{part}" for part in ("utilities", "xfftn", "factory")], utilities)
-fftlib = dict.fromkeys("FDG", utilities)
+fftlib: dict[str, ModuleType] = dict.fromkeys("FDG", utilities)

@@ -7,7 +7,7 @@ import xml.etree.ElementTree as xml
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from itertools import groupby, product
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -20,7 +20,10 @@ class HDF5File:
     `domain` has the coordinates of each axis, or (origin, length); a box of length 2π if None.
     """
 
-    backend = staticmethod(lambda: "hdf5")
+    filename: str
+    domain: Sequence[Any] | None
+    f: Any
+    backend: Final = staticmethod(lambda: "hdf5")
 
     def __init__(self, h5name: str, domain: Sequence[Any] | None = None, mode: str = "a", **kw: Any) -> None:
         self.filename, self.domain, self.comm = h5name, domain, rote.runtime.world()

@@ -23,6 +23,11 @@ class FFT:
     (4, 3)
     """
 
+    dtype: np.dtype[Any]
+    axes: list[Any]
+    forward: Plan
+    backward: Plan
+
     def __init__(self, shape: Any, axes: Any = None, dtype: npt.DTypeLike = float, padding: Any = False,
                  backend: str = "fftw", transforms: Transforms = None, **kw: Any) -> None:  # fmt: skip
         self.shape: list[int] = np.atleast_1d(shape).tolist()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -23,10 +23,10 @@ class Transform:
     input and the last output lie. A call takes and returns these arrays where it is given none.
     """
 
-    input_array = property(lambda self: self._xfftn[0].input_array)
-    output_array = property(lambda self: self._xfftn[-1].output_array)
-    input_pencil = property(lambda self: self._pencil[0])
-    output_pencil = property(lambda self: self._pencil[1])
+    input_array: Final = property(lambda self: self._xfftn[0].input_array)
+    output_array: Final = property(lambda self: self._xfftn[-1].output_array)
+    input_pencil: Final = property(lambda self: self._pencil[0])
+    output_pencil: Final = property(lambda self: self._pencil[1])
 
     def __init__(self, xfftn: Sequence[Any], transfer: Sequence[Callable[..., Any]], pencil: Sequence[Any]) -> None:
         self._xfftn, self._transfer, self._pencil = tuple(xfftn), tuple(transfer), tuple(pencil)
@@ -57,6 +57,14 @@ class PFFT:
     >>> fft.forward(np.ones((4, 6)))[0, 0], fft.backward().sum()
     (np.complex128(1+0j), np.float64(24.0))
     """
+
+    axes: tuple[tuple[int, ...], ...]
+    collapse: bool
+    xfftn: list[str]
+    transfer: list[Any]
+    pencil: list[Pencil]
+    forward: Transform
+    backward: Transform
 
     def __init__(self, comm: Any, shape: Sequence[int] | None = None, axes: Any = None, dtype: npt.DTypeLike = float,
                  grid: Sequence[int] | None = None, padding: Any = False, collapse: bool = False, backend: str = "fftw",
@@ -97,7 +105,7 @@ class PFFT:
         self.pencil = [first, Pencil(last.subcomm, onward.transform.output_shape, last.axis)]
         self.forward, self.backward = Transform([onward], [], self.pencil), Transform([back], [], self.pencil[::-1])
 
-    dimensions = property(lambda self: len(self.pencil[0].shape), doc="The number of axes.")
+    dimensions: Final = property(lambda self: len(self.pencil[0].shape), doc="The number of axes.")
 
     def destroy(self) -> None:
         """Free the communicators, but those of `darray`."""

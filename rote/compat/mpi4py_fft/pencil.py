@@ -57,6 +57,12 @@ class Pencil:
     ((4, 6), (0, 0), 0, '[(),()] on (4, 6), grid 1x1')
     """
 
+    shape: tuple[int, ...]
+    axis: int
+    subshape: tuple[int, ...]
+    substart: tuple[int, ...]
+    slices: tuple[slice[Any, Any, Any], ...]
+
     def __init__(self, subcomm: Any, shape: Sequence[int], axis: int = -1) -> None:
         if not isinstance(subcomm, Subcomm):
             raise rote.LayoutError("communicators alone do not say how ranks are numbered\nwrite Subcomm(comm, dims)")
@@ -96,6 +102,14 @@ class Transfer:
 
     `shape` is that of what these ranks hold together, `subshapeA` and `subshapeB` are those of this rank's blocks.
     """
+
+    comm: Any
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    subshapeA: tuple[int, ...]
+    axisA: int
+    subshapeB: tuple[int, ...]
+    axisB: int
 
     def __init__(self, comm: Any, shape: Sequence[int], dtype: npt.DTypeLike, subshapeA: Sequence[int], axisA: int,
                  subshapeB: Sequence[int], axisB: int) -> None:  # fmt: skip

@@ -47,7 +47,7 @@ class CachePerThread(threading.local):
 
     def __init__(self, free: list[Cache]) -> None:  # called anew by every thread, with the same list
         self._lease = _Lease(free)
-        self.cache = self._lease.cache
+        self.cache: Cache = self._lease.cache
 
 
 class _Lease:

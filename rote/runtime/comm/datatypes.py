@@ -32,7 +32,7 @@ class Datatype:
     __slots__ = ("__weakref__", "kind", "made")
 
     def __init__(self, kind: Any) -> None:
-        self.kind = kind
+        self.kind: Any = kind
         self.made: list[Any] = []
 
     @classmethod
@@ -122,11 +122,11 @@ class FileView:
     """
 
     def __init__(self, byte: Any, shape: Sequence[int], index: Sequence[IndexSet], block: Array) -> None:
-        self.count = block.size
-        self.element = byte.Create_contiguous(block.dtype.itemsize).Commit()
+        self.count: int = block.size
+        self.element: Any = byte.Create_contiguous(block.dtype.itemsize).Commit()
         rows = [block.dtype.itemsize * prod(shape[mode + 1 :]) for mode in range(len(shape))]
         self._type = Datatype.within(self.element, index if block.size else (), rows if block.size else ())
-        self.filetype = self._type.kind
+        self.filetype: Any = self._type.kind
 
     def __enter__(self) -> FileView:
         return self

@@ -37,10 +37,10 @@ class DoubleBuffer:
     __slots__ = ("__weakref__", "_size", "comm", "halves", "read", "tenants")
 
     def __init__(self, comm: Comm) -> None:
-        self.comm = comm
+        self.comm: Comm = comm
         self.halves: list[tuple[Array, Array]] = []
-        self.read = -1
-        self.tenants = weakref.WeakSet[Tenant]()
+        self.read: int = -1
+        self.tenants: weakref.WeakSet[Tenant] = weakref.WeakSet[Tenant]()
         self._size = 0
 
     @classmethod

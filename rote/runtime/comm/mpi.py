@@ -58,8 +58,8 @@ class MpiComm:
         self._family[:] = [*(each for each in self._family if each() is not None), weakref.ref(self)]
         self._free = weakref.finalize(self, _free, owned)
         self._free.atexit = False  # MPI ends by itself, and a rank that failed must not wait for others there
-        self.rank = owned.Get_rank()
-        self.size = owned.Get_size()
+        self.rank: int = owned.Get_rank()
+        self.size: int = owned.Get_size()
         self._caches = CachePerThread([]) if self.size == 1 else CacheOfAll()
         self._windows: list[MPI.Win] = []
 

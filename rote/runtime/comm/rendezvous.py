@@ -25,8 +25,8 @@ class ThreadedRun:
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self.lock = threading.Lock()
-        self.failed = False
+        self.lock: threading.Lock = threading.Lock()
+        self.failed: bool = False
         self._gates = [threading.Lock() for _ in range(size)]
         for gate in self._gates:
             gate.acquire()
@@ -138,8 +138,8 @@ class RankGroup:
 
     def __init__(self, run: ThreadedRun, members: tuple[int, ...]) -> None:
         self._run = run
-        self.members = members
-        self.size = len(members)
+        self.members: tuple[int, ...] = members
+        self.size: int = len(members)
         self._meeting = _Rendezvous(self.size)
 
     def meet(self, rank: int, call: str, value: Any = None) -> list[Any]:

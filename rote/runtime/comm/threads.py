@@ -45,8 +45,8 @@ class LocalComm:
 
     def __init__(self, group: RankGroup, rank: int) -> None:
         self._group = group
-        self.rank = rank
-        self.size = group.size
+        self.rank: int = rank
+        self.size: int = group.size
         self._caches = CachePerThread([]) if group.size == 1 else CacheOfAll()
 
     def __repr__(self) -> str:

@@ -113,6 +113,13 @@ class Transfer:
 
     __slots__ = ("after", "arrived", "before", "block", "messages", "out", "packed", "unpacker")
 
+    after: Sequence[Factor]
+    arrived: Array
+    before: Sequence[Factor]
+    block: Array
+    out: Array
+    packed: Array
+
     def __init__(
         self,
         messages: Messages,
@@ -123,7 +130,7 @@ class Transfer:
         before: Sequence[Factor] = (),
         after: Sequence[Factor] = (),
     ) -> None:
-        self.messages = messages
+        self.messages: Messages = messages
         self.block, self.out, self.packed, self.arrived = block, out, packed, arrived
         self.before, self.after = before, after
         self.unpacker: Callable[[Sequence[Array]], None] | None = None

@@ -33,8 +33,8 @@ class Method(ABC):
     unpacks: ClassVar[bool] = True
 
     def __init__(self, sizes: tuple[int, int] = (0, 0), held: int = 0) -> None:
-        self.sizes = sizes
-        self.held = held
+        self.sizes: tuple[int, int] = sizes
+        self.held: int = held
 
     @abstractmethod
     def __call__(self, transfer: Transfer) -> None:
@@ -54,7 +54,7 @@ class Packed(Method):
     __slots__ = ("messages",)
 
     def __init__(self, messages: Messages) -> None:
-        self.messages = messages
+        self.messages: Messages = messages
         super().__init__(messages.sizes)
 
     def __call__(self, transfer: Transfer) -> None:

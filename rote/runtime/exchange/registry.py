@@ -51,7 +51,7 @@ METHODS: dict[str, Callable[[Messages], Method]] = {
 }
 """What makes each method."""
 
-methods = ("auto", *METHODS)
+methods: tuple[str, ...] = ("auto", *METHODS)
 """The names that `method=` takes; "auto" takes one of the others."""
 
 

@@ -34,8 +34,8 @@ class Reading:
     __slots__ = ("_dtype", "regions", "step")
 
     def __init__(self, step: Step, dtype: np.dtype[Any], rank: int) -> None:
-        self.step = step
-        self.regions = read_regions(step.before, step.after, rank)
+        self.step: Step = step
+        self.regions: tuple[Region, ...] = read_regions(step.before, step.after, rank)
         self._dtype = dtype
 
     def readable(self, scaled: bool) -> list[tuple[int, Region]] | None:

@@ -11,6 +11,7 @@ from ..comm.protocol import Array, Comm
 from ..copy.regions import Region
 from ..copy.strided import Copy, Factor
 from ..exchange.messages import Messages, Transfer
+from ..exchange.method import Method
 from ..exchange.registry import METHODS, bind_method
 from .buffers import FIRST, IN, OUT, SECOND, Memories, Scratch, Slot, route
 from .operations import Operation, Sweep, sweeps
@@ -38,9 +39,12 @@ class MessageMove:
 
     __slots__ = ("_comm", "messages", "method", "name")
 
+    name: str
+    method: Method
+
     def __init__(self, operation: Operation, comm: Comm, method: str) -> None:
         self._comm = comm
-        self.messages = Messages.of(step_of(operation), operation.dtype, comm)
+        self.messages: Messages = Messages.of(step_of(operation), operation.dtype, comm)
         self.name, self.method = bind_method(method, self.messages)
 
     def with_kept(self) -> MessageMove:
@@ -102,6 +106,8 @@ class MessageTransport:
         held: bytes beside these that methods of exchange hold.
     """
 
+    sizes: tuple[int, int]
+
     def __init__(
         self, operations: Sequence[Operation], comm: Comm, method: Callable[[Operation], str], tight: bool
     ) -> None:
@@ -114,8 +120,8 @@ class MessageTransport:
             self._placed, size = _apart(swept)
             self.sizes = size, 0
         self._comm = comm
-        self.moves = [sweep.move for sweep in swept if sweep.move is not None]
-        self.held = max((move.method.held for move in self.moves), default=0)
+        self.moves: list[MessageMove] = [sweep.move for sweep in swept if sweep.move is not None]
+        self.held: int = max((move.method.held for move in self.moves), default=0)
         self._scratch: Scratch | None = None
         self._calls: list[_Sent] = []
 

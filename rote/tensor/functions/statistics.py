@@ -123,7 +123,8 @@ def _variance(
     x = reducible(name, x, modes, "")
     element, count = _floating(x) if dtype is None else as_dtype(dtype), extents_of(x, modes)
     where = reduced(x.distribution, modes, keepdims, "sum", None if layout is None else as_layout(layout))
-    if not where.moves and x.local.size and less < count:  # each rank has all of its results: NumPy's own is quicker
+    # Where each rank has all that its results take, NumPy's own is quicker.
+    if not where.moves and x.local.size and less < count and element.kind == "f":
 
         def whole(block: Array, over: tuple[int, ...] | None) -> Any:
             return block.var(over, element, ddof=less, keepdims=keepdims)

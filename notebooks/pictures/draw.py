@@ -1,0 +1,81 @@
+"""Draw the pictures of this folder: `python notebooks/pictures/draw.py` writes them beside this file.
+
+A row of `PICTURES` is a file's name and what it shows. A test compares what is stored with what is drawn today.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import matplotlib
+from matplotlib.figure import Figure
+
+import rote
+
+
+def pencils() -> Figure:
+    """A cube in pencils along mode 2, then along mode 1, and the step between them."""
+    plan = rote.compile("block[(0),(1),()] -> block[(0),(),(1)]", shape=(8, 8, 8), grid=(2, 2))
+    figure = rote.plot.plan(plan)
+    figure.set_size_inches(7.6, 3.0)
+    return figure
+
+
+def beside(*dists: rote.Distribution, size: tuple[float, float], rows: int = 1) -> Figure:
+    """Several distributions in one picture, left to right in rows; size in inches."""
+    figure = Figure(size, layout="constrained")
+    axes = figure.subplots(rows, len(dists) // rows, squeeze=False).flat
+    for ax, dist in zip(axes, dists, strict=True):
+        rote.plot.layout(dist, ax, legend=False)
+    return figure
+
+
+def kinds() -> Figure:
+    """Eight indices on two ranks, by the first, the last and the middle one of their binary digits."""
+    texts = ("block[(0)]", "[(0)]", "[(0:cyclic(2))]")
+    return beside(*(rote.parse(text).on(8, 2) for text in texts), size=(5.4, 3.4), rows=3)
+
+
+def refinement() -> Figure:
+    """Eight indices in halves, and in halves that are split again: in blocks, and in turn."""
+    texts = ("block[(0)]", "block[(0,1)]", "[(0:block,1)]")
+    return beside(*(rote.parse(text).on(8, (2, 2)) for text in texts), size=(5.4, 3.4), rows=3)
+
+
+def matrices() -> Figure:
+    """A matrix on a grid of 2 x 2: blocks, elements in turn, and one kind along each mode."""
+    texts = ("block[(0),(1)]", "[(0),(1)]", "[(0:block),(1)]")
+    return beside(*(rote.parse(text).on((6, 8), (2, 2)) for text in texts), size=(8.4, 2.8))
+
+
+def views() -> Figure:
+    """Sixteen numbers read as four rows of four, split by rows, by columns, and the same two as the tensor sees them."""
+    texts = ("(r s=4): block[(0),()]", "(r s=4): block[(),(0)]")
+    same = ("block[(0)]", "[(0)]")
+    dists = [rote.parse(text).on(16, 4) for text in texts + same]
+    return beside(*dists, size=(7.6, 4.6), rows=2)
+
+
+def messages() -> Figure:
+    """A matrix in blocks of rows, then in blocks of columns, and who sends how much to whom."""
+    plan = rote.compile("block[(0),()] -> block[(),(0)]", shape=(8, 8), grid=4)
+    return rote.plot.plan(plan, messages=True)
+
+
+PICTURES: dict[str, Callable[[], Figure]] = {
+    f"{picture.__name__}.svg": picture for picture in (pencils, kinds, refinement, matrices, views, messages)
+}
+
+
+def draw(name: str, folder: Path) -> Path:
+    """Write one picture into a folder, with text as outlines, and with no date or number that changes by itself."""
+    path = folder / name
+    with matplotlib.rc_context({"svg.hashsalt": name, "svg.fonttype": "path"}):
+        PICTURES[name]().savefig(path, metadata={"Date": None, "Creator": None}, bbox_inches="tight")
+    return path
+
+
+if __name__ == "__main__":
+    for name in PICTURES:
+        print(draw(name, Path(__file__).parent))

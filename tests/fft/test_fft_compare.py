@@ -1,0 +1,87 @@
+"""Walks on ranks that need not exist: `compare` puts first what FFT takes, and counts without all pairs of ranks."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+import rote
+from rote.compiler.volumes import traffic
+from rote.fft import FFT, compare
+
+
+@pytest.mark.parametrize("layout", [None, "block[(0),(1),()]", "[(),(0),(1)]"])
+@pytest.mark.parametrize("dtype", ["c16", "f4"])
+def test_the_first_is_what_an_fft_takes(layout: str | None, dtype: str) -> None:
+    """On ranks that exist, "auto" takes the walk that `compare` puts first, and finds it as good without them."""
+    shape, ranks = (12, 8, 10), 4
+    taken = rote.run(lambda comm: FFT(shape, layout, comm=comm, dtype=dtype).walk, ranks)[0]
+    every = compare(shape, ranks, layout, dtype=dtype)
+    assert every[0].walk == taken
+    assert all(choice.why for choice in every if choice.walk is None)
+    machine = rote.Machine(latency=1.0)
+    slow = compare(shape, ranks, layout, dtype=dtype, machine=machine)[0]
+    assert slow.walk is not None
+    assert slow.price.moves == min(choice.price.moves for choice in every if choice.walk is not None and choice.plain)
+
+
+def test_a_grid_may_leave_one_extent_open() -> None:
+    """-1 in a grid is found from the number of ranks; a grid of another size, and no ranks, are refused with a cure."""
+    assert {str(choice.source.grid) for choice in compare((8, 8, 8), 8, grid=(2, -1))} == {"2x4"}
+    with pytest.raises(rote.LayoutError, match=r"grid 2x2 has 4 ranks, not 8\nwrite ranks=4"):
+        compare((8, 8, 8), 8, grid=(2, 2))
+    with pytest.raises(rote.LayoutError, match="1 rank or more, not 0"):
+        compare((8, 8, 8), 0)
+
+
+def test_many_ranks_along_one_grid_mode_need_no_table_of_pairs() -> None:
+    """A mode that stays where it is, on 2**14 coordinates, is counted in memory of their number, not of its square."""
+    tracemalloc.start()
+    try:
+        compare((4096, 4096, 4096), 2**15, "block[(0),(1),()]", grid=(2, 2**14))
+        assert tracemalloc.get_traced_memory()[1] < 2**26  # the square of 2**14 takes 2**31 bytes
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("kind", ["block", "cyclic(2)", "block(ceil)", "block(7,0,1)"])
+@pytest.mark.parametrize("sending", [False, True])
+def test_what_stays_counts_as_it_does_by_pairs(kind: str, sending: bool) -> None:
+    """Of a mode that both sides split alike, a rank gets and gives its own part, whichever peers count: by brute force
+    over all pairs of ranks."""
+    shape, grid = (8, 5, 6), (3, 2)
+    ends = [rote.parse(f"[(0:{kind}),{modes}]").on(shape, grid) for modes in ("(1:block),()", "(),(1:block)")]
+    numbers = np.arange(8 * 5 * 6).reshape(shape)
+    held = [[{*numbers[np.ix_(*end.indices(rank))].reshape(-1).tolist()} for rank in range(6)] for end in ends]
+    pairs = np.array([[len(mine & theirs) for theirs in held[1]] for mine in held[0]])
+    volumes = traffic(ends[0], ends[1], sending)
+    axis = 1 if sending else 0
+    for counted, wanted in ((volumes.elements, pairs.sum(axis)), (volumes.messages, (pairs > 0).sum(axis))):
+        assert_array_equal(np.broadcast_to(counted, grid).reshape(-1), wanted)
+
+
+def test_times_per_grid_mode_leave_out_what_goes_by_levels() -> None:
+    """A machine with one time per grid mode has none for the finer grids of walks by levels: these say so, the others
+    are priced by it."""
+    machine = rote.Machine(byte_time=(1e-9, 1e-10))
+    every = compare((16, 16, 16), 32, grid=(8, 4), machine=machine)
+    assert {choice.name for choice in every if choice.walk is not None} >= {"pencil"}
+    (cyclic,) = (choice for choice in every if choice.name == "cyclic")
+    assert cyclic.walk is None
+    assert "2 times for" in cyclic.why
+
+
+def test_where_not_all_layouts_are_looked_at_no_answer_claims_so() -> None:
+    """`why_not` of a plan on very many ranks says that it has not looked at every plan; on few ranks it has."""
+    text = "block[(0),(1),()] -> block[(0),(),(1)]"
+    large = rote.compile(text, shape=(4096, 4096, 4096), grid=(128, 256))
+    assert "of those that are looked at on so many ranks has a step allgather" in large.why_not("allgather")
+    assert rote.compile(text, shape=(64, 64, 64), grid=(4, 4)).why_not("allgather").startswith("allgather over")
+    assert (
+        rote.compile("block[(0),()] -> block[(),(0)]", shape=(8, 8), grid=2)
+        .why_not("reduce")
+        .endswith("block[(),(0)] has a step reduce")
+    )

@@ -1,0 +1,101 @@
+"""The pictures that the repository stores are what `rote.plot` draws today, and the pages show no others."""
+
+from __future__ import annotations
+
+import re
+from importlib import util
+from pathlib import Path
+from types import ModuleType
+from xml.etree import ElementTree as xml
+
+import pytest
+from house import ROOT
+
+FOLDER = ROOT / "notebooks" / "pictures"
+PAGES = [ROOT / "README.md", *sorted((ROOT / "notebooks").glob("*.md"))]
+SVG = "{http://www.w3.org/2000/svg}"
+
+Cell = tuple[str, tuple[float, ...]]
+
+
+@pytest.fixture(scope="module")
+def pictures() -> ModuleType:
+    """The script that draws them."""
+    spec = util.spec_from_file_location("draw_pictures", FOLDER / "draw.py")
+    assert spec and spec.loader
+    module = util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def facts(path: Path) -> tuple[list[str], list[Cell]]:
+    """What a picture says and shows: its texts in order, and the fill and corners of its cells.
+
+    Outlines of letters and the place of labels are left out: they change with matplotlib's fonts.
+    """
+    text = path.read_text("utf-8")
+    said = re.findall(r"<!-- (.*?) -->", text)
+    groups = (each for each in xml.fromstring(text).iter(f"{SVG}g") if each.get("id", "").startswith("PolyCollection"))
+    cells = [
+        (str(shape.get("style")), tuple(map(float, re.findall(r"-?\d+\.?\d*", str(shape.get("d"))))))
+        for group in groups
+        for shape in group.iter(f"{SVG}path")
+    ]
+    return said, cells
+
+
+def alike(stored: list[Cell], drawn: list[Cell]) -> bool:
+    """The same fills, and the same shapes: corners within a point of each other, seen from the first one drawn."""
+
+    def placed(cells: list[Cell]) -> list[Cell]:
+        x, y = cells[0][1][:2]
+        return [(fill, tuple(c - (x, y)[i % 2] for i, c in enumerate(corners))) for fill, corners in cells]
+
+    return [(fill, len(corners)) for fill, corners in stored] == [
+        (fill, len(corners)) for fill, corners in drawn
+    ] and all(
+        abs(a - b) < 1
+        for (_, old), (_, new) in zip(placed(stored), placed(drawn), strict=True)
+        for a, b in zip(old, new, strict=True)
+    )
+
+
+QUICK = ("pencils.svg", "kinds.svg")  # the picture of README, and one that is drawn in no time
+
+
+@pytest.mark.parametrize("quick", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_stored_pictures_are_current(pictures: ModuleType, tmp_path: Path, quick: bool) -> None:
+    """Drawn anew, each picture has the same texts and the same cells in the same colours: else run
+    `python notebooks/pictures/draw.py`."""
+    names = [name for name in pictures.PICTURES if (name in QUICK) is quick]
+    assert len(names) > 1
+    for name in names:
+        said, cells = facts(FOLDER / name)
+        said_now, cells_now = facts(pictures.draw(name, tmp_path))
+        assert (said, len(cells) > 10) == (said_now, True)
+        assert alike(cells, cells_now)
+
+
+def test_every_picture_is_drawn_by_the_script_and_shown(pictures: ModuleType) -> None:
+    """The folder holds the script's pictures and no others, and some page shows each."""
+    assert sorted(path.name for path in FOLDER.glob("*.*g")) == sorted(pictures.PICTURES)
+    shown = {
+        Path(target).name for page in PAGES for target in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", page.read_text("utf-8"))
+    }
+    assert set(pictures.PICTURES) <= shown
+
+
+def test_a_picture_that_has_changed_is_seen(tmp_path: Path) -> None:
+    """A moved corner, another colour, another word and a missing cell are each told from the picture as it was."""
+    said, cells = facts(FOLDER / "pencils.svg")
+    assert "alltoall" in said and alike(cells, cells)
+    (fill, corners), *rest = cells
+    for other in (
+        [("fill: #000000", corners), *rest],
+        [*rest],
+        [(fill, (*corners[:2], corners[2] + 2, *corners[3:])), *rest],
+    ):
+        assert not alike(cells, other)
+    changed = tmp_path / "changed.svg"
+    changed.write_text((FOLDER / "pencils.svg").read_text("utf-8").replace("alltoall", "allgather"), "utf-8")
+    assert facts(changed)[0] != said
