@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from .spectra.frequencies import fftfreq as fftfreq
     from .spectra.shift import fftshift as fftshift
     from .spectra.shift import ifftshift as ifftshift
+    from .transforms import kinds as kinds
 
 # Where each public name lives; the imports above say the same to type checkers.
 _HOME = {
@@ -59,6 +60,7 @@ _HOME = {
     "ifftshift": "spectra.shift",
     "ihfft": "hermitian",
     "irfftn": "functions",
+    "kinds": "transforms",
     "r2hc": "functions",
     "rfftn": "functions",
 }

@@ -40,6 +40,7 @@ __all__ = [
     "goes_back",
     "in_order",
     "is_forward",
+    "kinds",
     "real_dtype",
 ]
 
@@ -193,6 +194,9 @@ FUNCTIONS: dict[str, Function] = {
     **{f"i{row.name}": Function(row.inverse, f"i{row.function}", True) for row in _ROWS if row.real == "both"},
 }
 """The functions by what they do along all axes: the kinds, and the ways back of transforms of real numbers."""
+
+kinds: Mapping[str, TransformKind] = {name: KINDS[function.kind] for name, function in FUNCTIONS.items()}
+"""The row of each name of a transform along an axis; that of "idct2", the way back of "dct2", is the one of "dct3"."""
 
 
 def by_axis(kinds: Kinds, axes: tuple[int, ...]) -> dict[int, MaybeKind]:

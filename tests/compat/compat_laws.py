@@ -159,6 +159,20 @@ def check_transfers(comm):
     subcomm.destroy()
 
 
+def check_tensors(comm):
+    """The tensor of a field, or of a part of it, has the elements of the whole, and the field's own memory."""
+    for rank, alignment in product((0, 1), (0, 1, 2)):
+        every = (2,) * rank + (1, 5, 4)
+        numbers = np.arange(np.prod(every)).reshape(every)
+        u = DistArray(every, alignment=alignment, rank=rank, dtype=int)
+        u[...] = numbers[u.local_slice()]
+        assert np.array_equal(u.tensor.to_global(), numbers)
+        assert u.tensor.slices() == u.local_slice() or not u.size
+        u.tensor.local[...] += 1
+        assert np.array_equal(u, numbers[u.local_slice()] + 1)
+        assert np.array_equal(u.part((slice(None), 3, 2)).to_global(), numbers[..., :, 3, 2] + 1)
+
+
 def check_parts(comm):
     """A part of the whole field is on rank 0, and nowhere else."""
     for rank in (0, 1):
@@ -198,7 +212,7 @@ def check_files(comm):
         u[...] = numbers[u.local_slice()]
         file = HDF5File(f"fields{rank}.h5", mode="w", domain=[np.arange(4.0), (0, 1), (0, 2)])
         for step in (0, 5):
-            file.write(step, {"u": [u, (u, [slice(None), 4, slice(None)])]})
+            file.write(step, {"u": [u, (u, [slice(None), 4, slice(None)])]}, forward_output=False)
         u.write(file, "w", 1, as_scalar=True)
         v = newDistArray(fft, True, rank=rank)
         w = DistArray(u.global_shape, v.pencil.subcomm, rank=rank, alignment=v.alignment)

@@ -22,6 +22,7 @@ Named = tuple[str, object]
 # Public name -> why it shows no example. Everything else must.
 UNSHOWN = {
     "rote.fft.algorithms": "a tuple of names",
+    "rote.fft.kinds": "a table",
     "rote.methods": "a tuple of names",
     "rote.grammar.CASTS": "a tuple of names",
     "rote.grammar.RESIZES": "a tuple of names",

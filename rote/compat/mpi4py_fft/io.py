@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import xml.etree.ElementTree as xml
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
-from itertools import product
+from itertools import groupby, product
 from typing import Any, Final
 
 import numpy as np
@@ -14,40 +14,23 @@ import numpy as np
 import rote
 
 
-class FileBase:
-    """A file of fields; `domain` has the coordinates of each axis, or (origin, length), a box of length 2π if None."""
+class HDF5File:
+    """An HDF5 file with groups `name/3D/step` and, of parts of fields, `name/2D/slice_4_slice/step`.
+
+    `domain` has the coordinates of each axis, or (origin, length); a box of length 2π if None.
+    """
 
     filename: str
     domain: Sequence[Any] | None
-
-    def __init__(self, filename: str, domain: Sequence[Any] | None = None, mode: str = "a", **kw: Any) -> None:
-        self.filename, self.domain, self._comm = filename, domain, rote.runtime.world()
-        with rote.runtime.collective_errors(self._comm):
-            self.create(mode, **kw)
-
-    def create(self, mode: str, **kw: Any) -> None:
-        """Refuse to make a file of a kind that cannot be had."""
-        raise rote.RoteError(
-            f"{self.filename}: NetCDF cannot be written or read\nuse HDF5File, a name that ends in .h5"
-        )
-
-
-class NCFile(FileBase):
-    """A NetCDF file, which cannot be had."""
-
-
-class HDF5File(FileBase):
-    """An HDF5 file with groups `name/3D/step` and, of parts of fields, `name/2D/slice_4_slice/step`."""
-
     f: Any
-
     backend: Final = staticmethod(lambda: "hdf5")
 
-    def create(self, mode: str, **kw: Any) -> None:
-        """Make the file, or see that it is there."""
-        if self._comm.rank == 0:
-            self.open(mode, **kw)
-            self.close()
+    def __init__(self, h5name: str, domain: Sequence[Any] | None = None, mode: str = "a", **kw: Any) -> None:
+        self.filename, self.domain, self.comm = h5name, domain, rote.runtime.world()
+        with rote.runtime.collective_errors(self.comm):
+            if self.comm.rank == 0:
+                self.open(mode, **kw)
+                self.close()
 
     def open(self, mode: str = "r+", **kw: Any) -> None:
         """Open the file as `f`, on this rank."""
@@ -59,27 +42,33 @@ class HDF5File(FileBase):
         """Close it."""
         self.f.close()
 
-    def write(self, step: int, fields: Mapping[str, Sequence[Any]], as_scalar: bool = False) -> None:
+    def write(self, step: int, fields: Mapping[str, Sequence[Any]], as_scalar: bool = False, **kw: Any) -> None:
         """Write fields at a step: by name, lists of arrays, or of pairs of an array and a part of it. Collective.
 
         A part has an index or slice(None) per axis. `as_scalar` makes each component a field with a number in its name.
         """
-        for rank in range(self._comm.size):
-            with rote.runtime.collective_errors(self._comm):
-                if rank == self._comm.rank:
+        pieces = []
+        for name, items in fields.items():
+            for field, part in (item if isinstance(item, tuple | list) else (item, ()) for item in items):
+                for k in product(*map(range, field.shape[: field.rank])) if as_scalar else [()]:
+                    component = field[k if len(k) > 1 else k[0]] if k else field
+                    pieces.append(("".join([name, *map(str, k)]), step, component, part, component.part(part)))
+        for rank in range(self.comm.size):
+            with rote.runtime.collective_errors(self.comm):
+                if rank == self.comm.rank:
                     self.open()
                     with closing(self):
-                        for name, field, part in _scalars(fields, as_scalar):
-                            self._put(name, str(step), field, part)
+                        for piece in pieces:
+                            self._put(*piece)
 
-    def read(self, u: Any, name: str, step: int = 0) -> None:
+    def read(self, u: Any, name: str, step: int = 0, **kw: Any) -> None:
         """Read a whole field into an array, each rank its own block. Collective."""
-        with rote.runtime.collective_errors(self._comm):
+        with rote.runtime.collective_errors(self.comm):
             self.open("r")
             with closing(self):
                 u.v[...] = self.f[f"{name}/{u.dimensions}D/{step}"][u.local_slice()]
 
-    def _put(self, name: str, step: str, field: Any, part: Sequence[Any] | None) -> None:
+    def _put(self, name: str, step: int, field: Any, part: Sequence[Any], x: rote.DistTensor) -> None:
         group, shape = self.f.require_group(name), field.pencil.shape
         for key, value in (("shape", shape), ("rank", field.rank)):
             if not np.array_equal(group.attrs.setdefault(key, value), value):
@@ -87,13 +76,22 @@ class HDF5File(FileBase):
         for axis, line in enumerate(((0, 2 * np.pi),) * len(shape) if self.domain is None else self.domain):
             data, place = np.squeeze(np.asarray(line)), "mesh" if isinstance(line, np.ndarray) else "domain"
             group.require_dataset(f"{place}/x{axis}", data.shape, data.dtype, data=data)
-        every = (slice(None),) * field.rank + tuple(part or (slice(None),) * len(shape))
-        words = ["slice" if isinstance(index, slice) else str(index) for index in every[field.rank :]]
-        path = [f"{words.count('slice')}D", *(["_".join(words)] if part else []), step]
-        extents = tuple(n for n, index in zip(field.global_shape, every, strict=True) if isinstance(index, slice))
-        data, (some, block, held) = group.require_dataset("/".join(path), extents, field.dtype), field.part(every)
-        if some:
-            data[held] = block
+        words = ["_".join("slice" if isinstance(index, slice) else str(index) for index in part)] if part else []
+        path = "/".join([f"{x.ndim - field.rank}D", *words, str(step)])
+        group.require_dataset(path, x.shape, x.dtype)[x.slices()] = x.local
+
+
+class NCFile(HDF5File):
+    """A NetCDF file, which cannot be had."""
+
+    def open(self, mode: str = "r+", **kw: Any) -> None:
+        """Refuse."""
+        raise rote.RoteError(f"{self.filename}: NetCDF cannot be written or read\nuse HDF5File, a name ending in .h5")
+
+
+def opened(filename: str, domain: Any, mode: str) -> HDF5File:
+    """The file of a name, of the kind that its suffix says."""
+    return (HDF5File if filename.endswith(".h5") else NCFile)(filename, domain, mode)
 
 
 def generate_xdmf(h5filename: str, periodic: Any = True, order: str = "paraview") -> None:
@@ -104,45 +102,41 @@ def generate_xdmf(h5filename: str, periodic: Any = True, order: str = "paraview"
     import h5py
 
     with h5py.File(h5filename, "r") as file:
-        paths: list[str] = []
-        file.visititems(lambda path, item: paths.append(path) if isinstance(item, h5py.Dataset) else None)
-        every: dict[str, dict[int, list[str]]] = {}
-        for path in paths:
-            name, kind, *place, number = path.split("/")
-            if kind in ("2D", "3D") and not file[name].attrs["rank"]:
-                every.setdefault("_".join(["", *place]), {}).setdefault(int(number), []).append(path)
-        for where, steps in every.items():
+        names: list[str] = []
+        file.visititems(lambda name, item: names.append(name) if isinstance(item, h5py.Dataset) else None)
+        paths = sorted((name.split("/") for name in names), key=lambda path: (path[2:-1], path[-1].zfill(20)))
+        shown = [path for path in paths if path[1:2] in (["2D"], ["3D"]) and not file[path[0]].attrs["rank"]]
+        for part, steps in groupby(shown, lambda path: "_".join(["", *path[2:-1]])):
             root = xml.Element("Xdmf", Version="3.0")
-            series = _under(_under(root, "Domain"), "Grid", GridType="Collection", CollectionType="Temporal")
-            for step, fields in sorted(steps.items()):
-                grid, lines = _under(series, "Grid", GridType="Uniform"), _coordinates(file, fields[0], where, periodic)
-                sizes = " ".join(str(len(line)) for line in lines)
-                _under(grid, "Time", Value=str(step))
-                _under(grid, "Topology", TopologyType="3DRectMesh", Dimensions=sizes)
-                mesh = _under(grid, "Geometry", GeometryType="VXVYVZ")
-                for line in reversed(lines):  # the axis that runs fastest first
-                    _under(mesh, "DataItem", Dimensions=str(len(line))).text = " ".join(map(repr, line))
+            domain = xml.SubElement(root, "Domain")
+            series = xml.SubElement(domain, "Grid", GridType="Collection", CollectionType="Temporal")
+            for step, fields in groupby(steps, lambda path: path[-1]):
+                grid, lines = xml.SubElement(series, "Grid", GridType="Uniform"), list[list[float]]()
+                xml.SubElement(grid, "Time", Value=step)
+                topology = xml.SubElement(grid, "Topology", TopologyType="3DRectMesh")
+                mesh = xml.SubElement(grid, "Geometry", GeometryType="VXVYVZ")
                 for path in fields:
-                    if file[path].dtype.kind == "c":
-                        raise rote.RoteError(f"{path} is complex, which XDMF cannot show\nwrite a real field")
-                    values = _under(grid, "Attribute", Name=path.split("/")[0], Center="Node")
-                    item = _under(values, "DataItem", Format="HDF", NumberType="Float", Dimensions=sizes)
-                    item.attrib["Precision"], item.text = (
-                        str(file[path].dtype.itemsize),
-                        f"{os.path.basename(h5filename)}:/{path}",
-                    )
-            xml.ElementTree(root).write(f"{h5filename.removesuffix('.h5')}{where}.xdmf", "utf-8", xml_declaration=True)
+                    data, lines = file["/".join(path)], _coordinates(file[path[0]], part.split("_")[1:], periodic)
+                    if data.dtype.kind == "c":
+                        raise rote.RoteError(f"{data.name} is complex, which XDMF cannot show\nwrite a real field")
+                    values = xml.SubElement(grid, "Attribute", Name=path[0], Center="Node")
+                    number = {"NumberType": "Float", "Precision": str(data.dtype.itemsize)}
+                    item = xml.SubElement(values, "DataItem", number, Format="HDF", Dimensions=_sizes(lines))
+                    item.text = f"{os.path.basename(h5filename)}:{data.name}"
+                topology.set("Dimensions", _sizes(lines))
+                for line in reversed(lines):  # the axis that runs fastest first
+                    xml.SubElement(mesh, "DataItem", Dimensions=_sizes([line])).text = " ".join(map(repr, line))
+            xml.ElementTree(root).write(f"{h5filename.removesuffix('.h5')}{part}.xdmf", "utf-8", xml_declaration=True)
 
 
-def _under(parent: Any, tag: str, **attributes: str) -> Any:
-    return xml.SubElement(parent, tag, attributes)
+def _sizes(lines: Sequence[Sequence[float]]) -> str:
+    return " ".join(str(len(line)) for line in lines)
 
 
-def _coordinates(file: Any, path: str, where: str, periodic: Any) -> list[list[float]]:
-    """The coordinates along three axes, the slowest first, of a field or of the part that `where` names."""
-    group, lines = file[path.split("/")[0]], list[list[float]]()
-    shape = group.attrs["shape"].tolist()
-    words = where.split("_")[1:] or ["slice"] * len(shape)
+def _coordinates(group: Any, part: Sequence[str], periodic: Any) -> list[list[float]]:
+    """The coordinates along three axes, the slowest first, of a field or a part of it."""
+    shape, lines = group.attrs["shape"].tolist(), list[list[float]]()
+    words = part or ["slice"] * len(shape)
     for axis, (n, word, closed) in enumerate(zip(shape, words, np.broadcast_to(periodic, len(shape)), strict=True)):
         if "mesh" in group:
             line = group[f"mesh/x{axis}"][...]
@@ -152,11 +146,3 @@ def _coordinates(file: Any, path: str, where: str, periodic: Any) -> list[list[f
         if word == "slice" or len(shape) == 3:
             lines.append(line.tolist() if word == "slice" else [float(line[int(word)])])
     return [[0.0]] * (3 - len(lines)) + lines
-
-
-def _scalars(fields: Mapping[str, Sequence[Any]], as_scalar: bool) -> Iterator[tuple[str, Any, Sequence[Any] | None]]:
-    """The name, the field and the part of all that is to be written."""
-    for name, items in fields.items():
-        for field, part in (item if isinstance(item, tuple | list) else (item, None) for item in items):
-            for at in product(*map(range, field.shape[: field.rank])) if as_scalar else [()]:
-                yield "".join([name, *map(str, at)]), field[at] if at else field, part

@@ -1,4 +1,4 @@
-"""Transforms of this rank's arrays, and the texts of walks that all transforms of this package are made of."""
+"""Transforms of this rank's arrays, and the walks that all transforms of this package are made of."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ import numpy.typing as npt
 
 import rote
 
-from .fftw import ArrayPlan, aligned, kind_of
+from .fftw import Plan, kind_of
 from .pencil import ALONE
 
 Transforms = Mapping[tuple[int, ...], tuple[Callable[..., Any], Callable[..., Any]]] | None
-_BACK = {"fft": "ifft", "rfft": "irfft", "dct2": "dct3", "dct3": "dct2", "dst2": "dst3", "dst3": "dst2"}
 
 
 class FFT:
@@ -25,43 +24,36 @@ class FFT:
     """
 
     dtype: np.dtype[Any]
-    backend: str
     axes: list[Any]
-    padding_factor: float
-    forward: ArrayPlan
-    backward: ArrayPlan
+    forward: Plan
+    backward: Plan
 
     def __init__(self, shape: Any, axes: Any = None, dtype: npt.DTypeLike = float, padding: Any = False,
                  backend: str = "fftw", transforms: Transforms = None, **kw: Any) -> None:  # fmt: skip
         self.shape: list[int] = np.atleast_1d(shape).tolist()
-        order, self.dtype, self.backend = len(self.shape), np.dtype(dtype), backend
+        order, self.dtype = len(self.shape), np.dtype(dtype)
         self.axes = [range(order)[axis] for axis in np.atleast_1d(range(order) if axes is None else axes)]
-        self.padding_factor = float(np.broadcast_to(padding or 1.0, order)[self.axes[-1]])
-        kept = {self.axes[-1]: round(self.shape[self.axes[-1]] / self.padding_factor)} if padding else {}
-        actions, _ = texts(self.axes, self.dtype.kind == "f", transforms, kept)
+        last = self.axes[-1]
+        kept = {last: round(self.shape[last] / np.broadcast_to(padding, order)[last])} if padding else {}
+        actions, _ = actions_of(self.axes, self.dtype.kind == "f", transforms, kept)
         walk = f"[{','.join(['()'] * order)}]: {actions}"
-        self.forward, self.backward = plans(self.shape, rote.Grid((1,)), ALONE, self.dtype, self.axes, walk, kw)
+        self.forward, self.backward = plans(self.shape, 1, ALONE, self.dtype, self.axes, walk, kw)
 
 
-def texts(axes: Sequence[int], real: bool, transforms: Transforms, kept: Mapping[int, int]) -> tuple[str, bool]:
-    """The actions of a walk that transforms along axes and cuts their spectra, and whether numbers stay real."""
-    onward, back = (
-        map(kind_of, transforms[tuple(axes)]) if transforms and tuple(axes) in transforms else ("fft", "ifft")
-    )
-    kind = "rfft" if real and onward == "fft" else onward
-    if back not in (_BACK.get(onward, onward), _BACK.get(kind, kind)):
+def actions_of(axes: Sequence[int], real: bool, transforms: Transforms, kept: Mapping[int, int]) -> tuple[str, bool]:
+    """The line of a walk that transforms along axes and cuts their spectra, and whether numbers stay real."""
+    onward, back = map(kind_of, (transforms or {}).get(tuple(axes), (np.fft.fftn, np.fft.ifftn)))
+    kind = rote.fft.kinds["rfft" if real and onward == "fft" else onward]
+    if back not in (kind.inverse, rote.fft.kinds[onward].inverse):
         raise rote.PlanError(f"{back} does not undo {onward}, and a transform goes back by what undoes it")
-    words = [(axis, "fft" if kind == "rfft" and axis != axes[-1] else kind) for axis in reversed(axes)]
+    words = [(axis, kind.name if axis == axes[-1] else kind.others) for axis in reversed(axes)]
     cuts = {axis: f", resample({axis}={n})" for axis, n in kept.items()}
-    return ", ".join(f"{word}({axis}){cuts.get(axis, '')}" for axis, word in words), real and kind != "rfft"
+    return ", ".join(f"{word}({axis}){cuts.get(axis, '')}" for axis, word in words), real and kind.real == "both"
 
 
-def plans(shape: Sequence[int], grid: rote.Grid, comm: Any, dtype: Any, axes: Sequence[int], walk: str,
-          kw: Mapping[str, Any]) -> tuple[ArrayPlan, ArrayPlan]:  # fmt: skip
-    """Both directions of a walk along axes, between two new arrays of zeros."""
+def plans(shape: Sequence[int], grid: Any, comm: Any, dtype: Any, axes: Sequence[int], walk: str,
+          kw: Mapping[str, Any]) -> tuple[Plan, Plan]:  # fmt: skip
+    """Both directions of a walk along axes, between two new arrays."""
     f = rote.fft.FFT(shape, None, grid, comm, dtype, axes, walk, threads=kw.get("threads", 1))
-    x, X = (
-        aligned(dist.local_shape(f.comm.rank), dtype=dtype, fill=0)
-        for dist, dtype in ((f.input_distribution, f.input_dtype), (f.output_distribution, f.output_dtype))
-    )
-    return ArrayPlan(f, False, x, X, (True, False)), ArrayPlan(f, True, X, x, (False, False))
+    x, X = f.empty_input().local, f.empty_output().local
+    return Plan(f, False, x, X, normalize=True, implicit=False), Plan(f, True, X, x, implicit=False)

@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 import rote
 
-from .libfft import Transforms, plans, texts
+from .fftw import Plan
+from .libfft import Transforms, actions_of, plans
 from .pencil import Array, Pencil, Subcomm
 
 
@@ -30,28 +31,27 @@ class Transform:
     def __init__(self, xfftn: Sequence[Any], transfer: Sequence[Callable[..., Any]], pencil: Sequence[Any]) -> None:
         self._xfftn, self._transfer, self._pencil = tuple(xfftn), tuple(transfer), tuple(pencil)
 
-    def __call__(self, input_array: Array | None = None, output_array: Array | None = None, **kw: Any) -> Array:
+    def __call__(self, input_array: Array | None = None, output_array: Array | None = None, **kw: Any) -> Any:
         """Transform; `normalize` says whether with the factor."""
-        if not self._transfer:
-            whole: Array = self._xfftn[0](input_array, output_array, **kw)
-            return whole
+        if isinstance(self._xfftn[0], Plan):  # which takes the arrays as they are
+            return self._xfftn[0](input_array, output_array, **kw)
         if input_array is not None:
             self.input_array[...] = input_array
         for (before, after), move in zip(pairwise(self._xfftn), self._transfer, strict=True):
             before(**kw)
             move(before.output_array, after.input_array)
         self._xfftn[-1](**kw)
-        result: Array = self.output_array
-        if output_array is not None:
-            output_array[...] = result
-        return result if output_array is None else output_array
+        if output_array is None:
+            return self.output_array
+        output_array[...] = self.output_array
+        return output_array
 
 
 class PFFT:
     """A parallel transform of one shape, planned once: one walk of Rote, which begins with the last group of axes.
 
     Arguments are those of mpi4py-fft; `backend` and planning flags have no effect. `xfftn` are the walk's lines, and
-    `transfer` the pencils between them. `destroy` frees the communicators that were made for it.
+    `transfer` the pairs of them between which tensors move. `destroy` frees the communicators that were made for it.
 
     >>> fft = PFFT(rote.runtime.world(), (4, 6))
     >>> fft.forward(np.ones((4, 6)))[0, 0], fft.backward().sum()
@@ -71,45 +71,38 @@ class PFFT:
                  transforms: Transforms = None, darray: Any = None, slab: Any = False, **kw: Any) -> None:  # fmt: skip
         extents = list(map(int, darray.pencil.shape if shape is None else shape))
         order, dtype = len(extents), np.dtype(dtype if darray is None else darray.dtype)
-        if axes is None:
+        if axes is None:  # from the one that is whole
             axes = np.roll(range(order), 0 if darray is None else order - 1 - darray.alignment).tolist()
-        named = [axes] if isinstance(axes, int | np.integer) else axes
-        groups = [[range(order)[a] for a in (group if isinstance(group, Sequence) else [group])] for group in named]
+        named: Any = [axes] if isinstance(axes, int | np.integer) else axes
+        groups = [[range(order)[axis] for axis in np.ravel(group)] for group in named]
         factors = np.broadcast_to(padding or 1.0, order)
-        kept = {a: extents[a] for group in groups for a in group if factors[a] > 1 + 1e-6}
-        padded = [int(n * factors[a]) if a in kept else n for a, n in enumerate(extents)]
-        if isinstance(comm, Subcomm) or darray is not None:
-            self.subcomm = comm if darray is None else darray.pencil.subcomm
-        elif grid is not None:
-            self.subcomm = Subcomm(comm, [*grid, *[1] * (order - len(grid))])
-        elif slab is None or slab is False:
-            self.subcomm = Subcomm(comm, [int(a in groups[-1]) for a in range(order)])
-        else:
-            split = (groups[-1][-1] + 1) % order if slab is True else range(order)[slab]
-            self.subcomm = Subcomm(comm, [int(a != split) for a in range(order)])
-        whole = {a for a in range(order) if self.subcomm[a].size == 1}
-        if self.subcomm.comm is None or not {*groups[-1]} <= whole:
-            raise rote.LayoutError(f"axes {groups[-1]} are transformed first, but some rank has only a part of them")
-        if collapse:
+        kept = {axis: extents[axis] for group in groups for axis in group if factors[axis] > 1 + 1e-6}
+        padded = [int(n * factors[axis]) if axis in kept else n for axis, n in enumerate(extents)]
+        if grid is None:
+            split = (groups[-1][-1] + 1) % order if slab is True else slab
+            whole = groups[-1] if split is None or split is False else {*range(order)} - {range(order)[split]}
+            grid = [int(axis in whole) for axis in range(order)]
+        made = comm if darray is None else darray.pencil.subcomm
+        self.subcomm = made if isinstance(made, Subcomm) else Subcomm(comm, [*grid, *[1] * (order - len(grid))])
+        whole = {axis for axis, mode in enumerate(self.subcomm.modes) if mode == ()}
+        if collapse:  # what is whole from the beginning goes with what comes next
             merged: list[list[int]] = [[]]
-            for group in reversed(groups):  # what is whole from the beginning goes with what comes next
+            for group in reversed(groups):
                 merged[:1] = [[*group, *merged[0]]] if {*group} <= whole else [group, merged[0]]
             groups = merged
-        self.axes, self.collapse, self.xfftn, self.transfer = tuple(map(tuple, groups)), collapse, list[str](), []
-        pencil, real = Pencil(self.subcomm, padded, groups[-1][-1]), dtype.kind == "f"
-        self.pencil = [pencil, pencil]
+        if not {*groups[-1]} <= whole:
+            raise rote.LayoutError(f"axes {groups[-1]} are transformed first, but some rank has only a part of them")
+        self.axes, self.collapse, self.xfftn = tuple(map(tuple, groups)), collapse, list[str]()
+        first = last = Pencil(self.subcomm, padded, groups[-1][-1])
+        real = dtype.kind == "f"
         for group in reversed(groups):
-            before = pencil.pencil(group[-1]) if self.xfftn else pencil
-            self.transfer += [(pencil, before)] if self.xfftn else []
-            text, still_real = texts(group, real, transforms, kept)
-            self.xfftn.append(f"{before.layout}: {text}")
-            sizes = [kept.get(a, n) if a in group else n for a, n in enumerate(before.shape)]
-            sizes[group[-1]] = sizes[group[-1]] // 2 + 1 if real and not still_real else sizes[group[-1]]
-            self.pencil[1] = pencil = Pencil(before.subcomm, sizes, group[-1])
-            real = still_real
-        flat = [a for group in groups for a in group]
-        ranks, self._own = rote.runtime.as_comm(self.subcomm.comm), darray is None
-        onward, back = plans(padded, self.subcomm.grid, ranks, dtype, flat, "\n".join(self.xfftn), kw)
+            last = last.pencil(group[-1])
+            actions, real = actions_of(group, real, transforms, kept)
+            self.xfftn.append(f"{last.on().layout}: {actions}")
+        self.transfer, self._own = list(pairwise(self.xfftn)), darray is None
+        flat, walk = [axis for group in groups for axis in group], "\n".join(self.xfftn)
+        onward, back = plans(padded, self.subcomm.grid, self.subcomm.comm, dtype, flat, walk, kw)
+        self.pencil = [first, Pencil(last.subcomm, onward.transform.output_shape, last.axis)]
         self.forward, self.backward = Transform([onward], [], self.pencil), Transform([back], [], self.pencil[::-1])
 
     dimensions: Final = property(lambda self: len(self.pencil[0].shape), doc="The number of axes.")

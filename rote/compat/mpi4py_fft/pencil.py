@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,94 +16,85 @@ Array = npt.NDArray[Any]
 
 
 class Subcomm(tuple[Any, ...]):
-    """One communicator per axis, of the ranks along one mode of a grid of all ranks; mpi4py's, or Rote's, as `comm` is.
+    """A communicator per axis, of the ranks along one mode of a grid of all ranks; mpi4py's, or Rote's, as `comm` is.
 
     `dims` has the ranks along each axis, 0 where any number will do, or says how many axes. Ranks keep their numbers.
     """
 
-    comm: Any  # of all ranks; None if nobody knows it
+    comm: Any  # of all ranks
     grid: rote.Grid
-    modes: tuple[int | None, ...]  # of the grid, per axis; None where this process is alone
+    lines: tuple[Any, ...]  # the communicators along each mode of the grid
+    modes: tuple[Any, ...]  # per axis, the mode of the grid that splits it; () of an axis that is whole
 
     def __new__(cls, comm: Any, dims: Sequence[int] | int | None = None, reorder: bool = True) -> Subcomm:
-        named = [0] * (dims or 1) if dims is None or isinstance(dims, int) else dims
-        cartesian = getattr(comm, "dims", None)
-        grid = (
-            rote.Grid(tuple(cartesian)) if cartesian else rote.Grid.of(comm.size, [n if n > 0 else -1 for n in named])
-        )
+        sizes = getattr(comm, "dims", None) or ([0] * (dims or 1) if dims is None or isinstance(dims, int) else dims)
+        grid = rote.Grid.of(comm.size, [n if n > 0 else -1 for n in sizes])
         where, split = grid.coordinates(comm.rank), getattr(comm, "Split", None) or comm.split
         first = [grid.rank((*where[:g], 0, *where[g + 1 :])) for g in range(grid.order)]
-        return cls.of(map(split, first, where), range(grid.order), comm, grid)
+        made = super().__new__(cls, map(split, first, where))
+        made.comm, made.grid, made.lines = comm, grid, tuple(made)
+        return made.placed([g if n > 1 else () for g, n in enumerate(grid.shape)])
 
-    @classmethod
-    def of(cls, parts: Iterable[Any], modes: Iterable[int | None], comm: Any, grid: rote.Grid) -> Subcomm:
-        """Communicators that are there already."""
-        made = tuple.__new__(cls, parts)
-        made.modes, made.comm, made.grid = tuple(modes), comm, grid
+    def placed(self, modes: Sequence[Any]) -> Subcomm:
+        """The communicators of axes that these modes of the grid split; of this process alone where one is whole."""
+        alone = getattr(sys.modules[type(self.comm).__module__], "COMM_SELF", ALONE)  # of the library of the others
+        made = super().__new__(Subcomm, [alone if mode == () else self.lines[mode] for mode in modes])
+        made.comm, made.grid, made.lines, made.modes = self.comm, self.grid, self.lines, tuple(modes)
         return made
-
-    def placed(self, axes: Sequence[int | None]) -> Subcomm:
-        """The communicators of these axes, in this order, and of this process alone in place of None."""
-        alone = getattr(sys.modules[type(self[0]).__module__], "COMM_SELF", ALONE)  # of the library of the others
-        parts = [alone if axis is None else self[axis] for axis in axes]
-        return self.of(parts, [None if axis is None else self.modes[axis] for axis in axes], self.comm, self.grid)
 
     def destroy(self) -> None:
         """Free the communicators, if MPI has made them."""
-        for part, mode in zip(self, self.modes, strict=True):
-            if mode is not None and hasattr(part, "Free") and part:
-                part.Free()
+        for line in self.lines:
+            if hasattr(line, "Free") and line:
+                line.Free()
 
 
 class Pencil:
     """The blocks of a tensor that is whole along `axis`: balanced ones along each axis of several ranks.
 
     >>> pencil = Pencil(Subcomm(rote.runtime.world(), [0, 1]), (4, 6))
-    >>> pencil.subshape, pencil.substart, pencil.pencil(0).axis, str(pencil.layout)
-    ((4, 6), (0, 0), 0, '[(),()]')
+    >>> pencil.subshape, pencil.substart, pencil.pencil(0).axis, str(pencil.on())
+    ((4, 6), (0, 0), 0, '[(),()] on (4, 6), grid 1x1')
     """
 
     shape: tuple[int, ...]
     axis: int
-    subshape: tuple[Any, ...]
-    substart: tuple[Any, ...]
+    subshape: tuple[int, ...]
+    substart: tuple[int, ...]
     slices: tuple[slice[Any, Any, Any], ...]
 
-    def __init__(self, subcomm: Sequence[Any], shape: Sequence[int], axis: int = -1) -> None:
+    def __init__(self, subcomm: Any, shape: Sequence[int], axis: int = -1) -> None:
         if not isinstance(subcomm, Subcomm):
-            subcomm = Subcomm.of(subcomm, range(len(subcomm)), None, rote.Grid(tuple(part.size for part in subcomm)))
-        self.shape, order, self.axis = tuple(map(int, shape)), len(shape), range(len(shape))[axis]
-        if len(subcomm) < order:  # they leave the axis whole, and then the last ones
-            axes = [*range(len(subcomm)), *[None] * (order - 1 - len(subcomm))]
-            subcomm = subcomm.placed([*axes[: self.axis], None, *axes[self.axis :]])
-        if subcomm[self.axis].size > 1:
+            raise rote.LayoutError("communicators alone do not say how ranks are numbered\nwrite Subcomm(comm, dims)")
+        self.shape, self.axis, modes = tuple(map(int, shape)), range(len(shape))[axis], list(subcomm.modes)
+        if len(modes) < len(shape):  # they leave the axis whole, and then the last ones
+            modes += [()] * (len(shape) - 1 - len(modes))
+            modes.insert(self.axis, ())
+        if modes[self.axis] != ():
             raise rote.LayoutError(f"axis {self.axis} is split over {subcomm[self.axis].size} ranks; align a whole one")
-        self.subcomm = subcomm
-        dealt = [(*divmod(n, part.size), part.rank) for n, part in zip(self.shape, subcomm, strict=True)]
-        self.subshape = tuple(n + (rank < more) for n, more, rank in dealt)
-        self.substart = tuple(n * rank + min(rank, more) for n, more, rank in dealt)
+        self.subcomm, rank = subcomm.placed(modes), subcomm.comm.rank
+        self.subshape = self.on().local_shape(rank)
+        self.substart = tuple(held.start for held in self.on().index_sets(rank))
         self.slices = tuple(slice(a, a + n) for a, n in zip(self.substart, self.subshape, strict=True))
 
-    @property
-    def layout(self) -> rote.Layout:
-        """The layout over the grid of all ranks."""
-        parts = zip(self.subcomm.modes, self.subcomm, strict=True)
-        return rote.parse(f"block[{','.join(f'({mode})' if part.size > 1 else '()' for mode, part in parts)}]")
+    def on(self, *components: int) -> rote.Distribution:
+        """Where all blocks lie; of a field, with the extents of its components in front, which are whole."""
+        layout = rote.L(*[()] * len(components), *self.subcomm.modes, kind="block")
+        return layout.on((*components, *self.shape), self.subcomm.grid)
 
     def pencil(self, axis: int) -> Pencil:
         """The pencil that leaves another axis whole; the ranks of that axis split this one."""
-        axes = list(range(len(self.shape)))
-        axes[self.axis], axes[axis] = axes[axis], axes[self.axis]
-        return Pencil(self.subcomm.placed(axes), self.shape, axis)
+        modes = list(self.subcomm.modes)
+        modes[self.axis], modes[axis] = modes[axis], modes[self.axis]
+        return Pencil(self.subcomm.placed(modes), self.shape, axis)
 
-    def transfer(self, pencil: Pencil, dtype: npt.DTypeLike, components: Sequence[int] = ()) -> Transfer:
-        """The move to such a pencil, of one tensor or of all components of a field at once."""
+    def transfer(self, pencil: Pencil, dtype: npt.DTypeLike) -> Transfer:
+        """The move to such a pencil."""
         if self.pencil(pencil.axis).subcomm != pencil.subcomm or self.shape != pencil.shape or self.axis == pencil.axis:
             raise rote.LayoutError("one move leads from a pencil to its pencil(axis), for another axis")
-        shape, ends = list(self.subshape), [(each.subshape, each.axis) for each in (self, pencil)]
-        shape[pencil.axis] = self.shape[pencil.axis]
-        a, b = [((*components, *block), axis + len(components)) for block, axis in ends]
-        return Transfer(self.subcomm[pencil.axis], (*components, *shape), dtype, *a, *b)
+        shape, axis = list(self.subshape), pencil.axis
+        shape[axis] = self.shape[axis]
+        return Transfer(self.subcomm[axis], shape, dtype, self.subshape, self.axis, pencil.subshape, axis)
 
 
 class Transfer:
@@ -124,17 +115,13 @@ class Transfer:
                  subshapeB: Sequence[int], axisB: int) -> None:  # fmt: skip
         self.comm, self.shape, self.dtype = comm, tuple(shape), np.dtype(dtype)
         self.subshapeA, self.axisA, self.subshapeB, self.axisB = tuple(subshapeA), axisA, tuple(subshapeB), axisB
-        ranks = rote.runtime.as_comm(comm) if comm.size > 1 else ALONE
-        modes = [[("()", "(0)")[axis == split] for axis in range(len(self.shape))] for split in (axisB, axisA)]
-        before, after = [rote.parse(f"block[{','.join(each)}]").on(self.shape, comm.size) for each in modes]
-        self._ends = (before, ranks), (after, ranks)
+        modes = [[0 if axis == split else () for axis in range(len(shape))] for split in (axisB, axisA)]
+        self._ends = [rote.L(*each, kind="block").on(self.shape, comm.size) for each in modes]
 
     def forward(self, arrayA: Array, arrayB: Array, back: bool = False) -> None:
         """Fill B from A."""
-        x, y = (
-            rote.DistTensor(np.asarray(arrayA), *self._ends[back]),
-            rote.DistTensor(np.asarray(arrayB), *self._ends[not back]),
-        )
+        pairs = zip((arrayA, arrayB), self._ends[::-1] if back else self._ends, strict=True)
+        x, y = (rote.DistTensor(np.asarray(array), end, self.comm) for array, end in pairs)
         x.redistribute(y.layout, out=y)
 
     def backward(self, arrayB: Array, arrayA: Array) -> None:
