@@ -57,7 +57,7 @@ def test_what_stays_counts_as_it_does_by_pairs(kind: str, sending: bool) -> None
     numbers = np.arange(8 * 5 * 6).reshape(shape)
     held = [[{*numbers[np.ix_(*end.indices(rank))].reshape(-1).tolist()} for rank in range(6)] for end in ends]
     pairs = np.array([[len(mine & theirs) for theirs in held[1]] for mine in held[0]])
-    volumes = traffic(ends[0], ends[1], sending)
+    volumes = traffic(ends[0], ends[1], sending, ())
     axis = 1 if sending else 0
     for counted, wanted in ((volumes.elements, pairs.sum(axis)), (volumes.messages, (pairs > 0).sum(axis))):
         assert_array_equal(np.broadcast_to(counted, grid).reshape(-1), wanted)
