@@ -58,7 +58,7 @@ part_types() {
     (cd "$work/elsewhere" && "$tools/mypy" --strict "$copy/.ci/user.py")
     # pyright, in the wheel that brings its own program: of what users see, at least 99 % has a type that is known.
     "$tools/pip" install basedpyright
-    (cd "$work/elsewhere" && "$tools/basedpyright" --verifytypes rote --ignoreexternal) >"$work/known" || true
+    (cd "$work/elsewhere" && "$tools/basedpyright" --verifytypes rote --ignoreexternal --pythonpath "$tools/python") >"$work/known" || true
     awk '/^Type completeness score:/ {print; known = $4 + 0} END {exit !(known >= 99)}' "$work/known" || {
         cat "$work/known"
         return 1
