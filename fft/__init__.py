@@ -18,20 +18,20 @@ if __name__ != "rote.fft":
 if TYPE_CHECKING:
     from .comparison import compare as compare
     from .families.registry import algorithms as algorithms
-    from .functions import dctn as dctn
-    from .functions import dht as dht
-    from .functions import dstn as dstn
     from .functions import fftn as fftn
-    from .functions import hc2r as hc2r
-    from .functions import idctn as idctn
-    from .functions import idstn as idstn
     from .functions import ifftn as ifftn
     from .functions import irfftn as irfftn
-    from .functions import r2hc as r2hc
     from .functions import rfftn as rfftn
     from .hermitian import hfft as hfft
     from .hermitian import ihfft as ihfft
     from .plan import FFT as FFT
+    from .real_functions import dctn as dctn
+    from .real_functions import dht as dht
+    from .real_functions import dstn as dstn
+    from .real_functions import hc2r as hc2r
+    from .real_functions import idctn as idctn
+    from .real_functions import idstn as idstn
+    from .real_functions import r2hc as r2hc
     from .spectra.convolution import convolve as convolve
     from .spectra.convolution import correlate as correlate
     from .spectra.frequencies import fftfreq as fftfreq
@@ -46,22 +46,22 @@ _HOME = {
     "compare": "comparison",
     "convolve": "spectra.convolution",
     "correlate": "spectra.convolution",
-    "dctn": "functions",
-    "dht": "functions",
-    "dstn": "functions",
+    "dctn": "real_functions",
+    "dht": "real_functions",
+    "dstn": "real_functions",
     "fftfreq": "spectra.frequencies",
     "fftn": "functions",
     "fftshift": "spectra.shift",
-    "hc2r": "functions",
+    "hc2r": "real_functions",
     "hfft": "hermitian",
-    "idctn": "functions",
-    "idstn": "functions",
+    "idctn": "real_functions",
+    "idstn": "real_functions",
     "ifftn": "functions",
     "ifftshift": "spectra.shift",
     "ihfft": "hermitian",
     "irfftn": "functions",
     "kinds": "transforms",
-    "r2hc": "functions",
+    "r2hc": "real_functions",
     "rfftn": "functions",
 }
 

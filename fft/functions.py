@@ -1,4 +1,4 @@
-"""NumPy's and SciPy's transforms on distributed tensors: same names, same conventions, the layout said."""
+"""NumPy's transforms on distributed tensors: same names, same conventions, the layout said."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .request.arguments import check_extents, check_norm, check_real, check_tens
 from .request.request import as_request
 from .transforms import FUNCTIONS, KINDS, complex_dtype, real_dtype
 
-__all__ = ["dctn", "dht", "dstn", "fftn", "hc2r", "idctn", "idstn", "ifftn", "irfftn", "r2hc", "rfftn", "transform"]
+__all__ = ["Axes", "Lengths", "fftn", "ifftn", "irfftn", "rfftn", "transform"]
 
 _DEPTH = 4  # calls from a user's, where a walk is made
 _KEPT = 16  # walks that a communicator keeps bound; each holds about two blocks of scratch
@@ -129,180 +129,6 @@ def irfftn(
     [0.0, 1.0, 2.0, 3.0, 4.0]
     """
     return transform("irfft", X, s, axes, norm, output, algorithm)
-
-
-def dctn(
-    x: DistTensor,
-    type: int = 2,
-    s: Lengths = None,
-    axes: Axes = None,
-    norm: str | None = None,
-    output: Layout | str | None = None,
-    algorithm: str = "auto",
-) -> DistTensor:
-    """The discrete cosine transform along some axes, as `scipy.fft.dctn`.
-
-    Args:
-        x: in any plain layout; of a complex tensor the real and the imaginary part are transformed, each by itself.
-        type: 1, 2, 3 or 4. Type 1 takes two points or more along each axis.
-        norm: "backward" (the default), "ortho", which makes the transform orthogonal, or "forward".
-
-    The other arguments and errors as `fftn`; a type that is none of these is refused as well.
-
-    Returns:
-        A tensor of x's shape, but for `s`; real if x is, else complex.
-
-    >>> x = DistTensor.from_global(np.ones((2, 3)), "block[(0),()]")
-    >>> dctn(x).to_global().round(12).tolist()
-    [[24.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
-    """
-    return transform(f"dct{_checked(type)}", x, s, axes, norm, output, algorithm)
-
-
-def idctn(
-    X: DistTensor,
-    type: int = 2,
-    s: Lengths = None,
-    axes: Axes = None,
-    norm: str | None = None,
-    output: Layout | str | None = None,
-    algorithm: str = "auto",
-) -> DistTensor:
-    """The inverse of `dctn` of the same type and norm, as `scipy.fft.idctn`; it leads back to the layout there.
-
-    Arguments, result and errors as `dctn`.
-
-    >>> x = DistTensor.from_global(np.arange(1.0, 4.0), "block[(0)]")
-    >>> idctn(dctn(x, type=3), type=3).to_global().round(12).tolist()
-    [1.0, 2.0, 3.0]
-    """
-    return transform(f"idct{_checked(type)}", X, s, axes, norm, output, algorithm)
-
-
-def dstn(
-    x: DistTensor,
-    type: int = 2,
-    s: Lengths = None,
-    axes: Axes = None,
-    norm: str | None = None,
-    output: Layout | str | None = None,
-    algorithm: str = "auto",
-) -> DistTensor:
-    """The discrete sine transform along some axes, as `scipy.fft.dstn`.
-
-    Arguments, result and errors as `dctn`; type 1 takes one point as well.
-
-    >>> dstn(DistTensor.from_global(np.ones(2), "block[(0)]"), type=1).to_global().round(3).tolist()
-    [3.464, 0.0]
-    """
-    return transform(f"dst{_checked(type)}", x, s, axes, norm, output, algorithm)
-
-
-def idstn(
-    X: DistTensor,
-    type: int = 2,
-    s: Lengths = None,
-    axes: Axes = None,
-    norm: str | None = None,
-    output: Layout | str | None = None,
-    algorithm: str = "auto",
-) -> DistTensor:
-    """The inverse of `dstn` of the same type and norm, as `scipy.fft.idstn`; it leads back to the layout there.
-
-    Arguments, result and errors as `dstn`.
-
-    >>> x = DistTensor.from_global(np.arange(1.0, 4.0), "block[(0)]")
-    >>> idstn(dstn(x)).to_global().round(12).tolist()
-    [1.0, 2.0, 3.0]
-    """
-    return transform(f"idst{_checked(type)}", X, s, axes, norm, output, algorithm)
-
-
-def dht(
-    x: DistTensor,
-    s: Lengths = None,
-    axes: Axes = None,
-    norm: str | None = None,
-    output: Layout | str | None = None,
-    algorithm: str = "auto",
-) -> DistTensor:
-    """The discrete Hartley transform along some axes: the sum of x[j] (cos + sin)(2 pi j k / n) over j, as FFTW's DHT.
-
-    Along one axis it is the real part of the Fourier transform of a real tensor minus the imaginary part (Hartley 1942;
-    Bracewell 1983). Along several it is done along each in turn.
-
-    Args:
-        x: in any plain layout; of a complex tensor the real and the imaginary part are transformed, each by itself.
-        norm: "backward" (the default), which does not scale; "forward", which divides by the number of points and so
-            undoes "backward"; or "ortho", by which the transform undoes itself.
-
-    The other arguments and errors as `fftn`.
-
-    Returns:
-        A tensor of x's shape, but for `s`; real if x is, else complex.
-
-    >>> x = DistTensor.from_global([1.0, 2.0, 3.0, 4.0], "block[(0)]")
-    >>> X = dht(x)
-    >>> X.to_global().round(12).tolist(), dht(X, norm="forward").to_global().round(12).tolist()
-    ([10.0, -4.0, -2.0, 0.0], [1.0, 2.0, 3.0, 4.0])
-    """
-    return transform("dht", x, s, axes, norm, output, algorithm)
-
-
-def r2hc(
-    x: DistTensor,
-    s: Lengths = None,
-    axes: Axes = None,
-    norm: str | None = None,
-    output: Layout | str | None = None,
-    algorithm: str = "auto",
-) -> DistTensor:
-    """The Fourier transform of real numbers in FFTW's halfcomplex order, of as many real numbers, along some axes.
-
-    Along one axis of n points these are the real parts of `numpy.fft.rfft` from the first to the last, and then its
-    imaginary parts that are not zero for sure, from the last to the first: r0, r1, …, r(n/2), i((n+1)/2-1), …, i1
-    (Frigo and Johnson 2005). Along several it is done along each in turn.
-
-    Args:
-        x: in any plain layout; of a complex tensor the real and the imaginary part are transformed, each by itself.
-        norm: "backward" (the default), "ortho" or "forward", as of `numpy.fft.rfft`.
-
-    The other arguments and errors as `fftn`.
-
-    Returns:
-        A tensor of x's shape, but for `s`; real if x is, else complex.
-
-    >>> x = DistTensor.from_global([1.0, 2.0, 3.0, 5.0], "block[(0)]")
-    >>> r2hc(x).to_global().round(12).tolist()
-    [11.0, -2.0, -3.0, 3.0]
-    """
-    return transform("r2hc", x, s, axes, norm, output, algorithm)
-
-
-def hc2r(
-    X: DistTensor,
-    s: Lengths = None,
-    axes: Axes = None,
-    norm: str | None = None,
-    output: Layout | str | None = None,
-    algorithm: str = "auto",
-) -> DistTensor:
-    """The real tensor of spectra in FFTW's halfcomplex order: the inverse of `r2hc`, of the same norm.
-
-    Arguments, result and errors as `r2hc`.
-
-    >>> x = DistTensor.from_global([1.0, 2.0, 3.0, 5.0, 4.0], "block[(0)]")
-    >>> hc2r(r2hc(x)).to_global().round(12).tolist()
-    [1.0, 2.0, 3.0, 5.0, 4.0]
-    """
-    return transform("hc2r", X, s, axes, norm, output, algorithm)
-
-
-def _checked(type: int) -> int:
-    """A type of cosine or sine transform."""
-    if type not in (1, 2, 3, 4):
-        raise LayoutError(f"type is 1, 2, 3 or 4; not {type!r}")
-    return int(type)
 
 
 def transform(

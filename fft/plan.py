@@ -80,9 +80,8 @@ class FFT(TransformEnds):
         method: how messages travel between ranks, a name in `rote.methods`, or "auto".
         machine: for which "auto" chooses; if None, the one that `rote tune` measured under as many ranks, or the usual.
         progress: called on this rank with the part that is done, from 0 to 1, while walks are timed.
-        tune_seconds: the most that all timing may take, about, by the clock of the rank that is latest; the best that
-            was found by then is taken, or the usual where nothing was. A turn that is begun is ended. None for the
-            usual time.
+        tune_seconds: the most that all timing may take, about, by the latest rank's clock; then the best so far is
+            taken, or the usual where nothing was timed. A turn that is begun is ended. None for the usual time.
 
     Raises:
         LayoutError: shape, layout, axes, kinds and algorithm do not fit each other.
@@ -254,9 +253,7 @@ class FFT(TransformEnds):
         return wavenumbers(self.walk, self._axes, self._comm.rank, L, nyquist)
 
     def to_html(self) -> str:
-        """A page for a browser that steps through the walk: what is transformed where, and how the tensor moves.
-
-        It is whole in itself, as `Plan.to_html` of a move is; the same on all ranks, none of which is asked.
+        """A page that steps through the walk in a browser, whole in itself as `Plan.to_html` is; no rank is asked.
 
         >>> "Stage 1 of 1: fft(0)" in FFT(4, "block[(0)]").to_html()
         True

@@ -18,7 +18,7 @@ from .contraction import contract
 from .diagonals import diagonal_of
 from .indexing import getitem, relabelled
 from .products import conjugate, matmul
-from .reduction import finished
+from .reduction import finished, normal_axes
 from .rules import follows
 from .stacks import stackwise
 from .subscripts import Term
@@ -250,7 +250,7 @@ def trace(x: Distributed, /, *, offset: int = 0, dtype: npt.DTypeLike | None = N
 def numpy_trace(
     a: Distributed, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None
 ) -> Any:
-    """The sums of the elements on a diagonal of two modes, as `numpy.trace`. Collective.
+    """The sums of the elements on a diagonal of two modes, as `numpy.trace`; errors as `diagonal`. Collective.
 
     Args:
         offset: of the diagonal, above the main one if it is positive.
@@ -262,7 +262,8 @@ def numpy_trace(
     >>> DistTensor.from_global([[1, 2], [3, 4]], "block[(0),()]").trace().to_global()
     array(5)
     """
-    return finished("trace", _summed_diagonal(a, axis1, axis2, offset, dtype), out)
+    rows, columns = normal_axes((axis1, axis2), len(a.distribution.shape))
+    return finished("trace", _summed_diagonal(a, rows, columns, offset, dtype), out)
 
 
 def _summed_diagonal(x: Distributed, rows: int, columns: int, offset: int, dtype: npt.DTypeLike | None) -> Any:
@@ -270,7 +271,7 @@ def _summed_diagonal(x: Distributed, rows: int, columns: int, offset: int, dtype
     if dtype is None:
         dtype = np.add.reduce(np.empty(0, diag.local.dtype)).dtype
     order = len(diag.distribution.shape)
-    along = rows % (order + 1) - (columns % (order + 1) < rows % (order + 1))
+    along = rows - (columns < rows)
     result = tuple([label for label in range(order) if label != along])
     return contract((diag._with(diag.local.astype(dtype)),), (tuple(range(order)),), result, "trace")
 
@@ -298,14 +299,18 @@ def numpy_diagonal(a: Distributed, offset: int = 0, axis1: int = 0, axis2: int =
         offset: of the diagonal, above the main one if it is positive.
         axis1, axis2: the modes that it runs through; the result has them not.
 
+    Raises:
+        AxisError: there is no such mode; ValueError if the two are one.
+
     >>> from rote import DistTensor
     >>> DistTensor.from_global([[1, 2], [3, 4]], "block[(0),()]").diagonal(1).to_global()
     array([2])
     """
-    rows, columns = (a.distribution.shape[axis] for axis in (axis1, axis2))
     order = len(a.distribution.shape)
+    axis1, axis2 = normal_axes((axis1, axis2), order)
+    rows, columns = a.distribution.shape[axis1], a.distribution.shape[axis2]
     diag = diagonal_of(a, axis1, axis2, offset, "diagonal")
-    place = axis1 % order - (axis2 % order < axis1 % order)
+    place = axis1 - (axis2 < axis1)
     modes = [*(mode for mode in range(order - 1) if mode != place), place]
     first, length = max(-offset, 0), max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
     values = relabelled(plain(diag, "diagonal"), modes)

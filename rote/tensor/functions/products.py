@@ -130,14 +130,7 @@ def tensordot(x1: Any, x2: Any, /, axes: Any = 2, *, layout: Layout | str | None
 
 @follows("contracted", np.vecdot, np.linalg.vecdot)
 def vecdot(
-    x1: Any,
-    x2: Any,
-    /,
-    *,
-    axis: int = -1,
-    out: Any = None,
-    layout: Layout | str | None = None,
-    exact: bool = False,
+    x1: Any, x2: Any, /, *, axis: int = -1, out: Any = None, layout: Layout | str | None = None, exact: bool = False
 ) -> Any:
     """The products of vectors along a mode, the first one conjugated; other modes broadcast. Collective.
 
