@@ -253,9 +253,8 @@ def numpy_trace(
     """The sums of the elements on a diagonal of two modes, as `numpy.trace`; errors as `diagonal`. Collective.
 
     Args:
-        offset: of the diagonal, above the main one if it is positive.
-        axis1, axis2: the modes that it runs through.
-        dtype: of the sum; that of the elements if None, for integers at least 64 bits.
+        offset, dtype: as of the trace of matrices.
+        axis1, axis2: the modes that the diagonal runs through.
         out: a tensor of the result's shape that is written.
 
     >>> from rote import DistTensor
@@ -299,8 +298,7 @@ def numpy_diagonal(a: Distributed, offset: int = 0, axis1: int = 0, axis2: int =
         offset: of the diagonal, above the main one if it is positive.
         axis1, axis2: the modes that it runs through; the result has them not.
 
-    Raises:
-        AxisError: there is no such mode; ValueError if the two are one.
+    Raises: AxisError if there is no such mode, ValueError if the two are one.
 
     >>> from rote import DistTensor
     >>> DistTensor.from_global([[1, 2], [3, 4]], "block[(0),()]").diagonal(1).to_global()
