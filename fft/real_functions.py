@@ -32,6 +32,7 @@ def dctn(
     Returns:
         A tensor of x's shape, but for `s`; real if x is, else complex.
 
+    >>> import numpy as np
     >>> x = DistTensor.from_global(np.ones((2, 3)), "block[(0),()]")
     >>> dctn(x).to_global().round(12).tolist()
     [[24.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
@@ -52,6 +53,7 @@ def idctn(
 
     Arguments, result and errors as `dctn`.
 
+    >>> import numpy as np
     >>> x = DistTensor.from_global(np.arange(1.0, 4.0), "block[(0)]")
     >>> idctn(dctn(x, type=3), type=3).to_global().round(12).tolist()
     [1.0, 2.0, 3.0]
@@ -72,6 +74,7 @@ def dstn(
 
     Arguments, result and errors as `dctn`; type 1 takes one point as well.
 
+    >>> import numpy as np
     >>> dstn(DistTensor.from_global(np.ones(2), "block[(0)]"), type=1).to_global().round(3).tolist()
     [3.464, 0.0]
     """
@@ -91,6 +94,7 @@ def idstn(
 
     Arguments, result and errors as `dstn`.
 
+    >>> import numpy as np
     >>> x = DistTensor.from_global(np.arange(1.0, 4.0), "block[(0)]")
     >>> idstn(dstn(x)).to_global().round(12).tolist()
     [1.0, 2.0, 3.0]

@@ -209,7 +209,7 @@ WRONG = [
     ("--rounds 0", 2, "--rounds"),
     ("--ranks 0", 2, "--ranks"),
     ("--moves --only scipy", 2, "--only scipy takes no part here; choose from rote, threads, mpi4py-fft, alltoallw"),
-    ("--json all.png --png all.png", 2, "--json and --png name the same file"),
+    ("--json all.png --png all.png", 2, "--json and --plot name the same file"),
     ("--png bench.txt", 2, "bench.txt does not end as a picture does"),
     ("--moves --restore", 2, "leave them out, or --moves"),
     ("--json nowhere/bench.json", 1, "nowhere: there is no such folder"),

@@ -90,6 +90,17 @@ def test_real_plans_are_scipys(name: str, number: int) -> None:
     assert np.allclose(undone() * fftw.get_normalization([kind, fftw.FFTW_REDFT10], array.shape, (0, 2)), array)
 
 
+@pytest.mark.parametrize("n", [1, 2, 5, 6])
+def test_halfcomplex_plans_are_numpys(n: int) -> None:
+    """R2HC gives the real parts of NumPy's spectrum and then, backwards, the imaginary ones; HC2R undoes it times n."""
+    array = np.random.default_rng(n).random((3, n))
+    spectrum = fftw.get_planned_FFT(array, np.empty_like(array), (1,), fftw.FFTW_R2HC)()
+    wanted = np.fft.rfft(array)
+    assert np.allclose(spectrum, np.hstack([wanted.real, wanted.imag[:, 1 : (n + 1) // 2][:, ::-1]]))
+    undone = fftw.get_planned_FFT(spectrum, np.empty_like(array), (1,), fftw.inverse[fftw.FFTW_R2HC])()
+    assert np.allclose(undone / n, array)
+
+
 def test_plans_keep_their_arrays() -> None:
     """An explicit call goes through the kept output, an implicit one leaves it alone; the input keeps its values."""
     array, target = np.arange(6.0), np.zeros(4, complex)
@@ -179,7 +190,12 @@ def refusals(comm: Any) -> list[tuple[Callable[[], object], type[Exception], str
     dct2 = functools.partial(fftw.dctn, type=2)
     return [
         (lambda: NCFile("x.nc"), rote.RoteError, "HDF5File"),
-        (lambda: fftw.get_planned_FFT(np.zeros(4), np.zeros(4), kind=fftw.FFTW_R2HC), rote.PlanError, "rfftn"),
+        (lambda: fftw.get_planned_FFT(np.zeros(4), np.zeros(4), kind=fftw.FFTW_FORWARD), rote.PlanError, "R2HC"),
+        (
+            lambda: fftw.FFT(*np.zeros((2, 4, 4)), (0, 1), (fftw.FFTW_HC2R, fftw.FFTW_DHT)),
+            rote.PlanError,
+            "by themselves",
+        ),
         (lambda: fftw.FFT(np.zeros(4), np.zeros(4, complex)), rote.LayoutError, "spectrum is"),
         (lambda: PFFT(split, (4, 6), axes=(1, 0)), rote.LayoutError, "transformed first"),
         (lambda: PFFT(comm, (4, 6), transforms={(1,): (np.sin, np.cos)}), rote.PlanError, "give one of fftw"),

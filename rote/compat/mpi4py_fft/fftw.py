@@ -107,10 +107,19 @@ class FFT(Plan):
         numbers: list[int] = np.broadcast_to(kind, len(axes)).tolist()
         real = input_array.dtype.kind == output_array.dtype.kind == "f"
         if real and not {*numbers} <= {*_REAL}:
-            raise rote.PlanError("halfcomplex spectra cannot be had\nwrite rfftn, with complex ones, or FFTW_DHT")
-        back = not real and numbers[0] > 0
+            raise rote.PlanError(
+                f"{kind} is no kind between real arrays\ngive complex ones, or FFTW_R2HC or FFTW_REDFT10"
+            )
+        back = numbers[0] > 0 if not real else FFTW_HC2R in numbers
+        if real and back and {*numbers} != {FFTW_HC2R}:
+            raise rote.PlanError(
+                "halfcomplex spectra lead back along all axes or none\nplan the other axes by themselves"
+            )
         signal, other = (output_array, input_array) if back else (input_array, output_array)
-        kinds = {axis: _REAL[number].name for axis, number in zip(axes, numbers, strict=True)} if real else None
+        rows = [_REAL[number] for number in numbers] if real else []
+        kinds = (
+            {axis: row.inverse if back else row.name for axis, row in zip(axes, rows, strict=True)} if real else None
+        )
         named = None if real else axes
         f = rote.fft.FFT(signal.shape, None, 1, ALONE, signal.dtype, named, kinds=kinds, threads=threads)
         if (spectrum := (f.output_shape, f.output_dtype)) != (other.shape, other.dtype):
