@@ -2,6 +2,7 @@
 # they make; and each makes what it needs unless another part has: clones of the last commit, environments, a wheel.
 
 export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1 PIP_PROGRESS_BAR=off PIP_QUIET=2
+unset PYTHONDONTWRITEBYTECODE # in folders of its own nothing need be compiled twice
 export MPLBACKEND=Agg MPLCONFIGDIR=$work/matplotlib OMP_NUM_THREADS=1
 
 clone=$work/clone     # for the README's lines, and the tests that run where they have installed

@@ -117,6 +117,7 @@ def test_forget_names_what_is_gone() -> None:
     assert wisdom.records() == (second,)
 
 
+@pytest.mark.slow
 @pytest.mark.mpi
 @pytest.mark.parametrize("job", (3,), indirect=True)
 def test_the_input_is_safe_on_all_ranks(job, tmp_path):

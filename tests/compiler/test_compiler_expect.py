@@ -81,6 +81,7 @@ def test_unknown_kinds_are_mistakes_of_the_test(plan):
         rote.expect(plan, steps="alltoall")
 
 
+@pytest.mark.slow
 def test_pytest_shows_the_line_of_the_test(run_pytest):
     """The failure stands at the caller's line, not inside Rote."""
     answer = run_pytest(

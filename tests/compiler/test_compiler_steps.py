@@ -125,6 +125,7 @@ for text in {texts!r}:
 """
 
 
+@pytest.mark.slow
 def test_the_same_in_every_process():
     """Plans do not depend on hashing: text, cost and JSON are the same here and under every PYTHONHASHSEED."""
     code, here = PRINT.format(texts=[text for text, *_ in KINDS]), StringIO()

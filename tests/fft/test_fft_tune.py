@@ -64,7 +64,7 @@ def configs(comm, tune="measure", threads=1, shape=(5, 6, 7)):
     return found
 
 
-@pytest.mark.parametrize("ranks", (1, 2, pytest.param(6, marks=pytest.mark.slow)))
+@pytest.mark.parametrize("ranks", (2, *(pytest.param(ranks, marks=pytest.mark.slow) for ranks in (1, 6))))
 def test_recipes_are_remembered(ranks, monkeypatch, tmp_path):
     """Law: what was timed once is not timed again, by other ranks of another program either; all ranks do the same."""
     monkeypatch.setenv("ROTE_WISDOM", str(tmp_path / "kept"))

@@ -32,6 +32,7 @@ from house import ROOT
 import rote
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "notebooks").rglob("*.md"))]
+COMMANDS = ("cli.md", "install.md", "tuning.md")  # run many commands, each of which starts Python anew
 LANGUAGES = {"sh", "python", "console", "text", "{eval-rst}"}
 FENCE = re.compile(r"^```(?P<language>\S*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -124,7 +125,11 @@ def matches(printed: str, expected: str) -> bool:
     return re.fullmatch(wanted, "".join(line + "\n" for line in lines(printed))) is not None
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=[pytest.mark.slow] * (page.name in COMMANDS)) for page in PAGES],
+    ids=lambda page: page.name,
+)
 def test_a_page_does_what_it_says(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All blocks of a page, in order, in one session and one folder."""
     monkeypatch.chdir(tmp_path)

@@ -74,7 +74,7 @@ def test_the_first_notebooks_are_there() -> None:
 
 @pytest.mark.parametrize(
     "path",
-    [*NOTEBOOKS[-1:], *(pytest.param(path, marks=pytest.mark.slow) for path in NOTEBOOKS[:-1])],
+    [pytest.param(path, marks=pytest.mark.slow) for path in NOTEBOOKS],
     ids=lambda path: path.name,
 )
 def test_a_notebook_runs(path: Path, tmp_path: Path) -> None:

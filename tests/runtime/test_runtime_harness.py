@@ -82,6 +82,7 @@ def test_known(): assert False
     assert "pip install" in said, said
 
 
+@pytest.mark.slow
 def test_files_that_skip_fail(tmp_path):
     """A whole file that skips itself is an error; the documented switch skips the tests that need MPI."""
     said = session(tmp_path, "import pytest\npytest.importorskip('no_such_module')\n", NO_MPI, ROTE_TESTS_NO_MPI="1")

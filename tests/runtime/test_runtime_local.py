@@ -252,6 +252,7 @@ def test_nothing_is_left():
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("rote rank")]
 
 
+@pytest.mark.slow
 def test_twenty_thousand_collectives_and_splits_leave_nothing():
     """A long run keeps no meeting and no dropped split."""
 

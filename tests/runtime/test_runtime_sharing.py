@@ -151,6 +151,7 @@ print("shared")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.mpi
 def test_mpi_ranks_do_without_what_one_is_refused(mpirun):
     """Refusals on one rank of three; one mapping per communicator and rank for 16 walks, and no open descriptor."""

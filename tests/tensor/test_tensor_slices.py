@@ -225,6 +225,7 @@ if comm.rank == 0:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.mpi
 @pytest.mark.parametrize("job", RANKS[-1:], indirect=True)
 def test_blocks_of_another_program(job):
