@@ -62,8 +62,8 @@ class SampleSort:
         self._receives: list[int] = counts[:, comm.rank].tolist()
         self.sizes: list[int] = counts.sum(axis=0).tolist()
         own = counts.diagonal()
-        self.received = int((counts.sum(axis=0) - own).max())
-        self.returned = int((counts.sum(axis=1) - own).max())
+        self.received: int = int((counts.sum(axis=0) - own).max())
+        self.returned: int = int((counts.sum(axis=1) - own).max())
 
     def __call__(self, array: Array) -> Array:
         """The values beside the keys that this rank comes to hold, rank after rank; to be merged yet. Collective.

@@ -25,6 +25,10 @@ C2C_FORWARD, C2C_BACKWARD, R2C, C2R = -1, 1, -2, 2
 flag_dict: dict[str, Any] = {name: flag for name, flag in globals().items() if name.startswith("FFTW_")}
 _NUMBER = {name: flag_dict[kind.fftw] for name, kind in rote.fft.kinds.items()}
 _REAL = {_NUMBER[name]: kind for name, kind in rote.fft.kinds.items() if kind.real == "both"}
+dct_type: dict[int, int]
+idct_type: dict[int, int]
+dst_type: dict[int, int]
+idst_type: dict[int, int]
 dct_type, idct_type, dst_type, idst_type = (
     {n: _NUMBER[f"{name}{n}"] for n in range(1, 5)} for name in ("dct", "idct", "dst", "idst")
 )
@@ -160,8 +164,16 @@ def _planner(name: str) -> Callable[..., FFT]:
     return plan
 
 
-fftn, ifftn, rfftn, irfftn, ihfftn, hfftn = map(_planner, _FOURIER)
-dctn, idctn, dstn, idstn = map(_planner, ("dctn", "idctn", "dstn", "idstn"))
+fftn: Final = _planner("fftn")
+ifftn: Final = _planner("ifftn")
+rfftn: Final = _planner("rfftn")
+irfftn: Final = _planner("irfftn")
+ihfftn: Final = _planner("ihfftn")
+hfftn: Final = _planner("hfftn")
+dctn: Final = _planner("dctn")
+idctn: Final = _planner("idctn")
+dstn: Final = _planner("dstn")
+idstn: Final = _planner("idstn")
 _PAIRS = (fftn, ifftn), (rfftn, irfftn), (hfftn, ihfftn), (dctn, idctn), (dstn, idstn)
 inverse: dict[Any, Any] = {number: flag_dict[rote.fft.kinds[row.inverse].fftw] for number, row in _REAL.items()}
 inverse |= dict(_PAIRS) | {back: onward for onward, back in _PAIRS}
@@ -190,9 +202,12 @@ def cleanup(limit: float = -1) -> None:
     """Do nothing: plans are made at once, by a model. `rote.wisdom.forget` forgets what was measured."""
 
 
-forget_wisdom = set_timelimit = cleanup
+forget_wisdom: Final = cleanup
+set_timelimit: Final = cleanup
 export_wisdom: Final = rote.wisdom.export
 import_wisdom: Final = rote.wisdom.include
-utilities = xfftn = factory = sys.modules[__name__]  # programs import from these, too
+utilities: Final = sys.modules[__name__]  # programs import from this and the next two, too
+xfftn: Final = utilities
+factory: Final = utilities
 sys.modules |= dict.fromkeys([f"{__name__}.{part}" for part in ("utilities", "xfftn", "factory")], utilities)
 fftlib: dict[str, ModuleType] = dict.fromkeys("FDG", utilities)

@@ -23,6 +23,7 @@ class HDF5File:
     filename: str
     domain: Sequence[Any] | None
     f: Any
+    comm: rote.runtime.Comm
     backend: Final = staticmethod(lambda: "hdf5")
 
     def __init__(self, h5name: str, domain: Sequence[Any] | None = None, mode: str = "a", **kw: Any) -> None:

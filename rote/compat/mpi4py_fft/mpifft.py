@@ -83,7 +83,9 @@ class PFFT:
             whole = groups[-1] if split is None or split is False else {*range(order)} - {range(order)[split]}
             grid = [int(axis in whole) for axis in range(order)]
         made = comm if darray is None else darray.pencil.subcomm
-        self.subcomm = made if isinstance(made, Subcomm) else Subcomm(comm, [*grid, *[1] * (order - len(grid))])
+        self.subcomm: Subcomm = (
+            made if isinstance(made, Subcomm) else Subcomm(comm, [*grid, *[1] * (order - len(grid))])
+        )
         whole = {axis for axis, mode in enumerate(self.subcomm.modes) if mode == ()}
         if collapse:  # what is whole from the beginning goes with what comes next
             merged: list[list[int]] = [[]]

@@ -72,7 +72,8 @@ class Pencil:
             modes.insert(self.axis, ())
         if modes[self.axis] != ():
             raise rote.LayoutError(f"axis {self.axis} is split over {subcomm[self.axis].size} ranks; align a whole one")
-        self.subcomm, rank = subcomm.placed(modes), subcomm.comm.rank
+        self.subcomm: Subcomm = subcomm.placed(modes)
+        rank = subcomm.comm.rank
         self.subshape = self.on().local_shape(rank)
         self.substart = tuple(held.start for held in self.on().index_sets(rank))
         self.slices = tuple(slice(a, a + n) for a, n in zip(self.substart, self.subshape, strict=True))
