@@ -71,7 +71,7 @@ def integers(signed: bool = False) -> Reader:
     return read
 
 
-class Bytes(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.2
+class Bytes(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.4
     """A number of bytes, as people write it; K and KiB are 1024 of them, KB is 1000.
 
     >>> [Bytes().convert(text, None, None) for text in ("100_000", "64K", "1.5 GiB", "2MB", "7b")]
@@ -92,7 +92,7 @@ class Bytes(click.ParamType):  # type: ignore[type-arg]  # not generic before cl
         return int(float(amount["number"]) * base**power) if "." in value else int(amount["number"]) * base**power
 
 
-class Known(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.2
+class Known(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.4
     """A text that a shell completes from the names that are usual; whether it will do is for the command to say.
 
     >>> [item.value for item in Known("animal", lambda: ("cat", "cow", "dog")).shell_complete(None, None, "c")]

@@ -1,38 +1,34 @@
 """What transforms to FFTW's halfcomplex order, and back, must do, as functions of a communicator.
 
 The reference is the real and the imaginary part of numpy.fft.rfft, axis by axis. Run as a program, `python
-halfcomplex.py some|rest`, it makes the checks of that part on the world and prints one line of JSON.
+halfcomplex.py some|rest`, it makes the checks of that part on the world and prints how many they were.
 """
 
 from __future__ import annotations
 
-import json
 import sys
 import warnings
 from collections.abc import Sequence
 
 import numpy as np
 from cosines import Array, same
-from parts import run_checks, share
-from transforms import NORMS, refused, transforms, values
+from parts import report_checks, share
+from transforms import NORMS, axis_by_axis, refused, transforms, values
 
 from rote import DistTensor, GatherWarning
 from rote.fft import FFT, fftfreq, hc2r, r2hc
-from rote.fft.transforms import complex_dtype, real_dtype
 from rote.runtime import Comm, world
 
 
 def halfcomplex(array: Array, axes: Sequence[int], norm: str | None) -> Array:
-    """The definition, of the real and of the imaginary part, along each axis in turn, in long double."""
-    if array.dtype.kind == "c":
-        parts = halfcomplex(array.real, axes, norm), halfcomplex(array.imag, axes, norm)
-        return (parts[0] + parts[1] * np.clongdouble(1j)).astype(complex_dtype(array.dtype))
-    wide = array.astype("g")
-    for axis in axes:
-        n = wide.shape[axis]
+    """The definition, along each axis in turn."""
+
+    def along(wide: Array, axis: int) -> Array:
         spectrum = np.moveaxis(np.fft.rfft(wide, axis=axis, norm=norm), axis, 0)
-        wide = np.moveaxis(np.concatenate([spectrum.real, spectrum.imag[(n - 1) // 2 : 0 : -1]]), 0, axis)
-    return wide.astype(real_dtype(array.dtype))
+        imaginary = spectrum.imag[(wide.shape[axis] - 1) // 2 : 0 : -1]
+        return np.moveaxis(np.concatenate([spectrum.real, imaginary]), 0, axis)
+
+    return axis_by_axis(along, array, axes)
 
 
 def check_function(comm: Comm, part: str) -> None:
@@ -102,7 +98,4 @@ CHECKS = [check for name, check in globals().items() if name.startswith("check_"
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore", GatherWarning)
-    comm = world()
-    made = run_checks(CHECKS, comm, sys.argv[1])
-    if comm.rank == 0:
-        print(json.dumps({"checks": made, "ranks": comm.size}))
+    report_checks(CHECKS, world(), sys.argv[1])

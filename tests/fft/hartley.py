@@ -14,24 +14,22 @@ from itertools import product
 import numpy as np
 from cosines import Array, same
 from parts import report_checks, share
-from transforms import GRIDS, NORMS, refused, transforms, values
+from transforms import GRIDS, NORMS, axis_by_axis, refused, transforms, values
 
 from rote import DistTensor, GatherWarning
 from rote.fft import FFT, dht, fftfreq
-from rote.fft.transforms import complex_dtype, real_dtype
 from rote.runtime import Comm, world
 
 
 def hartley(array: Array, axes: Sequence[int], norm: str | None) -> Array:
-    """The definition, of the real and of the imaginary part, along each axis in turn."""
-    if array.dtype.kind == "c":
-        parts = hartley(array.real, axes, norm), hartley(array.imag, axes, norm)
-        return (parts[0] + parts[1] * np.clongdouble(1j)).astype(complex_dtype(array.dtype))
-    wide = array.astype("g")
-    for axis in axes:
+    """The definition, along each axis in turn."""
+
+    def along(wide: Array, axis: int) -> Array:
         spectrum = np.fft.fft(wide, axis=axis, norm=norm)
-        wide = spectrum.real - spectrum.imag
-    return wide.astype(real_dtype(array.dtype))
+        difference: Array = spectrum.real - spectrum.imag
+        return difference
+
+    return axis_by_axis(along, array, axes)
 
 
 def check_function(comm: Comm, part: str) -> None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from itertools import combinations
 from pathlib import Path
 
 import halfcomplex
 import numpy as np
 import pytest
-from marks import mpi_parts, parts_of
-from parts import SOME, has_parts
+from marks import make_checks, mpi_parts, parts_of
 
 import rote
 from rote.fft.kernels import passes
@@ -35,10 +33,7 @@ def test_on_ranks_of_this_process(ranks, check, args):
 @pytest.mark.parametrize(("job", "part"), mpi_parts(3)[:1], indirect=["job"])
 def test_on_mpi_ranks(job, part):
     """On MPI ranks they do too."""
-    done = job.run(PROGRAM, part, timeout=120)
-    assert (done.returncode, done.stderr) == (0, ""), done.stderr
-    checks = [check for check in halfcomplex.CHECKS if part == SOME or has_parts(check)]
-    assert json.loads(done.stdout) == {"checks": len(checks), "ranks": job.ranks}
+    make_checks(job, PROGRAM, halfcomplex.CHECKS, part)
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name in versions()])

@@ -11,7 +11,7 @@ import hashlib
 import json
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from itertools import count, cycle, groupby
 from math import log2
@@ -29,6 +29,7 @@ import rote
 from rote import DistTensor, GatherWarning
 from rote.errors import LayoutError, RoteError
 from rote.fft import FFT, fftn, ifftn, irfftn, rfftn
+from rote.fft.transforms import complex_dtype, real_dtype
 from rote.runtime import Comm, world
 
 Array = NDArray[Any]
@@ -349,6 +350,17 @@ def check_order_0(comm: Comm) -> None:
         assert (got.shape, got.dtype, got.local.shape) == ((), np.dtype("c16"), ()) and got.local == 2.5
     refused("at least one axis", rfftn, x)
     refused("at least one axis", irfftn, x)
+
+
+def axis_by_axis(along: Callable[[Array, int], Array], array: Array, axes: Sequence[int]) -> Array:
+    """A transform of real arrays along some axes, in long double; of complex ones that of either part."""
+    if array.dtype.kind == "c":
+        real, imaginary = (axis_by_axis(along, part, axes) for part in (array.real, array.imag))
+        return (real + imaginary * np.clongdouble(1j)).astype(complex_dtype(array.dtype))
+    wide = array.astype("g")
+    for axis in axes:
+        wide = along(wide, axis)
+    return wide.astype(real_dtype(array.dtype))
 
 
 def refused(

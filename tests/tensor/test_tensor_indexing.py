@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from marks import examples
+from strategies import picker
 
 import rote
 from rote import DistTensor
@@ -26,10 +27,7 @@ def silent():
 @settings(max_examples=examples(160))
 def test_reading_is_numpys(data):
     """For every layout and key, x[key] is the array's, of its dtype; an index out of range is refused on all ranks."""
-
-    def pick(options):
-        return data.draw(st.sampled_from(options))
-
+    pick = picker(data.draw)
     dist = keyed.pick_distribution(pick, pick([2, 1, 3, 4]))
     rote.run(keyed.check_read, dist.grid.size, (dist, keyed.pick_key(pick, dist.shape)))
 
@@ -38,10 +36,7 @@ def test_reading_is_numpys(data):
 @settings(max_examples=examples(160))
 def test_assigning_is_numpys(data):
     """For every layout and key, x[key] = value writes what NumPy writes: scalars, arrays, tensors, broadcast."""
-
-    def pick(options):
-        return data.draw(st.sampled_from(options))
-
+    pick = picker(data.draw)
     dist = keyed.pick_distribution(pick, pick([2, 1, 3, 4]))
     if dist.partial:
         return

@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from marks import examples
 from rearranged import pick_case
+from strategies import picker
 
 import rote
 import rote.array_api
@@ -33,10 +34,7 @@ def silent():
 @settings(max_examples=examples(60), suppress_health_check=[HealthCheck.large_base_example])
 def test_scans_by_a_ufunc_are_numpys(data):
     """Law: `ufunc.accumulate` of a tensor in any layout is that of the array, NaN, dtype and all."""
-
-    def pick(options):
-        return data.draw(st.sampled_from(options))
-
+    pick = picker(data.draw)
     dist, function = pick_case(pick, pick([2, 1, 3, 4]), ordered.accumulate)
     array = ordered.values(dist.shape, pick(["i8", "f8", "u1", "?", "f4"]))
     with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
@@ -47,10 +45,7 @@ def test_scans_by_a_ufunc_are_numpys(data):
 @settings(max_examples=examples(40), suppress_health_check=[HealthCheck.large_base_example])
 def test_methods_are_numpys(data):
     """Law: `dot`, `trace`, `diagonal` and the scans, as methods, are those of the array in any layout."""
-
-    def pick(options):
-        return data.draw(st.sampled_from(options))
-
+    pick = picker(data.draw)
     dist, function = pick_case(pick, pick([2, 1, 3, 4]), ordered.methods)
     rote.run(ordered.check_call, dist.grid.size, (dist, function, keyed.numbered(dist.shape)))
 
@@ -79,10 +74,7 @@ def test_a_scan_writes_where_it_is_to():
 @settings(max_examples=examples(24), suppress_health_check=[HealthCheck.large_base_example])
 def test_exact_products_are_the_true_ones(data, dtype):
     """Law: `exact=True` rounds the true sum of products once, whatever the layouts of both, sizes and cancellation."""
-
-    def pick(options):
-        return data.draw(st.sampled_from(options))
-
+    pick = picker(data.draw)
     ranks, rows, depth, columns = pick([2, 1, 3, 4]), pick([1, 3, 0]), pick([5, 1, 0, 7]), pick([2, 1])
     grid = pick_grid(pick, ranks)
     dists = [ordered.pick_summable(pick, shape, grid) for shape in ((rows, depth), (depth, columns))]
@@ -136,10 +128,7 @@ def test_exact_products_of_what_is_not_finite():
 @settings(max_examples=examples(80), suppress_health_check=[HealthCheck.large_base_example])
 def test_orders_and_sets_are_numpys(data, call):
     """Law: sorts are stable, NaN last, and sets those of the array, in any layout; zeros keep their signs."""
-
-    def pick(options):
-        return data.draw(st.sampled_from(options))
-
+    pick = picker(data.draw)
     dist, function = pick_case(pick, pick([2, 1, 3, 4, 6]), call)
     array = ordered.values(dist.shape, pick(["f8", "i8", "c8", "?", "f4", "u1", "c16"]))
     rote.run(ordered.check_call, dist.grid.size, (dist, function, array))

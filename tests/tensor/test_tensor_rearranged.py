@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from launch import mpirun
 from marks import examples
+from strategies import picker
 
 import rote
 import rote.array_api as xp
@@ -31,10 +32,7 @@ def silent():
 @settings(max_examples=examples(240), suppress_health_check=[HealthCheck.large_base_example])
 def test_calls_are_numpys(data, call):
     """For every layout, NumPy's functions give of a tensor what they give of the array, and leave it as it was."""
-
-    def pick(options):
-        return data.draw(st.sampled_from(options))
-
+    pick = picker(data.draw)
     dist, function = rearranged.pick_case(pick, pick([2, 1, 3, 4]), call)
     rote.run(rearranged.check_call, dist.grid.size, (dist, function))
 
