@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from effort import calls
-from hypothesis import given
+from hypothesis import example, given
 from markup_tree import Node, read
 from strategies import distributions, layouts
 
 import rote
+from rote import L, block
 from rote.cli import main
 from rote.layout.distribution import Distribution
 from rote.layout.layout import Layout
@@ -27,13 +28,19 @@ def card(value: Layout | Distribution | rote.Plan | rote.DistTensor) -> Node:
     return document
 
 
+@example(L(block(0, 0, 0)))
 @given(layouts())
 def test_a_layout_has_a_card(layout: Layout) -> None:
-    """Every layout is drawn on a small shape and grid; one whose sizes add up to no such shape says what it wants."""
+    """Every layout is drawn on a small shape and grid.
+
+    One whose sizes add up to no such shape says what it wants, and one whose sizes are all 0 that it has no elements.
+    """
     document = card(layout)
     assert document.the("code").text == str(layout)
     sized = re.search(r"block\(\d", str(layout))
-    assert [*document.all("table", class_="map")] or (sized and "layout.on(shape, grid)" in document.text)
+    empty = re.search(r"block\(0(,0)*\)", str(layout)) and "no elements" in document.text
+    maps = [*document.all("table", class_="map")]
+    assert maps or empty or (sized and "layout.on(shape, grid)" in document.text)
 
 
 @given(distributions())
