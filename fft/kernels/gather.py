@@ -19,13 +19,13 @@ from .backends import prepare
 from .boxes import Box
 from .kernel import ALIGNMENT, Kernel, scratch_bytes, view
 from .passes import CACHED, CHUNK, BoundKernel, in_lines, is_small_power, on_threads, padded, padded_lines
-from .tiles import Part, Read, Tile, Tiles, TileViews, length, tile_ranges
+from .tiles import BlockPart, Read, ReadTile, ReadTiles, TileViews, length, tile_ranges
 from .workers import Pool, parallel_for
 
 __all__ = ["Gather", "Reads", "gathers"]
 
 Array = npt.NDArray[Any]
-Reads = list[Sequence[tuple["Tile", list[Read]]]]  # by parts
+Reads = list[Sequence[tuple["ReadTile", list[Read]]]]  # by parts
 
 _APART = 1 << 21  # bytes of a part that stays in cache until its last pass
 _KEPT = 4096  # tiles whose views are made once; of larger blocks they are made as they are read, or they were too many
@@ -73,13 +73,13 @@ class Gather:
         cut = bool(rest) and not any(nbytes % ALIGNMENT for nbytes in row_bytes)  # parts begin where FFTW's plans may
         budget = (kernel.config.part or CHUNK) // max(*row_bytes, 1) if cut else prod(shape[:first])
         columns = max(8, (kernel.config.tile or CACHED) // max(max(e[axis] * d.itemsize for e, d in ends), 1))
-        self._parts: list[Part] = []
+        self._parts: list[BlockPart] = []
         for index in product(*tile_ranges(shape[:first], budget)) if 0 not in shape else ():
             lengths = (*map(length, index), *shape[first:])
             ranges = tile_ranges([1 if m == axis else n for m, n in enumerate(lengths)], columns)
             ranges[axis] = [slice(0, lengths[axis])]
             starts = [r.start for r in index] + [0] * (len(shape) - first)
-            self._parts.append(Part(index, lengths, Tiles(ranges, starts, boxes, axis)))
+            self._parts.append(BlockPart(index, lengths, ReadTiles(ranges, starts, boxes, axis)))
         threads = kernel.config.threads
         many = len(self._parts) >= threads
         part_kernel = on_threads(kernel, 1 if many else threads)
@@ -123,7 +123,7 @@ class _Worker:
         self,
         kernel: Kernel,
         rest: tuple[int, ...],
-        parts: Sequence[Part],
+        parts: Sequence[BlockPart],
         scratch: tuple[Array, Array],
         scale: Array | None,
         pool: Pool,
@@ -152,7 +152,7 @@ class _Worker:
             rest.ready()
 
     def __call__(
-        self, part: Part, reads: Sequence[tuple[Tile, list[Read]]], factors: Sequence[Array], target: Array
+        self, part: BlockPart, reads: Sequence[tuple[ReadTile, list[Read]]], factors: Sequence[Array], target: Array
     ) -> None:
         out = target[part.range]
         room = out if self._room is None else view(self._room, part.shape, self._tiles[0].dtype)
@@ -190,7 +190,7 @@ class _BoundTile:
             ends = (self._filled.view(kernel.dtype).reshape(*shape, 2),) * 2
         self._execute = prepare(kernel, (axis,), *ends, 1).execute
 
-    def __call__(self, tile: Tile, reads: Sequence[Read], factors: Sequence[Array], room: Array) -> None:
+    def __call__(self, tile: ReadTile, reads: Sequence[Read], factors: Sequence[Array], room: Array) -> None:
         whole = self._filled
         if factors:
             for values, into in reads:
@@ -203,7 +203,8 @@ class _BoundTile:
                 whole[into] = values
         if self._scale is not None:
             part = whole[tile.filled]
-            part = self._flat if part.size == whole.size else part  # in one run, which is faster than row by row
+            if part.shape[1:] == whole.shape[1:]:  # in one run, which is faster than row by row
+                part = self._flat[: len(part) * (self._flat.size // len(whole))]
             np.multiply(part, self._scale, out=part)
         self._execute()
         room[tile.stored] = self._stored[tile.taken]

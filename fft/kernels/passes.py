@@ -33,7 +33,10 @@ Scratch = tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]
 
 CACHED = 1 << 18  # bytes that stay in a core's second-level cache: of a tile, and of a block that needs none
 _ALIASED = 1 << 11  # bytes: points so far apart, or a multiple of it, share one or two sets of the first-level cache
-_FAR, _LARGE = 1 << 16, 1 << 25  # bytes: from there on FFTW's estimated plans may be several times too slow
+_FAR, _LARGE = (
+    1 << 14,
+    1 << 20,
+)  # bytes: so far apart in such a block each point is in a page of its own
 CHUNK = 1 << 19  # bytes of a part of a block that goes through all passes before the next one does
 _FEW, _SMALL, _MANY = 40, 128, 90  # points: of fast columns, of the largest fast power of two, of slow columns anywhere
 _STREAMED = 1 << 22  # bytes of a block that is read from memory, though it was written a moment ago
@@ -184,10 +187,11 @@ def _is_bad(kernel: Kernel, axis: int) -> bool:
     Or lie so far apart, in so large a block, that every one of them is in a page of its own, and in no cache. Or are
     many, and transformed faster in lines.
     """
-    apart = prod(kernel.shape[axis + 1 :]) * kernel.dtype.itemsize
+    points, apart = kernel.shape[axis], prod(kernel.shape[axis + 1 :]) * kernel.dtype.itemsize
     nbytes = prod(kernel.shape) * kernel.dtype.itemsize
-    aliased, far = apart % _ALIASED == 0 and nbytes > CACHED, apart >= _FAR and nbytes > _LARGE
-    return aliased or far or (kernel.shape[axis] >= _MANY and in_lines(kernel, axis))
+    aliased = apart % _ALIASED == 0 and nbytes > CACHED
+    far = apart >= _FAR and nbytes > (_LARGE if points >= _FEW else 16 * _LARGE)
+    return aliased or far or (points >= _MANY and in_lines(kernel, axis))
 
 
 def in_lines(kernel: Kernel, axis: int) -> bool:

@@ -13,7 +13,7 @@ from rote.layout.grid import unravel
 
 from .boxes import Box
 
-__all__ = ["Part", "Read", "Tile", "TileViews", "Tiles", "length", "tile_ranges"]
+__all__ = ["BlockPart", "Read", "ReadTile", "ReadTiles", "TileViews", "length", "tile_ranges"]
 
 Array = npt.NDArray[Any]
 Index = tuple[slice, ...]
@@ -21,7 +21,7 @@ Read = tuple[Array, Index]  # what is read into a tile, and where it lies there
 
 
 @dataclass(frozen=True, slots=True)
-class Tile:
+class ReadTile:
     """A range of a block that is transformed at once.
 
     Attributes:
@@ -38,7 +38,7 @@ class Tile:
     reads: tuple[tuple[int, Index, Index], ...]
 
 
-class Tiles:
+class ReadTiles:
     """The tiles of a part: what a tile reads is known from its range along each mode, so that few things are kept.
 
     Args:
@@ -61,7 +61,7 @@ class Tiles:
     def __len__(self) -> int:
         return prod(self._extents)
 
-    def __getitem__(self, number: int) -> Tile:
+    def __getitem__(self, number: int) -> ReadTile:
         if not 0 <= number < len(self):
             raise IndexError(number)
         at = unravel(number, self._extents)
@@ -77,15 +77,15 @@ class Tiles:
         filled = tuple(slice(0, length(r)) for r in room)
         stored, taken = list(room), list(filled)
         stored[self._axis] = taken[self._axis] = slice(None)  # its points may be others afterwards
-        return Tile(block, room, filled, tuple(stored), tuple(taken), tuple(reads))
+        return ReadTile(block, room, filled, tuple(stored), tuple(taken), tuple(reads))
 
 
-class TileViews(Sequence[tuple[Tile, list[Read]]]):
+class TileViews(Sequence[tuple[ReadTile, list[Read]]]):
     """The tiles of a part, each with the views that it reads."""
 
     __slots__ = ("_tiles", "_views")
 
-    def __init__(self, tiles: Tiles, views: Sequence[Array]) -> None:
+    def __init__(self, tiles: ReadTiles, views: Sequence[Array]) -> None:
         self._tiles, self._views = tiles, views
 
     def __len__(self) -> int:
@@ -97,12 +97,12 @@ class TileViews(Sequence[tuple[Tile, list[Read]]]):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class BlockPart:
     """A part of a block: its range along the first modes, its shape, and its tiles."""
 
     range: Index
     shape: tuple[int, ...]
-    tiles: Tiles
+    tiles: ReadTiles
 
 
 def tile_ranges(extents: Sequence[int], budget: int) -> list[list[slice]]:
@@ -115,9 +115,13 @@ def tile_ranges(extents: Sequence[int], budget: int) -> list[list[slice]]:
     for n in reversed(extents):
         step = max(1, min(n, budget))
         budget //= step
+        step = (
+            -(-n // -(-n // step)) if n else step
+        )  # ranges of one length, as far as it goes: whole tiles are transformed
         ranges.append([slice(at, min(at + step, n)) for at in range(0, n, step)])
     return ranges[::-1]
 
 
 def length(extent: slice) -> int:
+    """The number of indices of a range."""
     return int(extent.stop - extent.start)
