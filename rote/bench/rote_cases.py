@@ -10,6 +10,7 @@ from importlib import import_module
 from ..fft.plan import FFT
 from ..layout.distribution import Distribution, distribute
 from ..layout.layout import parse
+from ..runtime.autotune import Tune
 from ..runtime.comm.protocol import Comm
 from ..tensor import DistTensor
 from .arrays import check_values, fill, transform_job
@@ -23,16 +24,32 @@ _THREADS = ("auto", "shared", "alltoallv")  # the methods that need no MPI
 
 
 def contestants(
-    work: Work, algorithms: Sequence[str], methods: Sequence[str], restore: bool, mpi: bool
+    work: Work,
+    algorithms: Sequence[str],
+    methods: Sequence[str],
+    restore: bool,
+    mpi: bool,
+    tunes: Sequence[Tune] = ("measure",),
 ) -> list[Contestant]:
-    """Rote on MPI's ranks, if there are several, and on ranks that are threads of one process."""
+    """Rote on MPI's ranks, if there are several, and on ranks that are threads of one process.
+
+    Args:
+        tunes: how each of them is tuned; all but "measure" are said in their names.
+    """
     p, contest = work.ranks, list[Contestant]()
     for method in methods:
         said = "" if method == "auto" else method
         if work.move:
             contestants: list[tuple[str, Prepare]] = [(said, partial(move, method))]
         else:
-            contestants = [(f"{name} {said}".strip(), partial(transform, name, method, restore)) for name in algorithms]
+            contestants = [
+                (
+                    " ".join([name, *[said] * (said != ""), *[tune] * (tune != "measure")]),
+                    partial(transform, name, method, restore, tune),
+                )
+                for name in algorithms
+                for tune in tunes
+            ]
         for name, go in contestants:
             if mpi:
                 contest.append(Contestant("rote", name, "MPI ranks", p, work, p, partial(measure, go, work)))
@@ -42,11 +59,11 @@ def contestants(
     return sorted(contest, key=lambda contestant: contestant.on != "MPI ranks")
 
 
-def transform(algorithm: str, method: str, restore: bool, comm: Comm, work: Work) -> Job:
+def transform(algorithm: str, method: str, restore: bool, tune: Tune, comm: Comm, work: Work) -> Job:
     """A transform by an algorithm, in the layouts that it prefers; with `restore`, the spectrum in the input's."""
     with suppress(ImportError):  # or its kernels would take part from the second round on
         import_module("mkl_fft")
-    make = partial(FFT, work.shape, comm=comm, dtype=work.dtype, algorithm=algorithm, tune="measure", method=method)
+    make = partial(FFT, work.shape, comm=comm, dtype=work.dtype, algorithm=algorithm, tune=tune, method=method)
     fft = make()
     if restore:
         begins = fft.input_layout
