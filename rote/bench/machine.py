@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from .. import __version__
+from ..runtime.comm.protocol import Comm
 
 __all__ = ["commit", "machine", "same_machine"]
 
@@ -21,13 +22,19 @@ _OF_MACHINE = ("processor", "cores", "instructions", "caches")  # in which two r
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 
 
-def machine(usable: int, mpi: bool) -> dict[str, Any]:
-    """The machine of the contest: processor, usable cores, caches, instruction sets, system, commit, and the versions
-    of all that may have taken part.
+def machine(comm: Comm, usable: int) -> dict[str, Any]:
+    """The machine of the contest, as rank 0 sees it: processor, usable cores, caches, instruction sets, system, commit,
+    and the versions of all that may have taken part. Collective.
 
-    >>> sorted(machine(1, False))
+    >>> from rote.runtime.comm.threads import alone
+    >>> sorted(machine(alone(), 1))
     ['caches', 'commit', 'cores', 'instructions', 'processor', 'system', 'versions']
     """
+    about: dict[str, Any] = comm.allgather_object(_machine(usable, comm.size > 1) if comm.rank == 0 else {})[0]
+    return about
+
+
+def _machine(usable: int, mpi: bool) -> dict[str, Any]:
     versions = {"rote": __version__, "python": platform.python_version()}
     for package in _PACKAGES:
         try:

@@ -11,7 +11,7 @@ from ..fft.plan import FFT
 from ..layout.distribution import Distribution, distribute
 from ..layout.layout import parse
 from ..runtime.autotune import Tune
-from ..runtime.comm.protocol import Comm
+from ..runtime.comm.protocol import Array, Comm
 from ..tensor import DistTensor
 from .arrays import check_values, fill, transform_job
 from .builds import build
@@ -70,12 +70,18 @@ def transform(algorithm: str, method: str, restore: bool, tune: Tune, comm: Comm
         fft = make(layout=begins, grid=fft.grid, output=begins)
     source, target = fft.walk.source, fft.walk.target
     x = DistTensor.zeros(work.shape, source.layout, comm, source.grid, work.dtype)
-    X = fft.forward(x)
-    y = fft.backward(X)
+    outputs: dict[str, DistTensor] = {}  # made by the first run, written to by the others
 
-    steps = (lambda: fft.forward(x, X).local, lambda: fft.backward(X, y).local)
+    def forward() -> Array:
+        outputs["X"] = fft.forward(x, outputs.get("X"))
+        return outputs["X"].local
+
+    def backward() -> Array:
+        outputs["y"] = fft.backward(outputs["X"], outputs.get("y"))
+        return outputs["y"].local
+
     wheres = source.tensor_indices(comm.rank), target.tensor_indices(comm.rank)
-    return transform_job(work, steps, x.local, wheres, library="; ".join(map(build, fft.libraries)))
+    return transform_job(work, (forward, backward), x.local, wheres, library="; ".join(map(build, fft.libraries)))
 
 
 def move(method: str, comm: Comm, work: Work) -> Job:

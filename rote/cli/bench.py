@@ -184,7 +184,7 @@ def _bench(comm: Comm, request: _Request) -> Answer:
         for path in files:
             if comm.rank == 0:
                 refuse_target(path, request.force)
-    about = machine(usable, mpi)
+    about = machine(comm, usable)
     head = _head(request, most, mpi, about)
     _say(comm, head)
     done: list[list[Score]] = []

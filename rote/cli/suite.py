@@ -70,7 +70,7 @@ def suite(
         with collective_errors(comm):
             if comm.rank == 0:
                 refuse_target(path, force)
-        about = {**machine(usable, mpi), "ranks": count, "rounds": rounds}
+        about = {**machine(comm, usable), "ranks": count, "rounds": rounds}
         _measure(comm, field, about, path)
 
     on_ranks(program, None, 1)
