@@ -1,7 +1,8 @@
 """The contest: every contestant in turn, round after round, and what each took.
 
 In each round a contestant is set up anew, so that no luck with the pages of its memory decides, runs once, is checked,
-and is then timed over as many repetitions as fill `SPAN`. What it planned and tuned before it remembers.
+and is then timed over as many repetitions as fill `SPAN`, but once at least. What it planned and tuned before it
+remembers.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ __all__ = [
     "cores_of_all",
     "hold",
     "measure",
+    "on_all",
     "on_threads",
 ]
 
@@ -155,16 +157,18 @@ class Score:
         return median(self.seconds)
 
 
-def measure(prepare: Prepare, work: Work, comm: Comm) -> Round:
-    """One round of a contestant that runs in this process. Collective."""
+def measure(prepare: Prepare, work: Work, comm: Comm, span: float | None = None) -> Round:
+    """One round of a contestant that runs in this process, for `span` seconds; `SPAN` if None. Collective."""
     job = prepare(comm, work)
     for step, check in zip(job.steps, job.checks, strict=True):
         block = step()
         with collective_errors(comm):
             check(block)
         del block
-    once = _timed(comm, job.steps, 1)
-    seconds = _timed(comm, job.steps, min(max(ceil(SPAN / once), 1), _MOST))
+    seconds = _timed(comm, job.steps, 1)
+    repetitions = min(ceil((SPAN if span is None else span) / seconds), _MOST)
+    if repetitions > 1:
+        seconds = _timed(comm, job.steps, repetitions)
     job.close()
     return Round(seconds, job.library)
 
@@ -172,6 +176,14 @@ def measure(prepare: Prepare, work: Work, comm: Comm) -> Round:
 def on_threads(prepare: Prepare, work: Work, comm: Comm) -> Round:
     """One round of a contestant whose ranks are threads of this process."""
     return run_threads(lambda team: measure(prepare, work, team), work.ranks)[0]
+
+
+def on_all(group: str, variant: str, run: Callable[[Comm], Round], work: Work, mpi: bool) -> Contestant:
+    """A contestant that any ranks can be: MPI's, or threads of this process."""
+    p = work.ranks
+    if mpi:
+        return Contestant(group, variant, "MPI ranks", p, work, p, run)
+    return Contestant(group, variant, "threads", p, work, None, lambda comm: run_threads(run, p)[0])
 
 
 def _timed(comm: Comm, steps: Sequence[Callable[[], Any]], repetitions: int) -> float:
@@ -185,8 +197,16 @@ def _timed(comm: Comm, steps: Sequence[Callable[[], Any]], repetitions: int) -> 
     return float(most[0]) / repetitions
 
 
-def hold(comm: Comm, contestants: Sequence[Contestant], rounds: int) -> list[Score]:
+def hold(
+    comm: Comm,
+    contestants: Sequence[Contestant],
+    rounds: int,
+    after: Callable[[list[Score], float], object] = lambda lines, part: None,
+) -> list[Score]:
     """Let the contestants run in turn, so many rounds; the lines are those of rank 0. Collective.
+
+    Args:
+        after: called after each turn with all lines, as far as they are known, and the part that is done.
 
     Raises (the same on all ranks): RoteError when Rote cannot do what is asked, or somebody's results are wrong.
     """
@@ -195,10 +215,10 @@ def hold(comm: Comm, contestants: Sequence[Contestant], rounds: int) -> list[Sco
     for ranks in sorted({contestant.ranks or 0 for contestant in contestants} - {0, comm.size}):
         comms[ranks] = comm.split(int(comm.rank >= ranks), comm.rank)
     usable = cores_of_all(comm)
-    for _ in range(rounds):
-        for line in lines:
-            if not line.missing:
-                _turn(comm, line, comms, usable)
+    for turn, line in enumerate(lines * rounds, 1):
+        if not line.missing:
+            _turn(comm, line, comms, usable)
+        after(lines, turn / (len(lines) * rounds))
     return lines
 
 

@@ -125,7 +125,7 @@ int main(int count, char *args[])
     for (long round = 0; round < atol(args[3]); round++) {
         double once = seconds(there, back, 1);
         double wanted = ceil(span / once);
-        double each = seconds(there, back, wanted < 1 ? 1 : wanted > 10000 ? 10000 : (long)wanted);
+        double each = wanted > 1 ? seconds(there, back, wanted > 10000 ? 10000 : (long)wanted) : once;
         if (rank == 0) {
             printf("%.9g\n", each);
             fflush(stdout);

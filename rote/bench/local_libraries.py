@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
+from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,10 +22,11 @@ from .contest import Contestant, Job, Missing, Round, Work, measure
 __all__ = ["LIBRARIES", "contestants"]
 
 _Steps: TypeAlias = tuple[Callable[[], Array], Callable[[], Array]]
-_Library: TypeAlias = Callable[[Work, int, Array, Array, Array], tuple[_Steps, float]]
+_Library: TypeAlias = Callable[[Work, Sequence[int], int, Array, Array, Array], tuple[_Steps, float]]
 
 _LINGER = 0.3  # seconds for which the threads of OpenMP may still spin after a call
 _wisdom: dict[str, Any] = {}  # what pyFFTW has measured here, kept apart from what Rote has
+_planning = threading.Lock()  # of which ranks that are threads have one
 
 
 def contestants(work: Work, usable: int, single: bool) -> list[Contestant]:
@@ -52,20 +55,21 @@ def _run(name: str, threads: int, work: Work, comm: Comm) -> Round:
 def _prepare(name: str, threads: int, comm: Comm, work: Work) -> Job:
     x, y = (np.empty(work.shape, work.dtype) for _ in range(2))
     X = np.empty(spectrum_shape(work), np.result_type(work.dtype, "c8"))
-    steps, scale = LIBRARIES[name](work, threads, x, X, y)
+    steps, scale = LIBRARIES[name](work, (*range(x.ndim),), threads, x, X, y)
     return transform_job(work, steps, x, (mesh(x.shape), mesh(X.shape)), (1.0, scale), library=build(name))
 
 
-def _pyfftw(work: Work, threads: int, x: Array, X: Array, y: Array) -> tuple[_Steps, float]:
+def _pyfftw(work: Work, axes: Sequence[int], threads: int, x: Array, X: Array, y: Array) -> tuple[_Steps, float]:
     fftw: Any = import_module("pyfftw")
-    kept = fftw.export_wisdom()
-    fftw.import_wisdom(_wisdom.get("fftw", kept))
-    options = {"axes": range(x.ndim), "flags": ("FFTW_MEASURE",), "threads": threads}
-    onward = fftw.FFTW(x, X, direction="FFTW_FORWARD", **options)
-    back = fftw.FFTW(X, y, direction="FFTW_BACKWARD", **options)
-    _wisdom["fftw"] = fftw.export_wisdom()
-    fftw.forget_wisdom()  # Rote plans by estimate, which wisdom would override
-    fftw.import_wisdom(kept)
+    options = {"axes": axes, "flags": ("FFTW_MEASURE",), "threads": threads}
+    with _planning:
+        kept = fftw.export_wisdom()
+        fftw.import_wisdom(_wisdom.get("fftw", kept))
+        onward = fftw.FFTW(x, X, direction="FFTW_FORWARD", **options)
+        back = fftw.FFTW(X, y, direction="FFTW_BACKWARD", **options)
+        _wisdom["fftw"] = fftw.export_wisdom()
+        fftw.forget_wisdom()  # Rote plans by estimate, which wisdom would override
+        fftw.import_wisdom(kept)
 
     def forward() -> Array:
         onward.execute()
@@ -75,43 +79,47 @@ def _pyfftw(work: Work, threads: int, x: Array, X: Array, y: Array) -> tuple[_St
         back.execute()
         return y
 
-    return (forward, backward), float(x.size)
+    return (forward, backward), float(prod(x.shape[axis] for axis in axes))
 
 
-def _scipy(work: Work, threads: int, x: Array, X: Array, y: Array) -> tuple[_Steps, float]:
+def _scipy(work: Work, axes: Sequence[int], threads: int, x: Array, X: Array, y: Array) -> tuple[_Steps, float]:
     fft: Any = import_module("scipy.fft")
     onward = fft.rfftn if work.real else fft.fftn
-    back = partial(fft.irfftn, s=work.shape) if work.real else fft.ifftn
+    back = partial(fft.irfftn, s=[x.shape[axis] for axis in axes]) if work.real else fft.ifftn
     spectrum = X
 
     def forward() -> Array:
         nonlocal spectrum
-        spectrum = np.asarray(onward(x, workers=threads))
+        spectrum = np.asarray(onward(x, axes=axes, workers=threads))
         return spectrum
 
-    return (forward, lambda: back(spectrum, workers=threads)), 1.0
+    return (forward, lambda: back(spectrum, axes=axes, workers=threads)), 1.0
 
 
-def _ducc0(work: Work, threads: int, x: Array, X: Array, y: Array) -> tuple[_Steps, float]:
+def _ducc0(work: Work, axes: Sequence[int], threads: int, x: Array, X: Array, y: Array) -> tuple[_Steps, float]:
     fft: Any = import_module("ducc0").fft
-    axes = list(range(x.ndim))
     onward = fft.r2c if work.real else fft.c2c
-    back = partial(fft.c2r, lastsize=x.shape[-1]) if work.real else fft.c2c
+    back = partial(fft.c2r, lastsize=x.shape[axes[-1]]) if work.real else fft.c2c
     return (
-        lambda: onward(x, axes, out=X, nthreads=threads),
-        lambda: back(X, axes, forward=False, inorm=2, out=y, nthreads=threads),
+        lambda: onward(x, list(axes), out=X, nthreads=threads),
+        lambda: back(X, list(axes), forward=False, inorm=2, out=y, nthreads=threads),
     ), 1.0
 
 
-def _mkl_fft(work: Work, threads: int, x: Array, X: Array, y: Array) -> tuple[_Steps, float]:
+def _mkl_fft(work: Work, axes: Sequence[int], threads: int, x: Array, X: Array, y: Array) -> tuple[_Steps, float]:
     fft: Any = import_module("mkl_fft")
-    onward = fft.rfftn if work.real else fft.fftn
-    back = partial(fft.irfftn, s=work.shape) if work.real else fft.ifftn
+    lengths = [x.shape[axis] for axis in axes]
+    if len(axes) > 1:
+        onward, back = (fft.rfftn, partial(fft.irfftn, s=lengths)) if work.real else (fft.fftn, fft.ifftn)
+        along: dict[str, Any] = {"axes": axes}
+    else:  # fftn goes along one of several axes in Python, line by line
+        onward, back = (fft.rfft, partial(fft.irfft, n=lengths[0])) if work.real else (fft.fft, fft.ifft)
+        along = {"axis": axes[0]}
     for number in (3, 2, 1):
         with suppress(OSError):
             ctypes.CDLL(f"libmkl_rt.so.{number}").MKL_Set_Num_Threads(threads)
             break
-    return (lambda: onward(x, out=X), lambda: back(X, out=y)), 1.0
+    return (lambda: onward(x, out=X, **along), lambda: back(X, out=y, **along)), 1.0
 
 
 LIBRARIES: dict[str, _Library] = {"pyfftw": _pyfftw, "scipy": _scipy, "ducc0": _ducc0, "mkl_fft": _mkl_fft}

@@ -15,11 +15,11 @@ from ..layout.grid import Grid
 from ..runtime.comm.protocol import Comm, MpiHandle
 from .arrays import Array, check_values, fill, transform_job
 from .builds import build
-from .contest import Contestant, Job, Missing, Prepare, Round, Work, measure, on_threads
+from .contest import Contestant, Job, Missing, Prepare, Round, Work, measure, on_all
 from .rote_cases import slabs
 from .subarrays import Swap
 
-__all__ = ["contestants"]
+__all__ = ["contestants", "copy_of_block"]
 
 _ORDERS = {"slab": 1, "pencil": 2}
 
@@ -31,14 +31,16 @@ def contestants(work: Work, algorithms: Sequence[str], mpi: bool) -> list[Contes
     if not work.move:
         layouts = [name for name in algorithms if name in _ORDERS] or ["slab"]
         return [_contestant("mpi4py-fft", name, partial(_pfft, name), work, mpi) for name in layouts]
-    copy = Contestant("memcpy", "", "threads", work.ranks, work, None, partial(on_threads, _memcpy, work))
-    if mpi:
-        copy = _contestant("memcpy", "", _memcpy, work, mpi)
     return [
         _contestant("mpi4py-fft", "", _transfer, work, mpi),
         _contestant("alltoallw", "", _alltoallw, work, mpi),
-        copy,
+        copy_of_block(work, mpi),
     ]
+
+
+def copy_of_block(work: Work, mpi: bool) -> Contestant:
+    """A copy of the block, which goes nowhere: the least that a swap could take."""
+    return on_all("memcpy", "", partial(measure, _memcpy, work), work, mpi)
 
 
 def _contestant(group: str, variant: str, prepare: Prepare, work: Work, mpi: bool) -> Contestant:
@@ -98,7 +100,6 @@ def _swap_job(comm: Comm, work: Work, swap: Callable[[Array, Array], object], cl
 
 
 def _memcpy(comm: Comm, work: Work) -> Job:
-    """A copy of the block, which goes nowhere: the least that a swap could take."""
     before, _ = slabs(work)
     x, y = (np.empty(before.local_shape(comm.rank), work.dtype) for _ in range(2))
     where = before.tensor_indices(comm.rank)

@@ -21,7 +21,7 @@ __all__ = ["contestants"]
 
 _CROWDED = {"OMPI_MCA_rmaps_base_oversubscribe": "1", "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
 _SOURCE = Path(__file__).with_name("fftw_mpi.c")
-_INSTALL = "on Debian, apt-get install libfftw3-mpi-dev libopenmpi-dev openmpi-bin"
+_INSTALL = "on Debian, apt-get install libfftw3-dev libfftw3-mpi-dev libopenmpi-dev openmpi-bin"
 
 
 @dataclass(frozen=True, slots=True)

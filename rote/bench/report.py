@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import platform
-import sys
 from collections.abc import Hashable, Sequence
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from .. import __version__
 from ..compiler.explain import table
 from .contest import SPAN, Score
 
-__all__ = ["as_json", "in_units", "libraries", "machine", "missing", "ratio", "scaling", "summary", "times"]
-
-_PACKAGES = ("numpy", "mpi4py", "mpi4py-fft", "pyfftw", "scipy", "ducc0", "mkl_fft", "mkl")
+__all__ = ["as_json", "in_units", "libraries", "missing", "ratio", "scaling", "summary", "times"]
 
 
 def times(lines: Sequence[Score]) -> str:
@@ -95,7 +89,7 @@ def _first(line: Score, lines: Sequence[Score], weak: bool) -> Score:
 
 
 def _ran(lines: Sequence[Score]) -> list[Score]:
-    return [line for line in lines if not line.missing]
+    return [line for line in lines if line.seconds and not line.missing]
 
 
 def _contestant(line: Score) -> tuple[str, str]:
@@ -115,28 +109,6 @@ def in_units(seconds: float) -> str:
     unit, scale = next(((u, s) for u, s in (("s", 1.0), ("ms", 1e3)) if seconds * s >= 1), ("us", 1e6))
     value = seconds * scale
     return f"{value:.{2 if value < 10 else 1 if value < 100 else 0}f} {unit}"
-
-
-def machine(usable: int, mpi: bool) -> dict[str, Any]:
-    """The machine of the contest: processor, usable cores, system, and the versions of all that may have taken part."""
-    versions = {"rote": __version__, "python": platform.python_version()}
-    for package in _PACKAGES:
-        try:
-            versions[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    library = getattr(sys.modules.get("mpi4py.MPI"), "Get_library_version", None)
-    if mpi and library is not None:
-        versions["mpi"] = " ".join(library().partition("\n")[0].partition(",")[0].replace("Version:", "").split())
-    return {"processor": _processor(), "cores": usable, "system": platform.platform(), "versions": versions}
-
-
-def _processor() -> str:
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as file:
-            return next(line.partition(":")[2].strip() for line in file if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor() or platform.machine()
 
 
 def as_json(lines: Sequence[Score], about: dict[str, Any]) -> dict[str, Any]:
@@ -165,5 +137,6 @@ def as_json(lines: Sequence[Score], about: dict[str, Any]) -> dict[str, Any]:
                 ),
             }
             for line in lines
+            if line.seconds or line.missing  # or its first turn was still to come
         ],
     }

@@ -10,7 +10,8 @@ from importlib import import_module
 from ..fft.plan import FFT
 from ..layout.distribution import Distribution, distribute
 from ..layout.layout import parse
-from ..runtime.comm.protocol import Comm
+from ..runtime.autotune import Tune
+from ..runtime.comm.protocol import Array, Comm
 from ..tensor import DistTensor
 from .arrays import check_values, fill, transform_job
 from .builds import build
@@ -23,16 +24,32 @@ _THREADS = ("auto", "shared", "alltoallv")  # the methods that need no MPI
 
 
 def contestants(
-    work: Work, algorithms: Sequence[str], methods: Sequence[str], restore: bool, mpi: bool
+    work: Work,
+    algorithms: Sequence[str],
+    methods: Sequence[str],
+    restore: bool,
+    mpi: bool,
+    tunes: Sequence[Tune] = ("measure",),
 ) -> list[Contestant]:
-    """Rote on MPI's ranks, if there are several, and on ranks that are threads of one process."""
+    """Rote on MPI's ranks, if there are several, and on ranks that are threads of one process.
+
+    Args:
+        tunes: how each of them is tuned; all but "measure" are said in their names.
+    """
     p, contest = work.ranks, list[Contestant]()
     for method in methods:
         said = "" if method == "auto" else method
         if work.move:
             contestants: list[tuple[str, Prepare]] = [(said, partial(move, method))]
         else:
-            contestants = [(f"{name} {said}".strip(), partial(transform, name, method, restore)) for name in algorithms]
+            contestants = [
+                (
+                    " ".join([name, *[said] * (said != ""), *[tune] * (tune != "measure")]),
+                    partial(transform, name, method, restore, tune),
+                )
+                for name in algorithms
+                for tune in tunes
+            ]
         for name, go in contestants:
             if mpi:
                 contest.append(Contestant("rote", name, "MPI ranks", p, work, p, partial(measure, go, work)))
@@ -42,23 +59,29 @@ def contestants(
     return sorted(contest, key=lambda contestant: contestant.on != "MPI ranks")
 
 
-def transform(algorithm: str, method: str, restore: bool, comm: Comm, work: Work) -> Job:
+def transform(algorithm: str, method: str, restore: bool, tune: Tune, comm: Comm, work: Work) -> Job:
     """A transform by an algorithm, in the layouts that it prefers; with `restore`, the spectrum in the input's."""
     with suppress(ImportError):  # or its kernels would take part from the second round on
         import_module("mkl_fft")
-    make = partial(FFT, work.shape, comm=comm, dtype=work.dtype, algorithm=algorithm, tune="measure", method=method)
+    make = partial(FFT, work.shape, comm=comm, dtype=work.dtype, algorithm=algorithm, tune=tune, method=method)
     fft = make()
     if restore:
         begins = fft.input_layout
         fft = make(layout=begins, grid=fft.grid, output=begins)
     source, target = fft.walk.source, fft.walk.target
     x = DistTensor.zeros(work.shape, source.layout, comm, source.grid, work.dtype)
-    X = fft.forward(x)
-    y = fft.backward(X)
+    outputs: dict[str, DistTensor] = {}  # made by the first run, written to by the others
 
-    steps = (lambda: fft.forward(x, X).local, lambda: fft.backward(X, y).local)
+    def forward() -> Array:
+        outputs["X"] = fft.forward(x, outputs.get("X"))
+        return outputs["X"].local
+
+    def backward() -> Array:
+        outputs["y"] = fft.backward(outputs["X"], outputs.get("y"))
+        return outputs["y"].local
+
     wheres = source.tensor_indices(comm.rank), target.tensor_indices(comm.rank)
-    return transform_job(work, steps, x.local, wheres, library="; ".join(map(build, fft.libraries)))
+    return transform_job(work, (forward, backward), x.local, wheres, library="; ".join(map(build, fft.libraries)))
 
 
 def move(method: str, comm: Comm, work: Work) -> Job:

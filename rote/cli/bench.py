@@ -16,6 +16,7 @@ from ..runtime.exchange.registry import methods
 from .answers import Answer, give
 from .failures import on_ranks
 from .options import Known, PictureFile, force_option, integers, refuse_target
+from .suite import compare, suite
 from .transform import ALGORITHMS
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 _TRANSFORM = ("rote", "threads", "mpi4py-fft", "fftw-mpi", "pyfftw", "scipy", "ducc0", "mkl_fft")
 _MOVE = ("rote", "threads", "mpi4py-fft", "alltoallw", "memcpy")
+_YARDSTICKS = ("memcpy", "in-cache", "kernels")  # of the suite: they do not do the work
+_ALL = tuple(dict.fromkeys(_TRANSFORM + _MOVE + _YARDSTICKS))
 _PRINTED = "-"  # the FILE of --json that is the standard output
 _SHAPES = ((64, 64, 64), (128, 128, 128))
 _REAL = {"c16": "f8", "c8": "f4", "f8": "f8", "f4": "f4"}  # the real dtype of the same precision
@@ -75,7 +78,11 @@ def _shapes(context: click.Context, option: click.Parameter, texts: tuple[str, .
 )
 @click.option("--restore", is_flag=True, help="Rote's spectra come in the layout of the input.")
 @click.option(
-    "--only", multiple=True, type=click.Choice(tuple(dict.fromkeys(_TRANSFORM + _MOVE))), help="Of the contestants."
+    "--only",
+    metavar="NAME",
+    multiple=True,
+    type=click.Choice(_ALL),
+    help=f"Of the contestants; may be given again: {', '.join(_ALL)}.",
 )
 @click.option("--moves", is_flag=True, help="Redistribution alone: from slabs of mode 0 to slabs of mode 1.")
 @click.option("--scaling", type=click.Choice(("strong", "weak")), help="On 1, 2, 4, ... ranks; weak: mode 0 grows.")
@@ -89,8 +96,21 @@ def _shapes(context: click.Context, option: click.Parameter, texts: tuple[str, .
     help="Leave all that is measured in FILE; without one, print it as JSON, and nothing else.",
 )
 @click.option("--plot", "--png", "png", metavar="FILE.png", type=PictureFile(), help="Leave a picture.")
+@click.option(
+    "--suite",
+    "record",
+    metavar="[FILE]",
+    type=click.Path(),
+    is_flag=False,
+    flag_value="suite.json",
+    help="Measure a fixed set of rows, or those of --shape and --dtype, and leave a record in FILE; suite.json.",
+)
+@click.option(
+    "--compare", "records", metavar="A B", type=click.Path(), nargs=2, help="Say what is slower or faster in record B."
+)
+@click.option("--relative", is_flag=True, help="With --compare: by ratios to another library, not by times.")
 @force_option
-def bench(**options: Any) -> None:
+def bench(record: str | None, records: tuple[str, str] | None, relative: bool, **options: Any) -> None:
     """Time Rote and the libraries that do the same, in turn, round after round, and print the medians.
 
     A time is that of a transform forward and backward, of the slowest rank. The column `/ rote` is a median over Rote's
@@ -103,8 +123,13 @@ def bench(**options: Any) -> None:
       rote bench --moves --shape 64x64 --ranks 2 --json
       rote bench --scaling strong --shape 24x24x24 --ranks 2 --only rote --plot scaling.png
       mpiexec -n 4 rote bench --shape 32x32x32 --algorithm pencil --rounds 3
+      rote bench --suite before.json --shape 8x8x8 --ranks 2 --only rote --only kernels
+      rote bench --compare before.json before.json --relative
     """
     request = _Request(**options)
+    if record is not None or records is not None or relative:
+        _of_records(request, record, records, relative)
+        return
     chosen = _MOVE if request.moves else _TRANSFORM
     wrong = [name for name in request.only if name not in chosen]
     if wrong:
@@ -116,10 +141,33 @@ def bench(**options: Any) -> None:
     give(request.json == _PRINTED, lambda: on_ranks(_bench, None, 1, request), dict)
 
 
+def _of_records(request: _Request, record: str | None, records: tuple[str, str] | None, relative: bool) -> None:
+    """Leave a record, or compare two; refuse the options that are of neither."""
+    if record is not None and records is not None:
+        raise click.UsageError("--suite and --compare do not go together; leave a record first, then compare it")
+    if records is None and relative:
+        raise click.UsageError("--relative is about how records are compared; write --compare A B")
+    context = click.get_current_context()
+    own = {"record", "force", "shape", "dtype", "only", "ranks", "rounds"} if records is None else {"records", "json"}
+    given = click.core.ParameterSource.COMMANDLINE
+    for option in context.command.params:
+        name = option.name or ""
+        if name not in own | {"relative"} and context.get_parameter_source(name) is given:
+            taken = "--suite" if records is None else "--compare"
+            raise click.UsageError(f"{option.opts[0]} does not go with {taken}; leave it out")
+    if records is not None:
+        if request.json not in (None, _PRINTED):
+            raise click.UsageError("--json prints the comparison; leave its FILE out")
+        compare(records, relative, request.json == _PRINTED)
+    elif record is not None:
+        suite(record, request.shape, request.dtype, request.only, request.ranks, request.rounds, request.force)
+
+
 def _bench(comm: Comm, request: _Request) -> Answer:
     """Hold the contest of each shape and dtype, and print it; on every rank."""
     from ..bench import picture, report
     from ..bench.contest import Score, cores_of_all, hold
+    from ..bench.machine import machine
     from ..runtime.exchange.registry import check_method
 
     for name in request.method:
@@ -136,7 +184,7 @@ def _bench(comm: Comm, request: _Request) -> Answer:
         for path in files:
             if comm.rank == 0:
                 refuse_target(path, request.force)
-    about = report.machine(usable, mpi)
+    about = machine(comm, usable)
     head = _head(request, most, mpi, about)
     _say(comm, head)
     done: list[list[Score]] = []

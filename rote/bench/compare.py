@@ -1,0 +1,271 @@
+"""Two records of `rote bench`: what has become slower or faster, and how sure that is.
+
+The ratio of two contestants' times is the median of the ratios of all pairs of their rounds, the estimator of Hodges
+and Lehmann (1963) on logarithms; its interval is that of Moses, which inverts the test of Mann and Whitney and so
+supposes no distribution (Hollander, Wolfe and Chicken 2014, Nonparametric Statistical Methods, sections 4.2 and 4.3).
+It is exact, nothing is drawn at random, and to exchange the records inverts it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import comb, inf, sqrt
+from statistics import median
+from typing import Any, Literal
+
+from ..caches import memoized
+from ..compiler.explain import table
+from ..errors import RoteError
+from .machine import same_machine
+
+__all__ = ["CONFIDENCE", "Change", "Comparison", "compare", "interval", "load"]
+
+CONFIDENCE = 0.95
+_LEAST = (
+    0.05  # part by which times must differ to be called slower or faster, however sure it is: noise has a bias, too
+)
+_REFERENCES = ("pyfftw", "memcpy", "kernels")  # those whose own times stand for the machine's, in this order
+_OURS = ("rote", "threads")
+
+Verdict = Literal["slower", "faster", "same", "too few rounds"]
+_Key = tuple[str, str, str, str, int]
+_Entry = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One contestant in one row of two records.
+
+    Attributes:
+        work, name, on: which one.
+        ours: whether it is Rote.
+        medians: of both records, in seconds; or, relative, as ratios to the reference.
+        reference: to which both are ratios; empty if they are times.
+        ratio, low, high: of the second over the first, and its interval.
+    """
+
+    work: str
+    name: str
+    on: str
+    ours: bool
+    medians: tuple[float, float]
+    reference: str
+    ratio: float
+    low: float
+    high: float
+
+    @property
+    def verdict(self) -> Verdict:
+        """Slower or faster, if the whole interval is, and the ratio clearly."""
+        if self.high == inf:
+            return "too few rounds"
+        if self.low > 1 and self.ratio > 1 + _LEAST:
+            return "slower"
+        return "faster" if self.high < 1 and self.ratio < 1 / (1 + _LEAST) else "same"
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """All of two records: the changes; the names of what cannot be compared, by the reason; and sentences about all."""
+
+    changes: tuple[Change, ...]
+    alone: Mapping[str, tuple[str, ...]]
+    remarks: tuple[str, ...]
+
+    @property
+    def slower(self) -> tuple[Change, ...]:
+        """Those of Rote that have become slower."""
+        return tuple(change for change in self.changes if change.ours and change.verdict == "slower")
+
+    def __str__(self) -> str:
+        parts = [*self.remarks]
+        if self.changes:
+            rows = [("work", "contestant", "on", "first", "second", "ratio", f"{CONFIDENCE:.0%} interval", "")]
+            parts.append("\n".join(table([*rows, *map(_cells, self.changes)], range(3, 7))))
+        parts += ["\n  ".join([f"{why}:", *names]) for why, names in self.alone.items()]
+        return "\n\n".join(parts)
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it as JSON values."""
+        fields = ("work", "name", "on", "medians", "reference", "ratio", "low", "high", "verdict")
+        return {
+            "confidence": CONFIDENCE,
+            "remarks": [*self.remarks],
+            "changes": [
+                {name: list(value) if isinstance(value := getattr(each, name), tuple) else value for name in fields}
+                for each in self.changes
+            ],
+            "alone": {why: [*names] for why, names in self.alone.items()},
+            "slower": len(self.slower),
+        }
+
+
+def load(path: str) -> dict[str, Any]:
+    """A record that `rote bench` has left.
+
+    Raises:
+        RoteError: the file is none.
+    """
+    try:
+        with open(path, encoding="utf-8") as file:
+            record: Any = json.load(file)
+        for entry in record["entries"]:
+            _key(entry)
+            if "missing" not in entry and not (entry["seconds"] and min(entry["seconds"]) > 0):
+                raise ValueError("a contestant without times")
+    except (ValueError, KeyError, TypeError) as error:
+        raise RoteError(
+            f"{path} is no record of rote bench: {error}\nwrite one with rote bench --suite {path}"
+        ) from None
+    checked: dict[str, Any] = record
+    return checked
+
+
+def compare(first: Mapping[str, Any], second: Mapping[str, Any], relative: bool = False) -> Comparison:
+    """Compare two records, contestant by contestant.
+
+    Args:
+        relative: whether times are compared as ratios to those of another library, as those of different machines
+            always are: of pyFFTW in the same row and round, else of memcpy, or of the bare kernels of a call.
+
+    >>> entry = {"work": "c2c 8x8 c16", "ranks": 2, "contestant": "rote", "name": "rote", "on": "2 threads"}
+    >>> a, b = ({"entries": [entry | {"seconds": [k * n for n in (10, 11, 12, 13, 14)]}]} for k in (1, 2))
+    >>> [(change.ratio, change.verdict) for change in compare(a, b).changes]
+    [(2.0, 'slower')]
+    """
+    apart = not same_machine(first, second)
+    remarks = [*_remarks(first, second, apart, relative)]
+    ours, theirs = ({_key(entry): entry for entry in record["entries"]} for record in (first, second))
+    changes: list[Change] = []
+    alone: dict[str, list[str]] = {}
+    for key in dict.fromkeys([*ours, *theirs]):
+        pair = ours.get(key), theirs.get(key)
+        if not (_ran(pair[0]) or _ran(pair[1])):
+            continue
+        if not (_ran(pair[0]) and _ran(pair[1])):
+            alone.setdefault(f"only in the {'first' if _ran(pair[0]) else 'second'}", []).append(_named(key, pair))
+        elif not (apart or relative):
+            changes.append(_change(key, ours[key]["seconds"], theirs[key]["seconds"], ""))
+        elif key[1] not in _REFERENCES:
+            scaled, reference = _scaled(key, ours, theirs)
+            if scaled is None:
+                alone.setdefault("without a library that both have", []).append(_named(key, pair))
+            else:
+                changes.append(_change(key, *scaled, reference))
+    return Comparison(tuple(changes), {why: tuple(names) for why, names in alone.items()}, tuple(remarks))
+
+
+def interval(first: Sequence[float], second: Sequence[float]) -> tuple[float, float, float]:
+    """The ratio of the second times over the first, and its lower and upper bound.
+
+    The bounds are 0 and infinity where there are too few rounds for any: four of each are enough.
+
+    >>> interval([1, 1, 1, 1, 1], [2, 2, 2, 2, 2])
+    (2.0, 2.0, 2.0)
+    >>> interval([1, 1], [2, 2])
+    (2.0, 0.0, inf)
+    """
+    ratios = sorted(b / a for a in first for b in second)
+    rank = _rank(len(first), len(second))
+    low, high = (ratios[rank - 1], ratios[-rank]) if rank else (0.0, inf)
+    middle = ratios[(len(ratios) - 1) // 2] * ratios[len(ratios) // 2]
+    return float(sqrt(middle)), float(low), float(high)
+
+
+@memoized(64)
+def _rank(m: int, n: int) -> int:
+    """The rank of the ratio that bounds the interval, counted from either end, of m n; 0 if there is none."""
+    counts = _counts(m, n)
+    tail, rank = 0, 0
+    while rank < len(counts) and (tail := tail + counts[rank]) <= (1 - CONFIDENCE) / 2 * comb(m + n, m):
+        rank += 1
+    return rank
+
+
+def _counts(m: int, n: int) -> list[int]:
+    """In how many orders of m and n values Mann and Whitney's statistic is 0, 1, 2, ..., m n."""
+    # The Gaussian binomial coefficient, factor by factor: times (1 - q^(n + i)), over (1 - q^i).
+    counts = [1] + [0] * (m * n)
+    for i in range(1, m + 1):
+        for k in range(m * n, n + i - 1, -1):
+            counts[k] -= counts[k - n - i]
+        for k in range(i, m * n + 1):
+            counts[k] += counts[k - i]
+    return counts
+
+
+def _key(entry: _Entry) -> _Key:
+    work, group, name, on = (str(entry[part]) for part in ("work", "contestant", "name", "on"))
+    return work, group, name, on, int(entry["ranks"])
+
+
+def _named(key: _Key, pair: tuple[_Entry | None, _Entry | None]) -> str:
+    """A contestant, and why it is missing in one of two records, if that one says."""
+    why = [entry["missing"] for entry in pair if entry is not None and "missing" in entry]
+    return f"{key[0]}, {key[2]} on {key[3]}" + "".join(f" (elsewhere it {each})" for each in why)
+
+
+def _ran(entry: _Entry | None) -> bool:
+    return entry is not None and "missing" not in entry
+
+
+def _scaled(
+    key: _Key, first: Mapping[_Key, _Entry], second: Mapping[_Key, _Entry]
+) -> tuple[tuple[list[float], list[float]] | None, str]:
+    """The ratios, round by round, to the first library that has run in a contestant's row in both, of one build."""
+    for name in _REFERENCES:
+        mine, theirs = (_reference(key, entries, name) for entries in (first, second))
+        if mine is not None and theirs is not None and mine.get("library") == theirs.get("library"):
+            return (_over(first[key], mine), _over(second[key], theirs)), name
+    return None, ""
+
+
+def _reference(key: _Key, entries: Mapping[_Key, _Entry], name: str) -> _Entry | None:
+    """The entry of a library in a contestant's row; of several, that on as many threads or ranks."""
+    rows = [other for other in entries if (other[0], other[1], other[4]) == (key[0], name, key[4])]
+    rows = [other for other in rows if _ran(entries[other])]
+    return entries[min(rows, key=lambda other: other[3] != key[3])] if rows else None
+
+
+def _over(entry: _Entry, reference: _Entry) -> list[float]:
+    return [s / r for s, r in zip(entry["seconds"], reference["seconds"], strict=False)]
+
+
+def _change(key: _Key, first: Sequence[float], second: Sequence[float], reference: str) -> Change:
+    work, group, name, on, _ = key
+    medians = median(first), median(second)
+    return Change(work, name, on, group in _OURS, medians, reference, *interval(first, second))
+
+
+def _remarks(first: Mapping[str, Any], second: Mapping[str, Any], apart: bool, relative: bool) -> list[str]:
+    remarks = []
+    if apart:
+        machines = " and ".join(f"{each.get('processor')} ({each.get('cores')} cores)" for each in (first, second))
+        remarks.append(
+            f"The records are of different machines, {machines}: times are not compared, only their ratios to those "
+            "of pyfftw, memcpy or bare kernels in the same row and round."
+        )
+    elif relative:
+        remarks.append(
+            "Compared are ratios to pyfftw, memcpy or bare kernels in the same row and round, and not times."
+        )
+    versions = [each.get("versions", {}) for each in (first, second)]
+    differ = [
+        f"{name} {versions[0].get(name, 'none')} and {versions[1].get(name, 'none')}"
+        for name in dict.fromkeys([*versions[0], *versions[1]])
+        if versions[0].get(name) != versions[1].get(name)
+    ]
+    if differ:
+        remarks.append(f"Versions that differ: {', '.join(differ)}.")
+    return remarks
+
+
+def _cells(change: Change) -> tuple[str, ...]:
+    from .report import in_units
+
+    first, second = (f"{m:.3g} x {change.reference}" if change.reference else in_units(m) for m in change.medians)
+    bounds = "-" if change.high == inf else f"{change.low:.2f} .. {change.high:.2f}"
+    verdict = "" if change.verdict == "same" else change.verdict
+    return change.work, change.name, change.on, first, second, f"{change.ratio:.2f}", bounds, verdict

@@ -1,0 +1,120 @@
+"""The floor of a transform: its lines transformed in cache, and a copy of the block for each sweep through memory.
+
+No program that transforms a block which no cache holds can be faster: it reads and writes the block before each move
+and after the last one, and computes in between as fast as if the points lay in cache. Both are measured in the same
+rounds as all else, on all ranks at once. For tensors that caches hold it is no bound, only a yardstick.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+
+from ..layout.grid import Grid
+from ..runtime.comm.protocol import Array, Comm
+from .arrays import check_values, fill, mesh, spectrum_shape
+from .builds import build
+from .contest import Contestant, Job, Missing, Prepare, Round, Work, measure, on_all
+from .local_libraries import LIBRARIES
+from .rote_cases import slabs
+
+__all__ = ["Lines", "axes", "in_cache", "kernels", "sweeps"]
+
+_TILE = 1 << 17  # bytes of the lines that are transformed at once; input and output fit into any second-level cache
+_SPAN = 0.05  # seconds for which those of one axis are transformed in a round
+_FASTEST = ("pyfftw", "ducc0", "mkl_fft")  # one of these is, at every length
+
+
+class Lines(NamedTuple):
+    """The lines along one axis of a block: points of a line, its dtype, and the elements of the block."""
+
+    points: int
+    dtype: np.dtype[np.generic]
+    elements: float
+
+
+def axes(work: Work) -> list[Lines]:
+    """The axes of a rank's part of a transform; of a real one all but the last are of half the spectrum.
+
+    >>> [(axis.points, axis.dtype.char, axis.elements) for axis in axes(Work((8, 9, 10), np.dtype("f8"), 2))]
+    [(8, 'D', 216.0), (9, 'D', 216.0), (10, 'd', 360.0)]
+    """
+    spectral = prod(spectrum_shape(work)) / work.ranks
+    *others, last = work.shape
+    wide = np.result_type(work.dtype, "c8")
+    return [*(Lines(n, wide, spectral) for n in others), Lines(last, work.dtype, prod(work.shape) / work.ranks)]
+
+
+def sweeps(work: Work, order: int) -> int:
+    """The least number of reads and writes of the block, forward and backward, on a grid of some order.
+
+    >>> [sweeps(Work((8, 8, 8), np.dtype("c16"), ranks), order) for ranks, order in ((1, 1), (2, 1), (2, 2), (4, 2))]
+    [2, 4, 4, 6]
+    """
+    return 2 * (1 + sum(parts > 1 for parts in Grid.of(work.ranks, order).shape))
+
+
+def in_cache(work: Work, mpi: bool) -> list[Contestant]:
+    """A contestant per library, which transforms as many lines as a rank's part has, contiguous and in cache."""
+    return [on_all("in-cache", name, partial(_run, name, work), work, mpi) for name in _FASTEST]
+
+
+def kernels(work: Work, mpi: bool) -> Contestant:
+    """The local transforms of a slab walk, with nothing around them and no move between them."""
+    return on_all("kernels", "", partial(measure, _kernels, work), work, mpi)
+
+
+def _run(name: str, work: Work, comm: Comm) -> Round:
+    """One round: the time of each axis is that of a tile of lines, times the number of tiles."""
+    wanted = axes(work)
+    times: dict[tuple[int, np.dtype[np.generic]], float] = {}
+    for points, dtype, _ in wanted:
+        if (points, dtype) not in times:
+            tile = Work((max(_TILE // (points * dtype.itemsize), 1), points), dtype, 1)
+            try:
+                seconds = measure(_lines(name), tile, comm, _SPAN).seconds
+            except ImportError:
+                raise Missing(f"is not installed; pip install {name}") from None
+            times[points, dtype] = seconds / prod(tile.shape)
+    return Round(sum(times[points, dtype] * elements for points, dtype, elements in wanted), build(name))
+
+
+def _lines(name: str) -> Prepare:
+    def prepare(comm: Comm, work: Work) -> Job:
+        return _local(name, work, [(work.shape, (1,))])
+
+    return prepare
+
+
+def _kernels(comm: Comm, work: Work) -> Job:
+    order = len(work.shape)
+    if comm.size == 1:
+        return _local("pyfftw", work, [(work.shape, tuple(range(order)))])
+    before, after = (each.local_shape(comm.rank) for each in slabs(work))
+    return _local("pyfftw", work, [(before, tuple(range(1, order))), (after, (0,))])
+
+
+def _local(name: str, work: Work, parts: list[tuple[tuple[int, ...], tuple[int, ...]]]) -> Job:
+    """Transforms of blocks along some of their axes, one after the other, and back in reverse order."""
+    prepared = []
+    for shape, along in parts:
+        block = Work(shape, work.dtype, 1)
+        x, y = (np.zeros(shape, work.dtype) for _ in range(2))
+        X = np.empty(spectrum_shape(block), np.result_type(work.dtype, "c8"))
+        steps, scale = LIBRARIES[name](block, along, 1, x, X, y)
+        fill(block, mesh(shape), x)
+        prepared.append((block, steps, scale))
+    block, _, scale = prepared[0]
+    onward = [steps[0] for _, steps, _ in prepared]
+    back = [steps[1] for _, steps, _ in reversed(prepared)]
+
+    def forward() -> Array:
+        return [step() for step in onward][-1]
+
+    def backward() -> Array:
+        return [step() for step in back][-1]
+
+    return Job((forward, backward), (lambda X: None, lambda y: check_values(block, mesh(block.shape), y / scale)))

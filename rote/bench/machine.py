@@ -1,0 +1,106 @@
+"""The machine under a contest: processor, caches, instruction sets, versions of all that takes part, Rote's commit."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+import sys
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .. import __version__
+from ..runtime.comm.protocol import Comm
+
+__all__ = ["commit", "machine", "same_machine"]
+
+_PACKAGES = ("numpy", "mpi4py", "mpi4py-fft", "pyfftw", "scipy", "ducc0", "mkl_fft", "mkl")
+_OF_MACHINE = ("processor", "cores", "instructions", "caches")  # in which two runs are of one machine
+_CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
+
+
+def machine(comm: Comm, usable: int) -> dict[str, Any]:
+    """The machine of the contest, as rank 0 sees it: processor, usable cores, caches, instruction sets, system, commit,
+    and the versions of all that may have taken part. Collective.
+
+    >>> from rote.runtime.comm.threads import alone
+    >>> sorted(machine(alone(), 1))
+    ['caches', 'commit', 'cores', 'instructions', 'processor', 'system', 'versions']
+    """
+    about: dict[str, Any] = comm.allgather_object(_machine(usable, comm.size > 1) if comm.rank == 0 else {})[0]
+    return about
+
+
+def _machine(usable: int, mpi: bool) -> dict[str, Any]:
+    versions = {"rote": __version__, "python": platform.python_version()}
+    for package in _PACKAGES:
+        try:
+            versions[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    library = getattr(sys.modules.get("mpi4py.MPI"), "Get_library_version", None)
+    if mpi and library is not None:
+        versions["mpi"] = " ".join(library().partition("\n")[0].partition(",")[0].replace("Version:", "").split())
+    return {
+        "processor": _processor(),
+        "cores": usable,
+        "instructions": _instructions(),
+        "caches": _caches(),
+        "system": platform.platform(),
+        "commit": commit(),
+        "versions": versions,
+    }
+
+
+def same_machine(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
+    """Whether two contests were held on machines that nothing tells apart."""
+    return all(first.get(key) == second.get(key) for key in _OF_MACHINE)
+
+
+def commit() -> str | None:
+    """The commit of Rote's sources, where they are those of a checkout; "with changes" if they differ from it."""
+    sources = Path(__file__).parents[1]
+
+    def git(*args: str) -> str:
+        done = subprocess.run(
+            ["git", "-C", str(sources), *args], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True
+        )
+        return done.stdout.strip()
+
+    try:
+        git("ls-files", "--error-unmatch", "__init__.py")  # a package installed inside of another's checkout is none
+        changed = git("status", "--porcelain", "--untracked-files=no")
+        return git("rev-parse", "HEAD") + " with changes" * bool(changed)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+
+
+def _processor() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            return next(line.partition(":")[2].strip() for line in file if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
+
+
+def _instructions() -> list[str]:
+    """The instruction sets of the processor, as far as NumPy looks for them."""
+    sets: Any = np.show_config("dicts")
+    known = sets.get("SIMD Extensions", {}) if isinstance(sets, dict) else {}
+    return [*known.get("baseline", ()), *known.get("found", ())]
+
+
+def _caches() -> list[str]:
+    """The caches of the first core, as Linux lists them: level, kind, size, and the cores that share it."""
+    try:
+        return [
+            "L{} {} {} of cores {}".format(
+                *((index / name).read_text("ascii").strip() for name in ("level", "type", "size", "shared_cpu_list"))
+            )
+            for index in sorted(_CACHES.glob("index*"))
+        ]
+    except OSError:
+        return []

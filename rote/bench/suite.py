@@ -1,0 +1,153 @@
+"""The fixed rows of `rote bench --suite`, who takes part in each, and what its record says of a row.
+
+A record is of one commit and one machine. Its rows are those of the book's table of transforms, moves alone, and calls
+on so few points that nothing but the call counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..compiler.explain import table
+from . import floor, local_libraries, mpi_libraries, programs, rote_cases
+from .contest import Contestant, Score, Work
+from .report import in_units
+
+__all__ = ["SHAPES", "contestants", "rows", "summary", "works"]
+
+_BOTH = (*((n, n, n) for n in (64, 128)), (96, 160, 224), *((n, n, n) for n in (256, 384)))  # c2c and r2c
+_COMPLEX = ((48, 48, 48, 48), (243, 243, 243), (250, 250, 250), (512, 512, 64))
+_MOVED = tuple((n, n, n) for n in (64, 128, 256))
+_CALLED = (8, 8, 8)
+SHAPES = (_CALLED, *_BOTH, *_COMPLEX)
+"""The shapes of all rows."""
+
+_YARDSTICKS = ("in-cache", "memcpy", "kernels")  # contestants that do not do the work
+
+
+def works(ranks: int) -> list[Work]:
+    """The work of each row, for so many ranks: calls on 1, 2, 4, ... of them, moves, and transforms.
+
+    >>> [str(work) for work in works(2)][:3], len(works(2))
+    (['c2c 8x8x8 c16', 'c2c 8x8x8 c16', 'slab swap 64x64x64 c16'], 19)
+    """
+    complex_, real = np.dtype("c16"), np.dtype("f8")
+    powers = sorted({min(1 << k, ranks) for k in range(ranks.bit_length() + 1) if 1 << k <= 8})
+    calls = [Work(_CALLED, complex_, count) for count in powers]
+    moves = [Work(shape, complex_, ranks, move=True) for shape in _MOVED]
+    transforms = [Work(shape, dtype, ranks) for shape in _BOTH for dtype in (complex_, real)]
+    return calls + moves + transforms + [Work(shape, complex_, ranks) for shape in _COMPLEX]
+
+
+def contestants(work: Work, usable: int, mpi: bool) -> list[Contestant]:
+    """All that take part in a row; Rote transforms as it is without tuning, too."""
+    algorithm = _algorithm(work)
+    if work.move:
+        return rote_cases.contestants(work, (), ("auto",), False, mpi) + mpi_libraries.contestants(work, (), mpi)
+    ours = rote_cases.contestants(work, (algorithm,), ("auto",), False, mpi, ("measure", "model"))
+    ours = [each for each in ours if each.group == "rote" or not each.variant.endswith("model")]
+    if work.shape == _CALLED:
+        return ours + [floor.kernels(work, on_mpi) for on_mpi in ([True, False] if mpi else [False])]
+    peers = mpi_libraries.contestants(work, (algorithm,), mpi) + programs.contestants(work)
+    peers += local_libraries.contestants(work, usable, False)
+    return ours + peers + floor.in_cache(work, mpi) + [mpi_libraries.copy_of_block(work, mpi)]
+
+
+def rows(lines: Sequence[Score]) -> list[dict[str, Any]]:
+    """The figures of each row, of medians; None where somebody has not run. All times are in seconds.
+
+    A row has the fastest of Rote and of the others, the floor with its parts, the time of a copy of the block, and the
+    ratios of Rote's fastest to the floor, to the fastest other and to the copy; of Rote without tuning to tuned, and of
+    threads to MPI's ranks; and, of calls, by how much a transform takes longer than its kernels.
+    """
+    return [
+        _row(work, [line for line in lines if line.contestant.work == work and line.seconds]) for work in _of(lines)
+    ]
+
+
+def _of(lines: Sequence[Score]) -> list[Work]:
+    return list(dict.fromkeys(line.contestant.work for line in lines))
+
+
+def _row(work: Work, lines: Sequence[Score]) -> dict[str, Any]:
+    def fastest(*groups: str) -> Score | None:
+        return min((line for line in lines if line.contestant.group in groups), key=_median, default=None)
+
+    ours, copy, cached = fastest("rote", "threads"), fastest("memcpy"), fastest("in-cache")
+    peers = {line.contestant.group for line in lines if not line.contestant.ours} - {*_YARDSTICKS}
+    peer = fastest(*peers)
+    copied = None if copy is None else copy.median
+    parts: dict[str, Any] | None = None
+    if copied is not None and cached is not None:
+        count = floor.sweeps(work, _order(work))
+        least = cached.median + count * copied
+        parts = {"seconds": least, "transforms": cached.median, "library": cached.library, "sweeps": count}
+    tuned = [line for line in lines if line.contestant.variant == _algorithm(work)]
+    model = [line for line in lines if line.contestant.variant == f"{_algorithm(work)} model"]
+    mpi, threads = ([line for line in tuned if line.contestant.group == group] for group in ("rote", "threads"))
+    if work.move:
+        mpi, threads = ([x for x in lines if x.contestant.group == group] for group in ("rote", "threads"))
+    return {
+        "work": str(work),
+        "ranks": work.ranks,
+        "rote": _who(ours),
+        "peer": _who(peer),
+        "own_floor": parts,
+        "copy": copied,
+        "to_floor": ours.median / parts["seconds"] if ours and parts else None,
+        "to_peer": _over(ours, peer),
+        "to_copy": _over(ours, copy) if work.move else None,
+        "model_to_tuned": _over(model[0], mpi[0]) if model and mpi else None,
+        "threads_to_mpi": _over(threads[0], mpi[0]) if threads and mpi else None,
+        "overhead": [
+            {"on": bare.contestant.where, "seconds": (line.median - bare.median) / 2}
+            for bare in lines
+            for line in tuned
+            if bare.contestant.group == "kernels" and bare.contestant.where == line.contestant.where
+        ],
+    }
+
+
+def summary(figures: Sequence[dict[str, Any]]) -> str:
+    """The rows as a table: Rote's fastest, and how many times as long it takes as each yardstick."""
+    rows = [("", "ranks", "rote", "/ floor", "/ fastest other", "model / tuned", "threads / MPI", "/ copy", "a call")]
+    for row in figures:
+        if row["rote"] is not None:
+            peer = "-" if row["peer"] is None else f"{row['to_peer']:.2f} {row['peer']['name']}"
+            calls = ", ".join(f"{each['seconds'] * 1e6:+.1f} us on {each['on']}" for each in row["overhead"])
+            first, *others = (_two(row[key]) for key in ("to_floor", "model_to_tuned", "threads_to_mpi", "to_copy"))
+            time = in_units(row["rote"]["median"])
+            rows.append((row["work"], str(row["ranks"]), time, first, peer, *others, calls or "-"))
+    used = [column for column in range(len(rows[0])) if any(row[column] != "-" for row in rows[1:])]
+    left = {place for place, column in enumerate(used) if column in (0, 4, 8)}
+    return "\n".join(table([tuple(row[column] for column in used) for row in rows], {*range(len(used))} - left))
+
+
+def _algorithm(work: Work) -> str:
+    return "slab" if _order(work) == 1 else "pencil"
+
+
+def _order(work: Work) -> int:
+    """The order of the grid of a row: 1, but 2 for tensors of order 4."""
+    return 1 if len(work.shape) < 4 else 2
+
+
+def _median(line: Score) -> float:
+    return line.median
+
+
+def _who(line: Score | None) -> dict[str, Any] | None:
+    if line is None:
+        return None
+    return {"name": line.contestant.name, "on": line.contestant.where, "median": line.median}
+
+
+def _over(line: Score | None, other: Score | None) -> float | None:
+    return None if line is None or other is None else line.median / other.median
+
+
+def _two(number: float | None) -> str:
+    return "-" if number is None else f"{number:.2f}"

@@ -1,0 +1,155 @@
+"""`rote bench --suite` and `--compare`: a record of all rows in one file, and what has changed from one to another."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from functools import partial
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..errors import LayoutError, RoteError, counted
+from ..runtime.comm.collective_errors import collective_errors
+from ..runtime.comm.protocol import Comm
+from .answers import Answer, give
+from .failures import on_rank_0, on_ranks
+from .options import refuse_target
+from .phases import progress
+
+if TYPE_CHECKING:
+    from ..bench.contest import Contestant, Score
+
+__all__ = ["compare", "suite"]
+
+_PAUSE = 2.0  # seconds between two writings of what is measured
+
+
+def suite(
+    path: str,
+    shapes: Sequence[tuple[int, ...]],
+    dtypes: Sequence[str],
+    only: Sequence[str],
+    ranks: int | None,
+    rounds: int,
+    force: bool,
+) -> None:
+    """Measure the rows, or those of some shapes and dtypes, and leave the record.
+
+    Raises:
+        LayoutError: a shape is of no row.
+        RoteError: nobody could take part.
+        OSError: the file cannot be written.
+    """
+    from ..bench.suite import SHAPES
+
+    for shape in shapes:
+        if shape not in SHAPES:
+            known = ", ".join("x".join(map(str, each)) for each in SHAPES)
+            raise LayoutError(f"the suite has no row of {'x'.join(map(str, shape))}; its shapes are {known}")
+
+    def program(comm: Comm) -> None:
+        from ..bench.contest import cores_of_all
+        from ..bench.machine import machine
+        from ..bench.suite import contestants, works
+
+        if comm.size > 1 and ranks is not None:
+            raise click.UsageError(
+                f"--ranks is for threads, but mpiexec has started {comm.size} ranks; leave --ranks out"
+            )
+        mpi, usable = comm.size > 1, len(cores_of_all(comm))
+        count = comm.size if mpi else ranks or usable
+        chosen = [work for work in works(count) if not shapes or work.shape in shapes]
+        chosen = [work for work in chosen if not dtypes or work.dtype.str[1:] in dtypes]
+        field = [each for work in chosen for each in contestants(work, usable, mpi)]
+        field = [each for each in field if not only or each.group in only]
+        if not field:
+            raise RoteError("no row is left, or nobody to run it\nask for other shapes, dtypes or contestants")
+        with collective_errors(comm):
+            if comm.rank == 0:
+                refuse_target(path, force)
+        about = {**machine(comm, usable), "ranks": count, "rounds": rounds}
+        _measure(comm, field, about, path)
+
+    on_ranks(program, None, 1)
+
+
+def _measure(comm: Comm, field: list[Contestant], about: dict[str, Any], path: str) -> None:
+    """Hold the contest, and leave all that is known of it every few seconds, at the end, and when it is interrupted."""
+    from ..bench import report
+    from ..bench.contest import hold
+    from ..bench.suite import rows, summary
+
+    known: list[Score] = []
+    began = written = monotonic()
+    rounds = about["rounds"]
+
+    def write() -> None:
+        record = {**report.as_json(known, about), "rows": rows(known)}
+        with open(f"{path}.part", "w", encoding="utf-8") as file:
+            json.dump(record, file, indent=1)
+        os.replace(file.name, path)
+
+    with progress(comm, "measure") as show:
+
+        def after(lines: list[Score], part: float) -> None:
+            nonlocal written
+            known[:] = lines
+            if show is not None:
+                show(part)
+            if comm.rank:
+                return
+            if monotonic() - written > _PAUSE:
+                write()
+                written = monotonic()
+            if show is None and round(part * len(lines) * rounds) % len(lines) == 0:
+                click.echo(f"round {round(part * rounds)} of {rounds} after {monotonic() - began:.0f} s")
+
+        try:
+            hold(comm, field, rounds, after)
+        finally:
+            if comm.rank == 0 and known:
+                write()
+    if comm.rank:
+        return
+    texts = [summary(rows(known)), report.libraries(known), "\n".join(report.missing(known))]
+    click.echo("\n\n".join(["", *(text for text in texts if text)]).removeprefix("\n"))
+    if not any(line.seconds for line in known):
+        raise RoteError("nobody could take part\nname others with --only, or none")
+    click.echo(f"\nleft {path}")
+
+
+def compare(paths: tuple[str, str], relative: bool, printed: bool) -> None:
+    """Print what has changed from one record to another.
+
+    Raises:
+        RoteError: a file is no record, nothing can be compared, or something of Rote has become slower.
+        OSError: a file cannot be read.
+    """
+    on_rank_0(partial(_compare, paths, relative, printed))
+
+
+def _compare(paths: tuple[str, str], relative: bool, printed: bool) -> None:
+    from ..bench import compare as records
+
+    def program() -> records.Comparison:
+        first, second = map(records.load, paths)
+        comparison = records.compare(first, second, relative)
+        click.echo(str(comparison))
+        return comparison
+
+    comparison = give(printed, program, _answer(paths))
+    if not comparison.changes:
+        raise RoteError(f"{paths[0]} and {paths[1]} have nothing in common that could be compared")
+    if comparison.slower:
+        rows = "; ".join(f"{each.work}, {each.name} on {each.on}" for each in comparison.slower)
+        raise RoteError(f"Rote is slower in {paths[1]}, in {counted(len(comparison.slower), 'row')}: {rows}")
+
+
+def _answer(paths: tuple[str, str]) -> Any:
+    def answer(comparison: Any) -> Answer:
+        return {"first": paths[0], "second": paths[1], **comparison.as_json()}
+
+    return answer
