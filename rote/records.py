@@ -10,7 +10,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
-from importlib import metadata
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -115,6 +114,8 @@ def _processor() -> str:
 
 @memoized(64)
 def _version(package: str) -> str:
+    from importlib import metadata  # brings the parser of e-mail along: not before somebody asks
+
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:

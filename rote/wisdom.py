@@ -41,6 +41,7 @@ __all__ = [
     "folder",
     "forget",
     "include",
+    "kept",
     "key",
     "recall",
     "records",
@@ -110,6 +111,21 @@ def remember(key: Key, decision: Any) -> bool:
     False
     """
     return _keep(Record(key, spelt(decision)))
+
+
+def kept() -> bool:
+    """Whether there may be decisions at all; False in an empty folder, and in none.
+
+    >>> from unittest.mock import patch
+    >>> with tempfile.TemporaryDirectory() as place, patch.dict(os.environ, ROTE_WISDOM=place):
+    ...     kept(), remember(key({"what": "walk"}), "slab"), kept()
+    (False, True, True)
+    """
+    place = folder()
+    try:
+        return place is not None and (place.is_file() or next(place.glob(_DECISIONS), None) is not None)
+    except OSError:
+        return True  # `recall` says what is wrong
 
 
 def records() -> tuple[Record, ...]:

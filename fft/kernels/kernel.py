@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from ..transforms import KINDS, Kind, TransformKind, complex_dtype, real_dtype
 from .config import KernelConfig, Study
+from .fftw_core import fftw_core, fftw_version
 
 __all__ = [
     "ALIGNMENT",
@@ -87,9 +88,7 @@ class Kernel:
 
 def scratch_bytes(nbytes: int) -> npt.NDArray[np.uint8]:
     """Scratch memory that begins with a line of the cache; pages that are never touched take no memory."""
-    import pyfftw  # not before somebody transforms: it brings SciPy, which takes a second
-
-    memory: npt.NDArray[np.uint8] = pyfftw.empty_aligned(nbytes, dtype="u1", n=_LINE)
+    memory: npt.NDArray[np.uint8] = fftw_core().empty_aligned(nbytes, dtype="u1", n=_LINE)
     return memory
 
 
@@ -100,11 +99,11 @@ def view(scratch: npt.NDArray[np.uint8], shape: tuple[int, ...], dtype: np.dtype
 
 def library() -> tuple[str, str, tuple[str, ...]]:
     """The version of pyFFTW, that of FFTW, and the precisions that it was built with."""
-    import pyfftw
+    from importlib.metadata import version  # brings the parser of e-mail along
 
     names = {"32": "single", "64": "double", "ld": "long double"}
-    precisions = tuple(name for key, name in names.items() if key in pyfftw._supported_types)
-    return str(pyfftw.__version__), str(pyfftw.fftw_version), precisions
+    precisions = tuple(name for key, name in names.items() if key in fftw_core()._supported_types)
+    return version("pyfftw"), fftw_version(), precisions
 
 
 def is_plain(array: Array) -> bool:
@@ -113,17 +112,13 @@ def is_plain(array: Array) -> bool:
     Other memory is copied instead of planned for: another plan would be slower and round otherwise, so that the last
     bits of a result would depend on where a block happens to lie, and differ between replicas.
     """
-    import pyfftw
-
-    return array.flags.c_contiguous and bool(pyfftw.is_byte_aligned(array, n=ALIGNMENT))
+    return array.flags.c_contiguous and bool(fftw_core().is_byte_aligned(array, n=ALIGNMENT))
 
 
 def plain(array: Array) -> Array:
     """The memory of an array as a `normal` one; a copy if it is not plain."""
     if not is_plain(array):
-        import pyfftw
-
-        copy = pyfftw.empty_aligned(array.shape, array.dtype)
+        copy = fftw_core().empty_aligned(array.shape, array.dtype)
         copy[...] = array
         array = copy
     return normal(array)

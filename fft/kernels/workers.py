@@ -6,11 +6,13 @@ Copies, and the transforms of all libraries, run without Python's lock.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from rote.runtime.comm.cache import cached
 from rote.runtime.comm.protocol import Comm
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 __all__ = ["Pool", "helpers", "parallel_for"]
 
@@ -19,7 +21,7 @@ _Item = TypeVar("_Item")
 
 _KEPT = 4  # numbers of threads for which a communicator keeps them
 
-Pool = ThreadPoolExecutor | None
+Pool: TypeAlias = "ThreadPoolExecutor | None"
 """The threads that help a rank's own one; None if it has one alone."""
 
 
@@ -27,6 +29,8 @@ def helpers(comm: Comm, threads: int) -> Pool:
     """The threads of a rank but its own: its communicator keeps them, and they end when it goes."""
     if threads == 1:
         return None
+    from concurrent.futures import ThreadPoolExecutor  # brings logging along: one thread needs neither
+
     return cached(comm, "threads", threads, lambda: ThreadPoolExecutor(threads - 1, "rote"), _KEPT)
 
 
@@ -37,6 +41,7 @@ def parallel_for(
 
     More workers than one need a pool.
 
+    >>> from concurrent.futures import ThreadPoolExecutor
     >>> products = []
     >>> with ThreadPoolExecutor(1) as pool:
     ...     parallel_for(pool, lambda worker, item: products.append(worker * item), [1, 10], range(4))
@@ -47,6 +52,8 @@ def parallel_for(
         _all(do, workers[0], items)
         return
     assert pool is not None, "workers without threads"
+    from concurrent.futures import wait
+
     number = len(workers)
     others = [pool.submit(_all, do, worker, items[n::number]) for n, worker in enumerate(workers) if n]
     try:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from ..caches import memoized
-from ..grammar.nodes import Entry, Kind
+from ..grammar.nodes import BLOCK, CYCLIC, Entry, Kind
 from .expressions import as_entry
 from .layout import Layout, as_layout
 
 __all__ = ["L"]
+
+_WORDS = {"cyclic": CYCLIC, "block": BLOCK}  # kinds of one word are known without the parser, which takes a moment
 
 Mode = int | Entry | tuple[int | Entry, ...]
 
@@ -34,7 +36,7 @@ def L(*modes: Mode, kind: str = "cyclic", view: str | None = None) -> Layout:
     >>> print(L(block(0), (), cyclic(1, 4)) | root(2))
     block[(0),(),(1:cyclic(4))]|(2)
     """
-    default = _kind(kind)
+    default = _WORDS.get(kind) or _kind(kind)
     rows = tuple(tuple(as_entry(e, default) for e in (m if isinstance(m, tuple) else (m,))) for m in modes)
     return Layout(rows, None if view is None else as_layout(f"{view}: [{'()' * len(rows)}]").view)
 

@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import inf
-from statistics import median
 from time import perf_counter
 from typing import Any, Literal, TypeVar, get_args
 
@@ -62,6 +61,8 @@ _KEPT = 256  # decisions that a communicator remembers
 
 def middle(times: Sequence[float]) -> float:
     """The median of all readings but the first, which finds the caches cold; infinite if there is none."""
+    from statistics import median  # not before something is timed
+
     return max(median(times[1:] or times or [inf]), _SHORTEST)
 
 

@@ -111,6 +111,8 @@ def machine_key(comm: Comm) -> wisdom.Key:
 
 def recalled_machine(comm: Comm) -> Machine | None:
     """The machine of these ranks as it was once measured and kept; None if it was not. Collective."""
+    if not comm.allgather_object(comm.rank == 0 and wisdom.kept())[0]:
+        return None  # and no key is made, for which the versions of packages are looked up
     machine: Machine | None = recalled(comm, machine_key(comm), as_machine)
     return machine
 

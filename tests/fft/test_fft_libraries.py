@@ -139,7 +139,7 @@ def test_a_library_is_numpy_and_scipy_fft(part: str, name: str, config: KernelCo
 
 def test_what_is_not_installed_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     """A library that is not installed has no version, and is none of those that are here."""
-    monkeypatch.setattr(protocol.metadata, "version", partial(raises, metadata.PackageNotFoundError))
+    monkeypatch.setattr(metadata, "version", partial(raises, metadata.PackageNotFoundError))
     protocol.installed.cache_clear()
     try:
         assert {*versions()} == {"pyfftw", "numpy"}

@@ -12,15 +12,17 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-import pyfftw
 
 from rote.caches import memoized
 
 from ...transforms import KINDS, real_dtype
+from ..fftw_core import fftw_core, fftw_version
 from ..kernel import Kernel
-from .protocol import Array, ArrayTransform, kind_between
+from .protocol import Array, ArrayTransform, installed, kind_between
 
 __all__ = ["does", "merged", "prepare", "version"]
+
+pyfftw = fftw_core()
 
 EFFORTS = {"measure": "FFTW_MEASURE", "patient": "FFTW_PATIENT"}
 """How long FFTW looks for plans."""
@@ -30,7 +32,7 @@ _PLACES = {"d": 0, "f": 1, "g": 2}  # of a precision's wisdom among what pyfftw 
 
 
 def version() -> str:
-    return f"{pyfftw.__version__} {pyfftw.fftw_version}"
+    return f"{installed('pyfftw')} {fftw_version()}"
 
 
 def does(kind: str, dtype: np.dtype[Any]) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import metadata
 from typing import Any, Protocol
 
 import numpy as np
@@ -68,6 +67,8 @@ class Called:
 @memoized(64)
 def installed(package: str) -> str:
     """The version of a package; empty if it is not installed."""
+    from importlib import metadata  # brings the parser of e-mail along: not before somebody asks
+
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:

@@ -1,0 +1,63 @@
+"""The compiled part of pyfftw, without the interfaces that the package brings along, which import SciPy.
+
+Half a second of every program's start would go there. So the package itself runs when somebody asks it for anything,
+as by an `import pyfftw` of the user's, and finds there the compiled part that is in use.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import threading
+from functools import cache
+from importlib import import_module
+from importlib.machinery import PathFinder
+from importlib.util import LazyLoader, find_spec, module_from_spec
+from typing import Any
+
+__all__ = ["fftw_core", "fftw_version"]
+
+_PACKAGE, _CORE = "pyfftw", "pyfftw.pyfftw"
+_importing = threading.Lock()  # in-process ranks come at the same time
+
+
+@cache
+def fftw_core() -> Any:
+    """The module `pyfftw.pyfftw`.
+
+    Raises:
+        ImportError: pyfftw is not installed, or its FFTW cannot be loaded.
+
+    >>> import pyfftw
+    >>> fftw_core() is sys.modules["pyfftw.pyfftw"], fftw_core().FFTW is pyfftw.FFTW
+    (True, True)
+    """
+    with _importing:
+        package = None if {_PACKAGE, _CORE} & sys.modules.keys() else find_spec(_PACKAGE)
+        if package is None or package.loader is None:
+            return import_module("pyfftw.pyfftw")
+        core = PathFinder.find_spec(_CORE, package.submodule_search_locations)
+        if core is None or core.loader is None:
+            return import_module("pyfftw.pyfftw")
+        module = sys.modules[_CORE] = module_from_spec(core)
+        try:
+            core.loader.exec_module(module)
+        except BaseException:
+            del sys.modules[_CORE]
+            raise
+        loader = package.loader = LazyLoader(package.loader)
+        whole = module_from_spec(package)
+        vars(whole)["pyfftw"] = module  # as an import binds a module in its package
+        loader.exec_module(whole)
+        sys.modules[_PACKAGE] = whole
+        return module
+
+
+def fftw_version() -> str:
+    """The version of the FFTW that it runs.
+
+    >>> fftw_version().startswith("3.")
+    True
+    """
+    numbers = re.search(r"\d+\.\d+\.\d+", fftw_core()._fftw_version_dict.get("64", ""))
+    return numbers.group() if numbers else ""
