@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from rote.compiler.machine import DEFAULT
 from rote.errors import LayoutError
 from rote.layout.layout import Layout, as_layout
 from rote.runtime.calibrate import known_machine
+from rote.runtime.comm import segments
 from rote.runtime.comm.cache import cached
 from rote.tensor import DistTensor
 
@@ -161,6 +160,6 @@ def transform(
 
     bound = cached(x.comm, "walks", (x.distribution, wanted, algorithm, where, norm), make, _KEPT)
     target = bound.walk.target
-    block = np.empty(target.local_shape(x.comm.rank), bound.dtypes[-1])
+    block = segments.empty(target.local_shape(x.comm.rank), bound.dtypes[-1])
     bound(x.local.astype(dtype, copy=False), block)
     return DistTensor(block, target, x.comm)

@@ -16,6 +16,7 @@ from ..compiler.plan import Plan
 from ..errors import CommError, LayoutError
 from ..layout.distribution import Distribution
 from ..layout.grid import Grid
+from .comm import segments
 from .comm.cache import cached
 from .comm.protocol import Array, Comm
 from .copy.strided import Copy
@@ -127,7 +128,7 @@ class BoundPlan:
         before, after = self._shapes
         self._check(block, before, self.plan.source, "the block")
         if out is None:
-            out = np.empty(after, self.plan.dtype)
+            out = segments.empty(after, self.plan.dtype)
         else:
             self._check(out, after, self.plan.target, "out")
         end = out if out.flags.c_contiguous else np.empty(out.shape, out.dtype)

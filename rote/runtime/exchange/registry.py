@@ -21,7 +21,8 @@ from .messages import WHOLE, Messages
 from .method import Method
 from .one_sided import Put
 from .point_to_point import Isend, Sendrecv, Waitsome
-from .shared import Direct, Shared
+from .processes import Shared
+from .shared import Direct
 
 __all__ = ["METHODS", "Method", "bind_method", "check_method", "methods"]
 
@@ -30,7 +31,7 @@ _COUNTED = ("alltoallv", "nonblocking", "persistent", "put", "waitsome", "waitso
 
 
 def _shared(messages: Messages) -> Method:
-    """Out of the others' blocks where ranks are threads, else out of what they pack."""
+    """Out of the others' blocks where ranks are threads; else out of what they pack, or of blocks in shared memory."""
     return Shared(messages) if messages.comm.share_reference(None) is None else Direct(messages)
 
 
