@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,16 +19,18 @@ from ...layout.distribution import Distribution
 from ...layout.indexset import Strided
 from ...layout.layout import Op
 from ...layout.view import View
-from .strided import Copy, Factor, Piece, everything, pieces
+from .strided import Copy, Factor, Piece, alike, everything, pieces, reduction
 from .views import GroupViews, Shape, group_views
 
 __all__ = [
     "REDUCE",
+    "Part",
     "Region",
     "cut",
     "direct_regions",
     "filled",
     "identity",
+    "joined",
     "offsets",
     "read_regions",
     "receive_regions",
@@ -110,6 +112,40 @@ class Region:
     def put(self, block: Array, message: Array, op: Op) -> None:
         """Store a message into a C-contiguous block, or reduce it into what is there."""
         self.copy(np.asarray(message, block.dtype), block, op)
+
+
+class Part(NamedTuple):
+    """A region, where it is copied from, and the factors of that."""
+
+    region: Region
+    source: Array
+    before: Sequence[Factor] = ()
+
+
+def joined(parts: Sequence[Part], target: Array, op: str, after: Sequence[Factor] = ()) -> list[Copy]:
+    """Bind the copies of regions into one array, in this order.
+
+    The first of several contributions to the same elements is not stored by itself: it and the next are reduced into
+    their place in one sweep.
+    """
+    copies, number = list[Copy](), 0
+    while number < len(parts):
+        part = parts[number]
+        pair = None if after or number + 1 == len(parts) else _reduced(part, parts[number + 1], target, op)
+        copies += part.region.bound(part.source, target, op, part.before, after) if pair is None else pair
+        number += 1 if pair is None else 2
+    return copies
+
+
+def _reduced(first: Part, second: Part, target: Array, op: str) -> list[Copy] | None:
+    """Bind the reduction of two parts; None if they are of other elements, or multiplied on the way."""
+    if first.region.combine or not second.region.combine or first.before or second.before:
+        return None
+    pieces, others = first.region.pieces, second.region.pieces
+    if len(pieces) != len(others) or not all(map(alike, pieces, others)):
+        return None
+    ends, ufunc = (first.source, second.source), REDUCE[op]
+    return [reduction(piece, other, *ends, target, ufunc) for piece, other in zip(pieces, others, strict=True)]
 
 
 def send_regions(source: Distribution, target: Distribution, rank: int) -> tuple[Region, ...]:

@@ -52,6 +52,8 @@ METHODS: dict[str, Callable[[Messages], Method]] = {
 }
 """What makes each method."""
 
+_COLLECTIVES = {"allgather": Allgather, "reduce_scatter": ReduceScatter}
+
 methods: tuple[str, ...] = ("auto", *METHODS)
 """The names that `method=` takes; "auto" takes one of the others."""
 
@@ -80,14 +82,13 @@ def bind_method(name: str, messages: Messages) -> tuple[str, Method]:
         return "", Local()
     if kind in WHOLE:
         return "", Whole(messages)
-    if kind == "reduce_scatter":
-        return "", ReduceScatter(messages)
-    if kind != "allgather":
+    collective = _COLLECTIVES.get(kind)
+    if collective is None:
         return _of_pairs(name, messages)
     with suppress(CommError):
         if name in ("auto", "shared"):
             return "", METHODS["shared"](messages)
-    return "", Allgather(messages)
+    return "", collective(messages)
 
 
 def _of_pairs(name: str, messages: Messages) -> tuple[str, Method]:

@@ -11,7 +11,7 @@ import numpy as np
 from ...compiler.step import Step
 from ...errors import CommError
 from ..comm.protocol import Array
-from ..copy.regions import Region, identity, read_regions, whole
+from ..copy.regions import Part, Region, identity, joined, read_regions, whole
 from ..copy.strided import Copy, Factor
 from .messages import Messages, Transfer, place, run
 from .method import Method
@@ -78,13 +78,13 @@ class Reading:
         if target.partial:
             copies.append(partial(out.fill, identity(target.layout.op, self._dtype)))
         late = source.partial and op != "sum"  # what is multiplied must not be reduced afterwards
+        parts = list[Part]()
         for region in self.regions:
-            factors = before.get(region.peer, ()) if before else ()
             if packed and region.peer in packed:
-                region, source_block = packed[region.peer]
+                parts.append(Part(*packed[region.peer]))
             else:
-                source_block = blocks[region.peer]
-            copies += region.bound(source_block, out, op, factors, () if late else after)
+                parts.append(Part(region, blocks[region.peer], before.get(region.peer, ()) if before else ()))
+        copies += joined(parts, out, op, () if late else after)
         return [*copies, *whole(out.shape).bound(out, out, after=after)] if late and after else copies
 
 
