@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...caches import memoized
+from .transposed import TILE, transposed
 from .views import Along, ArrayView, GroupViews, Shape, ViewPair
 
 __all__ = [
@@ -37,9 +38,6 @@ Ints = npt.NDArray[np.int64]
 
 Copy = Callable[[], object]
 """A copy between two arrays, ready to run."""
-
-TILE = 8192
-"""Elements at a time, where there is more than one sweep over them, or a copy between: they stay in the cache."""
 
 _FEW, _SMALL = 16, 128  # there are a few views of a region, or as many as have so many elements each
 _WIDE = 1024  # bytes of a run that is copied as one item
@@ -90,7 +88,7 @@ class StridedCopy:
             return partial(_work, [values, *factors], into, op, item)
         if item is not None:  # NumPy is faster with items than with short runs
             into, values = into.view(item), values.view(item)
-        return partial(into.__setitem__, ..., values)
+        return transposed(values, into) or partial(into.__setitem__, ..., values)
 
     def arrays(self, source: Array, target: Array) -> tuple[Array, Array, np.dtype[Any] | None]:
         """The two views of arrays, and the short run that is one item, if there is one."""
