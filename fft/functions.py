@@ -78,6 +78,7 @@ def ifftn(
 
     Arguments, result and errors as `fftn`.
 
+    >>> import numpy as np
     >>> x = DistTensor.from_global(np.arange(3.0), "block[(0)]")
     >>> ifftn(fftn(x)).real.to_global().round(12).tolist()
     [0.0, 1.0, 2.0]
@@ -123,6 +124,7 @@ def irfftn(
     Returns:
         A tensor of real numbers. X keeps its values.
 
+    >>> import numpy as np
     >>> x = DistTensor.from_global(np.arange(5.0), "block[(0)]")
     >>> irfftn(rfftn(x), s=x.shape).to_global().round(12).tolist()
     [0.0, 1.0, 2.0, 3.0, 4.0]
