@@ -14,7 +14,7 @@ from rote.runtime.copy.transposed import TILE, transposed
 @pytest.mark.parametrize("dtype", ("u1", "f4", "f8", "c16"))
 def test_tiles_are_the_copy(monkeypatch, dtype):
     """For shapes of any order, sides with 1 among them, and views of larger arrays: what NumPy's assignment does."""
-    monkeypatch.setattr(module, "_SMALL", 0)
+    monkeypatch.setattr(module, "SMALL", 0)
     monkeypatch.setattr(module, "_LARGE", 0)
     monkeypatch.setattr(module, "_FEW", 1)
     monkeypatch.setattr(module, "_WAYS", 0)

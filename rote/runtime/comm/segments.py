@@ -24,7 +24,7 @@ import numpy as np
 from . import shared_memory
 from .protocol import Array
 
-__all__ = ["LEAST", "Place", "empty", "expect", "place_of", "reach"]
+__all__ = ["LEAST", "BlockPlace", "empty", "expect", "place_of", "reach"]
 
 LEAST = 1 << 16
 """Bytes of a block for which it pays to be read where it lies: a second meeting costs as much as to copy so many."""
@@ -37,7 +37,7 @@ _MARK = struct.Struct("=qq")
 _REACHED = 256  # segments of others that stay mapped
 
 
-class Place(NamedTuple):
+class BlockPlace(NamedTuple):
     """Where a block lies, in words for other processes: numbers alone, as `allgatherv` carries them.
 
     Attributes:
@@ -59,7 +59,7 @@ class Place(NamedTuple):
 class _Segment:
     """A segment of this process: where it lies, for others, and its bytes."""
 
-    place: Place
+    place: BlockPlace
     memory: Array
 
     @classmethod
@@ -67,7 +67,7 @@ class _Segment:
         text = secrets.token_bytes(_MARK.size)
         mark, more = _MARK.unpack(text)
         fd, memory = shared_memory.make_part(text, size)
-        return cls(Place(os.getpid(), fd, mark, more, size), memory)
+        return cls(BlockPlace(os.getpid(), fd, mark, more, size), memory)
 
 
 class _Lease:
@@ -139,7 +139,7 @@ class _Pool:
 
 
 _pool = _Pool()
-_reached: OrderedDict[Place, Array] = OrderedDict()
+_reached: OrderedDict[BlockPlace, Array] = OrderedDict()
 _reaching = threading.Lock()
 
 
@@ -179,7 +179,7 @@ def expect(nbytes: int = 0) -> None:
             _pool.sizes.popitem(last=False)
 
 
-def place_of(block: Array) -> Place | None:
+def place_of(block: Array) -> BlockPlace | None:
     """Where a C-contiguous block lies; None if other processes cannot read it."""
     base: Any = block
     while type(base) is np.ndarray:
@@ -191,7 +191,7 @@ def place_of(block: Array) -> Place | None:
     return segment.place._replace(offset=offset)
 
 
-def reach(place: Place) -> Array:
+def reach(place: BlockPlace) -> Array:
     """The bytes of the segment in which another process has a block, from the block on.
 
     Raises:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,7 @@ from .views import GroupViews, Shape, group_views
 
 __all__ = [
     "REDUCE",
-    "Part",
+    "Contribution",
     "Region",
     "cut",
     "direct_regions",
@@ -114,15 +114,11 @@ class Region:
         self.copy(np.asarray(message, block.dtype), block, op)
 
 
-class Part(NamedTuple):
-    """A region, where it is copied from, and the factors of that."""
-
-    region: Region
-    source: Array
-    before: Sequence[Factor] = ()
+Contribution = tuple[Region, Array, Sequence[Factor]]
+"""A region, where it is copied from, and the factors of that."""
 
 
-def joined(parts: Sequence[Part], target: Array, op: str, after: Sequence[Factor] = ()) -> list[Copy]:
+def joined(parts: Sequence[Contribution], target: Array, op: str, after: Sequence[Factor] = ()) -> list[Copy]:
     """Bind the copies of regions into one array, in this order.
 
     The first of several contributions to the same elements is not stored by itself: it and the next are reduced into
@@ -130,22 +126,25 @@ def joined(parts: Sequence[Part], target: Array, op: str, after: Sequence[Factor
     """
     copies, number = list[Copy](), 0
     while number < len(parts):
-        part = parts[number]
-        pair = None if after or number + 1 == len(parts) else _reduced(part, parts[number + 1], target, op)
-        copies += part.region.bound(part.source, target, op, part.before, after) if pair is None else pair
+        region, source, before = parts[number]
+        pair = None
+        if number + 1 < len(parts) and parts[number + 1][0].combine and not after:
+            pair = _reduced(parts[number], parts[number + 1], target, op)
+        copies += region.bound(source, target, op, before, after) if pair is None else pair
         number += 1 if pair is None else 2
     return copies
 
 
-def _reduced(first: Part, second: Part, target: Array, op: str) -> list[Copy] | None:
+def _reduced(first: Contribution, second: Contribution, target: Array, op: str) -> list[Copy] | None:
     """Bind the reduction of two parts; None if they are of other elements, or multiplied on the way."""
-    if first.region.combine or not second.region.combine or first.before or second.before:
+    (region, source, before), (other, second_source, second_before) = first, second
+    if region.combine or before or second_before or len(region.pieces) != len(other.pieces):
         return None
-    pieces, others = first.region.pieces, second.region.pieces
-    if len(pieces) != len(others) or not all(map(alike, pieces, others)):
+    if not all(map(alike, region.pieces, other.pieces)):
         return None
-    ends, ufunc = (first.source, second.source), REDUCE[op]
-    return [reduction(piece, other, *ends, target, ufunc) for piece, other in zip(pieces, others, strict=True)]
+    ends, ufunc = (source, second_source), REDUCE[op]
+    pieces, others = region.pieces, other.pieces
+    return [reduction(piece, also, *ends, target, ufunc) for piece, also in zip(pieces, others, strict=True)]
 
 
 def send_regions(source: Distribution, target: Distribution, rank: int) -> tuple[Region, ...]:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...caches import memoized
-from .transposed import TILE, transposed
+from .transposed import SMALL, TILE, transposed
 from .views import Along, ArrayView, GroupViews, Shape, ViewPair
 
 __all__ = [
@@ -81,14 +81,18 @@ class StridedCopy:
         It may run again and again, on whatever lies in the two arrays by then.
         """
         shape, source_view, target_view = self.views
-        values, into, item = self.arrays(source, target)
+        dtype = source.dtype
+        start, gaps, end, strides, item = self._laid.get(dtype) or self._laid.setdefault(dtype, self._lay(dtype))
+        values: Array = np.ndarray(shape, dtype, source, start, gaps)
+        into: Array = np.ndarray(shape, dtype, target, end, strides)
         if before or after or op:
             factors = [_view(factor, shape, source_view) for factor in before]
             factors += [_view(factor, shape, target_view) for factor in after]
             return partial(_work, [values, *factors], into, op, item)
         if item is not None:  # NumPy is faster with items than with short runs
             into, values = into.view(item), values.view(item)
-        return transposed(values, into) or partial(into.__setitem__, ..., values)
+        turned = transposed(values, into) if into.nbytes >= SMALL else None
+        return turned or partial(into.__setitem__, ..., values)
 
     def arrays(self, source: Array, target: Array) -> tuple[Array, Array, np.dtype[Any] | None]:
         """The two views of arrays, and the short run that is one item, if there is one."""

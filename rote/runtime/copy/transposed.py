@@ -16,14 +16,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["TILE", "transposed"]
+__all__ = ["SMALL", "TILE", "transposed"]
 
 Array = npt.NDArray[Any]
 
 TILE = 8192
 """Elements at a time, where there is more than one sweep over them, or a copy between: they stay in the cache."""
 
-_SMALL, _LARGE = 1 << 20, 1 << 24  # bytes of an array that stays in the cache, and of one that does not
+SMALL = 1 << 20
+"""Bytes of an array that stays in the cache."""
+
+_LARGE = 1 << 24  # bytes of an array that does not
 _LINE = 64  # bytes of a line of the cache
 _ALIKE, _WAYS = 4096, 12  # bytes, at multiples of which lines share places in a cache, and the number of these
 _FEW = 32  # lines that a core follows at any stride
@@ -41,7 +44,7 @@ def transposed(source: Array, target: Array) -> Callable[[], object] | None:
     True
     """
     size = target.itemsize
-    if target.nbytes < _SMALL or size > 16:
+    if target.nbytes < SMALL or size > 16:
         return None
     several = tuple([slice(None) if n > 1 else 0 for n in target.shape])
     source, target = source[several], target[several]

@@ -13,7 +13,7 @@ from ...compiler.step import LOCAL, Step
 from ...layout.grid import Grid, ravel
 from ...layout.layout import Op
 from ..comm.protocol import Array, Comm
-from ..copy.regions import Part, Region, direct_regions, identity, joined, receive_regions, send_regions, whole
+from ..copy.regions import Contribution, Region, direct_regions, identity, joined, receive_regions, send_regions, whole
 from ..copy.strided import Copy, Factor
 
 __all__ = ["WHOLE", "Messages", "Segment", "Transfer", "place", "run", "sub_comm"]
@@ -156,10 +156,12 @@ class Transfer:
             return [partial(self.unpacker, received)]
         messages, op = self.messages, self._op
         copies: list[Copy] = [self.fill] if messages.step.after.partial else []
-        parts = [Part(part.region, message) for part, message in zip(messages.coming, received, strict=False)]
+        parts: list[Contribution] = [
+            (part.region, message, ()) for part, message in zip(messages.coming, received, strict=False)
+        ]
         if messages.kept is not None:
             turn, kept = messages.kept
-            parts.insert(turn, Part(kept, self.block, self.before))
+            parts.insert(turn, (kept, self.block, self.before))
         copies += joined(parts, self.out, op, self._factors)
         return [*copies, self.scale_late] if self._late and self.after else copies
 

@@ -93,14 +93,14 @@ class Shared(Method):
                 copies = partial(self._between, transfer, blocks, own is None)
         return _BoundShared(self._double_buffer, copies)
 
-    def _own(self, transfer: Transfer) -> segments.Place | None:
+    def _own(self, transfer: Transfer) -> segments.BlockPlace | None:
         """Where others can read this rank's block as they need it; None if it must be packed for them."""
         own = None if transfer.before else segments.place_of(transfer.block)
         if own is None:
             segments.expect(transfer.block.nbytes)
         return own
 
-    def _reached(self, shown: Sequence[segments.Place | None]) -> dict[int, Array] | None:
+    def _reached(self, shown: Sequence[segments.BlockPlace | None]) -> dict[int, Array] | None:
         """The blocks of others that are shown, by their ranks in the whole grid; None if some cannot be reached."""
         messages, blocks = self._messages, dict[int, Array]()
         dtype, source = messages.dtype, messages.step.before
@@ -182,12 +182,12 @@ class _BoundShared:
             copy()
 
 
-def _show(comm: Comm, own: segments.Place | None) -> list[segments.Place | None]:
+def _show(comm: Comm, own: segments.BlockPlace | None) -> list[segments.BlockPlace | None]:
     """Where the blocks of all ranks lie, if others can read them. All have come when it returns."""
-    width = len(segments.Place._fields)
+    width = len(segments.BlockPlace._fields)
     shown = np.empty((comm.size, width), np.int64)
-    comm.allgatherv(np.array(own or segments.Place(), np.int64), shown.reshape(-1), [width] * comm.size)
-    return [segments.Place(*row) if row[0] else None for row in shown.tolist()]
+    comm.allgatherv(np.array(own or segments.BlockPlace(), np.int64), shown.reshape(-1), [width] * comm.size)
+    return [segments.BlockPlace(*row) if row[0] else None for row in shown.tolist()]
 
 
 def _all(comm: Comm, fine: bool) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 from ...compiler.step import Step
 from ...errors import CommError
 from ..comm.protocol import Array
-from ..copy.regions import Part, Region, identity, joined, read_regions, whole
+from ..copy.regions import Contribution, Region, identity, joined, read_regions, whole
 from ..copy.strided import Copy, Factor
 from .messages import Messages, Transfer, place, run
 from .method import Method
@@ -78,12 +78,12 @@ class Reading:
         if target.partial:
             copies.append(partial(out.fill, identity(target.layout.op, self._dtype)))
         late = source.partial and op != "sum"  # what is multiplied must not be reduced afterwards
-        parts = list[Part]()
+        parts = list[Contribution]()
         for region in self.regions:
             if packed and region.peer in packed:
-                parts.append(Part(*packed[region.peer]))
+                parts.append((*packed[region.peer], ()))
             else:
-                parts.append(Part(region, blocks[region.peer], before.get(region.peer, ()) if before else ()))
+                parts.append((region, blocks[region.peer], before.get(region.peer, ()) if before else ()))
         copies += joined(parts, out, op, () if late else after)
         return [*copies, *whole(out.shape).bound(out, out, after=after)] if late and after else copies
 
