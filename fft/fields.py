@@ -12,6 +12,7 @@ from rote.errors import LayoutError
 from rote.layout.distribution import Distribution
 from rote.layout.refine import with_components
 from rote.runtime.aliasing import run_apart
+from rote.runtime.comm import segments
 from rote.runtime.comm.protocol import Comm
 from rote.tensor import DistTensor
 
@@ -24,7 +25,7 @@ Array = npt.NDArray[Any]
 
 def empty(dist: Distribution, dtype: np.dtype[Any], comm: Comm) -> DistTensor:
     """A tensor whose elements are not set yet."""
-    return DistTensor(np.empty(dist.local_shape(comm.rank), dtype), dist, comm)
+    return DistTensor(segments.empty(dist.local_shape(comm.rank), dtype), dist, comm)
 
 
 def transformed(bound: BoundWalk, x: DistTensor, out: DistTensor | None) -> DistTensor:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from rote.compiler.machine import DEFAULT
 from rote.errors import LayoutError
 from rote.layout.layout import Layout, as_layout
 from rote.runtime.calibrate import known_machine
+from rote.runtime.comm import segments
 from rote.runtime.comm.cache import cached
 from rote.tensor import DistTensor
 
@@ -79,6 +78,7 @@ def ifftn(
 
     Arguments, result and errors as `fftn`.
 
+    >>> import numpy as np
     >>> x = DistTensor.from_global(np.arange(3.0), "block[(0)]")
     >>> ifftn(fftn(x)).real.to_global().round(12).tolist()
     [0.0, 1.0, 2.0]
@@ -124,6 +124,7 @@ def irfftn(
     Returns:
         A tensor of real numbers. X keeps its values.
 
+    >>> import numpy as np
     >>> x = DistTensor.from_global(np.arange(5.0), "block[(0)]")
     >>> irfftn(rfftn(x), s=x.shape).to_global().round(12).tolist()
     [0.0, 1.0, 2.0, 3.0, 4.0]
@@ -161,6 +162,6 @@ def transform(
 
     bound = cached(x.comm, "walks", (x.distribution, wanted, algorithm, where, norm), make, _KEPT)
     target = bound.walk.target
-    block = np.empty(target.local_shape(x.comm.rank), bound.dtypes[-1])
+    block = segments.empty(target.local_shape(x.comm.rank), bound.dtypes[-1])
     bound(x.local.astype(dtype, copy=False), block)
     return DistTensor(block, target, x.comm)

@@ -16,8 +16,9 @@ from ..compiler.plan import Plan
 from ..errors import CommError, LayoutError
 from ..layout.distribution import Distribution
 from ..layout.grid import Grid
+from .comm import segments
 from .comm.cache import cached
-from .comm.protocol import Array, Comm
+from .comm.protocol import Array, Comm, MpiHandle
 from .copy.strided import Copy
 from .exchange.registry import check_method
 from .executor.messages import MessageTransport
@@ -79,7 +80,7 @@ class BoundPlan:
         before, after: factors of this rank's block before and after the plan, as `lowered` has them.
     """
 
-    __slots__ = ("_comm", "_program", "_shapes", "_transport", "plan")
+    __slots__ = ("_comm", "_empty", "_program", "_shapes", "_transport", "plan")
 
     plan: Plan
 
@@ -99,6 +100,7 @@ class BoundPlan:
             raise CommError(f"{len(names)} methods are given, but the plan has {len(plan.steps)} steps: one for each")
         following = iter(names)  # by place, for a step may come twice
         self.plan, self._comm = plan, comm
+        self._empty = segments.empty if isinstance(comm, MpiHandle) else np.empty
         self._shapes = plan.source.local_shape(comm.rank), plan.target.local_shape(comm.rank)
         operations = lowered(plan, comm.rank, before, after)
         self._transport = MessageTransport(operations, comm, lambda _: next(following), tight=False)
@@ -127,7 +129,7 @@ class BoundPlan:
         before, after = self._shapes
         self._check(block, before, self.plan.source, "the block")
         if out is None:
-            out = np.empty(after, self.plan.dtype)
+            out = self._empty(after, self.plan.dtype)
         else:
             self._check(out, after, self.plan.target, "out")
         end = out if out.flags.c_contiguous else np.empty(out.shape, out.dtype)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Generic, TypeVar
 
-import numpy as np
-
 from ..compiler.compile import compile
 from ..compiler.plan import Plan
 from ..errors import LayoutError
@@ -14,6 +12,7 @@ from ..layout.grid import grid_shape
 from ..layout.layout import Layout, as_layout
 from ..runtime.aliasing import bound_apart, run_apart
 from ..runtime.autotune import Tune
+from ..runtime.comm import segments
 from ..runtime.comm.cache import cached
 from ..runtime.methods import tuned
 from ..runtime.placement import GridLike
@@ -163,6 +162,6 @@ class Movable(Distributed):
         program = program_to(self, layout, grid, method, tune)
         target = program.plan.target
         if out is None:
-            out = self._on(np.empty(target.local_shape(self.comm.rank), program.plan.dtype), target)
+            out = self._on(segments.empty(target.local_shape(self.comm.rank), program.plan.dtype, lasting=True), target)
         check_out(out, program.plan)
         return BoundMove(self, out, program)

@@ -19,6 +19,7 @@ from ..layout.layout import Layout
 from ..layout.slices import as_slices
 from ..runtime.aliasing import run_apart
 from ..runtime.autotune import Tune
+from ..runtime.comm import segments
 from ..runtime.comm.collective_errors import collective_errors
 from ..runtime.comm.protocol import Comm, Path
 from ..runtime.comm.resolve import as_comm
@@ -194,7 +195,7 @@ class DistTensor(Rearranging, ArrayMethods, ArrayProtocols, Movable, Halos, Subs
         >>> DistTensor.empty((2, 3), "[(0),()]").local[...] = 7
         """
         dist = place(shape, layout, ranks := as_comm(comm), grid)
-        return DistTensor(np.empty(dist.local_shape(ranks.rank), as_dtype(dtype)), dist, ranks)
+        return DistTensor(segments.empty(dist.local_shape(ranks.rank), as_dtype(dtype)), dist, ranks)
 
     @staticmethod
     def load(path: Path, layout: Layout | str, comm: object | None = None, grid: GridLike = None) -> DistTensor:

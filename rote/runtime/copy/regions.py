@@ -19,16 +19,18 @@ from ...layout.distribution import Distribution
 from ...layout.indexset import Strided
 from ...layout.layout import Op
 from ...layout.view import View
-from .strided import Copy, Factor, Piece, everything, pieces
+from .strided import Copy, Factor, Piece, alike, everything, pieces, reduction
 from .views import GroupViews, Shape, group_views
 
 __all__ = [
     "REDUCE",
+    "Contribution",
     "Region",
     "cut",
     "direct_regions",
     "filled",
     "identity",
+    "joined",
     "offsets",
     "read_regions",
     "receive_regions",
@@ -110,6 +112,39 @@ class Region:
     def put(self, block: Array, message: Array, op: Op) -> None:
         """Store a message into a C-contiguous block, or reduce it into what is there."""
         self.copy(np.asarray(message, block.dtype), block, op)
+
+
+Contribution = tuple[Region, Array, Sequence[Factor]]
+"""A region, where it is copied from, and the factors of that."""
+
+
+def joined(parts: Sequence[Contribution], target: Array, op: str, after: Sequence[Factor] = ()) -> list[Copy]:
+    """Bind the copies of regions into one array, in this order.
+
+    The first of several contributions to the same elements is not stored by itself: it and the next are reduced into
+    their place in one sweep.
+    """
+    copies, number = list[Copy](), 0
+    while number < len(parts):
+        region, source, before = parts[number]
+        pair = None
+        if number + 1 < len(parts) and parts[number + 1][0].combine and not after:
+            pair = _reduced(parts[number], parts[number + 1], target, op)
+        copies += region.bound(source, target, op, before, after) if pair is None else pair
+        number += 1 if pair is None else 2
+    return copies
+
+
+def _reduced(first: Contribution, second: Contribution, target: Array, op: str) -> list[Copy] | None:
+    """Bind the reduction of two parts; None if they are of other elements, or multiplied on the way."""
+    (region, source, before), (other, second_source, second_before) = first, second
+    if region.combine or before or second_before or len(region.pieces) != len(other.pieces):
+        return None
+    if not all(map(alike, region.pieces, other.pieces)):
+        return None
+    ends, ufunc = (source, second_source), REDUCE[op]
+    pieces, others = region.pieces, other.pieces
+    return [reduction(piece, also, *ends, target, ufunc) for piece, also in zip(pieces, others, strict=True)]
 
 
 def send_regions(source: Distribution, target: Distribution, rank: int) -> tuple[Region, ...]:

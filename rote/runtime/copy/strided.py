@@ -17,18 +17,27 @@ import numpy as np
 import numpy.typing as npt
 
 from ...caches import memoized
+from .transposed import SMALL, TILE, transposed
 from .views import Along, ArrayView, GroupViews, Shape, ViewPair
 
-__all__ = ["TILE", "Copy", "Factor", "IndexedCopy", "Piece", "StridedCopy", "everything", "pieces"]
+__all__ = [
+    "TILE",
+    "Copy",
+    "Factor",
+    "IndexedCopy",
+    "Piece",
+    "StridedCopy",
+    "alike",
+    "everything",
+    "pieces",
+    "reduction",
+]
 
 Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
 
 Copy = Callable[[], object]
 """A copy between two arrays, ready to run."""
-
-TILE = 8192
-"""Elements at a time, where there is more than one sweep over them, or a copy between: they stay in the cache."""
 
 _FEW, _SMALL = 16, 128  # there are a few views of a region, or as many as have so many elements each
 _WIDE = 1024  # bytes of a run that is copied as one item
@@ -71,7 +80,8 @@ class StridedCopy:
 
         It may run again and again, on whatever lies in the two arrays by then.
         """
-        (shape, source_view, target_view), dtype = self.views, source.dtype
+        shape, source_view, target_view = self.views
+        dtype = source.dtype
         start, gaps, end, strides, item = self._laid.get(dtype) or self._laid.setdefault(dtype, self._lay(dtype))
         values: Array = np.ndarray(shape, dtype, source, start, gaps)
         into: Array = np.ndarray(shape, dtype, target, end, strides)
@@ -81,7 +91,14 @@ class StridedCopy:
             return partial(_work, [values, *factors], into, op, item)
         if item is not None:  # NumPy is faster with items than with short runs
             into, values = into.view(item), values.view(item)
-        return partial(into.__setitem__, ..., values)
+        turned = transposed(values, into) if into.nbytes >= SMALL else None
+        return turned or partial(into.__setitem__, ..., values)
+
+    def arrays(self, source: Array, target: Array) -> tuple[Array, Array, np.dtype[Any] | None]:
+        """The two views of arrays, and the short run that is one item, if there is one."""
+        shape, dtype = self.views.shape, source.dtype
+        start, gaps, end, strides, item = self._laid.get(dtype) or self._laid.setdefault(dtype, self._lay(dtype))
+        return np.ndarray(shape, dtype, source, start, gaps), np.ndarray(shape, dtype, target, end, strides), item
 
     def _lay(self, dtype: np.dtype[Any]) -> _Laid:
         size = dtype.itemsize
@@ -121,6 +138,17 @@ def _work(arrays: Sequence[Array], into: Array, op: np.ufunc | None, item: np.dt
     short = item if item is not None and into.shape[-1] < _SHORT else None
     for tile in _tiles(into.shape) if short or len(arrays) > 2 or (op and len(arrays) > 1) else [...]:
         _work_tile([array[tile] for array in arrays], into[tile], op, short)
+
+
+def _reduce(values: Array, others: Array, into: Array, op: np.ufunc, item: np.dtype[Any] | None) -> None:
+    """Two arrays of one shape, reduced into another; short runs are laid together for it."""
+    if item is None or into.shape[-1] >= _SHORT:
+        op(values, others, out=into)
+        return
+    for tile in _tiles(into.shape):
+        packed = _together(values[tile], item)
+        op(packed, _together(others[tile], item), out=packed)
+        _assign(into[tile], packed, item)
 
 
 def _work_tile(arrays: Sequence[Array], into: Array, op: np.ufunc | None, item: np.dtype[Any] | None) -> None:
@@ -210,6 +238,21 @@ def _numbers(side: tuple[Along, ...], strides: Shape, at: tuple[Ints, ...]) -> I
 
 
 Piece = StridedCopy | IndexedCopy
+
+
+def alike(piece: Piece, other: Piece) -> bool:
+    """Whether two pieces are views of the same elements of their target."""
+    if isinstance(piece, IndexedCopy) or isinstance(other, IndexedCopy):
+        return False
+    first, second = piece.views, other.views
+    return (first.shape, first.target, piece.strides[1]) == (second.shape, second.target, other.strides[1])
+
+
+def reduction(piece: Piece, other: Piece, source: Array, second: Array, target: Array, op: np.ufunc) -> Copy:
+    """Bind the reduction of the elements of two pieces that are `alike`, in one sweep."""
+    assert isinstance(piece, StridedCopy) and isinstance(other, StridedCopy), "others are not alike"
+    values, into, item = piece.arrays(source, target)
+    return partial(_reduce, values, other.arrays(second, target)[0], into, op, item)
 
 
 def pieces(parts: Sequence[GroupViews], source: Shape, target: Shape) -> tuple[Piece, ...]:

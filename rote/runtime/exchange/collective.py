@@ -10,6 +10,7 @@ import numpy as np
 
 from ...compiler.step import Step
 from ...errors import CommError
+from ..comm.protocol import Array
 from ..copy.regions import identity, offsets, whole
 from ..copy.strided import Copy
 from .messages import Messages, Transfer, place, run
@@ -140,9 +141,16 @@ class Allgather(Packed):
 
 
 class ReduceScatter(Packed):
-    """`MPI_Reduce_scatter`: the parts of all ranks arrive as one."""
+    """`MPI_Reduce_scatter`: the parts of all ranks, which are of one region, arrive as one."""
 
     __slots__ = ()
+
+    def __init__(self, messages: Messages) -> None:
+        super().__init__(messages)
+        self.sizes: tuple[int, int] = (sum(messages.sends), max(messages.receives))
+
+    def received(self, transfer: Transfer) -> list[Array]:
+        return [transfer.arrived]
 
     def carry(self, transfer: Transfer) -> None:
         messages = self.messages

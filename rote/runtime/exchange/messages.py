@@ -13,7 +13,7 @@ from ...compiler.step import LOCAL, Step
 from ...layout.grid import Grid, ravel
 from ...layout.layout import Op
 from ..comm.protocol import Array, Comm
-from ..copy.regions import Region, direct_regions, identity, receive_regions, send_regions, whole
+from ..copy.regions import Contribution, Region, direct_regions, identity, joined, receive_regions, send_regions, whole
 from ..copy.strided import Copy, Factor
 
 __all__ = ["WHOLE", "Messages", "Segment", "Transfer", "place", "run", "sub_comm"]
@@ -76,8 +76,6 @@ class Messages:
             outgoing, incoming = direct_regions(*ends)
         if step.kind == "allgather":
             outgoing = outgoing[:1]  # the same part goes to all: it is packed once
-        if step.kind == "reduce_scatter":
-            incoming = incoming[:1]  # all parts that come are of one region: they arrive as one
         direct = [n for n, region in enumerate(incoming) if region.peer == rank and not carried]
         kept = (direct[0], incoming[direct[0]]) if direct else None
         incoming = tuple(region for n, region in enumerate(incoming) if n not in direct)
@@ -157,13 +155,14 @@ class Transfer:
         if self.unpacker is not None:
             return [partial(self.unpacker, received)]
         messages, op = self.messages, self._op
-        turn, kept = (-1, None) if messages.kept is None else messages.kept
         copies: list[Copy] = [self.fill] if messages.step.after.partial else []
-        for number in range(len(received) + 1):
-            if kept is not None and number == turn:
-                copies += kept.bound(self.block, self.out, op, self.before, self._factors)
-            if number < len(received):
-                copies += messages.coming[number].region.bound(received[number], self.out, op, after=self._factors)
+        parts: list[Contribution] = [
+            (part.region, message, ()) for part, message in zip(messages.coming, received, strict=False)
+        ]
+        if messages.kept is not None:
+            turn, kept = messages.kept
+            parts.insert(turn, (kept, self.block, self.before))
+        copies += joined(parts, self.out, op, self._factors)
         return [*copies, self.scale_late] if self._late and self.after else copies
 
     def unpack_after(

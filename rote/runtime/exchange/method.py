@@ -7,7 +7,7 @@ from functools import partial
 from typing import ClassVar
 
 from ...errors import CommError
-from ..comm.protocol import Comm, MpiHandle
+from ..comm.protocol import Array, Comm, MpiHandle
 from ..copy.strided import Copy
 from .messages import Messages, Transfer, run
 
@@ -60,11 +60,15 @@ class Packed(Method):
     def __call__(self, transfer: Transfer) -> None:
         transfer.pack()
         self.carry(transfer)
-        transfer.unpack()
+        transfer.unpack(self.received(transfer))
 
     def bound(self, transfer: Transfer) -> Copy:
-        copies = transfer.packing(transfer.packed), transfer.unpacking(transfer.where())
+        copies = transfer.packing(transfer.packed), transfer.unpacking(self.received(transfer))
         return partial(run, [*copies[0], partial(self.carry, transfer), *copies[1]])
+
+    def received(self, transfer: Transfer) -> list[Array]:
+        """The messages, where they have come."""
+        return transfer.where()
 
     @abstractmethod
     def carry(self, transfer: Transfer) -> None:

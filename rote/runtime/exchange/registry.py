@@ -21,7 +21,8 @@ from .messages import WHOLE, Messages
 from .method import Method
 from .one_sided import Put
 from .point_to_point import Isend, Sendrecv, Waitsome
-from .shared import Direct, Shared
+from .processes import Shared
+from .shared import Direct
 
 __all__ = ["METHODS", "Method", "bind_method", "check_method", "methods"]
 
@@ -30,7 +31,7 @@ _COUNTED = ("alltoallv", "nonblocking", "persistent", "put", "waitsome", "waitso
 
 
 def _shared(messages: Messages) -> Method:
-    """Out of the others' blocks where ranks are threads, else out of what they pack."""
+    """Out of the others' blocks where ranks are threads; else out of what they pack, or of blocks in shared memory."""
     return Shared(messages) if messages.comm.share_reference(None) is None else Direct(messages)
 
 
@@ -50,6 +51,8 @@ METHODS: dict[str, Callable[[Messages], Method]] = {
     "two-level": partial(Nodes, together=True),
 }
 """What makes each method."""
+
+_COLLECTIVES = {"allgather": Allgather, "reduce_scatter": ReduceScatter}
 
 methods: tuple[str, ...] = ("auto", *METHODS)
 """The names that `method=` takes; "auto" takes one of the others."""
@@ -79,14 +82,13 @@ def bind_method(name: str, messages: Messages) -> tuple[str, Method]:
         return "", Local()
     if kind in WHOLE:
         return "", Whole(messages)
-    if kind == "reduce_scatter":
-        return "", ReduceScatter(messages)
-    if kind != "allgather":
+    collective = _COLLECTIVES.get(kind)
+    if collective is None:
         return _of_pairs(name, messages)
     with suppress(CommError):
         if name in ("auto", "shared"):
             return "", METHODS["shared"](messages)
-    return "", Allgather(messages)
+    return "", collective(messages)
 
 
 def _of_pairs(name: str, messages: Messages) -> tuple[str, Method]:

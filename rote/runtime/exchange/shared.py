@@ -1,24 +1,22 @@
-"""Ranks that reach each other's memory read what others have packed there, or their very blocks. Nothing is sent."""
+"""Ranks that reach each other's memory read the others' very blocks. Nothing is sent, and nothing is packed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
 from ...compiler.step import Step
 from ...errors import CommError
-from ..comm.double_buffer import DoubleBuffer
 from ..comm.protocol import Array
-from ..copy.regions import Region, identity, read_regions, whole
+from ..copy.regions import Contribution, Region, identity, joined, read_regions, whole
 from ..copy.strided import Copy, Factor
 from .messages import Messages, Transfer, place, run
 from .method import Method
 
-__all__ = ["Direct", "Reading", "Shared"]
+__all__ = ["Direct", "Reading"]
 
 
 class Reading:
@@ -67,17 +65,26 @@ class Reading:
         out: Array,
         after: Sequence[Factor] = (),
         before: Mapping[int, Sequence[Factor]] | None = None,
+        packed: Mapping[int, tuple[Region, Array]] | None = None,
     ) -> list[Copy]:
-        """The copies that `run` makes; they may run again and again."""
+        """The copies that `run` makes; they may run again and again.
+
+        Args:
+            packed: by rank, what is read instead of its block: the region of its message, and that.
+        """
         source, target = self.step.before, self.step.after
         op = source.layout.op
         copies: list[Copy] = []
         if target.partial:
             copies.append(partial(out.fill, identity(target.layout.op, self._dtype)))
         late = source.partial and op != "sum"  # what is multiplied must not be reduced afterwards
+        parts = list[Contribution]()
         for region in self.regions:
-            factors = before[region.peer] if before else ()
-            copies += region.bound(blocks[region.peer], out, op, factors, () if late else after)
+            if packed and region.peer in packed:
+                parts.append((*packed[region.peer], ()))
+            else:
+                parts.append((region, blocks[region.peer], before.get(region.peer, ()) if before else ()))
+        copies += joined(parts, out, op, () if late else after)
         return [*copies, *whole(out.shape).bound(out, out, after=after)] if late and after else copies
 
 
@@ -114,70 +121,3 @@ class Direct(Method):
         for peer, at in self._places.items():
             blocks[peer], factors[peer] = shown[at]
         return self._reading.copies(blocks, transfer.out, transfer.after, factors)
-
-
-class Shared(Method):
-    """Each packs into memory that all of them see, and unpacks out of the others'; one barrier lies in between."""
-
-    __slots__ = ("_double_buffer", "_messages", "_offsets")
-
-    def __init__(self, messages: Messages) -> None:
-        comm = messages.comm
-        self._messages = messages
-        nbytes = sum(messages.sends) * messages.dtype.itemsize
-        super().__init__(held=2 * nbytes)
-        double_buffer = DoubleBuffer.of(comm, nbytes)
-        if double_buffer is None:
-            raise CommError(
-                "these ranks cannot share memory: they are on several nodes, or the system refuses it\n"
-                "write method='auto', or one that sends messages"
-            )
-        self._double_buffer = double_buffer
-        starts = [0] * comm.size  # where a message to a rank begins
-        if messages.step.kind != "allgather":  # in which there is one, to all
-            starts = list(accumulate(messages.sends, initial=0))
-        self._offsets = [theirs[comm.rank] for theirs in comm.allgather_object(starts)]
-
-    def __call__(self, transfer: Transfer) -> None:
-        run(self._copies(transfer, self._double_buffer.next_half()))
-
-    def bound(self, transfer: Transfer) -> Copy:
-        return _BoundShared(self._double_buffer, partial(self._copies, transfer))
-
-    def _copies(self, transfer: Transfer, halves: Sequence[Array]) -> list[Copy]:
-        """All that a transfer does in one half of the memory of all ranks, in which nobody reads."""
-        messages = self._messages
-        dtype, mine = messages.dtype, halves[messages.comm.rank]
-        packed = mine[: len(mine) // dtype.itemsize * dtype.itemsize].view(dtype)
-        received = []
-        for region, peer, _ in messages.coming:
-            start = self._offsets[peer] * dtype.itemsize
-            received.append(halves[peer][start : start + region.size * dtype.itemsize].view(dtype))
-        return [*transfer.packing(packed), messages.comm.barrier, *transfer.unpacking(received)]
-
-
-class _BoundShared:
-    """A transfer through shared memory, prepared for both of its halves.
-
-    Args:
-        double_buffer: the memory.
-        copies: makes all that is done in one half of the memory of all ranks.
-    """
-
-    __slots__ = ("__weakref__", "_copies", "_double_buffer", "_prepared")
-
-    def __init__(self, double_buffer: DoubleBuffer, copies: Callable[[Sequence[Array]], list[Copy]]) -> None:
-        self._double_buffer, self._copies = double_buffer, copies
-        self._prepared: list[list[Copy]] = []
-        double_buffer.tenants.add(self)
-
-    def leave(self) -> None:
-        """Let go of all views, as `Tenant` asks."""
-        self._prepared = []
-
-    def __call__(self) -> None:
-        double_buffer = self._double_buffer
-        self._prepared = self._prepared or [self._copies(halves) for halves in zip(*double_buffer.halves, strict=True)]
-        double_buffer.read = half = 1 if double_buffer.read == 0 else 0  # as `next_half` does, with a call less
-        for copy in self._prepared[half]:
-            copy()

@@ -1,0 +1,197 @@
+"""Processes of one node read each other's blocks where they lie, or what the others have packed into shared memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import accumulate
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ...errors import CommError
+from ..comm import segments
+from ..comm.double_buffer import DoubleBuffer
+from ..comm.protocol import Array, Comm
+from ..copy.strided import Copy
+from .messages import Messages, Transfer, place, run
+from .method import Method
+from .shared import Reading
+
+__all__ = ["Shared"]
+
+_REFUSED = "blocks of others are refused"  # the key in a communicator's cache that says so
+
+
+class Shared(Method):
+    """Each reads what it needs, between two barriers, out of the others' blocks.
+
+    A block in memory that others cannot map is packed into such, and unpacked from there. Where all are, or all are
+    small, there is one barrier alone.
+    """
+
+    __slots__ = ("_double_buffer", "_messages", "_offsets", "_places", "_reading")
+    unpacks = False
+
+    def __init__(self, messages: Messages) -> None:
+        comm, step, dtype = messages.comm, messages.step, messages.dtype
+        self._messages = messages
+        nbytes = sum(messages.sends) * dtype.itemsize
+        super().__init__(held=2 * nbytes)
+        double_buffer = DoubleBuffer.of(comm, nbytes)
+        if double_buffer is None:
+            raise CommError(
+                "these ranks cannot share memory: they are on several nodes, or the system refuses it\n"
+                "write method='auto', or one that sends messages"
+            )
+        self._double_buffer = double_buffer
+        starts = [0] * comm.size  # where a message to a rank begins
+        if step.kind != "allgather":  # in which there is one, to all
+            starts = list(accumulate(messages.sends, initial=0))
+        block = prod(step.before.local_shape(messages.rank)) * dtype.itemsize
+        others = comm.allgather_object((starts, block))
+        self._offsets = [theirs[comm.rank] for theirs, _ in others]
+        self._reading: Reading | None = None
+        self._places = dict[int, int]()  # by the rank of the whole grid that is read from, that in the communicator
+        if max(size for _, size in others) >= segments.LEAST:
+            segments.expect()
+            self._reading = Reading(step, dtype, messages.rank)
+            grid = step.before.grid
+            peers = [region.peer for region in self._reading.regions]
+            self._places = {peer: place(grid, step.grid_modes, grid.coordinates(peer)) for peer in peers}
+
+    def __call__(self, transfer: Transfer) -> None:
+        comm, halves = self._messages.comm, self._double_buffer.next_half()
+        if self._reading is None or _REFUSED in comm.cache:
+            run(self._unread(transfer, halves))
+            return
+        own = self._own(transfer)
+        if own is None:
+            run(transfer.packing(self._packed(halves)))
+        shown = _show(comm, own)
+        if not any(shown):
+            run(transfer.unpacking(self._received(halves)))
+            return
+        blocks = self._reached(shown)
+        if blocks is not None:
+            run(self._reads(transfer, halves, blocks))
+        if not _all(comm, blocks is not None):
+            comm.cache[_REFUSED] = True
+            self(transfer)
+
+    def bound(self, transfer: Transfer) -> Copy:
+        comm, copies = self._messages.comm, partial(self._unread, transfer)
+        if self._reading is not None and _REFUSED not in comm.cache:
+            own = self._own(transfer)
+            shown = _show(comm, own)
+            blocks = self._reached(shown)
+            if not _all(comm, blocks is not None):
+                comm.cache[_REFUSED] = True
+            elif any(shown):
+                assert blocks is not None, "no rank was refused any"
+                copies = partial(self._between, transfer, blocks, own is None)
+        return _BoundShared(self._double_buffer, copies)
+
+    def _own(self, transfer: Transfer) -> segments.BlockPlace | None:
+        """Where others can read this rank's block as they need it; None if it must be packed for them."""
+        own = None if transfer.before else segments.place_of(transfer.block)
+        if own is None:
+            segments.expect(transfer.block.nbytes)
+        return own
+
+    def _reached(self, shown: Sequence[segments.BlockPlace | None]) -> dict[int, Array] | None:
+        """The blocks of others that are shown, by their ranks in the whole grid; None if some cannot be reached."""
+        messages, blocks = self._messages, dict[int, Array]()
+        dtype, source = messages.dtype, messages.step.before
+        try:
+            for peer, at in self._places.items():
+                shows = shown[at]
+                if shows is not None and peer != messages.rank:
+                    nbytes = prod(source.local_shape(peer)) * dtype.itemsize
+                    blocks[peer] = segments.reach(shows)[:nbytes].view(dtype)
+        except OSError:
+            return None
+        return blocks
+
+    def _unread(self, transfer: Transfer, halves: Sequence[Array]) -> list[Copy]:
+        """All that a transfer does where each packs, in one half of the memory of all ranks, in which nobody reads."""
+        packing = transfer.packing(self._packed(halves))
+        return [*packing, self._messages.comm.barrier, *transfer.unpacking(self._received(halves))]
+
+    def _between(
+        self, transfer: Transfer, blocks: Mapping[int, Array], packs: bool, halves: Sequence[Array]
+    ) -> list[Copy]:
+        """All that a transfer does where some blocks are read."""
+        meet = self._messages.comm.barrier
+        packing = transfer.packing(self._packed(halves)) if packs else []
+        return [*packing, meet, *self._reads(transfer, halves, blocks), meet]
+
+    def _reads(self, transfer: Transfer, halves: Sequence[Array], blocks: Mapping[int, Array]) -> list[Copy]:
+        """The copies out of some ranks' blocks, and out of what the others have packed."""
+        messages, reading = self._messages, self._reading
+        assert reading is not None, "blocks are shown where they are read"
+        received = {
+            segment.peer: (segment.region, message)
+            for segment, message in zip(messages.coming, self._received(halves), strict=True)
+        }
+        own = messages.rank
+        packed = {peer: received[at] for peer, at in self._places.items() if peer not in blocks and peer != own}
+        every = {**blocks, own: transfer.block}
+        return reading.copies(every, transfer.out, transfer.after, {own: transfer.before}, packed)
+
+    def _packed(self, halves: Sequence[Array]) -> Array:
+        """The memory that this rank packs into."""
+        dtype, mine = self._messages.dtype, halves[self._messages.comm.rank]
+        packed: Array = mine[: len(mine) // dtype.itemsize * dtype.itemsize].view(dtype)
+        return packed
+
+    def _received(self, halves: Sequence[Array]) -> list[Array]:
+        """The messages that come, where the others pack them."""
+        dtype, received = self._messages.dtype, []
+        for region, peer, _ in self._messages.coming:
+            start = self._offsets[peer] * dtype.itemsize
+            received.append(halves[peer][start : start + region.size * dtype.itemsize].view(dtype))
+        return received
+
+
+class _BoundShared:
+    """A transfer through shared memory, prepared for both of its halves.
+
+    Args:
+        double_buffer: the memory.
+        copies: makes all that is done in one half of the memory of all ranks.
+    """
+
+    __slots__ = ("__weakref__", "_copies", "_double_buffer", "_prepared")
+
+    def __init__(self, double_buffer: DoubleBuffer, copies: Callable[[Sequence[Array]], list[Copy]]) -> None:
+        self._double_buffer, self._copies = double_buffer, copies
+        self._prepared: list[list[Copy]] = []
+        double_buffer.tenants.add(self)
+
+    def leave(self) -> None:
+        """Let go of all views, as `Tenant` asks."""
+        self._prepared = []
+
+    def __call__(self) -> None:
+        double_buffer = self._double_buffer
+        self._prepared = self._prepared or [self._copies(halves) for halves in zip(*double_buffer.halves, strict=True)]
+        double_buffer.read = half = 1 if double_buffer.read == 0 else 0  # as `next_half` does, with a call less
+        for copy in self._prepared[half]:
+            copy()
+
+
+def _show(comm: Comm, own: segments.BlockPlace | None) -> list[segments.BlockPlace | None]:
+    """Where the blocks of all ranks lie, if others can read them. All have come when it returns."""
+    width = len(segments.BlockPlace._fields)
+    shown = np.empty((comm.size, width), np.int64)
+    comm.allgatherv(np.array(own or segments.BlockPlace(), np.int64), shown.reshape(-1), [width] * comm.size)
+    return [segments.BlockPlace(*row) if row[0] else None for row in shown.tolist()]
+
+
+def _all(comm: Comm, fine: bool) -> bool:
+    """Whether all ranks are. All have come when it returns."""
+    flag: Any = np.array([fine], np.int64)
+    comm.allreduce(flag, "min")
+    return bool(flag[0])

@@ -1,0 +1,148 @@
+"""Blocks that other processes can map: memory is taken up again, bounded, and a forked process leaves it alone."""
+
+from __future__ import annotations
+
+import errno
+import gc
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from execute import segments as program
+
+from rote.runtime.comm import segments
+
+SHAPE, DTYPE = (40, 512), np.dtype("f8")
+NBYTES = 40 * 512 * 8
+
+
+@pytest.fixture
+def pool(monkeypatch):
+    """A pool of its own, which has learnt nothing."""
+    gc.collect()
+    fresh = segments._Pool()
+    monkeypatch.setattr(segments, "_pool", fresh)
+    yield fresh
+    gc.collect()
+    fresh._settle()
+    for segment in fresh.idle:
+        os.close(segment.place.fd)
+
+
+def test_only_what_will_be_read_lies_in_a_segment(pool):
+    """Small blocks never; others if one of their size was packed, or if they last and blocks are read here at all."""
+
+    def lies(shape, lasting=False):
+        return segments.place_of(segments.empty(shape, DTYPE, lasting)) is not None
+
+    assert [lies(SHAPE), lies(SHAPE, True)] == [False, False]
+    segments.expect()
+    assert [lies(SHAPE), lies(SHAPE, True), lies((2, 3), True)] == [False, True, False]
+    segments.expect(NBYTES)
+    segments.expect(48)
+    assert [lies(SHAPE), lies((NBYTES // 8,)), lies((41, 512)), lies((2, 3))] == [True, True, False, False]
+    for size in range(1000):
+        segments.expect(segments.LEAST + size)
+    assert len(pool.sizes) <= segments._SIZES and not lies(SHAPE)
+
+
+def test_views_are_found_and_copies_are_not(pool):
+    """A block is an ordinary array; a view of it lies so many bytes behind, and whoever maps the segment sees it."""
+    segments.expect()
+    block = segments.empty(SHAPE, DTYPE, lasting=True)
+    assert type(block) is np.ndarray and block.flags.c_contiguous and block.flags.writeable
+    block[...] = np.arange(block.size).reshape(SHAPE)
+    for part in (block, block[3:7], block.reshape(-1)[5:], block.view("u1")):
+        place = segments.place_of(part)
+        seen = segments.reach(place)[: part.nbytes].view(part.dtype)
+        assert np.array_equal(seen, part.reshape(-1)) and not np.may_share_memory(seen, part)
+        assert segments._pool.pid == place.pid
+    for other in (block.copy(), np.empty(SHAPE), np.frombuffer(bytes(80))):
+        assert segments.place_of(other) is None
+    with pytest.raises(OSError, match="not what another rank has made"):
+        segments.reach(place._replace(mark=place.mark ^ 1))
+    with pytest.raises(OSError):
+        segments.reach(place._replace(fd=10**6))
+
+
+def test_memory_is_taken_up_again_and_bounded(pool, monkeypatch):
+    """The next block lies where the last one did; without blocks, no more stays than is in use or a fixed size."""
+    monkeypatch.setattr(segments, "_IDLE", 3 * NBYTES)
+    segments.expect()
+    files = len(os.listdir("/proc/self/fd"))
+
+    def take():
+        return segments.empty(SHAPE, DTYPE, lasting=True)
+
+    first = take()
+    address = first.ctypes.data
+    view = first[5:]
+    del first
+    second = take()
+    assert second.ctypes.data != address  # a view of it is held
+    second[...] = 1
+    del view
+    third = take()
+    assert third.ctypes.data == address and (second == 1).all()
+    blocks = [take() for _ in range(8)]
+    assert pool.number == 10 and len({block.ctypes.data for block in blocks}) == 8
+    places = [segments.place_of(block) for block in blocks]
+    seen = segments.reach(places[-1])
+    blocks[-1][...] = 7
+    assert seen[:8].view("f8")[0] == 7
+    del second, third, blocks
+    assert sum(segment.memory.nbytes for segment in pool.idle) <= 3 * NBYTES
+    assert pool.number == len(pool.idle) and pool.leased == 0
+    assert len(os.listdir("/proc/self/fd")) == files + len(pool.idle)
+    assert not seen[:8].any()  # its pages are the system's again, though it is mapped here
+
+
+def test_segments_are_so_many_at_most(pool, monkeypatch):
+    """More blocks than segments lie in plain memory; so do all when the system refuses a segment."""
+    monkeypatch.setattr(segments, "_MOST", 2)
+    segments.expect()
+    blocks = [segments.empty(SHAPE, DTYPE, lasting=True) for _ in range(4)]
+    assert [segments.place_of(block) is not None for block in blocks] == [True, True, False, False]
+
+    def refuse(*args):
+        raise OSError(errno.EMFILE, "refused by the test")
+
+    monkeypatch.setattr(segments, "_MOST", 9)
+    monkeypatch.setattr(os, "memfd_create", refuse)
+    assert segments.place_of(segments.empty(SHAPE, DTYPE, lasting=True)) is None and pool.refused
+
+
+def test_a_forked_process_takes_none_of_its_parents(pool):
+    """It sees the blocks, and gives none of them to itself."""
+    segments.expect()
+    block = segments.empty(SHAPE, DTYPE, lasting=True)
+    idle = segments.empty(SHAPE, DTYPE, lasting=True)
+    block[...], taken = 5, {block.ctypes.data, idle.ctypes.data}
+    del idle
+    child = os.fork()
+    if not child:
+        try:
+            right = (block == 5).all() and segments.place_of(block) is None
+            del block
+            gc.collect()
+            segments.expect()
+            own = [segments.empty(SHAPE, DTYPE, lasting=True) for _ in range(3)]
+            for each in own:
+                each[...] = 9
+            right = right and segments.place_of(own[0]).pid == os.getpid()
+            os._exit(0 if right else 1)
+        finally:
+            os._exit(2)
+    assert os.waitpid(child, 0)[1] == 0
+    assert (block == 5).all()
+    assert segments.empty(SHAPE, DTYPE, lasting=True).ctypes.data in taken
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("job, number", [(3, 12), pytest.param(4, 120, marks=pytest.mark.slow)], indirect=["job"])
+def test_what_is_read_where_it_lies_is_what_is_packed(job, number):
+    """Blocks in segments, in plain memory, and both; bound and not; refused on one rank; forgotten by their owners."""
+    done = job.run(Path(program.__file__), number)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "as packed\n" * job.ranks
