@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from rote.compiler.step import Step
-from rote.layout.refine import with_components
 from rote.runtime.copy.regions import Region
 from rote.runtime.executor.buffers import Scratch
 from rote.runtime.executor.operations import Factors, LocalWork, MakeReader, Operation
@@ -37,7 +36,7 @@ def of_components(operation: Operation, count: int) -> Operation:
     """
     run = operation.run
     if isinstance(run, Step):
-        run = replace(run, before=with_components(run.before, (count,)), after=with_components(run.after, (count,)))
+        run = run.of_field((count,))
     else:
         aligned = not any(size % ALIGNMENT for size in operation.sizes)
         run = _Componentwise(run, len(operation.shape), aligned)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 
 import batches
 import numpy as np
@@ -124,12 +123,3 @@ def test_blocks_of_any_strides():
 def test_bits_are_those_of_single_components():
     """Law: spectra of fields and the way back are those of components, bit for bit, by all methods of threads."""
     assert min(rote.run(batches.bits, 2)) >= 3 * 3
-
-
-@pytest.mark.mpi
-@pytest.mark.parametrize("job", (2,), indirect=True)
-def test_bits_on_mpi_ranks(job):
-    """Law: by all methods of MPI as well."""
-    done = job.run(Path(batches.__file__), timeout=90)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert [int(line.split()[-1]) >= 3 * 10 for line in done.stdout.splitlines()] == [True] * 2
