@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from rote.runtime.comm import segments
 from rote.runtime.comm.protocol import Comm
 from rote.tensor import DistTensor
 
-from .program.program import BoundWalk
+from .program.program import Batches, BoundWalk
 
 __all__ = ["empty", "transformed"]
 
@@ -28,11 +29,12 @@ def empty(dist: Distribution, dtype: np.dtype[Any], comm: Comm) -> DistTensor:
     return DistTensor(segments.empty(dist.local_shape(comm.rank), dtype), dist, comm)
 
 
-def transformed(bound: BoundWalk, x: DistTensor, out: DistTensor | None) -> DistTensor:
+def transformed(bound: BoundWalk, x: DistTensor, out: DistTensor | None, batches: Batches) -> DistTensor:
     """Walk a tensor, into `out` if that is given. Collective.
 
-    Of a field, which has whole modes before those that the walk was made for, one component is walked after the other:
-    workspace is that of one.
+    Args:
+        batches: for fields, which have whole modes before those that the walk was made for: small components go
+            together, others one after the other, so that workspace is that of one.
 
     Raises:
         LayoutError: x or `out` lies otherwise, or has another dtype, than the walk begins or ends with.
@@ -41,7 +43,7 @@ def transformed(bound: BoundWalk, x: DistTensor, out: DistTensor | None) -> Dist
     reads_first = bound.reads_first
     components = x.shape[: max(len(x.shape) - len(source.shape), 0)]
     if components:
-        run, reads_first = partial(_each, bound, components, x.comm.rank), False
+        run, reads_first = partial(_each, bound, batches, prod(components)), False
         source, target = with_components(source, components), with_components(target, components)
     _check(x, source, dtypes[0], "the input")
     if out is None:
@@ -56,15 +58,19 @@ def transformed(bound: BoundWalk, x: DistTensor, out: DistTensor | None) -> Dist
     return out
 
 
-def _each(bound: BoundWalk, components: tuple[int, ...], rank: int, block: Array, out: Array) -> None:
-    """Walk the components of a block, one after the other; a rank that holds none of them takes part."""
-    ends = bound.walk.source.local_shape(rank), bound.walk.target.local_shape(rank)
-    for index in np.ndindex(*components):
-        parts = (
-            each[index] if each.shape[: len(index)] == components else np.empty(shape, each.dtype)
-            for each, shape in zip((block, out), ends, strict=True)
-        )
-        bound(*parts)
+def _each(bound: BoundWalk, batches: Batches, count: int, block: Array, out: Array) -> None:
+    """Walk the components of a block, so many at once as a batch has; a rank that holds none of them takes part."""
+    if not count:
+        return
+    ends = [len(dist.layout.modes) for dist in (bound.walk.source, bound.walk.target)]
+    sources, targets = (
+        each.reshape(count, *each.shape[each.ndim - order :]) for each, order in zip((block, out), ends, strict=True)
+    )
+    for part, batch in batches.of(bound, count):
+        alone = part.start if batch is bound else part
+        batch(sources[alone], targets[alone])
+    if not np.may_share_memory(targets, out):  # a copy, where modes of the output do not follow each other
+        out[...] = targets.reshape(out.shape)
 
 
 def _check(x: DistTensor, dist: Distribution, dtype: np.dtype[Any], name: str) -> None:

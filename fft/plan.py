@@ -167,9 +167,9 @@ class FFT(TransformEnds):
         """Bytes that this rank needs beyond input and output: two of the largest blocks or messages on the way.
 
         Both directions share them. The ends of messages may lie in the output for a while. They are taken when the
-        transform first runs, or when all ranks first ask here for their number: collective until then.
+        transform first runs, or when all ranks first ask here: collective until then. Fields may take 2 MiB more.
         """
-        return self._bound().workspace.nbytes
+        return self._bound().nbytes
 
     @property
     def libraries(self) -> tuple[str, ...]:
@@ -187,7 +187,7 @@ class FFT(TransformEnds):
 
         Args:
             x: of `input_shape`, `input_dtype` and `input_layout`; or a field, with whole modes in front of these, as
-                `empty_input((3,))` gives it: its components are transformed one after the other.
+                `empty_input((3,))` gives it: small components travel in one exchange, large ones one after the other.
             out: to write into, as `empty_output` gives it; new if None.
             norm: of this call; that of the transform if None. The first call with another one binds it, in the same
                 scratch; `backward` undoes `forward` of the same norm.
@@ -290,7 +290,7 @@ class FFT(TransformEnds):
         pair = self._bound(norm)
         bound = pair.backward if back else pair.forward
         with self._lock:
-            return transformed(bound, x, out)
+            return transformed(bound, x, out, pair.batches)
 
     def __copy__(self) -> FFT:
         return self  # what is planned never changes, and keeps no values between two calls

@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from .tensor.files import contents as contents
     from .tensor.files import load as load
     from .tensor.files import save as save
+    from .tensor.lists import redistribute as redistribute
     from .tensor.moves import config as config
     from .tensor.moves import trace as trace
 
@@ -105,6 +106,7 @@ _HOME = {
     "config": "tensor.moves",
     "contents": "tensor.files",
     "load": "tensor.files",
+    "redistribute": "tensor.lists",
     "save": "tensor.files",
     "trace": "tensor.moves",
 }

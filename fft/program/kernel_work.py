@@ -45,14 +45,19 @@ class KernelWork(LocalWork):
     def overwrites_input(self) -> bool:
         return self.kernel.overwrites_input(self.ortho)
 
+    @property
+    def gathers(self) -> bool:
+        """Whether the kernel may read its block out of boxes."""
+        return gathers(self.kernel, self.ortho)
+
     def bind(self, scratch: Scratch, behind: bool) -> Callable[[Array, Array], object]:
-        if behind and gathers(self.kernel, self.ortho):
+        if behind and self.gathers:
             gather = Gather(self.kernel, whole(self.kernel.shape), (), scratch, self.pool)
             return lambda block, out: gather(gather.reads([block.reshape(-1)]), out)
         return BoundKernel(self.kernel, scratch, self.ortho, self.pool)
 
     def reader(self, regions: Iterable[tuple[int, Region]]) -> MakeReader | None:
-        if not gathers(self.kernel, self.ortho):
+        if not self.gathers:
             return None
         parts = boxes(regions, len(self.kernel.shape))
         return None if parts is None else partial(Gather, self.kernel, parts, pool=self.pool)

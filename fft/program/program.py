@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,13 +26,17 @@ from ..request.arguments import Norm, scale
 from ..request.options import USUAL, Options
 from ..transforms import real_dtype
 from ..walk.walk import Walk
+from .batch import of_components
 from .bluestein import spectra
 from .kernel_work import KernelWork
 from .operations import operations
 
-__all__ = ["BoundWalk", "Pair", "Workspace", "bind_pair", "bind_walks"]
+__all__ = ["Batches", "BoundWalk", "Pair", "Workspace", "bind_pair", "bind_walks"]
 
 Array = npt.NDArray[Any]
+
+_SMALL = 1 << 20  # bytes: of blocks that fill a cache, an exchange of several takes as long as one of each
+_MOST = 16  # components of a batch: more save next to nothing
 
 
 class BoundWalk:
@@ -71,7 +77,15 @@ class BoundWalk:
         # FFTW's plans are made on scratch, and rest there between two calls
         self.needed: int = max(max(operation.sizes) for operation in run_list)
         self._program: Program | None = None
+        self._methods: tuple[str, ...] = ()  # of the moves, once they are chosen
         self.reads_first: bool = False
+
+    def of_components(self, count: int) -> BoundWalk:
+        """The walk of so many components of a field at once, which lie in front; not bound to scratch yet."""
+        batch = copy(self)
+        batch._operations = [of_components(operation, count) for operation in self._operations]
+        batch.needed, batch._program = count * self.needed, None
+        return batch
 
     @property
     def communicates(self) -> bool:
@@ -92,15 +106,17 @@ class BoundWalk:
 
     def send(self) -> MessageTransport:
         """Run by messages, in scratch of this rank alone, which the answer must be bound to."""
-        comm, options = self._comm, self.options
+        comm, options, known = self._comm, self.options, iter(self._methods)
 
         def method(operation: Operation) -> str:
+            if self._methods:
+                return next(known)
             if options.method != "auto" or not isinstance(operation.run, Step):
                 return options.method
             return chosen(operation.run, operation.dtype, comm, options.tune)
 
         transport = MessageTransport(self._operations, comm, method, tight=True)
-        self._program = Program(transport)
+        self._program, self._methods = Program(transport), tuple(move.name or "auto" for move in transport.moves)
         return transport
 
     def __call__(self, block: Array, out: Array) -> None:
@@ -177,6 +193,55 @@ def _scaled(run_list: list[Operation], scale: np.floating[Any] | float) -> list[
     return [*run_list, Operation.multiply(last.out_shape, last.out_dtype, (factor,))]
 
 
+class Batches:
+    """Walks of several components of a field at once, in scratch that they have together; made as they are asked for.
+
+    Args:
+        comm: of the ranks.
+    """
+
+    __slots__ = ("_comm", "_walks", "_widths", "workspace")
+
+    workspace: Workspace
+
+    def __init__(self, comm: Comm) -> None:
+        self._comm = comm
+        self._walks: dict[tuple[BoundWalk, int], BoundWalk] = {}
+        self._widths: dict[BoundWalk, int] = {}
+        self.workspace = Workspace(0)
+
+    def of(self, bound: BoundWalk, count: int) -> list[tuple[slice, BoundWalk]]:
+        """The batches of a field of so many components, in order; collective the first time.
+
+        As many at once as scratch for small blocks has room for; one by one where that is none, or ranks need nothing
+        of each other.
+        """
+        groups = -(-count // self._width(bound))
+        ends = [count * n // groups for n in range(groups + 1)]
+        return [(slice(*pair), self._batch(bound, pair[1] - pair[0])) for pair in pairwise(ends)]
+
+    def _width(self, bound: BoundWalk) -> int:
+        """How many components go at once; the same on all ranks."""
+        if not bound.communicates:
+            return 1
+        if bound not in self._widths:
+            most = max(self._comm.allgather_object(bound.needed))
+            self._widths[bound] = min(max(_SMALL // max(most, 1), 1), _MOST)
+        return self._widths[bound]
+
+    def _batch(self, bound: BoundWalk, count: int) -> BoundWalk:
+        if count == 1:
+            return bound
+        if (bound, count) not in self._walks:
+            batch, before = bound.of_components(count), self.workspace
+            self.workspace = bind_walks(self._comm, batch, scratch=before.scratch)
+            if self.workspace.scratch is not before.scratch:
+                self._walks.clear()  # nobody keeps the smaller scratch
+            self.workspace = max(before, self.workspace, key=lambda workspace: workspace.nbytes)
+            self._walks[bound, count] = batch
+        return self._walks[bound, count]
+
+
 @dataclass(frozen=True, slots=True)
 class Pair:
     """Both directions of a transform, ready to run.
@@ -184,11 +249,20 @@ class Pair:
     Attributes:
         forward, backward: the walk, and its inverse.
         workspace: their scratch.
+        batches: of the components of fields.
     """
 
     forward: BoundWalk
     backward: BoundWalk
     workspace: Workspace
+    batches: Batches
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of scratch; of that for fields as well, once there was one."""
+        lone, shared = self.workspace, self.batches.workspace
+        together = lone.scratch is None and shared.scratch is None  # in memory of the ranks, which takes turns
+        return max(lone.nbytes, shared.nbytes) if together else lone.nbytes + shared.nbytes
 
 
 def bind_pair(walk: Walk, comm: Comm, norm: Norm, options: Options, scratch: Scratch | None = None) -> Pair:
@@ -196,4 +270,4 @@ def bind_pair(walk: Walk, comm: Comm, norm: Norm, options: Options, scratch: Scr
     forward_scale, backward_scale = (scale(norm, walk.sizes, forward) for forward in (True, False))
     forward = BoundWalk(walk, comm, forward_scale, norm == "ortho", options)
     backward = BoundWalk(walk.inverse(), comm, backward_scale, norm == "ortho", options)
-    return Pair(forward, backward, bind_walks(comm, forward, backward, scratch=scratch))
+    return Pair(forward, backward, bind_walks(comm, forward, backward, scratch=scratch), Batches(comm))

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from ..errors import PlanError
 from ..layout.distribution import Distribution
 from ..layout.grid import Grid
+from ..layout.refine import with_components
 
 __all__ = ["KINDS", "LOCAL", "Step", "StepKind", "as_dtype", "as_kind"]
 
@@ -72,6 +73,19 @@ class Step:
     def ranks(self) -> Grid:
         """The grid over which its ranks are counted; all in a row where it leads from one grid to another."""
         return Grid((self.before.grid.size,)) if self.across else self.before.grid
+
+    def of_field(self, components: tuple[int, ...]) -> Step:
+        """The step of all components of a field at once, which are whole modes in front.
+
+        >>> from rote.compiler.compile import compile
+        >>> step = compile("block[(0),()] -> block[(),(0)]", shape=(6, 4), grid=2).steps[0]
+        >>> print(step.of_field((3,)))
+        alltoall over 0: block[(),(0),()] -> block[(),(),(0)]
+        """
+        if not components:
+            return self
+        before, after = (with_components(dist, components) for dist in (self.before, self.after))
+        return Step(self.kind, before, after, self.grid_modes)
 
     def __str__(self) -> str:
         over = f" over {','.join(map(str, self.grid_modes))}" if self.grid_modes else ""

@@ -1,0 +1,142 @@
+"""Several components of a field at once: every stage does them one after the other, and one exchange moves them all.
+
+So they cost as many messages and barriers as one component does. That pays where blocks are small; of large ones the
+exchange takes as long as its bytes do, and one component after the other needs less workspace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rote.compiler.step import Step
+from rote.runtime.copy.regions import Region
+from rote.runtime.executor.buffers import Scratch
+from rote.runtime.executor.operations import Factors, LocalWork, MakeReader, Operation
+
+from ..kernels.boxes import Box, boxes
+from ..kernels.gather import Gather, Reads
+from ..kernels.kernel import ALIGNMENT, is_plain, plain
+from .kernel_work import KernelWork
+
+__all__ = ["of_components"]
+
+Array = npt.NDArray[Any]
+Work = Callable[[Array, Array], object]
+
+
+def of_components(operation: Operation, count: int) -> Operation:
+    """The operation of so many components at once, in blocks with a mode of them in front.
+
+    A step moves all of them; factors are the same for each, and work is done on each by itself, as without the others.
+    """
+    run = operation.run
+    if isinstance(run, Step):
+        run = run.of_field((count,))
+    else:
+        aligned = not any(size % ALIGNMENT for size in operation.sizes)
+        run = _Componentwise(run, len(operation.shape), aligned)
+    return replace(operation, run=run, shape=(count, *operation.shape), out_shape=(count, *operation.out_shape))
+
+
+@dataclass(frozen=True, slots=True)
+class _Componentwise(LocalWork):
+    """Work that is done on every component of a block.
+
+    Attributes:
+        work: on one of them, which has so many modes (`order`).
+        aligned: whether each begins where FFTW's plans may, if the first does.
+    """
+
+    work: LocalWork
+    order: int
+    aligned: bool
+
+    @property
+    def in_place(self) -> bool:
+        return self.work.in_place
+
+    @property
+    def overwrites_input(self) -> bool:
+        return self.work.overwrites_input
+
+    def bind(self, scratch: Scratch, behind: bool) -> Work:
+        bound = self.work.bind(scratch, behind)
+        work = bound if self.aligned or not isinstance(self.work, KernelWork) else _aligned(bound)
+
+        def each(block: Array, out: Array) -> None:
+            for component, result in zip(block, out, strict=True):
+                work(component, result)
+
+        return each
+
+    def reader(self, regions: Iterable[tuple[int, Region]]) -> MakeReader | None:
+        if not (self.aligned and isinstance(self.work, KernelWork) and self.work.gathers):
+            return None
+        parts, work = boxes(regions, self.order + 1), self.work
+        if parts is None:
+            return None
+
+        def make(factors: Factors, scratch: Scratch) -> _GatherEach:
+            gather = Gather(work.kernel, tuple(map(_of_first, parts)), factors, scratch, work.pool)
+            return _GatherEach(gather, parts, scratch)
+
+        return make
+
+
+class _GatherEach:
+    """A kernel that reads the block of one component after the other out of memories that have all of them.
+
+    Args:
+        gather: of the first component.
+        parts: the boxes that make up the blocks of all.
+        scratch: of the rank, where most memories lie: views of those are made once.
+    """
+
+    __slots__ = ("_apart", "_begins", "_count", "_gather", "_reads", "_scratch")
+
+    def __init__(self, gather: Gather, parts: Sequence[Box], scratch: Scratch) -> None:
+        self._gather, self._scratch = gather, scratch
+        self._count = parts[0].counts[0] if parts else 0
+        self._apart = {box.peer: box.strides[0] for box in parts}  # elements between two components in a memory
+        self._begins: list[int] = []
+        self._reads: list[Reads] = []
+
+    def reads(self, memories: Sequence[Array]) -> list[Reads]:
+        """The views that every component reads, as `Gather` has them."""
+        begins = [memory.__array_interface__["data"][0] for memory in memories]
+        if begins == self._begins:
+            return self._reads
+        reads = [
+            self._gather.reads([memory[self._apart.get(n, 0) * component :] for n, memory in enumerate(memories)])
+            for component in range(self._count)
+        ]
+        if all(any(np.may_share_memory(memory, piece) for piece in self._scratch) for memory in memories):
+            self._begins, self._reads = begins, reads  # nobody's own block stays alive for it
+        return reads
+
+    def __call__(self, reads: Sequence[Reads], target: Array) -> None:
+        """Transform what is read into `target`."""
+        for read, out in zip(reads, target, strict=False):
+            self._gather(read, out)
+
+
+def _of_first(box: Box) -> Box:
+    """The part of a box that is of the first component."""
+    return replace(box, strides=box.strides[1:], starts=box.starts[1:], steps=box.steps[1:], counts=box.counts[1:])
+
+
+def _aligned(work: Work) -> Work:
+    """Work whose blocks may begin anywhere: others are copied, for other plans would round otherwise."""
+
+    def run(block: Array, out: Array) -> None:
+        target = out if is_plain(out) else plain(np.empty_like(out))
+        work(plain(block), target)
+        if target is not out:
+            out[...] = target
+
+    return run

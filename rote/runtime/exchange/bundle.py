@@ -1,0 +1,102 @@
+"""Steps of several tensors over the same ranks: all that goes from a rank to another is one message.
+
+Each rank packs the messages of all steps in bytes, by receiver, and those for one receiver in the order of the steps.
+Both sides know how long each is, so nothing is said about that. Ranks that share memory unpack it out of that of the
+sender; others send it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import NamedTuple
+
+import numpy as np
+
+from ..comm.cache import shared_workspace
+from ..comm.double_buffer import DoubleBuffer
+from ..comm.protocol import Array
+from .messages import Messages, Segment, Transfer
+
+__all__ = ["Bundle"]
+
+_ALIGNED = 16  # bytes, with which each message begins: so it is whole items of any dtype
+
+
+class _Place(NamedTuple):
+    """Where a message lies: which of all it is, the bytes before it, and its own."""
+
+    step: int
+    number: int
+    start: int
+    nbytes: int
+
+    def of(self, memory: Array, dtype: np.dtype[np.generic]) -> Array:
+        """The message in some bytes."""
+        return memory[self.start : self.start + self.nbytes].view(dtype)
+
+
+class Bundle:
+    """The messages of several steps on one rank, bound together. Collective.
+
+    Args:
+        steps: the messages of each, all over one communicator. They are those between pairs of ranks: what the rank
+            keeps is not among them.
+    """
+
+    __slots__ = ("_coming", "_double_buffer", "_leaving", "_offsets", "_receives", "_sends", "_steps")
+
+    def __init__(self, steps: Sequence[Messages]) -> None:
+        self._steps = tuple(steps)
+        comm = steps[0].comm
+        self._leaving, self._sends = _laid([(each.leaving, each.dtype) for each in steps], comm.size)
+        self._coming, self._receives = _laid([(each.coming, each.dtype) for each in steps], comm.size)
+        starts = list(accumulate(self._sends, initial=0))
+        self._offsets = [theirs[comm.rank] for theirs in comm.allgather_object(starts)]
+        self._double_buffer = DoubleBuffer.of(comm, sum(self._sends))
+
+    def __call__(self, transfers: Sequence[Transfer]) -> None:
+        """Run the steps, each from block to block: the transfers have no places for messages. Collective."""
+        comm, double_buffer = self._steps[0].comm, self._double_buffer
+        sends, receives = sum(self._sends), sum(self._receives)
+        if double_buffer is None:
+            workspace = shared_workspace(comm, "workspace", sends + receives)
+            packed, arrived = workspace[:sends], workspace[sends : sends + receives]
+        else:
+            halves = double_buffer.next_half()
+            packed = halves[comm.rank]
+        for place in self._leaving:
+            messages, transfer = self._steps[place.step], transfers[place.step]
+            region = messages.leaving[place.number].region
+            region.copy(transfer.block, place.of(packed, messages.dtype))
+        if double_buffer is None:
+            comm.alltoallv(packed, self._sends, arrived, self._receives)
+        else:
+            comm.barrier()
+        received: list[list[Array]] = [[np.empty(0, each.dtype)] * len(each.coming) for each in self._steps]
+        begins = list(accumulate(self._receives, initial=0))
+        for place in self._coming:
+            messages = self._steps[place.step]
+            memory, peer = arrived if double_buffer is None else packed, messages.coming[place.number].peer
+            if double_buffer is not None:
+                memory = halves[peer][self._offsets[peer] :]
+                place = place._replace(start=place.start - begins[peer])
+            received[place.step][place.number] = place.of(memory, messages.dtype)
+        for transfer, arrays in zip(transfers, received, strict=True):
+            transfer.unpack(arrays)
+
+
+def _laid(
+    steps: Sequence[tuple[Sequence[Segment], np.dtype[np.generic]]], ranks: int
+) -> tuple[list[_Place], list[int]]:
+    """The places of the messages of all steps, by the rank on the other side, and the bytes for each of these."""
+    places, counts, start = list[_Place](), [0] * ranks, 0
+    order = sorted((part.peer, step, n) for step, (parts, _) in enumerate(steps) for n, part in enumerate(parts))
+    for peer, step, number in order:
+        parts, dtype = steps[step]
+        nbytes = parts[number].region.size * dtype.itemsize
+        places.append(_Place(step, number, start, nbytes))
+        taken = -(-nbytes // _ALIGNED) * _ALIGNED
+        counts[peer] += taken
+        start += taken
+    return places, counts

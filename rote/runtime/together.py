@@ -1,0 +1,178 @@
+"""Plans of several tensors, run together: their steps are taken in turn, and those over the same ranks share messages.
+
+So many small tensors cost as many messages as one. What a rank holds after each plan is the same as by itself, bit for
+bit: elements that are reduced by a collective of MPI's, and large tensors, for which a message of their own is no
+burden, go by themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import zip_longest
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..compiler.plan import Plan
+from ..compiler.step import LOCAL, Step
+from ..errors import LayoutError
+from .comm.protocol import Array, Comm
+from .exchange.bundle import Bundle
+from .exchange.messages import WHOLE, Messages, Transfer
+from .program import bind, check_grid
+
+__all__ = ["BoundPlans"]
+
+_SMALL = 1 << 18  # bytes of a tensor that shares messages
+_ROOM = 1 << 24  # bytes of the tensors that do so at once, so that workspace does not grow with their number
+
+
+class BoundPlans:
+    """Plans bound to a communicator: call it with this rank's blocks before, and get its blocks after. Collective.
+
+    Args:
+        plans: of tensors on these ranks, in the same order on all of them.
+        comm: of the ranks.
+
+    Raises:
+        CommError: the grid of a plan has another number of ranks than the communicator.
+        LayoutError: ranks bind different plans.
+    """
+
+    __slots__ = ("_alone", "_groups", "plans")
+
+    def __init__(self, plans: Sequence[Plan], comm: Comm) -> None:
+        self.plans = tuple(plans)
+        for plan in plans:
+            check_grid(plan.source.grid, comm)
+        _same_everywhere(plans, comm)
+        together = [n for n, plan in enumerate(plans) if comm.size > 1 and _shares(plan)]
+        self._alone = {n: bind(plans[n], comm) for n in range(len(plans)) if n not in {*together}}
+        self._groups = [_Group(numbers, plans, comm) for numbers in _groups(together, plans)]
+
+    def __call__(self, blocks: Sequence[Array]) -> list[Array]:
+        """The blocks after the plans, new ones, in the same order; equal plans have theirs in one piece of memory.
+
+        Args:
+            blocks: this rank's, one per plan, of its shape and dtype.
+        """
+        after = list(blocks)
+        for group in self._groups:
+            group(blocks, after)
+        for number, program in self._alone.items():
+            after[number] = program(blocks[number])
+        return after
+
+
+class _Group:
+    """Plans whose messages travel together. Those that are equal are one plan, of a field with so many components.
+
+    Args:
+        numbers: of the plans, among all.
+    """
+
+    __slots__ = ("_members", "_rounds")
+
+    def __init__(self, numbers: Sequence[int], plans: Sequence[Plan], comm: Comm) -> None:
+        equal: dict[Plan, list[int]] = {}
+        for n in numbers:
+            equal.setdefault(plans[n], []).append(n)
+        self._members = [*equal.values()]
+        columns = zip_longest(*(_steps(plan, len(members), comm.rank) for plan, members in equal.items()))
+        dtypes = [plan.dtype for plan in equal]
+        self._rounds = [_Round({n: step for n, step in enumerate(steps) if step}, dtypes, comm) for steps in columns]
+
+    def __call__(self, blocks: Sequence[Array], after: list[Array]) -> None:
+        """Put the blocks after the plans into their places."""
+        current = [
+            np.stack([blocks[n] for n in members]) if len(members) > 1 else np.asarray(blocks[members[0]], order="C")
+            for members in self._members
+        ]
+        for each in self._rounds:
+            each(current)
+        for members, block in zip(self._members, current, strict=True):
+            for n, part in zip(members, block if len(members) > 1 else [block], strict=True):
+                after[n] = part
+
+
+class _Bound(NamedTuple):
+    """A step, and the shape of this rank's block after it."""
+
+    step: Step
+    shape: tuple[int, ...]
+
+
+def _steps(plan: Plan, count: int, rank: int) -> list[_Bound]:
+    """The steps of a plan, of so many tensors, said in messages between pairs of ranks."""
+    components = (count,) if count > 1 else ()
+    return [
+        _Bound(
+            replace(step, kind="exchange" if step.kind == "allgather" else step.kind).of_field(components),
+            (*components, *step.after.local_shape(rank)),
+        )
+        for step in plan.steps
+    ]
+
+
+class _Round:
+    """One step of each of some plans, by their numbers. Collective."""
+
+    __slots__ = ("_bundles", "_local", "_messages", "_shapes")
+
+    def __init__(self, steps: dict[int, _Bound], dtypes: Sequence[np.dtype[Any]], comm: Comm) -> None:
+        self._messages = {n: Messages.of(step, dtypes[n], comm) for n, (step, _) in steps.items()}
+        self._shapes = {n: shape for n, (_, shape) in steps.items()}
+        self._local = [n for n, (step, _) in steps.items() if step.kind in LOCAL]
+        by_ranks: dict[int, list[int]] = {}  # one communicator has one object, on every rank in the same order
+        for n in (n for n in steps if n not in self._local):
+            by_ranks.setdefault(id(self._messages[n].comm), []).append(n)
+        self._bundles = [(ns, Bundle([self._messages[n] for n in ns])) for ns in by_ranks.values()]
+
+    def __call__(self, current: list[Array]) -> None:
+        """Take each block to that after its step."""
+        transfers = {}
+        for n, messages in self._messages.items():
+            empty = np.empty(0, messages.dtype)
+            transfers[n] = Transfer(messages, current[n], np.empty(self._shapes[n], messages.dtype), empty, empty)
+        for numbers, bundle in self._bundles:
+            bundle([transfers[n] for n in numbers])
+        for n in self._local:
+            transfers[n].unpack()
+        for n, transfer in transfers.items():
+            current[n] = transfer.out
+
+
+def _shares(plan: Plan) -> bool:
+    """Whether the messages of a plan are small, and all between pairs of ranks."""
+    kinds = {step.kind for step in plan.steps}
+    nbytes = prod(plan.source.shape) * plan.dtype.itemsize
+    return bool(plan.steps) and nbytes <= _SMALL and not kinds & {*WHOLE, "reduce_scatter"}
+
+
+def _groups(numbers: Iterable[int], plans: Sequence[Plan]) -> list[list[int]]:
+    """The numbers of plans that go at once."""
+    groups, room = list[list[int]](), 0
+    for n in numbers:
+        nbytes = prod(plans[n].source.shape) * plans[n].dtype.itemsize
+        if not groups or nbytes > room:
+            groups.append([])
+            room = _ROOM
+        groups[-1].append(n)
+        room -= nbytes
+    return groups
+
+
+def _same_everywhere(plans: Sequence[Plan], comm: Comm) -> None:
+    """Refuse lists that differ from rank to rank; the same error on all."""
+    texts = comm.allgather_object([f"{plan.source} of {plan.dtype} -> {plan.target}" for plan in plans])
+    for rank, theirs in enumerate(texts):
+        if theirs != texts[0]:
+            lengths = min(len(theirs), len(texts[0]))
+            at = next((n for n in range(lengths) if theirs[n] != texts[0][n]), lengths)
+            first, other = ((text[at] if at < len(text) else "nothing") for text in (texts[0], theirs))
+            raise LayoutError(
+                f"tensors come in the same order on all ranks, but the one at {at} is {first} on rank 0 "
+                f"and {other} on rank {rank}"
+            )

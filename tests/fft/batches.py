@@ -1,0 +1,43 @@
+"""A program for any ranks: fields of small components by every method of exchange, against one by one.
+
+Under mpiexec: `python batches.py`. In one process: `rote.run(bits, ranks)`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+import rote
+from rote import DistTensor
+from rote.fft import FFT
+
+
+def bits(comm):
+    """The fields whose bits are those of their components, by every method that these ranks can have."""
+    compared = 0
+    for method in (name for name in rote.methods if not name.endswith("-32")):  # which few ranks have without
+        for shape, layout, dtype, algorithm in (
+            ((6, 9, 5), "block[(0),(),()]", "f8", "slab"),
+            ((5, 7, 3), "block[(0),(),()]", "c8", "slab"),
+            ((16 * comm.size, 6), "[(0),()]", "c16", "auto"),
+        ):
+            try:
+                f = FFT(shape, layout, -1, comm, dtype, algorithm=algorithm, method=method)
+            except rote.CommError:
+                continue  # threads have not all
+            x = f.empty_input((5,))
+            x.local[...] = np.random.default_rng(comm.rank).standard_normal(x.local.shape)
+            X = f.forward(x)
+            back = f.backward(X)
+            for number in range(5):
+                lone = f.forward(DistTensor(x.local[number].copy(), f.input_distribution, comm))
+                assert lone.local.tobytes() == X.local[number].tobytes(), (method, shape)
+                assert f.backward(lone).local.tobytes() == back.local[number].tobytes(), (method, shape)
+            compared += 1
+    return compared
+
+
+if __name__ == "__main__":
+    from rote.runtime import world
+
+    print("compared", bits(world()))
