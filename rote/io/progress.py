@@ -10,21 +10,21 @@ from contextvars import ContextVar
 from math import prod
 
 from ..layout.indexset import IndexSet
+from ..runtime.autotune import Progress
 from ..runtime.comm.collective_errors import collective_errors
 from ..runtime.comm.protocol import Array, Comm, Path
 
 __all__ = ["progress", "slabs", "telling"]
 
-Told = Callable[[float], object]
 
 LONG, SLAB = 1 << 28, 1 << 26  # bytes: from how many on there is a bar, and how many go between two of its steps
 
 
-_told: ContextVar[Told | None] = ContextVar("told", default=None)
+_listener: ContextVar[Progress | None] = ContextVar("listener", default=None)
 
 
 @contextmanager
-def telling(comm: Comm, told: Told | None) -> Iterator[None]:
+def telling(comm: Comm, listener: Progress | None) -> Iterator[None]:
     """Have `progress` call a function with the part that is done, from 0 to 1, on this rank; a bar if it is None.
 
     It is called with 1 at the end, when nothing failed. What it raises is raised on all ranks, after that: the other
@@ -41,19 +41,19 @@ def telling(comm: Comm, told: Told | None) -> Iterator[None]:
 
     def tell(part: float) -> None:
         nonlocal last
-        if told is not None and not failures and part > last:
+        if listener is not None and not failures and part > last:
             last = part
             try:
-                told(part)
+                listener(part)
             except Exception as failure:
                 failures.append(failure)
 
-    token = _told.set(None if told is None else tell)
+    token = _listener.set(None if listener is None else tell)
     try:
         yield
         tell(1.0)
     finally:
-        _told.reset(token)
+        _listener.reset(token)
     with collective_errors(comm):
         if failures:
             raise failures[0]
@@ -69,7 +69,7 @@ def progress(comm: Comm, verb: str, path: Path, nbytes: int) -> Iterator[Callabl
     >>> with progress(world(), "reading", "volume.h5", 100) as advance:
     ...     advance(100)
     """
-    tell, done = _told.get(), 0
+    tell, done = _listener.get(), 0
 
     def advance(moved: int) -> None:
         nonlocal done

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from math import prod
 from typing import Any
 
@@ -31,7 +30,7 @@ from .comm.protocol import Array, Comm, Path
 from .comm.rawfile import LONG_RUN
 from .exchange.messages import sub_comm
 from .files import LARGE, in_rows, longest_run, run_length, writes
-from .program import BoundPlan
+from .program import bind
 
 __all__ = ["Staging"]
 
@@ -48,6 +47,7 @@ class Staging:
         mode: the mode of its view that is the tensor's mode 0; -1 if there is none, and all goes in one piece.
         kept: the splits of that mode whose coordinates say the rows of a group.
         grid_modes: those along which the ranks of a group differ.
+        grid: of a group.
         lying: the layout of a group's rows on its ranks.
         rows: the layout in which they are read or written.
         step: the rows of a piece.
@@ -57,6 +57,7 @@ class Staging:
     mode: int
     kept: tuple[Split, ...]
     grid_modes: tuple[int, ...]
+    grid: Grid
     lying: Layout
     rows: Layout
     step: int
@@ -81,15 +82,14 @@ class Staging:
         )
         names = {s.grid_mode for s in kept}
         grid_modes = tuple(g for g in range(dist.grid.order) if g not in names)
+        grid = Grid(tuple(dist.grid.shape[g] for g in grid_modes))
         extent = max(local_extents(kept, dist.shape[0]))
         step, left = extent, splits[len(kept) :]
         if mode >= 0 and all(s.kind.name == "cyclic" for s in left):  # then some rows lie as all of them do
             again = prod([s.parts * s.kind.sizes[0] for s in left])
-            ranks = prod([dist.grid.shape[g] for g in grid_modes])
-            step = min(max(ranks * PIECE // row // again, 1) * again, extent)
+            step = min(max(grid.size * PIECE // row // again, 1) * again, extent)
         lying = _among(dist, grid_modes)
-        rows = in_rows(lying, (step, *dist.shape[1:]), Grid(tuple(dist.grid.shape[g] for g in grid_modes)))
-        return cls(dist, mode, kept, grid_modes, lying, rows, step)
+        return cls(dist, mode, kept, grid_modes, grid, lying, in_rows(lying, (step, *dist.shape[1:]), grid), step)
 
     def read(self, path: Path, offset: int, block: Array, comm: Comm, advance: Callable[[int], None]) -> None:
         """Read this rank's block of the array that lies in C order from byte `offset` of a file. Collective.
@@ -105,7 +105,7 @@ class Staging:
             comm.read(path, offset, self.dist.shape, piece.index, piece.buffer)
             if piece.rows.shape[0]:
                 out = block[piece.place] if self.dist.contributes(comm.rank) else None
-                piece.program(piece.rows, piece.lying)(piece.buffer, out)
+                bind(compile(piece.rows, piece.lying, block.dtype), piece.group)(piece.buffer, out)
             advance(block[piece.place].nbytes)
 
     def write(self, path: Path, offset: int, block: Array, comm: Comm, advance: Callable[[int], None]) -> None:
@@ -120,26 +120,21 @@ class Staging:
         nothing = (EMPTY,) * order, np.empty((0,) * order, block.dtype)
         for piece in self._pieces(comm, block.dtype):
             if piece.rows.shape[0]:
-                piece.program(piece.lying, piece.rows)(block[piece.place], piece.buffer)
+                bind(compile(piece.lying, piece.rows, block.dtype), piece.group)(block[piece.place], piece.buffer)
             part = (piece.index, piece.buffer) if writes(self.dist, comm.rank) else nothing
             comm.write(path, offset, self.dist.shape, *part)
             advance(block[piece.place].nbytes)
 
     def _pieces(self, comm: Comm, dtype: np.dtype[Any]) -> Iterator[_Piece]:
         """The pieces, one after the other, as many on every rank; one buffer is that of all."""
-        group, grid = sub_comm(comm, self.dist.grid, self.grid_modes), self._grid
+        group = sub_comm(comm, self.dist.grid, self.grid_modes)
         at = self.dist.grid.coordinates(comm.rank)
         held = mode_set(self.kept, self.dist.shape[0], tuple(at[s.grid_mode] for s in self.kept))
-
-        @cache
-        def program(source: Distribution, target: Distribution) -> BoundPlan:
-            return BoundPlan(compile(source, target, dtype), group)
-
         memory, first = np.empty(0, dtype), 0
         for start in range(0, max(local_extents(self.kept, self.dist.shape[0])), self.step):
             part = held.select(IndexSet.interval(start, start + self.step))
             shape = (len(part), *self.dist.shape[1:])
-            rows, lying = self.rows.on(shape, grid), self.lying.on(shape, grid)
+            rows, lying = self.rows.on(shape, self.grid), self.lying.on(shape, self.grid)
             own, *others = rows.index_sets(group.rank)
             extents = rows.local_shape(group.rank)
             if start == 0:  # no piece is larger
@@ -150,12 +145,7 @@ class Staging:
                 stop = first + lying.local_shape(group.rank)[self.mode]
                 place, first = (*(slice(None),) * self.mode, slice(first, stop)), stop
             buffer = memory[: prod(extents)].reshape(extents)
-            yield _Piece((part.select(own), *others), place, rows, lying, buffer, program)
-
-    @property
-    def _grid(self) -> Grid:
-        """The grid of a group."""
-        return Grid(tuple(self.dist.grid.shape[g] for g in self.grid_modes))
+            yield _Piece((part.select(own), *others), place, rows, lying, buffer, group)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -166,7 +156,7 @@ class _Piece:
         index: the elements of the file that this rank reads or writes, in its `buffer`.
         place: the part of its block that the piece fills.
         rows, lying: how the piece lies on the ranks of the group for the file, and in their blocks.
-        program: moves it from one to the other.
+        group: these ranks.
     """
 
     index: tuple[IndexSet, ...]
@@ -174,7 +164,7 @@ class _Piece:
     rows: Distribution
     lying: Distribution
     buffer: Array
-    program: Callable[[Distribution, Distribution], BoundPlan]
+    group: Comm
 
 
 def _on_one_node(comm: Comm) -> bool:
