@@ -147,7 +147,7 @@ def transform(comm: Comm, request: Request, began: float | None = None) -> Trans
     with watch.phase("start"):
         from ..fft.kernels.kernel import library
         from ..io.npy import read_header
-        from ..tensor import DistTensor
+        from ..tensor.files import load, save
 
         library()  # loads FFTW
     with watch.phase("plan") as part:
@@ -160,16 +160,16 @@ def transform(comm: Comm, request: Request, began: float | None = None) -> Trans
             if comm.rank == 0 and request.check:
                 refuse_too_large(header.shape, job.dtype, job.target.shape, job.result)
     watch.say(job.text)
-    with watch.phase("read"):
-        x = DistTensor.load(request.source, job.source.layout, comm, job.source.grid)
+    with watch.phase("read") as part:
+        x = load(request.source, job.source.layout, comm=comm, grid=job.source.grid, progress=part)
         x = x if x.dtype == job.dtype else x.astype(job.dtype)
     with watch.phase("transform"):
         result = job.run(x)
     if job.target.layout != result.layout:
         with watch.phase("output"):
             result = result.redistribute(job.target.layout)
-    with watch.phase("write"):
-        result.save(request.target)
+    with watch.phase("write") as part:
+        save(request.target, result, progress=part)
     error = _compare(request, job, comm, watch) if request.check else None
     seconds = watch.report()
     if error is not None:

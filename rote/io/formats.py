@@ -14,7 +14,6 @@ import numpy as np
 from ..errors import RoteError
 from ..layout.distribution import Distribution
 from ..runtime.comm.protocol import Array, Comm, Path
-from ..runtime.files import in_long_runs
 from .boxes import in_boxes, without_view
 from .hdf5 import look_hdf5, read_hdf5, write_hdf5, written_in_hdf5
 from .npy import look_npy, read_npy, write_npy_part
@@ -66,7 +65,7 @@ def _itself(dist: Distribution) -> Distribution:
 
 FORMATS = (
     Format(
-        *("NumPy", (".npy", ""), False, 16, lambda dist, dtype: in_long_runs(dist, dtype.itemsize), _itself),
+        *("NumPy", (".npy", ""), False, 16, lambda dist, dtype: dist, _itself),
         *(look_npy, read_npy, write_npy_part),
     ),
     Format("Zarr", (".zarr",), True, 8, written_in_zarr, in_boxes, look_zarr, read_zarr, write_zarr),

@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.lib import format as npy
 
-from ..compiler.compile import compile
 from ..errors import CommError, LayoutError, RoteError
 from ..layout.distribution import Distribution
 from ..layout.indexset import IndexSet
 from ..runtime.comm.collective_errors import collective_errors
 from ..runtime.comm.protocol import Array, Comm, Path
-from ..runtime.files import FileTransfer, in_long_runs, transfers, writes
-from ..runtime.program import BoundPlan, check_grid
+from ..runtime.files import FileTransfer, transfers, writes
+from ..runtime.program import check_grid
+from ..runtime.staging import Staging
 from .progress import progress, slabs
 from .replacement import Draft, plainly, replacing, reserve
 from .stored import Contents, Part, StoredTensor, check_dtype, check_shape, finish, pick_step
@@ -68,7 +68,8 @@ def read_block(path: Path, header: Header, dist: Distribution, comm: Comm) -> Ar
     """This rank's block of the array in a `.npy` file, in native byte order. Collective; each rank reads its own part.
 
     Every replica reads. Of a partial distribution, coordinate 0 reads and the others hold what the reduction ignores.
-    Beyond the block it takes at most one more, and none where the file has the block's order.
+    Beyond the block it takes nothing where the file has the block's order; else, from 1 MiB on, a few pieces of 4 MiB,
+    and at most three more blocks where there are no pieces (`runtime.staging`).
 
     Raises (the same on all ranks):
         LayoutError: the distribution is for another shape than the file's.
@@ -92,6 +93,10 @@ def read_block(path: Path, header: Header, dist: Distribution, comm: Comm) -> Ar
     with collective_errors(comm):
         block = np.empty(dist.local_shape(comm.rank), header.dtype)
     with progress(comm, "reading", path, block.nbytes) as advance:
+        staging = None if header.fortran_order else Staging.of(dist, header.dtype.itemsize, comm, writing=False)
+        if staging is not None:
+            staging.read(path, header.offset, block, comm, advance)
+            return finish(block, dist, comm.rank)
         for transfer in transfers(block, dist, header.fortran_order, reads, comm):
             for index, buffer in _slabs(transfer, dist, header.fortran_order):
                 comm.read(path, header.offset, transfer.shape, index, buffer)
@@ -104,7 +109,7 @@ def write_npy(path: Path, block: Array, dist: Distribution, comm: Comm) -> None:
     """Write all ranks' blocks as one `.npy` file, byte for byte as `numpy.save` would. Collective.
 
     Each rank writes its own part; of replicas, those at coordinate 0. A large tensor whose ranks hold only short runs
-    of the file is redistributed into rows first, which takes the memory of three more blocks. The file takes its name,
+    of the file is redistributed into rows, which takes the memory that `read_block` says. The file takes its name,
     exactly `path` (no suffix is added), when it is whole: an existing one is replaced in one step, and on any failure
     it stays as it was and nothing else is left in the folder. A link stays, what it points to is replaced.
 
@@ -122,16 +127,18 @@ def write_npy(path: Path, block: Array, dist: Distribution, comm: Comm) -> None:
     dtypes = [np.dtype(name) for name in comm.allgather_object(block.dtype.str)]
     if len(set(dtypes)) > 1:
         raise CommError(f"the ranks hold blocks of several dtypes: {', '.join(map(str, dtypes))}; convert to one")
-    lies = in_long_runs(dist, dtypes[0].itemsize)
-    if lies != dist:
-        block, dist = BoundPlan(compile(dist, lies, dtypes[0]), comm)(block), lies
     with (
         replacing(path, comm, lambda: _draft(path, dist.shape, block.dtype)) as draft,
         progress(comm, "writing", path, block.nbytes) as advance,
+        plainly(path),
     ):
         with collective_errors(comm):
             offset = os.path.getsize(draft.path) - prod(dist.shape) * block.dtype.itemsize
             block = np.asarray(block, order="C")
+        staging = Staging.of(dist, block.dtype.itemsize, comm, writing=True)
+        if staging is not None:
+            staging.write(draft.path, offset, block, comm, advance)
+            return
         for transfer in transfers(block, dist, False, writes(dist, comm.rank), comm):
             with collective_errors(comm):
                 transfer.take()

@@ -1,4 +1,4 @@
-"""Progress of long reads and writes, shown by rank 0 on a terminal; and blocks in slabs, by which it goes on."""
+"""Progress of long reads and writes, shown on a terminal or told to a function; and blocks in slabs, its steps."""
 
 from __future__ import annotations
 
@@ -6,24 +6,80 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from math import prod
 
 from ..layout.indexset import IndexSet
+from ..runtime.autotune import Progress
+from ..runtime.comm.collective_errors import collective_errors
 from ..runtime.comm.protocol import Array, Comm, Path
 
-__all__ = ["progress", "slabs"]
+__all__ = ["progress", "slabs", "telling"]
+
 
 LONG, SLAB = 1 << 28, 1 << 26  # bytes: from how many on there is a bar, and how many go between two of its steps
+
+
+_listener: ContextVar[Progress | None] = ContextVar("listener", default=None)
+
+
+@contextmanager
+def telling(comm: Comm, listener: Progress | None) -> Iterator[None]:
+    """Have `progress` call a function with the part that is done, from 0 to 1, on this rank; a bar if it is None.
+
+    It is called with 1 at the end, when nothing failed. What it raises is raised on all ranks, after that: the other
+    ranks need this one until all is done. Collective.
+
+    >>> from rote.runtime import world
+    >>> with telling(world(), print), progress(world(), "reading", "volume.h5", 200) as advance:
+    ...     advance(50)
+    0.25
+    1.0
+    """
+    failures: list[Exception] = []
+    last = 0.0
+
+    def tell(part: float) -> None:
+        nonlocal last
+        if listener is not None and not failures and part > last:
+            last = part
+            try:
+                listener(part)
+            except Exception as failure:
+                failures.append(failure)
+
+    token = _listener.set(None if listener is None else tell)
+    try:
+        yield
+        tell(1.0)
+    finally:
+        _listener.reset(token)
+    with collective_errors(comm):
+        if failures:
+            raise failures[0]
 
 
 @contextmanager
 def progress(comm: Comm, verb: str, path: Path, nbytes: int) -> Iterator[Callable[[int], None]]:
     """A bar that is told of bytes as they are moved; only on rank 0, on a terminal, and for 256 MiB or more.
 
+    Where `telling` has a function, that is called instead.
+
     >>> from rote.runtime import world
     >>> with progress(world(), "reading", "volume.h5", 100) as advance:
     ...     advance(100)
     """
+    tell, done = _listener.get(), 0
+
+    def advance(moved: int) -> None:
+        nonlocal done
+        done += moved
+        if tell is not None and done < nbytes:
+            tell(done / nbytes)
+
+    if tell is not None:
+        yield advance
+        return
     if comm.rank or nbytes < LONG or not sys.stderr.isatty():
         yield lambda moved: None
         return

@@ -15,16 +15,18 @@ from typing import Any
 
 import numpy as np
 
-from ..layout.distribution import Distribution, mode_set
+from ..layout.distribution import Distribution, Split, mode_set
+from ..layout.grid import Grid
 from ..layout.indexset import EMPTY, IndexSet
-from ..layout.layout import Entry
+from ..layout.layout import Entry, Layout
 from ..layout.layout import block as in_blocks
 from .comm.collective_errors import collective_errors
 from .comm.protocol import Array, Comm
 
-__all__ = ["FileTransfer", "in_long_runs", "transfers", "writes"]
+__all__ = ["LARGE", "FileTransfer", "in_long_runs", "in_rows", "longest_run", "run_length", "transfers", "writes"]
 
-_LARGE = 1 << 20  # bytes of a block from which on short runs are worth an exchange
+LARGE = 1 << 20
+"""Bytes of a block from which on short runs are worth an exchange."""
 _RUN = 1 << 12  # bytes that a file system takes at a time
 
 
@@ -192,28 +194,44 @@ def in_long_runs(dist: Distribution, itemsize: int) -> Distribution:
     """
     if (
         dist.layout.view is not None
-        or prod(dist.max_local_shape()) * itemsize < _LARGE
-        or _run(dist) * itemsize >= _RUN
+        or prod(dist.max_local_shape()) * itemsize < LARGE
+        or run_length(dist) * itemsize >= _RUN
     ):
         return dist
-    left = [s for mode in dist.splits for s in mode]
+    rows = in_rows(dist.layout, dist.shape, dist.grid).on(dist.shape, dist.grid)
+    whole = sum(map(len, rows.splits)) == sum(map(len, dist.splits))
+    return rows if whole and run_length(rows) > run_length(dist) else dist
+
+
+def in_rows(layout: Layout, shape: Sequence[int], grid: Grid) -> Layout:
+    """The layout of the tensor's own modes in which ranks hold the longest runs of the file: blocks of the first modes.
+
+    >>> from rote.layout.layout import parse
+    >>> print(in_rows(parse("c b a: [(0),(),(1)]"), (3, 8, 8), Grid((2, 4))))
+    block[(0),(1),()]
+    """
+    left = [e.grid_mode for mode in layout.modes for e in mode if grid.shape[e.grid_mode] > 1]
     modes: list[tuple[Entry, ...]] = []
-    for extent in dist.shape:
+    for extent in shape:
         taken: list[Entry] = []
-        while left and left[0].parts <= extent:
-            extent //= left[0].parts
-            taken.append(in_blocks(left.pop(0).grid_mode))
+        while left and grid.shape[left[0]] <= extent:
+            extent //= grid.shape[left[0]]
+            taken.append(in_blocks(left.pop(0)))
         modes.append(tuple(taken))
-    rows = replace(dist.layout, modes=tuple(modes)).on(dist.shape, dist.grid)
-    return dist if left or _run(rows) <= _run(dist) else rows
+    return replace(layout, view=None, modes=tuple(modes))
 
 
-def _run(dist: Distribution) -> int:
-    """About the number of elements of a rank that lie side by side in the file."""
+def run_length(dist: Distribution) -> int:
+    """About the number of elements of a rank that lie side by side in the file, in the order of the view."""
     run = 1
-    for mode, extent in zip(reversed(dist.splits), reversed(dist.shape), strict=True):
-        held = mode_set(mode, extent, (0,) * len(mode))
-        run *= max([b - a for a, b in islice(held.unroll(held.stop), len(held.runs))], default=0)
+    for mode, extent in zip(reversed(dist.splits), reversed(dist.view_shape), strict=True):
+        run *= longest_run(mode, extent)
         if mode:
             break
     return run
+
+
+def longest_run(splits: tuple[Split, ...], extent: int) -> int:
+    """The length of the longest run along a mode that the first coordinates of its splits hold."""
+    held = mode_set(splits, extent, (0,) * len(splits))
+    return max([b - a for a, b in islice(held.unroll(held.stop), len(held.runs))], default=0)

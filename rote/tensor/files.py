@@ -12,8 +12,10 @@ from typing import Any
 
 from ..errors import CommError, LayoutError
 from ..io.formats import format_of
+from ..io.progress import telling
 from ..io.stored import Contents, Part, as_attributes, as_step, check_dtype, check_name
 from ..layout.layout import Layout
+from ..runtime.autotune import Progress
 from ..runtime.comm.collective_errors import collective_errors
 from ..runtime.comm.protocol import Comm, Path
 from ..runtime.comm.resolve import as_comm
@@ -30,14 +32,14 @@ def save(
     x: Distributed | Mapping[str, Distributed],
     attributes: Mapping[str, object] | None = None,
     step: int | None = None,
+    progress: Progress | None = None,
 ) -> None:
     """Write a tensor, or several by name, as one file; every rank writes its own part. Collective.
 
     The file takes its name when it is whole and on the disk: an old one is replaced in one step, and on any failure it
     stays as it was and nothing else is left.
 
-    - `.npy`, or no suffix, holds one tensor. Ranks write at once, in any layout; large tensors with short runs are
-      moved into rows.
+    - `.npy`, or no suffix, holds one tensor. Ranks write at once, in any layout.
     - `.zarr` holds tensors, attributes and steps, under CRC32C. Ranks write whole chunks at once; blocks must be of one
       size, as those of `block(ceil)`.
     - `.h5`, `.hdf5` hold the same, under Fletcher32. Ranks write in turn, or at once if h5py has MPI; as in `.npy`, but
@@ -54,6 +56,8 @@ def save(
         attributes: of the file, or of the step: numbers, truth values, texts, and lists of these.
         step: write this step, a group of its number, and leave all else in the file. In HDF5 the file is copied for it;
             for many steps of many bytes take Zarr, which writes no more than the step.
+        progress: called on this rank with the part that is written, from 0 to 1. Without it, rank 0 shows a bar for
+            256 MiB or more, if its standard error is a terminal.
 
     All ranks raise the same error.
 
@@ -93,7 +97,8 @@ def save(
         wanted = form.written_in(each.distribution, each.local.dtype)
         lying = each if wanted == each.distribution else moved(each, wanted.layout, "rote.save")
         parts.append(Part(name, lying.local, wanted))
-    form.write(path, parts, comm, kept, number)
+    with telling(comm, progress):
+        form.write(path, parts, comm, kept, number)
 
 
 def load(
@@ -103,6 +108,7 @@ def load(
     step: int | None = None,
     comm: object | None = None,
     grid: GridLike = None,
+    progress: Progress | None = None,
 ) -> DistTensor:
     """A tensor from a file, on any number of ranks and in any layout; every rank reads its own part. Collective.
 
@@ -116,6 +122,7 @@ def load(
         step: of which; the last if None, unless tensors lie outside of steps.
         comm: an mpi4py or Rote communicator; the ranks of `rote.run`, MPI's world or this process if None.
         grid: of as many ranks; the most balanced one that the layout allows if None.
+        progress: called on this rank with the part that is read, as in `save`.
 
     All ranks raise the same error.
 
@@ -141,7 +148,8 @@ def load(
         wanted = place(stored.shape, default_layout(stored.shape) if layout is None else layout, ranks, grid)
     same_everywhere(ranks, wanted, stored.dtype)
     dist = form.read_in(wanted)
-    x = DistTensor(form.read(path, stored, dist, ranks), dist, ranks)
+    with telling(ranks, progress):
+        x = DistTensor(form.read(path, stored, dist, ranks), dist, ranks)
     return x if dist == wanted else moved(x, wanted.layout, "rote.load")
 
 

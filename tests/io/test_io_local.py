@@ -83,17 +83,17 @@ def failing(comm: Comm, folder: Path, part: str) -> None:
 def test_one_rank_cannot_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ranks: int) -> None:
     """The disk fails one rank: all ranks raise its error, no part of a file is left, the old file stands."""
     (tmp_path / "old.npy").write_bytes(b"old")
-    mapped = local._mapped
+    move = local.move_part
     for bad in range(ranks):
 
-        def fails(*args: Any) -> Any:
+        def fails(*args: Any, **options: Any) -> None:
             here = inside.get()
             if here is not None and here.rank == bad:  # noqa: B023
                 raise OSError(errno.EIO, os.strerror(errno.EIO))
-            return mapped(*args)
+            move(*args, **options)
 
         with monkeypatch.context() as patch:
-            patch.setattr(local, "_mapped", fails)
+            patch.setattr(local, "move_part", fails)
             run(failing, ranks, (tmp_path, "Input/output error"))
 
 

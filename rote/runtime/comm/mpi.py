@@ -32,7 +32,7 @@ from .chunks import chunks, gather_in_turn, reduce_in_turn
 from .collective_errors import collective_errors
 from .datatypes import Datatype, FileView
 from .protocol import Array, Path
-from .rawfile import check_file_part
+from .rawfile import check_file_part, in_long_runs, move_part
 
 __all__ = ["MpiComm", "set_abort", "wrap"]
 
@@ -192,24 +192,32 @@ class MpiComm:
     def _transfer(
         self, path: Path, offset: int, shape: Sequence[int], index: Sequence[IndexSet], block: Array, writing: bool
     ) -> None:
-        with collective_errors(self):
-            check_file_part(path, offset, shape, index, block, writing)
+        shared = not writing and len(set(self.nodes())) == 1  # pages of the file, which ranks of one node may all read
         with collective_errors(self), _plainly(path):
-            file = MPI.File.Open(self.handle, os.fspath(path), MPI.MODE_RDWR if writing else MPI.MODE_RDONLY, _info())
-        try:
-            with collective_errors(self), _plainly(path), FileView(MPI.BYTE, shape, index, block) as picked:
-                file.Set_view(offset, MPI.BYTE, picked.filetype)
-                data = [block, picked.count, picked.element]
-                done = MPI.Status()
-                if writing:
-                    file.Write(data, done)
-                else:
-                    file.Read(data, done)
-                moved = done.Get_elements(MPI.BYTE)
-                if moved != block.nbytes:
-                    raise CommError(f"{os.fspath(path)}: only {moved} of {block.nbytes} bytes moved\nis the disk full?")
-        finally:
-            file.Close()
+            check_file_part(path, offset, shape, index, block, writing)
+            if shared or in_long_runs(shape, index, block):
+                move_part(path, offset, shape, index, block, writing)
+            else:
+                _transfer_scattered(path, offset, shape, index, block, writing)
+
+
+def _transfer_scattered(
+    path: Path, offset: int, shape: Sequence[int], index: Sequence[IndexSet], block: Array, writing: bool
+) -> None:
+    """Move scattered elements by MPI, this rank on its own."""
+    mode = MPI.MODE_RDWR if writing else MPI.MODE_RDONLY
+    file = MPI.File.Open(MPI.COMM_SELF, os.fspath(path), mode, _info())
+    try:
+        with FileView(MPI.BYTE, shape, index, block) as picked:
+            file.Set_view(offset, MPI.BYTE, picked.filetype)
+            data = [block, picked.count, picked.element]
+            done = MPI.Status()
+            (file.Write if writing else file.Read)(data, done)
+            moved = done.Get_elements(MPI.BYTE)
+            if moved != block.nbytes:
+                raise CommError(f"{os.fspath(path)}: only {moved} of {block.nbytes} bytes moved\nis the disk full?")
+    finally:
+        file.Close()
 
 
 class _plainly:

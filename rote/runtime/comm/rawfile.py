@@ -1,4 +1,8 @@
-"""A part of an array that lies in a raw file: what both communicators need to know about it."""
+"""A part of an array that lies in a raw file: what both communicators need to know about it.
+
+Long runs of a file are read and written by the system's own calls, straight between file and block: no page of the
+file is mapped, and a file that ends early or a full disk is an error of the call, not the end of the process.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ import math
 import os
 from collections.abc import Iterator, Sequence
 from itertools import product
+from typing import Any, cast
 
 import numpy as np
 
@@ -13,7 +18,10 @@ from ...errors import CommError
 from ...layout.indexset import IndexSet, Strided
 from .protocol import Array, Path
 
-__all__ = ["check_file_part", "copy_part", "strided_parts"]
+__all__ = ["LONG_RUN", "check_file_part", "copy_part", "in_long_runs", "move_part", "strided_parts"]
+
+LONG_RUN = 1 << 15
+"""Bytes of a run from which on a call of the system for it costs little."""
 
 _FEW, _SMALL = 16, 128  # there are a few views of a part, or as many as have so many elements each
 
@@ -42,6 +50,93 @@ def check_file_part(
             f"{tuple(shape)}\n"
             "give one index per mode, and a C-contiguous block of the index's shape"
         )
+
+
+def move_part(
+    path: Path, offset: int, shape: Sequence[int], index: Sequence[IndexSet], block: Array, writing: bool
+) -> None:
+    """Read a block from a file, or write it; arguments as `check_file_part` has found them right.
+
+    Scattered elements are copied through a mapping of the file: all ranks that do so must share one memory.
+
+    Raises: OSError that names the file; CommError when it ends before the block does.
+    """
+    if not block.size:
+        return
+    if in_long_runs(shape, index, block):
+        _move_runs(path, offset, shape, index, block, writing)
+        return
+    file: np.memmap[Any, Any] = np.memmap(path, block.dtype, "r+" if writing else "r", offset, tuple(shape))
+    copy_part(file, index, block, writing)
+    if writing:
+        file.flush()
+
+
+def in_long_runs(shape: Sequence[int], index: Sequence[IndexSet], block: Array) -> bool:
+    """Whether the elements of a block lie in runs of the file that are worth a call each, or in a few.
+
+    >>> rows, columns = IndexSet.interval(0, 512), IndexSet.interval(0, 64)
+    >>> [in_long_runs((512, extent), (rows, columns), np.empty((512, 64))) for extent in (512, 64)]
+    [False, True]
+    """
+    broken = _broken(shape, index)
+    if broken == 0 or not block.size:
+        return True
+    held = index[broken - 1]
+    each = 1 if held.runs == ((0, held.period),) else sum([c.number * len(c.runs) for c in held.cycles()])
+    return math.prod(map(len, index[: broken - 1])) * each * LONG_RUN <= max(block.nbytes, _FEW * LONG_RUN)
+
+
+def _move_runs(
+    path: Path, offset: int, shape: Sequence[int], index: Sequence[IndexSet], block: Array, writing: bool
+) -> None:
+    """Move a block by one call of the system for each run of the file, straight between file and block."""
+    data = memoryview(cast(Any, block.reshape(-1).view(np.uint8)))
+    try:
+        with open(path, "r+b" if writing else "rb", buffering=0) as file:
+            for start, length in _runs_of_file(shape, index, block.dtype.itemsize):
+                file.seek(offset + start)
+                part, data = data[:length], data[length:]
+                while part:  # a signal, or the system's limit on one call, leaves some of it
+                    moved = file.write(part) if writing else file.readinto(part)
+                    if not moved:
+                        raise CommError(
+                            f"file too short: {os.fspath(path)} ends in the middle of the array\n"
+                            "give a whole copy of the file"
+                        )
+                    part = part[moved:]
+    except OSError as error:  # a call on an open file does not say on which
+        if error.errno is None:
+            raise
+        raise OSError(error.errno, os.strerror(error.errno), os.fspath(path)) from None
+
+
+def _runs_of_file(shape: Sequence[int], index: Sequence[IndexSet], itemsize: int) -> Iterator[tuple[int, int]]:
+    """The runs of a file in which some elements lie, in their order: the first byte and the number of bytes.
+
+    >>> list(_runs_of_file((2, 5, 3), [IndexSet.interval(0, 2), IndexSet.interval(1, 3), IndexSet.interval(0, 3)], 1))
+    [(3, 6), (18, 6)]
+    """
+    broken = _broken(shape, index)
+    unit = math.prod(shape[broken:]) * itemsize
+    if broken == 0:
+        yield 0, unit
+        return
+    extent = shape[broken - 1]
+    for outer in product(*index[: broken - 1]):
+        row = 0
+        for place, n in zip(outer, shape, strict=False):
+            row = row * n + place
+        for a, b in index[broken - 1].unroll(extent):
+            yield (row * extent + a) * unit, (b - a) * unit
+
+
+def _broken(shape: Sequence[int], index: Sequence[IndexSet]) -> int:
+    """The number of modes up to the last one that is not held as a whole: those after it are one run."""
+    broken = len(shape)
+    while broken and len(index[broken - 1]) == shape[broken - 1]:
+        broken -= 1
+    return broken
 
 
 def copy_part(array: Array, index: Sequence[IndexSet], block: Array, writing: bool) -> None:

@@ -25,7 +25,7 @@ from ...layout.layout import Op
 from .cache import CacheOfAll, CachePerThread
 from .collective_errors import collective_errors
 from .protocol import Array, Path, inside
-from .rawfile import check_file_part, copy_part
+from .rawfile import check_file_part, move_part
 from .rendezvous import RankGroup, Released, ThreadedRun
 
 __all__ = ["LocalComm", "alone", "run_threads"]
@@ -118,16 +118,12 @@ class LocalComm:
     def read(self, path: Path, offset: int, shape: Sequence[int], index: Sequence[IndexSet], out: Array) -> None:
         with collective_errors(self):
             check_file_part(path, offset, shape, index, out, writing=False)
-            if out.size:
-                copy_part(_mapped(path, offset, shape, out, "r"), index, out, writing=False)
+            move_part(path, offset, shape, index, out, writing=False)
 
     def write(self, path: Path, offset: int, shape: Sequence[int], index: Sequence[IndexSet], data: Array) -> None:
         with collective_errors(self):
             check_file_part(path, offset, shape, index, data, writing=True)
-            if data.size:
-                file = _mapped(path, offset, shape, data, "r+")
-                copy_part(file, index, data, writing=True)
-                file.flush()
+            move_part(path, offset, shape, index, data, writing=True)
 
     def _meet(self, call: str, value: Any = None) -> list[Any]:
         return self._group.meet(self.rank, call, value)
@@ -164,10 +160,6 @@ def _combined(buffers: Sequence[Array], op: Op, part: slice) -> Array:
     for buffer in buffers[1:]:
         _OPS[op](total, buffer[part], out=total)
     return total
-
-
-def _mapped(path: Path, offset: int, shape: Sequence[int], block: Array, mode: Any) -> np.memmap[Any, Any]:
-    return np.memmap(path, dtype=block.dtype, mode=mode, offset=offset, shape=tuple(shape))
 
 
 def alone() -> LocalComm:
