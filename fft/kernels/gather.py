@@ -6,8 +6,9 @@ is read, the tile is transformed, and stored: nothing is packed, sent or unpacke
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 from math import prod
 from typing import Any
@@ -109,6 +110,17 @@ class Gather:
         views_of_parts = [_Views(part.tiles, views) for part in self._parts]
         return [*map(list, views_of_parts)] if sum(map(len, views_of_parts)) <= _KEPT else [*views_of_parts]
 
+    def steps(self, reads: Reads, target: Array) -> list[tuple[int, Callable[[], object]]]:
+        """The same in steps, each with how far it reads: along the first mode, or the second behind an axis."""
+        along = 0 if min(self.kernel.axes) > 0 else 1
+        if len(self._hands) > 1 or not self._parts:
+            return [(self.kernel.shape[along], partial(self, reads, target))] if self._parts else []
+        return [
+            step
+            for part, tiles in zip(self._parts, reads, strict=True)
+            for step in self._hands[0].steps(part, tiles, self._factors, target, along)
+        ]
+
     def __call__(self, reads: Reads, target: Array) -> None:
         """Transform what is read into `target`."""
         if self._hands:
@@ -151,6 +163,24 @@ class _Worker:
         """Make all transforms now; see `Gather.ready`."""
         for rest in self._rests.values():
             rest.ready()
+
+    def steps(
+        self,
+        part: _Part,
+        reads: Sequence[tuple[_Tile, list[Read]]],
+        factors: Sequence[Array],
+        target: Array,
+        along: int,
+    ) -> Iterator[tuple[int, Callable[[], object]]]:
+        """A part in steps: tile by tile, or all of it if other axes follow."""
+        if self._rests or len(self._tiles) > 1:
+            stop = part.range[along].stop if along < len(part.range) else part.shape[along]
+            yield stop, partial(self, part, reads, factors, target)
+            return
+        out, start = target[part.range], part.range[along].start if along < len(part.range) else 0
+        for number in range(len(reads)):
+            tile, views = reads[number]
+            yield start + tile.room[along].stop, partial(self._tiles[0], tile, views, factors, out)
 
     def __call__(
         self, part: _Part, reads: Sequence[tuple[_Tile, list[Read]]], factors: Sequence[Array], target: Array

@@ -9,6 +9,7 @@ another library.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -27,6 +28,7 @@ __all__ = ["CACHED", "CHUNK", "BoundKernel", "on_threads", "padded"]
 
 Array = npt.NDArray[Any]
 Scratch = tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]
+_Hand = tuple[Array, Array, ArrayTransform]  # memory for a tile before and after its transform, and this
 
 CACHED = 1 << 18  # bytes that stay in a core's second-level cache: of a tile, and of a block that needs none
 _ALIASED = 1 << 11  # bytes: points so far apart, or a multiple of it, share one or two sets of the first-level cache
@@ -98,6 +100,29 @@ class BoundKernel:
             self._pass(sources, targets, self._hands[0])
         if self._weights:
             _weigh(targets, parts, self._weights[1], np.sqrt(np.longdouble(0.5)))
+
+    def steps(self, source: Array, target: Array) -> list[tuple[int, Callable[[], object]]]:
+        """The same in steps, each with how far it is done by then: along the first mode, or the second behind an axis.
+
+        It is one step where it goes to and fro.
+        """
+        parts = self._parts
+        one_pass = self._hands[0][0] if self._hands and len(self._hands[0]) == 1 else None
+        if self._weights or len(self._hands) != 1:
+            pass
+        elif min(parts.axes) > 0:
+            rows, ends = prod(parts.shape[1 : min(parts.axes)]), (parts.dtype, parts.out_dtype)
+            sources, targets = (
+                each.view(dtype).reshape(shape)
+                for each, dtype, shape in zip((source, target), ends, self._shapes, strict=True)
+            )
+            return [
+                (min(at + self._begins.step, len(sources)) // rows, partial(self._run, sources, targets, self._hands[0], at))
+                for at in self._begins
+            ]
+        elif isinstance(one_pass, _TiledPass) and parts is self.kernel:
+            return one_pass.steps(source, target, prod(parts.shape[2:]))
+        return [(source.shape[0 if min(parts.axes) > 0 else 1], partial(self, source, target))]
 
     def _run(self, sources: Array, targets: Array, passes: list[_Pass], at: int) -> None:
         """Do a part of a block."""
@@ -215,7 +240,7 @@ class _TiledPass:
         self._shape = (outer, points, out_points, inner)
         self._step = (deep, wide)
         self._tiles = list(product(range(0, outer, deep), range(0, inner, wide)))
-        self._hands: list[tuple[Array, Array, ArrayTransform]] = []
+        self._hands: list[_Hand] = []
         for _ in range(min(kernel.config.threads, len(self._tiles))):
             source = padded((deep, points, wide), kernel.dtype)[..., :wide]
             target = source if kernel.in_place else padded((deep, out_points, wide), kernel.out_dtype)[..., :wide]
@@ -226,11 +251,20 @@ class _TiledPass:
         """Do nothing: all transforms are made."""
 
     def __call__(self, source: Array, target: Array) -> None:
+        parallel_for(self._pool, self._on(source, target), self._hands, self._tiles)
+
+    def steps(self, source: Array, target: Array, row: int) -> list[tuple[int, Callable[[], object]]]:
+        """The tiles of columns of one part, each with the whole rows of so many columns that are done by then."""
+        do, inner, wide = self._on(source, target), self._shape[3], self._step[1]
+        return [(min(at[1] + wide, inner) // row, partial(do, self._hands[0], at)) for at in self._tiles]
+
+    def _on(self, source: Array, target: Array) -> Callable[[_Hand, tuple[int, int]], None]:
+        """The work on a tile of these arrays."""
         outer, points, out_points, inner = self._shape
         blocks, out_blocks = source.reshape(outer, points, inner), target.reshape(outer, out_points, inner)
         deep, wide = self._step
 
-        def do_tile(worker: tuple[Array, Array, ArrayTransform], at: tuple[int, int]) -> None:
+        def do_tile(worker: _Hand, at: tuple[int, int]) -> None:
             tile, out_tile, transform = worker
             place = np.s_[at[0] : at[0] + deep, :, at[1] : at[1] + wide]
             part = blocks[place]
@@ -239,7 +273,7 @@ class _TiledPass:
             transform.execute()
             out_blocks[place] = out_tile[filled]
 
-        parallel_for(self._pool, do_tile, self._hands, self._tiles)
+        return do_tile
 
 
 def padded(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:

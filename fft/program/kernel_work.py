@@ -45,6 +45,13 @@ class KernelWork(LocalWork):
     def overwrites_input(self) -> bool:
         return self.kernel.overwrites_input(self.ortho)
 
+    @property
+    def along(self) -> int | None:
+        axes, order = self.kernel.axes, len(self.kernel.shape)
+        if self.kernel.config.threads > 1 or order < 2:
+            return None
+        return 0 if min(axes) > 0 else 1 if axes == (0,) else None
+
     def bind(self, scratch: Scratch, behind: bool) -> Callable[[Array, Array], object]:
         if behind and gathers(self.kernel, self.ortho):
             gather = Gather(self.kernel, whole(self.kernel.shape), (), scratch, self.pool)
