@@ -117,7 +117,10 @@ class BoundKernel:
                 for each, dtype, shape in zip((source, target), ends, self._shapes, strict=True)
             )
             return [
-                (min(at + self._begins.step, len(sources)) // rows, partial(self._run, sources, targets, self._hands[0], at))
+                (
+                    min(at + self._begins.step, len(sources)) // rows,
+                    partial(self._run, sources, targets, self._hands[0], at),
+                )
                 for at in self._begins
             ]
         elif isinstance(one_pass, _TiledPass) and parts is self.kernel:

@@ -8,9 +8,10 @@ that this goes on as it arrives. So the slower of link and work is all that coun
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ...compiler.movement import components
 from ..copy.parts import part_of, reach
@@ -22,11 +23,12 @@ from .point_to_point import Calls
 
 __all__ = ["Chunks", "Pipelined", "Progress"]
 
-MODE='spin'
 Progress = Iterable[tuple[int, Copy]]
 """Work in steps, in order; with each, how far it reaches along the mode of the work: of what it makes, or reads."""
 
 Parts = tuple[int, int, int]  # from which to which of how many equal parts of a mode
+
+_END = 1 << 62  # an index behind that of every element
 
 
 class Chunks(NamedTuple):
@@ -67,12 +69,12 @@ class _Chunk:
     Attributes:
         messages: those of the chunk, which lie in packed memory as one behind the other chunks'.
         ready: how far the work before has to be for it to leave.
-        until: how far the work behind can go when this chunk and those before it are here; None is to the end.
+        until: how far the work behind can go when this chunk and those before it are here.
     """
 
     messages: Messages
     ready: int
-    until: int | None
+    until: int
 
 
 class Pipelined(Method):
@@ -95,16 +97,14 @@ class Pipelined(Method):
         early, late = chunks.early, chunks.late
         cut = list(_cut(messages, chunks.parts(messages)))
         lows = [
-            min((reach(part.region, late, False)[0] for part in each.coming), default=None)
+            0 if late is None else min((reach(part.region, late, False)[0] for part in each.coming), default=_END)
             for each in cut
-            if late is not None
         ]
-        untils = [min((low for low in lows[k:] if low is not None), default=None) for k in range(len(lows) + 1)]
-        self._here: int | None = untils[0] if late is not None else 0
+        untils = [min(lows[k:], default=_END) for k in range(len(lows) + 1)]
+        self._here: int = untils[0]
         self._chunks: list[_Chunk] = []
-        for k, each in enumerate(cut):
+        for each, until in zip(cut, untils[1:], strict=True):
             ends = [reach(part.region, early, True)[1] for part in each.leaving] if early is not None else []
-            until = untils[k + 1] if late is not None else (0 if k + 1 < len(cut) else None)
             self._chunks.append(_Chunk(each, max(ends, default=0), until))
 
     @property
@@ -123,76 +123,68 @@ class Pipelined(Method):
             before: makes the block.
             after: reads what arrives, and makes what is behind it; `out` is made if that is None.
         """
-        chunks = [(chunk, self._of(transfer, chunk.messages)) for chunk in self._chunks]
+        parts = [self._of(transfer, chunk.messages) for chunk in self._chunks]
         receiving = [
-            [
-                request
-                for number, part in enumerate(each.messages.coming)
-                for request in self._calls.receive(*each.arriving(number))
-            ]
-            for _, each in chunks
+            [request for k in range(len(part.messages.coming)) for request in self._calls.receive(*part.arriving(k))]
+            for part in parts
         ]
-        sending, makes, made = [], iter(before), 0
-        for chunk, each in chunks:
-            while made < chunk.ready:
-                reached = self._step(makes)
-                if reached is None:
-                    break
-                made = reached
-            run(each.packing(each.packed))
-            for number in range(len(each.messages.leaving)):
-                sending += self._calls.send(*each.departing(number))
-        while self._step(makes) is not None:
-            pass
-        arrivals = iter(zip(chunks, receiving, strict=True))
-        here = self._here
-        if after is None and not transfer.messages.ordered:
-            transfer.copy_kept()
-        for needed, work in after or ():
-            while here is not None and here < needed:
-                (chunk, _), requests = next(arrivals)
-                self._wait(requests)
-                here = chunk.until
-            work()
-            self._poke()
-        for (_, each), requests in arrivals:
-            self._wait(requests)
-            if after is None and not transfer.messages.ordered:
-                run(each.unpacking(each.where()))
-        if after is None and transfer.messages.ordered:
+        sending = self._leave(parts, iter(before))
+        arrivals = self._arrivals(parts, receiving)
+        if after is not None:
+            self._work(after, arrivals)
+        elif transfer.messages.ordered:
+            deque(arrivals, maxlen=0)
             transfer.unpack()
+        else:
+            transfer.copy_kept()
+            for _, part in arrivals:
+                run(part.unpacking(part.where()))
         self._wait(sending)
+
+    def _leave(self, parts: Sequence[Transfer], before: Iterator[tuple[int, Copy]]) -> list[Any]:
+        """Send each chunk when the work before has made it, and do all of that work."""
+        sending, made = list[Any](), 0
+        for chunk, part in zip(self._chunks, parts, strict=True):
+            while made < chunk.ready and (step := next(before, None)):
+                made = step[0]
+                self._do(step[1])
+            run(part.packing(part.packed))
+            for number in range(len(part.messages.leaving)):
+                sending += self._calls.send(*part.departing(number))
+        for _, work in before:
+            self._do(work)
+        return sending
+
+    def _arrivals(
+        self, parts: Sequence[Transfer], receiving: Sequence[Sequence[Any]]
+    ) -> Iterator[tuple[_Chunk, Transfer]]:
+        """The chunks, each when it is here."""
+        for chunk, part, requests in zip(self._chunks, parts, receiving, strict=True):
+            self._wait(requests)
+            yield chunk, part
+
+    def _work(self, after: Progress, arrivals: Iterator[tuple[_Chunk, Transfer]]) -> None:
+        """Do each step of the work behind when what it reads is here."""
+        here = self._here
+        for needed, work in after:
+            while here < needed:
+                here = next(arrivals)[0].until
+            self._do(work)
+        deque(arrivals, maxlen=0)
+
+    def _do(self, work: Copy) -> None:
+        """Do a step of work, and let MPI go on with what is under way, which it only does when it is called."""
+        work()
+        self._handle.Iprobe()
 
     def _of(self, transfer: Transfer, messages: Messages) -> Transfer:
         """The part of a transfer that is of some messages."""
         ends = transfer.block, transfer.out, transfer.packed, transfer.arrived
         return Transfer(messages, *ends, transfer.before, transfer.after)
 
-    def _step(self, work: Iterator[tuple[int, Copy]]) -> int | None:
-        """Do a step, and say how far it reaches; None if there is none."""
-        for reached, step in work:
-            step()
-            self._poke()
-            return reached
-        return None
-
-    def _poke(self) -> None:
-        """Let MPI go on with what is under way, which it only does when it is called."""
-        self._handle.Iprobe()
-
-    def _wait(self, requests: Sequence[object]) -> None:
-        import os, time
-        mode = MODE
-        if not requests:
-            return
-        if mode == "spin":
-            requests[0].Waitall(requests)  # type: ignore[attr-defined]
-            return
-        while not requests[0].Testall(requests):
-            if mode == "yield":
-                os.sched_yield()
-            else:
-                time.sleep(float(mode))
+    def _wait(self, requests: Sequence[Any]) -> None:
+        if requests:
+            requests[0].Waitall(requests)
 
 
 def _cut(messages: Messages, parts: Sequence[dict[int, Parts]]) -> Iterator[Messages]:
@@ -201,13 +193,13 @@ def _cut(messages: Messages, parts: Sequence[dict[int, Parts]]) -> Iterator[Mess
     for part in parts:
         sides = []
         for side, segments in enumerate((messages.leaving, messages.coming)):
-            chunk = []
+            cut = list[Segment]()
             for region, peer, _ in segments:
                 region = part_of(region, _ranges(region, part), packs=side == 0)
                 if region.size:
-                    chunk.append(Segment(region, peer, slice(starts[side], starts[side] + region.size)))
+                    cut.append(Segment(region, peer, slice(starts[side], starts[side] + region.size)))
                     starts[side] += region.size
-            sides.append(tuple(chunk))
+            sides.append(tuple(cut))
         counts = [[0] * messages.comm.size, [0] * messages.comm.size]
         for count, chunk in zip(counts, sides, strict=True):
             for region, peer, _ in chunk:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from math import prod, sqrt
 from typing import Any
 
 from ...compiler.cost import flow
 from ...compiler.machine import Machine
 from ...compiler.step import LOCAL, Step
+from ..copy.strided import Copy
 from ..exchange.messages import WHOLE, Transfer
 from ..exchange.pipelined import Chunks, Pipelined, Progress
 from .buffers import Memories
@@ -94,3 +96,7 @@ class Piped:
             arrived = [transfer.arrived[part.at] for part in self._method.coming]
             after = self._read([transfer.block.reshape(-1), *arrived], transfer.out)
         self._method.run(transfer, () if self._made is None else self._made(memories), after)
+
+    def bound(self, memories: Memories) -> Copy:
+        """The move between the very blocks of some memories."""
+        return partial(self, memories)
