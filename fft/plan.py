@@ -166,8 +166,8 @@ class FFT(TransformEnds):
     def workspace_bytes(self) -> int:
         """Bytes that this rank needs beyond input and output: two of the largest blocks or messages on the way.
 
-        Both directions share them. The ends of messages may lie in the output for a while, but "pipelined" has them beside
-        the blocks. They are taken when it first runs, or when all ranks first ask here: collective until then.
+        Both directions share them. The ends of messages may lie in the output for a while, but "pipelined" has them
+        beside the blocks. They are taken when it first runs, or when all ranks first ask here: collective until then.
         """
         return self._bound().workspace.nbytes
 
