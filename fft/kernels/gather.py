@@ -109,7 +109,7 @@ class Gather:
         return [*map(list, views_of_parts)] if sum(map(len, views_of_parts)) <= _KEPT else [*views_of_parts]
 
     def steps(self, reads: Reads, target: Array) -> list[tuple[int, Callable[[], object]]]:
-        """The same in steps, each with how far it reads: along the first mode, or the second behind an axis."""
+        """Steps that do the same, each with how far it reads: along the first mode, or the second behind an axis."""
         along = 0 if min(self.kernel.axes) > 0 else 1
         if len(self._hands) > 1 or not self._parts:
             return [(self.kernel.shape[along], partial(self, reads, target))] if self._parts else []

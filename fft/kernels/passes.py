@@ -109,7 +109,7 @@ class BoundKernel:
             _weigh(targets, parts, self._weights[1], np.sqrt(np.longdouble(0.5)))
 
     def steps(self, source: Array, target: Array) -> list[tuple[int, Callable[[], object]]]:
-        """The same in steps, each with how far it is done by then: along the first mode, or the second behind an axis.
+        """Steps that do the same, each with how far it is done by then: along the first mode, or the second behind an axis.
 
         It is one step where it goes to and fro.
         """

@@ -46,9 +46,9 @@ class Chunks(NamedTuple):
 
     def parts(self, messages: Messages) -> list[dict[int, Parts]]:
         """Per chunk, the part of each mode of a message that is cut."""
-        found = components(messages.step.before, messages.step.after)
+        both = components(messages.step.before, messages.step.after)
         early, late = (
-            next((k for k, part in enumerate(found) if mode is not None and mode in part[side]), None)
+            next((k for k, part in enumerate(both) if mode is not None and mode in part[side]), None)
             for side, mode in enumerate((self.early, self.late))
         )
         number = self.number
@@ -85,7 +85,7 @@ class Pipelined(Method):
         chunks: how they are cut; one chunk if None. What is reduced is not cut.
     """
 
-    __slots__ = ("_calls", "_chunks", "_handle", "_here")
+    __slots__ = ("_begun", "_calls", "_chunks", "_handle")
     overlaps = True
 
     def __init__(self, messages: Messages, chunks: Chunks | None = None) -> None:
@@ -101,7 +101,7 @@ class Pipelined(Method):
             for each in cut
         ]
         untils = [min(lows[k:], default=_END) for k in range(len(lows) + 1)]
-        self._here: int = untils[0]
+        self._begun: int = untils[0]
         self._chunks: list[_Chunk] = []
         for each, until in zip(cut, untils[1:], strict=True):
             ends = [reach(part.region, early, True)[1] for part in each.leaving] if early is not None else []
@@ -165,10 +165,10 @@ class Pipelined(Method):
 
     def _work(self, after: Progress, arrivals: Iterator[tuple[_Chunk, Transfer]]) -> None:
         """Do each step of the work behind when what it reads is here."""
-        here = self._here
+        until = self._begun
         for needed, work in after:
-            while here < needed:
-                here = next(arrivals)[0].until
+            while until < needed:
+                until = next(arrivals)[0].until
             self._do(work)
         deque(arrivals, maxlen=0)
 
