@@ -22,10 +22,9 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from .backends import composed, prepare
+from .backends import MultiAxisPass, composed, prepare
 from .backends.protocol import ArrayTransform
 from .kernel import ALIGNMENT, Kernel, scratch_bytes, view
-from .multi_axis import MultiAxisPass
 from .workers import Pool, parallel_for
 
 __all__ = ["CACHED", "CHUNK", "BoundKernel", "in_lines", "is_small_power", "on_threads", "padded", "padded_lines"]
@@ -109,7 +108,7 @@ class BoundKernel:
             _weigh(targets, parts, self._weights[1], np.sqrt(np.longdouble(0.5)))
 
     def steps(self, source: Array, target: Array) -> list[tuple[int, Callable[[], object]]]:
-        """Steps that do the same, each with how far it is done by then: along the first mode, or the second behind an axis.
+        """Steps that do it all, each with how far it is then: along the first mode, or the second behind an axis.
 
         It is one step where it goes to and fro.
         """
