@@ -166,8 +166,8 @@ class FFT(TransformEnds):
     def workspace_bytes(self) -> int:
         """Bytes that this rank needs beyond input and output: two of the largest blocks or messages on the way.
 
-        Both directions share them. The ends of messages may lie in the output for a while. They are taken when the
-        transform first runs, or when all ranks first ask here: collective until then. Fields may take 2 MiB more.
+        Both directions share them. Messages may lie in the output for a while, or beside the blocks ("pipelined");
+        fields may take 2 MiB more. They are taken when it first runs, or all ranks first ask: collective until then.
         """
         return self._bound().nbytes
 

@@ -6,8 +6,9 @@ is read, the tile is transformed, and stored: nothing is packed, sent or unpacke
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from math import prod
 from typing import Any
@@ -107,6 +108,17 @@ class Gather:
         views_of_parts = [TileViews(part.tiles, views) for part in self._parts]
         return [*map(list, views_of_parts)] if sum(map(len, views_of_parts)) <= _KEPT else [*views_of_parts]
 
+    def steps(self, reads: Reads, target: Array) -> list[tuple[int, Callable[[], object]]]:
+        """Steps that do the same, each with how far it reads: along the first mode, or the second behind an axis."""
+        along = 0 if min(self.kernel.axes) > 0 else 1
+        if len(self._hands) > 1 or not self._parts:
+            return [(self.kernel.shape[along], partial(self, reads, target))] if self._parts else []
+        return [
+            step
+            for part, tiles in zip(self._parts, reads, strict=True)
+            for step in self._hands[0].steps(part, tiles, self._factors, target, along)
+        ]
+
     def __call__(self, reads: Reads, target: Array) -> None:
         """Transform what is read into `target`."""
         if self._hands:
@@ -150,6 +162,24 @@ class _Worker:
         """Make all transforms now; see `Gather.ready`."""
         for rest in self._rests.values():
             rest.ready()
+
+    def steps(
+        self,
+        part: BlockPart,
+        reads: Sequence[tuple[ReadTile, list[Read]]],
+        factors: Sequence[Array],
+        target: Array,
+        along: int,
+    ) -> Iterator[tuple[int, Callable[[], object]]]:
+        """A part in steps: tile by tile, or all of it if other axes follow."""
+        if self._rests or len(self._tiles) > 1:
+            stop = part.range[along].stop if along < len(part.range) else part.shape[along]
+            yield stop, partial(self, part, reads, factors, target)
+            return
+        out, start = target[part.range], part.range[along].start if along < len(part.range) else 0
+        for number in range(len(reads)):
+            tile, views = reads[number]
+            yield start + tile.room[along].stop, partial(self._tiles[0], tile, views, factors, out)
 
     def __call__(
         self, part: BlockPart, reads: Sequence[tuple[ReadTile, list[Read]]], factors: Sequence[Array], target: Array

@@ -12,6 +12,7 @@ memory, and the copy out turns them back into columns. See `in_lines`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -21,7 +22,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from .backends import composed, prepare
+from .backends import MultiAxisPass, composed, prepare
 from .backends.protocol import ArrayTransform
 from .kernel import ALIGNMENT, Kernel, scratch_bytes, view
 from .workers import Pool, parallel_for
@@ -30,6 +31,7 @@ __all__ = ["CACHED", "CHUNK", "BoundKernel", "in_lines", "is_small_power", "on_t
 
 Array = npt.NDArray[Any]
 Scratch = tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]
+_Hand = tuple[Array, Array, ArrayTransform]  # memory for a tile before and after its transform, and this
 
 CACHED = 1 << 18  # bytes that stay in a core's second-level cache: of a tile, and of a block that needs none
 _ALIASED = 1 << 11  # bytes: points so far apart, or a multiple of it, share one or two sets of the first-level cache
@@ -108,6 +110,32 @@ class BoundKernel:
         if self._weights:
             _weigh(targets, parts, self._weights[1], np.sqrt(np.longdouble(0.5)))
 
+    def steps(self, source: Array, target: Array) -> list[tuple[int, Callable[[], object]]]:
+        """Steps that do it all, each with how far it is then: along the first mode, or the second behind an axis.
+
+        It is one step where it goes to and fro.
+        """
+        parts = self._parts
+        one_pass = self._hands[0][0] if self._hands and len(self._hands[0]) == 1 else None
+        if self._weights or len(self._hands) != 1:
+            pass
+        elif min(parts.axes) > 0:
+            rows, ends = prod(parts.shape[1 : min(parts.axes)]), (parts.dtype, parts.out_dtype)
+            sources, targets = (
+                each.view(dtype).reshape(shape)
+                for each, dtype, shape in zip((source, target), ends, self._shapes, strict=True)
+            )
+            return [
+                (
+                    min(at + self._begins.step, len(sources)) // rows,
+                    partial(self._run, sources, targets, self._hands[0], at),
+                )
+                for at in self._begins
+            ]
+        elif isinstance(one_pass, _TiledPass) and parts is self.kernel:
+            return one_pass.steps(source, target, prod(parts.shape[2:]))
+        return [(source.shape[0 if min(parts.axes) > 0 else 1], partial(self, source, target))]
+
     def _run(self, sources: Array, targets: Array, passes: list[_Pass], at: int) -> None:
         """Do a part of a block."""
         part = slice(at, at + self._begins.step)
@@ -174,10 +202,10 @@ def _passes_of(kernel: Kernel, spectrum: tuple[int, ...], scratch: Scratch, pool
             passes.append(_TiledPass(replace(kernel, axes=(real,)), pool))
             bad.remove(real)
         else:
-            passes.append(_MultiAxisPass(replace(kernel, axes=good), scratch))
+            passes.append(MultiAxisPass(replace(kernel, axes=good), scratch))
             good = ()
     if good:
-        passes.append(_MultiAxisPass(replace(along, axes=good), scratch))
+        passes.append(MultiAxisPass(replace(along, axes=good), scratch))
     return passes + [_TiledPass(replace(along, axes=(axis,)), pool) for axis in bad]
 
 
@@ -218,32 +246,6 @@ def on_threads(kernel: Kernel, threads: int) -> Kernel:
     return replace(kernel, config=replace(kernel.config, threads=threads))
 
 
-class _MultiAxisPass:
-    """All axes in one call of the library. Between calls it rests on scratch: nobody's block stays alive for it."""
-
-    __slots__ = ("_kernel", "_parked", "_transforms")
-
-    def __init__(self, kernel: Kernel, scratch: Scratch) -> None:
-        self._kernel = kernel
-        source = view(scratch[0], kernel.shape, kernel.dtype)
-        self._parked = (source, view(scratch[1], kernel.out_shape, kernel.out_dtype))
-        self._transforms: dict[bool, ArrayTransform] = {}
-
-    def ready(self) -> None:
-        for in_place in {False, self._kernel.in_place}:
-            self._transform(in_place)
-
-    def _transform(self, in_place: bool) -> ArrayTransform:
-        if in_place not in self._transforms:
-            kernel, (source, target) = self._kernel, self._parked
-            ends = source, source if in_place else target
-            self._transforms[in_place] = prepare(kernel, kernel.axes, *ends, kernel.config.threads)
-        return self._transforms[in_place]
-
-    def __call__(self, source: Array, target: Array) -> None:
-        self._transform(self._kernel.in_place and np.may_share_memory(source, target))(source, target)
-
-
 class _TiledPass:
     """One axis whose points are apart, by tiles of columns; the block is read as (outer, points, inner)."""
 
@@ -261,7 +263,7 @@ class _TiledPass:
         self._shape = (outer, points, out_points, inner)
         self._step = (deep, wide)
         self._tiles = list(product(range(0, outer, deep), range(0, inner, wide)))
-        self._hands: list[tuple[Array, Array, ArrayTransform]] = []
+        self._hands: list[_Hand] = []
         lines = in_lines(kernel, axis)
         for _ in range(min(kernel.config.threads, len(self._tiles))):
             source = padded((deep, points, wide), kernel.dtype)[..., :wide]
@@ -276,11 +278,20 @@ class _TiledPass:
         """Do nothing: all transforms are made."""
 
     def __call__(self, source: Array, target: Array) -> None:
+        parallel_for(self._pool, self._on(source, target), self._hands, self._tiles)
+
+    def steps(self, source: Array, target: Array, row: int) -> list[tuple[int, Callable[[], object]]]:
+        """The tiles of columns of one part, each with the whole rows of so many columns that are done by then."""
+        do, inner, wide = self._on(source, target), self._shape[3], self._step[1]
+        return [(min(at[1] + wide, inner) // row, partial(do, self._hands[0], at)) for at in self._tiles]
+
+    def _on(self, source: Array, target: Array) -> Callable[[_Hand, tuple[int, int]], None]:
+        """The work on a tile of these arrays."""
         outer, points, out_points, inner = self._shape
         blocks, out_blocks = source.reshape(outer, points, inner), target.reshape(outer, out_points, inner)
         deep, wide = self._step
 
-        def do_tile(worker: tuple[Array, Array, ArrayTransform], at: tuple[int, int]) -> None:
+        def do_tile(worker: _Hand, at: tuple[int, int]) -> None:
             tile, out_tile, transform = worker
             place = np.s_[at[0] : at[0] + deep, :, at[1] : at[1] + wide]
             part = blocks[place]
@@ -289,7 +300,7 @@ class _TiledPass:
             transform.execute()
             out_blocks[place] = out_tile[filled]
 
-        parallel_for(self._pool, do_tile, self._hands, self._tiles)
+        return do_tile
 
 
 def padded(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:

@@ -50,6 +50,13 @@ class KernelWork(LocalWork):
         """Whether the kernel may read its block out of boxes."""
         return gathers(self.kernel, self.ortho)
 
+    @property
+    def along(self) -> int | None:
+        axes, order = self.kernel.axes, len(self.kernel.shape)
+        if self.kernel.config.threads > 1 or order < 2:
+            return None
+        return 0 if min(axes) > 0 else 1 if axes == (0,) else None
+
     def bind(self, scratch: Scratch, behind: bool) -> Callable[[Array, Array], object]:
         if behind and self.gathers:
             gather = Gather(self.kernel, whole(self.kernel.shape), (), scratch, self.pool)

@@ -12,11 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from rote.compiler.step import LOCAL, Step
+from rote.runtime.calibrate import known_machine
 from rote.runtime.comm.double_buffer import DoubleBuffer
 from rote.runtime.comm.protocol import Comm
 from rote.runtime.executor.buffers import Scratch
 from rote.runtime.executor.messages import MessageTransport
 from rote.runtime.executor.operations import LocalWork, Operation
+from rote.runtime.executor.pipeline import CHUNKS, chunked
 from rote.runtime.executor.shared import SharedTransport
 from rote.runtime.methods import chosen
 from rote.runtime.program import Program
@@ -106,16 +108,20 @@ class BoundWalk:
 
     def send(self) -> MessageTransport:
         """Run by messages, in scratch of this rank alone, which the answer must be bound to."""
-        comm, options, known = self._comm, self.options, iter(self._methods)
+        comm, options, operations, known = self._comm, self.options, self._operations, iter(self._methods)
+        named = options.method == "pipelined"
+        if not self._methods and (named or (options.method == "auto" and len(set(comm.nodes())) > 1)):
+            machine = options.machine or known_machine(comm)
+            operations = chunked(operations, machine, CHUNKS[0] * named)
 
         def method(operation: Operation) -> str:
             if self._methods:
                 return next(known)
-            if options.method != "auto" or not isinstance(operation.run, Step):
+            if options.method != "auto" or operation.chunks or not isinstance(operation.run, Step):
                 return options.method
             return chosen(operation.run, operation.dtype, comm, options.tune)
 
-        transport = MessageTransport(self._operations, comm, method, tight=True)
+        transport = MessageTransport(operations, comm, method, tight=True)
         self._program, self._methods = Program(transport), tuple(move.name or "auto" for move in transport.moves)
         return transport
 

@@ -25,12 +25,14 @@ class Method(ABC):
 
     Attributes:
         unpacks: whether it unpacks by the transfer's `unpack` or `unpack_after` alone.
+        overlaps: whether messages travel while blocks are worked on, so that they want memory apart from these.
 
     Raises (when one is made, the same on all ranks): CommError where it cannot work on these ranks.
     """
 
     __slots__ = ("held", "sizes")
     unpacks: ClassVar[bool] = True
+    overlaps: ClassVar[bool] = False
 
     def __init__(self, sizes: tuple[int, int] = (0, 0), held: int = 0) -> None:
         self.sizes: tuple[int, int] = sizes

@@ -20,6 +20,7 @@ from .hierarchical import Nodes
 from .messages import WHOLE, Messages
 from .method import Method
 from .one_sided import Put
+from .pipelined import Pipelined
 from .point_to_point import Isend, Sendrecv, Waitsome
 from .processes import Shared
 from .shared import Direct
@@ -47,6 +48,7 @@ METHODS: dict[str, Callable[[Messages], Method]] = {
     "waitsome": Waitsome,
     "waitsome-32": partial(Waitsome, together=_TOGETHER),
     "sendrecv": Sendrecv,
+    "pipelined": Pipelined,
     "nodes": partial(Nodes, together=False),
     "two-level": partial(Nodes, together=True),
 }

@@ -40,6 +40,11 @@ class Slot(NamedTuple):
     dtype: np.dtype[Any]
     offset: int = 0
 
+    @property
+    def end(self) -> int:
+        """The bytes of its memory up to its end."""
+        return self.offset + prod(self.shape) * self.dtype.itemsize
+
     def of(self, memories: Memories) -> Array:
         """The block that lies here."""
         memory = memories.at[self.memory]

@@ -12,12 +12,16 @@ from ..copy.regions import Region
 from ..copy.strided import Copy, Factor
 from ..exchange.messages import Messages, Transfer
 from ..exchange.method import Method
+from ..exchange.pipelined import Pipelined, Progress
 from ..exchange.registry import METHODS, bind_method
 from .buffers import FIRST, IN, OUT, SECOND, Memories, Scratch, Slot, route
-from .operations import Operation, Sweep, sweeps
+from .operations import LocalWork, Operation, Sweep, sweeps
+from .pipeline import Piped
 from .transport import bind_work, step_of
 
 __all__ = ["MessageMove", "MessageTransport"]
+
+_LINE = 64  # bytes of a line of the cache
 
 
 class MessageMove:
@@ -45,7 +49,10 @@ class MessageMove:
     def __init__(self, operation: Operation, comm: Comm, method: str) -> None:
         self._comm = comm
         self.messages: Messages = Messages.of(step_of(operation), operation.dtype, comm)
-        self.name, self.method = bind_method(method, self.messages)
+        if operation.chunks is None:
+            self.name, self.method = bind_method(method, self.messages)
+        else:
+            self.name, self.method = "pipelined", Pipelined(self.messages, operation.chunks)
 
     def with_kept(self) -> MessageMove:
         """The move with what the rank keeps in a message to itself; for a method to which messages arrive.
@@ -75,7 +82,8 @@ class MessageMove:
         messages = self.messages
         if not self.method.unpacks or messages.ordered or (scaled and messages.kept is not None):
             return None  # what is read of the block is not packed, where its factors would be multiplied in
-        regions = [(number, segment.region) for number, segment in enumerate(messages.coming, 1)]
+        coming = self.method.coming if isinstance(self.method, Pipelined) else messages.coming
+        regions = [(number, segment.region) for number, segment in enumerate(coming, 1)]
         return regions if messages.kept is None else [*regions, (0, messages.kept[1])]
 
 
@@ -114,7 +122,7 @@ class MessageTransport:
         swept = sweeps(operations, lambda operation: MessageMove(operation, comm, method(operation)))
         if tight:
             self._placed = _tight(swept, operations[-1].sizes[1])
-            size = max(_largest(placed.sweep) for placed in self._placed)
+            size = max(max(_largest(placed.sweep), placed.packed.end, placed.arrived.end) for placed in self._placed)
             self.sizes = size, size
         else:
             self._placed, size = _apart(swept)
@@ -123,24 +131,34 @@ class MessageTransport:
         self.moves: list[MessageMove] = [sweep.move for sweep in swept if sweep.move is not None]
         self.held: int = max((move.method.held for move in self.moves), default=0)
         self._scratch: Scratch | None = None
-        self._calls: list[_Sent] = []
+        self._calls: list[_Sent | Piped] = []
 
     def bind(self, scratch: Scratch) -> None:
         """Plan the work in workspace that is lent for good; else the communicator's is taken at every start."""
         self._scratch = scratch
-        self._calls = [_Sent(placed, scratch) for placed in self._placed]
+        self._calls = self._made(scratch)
+
+    def _made(self, scratch: Scratch) -> list[_Sent | Piped]:
+        """The calls; a move whose messages overlap work takes that before it along."""
+        calls = list[_Sent | Piped]()
+        for placed in self._placed:
+            sent = _Sent(placed, scratch)
+            before = calls[-1] if calls else None
+            made = before.in_steps if isinstance(before, _Sent) and sent.overlaps else None
+            calls[len(calls) - (made is not None) :] = [sent.piped(made) if sent.overlaps else sent]
+        return calls
 
     def bound(self, block: Array, out: Array) -> list[Copy]:
         """The calls, in order, that take one very block to another, again and again. Making them is collective."""
         calls, memories = self.start(block, out)
         return [call.bound(memories) for call in calls]
 
-    def start(self, block: Array, out: Array) -> tuple[Sequence[_Sent], Memories]:
+    def start(self, block: Array, out: Array) -> tuple[Sequence[_Sent | Piped], Memories]:
         scratch = self._scratch
         if scratch is None:
             workspace = shared_workspace(self._comm, "workspace", sum(self.sizes))
             scratch = workspace, workspace
-            self._calls = self._calls or [_Sent(placed, scratch) for placed in self._placed]
+            self._calls = self._calls or self._made(scratch)
         return self._calls, Memories((*scratch, block, out))
 
 
@@ -155,6 +173,29 @@ class _Sent:
         self._run = bind_work(sweep, scratch)
         self._before = [Factor.of(factor, first.shape) for factor in first.before]
         self._after = [Factor.of(factor, first.out_shape) for factor in first.after]
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether messages travel while work goes on."""
+        return self._move is not None and self._move.method.overlaps
+
+    @property
+    def in_steps(self) -> Callable[[Memories], Progress] | None:
+        """The work in steps, before a move that overlaps it; None if it is done at once."""
+        sweep, source, target = self._placed.sweep, self._placed.source, self._placed.target
+        stepped = isinstance(sweep.last.run, LocalWork) and sweep.last.run.along is not None
+        if self._move is not None or sweep.behind or not stepped:
+            return None
+        return lambda memories: self._run.steps(source.of(memories), target.of(memories))
+
+    def piped(self, made: Callable[[Memories], Progress] | None) -> Piped:
+        """The move, in chunks, with the work before it and behind it."""
+        move = self._move
+        assert move is not None and isinstance(move.method, Pipelined), "only these overlap"
+        read = None
+        if self._reads:
+            read = lambda memories, out: self._run.steps(self._run.reads(memories), out)  # noqa: E731
+        return Piped(move.method, partial(self._transfer, move), made, read)
 
     def __call__(self, memories: Memories) -> None:
         if self._move is None:
@@ -191,9 +232,11 @@ def _tight(swept: Sequence[Sweep[MessageMove]], out: int) -> list[_Placed]:
     what it keeps to itself as well: they may arrive where the block was then.
     """
     placed = list[_Placed]()
-    for number, (sweep, (source, target)) in enumerate(
-        zip(swept, route([sweep.in_place for sweep in swept]), strict=True)
-    ):
+    ways = route([sweep.in_place for sweep in swept])
+    for number, (sweep, (source, target)) in enumerate(zip(swept, ways, strict=True)):
+        if sweep.move is not None and sweep.move.method.overlaps:
+            placed.append(_beside(sweep, source, target, [*ways[max(0, number - 1)]], swept))
+            continue
         packed, arrived = target, FIRST if target != FIRST else SECOND
         if sweep.move is not None:
             packs, arrives = sweep.move.sizes
@@ -210,6 +253,23 @@ def _tight(swept: Sequence[Sweep[MessageMove]], out: int) -> list[_Placed]:
                 sweep = replace(sweep, move=sweep.move.with_kept())
         placed.append(_at(sweep, (source, target, packed, arrived)))
     return placed
+
+
+def _beside(
+    sweep: Sweep[MessageMove], source: int, target: int, before: Sequence[int], swept: Sequence[Sweep[MessageMove]]
+) -> _Placed:
+    """A move whose messages travel while blocks are worked on: they lie in a piece without any, or behind them."""
+    assert sweep.move is not None
+    free = next((piece for piece in (SECOND, FIRST) if piece not in (source, target, *before)), None)
+    if free is not None:
+        return _at(sweep, (source, target, free, free), (0, 0, 0, _aligned(sweep.move.sizes[0])))
+    behind = _aligned(max(max(*each.first.sizes, *each.last.sizes) for each in swept))
+    return _at(sweep, (source, target, FIRST, SECOND), (0, 0, behind, behind))
+
+
+def _aligned(nbytes: int) -> int:
+    """So many bytes, or a few more: whole lines of the cache."""
+    return -(-nbytes // _LINE) * _LINE
 
 
 def _apart(swept: Sequence[Sweep[MessageMove]]) -> tuple[list[_Placed], int]:

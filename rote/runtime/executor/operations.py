@@ -17,6 +17,7 @@ from ...errors import LayoutError, PlanError
 from ...layout.distribution import Distribution
 from ..comm.protocol import Array
 from ..copy.regions import Region
+from ..exchange.pipelined import Chunks
 from .buffers import Scratch
 
 __all__ = [
@@ -49,6 +50,7 @@ class LocalWork(ABC):
     Attributes:
         in_place: whether the block may come out where it went in.
         overwrites_input: whether it writes into the block that it takes.
+        along: the mode of its blocks along which it can go on in steps; None if it is done at once.
     """
 
     __slots__ = ()
@@ -60,6 +62,10 @@ class LocalWork(ABC):
     @property
     def overwrites_input(self) -> bool:
         return False
+
+    @property
+    def along(self) -> int | None:
+        return None
 
     @abstractmethod
     def bind(self, scratch: Scratch, behind: bool) -> Callable[[Array, Array], object]:
@@ -99,7 +105,8 @@ class Multiply(LocalWork):
 class Operation:
     """One operation of a rank, and the block that goes in and that comes out.
 
-    A step multiplies by factors of either block on the way.
+    A step multiplies by factors of either block on the way. Its messages may be cut in chunks, so that work beside it
+    goes on meanwhile.
     """
 
     run: Step | LocalWork
@@ -109,6 +116,7 @@ class Operation:
     out_dtype: np.dtype[Any]
     before: Factors = ()
     after: Factors = ()
+    chunks: Chunks | None = None
 
     @classmethod
     def multiply(cls, shape: tuple[int, ...], dtype: np.dtype[Any], factors: Factors = ()) -> Operation:

@@ -1,0 +1,112 @@
+"""Parts of regions: the elements of some ranges of a message, as a message of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from math import prod
+
+from .regions import Region
+from .strided import IndexedCopy, Piece, StridedCopy
+from .views import Along, ArrayView, Shape, ViewPair
+
+__all__ = ["part_of", "reach"]
+
+Ranges = Mapping[int, tuple[int, int]]
+"""By modes of a message, where a range begins and ends."""
+
+
+def part_of(region: Region, ranges: Ranges, packs: bool) -> Region:
+    """The part of a message in some ranges of its modes, all of the others.
+
+    Args:
+        region: from a block to the message if it `packs`, else from the message to a block.
+    """
+    shape = tuple(ranges[mode][1] - ranges[mode][0] if mode in ranges else n for mode, n in enumerate(region.shape))
+    side = 1 if packs else 0
+    pieces = [cut for piece in region.pieces for cut in _cut(piece, ranges, shape, side)] if prod(shape) else []
+    return replace(region, shape=shape, pieces=tuple(pieces))
+
+
+def reach(region: Region, mode: int, packs: bool) -> tuple[int, int]:
+    """The first index along a mode of its block at which a region has elements, and the one behind the last."""
+    ends = [_reach(piece, mode, 0 if packs else 1) for piece in region.pieces]
+    return min(low for low, _ in ends), max(high for _, high in ends) + 1
+
+
+def _reach(piece: Piece, mode: int, side: int) -> tuple[int, int]:
+    """The first and the last index of a piece along a mode of one of its two arrays."""
+    if isinstance(piece, IndexedCopy):
+        along = [indices for each in (piece.source, piece.target)[side] for m, indices in each if m == mode]
+        return int(sum(each.min() for each in along)), int(sum(each.max() for each in along))
+    view = (piece.views.source, piece.views.target)[side]
+    low = high = sum(at for m, at in view.origin if m == mode)
+    for n, pairs in zip(piece.views.shape, view.steps, strict=True):
+        far = (n - 1) * sum(step for m, step in pairs if m == mode)
+        low, high = low + min(far, 0), high + max(far, 0)
+    return low, high
+
+
+def _cut(piece: Piece, ranges: Ranges, shape: Shape, side: int) -> Iterator[Piece]:
+    """The pieces of a piece that lie in some ranges of a message, which is on one side and has this shape then."""
+    strides = list(piece.strides)
+    strides[side] = tuple(prod(shape[mode + 1 :]) for mode in range(len(shape)))
+    if isinstance(piece, IndexedCopy):
+        ends = [list(piece.source), list(piece.target)]
+        for mode, (start, stop) in ranges.items():
+            for number, lists in enumerate(ends):
+                lists[mode] = _listed(lists[mode], start, stop, start if number == side else 0)
+        yield IndexedCopy(shape, tuple(ends[0]), tuple(ends[1]), (strides[0], strides[1]))
+        return
+    views: list[ViewPair] = [piece.views]
+    for mode, (start, stop) in ranges.items():
+        views = [cut for view in views for cut in _between(view, mode, start, stop, side)]
+    for view in views:
+        yield StridedCopy(_shifted(view, ranges, side), (strides[0], strides[1]))
+
+
+def _listed(along: Along, start: int, stop: int, less: int) -> Along:
+    return tuple((mode, indices[start:stop] - less) for mode, indices in along)
+
+
+def _between(pair: ViewPair, mode: int, start: int, stop: int, side: int) -> Iterator[ViewPair]:
+    """The elements of a view whose index along a mode of a message is in a range: digits, the outer ones first."""
+    message = (pair.source, pair.target)[side]
+    at = sum(index for m, index in message.origin if m == mode)
+    steps = [sum(step for m, step in pairs if m == mode) for pairs in message.steps]
+    axes = [axis for axis, step in enumerate(steps) if step and pair.shape[axis] > 1]
+    if at >= stop or at + sum(steps[axis] * (pair.shape[axis] - 1) for axis in axes) < start:
+        return
+    if not axes:
+        yield pair
+        return
+    axis = max(axes, key=lambda a: steps[a])
+    step, n = steps[axis], pair.shape[axis]
+    inner = sum(steps[a] * (pair.shape[a] - 1) for a in axes if a != axis)
+    begin = max(0, -((at - start) // step))  # from there on even the first element is in the range
+    end = min(n, (stop - 1 - at - inner) // step + 1)  # up to there even the last one is
+    if begin >= end:
+        begin = end = n
+    else:
+        yield _slice(pair, axis, begin, end)
+    for k in (*range(begin), *range(end, n)):
+        yield from _between(_slice(pair, axis, k, k + 1), mode, start, stop, side)
+
+
+def _slice(pair: ViewPair, axis: int, start: int, stop: int) -> ViewPair:
+    """A range of one dimension of a view."""
+
+    def moved(view: ArrayView) -> ArrayView:
+        leads = dict(view.steps[axis])
+        return ArrayView(tuple((mode, at + start * leads.get(mode, 0)) for mode, at in view.origin), view.steps)
+
+    shape = (*pair.shape[:axis], stop - start, *pair.shape[axis + 1 :])
+    return ViewPair(shape, moved(pair.source), moved(pair.target))
+
+
+def _shifted(pair: ViewPair, ranges: Ranges, side: int) -> ViewPair:
+    """A view of a message that begins where the ranges do."""
+    views = [pair.source, pair.target]
+    origin = tuple((mode, at - ranges[mode][0] if mode in ranges else at) for mode, at in views[side].origin)
+    views[side] = ArrayView(origin, views[side].steps)
+    return ViewPair(pair.shape, views[0], views[1])

@@ -1,0 +1,216 @@
+"""Messages in chunks: a chunk travels while the work before the step makes the next, and the work behind it goes on.
+
+The work before a step goes on along one mode of its block, that behind it along one of the new block; either says after
+each of its steps how far it is. The first half of what the work behind needs is cut along the mode of the work before,
+so that it leaves as it is made; the other half, which leaves when all is made, along the mode of the work behind, so
+that this goes on as it arrives. So the slower of link and work is all that counts, but for a chunk at both ends.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from ...compiler.movement import components
+from ..copy.parts import part_of, reach
+from ..copy.regions import Region
+from ..copy.strided import Copy
+from .messages import Messages, Segment, Transfer, run
+from .method import Method, mpi_comm
+from .point_to_point import Calls
+
+__all__ = ["Chunks", "Pipelined", "Progress"]
+
+Progress = Iterable[tuple[int, Copy]]
+"""Work in steps, in order; with each, how far it reaches along the mode of the work: of what it makes, or reads."""
+
+Parts = tuple[int, int, int]  # from which to which of how many equal parts of a mode
+
+_END = 1 << 62  # an index behind that of every element
+
+
+class Chunks(NamedTuple):
+    """A cut of the messages of a step; the same on all ranks.
+
+    Attributes:
+        early: the mode of the block before, along which it is made; None if it is all there at once.
+        late: the mode of the block after, along which it is read; None if it is all read at once.
+        number: of chunks, at most.
+    """
+
+    early: int | None
+    late: int | None
+    number: int
+
+    def parts(self, messages: Messages) -> list[dict[int, Parts]]:
+        """Per chunk, the part of each mode of a message that is cut."""
+        both = components(messages.step.before, messages.step.after)
+        early, late = (
+            next((k for k, part in enumerate(both) if mode is not None and mode in part[side]), None)
+            for side, mode in enumerate((self.early, self.late))
+        )
+        number = self.number
+        if early is None or late is None or early == late:
+            mode = late if early is None else early
+            return [{} if mode is None else {mode: (k, k + 1, number)} for k in range(1 if mode is None else number)]
+        half = max(1, number // 2)
+        return [
+            *({early: (k, k + 1, half), late: (0, 1, 2)} for k in range(half)),
+            *({late: (half + k, half + k + 1, 2 * half)} for k in range(half)),
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    """A chunk of all messages of a rank.
+
+    Attributes:
+        messages: those of the chunk, which lie in packed memory as one behind the other chunks'.
+        ready: how far the work before has to be for it to leave.
+        until: how far the work behind can go when this chunk and those before it are here.
+    """
+
+    messages: Messages
+    ready: int
+    until: int
+
+
+class Pipelined(Method):
+    """`MPI_Isend` and `MPI_Irecv` of chunk after chunk, between the steps of the work on both sides of the move.
+
+    Args:
+        messages: of the step.
+        chunks: how they are cut; one chunk if None. What is reduced is not cut.
+    """
+
+    __slots__ = ("_begun", "_calls", "_chunks", "_handle")
+    overlaps = True
+
+    def __init__(self, messages: Messages, chunks: Chunks | None = None) -> None:
+        self._calls = Calls(messages, "pipelined")
+        self._handle = mpi_comm(messages.comm, "pipelined").handle
+        super().__init__(messages.sizes)
+        if chunks is None or messages.step.before.partial or messages.step.after.partial:
+            chunks = Chunks(None, None, 1)
+        early, late = chunks.early, chunks.late
+        cut = list(_cut(messages, chunks.parts(messages)))
+        lows = [
+            0 if late is None else min((reach(part.region, late, False)[0] for part in each.coming), default=_END)
+            for each in cut
+        ]
+        untils = [min(lows[k:], default=_END) for k in range(len(lows) + 1)]
+        self._begun: int = untils[0]
+        self._chunks: list[_Chunk] = []
+        for each, until in zip(cut, untils[1:], strict=True):
+            ends = [reach(part.region, early, True)[1] for part in each.leaving] if early is not None else []
+            self._chunks.append(_Chunk(each, max(ends, default=0), until))
+
+    @property
+    def coming(self) -> list[Segment]:
+        """All messages that come, in order of chunks."""
+        return [part for chunk in self._chunks for part in chunk.messages.coming]
+
+    def __call__(self, transfer: Transfer) -> None:
+        self.run(transfer)
+
+    def run(self, transfer: Transfer, before: Progress = (), after: Progress | None = None) -> None:
+        """Run the step between the steps of work before and behind it.
+
+        Args:
+            transfer: whose four pieces of memory are apart from each other.
+            before: makes the block.
+            after: reads what arrives, and makes what is behind it; `out` is made if that is None.
+        """
+        parts = [self._of(transfer, chunk.messages) for chunk in self._chunks]
+        receiving = [
+            [request for k in range(len(part.messages.coming)) for request in self._calls.receive(*part.arriving(k))]
+            for part in parts
+        ]
+        sending = self._leave(parts, iter(before))
+        arrivals = self._arrivals(parts, receiving)
+        if after is not None:
+            self._work(after, arrivals)
+        elif transfer.messages.ordered:
+            deque(arrivals, maxlen=0)
+            transfer.unpack()
+        else:
+            transfer.copy_kept()
+            for _, part in arrivals:
+                run(part.unpacking(part.where()))
+        self._wait(sending)
+
+    def _leave(self, parts: Sequence[Transfer], before: Iterator[tuple[int, Copy]]) -> list[Any]:
+        """Send each chunk when the work before has made it, and do all of that work."""
+        sending, made = list[Any](), 0
+        for chunk, part in zip(self._chunks, parts, strict=True):
+            while made < chunk.ready and (step := next(before, None)):
+                made = step[0]
+                self._do(step[1])
+            run(part.packing(part.packed))
+            for number in range(len(part.messages.leaving)):
+                sending += self._calls.send(*part.departing(number))
+        for _, work in before:
+            self._do(work)
+        return sending
+
+    def _arrivals(
+        self, parts: Sequence[Transfer], receiving: Sequence[Sequence[Any]]
+    ) -> Iterator[tuple[_Chunk, Transfer]]:
+        """The chunks, each when it is here."""
+        for chunk, part, requests in zip(self._chunks, parts, receiving, strict=True):
+            self._wait(requests)
+            yield chunk, part
+
+    def _work(self, after: Progress, arrivals: Iterator[tuple[_Chunk, Transfer]]) -> None:
+        """Do each step of the work behind when what it reads is here."""
+        until = self._begun
+        for needed, work in after:
+            while until < needed:
+                until = next(arrivals)[0].until
+            self._do(work)
+        deque(arrivals, maxlen=0)
+
+    def _do(self, work: Copy) -> None:
+        """Do a step of work, and let MPI go on with what is under way, which it only does when it is called."""
+        work()
+        self._handle.Iprobe()
+
+    def _of(self, transfer: Transfer, messages: Messages) -> Transfer:
+        """The part of a transfer that is of some messages."""
+        ends = transfer.block, transfer.out, transfer.packed, transfer.arrived
+        return Transfer(messages, *ends, transfer.before, transfer.after)
+
+    def _wait(self, requests: Sequence[Any]) -> None:
+        if requests:
+            requests[0].Waitall(requests)
+
+
+def _cut(messages: Messages, parts: Sequence[dict[int, Parts]]) -> Iterator[Messages]:
+    """The messages of each chunk, which lie one behind the other in packed memory; what the rank keeps is in none."""
+    starts = [0, 0]
+    for part in parts:
+        sides = []
+        for side, segments in enumerate((messages.leaving, messages.coming)):
+            cut = list[Segment]()
+            for region, peer, _ in segments:
+                region = part_of(region, _ranges(region, part), packs=side == 0)
+                if region.size:
+                    cut.append(Segment(region, peer, slice(starts[side], starts[side] + region.size)))
+                    starts[side] += region.size
+            sides.append(tuple(cut))
+        counts = [[0] * messages.comm.size, [0] * messages.comm.size]
+        for count, chunk in zip(counts, sides, strict=True):
+            for region, peer, _ in chunk:
+                count[peer] = region.size
+        sends, receives = (tuple(each) for each in counts)
+        yield replace(messages, leaving=sides[0], coming=sides[1], kept=None, sends=sends, receives=receives)
+
+
+def _ranges(region: Region, parts: dict[int, Parts]) -> dict[int, tuple[int, int]]:
+    """The ranges of a message's modes: both of its ends know its shape, and so cut it alike."""
+    return {
+        mode: (region.shape[mode] * start // number, region.shape[mode] * stop // number)
+        for mode, (start, stop, number) in parts.items()
+    }
