@@ -7,7 +7,8 @@ is read, the tile is transformed, and stored: nothing is packed, sent or unpacke
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from itertools import product
 from math import prod
 from typing import Any
@@ -15,21 +16,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rote.layout.grid import unravel
+from rote.runtime.copy.strided import Copy
 
 from .backends import prepare
 from .boxes import Box
 from .kernel import ALIGNMENT, Kernel, scratch_bytes, view
 from .passes import CACHED, CHUNK, BoundKernel, on_threads, padded
+from .tiles import Part, Read, Tile, Tiles, Views, length, split
 from .workers import Pool, parallel_for
 
 __all__ = ["Gather", "Reads", "gathers"]
 
 Array = npt.NDArray[Any]
-Index = tuple[slice, ...]
-Read = tuple[Array, Index]  # what is read into a tile, and where it lies there
-Reads = list[Sequence[tuple["_Tile", list[Read]]]]  # by parts
+Reads = list[Sequence[tuple[Tile, list[Read]]]]  # by parts
 
+_FEW = 16  # tiles whose calls are prepared one by one; where there are more, a call costs next to nothing
 _KEPT = 4096  # tiles whose views are made once; of larger blocks they are made as they are read, or they were too many
 
 
@@ -75,13 +76,13 @@ class Gather:
         cut = bool(rest) and not any(nbytes % ALIGNMENT for nbytes in row_bytes)  # parts begin where FFTW's plans may
         budget = (kernel.config.part or CHUNK) // max(*row_bytes, 1) if cut else prod(shape[:first])
         columns = max(8, (kernel.config.tile or CACHED) // max(max(e[axis] * d.itemsize for e, d in ends), 1))
-        self._parts: list[_Part] = []
-        for index in product(*_ranges(shape[:first], budget)) if 0 not in shape else ():
-            lengths = (*map(_length, index), *shape[first:])
-            ranges = _ranges([1 if m == axis else n for m, n in enumerate(lengths)], columns)
+        self._parts: list[Part] = []
+        for index in product(*split(shape[:first], budget)) if 0 not in shape else ():
+            lengths = (*map(length, index), *shape[first:])
+            ranges = split([1 if m == axis else n for m, n in enumerate(lengths)], columns)
             ranges[axis] = [slice(0, lengths[axis])]
             starts = [r.start for r in index] + [0] * (len(shape) - first)
-            self._parts.append(_Part(index, lengths, _Tiles(ranges, starts, boxes, axis)))
+            self._parts.append(Part(index, lengths, Tiles(ranges, starts, boxes, axis)))
         threads = kernel.config.threads
         many = len(self._parts) >= threads
         part_kernel = on_threads(kernel, 1 if many else threads)
@@ -106,7 +107,7 @@ class Gather:
             )
             for box in self._boxes
         ]
-        views_of_parts = [_Views(part.tiles, views) for part in self._parts]
+        views_of_parts = [Views(part.tiles, views) for part in self._parts]
         return [*map(list, views_of_parts)] if sum(map(len, views_of_parts)) <= _KEPT else [*views_of_parts]
 
     def __call__(self, reads: Reads, target: Array) -> None:
@@ -114,6 +115,15 @@ class Gather:
         if self._hands:
             items = list(zip(self._parts, reads, strict=True))
             parallel_for(self._pool, lambda worker, item: worker(*item, self._factors, target), self._hands, items)
+
+    def bound(self, reads: Reads, target: Array) -> list[Copy]:
+        """The calls, in order, that transform what is read by then into `target`, again and again."""
+        if len(self._hands) != 1 or sum(map(len, reads)) > _FEW:
+            return [partial(self, reads, target)]
+        calls = list[Copy]()
+        for part, part_reads in zip(self._parts, reads, strict=True):
+            calls += self._hands[0].bound(part, part_reads, self._factors, target)
+        return calls
 
 
 class _Worker:
@@ -125,7 +135,7 @@ class _Worker:
         self,
         kernel: Kernel,
         rest: tuple[int, ...],
-        parts: Sequence[_Part],
+        parts: Sequence[Part],
         scratch: tuple[Array, Array],
         scale: Array | None,
         pool: Pool,
@@ -153,10 +163,9 @@ class _Worker:
             rest.ready()
 
     def __call__(
-        self, part: _Part, reads: Sequence[tuple[_Tile, list[Read]]], factors: Sequence[Array], target: Array
+        self, part: Part, reads: Sequence[tuple[Tile, list[Read]]], factors: Sequence[Array], target: Array
     ) -> None:
-        out = target[part.range]
-        room = out if self._room is None else view(self._room, part.shape, self._tiles[0].dtype)
+        room, out = self._ends(part, target)
         if len(self._tiles) == 1:
             run = self._tiles[0]
             for number in range(len(reads)):
@@ -166,8 +175,24 @@ class _Worker:
                 self._pool, lambda tile, number: tile(*reads[number], factors, room), self._tiles, range(len(reads))
             )
         if self._rests:
-            rest = self._rests[part.shape]
-            rest(room if rest.kernel.row.real == "output" else out, out)
+            self._rests[part.shape](room, out)
+
+    def bound(
+        self, part: Part, reads: Sequence[tuple[Tile, list[Read]]], factors: Sequence[Array], target: Array
+    ) -> list[Copy]:
+        """The calls, in order, that do a part, again and again."""
+        if len(self._tiles) > 1:
+            return [partial(self, part, reads, factors, target)]
+        room, out = self._ends(part, target)
+        calls = list[Copy]()
+        for tile, views in reads:
+            calls += self._tiles[0].bound(tile, views, factors, room)
+        return [*calls, *self._rests[part.shape].bound(room, out)] if self._rests else calls
+
+    def _ends(self, part: Part, target: Array) -> tuple[Array, Array]:
+        """Where the tiles of a part are stored, and where the part is in the end."""
+        out = target[part.range]
+        return out if self._room is None else view(self._room, part.shape, self._tiles[0].dtype), out
 
 
 class _BoundTile:
@@ -189,23 +214,26 @@ class _BoundTile:
             ends = (self._filled.view(kernel.dtype).reshape(*shape, 2),) * 2
         self._execute = prepare(kernel, (axis,), *ends, 1).execute
 
-    def __call__(self, tile: _Tile, reads: Sequence[Read], factors: Sequence[Array], room: Array) -> None:
-        whole = self._filled
-        if factors:
-            for values, into in reads:
-                filled = whole[into]
-                for factor in factors:
-                    np.multiply(values, factor[tile.block][into], out=filled)
-                    values = filled
-        else:
-            for values, into in reads:
-                whole[into] = values
+    def __call__(self, tile: Tile, reads: Sequence[Read], factors: Sequence[Array], room: Array) -> None:
+        for call in self.bound(tile, reads, factors, room):
+            call()
+
+    def bound(self, tile: Tile, reads: Sequence[Read], factors: Sequence[Array], room: Array) -> list[Copy]:
+        """The calls, in order, that do a tile, again and again."""
+        whole, calls = self._filled, list[Copy]()
+        for values, into in reads:
+            filled = whole[into]
+            if not factors:
+                calls.append(partial(filled.__setitem__, ..., values))
+            for factor in factors:
+                calls.append(partial(np.multiply, values, factor[tile.block][into], filled))
+                values = filled
         if self._scale is not None:
             part = whole[tile.filled]
             part = self._flat if part.size == whole.size else part  # in one run, which is faster than row by row
-            np.multiply(part, self._scale, out=part)
-        self._execute()
-        room[tile.stored] = self._stored[tile.taken]
+            calls.append(partial(np.multiply, part, self._scale, part))
+        stored = partial(room[tile.stored].__setitem__, ..., self._stored[tile.taken])
+        return [*calls, self._execute, stored]
 
 
 def _read_axis(kernel: Kernel) -> int:
@@ -214,106 +242,3 @@ def _read_axis(kernel: Kernel) -> int:
     if kernel.row.real == "input" or len(kernel.axes) == 1:
         return real
     return min(axis for axis in kernel.axes if kernel.row.real != "output" or axis != real)
-
-
-@dataclass(frozen=True, slots=True)
-class _Tile:
-    """A range of a block that is transformed at once.
-
-    Attributes:
-        block: the range; `room` is the same within its part, and `filled` within the memory for a tile.
-        stored: where it is stored in its part, all of the axis; `taken` is what is stored of the memory for a tile.
-        reads: the number of a box, what is taken of it, and where that lies in the tile.
-    """
-
-    block: Index
-    room: Index
-    filled: Index
-    stored: Index
-    taken: Index
-    reads: tuple[tuple[int, Index, Index], ...]
-
-
-class _Tiles:
-    """The tiles of a part: what a tile reads is known from its range along each mode, so that few things are kept.
-
-    Args:
-        ranges: per mode of the part, those of the tiles; all of `axis`.
-        starts: where the part begins in the block.
-        found: the boxes that make up the block.
-    """
-
-    __slots__ = ("_axis", "_extents", "_ranges", "_starts", "_within", "largest")
-
-    def __init__(self, ranges: list[list[slice]], starts: Sequence[int], boxes: Sequence[Box], axis: int) -> None:
-        self._ranges, self._starts, self._axis = ranges, starts, axis
-        self._extents = tuple(map(len, ranges))
-        self.largest = tuple(max(map(_length, along), default=0) for along in ranges)
-        self._within = [
-            [[box.within(mode, r.start + start, r.stop + start) for box in boxes] for r in along]
-            for mode, (along, start) in enumerate(zip(ranges, starts, strict=True))
-        ]
-
-    def __len__(self) -> int:
-        return prod(self._extents)
-
-    def __getitem__(self, number: int) -> _Tile:
-        if not 0 <= number < len(self):
-            raise IndexError(number)
-        at = unravel(number, self._extents)
-        room = tuple(along[k] for along, k in zip(self._ranges, at, strict=True))
-        block = tuple(slice(r.start + n, r.stop + n) for r, n in zip(room, self._starts, strict=True))
-        reads = [
-            (box, tuple(a for a, _ in some), tuple(b for _, b in some))
-            for box, pairs in enumerate(
-                zip(*(along[k] for along, k in zip(self._within, at, strict=True)), strict=True)
-            )
-            if len(some := [pair for pair in pairs if pair is not None]) == len(pairs)
-        ]
-        filled = tuple(slice(0, _length(r)) for r in room)
-        stored, taken = list(room), list(filled)
-        stored[self._axis] = taken[self._axis] = slice(None)  # its points may be others afterwards
-        return _Tile(block, room, filled, tuple(stored), tuple(taken), tuple(reads))
-
-
-class _Views(Sequence[tuple[_Tile, list[Read]]]):
-    """The tiles of a part, each with the views that it reads."""
-
-    __slots__ = ("_tiles", "_views")
-
-    def __init__(self, tiles: _Tiles, views: Sequence[Array]) -> None:
-        self._tiles, self._views = tiles, views
-
-    def __len__(self) -> int:
-        return len(self._tiles)
-
-    def __getitem__(self, number: Any) -> Any:
-        tile = self._tiles[number]
-        return tile, [(self._views[box][taken], into) for box, taken, into in tile.reads]
-
-
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """A part of a block: its range along the first modes, its shape, and its tiles."""
-
-    range: Index
-    shape: tuple[int, ...]
-    tiles: _Tiles
-
-
-def _ranges(extents: Sequence[int], budget: int) -> list[list[slice]]:
-    """Ranges along modes whose products have at most so many elements, or 1: the last modes go first.
-
-    >>> _ranges((2, 3, 4), 8)
-    [[slice(0, 1, None), slice(1, 2, None)], [slice(0, 2, None), slice(2, 3, None)], [slice(0, 4, None)]]
-    """
-    ranges = []
-    for n in reversed(extents):
-        step = max(1, min(n, budget))
-        budget //= step
-        ranges.append([slice(at, min(at + step, n)) for at in range(0, n, step)])
-    return ranges[::-1]
-
-
-def _length(extent: slice) -> int:
-    return int(extent.stop - extent.start)

@@ -9,6 +9,7 @@ another library.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -17,6 +18,9 @@ from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+
+from rote.runtime.copy.strided import Copy
+from rote.runtime.executor.operations import BlockWork
 
 from .backends import composed, prepare
 from .backends.protocol import ArrayTransform
@@ -35,7 +39,7 @@ CHUNK = 1 << 19  # bytes of a part of a block that goes through all passes befor
 _PADDING = 64  # bytes between the rows of a tile, so that their distance is no power of two
 
 
-class BoundKernel:
+class BoundKernel(BlockWork):
     """A kernel with its transforms and tiles, ready for any arrays. One thread (one rank) uses it.
 
     A block is transformed part by part, along the modes before the first axis, so that a part that fits the cache goes
@@ -84,9 +88,7 @@ class BoundKernel:
         if not self._hands:
             return
         parts = self._parts
-        if parts is not self.kernel:
-            source, target = source.view(parts.dtype), target.view(parts.out_dtype)
-        sources, targets = source.reshape(self._shapes[0]), target.reshape(self._shapes[1])
+        sources, targets = self._rows(source, target)
         if self._weights:
             _weigh(sources, parts, self._weights[0], np.sqrt(np.longdouble(2)))
         if len(self._hands) > 1:
@@ -99,6 +101,22 @@ class BoundKernel:
         if self._weights:
             _weigh(targets, parts, self._weights[1], np.sqrt(np.longdouble(0.5)))
 
+    def bound(self, source: Array, target: Array) -> list[Copy]:
+        if len(self._hands) > 1 or len(self._begins) > 1 or self._weights:
+            return [partial(self, source, target)]
+        calls = list[Copy]()
+        for passes in self._hands:
+            for each, begin, end in self._steps(*self._rows(source, target), passes):
+                calls.append(each.bound(begin, end))
+        return calls
+
+    def _rows(self, source: Array, target: Array) -> tuple[Array, Array]:
+        """The two blocks, read as rows of what lies behind the modes before the first axis."""
+        parts = self._parts
+        if parts is not self.kernel:
+            source, target = source.view(parts.dtype), target.view(parts.out_dtype)
+        return source.reshape(self._shapes[0]), target.reshape(self._shapes[1])
+
     def _run(self, sources: Array, targets: Array, passes: list[_Pass], at: int) -> None:
         """Do a part of a block."""
         part = slice(at, at + self._begins.step)
@@ -107,10 +125,15 @@ class BoundKernel:
         self._pass(sources[part], targets[part], passes)
 
     def _pass(self, source: Array, target: Array, passes: list[_Pass]) -> None:
+        for each, begin, end in self._steps(source, target, passes):
+            each(begin, end)
+
+    def _steps(self, source: Array, target: Array, passes: list[_Pass]) -> Iterator[tuple[_Pass, Array, Array]]:
+        """The passes, each with where it reads and where it writes."""
         stays = self._parts.row.real == "output"  # complex until the last pass
         for each in passes:
             out = source if stays and each is not passes[-1] else target
-            each(source, out)
+            yield each, source, out
             source = out
 
 
@@ -128,6 +151,8 @@ class _Pass(Protocol):
     def ready(self) -> None: ...
 
     def __call__(self, source: Array, target: Array) -> None: ...
+
+    def bound(self, source: Array, target: Array) -> Copy: ...
 
 
 def _passes(kernel: Kernel, scratch: Scratch, pool: Pool) -> list[_Pass]:
@@ -175,16 +200,16 @@ def on_threads(kernel: Kernel, threads: int) -> Kernel:
 class _MultiAxisPass:
     """All axes in one call of the library. Between calls it rests on scratch: nobody's block stays alive for it."""
 
-    __slots__ = ("_kernel", "_parked", "_transforms")
+    __slots__ = ("_in_place", "_kernel", "_parked", "_transforms")
 
     def __init__(self, kernel: Kernel, scratch: Scratch) -> None:
-        self._kernel = kernel
+        self._kernel, self._in_place = kernel, kernel.in_place
         source = view(scratch[0], kernel.shape, kernel.dtype)
         self._parked = (source, view(scratch[1], kernel.out_shape, kernel.out_dtype))
         self._transforms: dict[bool, ArrayTransform] = {}
 
     def ready(self) -> None:
-        for in_place in {False, self._kernel.in_place}:
+        for in_place in {False, self._in_place}:
             self._transform(in_place)
 
     def _transform(self, in_place: bool) -> ArrayTransform:
@@ -195,7 +220,11 @@ class _MultiAxisPass:
         return self._transforms[in_place]
 
     def __call__(self, source: Array, target: Array) -> None:
-        self._transform(self._kernel.in_place and np.may_share_memory(source, target))(source, target)
+        self.bound(source, target)()
+
+    def bound(self, source: Array, target: Array) -> Copy:
+        in_place = self._in_place and np.may_share_memory(source, target)
+        return partial(self._transform(in_place), source, target)
 
 
 class _TiledPass:
@@ -224,6 +253,9 @@ class _TiledPass:
 
     def ready(self) -> None:
         """Do nothing: all transforms are made."""
+
+    def bound(self, source: Array, target: Array) -> Copy:
+        return partial(self, source, target)
 
     def __call__(self, source: Array, target: Array) -> None:
         outer, points, out_points, inner = self._shape

@@ -12,12 +12,14 @@ import numpy.typing as npt
 from rote.compiler.step import LOCAL, Step
 from rote.runtime.comm.double_buffer import DoubleBuffer
 from rote.runtime.comm.protocol import Comm
+from rote.runtime.copy.strided import Copy
 from rote.runtime.executor.buffers import Scratch
 from rote.runtime.executor.messages import MessageTransport
 from rote.runtime.executor.operations import LocalWork, Operation
+from rote.runtime.executor.prepared import PreparedRuns, is_small
 from rote.runtime.executor.shared import SharedTransport
+from rote.runtime.executor.transport import Transport
 from rote.runtime.methods import chosen
-from rote.runtime.program import Program
 
 from ..kernels.kernel import is_plain, normal, plain, scratch_bytes
 from ..request.arguments import Norm, scale
@@ -48,6 +50,7 @@ class BoundWalk:
         options: how it is made fast.
         needed: bytes of the largest block; see `bind_walks`.
         reads_first: whether all ranks have read their blocks when the first writes its output.
+        prepared: runs between two tensors.
     """
 
     walk: Walk
@@ -70,8 +73,15 @@ class BoundWalk:
             run_list.insert(0, Operation.multiply(walk.stages[0].before.local_shape(comm.rank), walk.dtype))
         # FFTW's plans are made on scratch, and rest there between two calls
         self.needed: int = max(max(operation.sizes) for operation in run_list)
-        self._program: Program | None = None
+        self._transport: Transport | None = None
         self.reads_first: bool = False
+        self.prepared: PreparedRuns[list[Copy]] = PreparedRuns()
+        self._is_small = is_small((walk.source, self.dtypes[0]), (walk.target, self.dtypes[-1]))
+
+    @property
+    def prepares(self) -> bool:
+        """Whether runs between two tensors are worth to be prepared, by each rank for itself; the same on all ranks."""
+        return self._is_small and (self.reads_first or self._comm.size == 1)
 
     @property
     def communicates(self) -> bool:
@@ -87,7 +97,7 @@ class BoundWalk:
 
     def read(self, double_buffer: DoubleBuffer) -> None:
         """Run in memory that ranks share."""
-        self._program = Program(SharedTransport(self._operations, double_buffer))
+        self._transport = SharedTransport(self._operations, double_buffer)
         self.reads_first = self.communicates  # ranks meet in between
 
     def send(self) -> MessageTransport:
@@ -99,8 +109,7 @@ class BoundWalk:
                 return options.method
             return chosen(operation.run, operation.dtype, comm, options.tune)
 
-        transport = MessageTransport(self._operations, comm, method, tight=True)
-        self._program = Program(transport)
+        self._transport = transport = MessageTransport(self._operations, comm, method, tight=True)
         return transport
 
     def __call__(self, block: Array, out: Array) -> None:
@@ -108,13 +117,24 @@ class BoundWalk:
 
         The two share no memory, nor do those of other ranks of this process, unless the walk `reads_first`.
         """
-        assert self._program is not None, "a walk is bound to scratch before it runs"
+        assert self._transport is not None, "a walk is bound to scratch before it runs"
+        block = normal(block) if is_plain(block) else plain(block)
         if is_plain(out) and out.flags.writeable:
-            self._program(plain(block), normal(out))
+            self._transport(block, normal(out))
         else:
             target = plain(np.empty(out.shape, out.dtype))
-            self._program(plain(block), target)
+            self._transport(block, target)
             out[...] = target
+
+    def bound(self, block: Array, out: Array) -> list[Copy]:
+        """The calls, in order, that walk one very block to another, again and again; blocks as a call has them.
+
+        Making them is collective unless the walk `reads_first`.
+        """
+        assert self._transport is not None, "a walk is bound to scratch before it runs"
+        if is_plain(block) and is_plain(out) and out.flags.writeable:
+            return self._transport.bound(normal(block), normal(out))
+        return [partial(self, block, out)]
 
 
 class Workspace(NamedTuple):

@@ -102,9 +102,9 @@ class Direct(Method):
             copy()
         self._comm.barrier()
 
-    def bound(self, transfer: Transfer) -> Copy:
+    def bound(self, transfer: Transfer) -> list[Copy]:
         meet = self._comm.barrier  # before blocks are read, and after
-        return partial(run, [meet, *self._shown(transfer), meet])
+        return [meet, *self._shown(transfer), meet]
 
     def _shown(self, transfer: Transfer) -> list[Copy]:
         """The copies out of the blocks of all ranks, which show them to each other now."""
@@ -141,8 +141,8 @@ class Shared(Method):
     def __call__(self, transfer: Transfer) -> None:
         run(self._copies(transfer, self._double_buffer.next_half()))
 
-    def bound(self, transfer: Transfer) -> Copy:
-        return _BoundShared(self._double_buffer, partial(self._copies, transfer))
+    def bound(self, transfer: Transfer) -> list[Copy]:
+        return [_BoundShared(self._double_buffer, partial(self._copies, transfer))]
 
     def _copies(self, transfer: Transfer, halves: Sequence[Array]) -> list[Copy]:
         """All that a transfer does in one half of the memory of all ranks, in which nobody reads."""

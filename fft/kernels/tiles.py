@@ -1,0 +1,124 @@
+"""The tiles of a block that is read out of boxes, and what each of them reads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy.typing as npt
+
+from rote.layout.grid import unravel
+
+from .boxes import Box
+
+__all__ = ["Part", "Read", "Tile", "Tiles", "Views", "length", "split"]
+
+Array = npt.NDArray[Any]
+Index = tuple[slice, ...]
+Read = tuple[Array, Index]  # what is read into a tile, and where it lies there
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """A range of a block that is transformed at once.
+
+    Attributes:
+        block: the range; `room` is the same within its part, and `filled` within the memory for a tile.
+        stored: where it is stored in its part, all of the axis; `taken` is what is stored of the memory for a tile.
+        reads: the number of a box, what is taken of it, and where that lies in the tile.
+    """
+
+    block: Index
+    room: Index
+    filled: Index
+    stored: Index
+    taken: Index
+    reads: tuple[tuple[int, Index, Index], ...]
+
+
+class Tiles:
+    """The tiles of a part: what a tile reads is known from its range along each mode, so that few things are kept.
+
+    Args:
+        ranges: per mode of the part, those of the tiles; all of `axis`.
+        starts: where the part begins in the block.
+        found: the boxes that make up the block.
+    """
+
+    __slots__ = ("_axis", "_extents", "_ranges", "_starts", "_within", "largest")
+
+    def __init__(self, ranges: list[list[slice]], starts: Sequence[int], boxes: Sequence[Box], axis: int) -> None:
+        self._ranges, self._starts, self._axis = ranges, starts, axis
+        self._extents = tuple(map(len, ranges))
+        self.largest = tuple(max(map(length, along), default=0) for along in ranges)
+        self._within = [
+            [[box.within(mode, r.start + start, r.stop + start) for box in boxes] for r in along]
+            for mode, (along, start) in enumerate(zip(ranges, starts, strict=True))
+        ]
+
+    def __len__(self) -> int:
+        return prod(self._extents)
+
+    def __getitem__(self, number: int) -> Tile:
+        if not 0 <= number < len(self):
+            raise IndexError(number)
+        at = unravel(number, self._extents)
+        room = tuple(along[k] for along, k in zip(self._ranges, at, strict=True))
+        block = tuple(slice(r.start + n, r.stop + n) for r, n in zip(room, self._starts, strict=True))
+        reads = [
+            (box, tuple(a for a, _ in some), tuple(b for _, b in some))
+            for box, pairs in enumerate(
+                zip(*(along[k] for along, k in zip(self._within, at, strict=True)), strict=True)
+            )
+            if len(some := [pair for pair in pairs if pair is not None]) == len(pairs)
+        ]
+        filled = tuple(slice(0, length(r)) for r in room)
+        stored, taken = list(room), list(filled)
+        stored[self._axis] = taken[self._axis] = slice(None)  # its points may be others afterwards
+        return Tile(block, room, filled, tuple(stored), tuple(taken), tuple(reads))
+
+
+class Views(Sequence[tuple[Tile, list[Read]]]):
+    """The tiles of a part, each with the views that it reads."""
+
+    __slots__ = ("_tiles", "_views")
+
+    def __init__(self, tiles: Tiles, views: Sequence[Array]) -> None:
+        self._tiles, self._views = tiles, views
+
+    def __len__(self) -> int:
+        return len(self._tiles)
+
+    def __getitem__(self, number: Any) -> Any:
+        tile = self._tiles[number]
+        return tile, [(self._views[box][taken], into) for box, taken, into in tile.reads]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a block: its range along the first modes, its shape, and its tiles."""
+
+    range: Index
+    shape: tuple[int, ...]
+    tiles: Tiles
+
+
+def split(extents: Sequence[int], budget: int) -> list[list[slice]]:
+    """Ranges along modes whose products have at most so many elements, or 1: the last modes go first.
+
+    >>> split((2, 3, 4), 8)
+    [[slice(0, 1, None), slice(1, 2, None)], [slice(0, 2, None), slice(2, 3, None)], [slice(0, 4, None)]]
+    """
+    ranges = []
+    for n in reversed(extents):
+        step = max(1, min(n, budget))
+        budget //= step
+        ranges.append([slice(at, min(at + step, n)) for at in range(0, n, step)])
+    return ranges[::-1]
+
+
+def length(extent: slice) -> int:
+    """How long a range is."""
+    return int(extent.stop - extent.start)
