@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from time import perf_counter
-from typing import Any
+from typing import Any, Literal, get_args
 
-__all__ = ["WHOLE", "KernelConfig", "Study"]
+__all__ = ["ORDERS", "WHOLE", "KernelConfig", "Order", "Study"]
+
+Order = Literal["usual", "columns", "lines"]
+ORDERS: tuple[Order, ...] = get_args(Order)
+"""Orders of a tile: its columns stay where they are, or become lines of memory; or whichever suits their length."""
 
 WHOLE = 1 << 62
 """Bytes that no block has: a part of so many is all of it."""
@@ -22,6 +26,7 @@ class KernelConfig:
         tile: bytes of a tile, which is to stay in a core's second-level cache; 0 is what suits most.
         part: bytes of a part of a block that goes through all passes before the next one does; 0 is what suits most.
         tiled: whether axes whose points lie badly apart go tile by tile; else all axes go in one call.
+        order: in which memory order a tile is transformed, one of `ORDERS`.
         fused: whether the kernel reads its block out of boxes where it stands behind a move.
         threads: how many it uses at most.
         plans: what FFTW has found out by timing, in the text of its wisdom; empty, it estimates.
@@ -31,6 +36,7 @@ class KernelConfig:
     tile: int = 0
     part: int = 0
     tiled: bool = True
+    order: Order = "usual"
     fused: bool = True
     threads: int = 1
     plans: str = ""
@@ -38,8 +44,8 @@ class KernelConfig:
     def as_dict(self) -> dict[str, Any]:
         """The config as a JSON value.
 
-        >>> KernelConfig.of(KernelConfig("ducc0", tile=4096).as_dict())
-        KernelConfig(library='ducc0', tile=4096, part=0, tiled=True, fused=True, threads=1, plans='')
+        >>> KernelConfig.of(KernelConfig("ducc0", tile=4096).as_dict()) == KernelConfig("ducc0", tile=4096)
+        True
         """
         return asdict(self)
 
@@ -51,9 +57,15 @@ class KernelConfig:
             ValueError: it did not give this.
         """
         usual = cls().as_dict()
+        if isinstance(value, Mapping):
+            value = {"order": "columns", **value}  # the only one there was when decisions did not say it
         if not isinstance(value, Mapping) or value.keys() != usual.keys():
             raise ValueError(f"a config has {', '.join(each.name for each in fields(cls))}")
-        if any(type(value[name]) is not type(usual[name]) for name in usual) or value["threads"] < 1:
+        if (
+            any(type(value[name]) is not type(usual[name]) for name in usual)
+            or value["threads"] < 1
+            or value["order"] not in ORDERS
+        ):
             raise ValueError("a part of a config is of another type")
         return cls(**value)
 

@@ -20,9 +20,9 @@ from rote.runtime.copy.strided import Copy
 
 from .backends import prepare
 from .boxes import Box
-from .kernel import ALIGNMENT, Kernel, scratch_bytes, view
-from .passes import CACHED, CHUNK, BoundKernel, on_threads, padded
-from .tiles import Part, Read, Tile, Tiles, Views, length, split
+from .kernel import ALIGNMENT, Kernel, padded, padded_lines, scratch_bytes, view
+from .passes import CACHED, CHUNK, BoundKernel, in_lines, is_small_power, on_threads
+from .tiles import Part, Read, Tile, Tiles, TileViews, length, tile_ranges
 from .workers import Pool, parallel_for
 
 __all__ = ["Gather", "Reads", "gathers"]
@@ -31,6 +31,7 @@ Array = npt.NDArray[Any]
 Reads = list[Sequence[tuple[Tile, list[Read]]]]  # by parts
 
 _FEW = 16  # tiles whose calls are prepared one by one; where there are more, a call costs next to nothing
+_APART = 1 << 21  # bytes of a part that stays in cache until its last pass
 _KEPT = 4096  # tiles whose views are made once; of larger blocks they are made as they are read, or they were too many
 
 
@@ -77,9 +78,9 @@ class Gather:
         budget = (kernel.config.part or CHUNK) // max(*row_bytes, 1) if cut else prod(shape[:first])
         columns = max(8, (kernel.config.tile or CACHED) // max(max(e[axis] * d.itemsize for e, d in ends), 1))
         self._parts: list[Part] = []
-        for index in product(*split(shape[:first], budget)) if 0 not in shape else ():
+        for index in product(*tile_ranges(shape[:first], budget)) if 0 not in shape else ():
             lengths = (*map(length, index), *shape[first:])
-            ranges = split([1 if m == axis else n for m, n in enumerate(lengths)], columns)
+            ranges = tile_ranges([1 if m == axis else n for m, n in enumerate(lengths)], columns)
             ranges[axis] = [slice(0, lengths[axis])]
             starts = [r.start for r in index] + [0] * (len(shape) - first)
             self._parts.append(Part(index, lengths, Tiles(ranges, starts, boxes, axis)))
@@ -107,7 +108,7 @@ class Gather:
             )
             for box in self._boxes
         ]
-        views_of_parts = [Views(part.tiles, views) for part in self._parts]
+        views_of_parts = [TileViews(part.tiles, views) for part in self._parts]
         return [*map(list, views_of_parts)] if sum(map(len, views_of_parts)) <= _KEPT else [*views_of_parts]
 
     def __call__(self, reads: Reads, target: Array) -> None:
@@ -144,7 +145,8 @@ class _Worker:
         first, axis = min(kernel.axes), _read_axis(kernel)
         largest = max((part.shape for part in parts), key=prod)
         later = kernel.row.real == "output" and bool(rest)  # what has been read stays complex until the last pass
-        self._room = scratch_bytes(prod(largest) * kernel.dtype.itemsize) if later else None
+        nbytes = prod(largest) * kernel.dtype.itemsize
+        self._room = scratch_bytes(nbytes) if later or (rest and _reads_apart(kernel, nbytes)) else None
         inner = replace(kernel, out_shape=kernel.shape) if later else kernel
         shape = tuple(map(max, zip(*(part.tiles.largest for part in parts), strict=True)))
         number = min(kernel.config.threads, max(len(part.tiles) for part in parts))
@@ -205,7 +207,9 @@ class _BoundTile:
         memory = padded(shape, kernel.dtype)
         self._flat, self._filled = memory.reshape(-1), memory[..., : shape[-1]]
         self._stored = self._filled
-        if not kernel.in_place and not stays:
+        if in_lines(kernel, axis):
+            self._stored = padded_lines(shape, axis, kernel.dtype)
+        elif not kernel.in_place and not stays:
             out_shape = (*shape[:axis], kernel.out_shape[axis], *shape[axis + 1 :])
             self._stored = padded(out_shape, kernel.out_dtype)[..., : out_shape[-1]]
         ends = self._filled, self._stored
@@ -234,6 +238,15 @@ class _BoundTile:
             calls.append(partial(np.multiply, part, self._scale, part))
         stored = partial(room[tile.stored].__setitem__, ..., self._stored[tile.taken])
         return [*calls, self._execute, stored]
+
+
+def _reads_apart(kernel: Kernel, nbytes: int) -> bool:
+    """Whether the first axis of a part goes to scratch that stays in cache, and the others from there to its block.
+
+    So FFTW's last pass is not in place, and it alone writes the block, line after line.
+    """
+    usual = kernel.row.real == "neither" and kernel.config.library == "pyfftw"
+    return usual and nbytes <= _APART and not is_small_power(kernel.shape[kernel.axes[-1]])
 
 
 def _read_axis(kernel: Kernel) -> int:

@@ -18,6 +18,8 @@ __all__ = [
     "is_plain",
     "library",
     "normal",
+    "padded",
+    "padded_lines",
     "plain",
     "scratch_bytes",
     "view",
@@ -27,6 +29,7 @@ Array = npt.NDArray[Any]
 
 ALIGNMENT = 16  # bytes: FFTW's vector instructions ask for no more, and memory that NumPy allocates has it
 _LINE = 64  # bytes of a line of the cache
+_PADDING = 64  # bytes between the rows of a tile, so that their distance is no power of two
 _USUAL = KernelConfig()
 
 
@@ -96,6 +99,21 @@ def scratch_bytes(nbytes: int) -> npt.NDArray[np.uint8]:
 def view(scratch: npt.NDArray[np.uint8], shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     """The start of scratch memory as a block."""
     return scratch[: prod(shape) * dtype.itemsize].view(dtype).reshape(shape)
+
+
+def padded(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """The zeros of a tile whose last mode is padded: the tile is the first part of it along that mode."""
+    long = (*shape[:-1], shape[-1] + -(-_PADDING // dtype.itemsize))
+    memory = view(scratch_bytes(prod(long) * dtype.itemsize), long, dtype)
+    memory[...] = 0
+    return memory
+
+
+def padded_lines(shape: tuple[int, ...], axis: int, dtype: np.dtype[Any]) -> Array:
+    """A tile whose points along an axis lie side by side in memory, in padded lines."""
+    points = shape[axis]
+    memory = padded((*shape[:axis], *shape[axis + 1 :], points), dtype)[..., :points]
+    return np.moveaxis(memory, -1, axis)
 
 
 def library() -> tuple[str, str, tuple[str, ...]]:

@@ -1,4 +1,4 @@
-"""The tiles of a block that is read out of boxes, and what each of them reads."""
+"""The tiles of a block that is read out of boxes: where each lies, and what it reads of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rote.layout.grid import unravel
 
 from .boxes import Box
 
-__all__ = ["Part", "Read", "Tile", "Tiles", "Views", "length", "split"]
+__all__ = ["Part", "Read", "Tile", "TileViews", "Tiles", "length", "tile_ranges"]
 
 Array = npt.NDArray[Any]
 Index = tuple[slice, ...]
@@ -80,7 +80,7 @@ class Tiles:
         return Tile(block, room, filled, tuple(stored), tuple(taken), tuple(reads))
 
 
-class Views(Sequence[tuple[Tile, list[Read]]]):
+class TileViews(Sequence[tuple[Tile, list[Read]]]):
     """The tiles of a part, each with the views that it reads."""
 
     __slots__ = ("_tiles", "_views")
@@ -105,10 +105,10 @@ class Part:
     tiles: Tiles
 
 
-def split(extents: Sequence[int], budget: int) -> list[list[slice]]:
+def tile_ranges(extents: Sequence[int], budget: int) -> list[list[slice]]:
     """Ranges along modes whose products have at most so many elements, or 1: the last modes go first.
 
-    >>> split((2, 3, 4), 8)
+    >>> tile_ranges((2, 3, 4), 8)
     [[slice(0, 1, None), slice(1, 2, None)], [slice(0, 2, None), slice(2, 3, None)], [slice(0, 4, None)]]
     """
     ranges = []

@@ -19,7 +19,7 @@ from rote.runtime.time_limit import allowed
 from ..request.options import Options
 from .backends import transforms, versions
 from .boxes import whole
-from .config import WHOLE, KernelConfig, Study
+from .config import ORDERS, WHOLE, KernelConfig, Study
 from .gather import Gather, gathers
 from .kernel import Kernel, scratch_bytes, view
 from .passes import CACHED, CHUNK, BoundKernel
@@ -99,6 +99,8 @@ class _Job:
         some: list[KernelConfig] = []
         if self.nbytes > CACHED and (config.tiled or (self.behind and config.fused)):
             some += [replace(config, tile=int(n * CACHED)) for n in times]
+            if config.library == "pyfftw":
+                some += [replace(config, order=order) for order in ORDERS[1:]]
         if self.nbytes > CHUNK and config.part != WHOLE and min(self.kernel.axes) > 0:
             some += [replace(config, part=int(n * CHUNK)) for n in times]
         return some + [replace(config, threads=2**n) for n in range((config.threads - 1).bit_length())]

@@ -89,14 +89,19 @@ def test_passes_are_scipy_fft(part: str, cached: int, aliased: int, char: str, m
 
 
 def test_tiles_are_small_and_padded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A tile fits the cache, and its rows do not lie a power of two of bytes apart."""
+    """A tile fits the cache, and its rows do not lie a power of two of bytes apart, in columns and in lines."""
     made = []
     tile = passes.padded
-    monkeypatch.setattr(passes, "padded", lambda shape, dtype: made.append((shape, tile(shape, dtype))) or made[-1][1])
+    for module in ("passes", "kernel"):  # in columns and in lines
+        monkeypatch.setattr(
+            f"rote.fft.kernels.{module}.padded",
+            lambda shape, dtype: made.append((shape, tile(shape, dtype))) or made[-1][1],
+        )
     shape = (64, 256, 512)
     kernel = Kernel("fft", (0, 1, 2), shape, shape, np.dtype("c16"))
     passes.BoundKernel(kernel, (scratch_bytes(1 << 27), scratch_bytes(1 << 27)))
-    assert [shape[1] for shape, _ in made] == [64, 256]
+    columns, longer, lines = (shape for shape, _ in made)
+    assert (columns[1], longer[1], lines[-1]) == (64, 256, 256)
     for shape, memory in made:
         assert memory[tuple(map(slice, shape))].nbytes <= passes.CACHED
         assert memory.strides[1] & (memory.strides[1] - 1)
