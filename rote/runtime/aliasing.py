@@ -21,8 +21,8 @@ __all__ = ["bound_apart", "may_overlap", "meet", "run_apart"]
 Span = tuple[int, int]
 
 
-class Meeting(NamedTuple):
-    """What ranks that are about to run know of each other.
+class RunsAgreed(NamedTuple):
+    """The state of ranks that are about to run, as all of them know it.
 
     Attributes:
         agreed: whether all are about to do the run that they have prepared under one number.
@@ -35,7 +35,7 @@ class Meeting(NamedTuple):
     together: bool
 
 
-def meet(comm: Comm, block: Array, out: Array, number: int = 0) -> Meeting:
+def meet(comm: Comm, block: Array, out: Array, number: int = 0) -> RunsAgreed:
     """Ask the ranks of this process for their inputs and outputs, and whether they have prepared this run. Collective.
 
     Ranks of MPI, whose memory no other reads or writes, each answer for themselves.
@@ -45,10 +45,10 @@ def meet(comm: Comm, block: Array, out: Array, number: int = 0) -> Meeting:
     """
     ends = None if comm.size == 1 else comm.share_reference((number, block, out))
     if ends is None:
-        return Meeting(number > 0, not number and np.may_share_memory(block, out), False)
+        return RunsAgreed(number > 0, not number and np.may_share_memory(block, out), False)
     if number and all(theirs == number for theirs, _, _ in ends):
-        return Meeting(True, False, True)
-    return Meeting(False, _overlap([(_span(begin), _span(end)) for _, begin, end in ends]), True)
+        return RunsAgreed(True, False, True)
+    return RunsAgreed(False, _overlap([(_span(begin), _span(end)) for _, begin, end in ends]), True)
 
 
 def may_overlap(comm: Comm, block: Array, out: Array) -> bool:

@@ -30,7 +30,7 @@ def is_small(*ends: tuple[Distribution, np.dtype[Any]]) -> bool:
 
 
 class PreparedRuns(Generic[R]):
-    """What was prepared for runs between two tensors; of `_MOST` pairs, the oldest go first.
+    """The calls that were prepared for runs between two tensors; of `_MOST` pairs, the oldest go first.
 
     Attributes:
         runs: by a key that has the `id` of both. That of a pair goes with either of the two.
