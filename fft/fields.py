@@ -12,9 +12,10 @@ import numpy.typing as npt
 from rote.errors import LayoutError
 from rote.layout.distribution import Distribution
 from rote.layout.refine import with_components
-from rote.runtime.aliasing import run_apart
+from rote.runtime.aliasing import bound_apart, run_apart
 from rote.runtime.comm import segments
 from rote.runtime.comm.protocol import Comm
+from rote.runtime.copy.strided import Copy
 from rote.tensor import DistTensor
 
 from .program.program import Batches, BoundWalk
@@ -26,7 +27,7 @@ Array = npt.NDArray[Any]
 
 def empty(dist: Distribution, dtype: np.dtype[Any], comm: Comm) -> DistTensor:
     """A tensor whose elements are not set yet."""
-    return DistTensor(segments.empty(dist.local_shape(comm.rank), dtype), dist, comm)
+    return DistTensor._wrap(segments.empty(dist.local_shape(comm.rank), dtype), dist, comm)
 
 
 def transformed(bound: BoundWalk, x: DistTensor, out: DistTensor | None, batches: Batches) -> DistTensor:
@@ -39,6 +40,14 @@ def transformed(bound: BoundWalk, x: DistTensor, out: DistTensor | None, batches
     Raises:
         LayoutError: x or `out` lies otherwise, or has another dtype, than the walk begins or ends with.
     """
+    if out is not None:
+        calls = bound.prepared.runs.get((id(x), id(out)))
+        if calls is None and bound.prepares and x.distribution == bound.walk.source:
+            calls = _prepare(bound, x, out)
+        if calls is not None:
+            for call in calls:
+                call()
+            return out
     source, target, dtypes, run = bound.walk.source, bound.walk.target, bound.dtypes, bound.__call__
     reads_first = bound.reads_first
     components = x.shape[: max(len(x.shape) - len(source.shape), 0)]
@@ -71,6 +80,16 @@ def _each(bound: BoundWalk, batches: Batches, count: int, block: Array, out: Arr
         batch(sources[alone], targets[alone])
     if not np.may_share_memory(targets, out):  # a copy, where modes of the output do not follow each other
         out[...] = targets.reshape(out.shape)
+
+
+def _prepare(bound: BoundWalk, x: DistTensor, out: DistTensor) -> list[Copy]:
+    """The calls, in order, that walk a tensor into another; kept for the next time. Of a walk that `prepares`."""
+    _check(x, bound.walk.source, bound.dtypes[0], "the input")
+    _check(out, bound.walk.target, bound.dtypes[-1], "out")
+    overlaps = not bound.reads_first and np.may_share_memory(x.local, out.local)
+    calls = bound_apart(x.comm, bound.bound, x.local, out.local, overlaps)
+    bound.prepared.keep((id(x), id(out)), x, out, calls)
+    return calls
 
 
 def _check(x: DistTensor, dist: Distribution, dtype: np.dtype[Any], name: str) -> None:

@@ -16,7 +16,7 @@ from .families.choose import walk_of
 from .families.gathered import warn_if_gathered
 from .program.program import BoundWalk, bind_walks
 from .request.arguments import check_extents, check_norm, check_real, check_tensor, normal_axes, scale
-from .request.request import as_request
+from .request.request import as_request, given_lengths
 from .transforms import FUNCTIONS, KINDS, complex_dtype, real_dtype
 
 __all__ = ["Axes", "Lengths", "fftn", "ifftn", "irfftn", "rfftn", "transform"]
@@ -140,18 +140,19 @@ def transform(
     check_tensor(x, function.name)
     if axes is None and isinstance(s, Sequence):
         axes = range(-len(s), 0)
-    named = normal_axes(axes, len(x.shape))
+    distribution, block, comm = x.distribution, x.local, x.comm
+    named, lengths = normal_axes(axes, len(distribution.shape)), given_lengths(s, "s")
     norm = check_norm(norm)
-    check_extents(x.shape, named)
     side = KINDS[function.kind].real
-    if side in ("input", "output") and not named:
-        raise LayoutError(f"{function.name} needs at least one axis")
-    is_real = side == "input" or (side == "both" and x.dtype.kind != "c")
-    dtype = real_dtype(x.dtype) if is_real else complex_dtype(x.dtype)
-    wanted = as_request(x.shape, named, kind, dtype, s)
+    is_real = side == "input" or (side == "both" and block.dtype.kind != "c")
+    dtype = real_dtype(block.dtype) if is_real else complex_dtype(block.dtype)
     where = None if output is None else as_layout(output)
 
     def make() -> BoundWalk:
+        check_extents(x.shape, named)
+        if side in ("input", "output") and not named:
+            raise LayoutError(f"{function.name} needs at least one axis")
+        wanted = as_request(x.shape, named, kind, dtype, lengths)
         machine = known_machine(x.comm) if algorithm == "auto" else DEFAULT
         walk = walk_of(x.distribution, wanted, algorithm, where, machine)
         bound = BoundWalk(walk, x.comm, scale(norm, walk.sizes, wanted.forward), norm == "ortho")
@@ -160,8 +161,8 @@ def transform(
             warn_if_gathered(walk, wanted, x.comm, _DEPTH)
         return bound
 
-    bound = cached(x.comm, "walks", (x.distribution, wanted, algorithm, where, norm), make, _KEPT)
+    bound = cached(comm, "walks", (distribution, kind, dtype, named, lengths, algorithm, where, norm), make, _KEPT)
     target = bound.walk.target
-    block = segments.empty(target.local_shape(x.comm.rank), bound.dtypes[-1])
-    bound(x.local.astype(dtype, copy=False), block)
-    return DistTensor(block, target, x.comm)
+    out = segments.empty(target.local_shape(comm.rank), bound.dtypes[-1])
+    bound(block.astype(dtype, copy=False), out)
+    return DistTensor._wrap(out, target, comm)

@@ -16,18 +16,32 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rote.runtime.copy.strided import Copy
+
 from .backends import prepare
 from .boxes import Box
-from .kernel import ALIGNMENT, Kernel, scratch_bytes, view
-from .passes import CACHED, CHUNK, BoundKernel, in_lines, is_small_power, on_threads, padded, padded_lines
+from .kernel import (
+    ALIGNMENT,
+    CACHED,
+    CHUNK,
+    Kernel,
+    in_lines,
+    is_small_power,
+    padded,
+    padded_lines,
+    scratch_bytes,
+    view,
+)
+from .passes import BoundKernel, on_threads
 from .tiles import BlockPart, Read, ReadTile, ReadTiles, TileViews, length, tile_ranges
 from .workers import Pool, parallel_for
 
 __all__ = ["Gather", "Reads", "gathers"]
 
 Array = npt.NDArray[Any]
-Reads = list[Sequence[tuple["ReadTile", list[Read]]]]  # by parts
+Reads = list[Sequence[tuple[ReadTile, list[Read]]]]  # by parts
 
+_FEW = 16  # tiles whose calls are prepared one by one; where there are more, a call costs next to nothing
 _APART = 1 << 21  # bytes of a part that stays in cache until its last pass
 _KEPT = 4096  # tiles whose views are made once; of larger blocks they are made as they are read, or they were too many
 
@@ -125,6 +139,15 @@ class Gather:
             items = list(zip(self._parts, reads, strict=True))
             parallel_for(self._pool, lambda worker, item: worker(*item, self._factors, target), self._hands, items)
 
+    def bound(self, reads: Reads, target: Array) -> list[Copy]:
+        """The calls, in order, that transform what is read by then into `target`, again and again."""
+        if len(self._hands) != 1 or sum(map(len, reads)) > _FEW:
+            return [partial(self, reads, target)]
+        calls = list[Copy]()
+        for part, part_reads in zip(self._parts, reads, strict=True):
+            calls += self._hands[0].bound(part, part_reads, self._factors, target)
+        return calls
+
 
 class _Worker:
     """A worker that does part after part: tiles in which one axis is transformed, and the kernels of the other axes."""
@@ -184,8 +207,7 @@ class _Worker:
     def __call__(
         self, part: BlockPart, reads: Sequence[tuple[ReadTile, list[Read]]], factors: Sequence[Array], target: Array
     ) -> None:
-        out = target[part.range]
-        room = out if self._room is None else view(self._room, part.shape, self._tiles[0].dtype)
+        room, out = self._ends(part, target)
         if len(self._tiles) == 1:
             run = self._tiles[0]
             for number in range(len(reads)):
@@ -195,8 +217,24 @@ class _Worker:
                 self._pool, lambda tile, number: tile(*reads[number], factors, room), self._tiles, range(len(reads))
             )
         if self._rests:
-            rest = self._rests[part.shape]
-            rest(room, out)
+            self._rests[part.shape](room, out)
+
+    def bound(
+        self, part: BlockPart, reads: Sequence[tuple[ReadTile, list[Read]]], factors: Sequence[Array], target: Array
+    ) -> list[Copy]:
+        """The calls, in order, that do a part, again and again."""
+        if len(self._tiles) > 1:
+            return [partial(self, part, reads, factors, target)]
+        room, out = self._ends(part, target)
+        calls = list[Copy]()
+        for tile, views in reads:
+            calls += self._tiles[0].bound(tile, views, factors, room)
+        return [*calls, *self._rests[part.shape].bound(room, out)] if self._rests else calls
+
+    def _ends(self, part: BlockPart, target: Array) -> tuple[Array, Array]:
+        """Where the tiles of a part are stored, and where the part is in the end."""
+        out = target[part.range]
+        return out if self._room is None else view(self._room, part.shape, self._tiles[0].dtype), out
 
 
 class _BoundTile:
@@ -221,23 +259,26 @@ class _BoundTile:
         self._execute = prepare(kernel, (axis,), *ends, 1).execute
 
     def __call__(self, tile: ReadTile, reads: Sequence[Read], factors: Sequence[Array], room: Array) -> None:
-        whole = self._filled
-        if factors:
-            for values, into in reads:
-                filled = whole[into]
-                for factor in factors:
-                    np.multiply(values, factor[tile.block][into], out=filled)
-                    values = filled
-        else:
-            for values, into in reads:
-                whole[into] = values
+        for call in self.bound(tile, reads, factors, room):
+            call()
+
+    def bound(self, tile: ReadTile, reads: Sequence[Read], factors: Sequence[Array], room: Array) -> list[Copy]:
+        """The calls, in order, that do a tile, again and again."""
+        whole, calls = self._filled, list[Copy]()
+        for values, into in reads:
+            filled = whole[into]
+            if not factors:
+                calls.append(partial(filled.__setitem__, ..., values))
+            for factor in factors:
+                calls.append(partial(np.multiply, values, factor[tile.block][into], filled))
+                values = filled
         if self._scale is not None:
             part = whole[tile.filled]
             if part.shape[1:] == whole.shape[1:]:  # in one run, which is faster than row by row
                 part = self._flat[: len(part) * (self._flat.size // len(whole))]
-            np.multiply(part, self._scale, out=part)
-        self._execute()
-        room[tile.stored] = self._stored[tile.taken]
+            calls.append(partial(np.multiply, part, self._scale, part))
+        stored = partial(room[tile.stored].__setitem__, ..., self._stored[tile.taken])
+        return [*calls, self._execute, stored]
 
 
 def _reads_apart(kernel: Kernel, nbytes: int) -> bool:

@@ -15,10 +15,18 @@ from .fftw_core import fftw_core, fftw_version
 
 __all__ = [
     "ALIGNMENT",
+    "CACHED",
+    "CHUNK",
     "Kernel",
+    "copies_first",
+    "in_lines",
+    "is_bad",
     "is_plain",
+    "is_small_power",
     "library",
     "normal",
+    "padded",
+    "padded_lines",
     "plain",
     "scratch_bytes",
     "view",
@@ -27,7 +35,15 @@ __all__ = [
 Array = npt.NDArray[Any]
 
 ALIGNMENT = 16  # bytes: FFTW's vector instructions ask for no more, and memory that NumPy allocates has it
+CACHED = 1 << 18  # bytes that stay in a core's second-level cache: of a tile, and of a block that needs none
+CHUNK = 1 << 19  # bytes of a part of a block that goes through all passes before the next one does
+_ALIASED = 1 << 11  # bytes: points so far apart, or a multiple of it, share one or two sets of the first-level cache
+_FAR = 1 << 14  # bytes: points so far apart, in a block that is `_LARGE`, are in pages of their own
+_LARGE = 1 << 20  # bytes
+_FEW, _SMALL, _MANY = 40, 128, 90  # points: of fast columns, of the largest fast power of two, of slow columns anywhere
+_STREAMED = 1 << 22  # bytes of a block that is read from memory, though it was written a moment ago
 _LINE = 64  # bytes of a line of the cache
+_PADDING = 64  # bytes between the rows of a tile, so that their distance is no power of two
 _USUAL = KernelConfig()
 
 
@@ -97,6 +113,21 @@ def view(scratch: npt.NDArray[np.uint8], shape: tuple[int, ...], dtype: np.dtype
     return scratch[: prod(shape) * dtype.itemsize].view(dtype).reshape(shape)
 
 
+def padded(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """The zeros of a tile whose last mode is padded: the tile is the first part of it along that mode."""
+    long = (*shape[:-1], shape[-1] + -(-_PADDING // dtype.itemsize))
+    memory = view(scratch_bytes(prod(long) * dtype.itemsize), long, dtype)
+    memory[...] = 0
+    return memory
+
+
+def padded_lines(shape: tuple[int, ...], axis: int, dtype: np.dtype[Any]) -> Array:
+    """A tile whose points along an axis lie side by side in memory, in padded lines."""
+    points = shape[axis]
+    memory = padded((*shape[:axis], *shape[axis + 1 :], points), dtype)[..., :points]
+    return np.moveaxis(memory, -1, axis)
+
+
 def library() -> tuple[str, str, tuple[str, ...]]:
     """The version of pyFFTW, that of FFTW, and the precisions that it was built with."""
     from importlib.metadata import version  # brings the parser of e-mail along
@@ -132,3 +163,47 @@ def normal(array: Array) -> Array:
     if 1 not in array.shape and type(array) is np.ndarray:
         return array
     return np.ndarray(array.shape, array.dtype, array)
+
+
+def copies_first(kernel: Kernel) -> bool:
+    """Whether a block is copied and then transformed in place, part by part.
+
+    Of lines that are a small power of two long, FFTW reads a block that no cache holds 1.3 to 1.6 times as slowly as a
+    copy does.
+    """
+    points, nbytes = kernel.shape[-1], prod(kernel.shape) * kernel.dtype.itemsize
+    lines = kernel.row.real == "neither" and kernel.axes[-1] == len(kernel.shape) - 1
+    power = points >= _FEW and is_small_power(points)
+    return lines and power and kernel.config.library == "pyfftw" and nbytes > _STREAMED
+
+
+def is_bad(kernel: Kernel, axis: int) -> bool:
+    """Whether the points along an axis share a few sets of the cache, in a block that does not fit it anyway.
+
+    Or lie so far apart, in so large a block, that every one of them is in a page of its own, and in no cache. Or are
+    many, and transformed faster in lines.
+    """
+    points, apart = kernel.shape[axis], prod(kernel.shape[axis + 1 :]) * kernel.dtype.itemsize
+    nbytes = prod(kernel.shape) * kernel.dtype.itemsize
+    aliased = apart % _ALIASED == 0 and nbytes > CACHED
+    far = apart >= _FAR and nbytes > (_LARGE if points >= _FEW else 16 * _LARGE)
+    return aliased or far or (points >= _MANY and in_lines(kernel, axis))
+
+
+def in_lines(kernel: Kernel, axis: int) -> bool:
+    """Whether a tile of columns is transformed into lines of memory.
+
+    In columns, FFTW's estimated plans take 1.2 to 1.9 times as long at most lengths, with all copies, but less at small
+    powers of two. Other libraries transform columns as fast as lines.
+    """
+    order, points, inner = kernel.config.order, kernel.shape[axis], prod(kernel.shape[axis + 1 :])
+    stays_complex = kernel.row.real == "neither" or (kernel.row.real != "both" and axis != kernel.axes[-1])
+    if not stays_complex or inner == 1:
+        return False
+    slow = points >= _FEW and not is_small_power(points)
+    return order == "lines" or (order == "usual" and kernel.config.library == "pyfftw" and slow)
+
+
+def is_small_power(points: int) -> bool:
+    """Whether FFTW transforms so many points in one go: in columns, and in place, as fast as from lines to lines."""
+    return points <= _SMALL and points & (points - 1) == 0

@@ -7,45 +7,48 @@ it is done unless the kernel's config says otherwise, because it was found to be
 another library.
 
 FFTW's estimated plans are slow in columns of most lengths, too, wherever they lie: there the transform leaves lines of
-memory, and the copy out turns them back into columns. See `in_lines`.
+memory, and the copy out turns them back into columns. See `in_lines` of kernels.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import product
 from math import gcd, prod
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from .backends import MultiAxisPass, composed, prepare
+from rote.runtime.copy.strided import Copy
+from rote.runtime.executor.operations import BlockWork
+
+from .backends import composed, prepare
 from .backends.protocol import ArrayTransform
-from .kernel import ALIGNMENT, Kernel, scratch_bytes, view
+from .kernel import (
+    ALIGNMENT,
+    CACHED,
+    CHUNK,
+    Kernel,
+    copies_first,
+    in_lines,
+    is_bad,
+    padded,
+    padded_lines,
+    view,
+)
 from .workers import Pool, parallel_for
 
-__all__ = ["CACHED", "CHUNK", "BoundKernel", "in_lines", "is_small_power", "on_threads", "padded", "padded_lines"]
+__all__ = ["BoundKernel", "on_threads"]
 
 Array = npt.NDArray[Any]
 Scratch = tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]
 _Hand = tuple[Array, Array, ArrayTransform]  # memory for a tile before and after its transform, and this
 
-CACHED = 1 << 18  # bytes that stay in a core's second-level cache: of a tile, and of a block that needs none
-_ALIASED = 1 << 11  # bytes: points so far apart, or a multiple of it, share one or two sets of the first-level cache
-_FAR, _LARGE = (
-    1 << 14,
-    1 << 20,
-)  # bytes: so far apart in such a block each point is in a page of its own
-CHUNK = 1 << 19  # bytes of a part of a block that goes through all passes before the next one does
-_FEW, _SMALL, _MANY = 40, 128, 90  # points: of fast columns, of the largest fast power of two, of slow columns anywhere
-_STREAMED = 1 << 22  # bytes of a block that is read from memory, though it was written a moment ago
-_PADDING = 64  # bytes between the rows of a tile, so that their distance is no power of two
 
-
-class BoundKernel:
+class BoundKernel(BlockWork):
     """A kernel with its transforms and tiles, ready for any arrays. One thread (one rank) uses it.
 
     A block is transformed part by part, along the modes before the first axis, so that a part that fits the cache goes
@@ -61,7 +64,7 @@ class BoundKernel:
         self.kernel, self._pool = kernel, pool
         self._weights = kernel.row.ortho if ortho and any(kernel.row.ortho) else None
         self._parts = parts = kernel.of_parts()
-        self._copies = _copies_first(parts)
+        self._copies = copies_first(parts)
         first = min(parts.axes)
         outer = prod(parts.shape[:first])
         ends = (parts.shape, parts.dtype), (parts.out_shape, parts.out_dtype)
@@ -95,9 +98,7 @@ class BoundKernel:
         if not self._hands:
             return
         parts = self._parts
-        if parts is not self.kernel:
-            source, target = source.view(parts.dtype), target.view(parts.out_dtype)
-        sources, targets = source.reshape(self._shapes[0]), target.reshape(self._shapes[1])
+        sources, targets = self._rows(source, target)
         if self._weights:
             _weigh(sources, parts, self._weights[0], np.sqrt(np.longdouble(2)))
         if len(self._hands) > 1:
@@ -110,6 +111,14 @@ class BoundKernel:
         if self._weights:
             _weigh(targets, parts, self._weights[1], np.sqrt(np.longdouble(0.5)))
 
+    def bound(self, source: Array, target: Array) -> list[Copy]:
+        if len(self._hands) > 1 or len(self._begins) > 1 or self._weights or self._copies:
+            return [partial(self, source, target)]
+        rows, calls = self._rows(source, target), list[Copy]()
+        for each, begin, end in self._ends(*rows, *self._hands) if self._hands else ():
+            calls += each.bound(begin, end)
+        return calls
+
     def steps(self, source: Array, target: Array) -> list[tuple[int, Callable[[], object]]]:
         """Steps that do it all, each with how far it is then: along the first mode, or the second behind an axis.
 
@@ -120,21 +129,19 @@ class BoundKernel:
         if self._weights or len(self._hands) != 1:
             pass
         elif min(parts.axes) > 0:
-            rows, ends = prod(parts.shape[1 : min(parts.axes)]), (parts.dtype, parts.out_dtype)
-            sources, targets = (
-                each.view(dtype).reshape(shape)
-                for each, dtype, shape in zip((source, target), ends, self._shapes, strict=True)
-            )
-            return [
-                (
-                    min(at + self._begins.step, len(sources)) // rows,
-                    partial(self._run, sources, targets, self._hands[0], at),
-                )
-                for at in self._begins
-            ]
+            rows, (sources, targets) = prod(parts.shape[1 : min(parts.axes)]), self._rows(source, target)
+            run, step = partial(self._run, sources, targets, self._hands[0]), self._begins.step
+            return [(min(at + step, len(sources)) // rows, partial(run, at)) for at in self._begins]
         elif isinstance(one_pass, _TiledPass) and parts is self.kernel:
             return one_pass.steps(source, target, prod(parts.shape[2:]))
         return [(source.shape[0 if min(parts.axes) > 0 else 1], partial(self, source, target))]
+
+    def _rows(self, source: Array, target: Array) -> tuple[Array, Array]:
+        """The two blocks, read as rows of what lies behind the modes before the first axis."""
+        parts = self._parts
+        if parts is not self.kernel:
+            source, target = source.view(parts.dtype), target.view(parts.out_dtype)
+        return source.reshape(self._shapes[0]), target.reshape(self._shapes[1])
 
     def _run(self, sources: Array, targets: Array, passes: list[_Pass], at: int) -> None:
         """Do a part of a block."""
@@ -147,10 +154,15 @@ class BoundKernel:
         if self._copies:
             target[...] = source
             source = target
+        for each, begin, end in self._ends(source, target, passes):
+            each(begin, end)
+
+    def _ends(self, source: Array, target: Array, passes: list[_Pass]) -> Iterator[tuple[_Pass, Array, Array]]:
+        """The passes, each with where it reads and where it writes."""
         stays = self._parts.row.real == "output"  # complex until the last pass
         for each in passes:
             out = source if stays and each is not passes[-1] else target
-            each(source, out)
+            yield each, source, out
             source = out
 
 
@@ -160,26 +172,6 @@ def _weigh(block: Array, kernel: Kernel, places: tuple[int, ...], weight: np.flo
         for place in places:
             face = np.moveaxis(block, axis - min(kernel.axes) + 1, 0)[place, ...]
             face *= block.dtype.type(weight)
-
-
-def _copies_first(kernel: Kernel) -> bool:
-    """Whether a block is copied and then transformed in place, part by part.
-
-    Of lines that are a small power of two long, FFTW reads a block that no cache holds 1.3 to 1.6 times as slowly as a
-    copy does.
-    """
-    points, nbytes = kernel.shape[-1], prod(kernel.shape) * kernel.dtype.itemsize
-    lines = kernel.row.real == "neither" and kernel.axes[-1] == len(kernel.shape) - 1
-    power = points >= _FEW and is_small_power(points)
-    return lines and power and kernel.config.library == "pyfftw" and nbytes > _STREAMED
-
-
-class _Pass(Protocol):
-    """A transform of whole arrays, along one axis or several."""
-
-    def ready(self) -> None: ...
-
-    def __call__(self, source: Array, target: Array) -> None: ...
 
 
 def _passes(kernel: Kernel, scratch: Scratch, pool: Pool) -> list[_Pass]:
@@ -193,7 +185,7 @@ def _passes_of(kernel: Kernel, spectrum: tuple[int, ...], scratch: Scratch, pool
     """All good axes in one pass, then a pass for every bad one; `spectrum` is the shape of the complex side."""
     dtype, tiled, kind = kernel.wide_dtype, kernel.config.tiled, kernel.row.others
     along = replace(kernel, kind=kind, shape=spectrum, out_shape=spectrum, dtype=dtype)
-    bad = [axis for axis in kernel.axes if composed(kernel) or (tiled and _is_bad(along, axis))]
+    bad = [axis for axis in kernel.axes if composed(kernel) or (tiled and is_bad(along, axis))]
     good = tuple(axis for axis in kernel.axes if axis not in bad)
     passes: list[_Pass] = []
     if kernel.kind != kind:
@@ -202,43 +194,11 @@ def _passes_of(kernel: Kernel, spectrum: tuple[int, ...], scratch: Scratch, pool
             passes.append(_TiledPass(replace(kernel, axes=(real,)), pool))
             bad.remove(real)
         else:
-            passes.append(MultiAxisPass(replace(kernel, axes=good), scratch))
+            passes.append(_MultiAxisPass(replace(kernel, axes=good), scratch))
             good = ()
     if good:
-        passes.append(MultiAxisPass(replace(along, axes=good), scratch))
+        passes.append(_MultiAxisPass(replace(along, axes=good), scratch))
     return passes + [_TiledPass(replace(along, axes=(axis,)), pool) for axis in bad]
-
-
-def _is_bad(kernel: Kernel, axis: int) -> bool:
-    """Whether the points along an axis share a few sets of the cache, in a block that does not fit it anyway.
-
-    Or lie so far apart, in so large a block, that every one of them is in a page of its own, and in no cache. Or are
-    many, and transformed faster in lines.
-    """
-    points, apart = kernel.shape[axis], prod(kernel.shape[axis + 1 :]) * kernel.dtype.itemsize
-    nbytes = prod(kernel.shape) * kernel.dtype.itemsize
-    aliased = apart % _ALIASED == 0 and nbytes > CACHED
-    far = apart >= _FAR and nbytes > (_LARGE if points >= _FEW else 16 * _LARGE)
-    return aliased or far or (points >= _MANY and in_lines(kernel, axis))
-
-
-def in_lines(kernel: Kernel, axis: int) -> bool:
-    """Whether a tile of columns is transformed into lines of memory.
-
-    In columns, FFTW's estimated plans take 1.2 to 1.9 times as long at most lengths, with all copies, but less at small
-    powers of two. Other libraries transform columns as fast as lines.
-    """
-    order, points, inner = kernel.config.order, kernel.shape[axis], prod(kernel.shape[axis + 1 :])
-    stays_complex = kernel.row.real == "neither" or (kernel.row.real != "both" and axis != kernel.axes[-1])
-    if not stays_complex or inner == 1:
-        return False
-    slow = points >= _FEW and not is_small_power(points)
-    return order == "lines" or (order == "usual" and kernel.config.library == "pyfftw" and slow)
-
-
-def is_small_power(points: int) -> bool:
-    """Whether FFTW transforms so many points in one go: in columns, and in place, as fast as from lines to lines."""
-    return points <= _SMALL and points & (points - 1) == 0
 
 
 def on_threads(kernel: Kernel, threads: int) -> Kernel:
@@ -246,7 +206,38 @@ def on_threads(kernel: Kernel, threads: int) -> Kernel:
     return replace(kernel, config=replace(kernel.config, threads=threads))
 
 
-class _TiledPass:
+class _MultiAxisPass(BlockWork):
+    """All axes in one call of the library. Between calls it rests on scratch: nobody's block stays alive for it."""
+
+    __slots__ = ("_in_place", "_kernel", "_parked", "_transforms")
+
+    def __init__(self, kernel: Kernel, scratch: Scratch) -> None:
+        self._kernel, self._in_place = kernel, kernel.in_place
+        source = view(scratch[0], kernel.shape, kernel.dtype)
+        self._parked = (source, view(scratch[1], kernel.out_shape, kernel.out_dtype))
+        self._transforms: dict[bool, ArrayTransform] = {}
+
+    def ready(self) -> None:
+        for in_place in {False, self._in_place}:
+            self._transform(in_place)
+
+    def _transform(self, in_place: bool) -> ArrayTransform:
+        if in_place not in self._transforms:
+            kernel, (source, target) = self._kernel, self._parked
+            ends = source, source if in_place else target
+            self._transforms[in_place] = prepare(kernel, kernel.axes, *ends, kernel.config.threads)
+        return self._transforms[in_place]
+
+    def __call__(self, source: Array, target: Array) -> None:
+        for call in self.bound(source, target):
+            call()
+
+    def bound(self, source: Array, target: Array) -> list[Copy]:
+        in_place = self._in_place and np.may_share_memory(source, target)
+        return [partial(self._transform(in_place), source, target)]
+
+
+class _TiledPass(BlockWork):
     """One axis whose points are apart, by tiles of columns; the block is read as (outer, points, inner)."""
 
     __slots__ = ("_hands", "_pool", "_shape", "_step", "_tiles")
@@ -303,16 +294,4 @@ class _TiledPass:
         return do_tile
 
 
-def padded(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """The zeros of a tile whose last mode is padded: the tile is the first part of it along that mode."""
-    long = (*shape[:-1], shape[-1] + -(-_PADDING // dtype.itemsize))
-    memory = view(scratch_bytes(prod(long) * dtype.itemsize), long, dtype)
-    memory[...] = 0
-    return memory
-
-
-def padded_lines(shape: tuple[int, ...], axis: int, dtype: np.dtype[Any]) -> Array:
-    """A tile whose points along an axis lie side by side in memory, in padded lines."""
-    points = shape[axis]
-    memory = padded((*shape[:axis], *shape[axis + 1 :], points), dtype)[..., :points]
-    return np.moveaxis(memory, -1, axis)
+_Pass = _MultiAxisPass | _TiledPass

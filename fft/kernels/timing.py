@@ -21,8 +21,8 @@ from .backends import transforms, versions
 from .boxes import whole
 from .config import ORDERS, WHOLE, KernelConfig, Study
 from .gather import Gather, gathers
-from .kernel import Kernel, scratch_bytes, view
-from .passes import CACHED, CHUNK, BoundKernel
+from .kernel import CACHED, CHUNK, Kernel, scratch_bytes, view
+from .passes import BoundKernel
 from .workers import helpers
 
 __all__ = ["with_configs"]

@@ -6,7 +6,7 @@ exchange takes as long as its bytes do, and one component after the other needs 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,8 +15,9 @@ import numpy.typing as npt
 
 from rote.compiler.step import Step
 from rote.runtime.copy.regions import Region
+from rote.runtime.copy.strided import Copy
 from rote.runtime.executor.buffers import Scratch
-from rote.runtime.executor.operations import Factors, LocalWork, MakeReader, Operation
+from rote.runtime.executor.operations import BlockWork, Factors, LocalWork, MakeReader, Operation
 
 from ..kernels.boxes import Box, boxes
 from ..kernels.gather import Gather, Reads
@@ -26,7 +27,6 @@ from .kernel_work import KernelWork
 __all__ = ["of_components"]
 
 Array = npt.NDArray[Any]
-Work = Callable[[Array, Array], object]
 
 
 def of_components(operation: Operation, count: int) -> Operation:
@@ -64,15 +64,9 @@ class _Componentwise(LocalWork):
     def overwrites_input(self) -> bool:
         return self.work.overwrites_input
 
-    def bind(self, scratch: Scratch, behind: bool) -> Work:
-        bound = self.work.bind(scratch, behind)
-        work = bound if self.aligned or not isinstance(self.work, KernelWork) else _aligned(bound)
-
-        def each(block: Array, out: Array) -> None:
-            for component, result in zip(block, out, strict=True):
-                work(component, result)
-
-        return each
+    def bind(self, scratch: Scratch, behind: bool) -> BlockWork:
+        work = self.work.bind(scratch, behind)
+        return _EachComponent(work if self.aligned or not isinstance(self.work, KernelWork) else _Aligned(work))
 
     def reader(self, regions: Iterable[tuple[int, Region]]) -> MakeReader | None:
         if not (self.aligned and isinstance(self.work, KernelWork) and self.work.gathers):
@@ -86,6 +80,38 @@ class _Componentwise(LocalWork):
             return _GatherEach(gather, parts, scratch)
 
         return make
+
+
+class _EachComponent(BlockWork):
+    """Work on one component after the other."""
+
+    __slots__ = ("_work",)
+
+    def __init__(self, work: BlockWork) -> None:
+        self._work = work
+
+    def __call__(self, source: Array, target: Array) -> None:
+        for component, result in zip(source, target, strict=True):
+            self._work(component, result)
+
+    def bound(self, source: Array, target: Array) -> list[Copy]:
+        pairs = zip(source, target, strict=True)
+        return [call for component, result in pairs for call in self._work.bound(component, result)]
+
+
+class _Aligned(BlockWork):
+    """Work whose blocks may begin anywhere: others are copied, for other plans would round otherwise."""
+
+    __slots__ = ("_work",)
+
+    def __init__(self, work: BlockWork) -> None:
+        self._work = work
+
+    def __call__(self, source: Array, target: Array) -> None:
+        end = target if is_plain(target) else plain(np.empty_like(target))
+        self._work(plain(source), end)
+        if end is not target:
+            target[...] = end
 
 
 class _GatherEach:
@@ -124,19 +150,11 @@ class _GatherEach:
         for read, out in zip(reads, target, strict=False):
             self._gather(read, out)
 
+    def bound(self, reads: Sequence[Reads], target: Array) -> list[Copy]:
+        """The calls, in order, that transform what is read by then into `target`, again and again."""
+        return [call for read, out in zip(reads, target, strict=False) for call in self._gather.bound(read, out)]
+
 
 def _of_first(box: Box) -> Box:
     """The part of a box that is of the first component."""
     return replace(box, strides=box.strides[1:], starts=box.starts[1:], steps=box.steps[1:], counts=box.counts[1:])
-
-
-def _aligned(work: Work) -> Work:
-    """Work whose blocks may begin anywhere: others are copied, for other plans would round otherwise."""
-
-    def run(block: Array, out: Array) -> None:
-        target = out if is_plain(out) else plain(np.empty_like(out))
-        work(plain(block), target)
-        if target is not out:
-            out[...] = target
-
-    return run

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -10,8 +10,9 @@ from typing import Any
 import numpy.typing as npt
 
 from rote.runtime.copy.regions import Region
+from rote.runtime.copy.strided import Copy
 from rote.runtime.executor.buffers import Scratch
-from rote.runtime.executor.operations import LocalWork, MakeReader
+from rote.runtime.executor.operations import BlockWork, LocalWork, MakeReader
 
 from ..kernels.boxes import boxes, whole
 from ..kernels.gather import Gather, gathers
@@ -57,10 +58,9 @@ class KernelWork(LocalWork):
             return None
         return 0 if min(axes) > 0 else 1 if axes == (0,) else None
 
-    def bind(self, scratch: Scratch, behind: bool) -> Callable[[Array, Array], object]:
+    def bind(self, scratch: Scratch, behind: bool) -> BlockWork:
         if behind and self.gathers:
-            gather = Gather(self.kernel, whole(self.kernel.shape), (), scratch, self.pool)
-            return lambda block, out: gather(gather.reads([block.reshape(-1)]), out)
+            return _GatherOfBlock(Gather(self.kernel, whole(self.kernel.shape), (), scratch, self.pool))
         return BoundKernel(self.kernel, scratch, self.ortho, self.pool)
 
     def reader(self, regions: Iterable[tuple[int, Region]]) -> MakeReader | None:
@@ -68,3 +68,18 @@ class KernelWork(LocalWork):
             return None
         parts = boxes(regions, len(self.kernel.shape))
         return None if parts is None else partial(Gather, self.kernel, parts, pool=self.pool)
+
+
+class _GatherOfBlock(BlockWork):
+    """A kernel that reads one block, and rounds as if it read it out of several."""
+
+    __slots__ = ("_gather",)
+
+    def __init__(self, gather: Gather) -> None:
+        self._gather = gather
+
+    def __call__(self, source: Array, target: Array) -> None:
+        self._gather(self._gather.reads([source.reshape(-1)]), target)
+
+    def bound(self, source: Array, target: Array) -> list[Copy]:
+        return self._gather.bound(self._gather.reads([source.reshape(-1)]), target)

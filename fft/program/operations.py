@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
@@ -16,7 +16,7 @@ from rote.compiler.step import Step
 from rote.layout.distribution import Distribution
 from rote.runtime.comm.protocol import Comm
 from rote.runtime.executor.buffers import Scratch
-from rote.runtime.executor.operations import Factors, LocalWork, Multiply, Operation, lowered
+from rote.runtime.executor.operations import BlockWork, Factors, LocalWork, Multiply, Operation, lowered
 
 from ..kernels.kernel import Kernel
 from ..kernels.timing import with_configs
@@ -34,10 +34,10 @@ Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Cast(LocalWork):
+class Cast(LocalWork, BlockWork):
     """Real numbers as complex ones, or the real part of complex ones."""
 
-    def bind(self, scratch: Scratch, behind: bool) -> Callable[[Array, Array], object]:
+    def bind(self, scratch: Scratch, behind: bool) -> Cast:
         return self
 
     def __call__(self, source: Array, target: Array) -> None:

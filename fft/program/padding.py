@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rote.runtime.executor.buffers import Scratch
-from rote.runtime.executor.operations import LocalWork
+from rote.runtime.executor.operations import BlockWork, LocalWork
 
 from ..walk.walk import Resize
 from .twiddles import chirp
@@ -21,7 +20,7 @@ Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
-class BoundResize(LocalWork):
+class BoundResize(LocalWork, BlockWork):
     """A change of extent, bound to a rank.
 
     Of an even number of points Nyquist's term stands for both signs of the highest frequency: where there are more
@@ -64,7 +63,7 @@ class BoundResize(LocalWork):
         twice = tuple(map(int, np.searchsorted(more, both))) if head + tail < len(fewer) else ()
         return BoundResize(resize.mode, head, tail, twice, resize.half, cut)
 
-    def bind(self, scratch: Scratch, behind: bool) -> Callable[[Array, Array], object]:
+    def bind(self, scratch: Scratch, behind: bool) -> BoundResize:
         return self
 
     def __call__(self, source: Array, target: Array) -> None:

@@ -15,13 +15,15 @@ from rote.compiler.step import LOCAL, Step
 from rote.runtime.calibrate import known_machine
 from rote.runtime.comm.double_buffer import DoubleBuffer
 from rote.runtime.comm.protocol import Comm
+from rote.runtime.copy.strided import Copy
 from rote.runtime.executor.buffers import Scratch
 from rote.runtime.executor.messages import MessageTransport
 from rote.runtime.executor.operations import LocalWork, Operation
 from rote.runtime.executor.pipeline import CHUNKS, chunked
+from rote.runtime.executor.prepared import PreparedRuns, is_small
 from rote.runtime.executor.shared import SharedTransport
+from rote.runtime.executor.transport import Transport
 from rote.runtime.methods import chosen
-from rote.runtime.program import Program
 
 from ..kernels.kernel import is_plain, normal, plain, scratch_bytes
 from ..request.arguments import Norm, scale
@@ -56,6 +58,7 @@ class BoundWalk:
         options: how it is made fast.
         needed: bytes of the largest block; see `bind_walks`.
         reads_first: whether all ranks have read their blocks when the first writes its output.
+        prepared: runs between two tensors.
     """
 
     walk: Walk
@@ -78,15 +81,22 @@ class BoundWalk:
             run_list.insert(0, Operation.multiply(walk.stages[0].before.local_shape(comm.rank), walk.dtype))
         # FFTW's plans are made on scratch, and rest there between two calls
         self.needed: int = max(max(operation.sizes) for operation in run_list)
-        self._program: Program | None = None
+        self._transport: Transport | None = None
         self._methods: tuple[str, ...] = ()  # of the moves, once they are chosen
         self.reads_first: bool = False
+        self.prepared: PreparedRuns[list[Copy]] = PreparedRuns()
+        self._is_small = is_small((walk.source, self.dtypes[0]), (walk.target, self.dtypes[-1]))
+
+    @property
+    def prepares(self) -> bool:
+        """Whether runs between two tensors are worth to be prepared, by each rank for itself; the same on all ranks."""
+        return self._is_small and (self.reads_first or self._comm.size == 1)
 
     def of_components(self, count: int) -> BoundWalk:
         """The walk of so many components of a field at once, which lie in front; not bound to scratch yet."""
         batch = copy(self)
         batch._operations = [of_components(operation, count) for operation in self._operations]
-        batch.needed, batch._program = count * self.needed, None
+        batch.needed, batch._transport, batch.prepared = count * self.needed, None, PreparedRuns()
         return batch
 
     @property
@@ -103,7 +113,7 @@ class BoundWalk:
 
     def read(self, double_buffer: DoubleBuffer) -> None:
         """Run in memory that ranks share."""
-        self._program = Program(SharedTransport(self._operations, double_buffer))
+        self._transport = SharedTransport(self._operations, double_buffer)
         self.reads_first = self.communicates  # ranks meet in between
 
     def send(self) -> MessageTransport:
@@ -121,10 +131,9 @@ class BoundWalk:
                 return options.method
             return chosen(operation.run, operation.dtype, comm, options.tune)
 
-        transport = MessageTransport(operations, comm, method, tight=True)
+        self._transport = transport = MessageTransport(operations, comm, method, tight=True)
         names = (move.name or "auto" for move in transport.moves)
         self._methods = tuple("isend" if name == "pipelined" else name for name in names)  # a batch's work has no steps
-        self._program = Program(transport)
         return transport
 
     def __call__(self, block: Array, out: Array) -> None:
@@ -132,13 +141,24 @@ class BoundWalk:
 
         The two share no memory, nor do those of other ranks of this process, unless the walk `reads_first`.
         """
-        assert self._program is not None, "a walk is bound to scratch before it runs"
+        assert self._transport is not None, "a walk is bound to scratch before it runs"
+        block = normal(block) if is_plain(block) else plain(block)
         if is_plain(out) and out.flags.writeable:
-            self._program(plain(block), normal(out))
+            self._transport(block, normal(out))
         else:
             target = plain(np.empty(out.shape, out.dtype))
-            self._program(plain(block), target)
+            self._transport(block, target)
             out[...] = target
+
+    def bound(self, block: Array, out: Array) -> list[Copy]:
+        """The calls, in order, that walk one very block to another, again and again; blocks as a call has them.
+
+        Making them is collective unless the walk `reads_first`.
+        """
+        assert self._transport is not None, "a walk is bound to scratch before it runs"
+        if is_plain(block) and is_plain(out) and out.flags.writeable:
+            return self._transport.bound(normal(block), normal(out))
+        return [partial(self, block, out)]
 
 
 class Workspace(NamedTuple):

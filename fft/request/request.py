@@ -15,7 +15,7 @@ from rote.layout.layout import Layout
 
 from ..transforms import HALVING, KINDS, RESAMPLED, RESTORING, Kinds, MaybeKind, by_axis, is_forward
 
-__all__ = ["Arguments", "TransformRequest", "as_request", "components"]
+__all__ = ["Arguments", "TransformRequest", "as_request", "components", "given_lengths"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,16 +184,27 @@ def as_request(
 def _lengths(
     given: Sequence[int] | int | None, axes: tuple[int, ...], usual: Sequence[int], name: str
 ) -> tuple[int, ...]:
-    if given is None:
+    numbers = given_lengths(given, name)
+    if numbers is None:
         return tuple(usual)
-    try:
-        numbers = [exact(n) for n in (given if isinstance(given, Sequence | np.ndarray) else (given,))]
-    except TypeError:
-        raise LayoutError(f"{name} is one integer per axis, not {given!r}") from None
     if len(numbers) != len(axes):
         lengths, named = counted(len(numbers), "length"), counted(len(axes), "axis", "axes")
         raise LayoutError(f"{name}={given} is {lengths} for {named}, {axes}")
-    numbers = [usual[k] if n == -1 else n for k, n in enumerate(numbers)]
+    numbers = tuple(usual[k] if n == -1 else n for k, n in enumerate(numbers))
     if any(n < 1 for n in numbers):
         raise LayoutError(f"a transform has one point or more; not {name}={given}")
-    return tuple(numbers)
+    return numbers
+
+
+def given_lengths(given: Sequence[int] | int | None, name: str) -> tuple[int, ...] | None:
+    """Lengths as users write them, as integers; None if there are none.
+
+    Raises:
+        LayoutError: one is no integer.
+    """
+    if given is None:
+        return None
+    try:
+        return tuple(exact(n) for n in (given if isinstance(given, Sequence | np.ndarray) else (given,)))
+    except TypeError:
+        raise LayoutError(f"{name} is one integer per axis, not {given!r}") from None

@@ -6,18 +6,49 @@ Ranks of one process may reach each other's memory so: the output of one may be 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import accumulate
+from typing import NamedTuple
 
 import numpy as np
 
 from .comm.protocol import Array, Comm
 from .copy.strided import Copy
 
-__all__ = ["bound_apart", "may_overlap", "run_apart"]
+__all__ = ["bound_apart", "may_overlap", "meet", "run_apart"]
 
 Span = tuple[int, int]
+
+
+class RunsAgreed(NamedTuple):
+    """The state of ranks that are about to run, as all of them know it.
+
+    Attributes:
+        agreed: whether all are about to do the run that they have prepared under one number.
+        overlaps: whether an output may share memory with an input; False if they agreed.
+        together: whether they have waited for each other, as in-process ranks do.
+    """
+
+    agreed: bool
+    overlaps: bool
+    together: bool
+
+
+def meet(comm: Comm, block: Array, out: Array, number: int = 0) -> RunsAgreed:
+    """Ask the ranks of this process for their inputs and outputs, and whether they have prepared this run. Collective.
+
+    Ranks of MPI, whose memory no other reads or writes, each answer for themselves.
+
+    Args:
+        number: of the run that this rank has prepared between the two; 0 if it has none.
+    """
+    ends = None if comm.size == 1 else comm.share_reference((number, block, out))
+    if ends is None:
+        return RunsAgreed(number > 0, not number and np.may_share_memory(block, out), False)
+    if number and all(theirs == number for theirs, _, _ in ends):
+        return RunsAgreed(True, False, True)
+    return RunsAgreed(False, _overlap([(_span(begin), _span(end)) for _, begin, end in ends]), True)
 
 
 def may_overlap(comm: Comm, block: Array, out: Array) -> bool:
@@ -33,9 +64,11 @@ def may_overlap(comm: Comm, block: Array, out: Array) -> bool:
     >>> run(lambda comm: may_overlap(comm, buffer[:3] if comm.rank else buffer[3:], buffer[3:]), ranks=2)
     [True, True]
     """
-    spans = None if comm.size == 1 else comm.share_reference((_span(block), _span(out)))
-    if spans is None:
-        return np.may_share_memory(block, out)
+    return meet(comm, block, out).overlaps
+
+
+def _overlap(spans: Sequence[tuple[Span, Span]]) -> bool:
+    """Whether some output overlaps some input, of pairs of an input's and an output's span."""
     inputs = sorted(span for span, _ in spans if span[0] < span[1])
     begins, reach = [begin for begin, _ in inputs], list(accumulate((end for _, end in inputs), max))
     for begin, end in (span for _, span in spans):
@@ -61,13 +94,15 @@ def run_apart(comm: Comm, run: Callable[[Array, Array], object], block: Array, o
     return out
 
 
-def bound_apart(comm: Comm, bind: Callable[[Array, Array], list[Copy]], block: Array, out: Array) -> list[Copy]:
+def bound_apart(
+    comm: Comm, bind: Callable[[Array, Array], list[Copy]], block: Array, out: Array, overlaps: bool
+) -> list[Copy]:
     """Bind what reads a block and writes an output, whether they overlap or not; the calls, in order. Collective.
 
     Args:
         bind: makes the calls for both; it must not be given arrays that overlap.
     """
-    if not may_overlap(comm, block, out):
+    if not overlaps:
         return bind(block, out)
     values = np.empty(out.shape, out.dtype)
     return [*bind(block, values), partial(comm.share_reference, None), partial(out.__setitem__, ..., values)]

@@ -23,9 +23,9 @@ from .copy.strided import Copy
 from .exchange.registry import check_method
 from .executor.messages import MessageTransport
 from .executor.operations import lowered
-from .executor.transport import Transport
+from .executor.prepared import PreparedRuns, is_small
 
-__all__ = ["BoundPlan", "Program", "bind", "check_grid"]
+__all__ = ["BoundPlan", "bind", "check_grid"]
 
 _KEPT = 64  # programs that one communicator keeps
 
@@ -54,21 +54,6 @@ def check_grid(grid: Grid, comm: Comm) -> None:
         )
 
 
-class Program:
-    """The operations of one rank, bound to a transport."""
-
-    __slots__ = ("_transport",)
-
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
-
-    def __call__(self, block: Array, out: Array) -> None:
-        """Take a block to another; both are C-contiguous, and share no memory with each other or another rank's."""
-        calls, memories = self._transport.start(block, out)
-        for call in calls:
-            call(memories)
-
-
 class BoundPlan:
     """A plan bound to a communicator: call it with this rank's block before, and get its block after.
 
@@ -78,9 +63,14 @@ class BoundPlan:
     Args:
         plan, comm, method: as `bind` has them.
         before, after: factors of this rank's block before and after the plan, as `lowered` has them.
+
+    Attributes:
+        plan: itself.
+        is_small: whether runs of it are worth to be prepared; the same on all ranks.
+        prepared: those that are, each with a number that all ranks give it.
     """
 
-    __slots__ = ("_comm", "_empty", "_program", "_shapes", "_transport", "plan")
+    __slots__ = ("_comm", "_empty", "_shapes", "_transport", "is_small", "plan", "prepared")
 
     plan: Plan
 
@@ -104,7 +94,8 @@ class BoundPlan:
         self._shapes = plan.source.local_shape(comm.rank), plan.target.local_shape(comm.rank)
         operations = lowered(plan, comm.rank, before, after)
         self._transport = MessageTransport(operations, comm, lambda _: next(following), tight=False)
-        self._program = Program(self._transport)
+        self.is_small: bool = is_small((plan.source, plan.dtype), (plan.target, plan.dtype))
+        self.prepared: PreparedRuns[tuple[int, list[Copy]]] = PreparedRuns()
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -133,7 +124,7 @@ class BoundPlan:
         else:
             self._check(out, after, self.plan.target, "out")
         end = out if out.flags.c_contiguous else np.empty(out.shape, out.dtype)
-        self._program(np.asarray(block, order="C"), end)
+        self._transport(np.asarray(block, order="C"), end)
         if end is not out:
             out[...] = end
         return out

@@ -10,7 +10,7 @@ from ..errors import LayoutError
 from ..layout.distribution import distribute
 from ..layout.grid import grid_shape
 from ..layout.layout import Layout, as_layout
-from ..runtime.aliasing import bound_apart, run_apart
+from ..runtime.aliasing import bound_apart, may_overlap, meet, run_apart
 from ..runtime.autotune import Tune
 from ..runtime.comm import segments
 from ..runtime.comm.cache import cached
@@ -20,7 +20,7 @@ from ..runtime.program import BoundPlan, bind
 from .distributed import Array, Distributed
 from .moves import announce, implicit_cause, records_open
 
-__all__ = ["BoundMove", "Movable", "check_out", "program_to"]
+__all__ = ["BoundMove", "Movable", "move_into", "program_to"]
 
 _KEPT = 64  # redistributions that one communicator keeps
 
@@ -40,6 +40,30 @@ def program_to(x: Distributed, layout: Layout | str, grid: GridLike, method: str
     if grid is not None:
         return make()
     return cached(x.comm, "redistributions", (source, dtype, layout, method, tune), make, _KEPT)
+
+
+def move_into(x: Distributed, out: Distributed, program: BoundPlan) -> None:
+    """Move a tensor into another; small ones are prepared for the next time. Collective.
+
+    Raises:
+        LayoutError: `out` lies otherwise than the program ends.
+    """
+    if not program.is_small:
+        check_out(out, program.plan)
+        run_apart(x.comm, program, x.local, out.local)
+        return
+    key, prepared = (id(x), id(out)), program.prepared
+    number, calls = prepared.runs.get(key, (0, []))
+    if not number:
+        check_out(out, program.plan)
+    meeting = meet(x.comm, x.local, out.local, number)
+    if not meeting.agreed:
+        calls = bound_apart(x.comm, program.bound, x.local, out.local, meeting.overlaps)
+        if meeting.together and calls[0] == x.comm.barrier:
+            calls = calls[1:]
+        prepared.keep(key, x, out, (prepared.kept + 1, calls))
+    for call in calls:
+        call()
 
 
 def check_out(out: Distributed, plan: Plan) -> None:
@@ -77,7 +101,8 @@ class BoundMove(Generic[T]):
     def __init__(self, source: T, result: T, program: BoundPlan) -> None:
         self.source, self.result = source, result
         self.plan, self._program = program.plan, program
-        self._calls = bound_apart(source.comm, program.bound, source.local, result.local)
+        overlaps = may_overlap(source.comm, source.local, result.local)
+        self._calls = bound_apart(source.comm, program.bound, source.local, result.local, overlaps)
 
     @property
     def methods(self) -> tuple[str, ...]:

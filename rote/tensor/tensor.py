@@ -17,7 +17,6 @@ from ..errors import LayoutError
 from ..layout.distribution import Distribution
 from ..layout.layout import Layout
 from ..layout.slices import as_slices
-from ..runtime.aliasing import run_apart
 from ..runtime.autotune import Tune
 from ..runtime.comm import segments
 from ..runtime.comm.collective_errors import collective_errors
@@ -25,7 +24,7 @@ from ..runtime.comm.protocol import Comm, Path
 from ..runtime.comm.resolve import as_comm
 from ..runtime.copy.regions import filled
 from ..runtime.placement import GridLike, compute_block, cut_block, place, place_slices, same_everywhere
-from .bound_move import Movable, check_out, program_to
+from .bound_move import Movable, move_into, program_to
 from .halo import Halos
 from .labels import Labelled
 from .methods import ArrayMethods
@@ -54,7 +53,7 @@ class DistTensor(Rearranging, ArrayMethods, ArrayProtocols, Movable, Halos, Subs
     array([ 7.,  9., 11.])
     """
 
-    __slots__ = ("_comm", "_distribution", "_local")
+    __slots__ = ("__weakref__", "_comm", "_distribution", "_local")
 
     def __init__(self, local: Array, distribution: Distribution, comm: object | None = None) -> None:
         """Wrap this rank's block, without a copy and without a word to the others; see `from_local` for the safe way.
@@ -283,12 +282,12 @@ class DistTensor(Rearranging, ArrayMethods, ArrayProtocols, Movable, Halos, Subs
         block[(),(0)]
         """
         program = program_to(self, layout, grid, method, tune)
-        if out is not None:
-            check_out(out, program.plan)
         if implicit_cause.get() or records_open.get():
             announce(self, program.plan.cost.bytes, lambda: str(program.plan))
-        local = program(self.local) if out is None else run_apart(self._comm, program, self.local, out.local)
-        return DistTensor(local, program.plan.target, self._comm) if out is None else out
+        if out is None:
+            return DistTensor._wrap(program(self._local), program.plan.target, self._comm)
+        move_into(self, out, program)
+        return out
 
     def to_global(self) -> Array:
         """The whole array, of shape `x.shape`, on every rank. Collective.
@@ -299,14 +298,16 @@ class DistTensor(Rearranging, ArrayMethods, ArrayProtocols, Movable, Halos, Subs
         return self.redistribute(Layout(((),) * self.ndim)).local
 
     def _with(self, block: Array) -> Self:
-        return type(self)(block, self.distribution, self._comm)
+        return self._wrap(block, self._distribution, self._comm)
 
     def _on(self, block: Array, distribution: Distribution) -> Self:
-        return type(self)(block, distribution, self._comm)
+        return self._wrap(block, distribution, self._comm)
 
     @classmethod
     def _wrap(cls, block: Array, distribution: Distribution, comm: Comm) -> Self:
-        return cls(block, distribution, comm)
+        x = cls.__new__(cls)  # the caller has made the block, of the shape that the distribution says
+        x._local, x._distribution, x._comm = block, distribution, comm
+        return x
 
     def __repr__(self) -> str:
         return (

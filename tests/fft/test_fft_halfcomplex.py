@@ -11,6 +11,7 @@ import pytest
 from marks import make_checks, mpi_parts, parts_of
 
 import rote
+from rote.fft.kernels import kernel as kernels
 from rote.fft.kernels import passes
 from rote.fft.kernels.backends import NAMES, transforms, versions
 from rote.fft.kernels.config import KernelConfig
@@ -39,7 +40,8 @@ def test_on_mpi_ranks(job, part):
 @pytest.mark.parametrize("name", [name for name in NAMES if name in versions()])
 def test_every_library_does_it_there_and_back(name, monkeypatch):
     """Law: in tiles of any size, along any axes, in place or not: the definition, and back, n times the input."""
-    monkeypatch.setattr(passes, "CACHED", 700)
+    for module in (kernels, passes):
+        monkeypatch.setattr(module, "CACHED", 700)
     for code in "dfD":
         assert transforms(name, "r2hc", real_dtype(code)) and transforms(name, "hc2r", real_dtype(code))
         for shape in ((5,), (1, 6), (3, 8, 4)):

@@ -17,6 +17,7 @@ from marks import PARTS
 from parts import REST, SOME, share
 
 from rote.fft.kernels import gather, passes, workers
+from rote.fft.kernels import kernel as kernels
 from rote.fft.kernels.backends import NAMES, fftw, library, protocol, versions
 from rote.fft.kernels.boxes import whole
 from rote.fft.kernels.config import WHOLE, KernelConfig, Study
@@ -108,12 +109,11 @@ def runs(kernel: Kernel, block: np.ndarray) -> list[np.ndarray]:
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks of a few elements are large: the usual config has parts and tiles of them."""
-    for module in (passes, gather):
+    for module in (kernels, passes, gather):
         monkeypatch.setattr(module, "CACHED", 700)
         monkeypatch.setattr(module, "CHUNK", 1000)
-    monkeypatch.setattr(passes, "_ALIASED", 16)
-    for name, number in {"_FEW": 3, "_SMALL": 4, "_MANY": 3, "_STREAMED": 200}.items():
-        monkeypatch.setattr(passes, name, number)
+    for name, number in {"_ALIASED": 16, "_FEW": 3, "_SMALL": 4, "_MANY": 3, "_STREAMED": 200}.items():
+        monkeypatch.setattr(kernels, name, number)
 
 
 @pytest.mark.usefixtures("small")

@@ -10,6 +10,7 @@ import scipy.fft
 from marks import PARTS
 from parts import share
 
+from rote.fft.kernels import kernel as kernels
 from rote.fft.kernels import passes
 from rote.fft.kernels.kernel import Kernel, plain, scratch_bytes
 from rote.fft.transforms import KINDS, complex_dtype, real_dtype
@@ -41,7 +42,8 @@ def test_passes_are_numpy_fft(cached: int, aliased: int, char: str, monkeypatch:
     """Law: whatever the size of a tile, every kind along every set of axes equals numpy.fft, in place or not."""
     monkeypatch.setattr(passes, "CACHED", cached)
     monkeypatch.setattr(passes, "CHUNK", 10 * cached)
-    monkeypatch.setattr(passes, "_ALIASED", aliased)
+    monkeypatch.setattr(kernels, "CACHED", cached)
+    monkeypatch.setattr(kernels, "_ALIASED", aliased)
     random = np.random.default_rng(0)
     tolerance = 40 * float(np.finfo(real_dtype(char)).eps)
     for shape in SHAPES:
@@ -72,7 +74,8 @@ def test_passes_are_scipy_fft(part: str, cached: int, aliased: int, char: str, m
     """Law: whatever the size of a tile, every cosine and sine transform equals scipy.fft, in place or not."""
     monkeypatch.setattr(passes, "CACHED", cached)
     monkeypatch.setattr(passes, "CHUNK", 10 * cached)
-    monkeypatch.setattr(passes, "_ALIASED", aliased)
+    monkeypatch.setattr(kernels, "CACHED", cached)
+    monkeypatch.setattr(kernels, "_ALIASED", aliased)
     random = np.random.default_rng(0)
     tolerance = 40 * float(np.finfo(real_dtype(char)).eps)
     world = product([(7,), (5, 6), (3, 4, 5), (2, 9, 3, 11)], TRIGONOMETRIC)
@@ -92,7 +95,11 @@ def test_tiles_are_small_and_padded(monkeypatch: pytest.MonkeyPatch) -> None:
     """A tile fits the cache, and its rows do not lie a power of two of bytes apart, in columns and in lines."""
     made = []
     tile = passes.padded
-    monkeypatch.setattr(passes, "padded", lambda shape, dtype: made.append((shape, tile(shape, dtype))) or made[-1][1])
+    for module in ("passes", "kernel"):  # in columns and in lines
+        monkeypatch.setattr(
+            f"rote.fft.kernels.{module}.padded",
+            lambda shape, dtype: made.append((shape, tile(shape, dtype))) or made[-1][1],
+        )
     shape = (64, 256, 512)
     kernel = Kernel("fft", (0, 1, 2), shape, shape, np.dtype("c16"))
     passes.BoundKernel(kernel, (scratch_bytes(1 << 27), scratch_bytes(1 << 27)))

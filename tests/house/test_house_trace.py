@@ -45,7 +45,7 @@ def program(comm):
 both = [set.union(*ranks) for ranks in zip(*rote.run(program, 2), strict=True)]
 print(json.dumps([[len({code.co_filename for code in codes}), len(codes)] for codes in both]))
 """
-MOST = {"redistribute": ((48, 510), (15, 40)), "fftn": ((78, 900), (22, 60))}
+MOST = {"redistribute": ((48, 505), (15, 34)), "fftn": ((78, 890), (19, 42))}
 
 
 @pytest.mark.parametrize("call", MOST)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -19,8 +19,6 @@ __all__ = ["CacheOfAll", "CachePerThread", "cached", "shared_workspace"]
 
 T = TypeVar("T")
 Cache = dict[Hashable, Any]
-
-_MISSING = object()
 
 
 class CacheOfAll:
@@ -67,7 +65,7 @@ class _Lease:
 
 
 def cached(comm: Comm, kind: str, key: Hashable, make: Callable[[], T], most: int) -> T:
-    """The thing that `make` made for a key; of a kind, the communicator keeps the `most` last used.
+    """The thing, never None, that `make` made for a key; of a kind, the communicator keeps the `most` last used.
 
     All ranks use their caches alike, so that making and giving up may be collective.
 
@@ -75,11 +73,11 @@ def cached(comm: Comm, kind: str, key: Hashable, make: Callable[[], T], most: in
     >>> [cached(world(), "doc", n, lambda: object(), 2) is cached(world(), "doc", n, object, 2) for n in range(3)]
     [True, True, True]
     """
-    kept: OrderedDict[Hashable, Any] = comm.cache.setdefault(kind, OrderedDict())
-    value = kept.get(key, _MISSING)
-    if value is not _MISSING:
+    kept: OrderedDict[Hashable, T] = comm.cache.setdefault(kind, OrderedDict())
+    value = kept.get(key)
+    if value is not None:
         kept.move_to_end(key)
-        return cast(T, value)
+        return value
     value = kept[key] = make()
     if len(kept) > most:
         kept.popitem(last=False)

@@ -39,11 +39,6 @@ class ThreadedRun:
         """Wait at the gate; outside the lock."""
         self._gates[rank].acquire()
 
-    def check(self) -> None:
-        """Leave, if the run has failed."""
-        if self.failed:
-            raise Released
-
     def waits(self, rank: int, group: RankGroup, call: str) -> None:
         """A rank is about to wait. Under the lock."""
         self._waiting[rank] = (group, call)
@@ -165,7 +160,8 @@ class RankGroup:
         """The meeting, over; what the last to come made of the values is in `shared`."""
         run = self._run
         with run.lock:
-            run.check()
+            if run.failed:
+                raise Released
             meeting = self._meeting
             meeting.calls[rank] = call
             meeting.values[rank] = value
@@ -173,7 +169,7 @@ class RankGroup:
             last = not meeting.missing
             if not last:
                 run.waits(self.members[rank], self, call)
-            elif any(other != call for other in meeting.calls):
+            elif meeting.calls.count(call) != self.size:
                 pairs = ", ".join(f"rank {who} {what}" for who, what in zip(self.members, meeting.calls, strict=True))
                 run.refuse(f"the ranks make different calls: {pairs}")
             else:

@@ -61,7 +61,7 @@ class LocalComm:
         return LocalComm(group, rank)
 
     def barrier(self) -> None:
-        self._meet("barrier")
+        self._group.meet(self.rank, "barrier")
 
     def alltoallv(self, send: Array, send_counts: Sequence[int], recv: Array, recv_counts: Sequence[int]) -> None:
         theirs = self._meet("alltoallv", (send, _ends(send_counts)))
@@ -107,7 +107,7 @@ class LocalComm:
         return (0,) * self.size
 
     def share_reference(self, value: T) -> list[T] | None:
-        return self._meet("expose", value)
+        return self._group.meet(self.rank, "expose", value)
 
     def allgather_object(self, value: Any) -> list[Any]:
         if self.size == 1:

@@ -101,7 +101,10 @@ class Region:
     ) -> list[Copy]:
         """Bind the copies of it between two arrays, as `copy` has them; they may run again and again."""
         ufunc = REDUCE[op] if self.combine else None
-        return [piece.bound(source, target, ufunc, before, after) for piece in self.pieces]
+        copies = list[Copy]()  # in a loop, for this is called for every message of every run
+        for piece in self.pieces:
+            copies.append(piece.bound(source, target, ufunc, before, after))
+        return copies
 
     def take(self, block: Array) -> Array:
         """The message that a block gives."""

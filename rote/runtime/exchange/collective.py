@@ -13,7 +13,7 @@ from ...errors import CommError
 from ..comm.protocol import Array
 from ..copy.regions import identity, offsets, whole
 from ..copy.strided import Copy
-from .messages import Messages, Transfer, place, run
+from .messages import Messages, Transfer, place
 from .method import Method, Packed, mpi_comm
 
 __all__ = ["Allgather", "Alltoallv", "Alltoallw", "Local", "Nonblocking", "Persistent", "ReduceScatter", "Whole"]
@@ -65,14 +65,12 @@ class Alltoallw(Method):
         if transfer.after:
             whole(out.shape).copy(out, out, after=transfer.after)
 
-    def bound(self, transfer: Transfer) -> Copy:
+    def bound(self, transfer: Transfer) -> list[Copy]:
         kept, ends = transfer.messages.kept, (transfer.block, transfer.out)
         if transfer.before or transfer.after:
             return super().bound(transfer)
         sending, receiving = [ends[0], *self._sending], [ends[1], *self._receiving]
-        return partial(
-            run, [partial(self._handle.Alltoallw, sending, receiving), *(kept[1].bound(*ends) if kept else ())]
-        )
+        return [partial(self._handle.Alltoallw, sending, receiving), *(kept[1].bound(*ends) if kept else ())]
 
 
 class Nonblocking(Method):

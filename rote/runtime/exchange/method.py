@@ -9,7 +9,7 @@ from typing import ClassVar
 from ...errors import CommError
 from ..comm.protocol import Array, Comm, MpiHandle
 from ..copy.strided import Copy
-from .messages import Messages, Transfer, run
+from .messages import Messages, Transfer
 
 __all__ = ["Method", "Packed", "mpi_comm"]
 
@@ -42,12 +42,12 @@ class Method(ABC):
     def __call__(self, transfer: Transfer) -> None:
         """Run the step. Collective over the communicator of the messages."""
 
-    def bound(self, transfer: Transfer) -> Copy:
-        """Bind the step to the very blocks of a transfer, to run again and again. Making it and running are collective.
+    def bound(self, transfer: Transfer) -> list[Copy]:
+        """The calls that do the step between the very blocks of a transfer, again and again; collective, like each run.
 
         A method that can prepare more than that says so itself.
         """
-        return partial(self, transfer)
+        return [partial(self, transfer)]
 
 
 class Packed(Method):
@@ -64,9 +64,9 @@ class Packed(Method):
         self.carry(transfer)
         transfer.unpack(self.received(transfer))
 
-    def bound(self, transfer: Transfer) -> Copy:
+    def bound(self, transfer: Transfer) -> list[Copy]:
         copies = transfer.packing(transfer.packed), transfer.unpacking(self.received(transfer))
-        return partial(run, [*copies[0], partial(self.carry, transfer), *copies[1]])
+        return [*copies[0], partial(self.carry, transfer), *copies[1]]
 
     def received(self, transfer: Transfer) -> list[Array]:
         """The messages, where they have come."""

@@ -80,7 +80,7 @@ class Shared(Method):
             comm.cache[_REFUSED] = True
             self(transfer)
 
-    def bound(self, transfer: Transfer) -> Copy:
+    def bound(self, transfer: Transfer) -> list[Copy]:
         comm, copies = self._messages.comm, partial(self._unread, transfer)
         if self._reading is not None and _REFUSED not in comm.cache:
             own = self._own(transfer)
@@ -91,7 +91,7 @@ class Shared(Method):
             elif any(shown):
                 assert blocks is not None, "no rank was refused any"
                 copies = partial(self._between, transfer, blocks, own is None)
-        return _BoundShared(self._double_buffer, copies)
+        return [_BoundShared(self._double_buffer, copies)]
 
     def _own(self, transfer: Transfer) -> segments.BlockPlace | None:
         """Where others can read this rank's block as they need it; None if it must be packed for them."""

@@ -109,9 +109,9 @@ class Direct(Method):
             copy()
         self._comm.barrier()
 
-    def bound(self, transfer: Transfer) -> Copy:
+    def bound(self, transfer: Transfer) -> list[Copy]:
         meet = self._comm.barrier  # before blocks are read, and after
-        return partial(run, [meet, *self._shown(transfer), meet])
+        return [meet, *self._shown(transfer), meet]
 
     def _shown(self, transfer: Transfer) -> list[Copy]:
         """The copies out of the blocks of all ranks, which show them to each other now."""

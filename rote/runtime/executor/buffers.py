@@ -21,15 +21,9 @@ FIRST, SECOND, IN, OUT = range(4)
 
 
 class Memories(NamedTuple):
-    """The memories of one run.
-
-    Attributes:
-        at: by number; the user's own are contiguous.
-        turned: 1 if the two pieces of workspace have changed places, else 0.
-    """
+    """The memories of one run, by number; the user's own are contiguous."""
 
     at: tuple[Memory, Memory, Array, Array]
-    turned: int = 0
 
 
 class Slot(NamedTuple):

@@ -35,7 +35,7 @@ class MessageMove:
     Attributes:
         messages: what moves.
         name: how it moves, of `METHODS`; empty where a collective of MPI's does it, or no rank needs another.
-        method: itself.
+        method: itself; it runs the step, with transfers of these messages that have workspace of its sizes.
 
     Raises:
         CommError: these ranks cannot have the method.
@@ -66,10 +66,6 @@ class MessageMove:
         move.messages = Messages.of(self.messages.step, self.messages.dtype, self._comm, carried=True)
         move.method = METHODS[self.name](move.messages)
         return move
-
-    def run(self, transfer: Transfer) -> None:
-        """Run the step; the transfer is of its messages, and has workspace of its sizes."""
-        self.method(transfer)
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -148,12 +144,16 @@ class MessageTransport:
             calls[len(calls) - (made is not None) :] = [sent.piped(made) if sent.overlaps else sent]
         return calls
 
-    def bound(self, block: Array, out: Array) -> list[Copy]:
-        """The calls, in order, that take one very block to another, again and again. Making them is collective."""
-        calls, memories = self.start(block, out)
-        return [call.bound(memories) for call in calls]
+    def __call__(self, block: Array, out: Array) -> None:
+        calls, memories = self._start(block, out)
+        for call in calls:
+            call(memories)
 
-    def start(self, block: Array, out: Array) -> tuple[Sequence[_Sent | Piped], Memories]:
+    def bound(self, block: Array, out: Array) -> list[Copy]:
+        calls, memories = self._start(block, out)
+        return [copy for call in calls for copy in call.bound(memories)]
+
+    def _start(self, block: Array, out: Array) -> tuple[Sequence[_Sent | Piped], Memories]:
         scratch = self._scratch
         if scratch is None:
             workspace = shared_workspace(self._comm, "workspace", sum(self.sizes))
@@ -201,12 +201,13 @@ class _Sent:
         if self._move is None:
             self._run(self._placed.source.of(memories), self._placed.target.of(memories))
         else:
-            self._move.run(self._transfer(self._move, memories))
+            self._move.method(self._transfer(self._move, memories))
 
-    def bound(self, memories: Memories) -> Copy:
+    def bound(self, memories: Memories) -> list[Copy]:
         """The sweep between the very blocks of some memories. Collective."""
         if self._move is None:
-            return partial(self._run, self._placed.source.of(memories), self._placed.target.of(memories))
+            copies: list[Copy] = self._run.bound(self._placed.source.of(memories), self._placed.target.of(memories))
+            return copies
         return self._move.method.bound(self._transfer(self._move, memories))
 
     def _transfer(self, move: MessageMove, memories: Memories) -> Transfer:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import prod
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -17,11 +18,12 @@ from ...errors import LayoutError, PlanError
 from ...layout.distribution import Distribution
 from ..comm.protocol import Array
 from ..copy.regions import Region
+from ..copy.strided import Copy
 from ..exchange.pipelined import Chunks
 from .buffers import Scratch
 
 __all__ = [
-    *("Factors", "LocalWork", "MakeReader", "Move", "Multiply", "Operation", "Reader", "Sweep"),
+    *("BlockWork", "Factors", "LocalWork", "MakeReader", "Move", "Multiply", "Operation", "Reader", "Sweep"),
     *("lowered", "sweeps"),
 ]
 
@@ -39,9 +41,27 @@ class Reader(Protocol):
         """Do the work on what is read."""
         ...
 
+    def bound(self, reads: Any, target: Array) -> list[Copy]:
+        """The calls, in order, that do it, again and again."""
+        ...
+
 
 MakeReader = Callable[[Factors, Scratch], Reader]
 """Makes a reader: of the factors that the block is multiplied by on the way, and of scratch memory to plan on."""
+
+
+class BlockWork(ABC):
+    """Work from one block to another, ready to run."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def __call__(self, source: Array, target: Array) -> None:
+        """Do it."""
+
+    def bound(self, source: Array, target: Array) -> list[Copy]:
+        """The calls, in order, that do it between two very blocks, again and again."""
+        return [partial(self, source, target)]
 
 
 class LocalWork(ABC):
@@ -68,7 +88,7 @@ class LocalWork(ABC):
         return None
 
     @abstractmethod
-    def bind(self, scratch: Scratch, behind: bool) -> Callable[[Array, Array], object]:
+    def bind(self, scratch: Scratch, behind: bool) -> BlockWork:
         """The work from one block to another, ready to run.
 
         Args:
@@ -82,7 +102,7 @@ class LocalWork(ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class Multiply(LocalWork):
+class Multiply(LocalWork, BlockWork):
     """Factors where no move takes them along; none if the block is only copied."""
 
     factors: Factors = ()
@@ -91,8 +111,13 @@ class Multiply(LocalWork):
     def in_place(self) -> bool:
         return True
 
-    def bind(self, scratch: Scratch, behind: bool) -> Callable[[Array, Array], object]:
+    def bind(self, scratch: Scratch, behind: bool) -> Multiply:
         return self
+
+    def bound(self, source: Array, target: Array) -> list[Copy]:
+        if self.factors:
+            return [partial(self, source, target)]
+        return [partial(target.__setitem__, ..., source)]
 
     def __call__(self, source: Array, target: Array) -> None:
         if not self.factors:

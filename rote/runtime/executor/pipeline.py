@@ -97,6 +97,6 @@ class Piped:
             after = self._read([transfer.block.reshape(-1), *arrived], transfer.out)
         self._method.run(transfer, () if self._made is None else self._made(memories), after)
 
-    def bound(self, memories: Memories) -> Copy:
+    def bound(self, memories: Memories) -> list[Copy]:
         """The move between the very blocks of some memories."""
-        return partial(self, memories)
+        return [partial(self, memories)]

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from ...compiler.step import LOCAL, Step
 from ..comm.double_buffer import DoubleBuffer
 from ..comm.protocol import Array
-from ..copy.strided import Factor
+from ..copy.strided import Copy, Factor
 from ..exchange.shared import Reading
 from .buffers import Memories, Slot, route
 from .operations import Operation, Sweep, sweeps
-from .transport import Call, bind_work, step_of
+from .transport import bind_work, step_of
 
 __all__ = ["SharedTransport"]
 
@@ -31,7 +32,7 @@ class SharedTransport:
 
     def __init__(self, operations: Sequence[Operation], double_buffer: DoubleBuffer) -> None:
         self._double_buffer, comm = double_buffer, double_buffer.comm
-        self._calls: list[Call] = []
+        self._reads: list[_Read] = []
         double_buffer.tenants.add(self)
 
         def everywhere(numbers: Collection[int]) -> Collection[int]:
@@ -45,15 +46,66 @@ class SharedTransport:
 
     def leave(self) -> None:
         """Let go of all views, as `Tenant` asks."""
-        self._calls = []
+        self._reads = []
 
-    def start(self, block: Array, out: Array) -> tuple[list[Call], Memories]:
+    def __call__(self, block: Array, out: Array) -> None:
         double_buffer = self._double_buffer
-        if not self._calls:
+        calls, read = self._calls(block, out, double_buffer.read)
+        for call in calls:
+            call()
+        double_buffer.read = read
+
+    def bound(self, block: Array, out: Array) -> list[Copy]:
+        return [_BothHalves(self._double_buffer, partial(self._calls, block, out))]
+
+    def _calls(self, block: Array, out: Array, read: int) -> tuple[list[Copy], int]:
+        """The calls of a run that begins when others may be reading some half, and which half they may read then."""
+        double_buffer, calls = self._double_buffer, list[Copy]()
+        if not self._reads:
             ways = zip(self._sweeps, route([sweep.in_place for sweep in self._sweeps]), strict=True)
-            self._calls = [_Read(sweep, way, double_buffer) for sweep, way in ways]
-        halves, free = double_buffer.halves[double_buffer.comm.rank], double_buffer.free
-        return self._calls, Memories((halves[free], halves[1 - free], block, out), free)
+            self._reads = [_Read(sweep, way, double_buffer) for sweep, way in ways]
+        turned = int(read == 0)
+        halves = double_buffer.halves[double_buffer.comm.rank]
+        memories = Memories((halves[turned], halves[1 - turned], block, out))
+        for each in self._reads:
+            if each.meets:
+                calls.append(double_buffer.meet)
+                read = each.source.memory ^ turned
+            elif each.target.memory ^ turned == read:
+                calls.append(double_buffer.meet)
+                read = -1
+            calls += each.bound(memories, turned)
+        return calls, read
+
+
+class _BothHalves:
+    """A run between two very blocks, prepared as it is asked for: it depends on what others may still be reading.
+
+    Args:
+        double_buffer: the memory.
+        calls: makes all that is done when others may be reading some half, and says which half they may read then.
+    """
+
+    __slots__ = ("__weakref__", "_calls", "_double_buffer", "_prepared")
+
+    def __init__(self, double_buffer: DoubleBuffer, calls: Callable[[int], tuple[list[Copy], int]]) -> None:
+        self._double_buffer, self._calls = double_buffer, calls
+        self._prepared: dict[int, tuple[list[Copy], int]] = {}
+        double_buffer.tenants.add(self)
+
+    def leave(self) -> None:
+        """Let go of all views, as `Tenant` asks."""
+        self._prepared = {}
+
+    def __call__(self) -> None:
+        double_buffer = self._double_buffer
+        read = double_buffer.read
+        prepared = self._prepared.get(read)
+        if prepared is None:
+            prepared = self._prepared[read] = self._calls(read)
+        for call in prepared[0]:
+            call()
+        double_buffer.read = prepared[1]
 
 
 def _scaled_first(operations: Sequence[Operation]) -> list[Operation]:
@@ -68,17 +120,21 @@ def _scaled_first(operations: Sequence[Operation]) -> list[Operation]:
 
 
 class _Read:
-    """A sweep in shared memory."""
+    """A sweep in shared memory, bound to all but the user's own blocks.
 
-    __slots__ = ("_double_buffer", "_factors", "_meets", "_peers", "_reading", "_reads", "_run", "_source", "_target")
+    Attributes:
+        source, target: where its block lies before and after it.
+        meets: whether it reads what others have written: all ranks meet before.
+    """
+
+    __slots__ = ("_factors", "_peers", "_reading", "_reads", "_run", "meets", "source", "target")
 
     def __init__(self, sweep: Sweep[Reading], way: tuple[int, int], double_buffer: DoubleBuffer) -> None:
         first, last, mine = sweep.first, sweep.last, double_buffer.halves[double_buffer.comm.rank]
-        self._double_buffer = double_buffer
-        self._source = Slot(way[0], first.shape, first.dtype)
-        self._target = Slot(way[1], last.out_shape, last.out_dtype)
+        self.source: Slot = Slot(way[0], first.shape, first.dtype)
+        self.target: Slot = Slot(way[1], last.out_shape, last.out_dtype)
+        self.meets: bool = sweep.move is not None and sweep.move.step.kind not in LOCAL
         self._reading = sweep.move
-        self._meets = sweep.move is not None and sweep.move.step.kind not in LOCAL
         self._run = bind_work(sweep, mine)
         self._factors: Sequence[Factor] = ()
         self._peers: list[list[Array]] = []  # all blocks, as the halves are and turned round
@@ -91,16 +147,13 @@ class _Read:
         if sweep.reader is not None:
             self._reads = [self._run.reads(blocks) for blocks in self._peers]
 
-    def __call__(self, memories: Memories) -> None:
-        double_buffer, reading, out = self._double_buffer, self._reading, self._target.of(memories)
-        if self._meets:
-            double_buffer.meet()
-            double_buffer.read = self._source.memory ^ memories.turned
-        elif self._target.memory ^ memories.turned == double_buffer.read:
-            double_buffer.meet()
-        if reading is None:
-            self._run(self._source.of(memories), out)
+    def bound(self, memories: Memories, turned: int) -> list[Copy]:
+        """The calls, in order, that do it in some memories; `turned` is 1 if the halves have changed places, else 0."""
+        out, copies = self.target.of(memories), list[Copy]()
+        if self._reading is None:
+            copies = self._run.bound(self.source.of(memories), out)
         elif self._reads:
-            self._run(self._reads[memories.turned], out)
+            copies = self._run.bound(self._reads[turned], out)
         else:
-            reading.run(self._peers[memories.turned], out, self._factors)
+            copies = self._reading.copies(self._peers[turned], out, self._factors)
+        return copies

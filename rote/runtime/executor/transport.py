@@ -6,30 +6,26 @@ messages, by the methods of exchange; a rank packs and unpacks in workspace of i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Protocol
 
 from ...compiler.step import Step
 from ..comm.protocol import Array
-from .buffers import Memories, Scratch
+from ..copy.strided import Copy
+from .buffers import Scratch
 from .operations import LocalWork, Operation, Sweep
 
-__all__ = ["Call", "Transport", "bind_work", "step_of"]
-
-
-class Call(Protocol):
-    """A sweep, bound to all but the user's own blocks."""
-
-    def __call__(self, memories: Memories) -> None:
-        """Do it."""
-        ...
+__all__ = ["Transport", "bind_work", "step_of"]
 
 
 class Transport(Protocol):
     """A binding of operations to ranks. Making one is collective."""
 
-    def start(self, block: Array, out: Array) -> tuple[Sequence[Call], Memories]:
-        """The calls, in order, that take a block to another, and the memories of all."""
+    def __call__(self, block: Array, out: Array) -> None:
+        """Take a block to another; both are C-contiguous, and share no memory with each other or another rank's."""
+        ...
+
+    def bound(self, block: Array, out: Array) -> list[Copy]:
+        """The calls, in order, that take one very block to another, again and again. Making them is collective."""
         ...
 
 
