@@ -14,7 +14,7 @@ from execute.recording import Call, Recording
 import rote
 from rote.compiler.rules import RULES
 from rote.runtime import program as execute
-from rote.runtime.executor.messages import MessageMove
+from rote.runtime.executor import messages as executor
 
 PROGRAM = Path(claims.__file__)
 
@@ -173,13 +173,13 @@ MORE_CALLS = {
 @pytest.mark.parametrize("text", [BLOCKS, "[(),()] -> block[(0),()]"])
 def test_one_more_call_is_found_out(more, text, monkeypatch):
     """An executor that meets once more than the plan says, after a collective or in a local step."""
-    plan, right = rote.compile(text, shape=(5, 4), grid=3), MessageMove.run
+    plan, right = rote.compile(text, shape=(5, 4), grid=3), executor._Sent.__call__
 
-    def run(self, *args):
-        right(self, *args)
-        MORE_CALLS[more](self.messages.comm)
+    def run(self, memories):
+        right(self, memories)
+        MORE_CALLS[more](self._move.messages.comm)
 
-    monkeypatch.setattr(MessageMove, "run", run)
+    monkeypatch.setattr(executor._Sent, "__call__", run)
     assert all("called" in text for text in rote.run(claim, 3, (plan,)))
 
 

@@ -43,13 +43,14 @@ def test_elements_that_are_picked_one_by_one_are_multiplied(monkeypatch):
 @pytest.mark.parametrize("before, after", [(False, True), (True, False)])
 def test_a_factor_that_is_forgotten_is_found_out(before, after, monkeypatch):
     """A step that does not multiply at one of its ends."""
-    right = execute.MessageMove.run
+    right = execute._Sent._transfer
 
-    def run(self, transfer):
+    def forgetful(self, move, memories):
+        transfer = right(self, move, memories)
         transfer.before, transfer.after = transfer.before if before else (), transfer.after if after else ()
-        right(self, transfer)
+        return transfer
 
-    monkeypatch.setattr(execute.MessageMove, "run", run)
+    monkeypatch.setattr(execute._Sent, "_transfer", forgetful)
     with pytest.raises(AssertionError, match="is not"):
         rote.run(factors.check, 2, (50,))
 

@@ -97,7 +97,7 @@ def check_bits(comm, number):
         assert np.allclose(found[1][1].to_global(), array, atol=1e-3 if dtype in ("c8", "f4") else 1e-10)
         pair = cut._bound()
         for walk in (pair.forward, pair.backward):
-            transport = walk._program._transport
+            transport = walk._transport
             chunks += sum(len(move.method._chunks) > 1 for move in getattr(transport, "moves", ()) if move.name)
     return chunks
 
@@ -155,7 +155,7 @@ def check_choice(comm):
     names = []
     for n, machine in ((4, None), (64, Machine(byte_time=1e-8)), (64, Machine(latency=1.0))):
         f = FFT((n, n, n), "block[(0),(),()]", comm=comm, algorithm="slab", machine=machine)
-        names.append(f._bound().forward._program._transport.moves[0].name)
+        names.append(f._bound().forward._transport.moves[0].name)
     return names
 
 
