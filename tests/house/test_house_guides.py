@@ -22,7 +22,8 @@ from rote.testing.launch import mpiexec_command
 
 BOOK = ROOT / "notebooks"
 COMING = sorted(BOOK.glob("coming-from-*.md"))
-GUIDES = [*COMING, *(BOOK / f"{name}.md" for name in ("architecture", "cluster", "decisions", "faq", "performance", "benchmarks"))]
+LONG = ("architecture", "benchmarks", "cluster", "decisions", "faq", "performance")
+GUIDES = [*COMING, *(BOOK / f"{name}.md" for name in LONG)]
 LONGEST = 200  # lines that are read in ten minutes
 AT_LEAST = 10  # programs side by side
 PROGRAMS = Path(sys.executable).parent
