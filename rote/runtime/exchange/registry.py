@@ -1,5 +1,7 @@
 """Methods of exchange: how the messages of a step reach their receivers. All of them give the same bits.
 
+Sums of floats on three ranks and more are the exception: ranks that share memory add in their order, MPI in its own.
+
 "shared" is for ranks of one node (of one process: "direct"); "nodes" and "two-level" for ranks of several nodes; the
 others send messages between any ranks.
 """
