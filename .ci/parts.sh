@@ -104,7 +104,7 @@ part_second_mpi() {
     second_mpi_installed
     cloned "$clone"
     say "MPI tests under Open MPI"
-    (cd "$clone" && "$work/openmpi/bin/pytest" -m "mpi and not slow")
+    (cd "$clone" && "$work/openmpi/bin/pytest" -m "mpi and not (slow or perf or browser)")
 }
 
 # Pages in headless Chromium: the one that is there, or Debian's. Where neither is to be had they are not tested, and the

@@ -342,12 +342,13 @@ def test_the_ratios_of_one_run(mpirun, tmp_path):
     target = tmp_path / "s.json"
     chosen = only("rote", "threads", "pyfftw", "memcpy", "in-cache")
     shapes = ("--shape", "64x64x64", "--shape", "128x128x128", "--dtype", "c16")
-    done = mpirun(2, ROTE, "bench", "--suite", target, *shapes, "--rounds", 3, *chosen)
+    done = mpirun(2, ROTE, "bench", "--suite", target, *shapes, "--rounds", 3, *chosen, timeout=300)
     assert done.returncode == 0, done.stderr
     for row in json.loads(target.read_text())["rows"]:
         for key, most in LIMITS.items():
             assert row[key] is None or row[key] < most, f"{row['work']}: {key} is {row[key]:.2f}"
 
 
-# Of a machine that others used too: 1.9 times the floor, 1.6 a peer, 1.9 a copy, 1.3 without tuning, 1.3 on threads.
-LIMITS = {"to_floor": 3.0, "to_peer": 2.0, "to_copy": 3.0, "model_to_tuned": 2.0, "threads_to_mpi": 2.0}
+# Of a machine that others used too: 1.9 times the floor, 1.6 a peer, 2.4 a copy, 1.3 without tuning, 1.4 on threads.
+# Twice that is a mistake and no noise.
+LIMITS = {"to_floor": 4.0, "to_peer": 3.2, "to_copy": 5.0, "model_to_tuned": 2.6, "threads_to_mpi": 2.8}
