@@ -102,6 +102,16 @@ def check_bits(comm, number):
     return chunks
 
 
+def check_families(comm):
+    """The same of walks whose work does not go on along a mode of what moves: none of it is sent before it is made."""
+    for shape, algorithm in (((12, 6, 9), "rows"), ((12, 10, 8), "rows"), ((36, 36), "cyclic")):
+        whole, cut = (FFT(shape, comm=comm, algorithm=algorithm, method=name) for name in ("isend", "pipelined"))
+        _, x = random(whole, 0)
+        found = [there_and_back(f, x) for f in (whole, cut)]
+        for one, other in zip(*found, strict=True):
+            assert one.local.tobytes() == other.local.tobytes(), (shape, algorithm)
+
+
 def check_messages(comm):
     """Bytes are those of whole messages, half as many for real numbers; each peer has one message per chunk."""
     shape, counted = (32, 32, 64), {}
@@ -164,6 +174,7 @@ if __name__ == "__main__":
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", rote.GatherWarning)  # of cosines along an axis that is split
         chunked = check_bits(comm, int(sys.argv[1]))
+        check_families(comm)
     found = {
         "chunked": chunked,
         "messages": check_messages(comm),

@@ -104,7 +104,7 @@ class Pipelined(Method):
         self._begun: int = untils[0]
         self._chunks: list[_Chunk] = []
         for each, until in zip(cut, untils[1:], strict=True):
-            ends = [reach(part.region, early, True)[1] for part in each.leaving] if early is not None else []
+            ends = [_END if early is None else reach(part.region, early, True)[1] for part in each.leaving]
             self._chunks.append(_Chunk(each, max(ends, default=0), until))
 
     @property
