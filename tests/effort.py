@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any
 
 
 def calls(do: Callable[[], object]) -> int:
@@ -23,3 +25,37 @@ def calls(do: Callable[[], object]) -> int:
         sys.setprofile(None)
         threading.setprofile(None)
     return made
+
+
+def passed(do: Callable[[], object]) -> list[str]:
+    """The Python functions that a call passes in this thread, in order."""
+    names: list[str] = []
+
+    def see(frame: Any, event: str, argument: object) -> None:
+        if event == "call":
+            names.append(frame.f_code.co_qualname)
+
+    sys.setprofile(see)
+    try:
+        do()
+    finally:
+        sys.setprofile(None)
+    return names
+
+
+def meetings(monkeypatch: Any, kind: type, names: Iterable[str]) -> Counter[str]:
+    """How often rank 0 calls methods of a kind of communicator from now on, by their names."""
+    counts: Counter[str] = Counter()
+
+    def counted(name: str) -> Callable[..., object]:
+        call = getattr(kind, name)
+
+        def run(comm: Any, *args: object) -> object:
+            counts[name] += comm.rank == 0
+            return call(comm, *args)
+
+        return run
+
+    for name in names:
+        monkeypatch.setattr(kind, name, counted(name))
+    return counts

@@ -44,7 +44,7 @@ class ReadTiles:
     Args:
         ranges: per mode of the part, those of the tiles; all of `axis`.
         starts: where the part begins in the block.
-        found: the boxes that make up the block.
+        boxes: those that make up the block.
     """
 
     __slots__ = ("_axis", "_extents", "_ranges", "_starts", "_within", "largest")
@@ -115,9 +115,8 @@ def tile_ranges(extents: Sequence[int], budget: int) -> list[list[slice]]:
     for n in reversed(extents):
         step = max(1, min(n, budget))
         budget //= step
-        step = (
-            -(-n // -(-n // step)) if n else step
-        )  # ranges of one length, as far as it goes: whole tiles are transformed
+        number = -(-n // step)
+        step = -(-n // max(number, 1)) or 1  # of one length, as far as it goes: whole tiles are transformed
         ranges.append([slice(at, min(at + step, n)) for at in range(0, n, step)])
     return ranges[::-1]
 

@@ -18,6 +18,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from cases import pick_grid, pick_layout, pick_shape
+from effort import passed
 from parts import report_checks, share
 
 import rote
@@ -159,22 +160,6 @@ def check_memory_goes(comm: Comm) -> None:
     comm.barrier()
     assert not any(block() is not None for block in blocks)
     comm.barrier()
-
-
-def passed(do: Callable[[], object]) -> list[str]:
-    """The Python functions that a call passes on this rank."""
-    names: list[str] = []
-
-    def see(frame: Any, event: str, argument: object) -> None:
-        if event == "call":
-            names.append(frame.f_code.co_qualname)
-
-    sys.setprofile(see)
-    try:
-        do()
-    finally:
-        sys.setprofile(None)
-    return names
 
 
 def check_effort(comm: Comm) -> None:

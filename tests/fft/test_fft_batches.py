@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import batches
 import numpy as np
 import pytest
+from effort import meetings
 from workspace import bytes_taken
 
 import rote
@@ -19,22 +18,7 @@ SHAPE, LARGE, BATCH, NOISE = (8, 6, 10), (64, 48, 50), 1 << 20, 300_000
 @pytest.fixture
 def calls(monkeypatch):
     """How often rank 0 of this process has met the others, by the name of the call."""
-    counts = Counter()
-    kind = type(rote.run(lambda comm: comm, 2)[0])
-
-    def counted(name):
-        call = getattr(kind, name)
-
-        def run(comm, *args):
-            if comm.rank == 0:
-                counts[name] += 1
-            return call(comm, *args)
-
-        return run
-
-    for name in ("alltoallv", "barrier"):
-        monkeypatch.setattr(kind, name, counted(name))
-    return counts
+    return meetings(monkeypatch, type(rote.run(lambda comm: comm, 2)[0]), ("alltoallv", "barrier"))
 
 
 @pytest.mark.parametrize("method", ("auto", "alltoallv"))

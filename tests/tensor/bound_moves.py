@@ -18,6 +18,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from cases import pick_grid, pick_layout, pick_shape
+from effort import passed
 from execute import methods
 from parts import report_checks, share
 
@@ -150,22 +151,6 @@ def check_moves_are_listed(comm: Comm) -> None:
     assert listed == [("move_to", move.plan.cost.bytes, False)] * 2 * (comm.size > 1), listed
 
 
-def calls(do: Callable[[], object]) -> list[str]:
-    """The Python functions that a call passes on this rank."""
-    names: list[str] = []
-
-    def see(frame: Any, event: str, argument: object) -> None:
-        if event == "call":
-            names.append(frame.f_code.co_qualname)
-
-    sys.setprofile(see)
-    try:
-        do()
-    finally:
-        sys.setprofile(None)
-    return names
-
-
 def check_effort(comm: Comm) -> None:
     """A call passes few Python functions, as many for any size, and takes no memory of a block's size."""
     most = CALLS["mpi" if isinstance(comm, MpiHandle) else "threads"] if comm.size == 2 else 60
@@ -173,10 +158,10 @@ def check_effort(comm: Comm) -> None:
         x = DistTensor.zeros((n, n), "block[(0),()]", comm)
         move = x.move_to("block[(),(0)]")
         move(), move()
-        passed = calls(move)
-        assert len(passed) <= most, passed
-        again = calls(lambda: x.redistribute("block[(),(0)]", out=move.result))  # noqa: B023 - called here
-        assert len(again) > 2 * len(passed) or comm.size != 2, (len(again), "the count sees nothing")
+        names = passed(move)
+        assert len(names) <= most, names
+        again = passed(lambda: x.redistribute("block[(),(0)]", out=move.result))  # noqa: B023 - called here
+        assert len(again) > 2 * len(names) or comm.size != 2, (len(again), "the count sees nothing")
     comm.barrier()
     if comm.rank == 0:
         tracemalloc.start()

@@ -7,6 +7,7 @@ from collections import Counter
 import lists
 import numpy as np
 import pytest
+from effort import meetings
 
 import rote
 from rote import DistTensor
@@ -34,21 +35,11 @@ def test_large_tensors_go_by_themselves(monkeypatch, limits):
 @pytest.fixture
 def calls(monkeypatch):
     """How often rank 0 of this process has met the others, by the name of the call."""
-    counts, kind = Counter(), type(rote.run(lambda comm: comm, 2)[0])
-
-    def counted(name):
-        call = getattr(kind, name)
-
-        def run(comm, *args):
-            if comm.rank == 0:
-                counts[name] += 1
-            return call(comm, *args)
-
-        return run
-
-    for name in ("alltoallv", "allgatherv", "barrier", "share_reference", "allgather_object"):
-        monkeypatch.setattr(kind, name, counted(name))
-    return counts
+    return meetings(
+        monkeypatch,
+        type(rote.run(lambda comm: comm, 2)[0]),
+        ("alltoallv", "allgatherv", "barrier", "share_reference", "allgather_object"),
+    )
 
 
 @pytest.mark.parametrize("shares", (True, False))

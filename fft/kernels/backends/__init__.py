@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ...transforms import HALVING, KINDS
 from ..kernel import Kernel
@@ -16,8 +15,6 @@ from .by_parts import ByParts, OfHalves
 from .protocol import Array, ArrayTransform, Library
 
 __all__ = ["NAMES", "composed", "library", "prepare", "transforms", "versions"]
-
-Scratch = tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]
 
 NAMES = ("pyfftw", "ducc0", "mkl_fft", "scipy", "numpy")
 """The libraries by the names of their packages, the usual one first."""
