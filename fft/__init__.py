@@ -71,11 +71,13 @@ if not TYPE_CHECKING:  # a type checker would take any misspelt name for an attr
 
     def __getattr__(name):
         """Import a public name on first use, and keep it."""
+        from functools import partial
         from importlib import import_module
 
         if name not in _HOME:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        import_module(f"{__name__}.dispatch")  # from now on numpy.fft answers, too
+        rules = import_module("rote.functions.rules")  # from now on numpy.fft answers, too
+        rules.ENTERING["numpy.fft"] = partial(import_module, f"{__name__}.dispatch")
         value = globals()[name] = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
         return value
 

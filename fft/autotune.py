@@ -1,6 +1,7 @@
 """Autotuning of walks: the few that the model finds cheapest run there and back on the ranks, and the fastest stays.
 
-What was found is kept as wisdom, and found again by the next program that asks for the same.
+What was found is kept as wisdom, and found again by the next program that asks for the same. `rote.fft.confirmation`
+has the last word on it.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from math import inf
+from math import inf, prod
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,10 @@ import numpy as np
 from rote.compiler.explain import in_seconds, table
 from rote.compiler.machine import Machine
 from rote.layout.grid import Grid
-from rote.runtime.autotune import LIMITS, Progress, decided, medians, ranking, timings
+from rote.runtime.autotune import Progress, decided, fastest, ranking, timings
+from rote.runtime.calibrate import known_machine
 from rote.runtime.comm.protocol import Comm
-from rote.runtime.time_limit import allowed
+from rote.runtime.limits import LIMITS, budget
 
 from .families.choose import Choice, best, farther, preferred, walks
 from .families.resolve import reread
@@ -28,11 +30,10 @@ from .request.options import Options
 from .request.request import Arguments
 from .walk.walk import Walk
 
-__all__ = ["Decision", "Tried", "candidates", "decide", "race"]
+__all__ = ["Decision", "Tried", "block_bytes", "candidates", "decide", "named", "priced_machine", "race"]
 
 _MOST = {"measure": 4, "patient": 8}  # walks that are timed
 _WITHIN = 3.0  # how many times as long as the best a walk may take by the model, and still be timed
-_ROUNDS = 8  # that a walk makes there and back in one turn, at most: it is bound anew for the next
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,15 +93,28 @@ def decide(
         LayoutError: there is no walk.
     """
     field = candidates(arguments, choices, machine, _MOST[options.tune])
-    seconds = allowed(comm, LIMITS["walk"].seconds[options.tune])
+    seconds = budget(comm, "walk", options.tune, max(map(block_bytes, field)))
     if len(field) == 1 or comm.size == 1:  # on one rank all do the same
         return Decision(next(iter(field)), ())
     facts = {"what": "walk", **arguments.facts(), "threads": options.threads, "method": options.method}
+    facts |= {} if options.wire is None else {"wire": options.wire}
 
     def find() -> dict[str, Any] | None:
         return _fastest(field, comm, norm, options, seconds).as_json() if seconds else None
 
     return decided(comm, facts, options.tune, partial(_read, arguments), find) or Decision(next(iter(field)), ())
+
+
+def priced_machine(comm: Comm, options: Options) -> Machine:
+    """The machine by which walks are ranked: the one that is given, or that was measured, or the usual. Collective."""
+    return options.priced(options.machine or known_machine(comm))
+
+
+def block_bytes(walk: Walk) -> int:
+    """Bytes of the larger one of a walk's two ends on a rank, if all have as much."""
+    dtypes = walk.dtypes()
+    ends = ((walk.source, dtypes[0]), (walk.target, dtypes[-1]))
+    return max(prod(dist.shape) * dtype.itemsize for dist, dtype in ends) // walk.source.grid.size
 
 
 def candidates(arguments: Arguments, choices: Sequence[Choice], machine: Machine, most: int) -> dict[Walk, Choice]:
@@ -143,7 +157,7 @@ def _turn(walk: Walk, comm: Comm, norm: Norm, options: Options, seconds: float, 
         pair.forward(x, spectrum)
         pair.backward(spectrum, x)
 
-    return medians(comm, [there_and_back], seconds, progress, _ROUNDS)[0]
+    return fastest(comm, there_and_back, seconds, progress)
 
 
 def _fastest(field: dict[Walk, Choice], comm: Comm, norm: Norm, options: Options, seconds: float) -> Decision:
@@ -155,11 +169,12 @@ def _fastest(field: dict[Walk, Choice], comm: Comm, norm: Norm, options: Options
     times = race([*field], comm, norm, within, seconds)
     order = ranking(times, LIMITS["walk"])
     ranked = [(min(times[n]), [*field.values()][n]) for n in order]
-    tried = tuple(Tried(_named(choice), float(f"{seconds:.4g}"), 2 * choice.seconds) for seconds, choice in ranked)
+    tried = tuple(Tried(named(choice), float(f"{seconds:.4g}"), 2 * choice.seconds) for seconds, choice in ranked)
     return Decision([*field][order[0]], tried)
 
 
-def _named(choice: Choice) -> str:
+def named(choice: Choice) -> str:
+    """The name of a choice's family, with grid and layouts."""
     ends = "" if choice.walk is None else f", {choice.source.layout} -> {choice.walk.target.layout}"
     return f"{choice.name} on {choice.source.grid}{ends}"
 

@@ -1,7 +1,7 @@
 """NumPy's own transforms, `numpy.fft`, of tensors: the same calls as of arrays.
 
-Importing this enters them into the table of what NumPy's functions do with tensors (`rote.tensor.answers`), and so does
-the first use of any name of `rote.fft`.
+Importing this enters them into the table of what NumPy's functions do with tensors (`rote.tensor.answers`). Once any
+name of `rote.fft` has been used, the first of them that is called with a tensor imports it.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from rote.errors import LayoutError
+from rote.functions.rules import ANSWERS
 from rote.tensor import DistTensor
-from rote.tensor.answers import ANSWERS
 
 from .functions import fftn, ifftn, irfftn, rfftn
 from .hermitian import hfft, ihfft

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn, Self
 
 import numpy as np
 
@@ -137,3 +137,15 @@ class TransformEnds:
         ((4, 4), True)
         """
         return empty(with_components(self.walk.target, components), self.output_dtype, self._comm)
+
+    def __copy__(self) -> Self:
+        return self  # what is planned never changes, and keeps no values between two calls
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a transform is not pickled, for its communicator lives in this run only\n"
+            f"keep its text, which makes it again: {self!r}"
+        )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rote.compiler.machine import DEFAULT
+from rote.compiler.step import as_wire
 from rote.errors import LayoutError
 from rote.layout.layout import Layout, as_layout
 from rote.runtime.calibrate import known_machine
@@ -16,6 +17,7 @@ from .families.choose import walk_of
 from .families.gathered import warn_if_gathered
 from .program.program import BoundWalk, bind_walks
 from .request.arguments import check_extents, check_norm, check_real, check_tensor, normal_axes, scale
+from .request.options import USUAL, Options
 from .request.request import as_request, given_lengths
 from .transforms import FUNCTIONS, KINDS, complex_dtype, real_dtype
 
@@ -35,6 +37,7 @@ def fftn(
     norm: str | None = None,
     output: Layout | str | None = None,
     algorithm: str = "auto",
+    wire: str | None = None,
 ) -> DistTensor:
     """The discrete Fourier transform along some axes, as `numpy.fft.fftn` (Dalcin et al. 2019, eq. 5; see `norm`).
 
@@ -50,12 +53,14 @@ def fftn(
         output: the layout of the spectrum; the cheapest one, where the walk ends, if None.
         algorithm: one of `rote.fft.algorithms`; "auto" takes the cheapest walk from where x lies, on the machine that
             `rote tune` measured under as many ranks, or on the usual one.
+        wire: "f4" rounds double precision to single in messages, of half the bytes, as `FFT` has it.
 
     Returns:
         A tensor of complex numbers, of x's shape but for `s`, in `output` or where the walk ends. x keeps its values.
 
     Raises:
         LayoutError: an axis has no points, the layout has a view or is partial, or `output` does not fit.
+        PlanError: `wire` is something else, or x is not of double precision.
         TypeError: x is no tensor.
 
     >>> import numpy as np
@@ -63,7 +68,7 @@ def fftn(
     >>> bool(np.allclose(fftn(x).to_global(), np.fft.fftn(np.arange(6.0).reshape(2, 3))))
     True
     """
-    return transform("fft", x, s, axes, norm, output, algorithm)
+    return transform("fft", x, s, axes, norm, output, algorithm, wire)
 
 
 def ifftn(
@@ -73,6 +78,7 @@ def ifftn(
     norm: str | None = None,
     output: Layout | str | None = None,
     algorithm: str = "auto",
+    wire: str | None = None,
 ) -> DistTensor:
     """The inverse transform, as `numpy.fft.ifftn`; of what `fftn` gave, it leads back to the layout there.
 
@@ -83,7 +89,7 @@ def ifftn(
     >>> ifftn(fftn(x)).real.to_global().round(12).tolist()
     [0.0, 1.0, 2.0]
     """
-    return transform("ifft", X, s, axes, norm, output, algorithm)
+    return transform("ifft", X, s, axes, norm, output, algorithm, wire)
 
 
 def rfftn(
@@ -93,6 +99,7 @@ def rfftn(
     norm: str | None = None,
     output: Layout | str | None = None,
     algorithm: str = "auto",
+    wire: str | None = None,
 ) -> DistTensor:
     """The transform of a real tensor, as `numpy.fft.rfftn`: half the spectrum, n//2 + 1 points along the last axis.
 
@@ -102,7 +109,7 @@ def rfftn(
     (4, 4)
     """
     check_real(x, "rfftn")
-    return transform("rfft", x, s, axes, norm, output, algorithm)
+    return transform("rfft", x, s, axes, norm, output, algorithm, wire)
 
 
 def irfftn(
@@ -112,6 +119,7 @@ def irfftn(
     norm: str | None = None,
     output: Layout | str | None = None,
     algorithm: str = "auto",
+    wire: str | None = None,
 ) -> DistTensor:
     """The real tensor of half a spectrum, as `numpy.fft.irfftn`.
 
@@ -129,11 +137,18 @@ def irfftn(
     >>> irfftn(rfftn(x), s=x.shape).to_global().round(12).tolist()
     [0.0, 1.0, 2.0, 3.0, 4.0]
     """
-    return transform("irfft", X, s, axes, norm, output, algorithm)
+    return transform("irfft", X, s, axes, norm, output, algorithm, wire)
 
 
 def transform(
-    kind: str, x: DistTensor, s: Lengths, axes: Axes, norm: str | None, output: Layout | str | None, algorithm: str
+    kind: str,
+    x: DistTensor,
+    s: Lengths,
+    axes: Axes,
+    norm: str | None,
+    output: Layout | str | None,
+    algorithm: str,
+    wire: str | None = None,
 ) -> DistTensor:
     """The transform of a kind, a key of `FUNCTIONS`; the other arguments as `fftn`. Called by what a user calls."""
     function = FUNCTIONS[kind]
@@ -149,19 +164,23 @@ def transform(
     where = None if output is None else as_layout(output)
 
     def make() -> BoundWalk:
-        check_extents(x.shape, named)
+        check_extents(distribution.shape, named)
         if side in ("input", "output") and not named:
             raise LayoutError(f"{function.name} needs at least one axis")
-        wanted = as_request(x.shape, named, kind, dtype, lengths)
-        machine = known_machine(x.comm) if algorithm == "auto" else DEFAULT
-        walk = walk_of(x.distribution, wanted, algorithm, where, machine)
-        bound = BoundWalk(walk, x.comm, scale(norm, walk.sizes, wanted.forward), norm == "ortho")
-        bind_walks(x.comm, bound)
+        wanted = as_request(distribution.shape, named, kind, dtype, lengths)
+        as_wire(wire, dtype)
+        options = USUAL if wire is None else Options(wire=wire)
+        machine = options.priced(known_machine(comm)) if algorithm == "auto" else DEFAULT
+        walk = walk_of(distribution, wanted, algorithm, where, machine)
+        bound = BoundWalk(walk, comm, scale(norm, walk.sizes, wanted.forward), norm == "ortho", options)
+        bind_walks(comm, bound)
         if "[" not in algorithm:
-            warn_if_gathered(walk, wanted, x.comm, _DEPTH)
+            warn_if_gathered(walk, wanted, comm, _DEPTH)
         return bound
 
-    bound = cached(comm, "walks", (distribution, kind, dtype, named, lengths, algorithm, where, norm), make, _KEPT)
+    bound = cached(
+        comm, "walks", (distribution, kind, dtype, named, lengths, algorithm, where, norm, wire), make, _KEPT
+    )
     target = bound.walk.target
     out = segments.empty(target.local_shape(comm.rank), bound.dtypes[-1])
     bound(block.astype(dtype, copy=False), out)

@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import pi
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy.typing as npt
 
 from rote.compiler.machine import Machine
 from rote.compiler.plan import Plan
+from rote.compiler.step import as_wire
 from rote.errors import LayoutError
 from rote.layout.distribution import tensor_shape
 from rote.layout.grid import Grid
 from rote.layout.layout import Layout
-from rote.runtime.autotune import Progress, Tune
-from rote.runtime.calibrate import known_machine
+from rote.runtime.autotune import Progress
 from rote.runtime.comm.resolve import as_comm
+from rote.runtime.limits import Tune
 from rote.runtime.program import check_grid
 from rote.runtime.time_limit import time_limit
 from rote.tensor import DistTensor
 
-from .autotune import Decision, Tried, decide
+from .autotune import Tried, priced_machine
+from .confirmation import Tuned, tuned
 from .ends import TransformEnds
 from .families.choose import Choice, best, compared
 from .families.gathered import warn_if_gathered
@@ -74,17 +77,21 @@ class FFT(TransformEnds):
             norm="forward" it is the same as that of a signal on these points. What is cut or padded never travels.
         tune: "model" estimates what is fastest, at once, and gives the same bits in every run; "measure" times it for
             some seconds, and "patient" longer: the plans of local transforms and, if the algorithm is "auto", the few
-            walks that the model finds cheapest. It is the same on all ranks, but the last bits may differ from run to
-            run. The walk that was fastest is kept (see `rote.wisdom`), and the next time it is not timed again.
+            walks that the model finds cheapest. What does not clearly lead the model's choice is not taken. It is the
+            same on all ranks, but the last bits may differ from run to run. What was found is kept (see `rote.wisdom`),
+            and runs beside the model's choice for a round the next time, to be tuned anew if it leads no more.
         threads: per rank, for local transforms; ranks and threads together want no more cores than there are.
         method: how messages travel between ranks, a name in `rote.methods`, or "auto".
         machine: for which "auto" chooses; if None, the one that `rote tune` measured under as many ranks, or the usual.
         progress: called on this rank with the part that is done, from 0 to 1, while walks are timed.
-        tune_seconds: the most that all timing may take, about, by the latest rank's clock; then the best so far is
-            taken, or the usual where nothing was timed. A turn that is begun is ended. None for the usual time.
+        tune_seconds: the most that all timing may take, about, by the latest rank's clock; then what clearly leads is
+            taken, or the model's choice. A turn that is begun is ended. None for the usual time.
+        wire: "f4" rounds double precision to single while it travels: half the bytes, and an error, relative in
+            2-norm, of at most 6e-8 per move. Where ranks share memory, nothing travels and nothing is rounded.
 
     Raises:
         LayoutError: shape, layout, axes, kinds and algorithm do not fit each other.
+        PlanError: `wire` is something else, or `dtype` is not of double precision.
         CommError: the grid does not match the ranks.
 
     Warns:
@@ -120,37 +127,37 @@ class FFT(TransformEnds):
         machine: Machine | None = None,
         progress: Progress | None = None,
         tune_seconds: float | None = None,
+        wire: str | None = None,
     ) -> None:
-        self._options = Options(tune, threads, method, machine, progress, tune_seconds)
+        self._options = Options(tune, threads, method, machine, progress, tune_seconds, wire)
         self._comm = as_comm(comm)
         self._norm = check_norm(norm)
         self._lengths = {"s": s, "resample": resample}
         extents, text = tensor_shape(shape), "[" in algorithm
         request = planned_request(extents, dtype, axes, kinds, text, s, resample)
         self._axes = request.axes
+        as_wire(wire, request.dtype)
         arguments = as_arguments(extents, request, self._comm.size, layout, grid, output)
         self._choices: tuple[Choice, ...] = ()
-        self._decision: Decision | None = None
+        self._tuned: Tuned | None = None
         self._lock = threading.Lock()  # both directions have one scratch
         self._pairs: dict[Norm, Pair] = {}  # by their norm
         with time_limit(tune_seconds):
-            self.walk: Walk = self._cheapest(arguments) if algorithm == "auto" else walk_for(arguments, algorithm)
-            check_grid(self.walk.source.grid, self._comm)
+            walk = self._cheapest(arguments) if algorithm == "auto" else walk_for(arguments, algorithm)
+            check_grid(walk.source.grid, self._comm)
+            if tune != "model":
+                self._tuned = tuned(arguments, self._choices, walk, self._comm, self._norm, self._options)
+                walk, self._options = self._tuned.walk, self._tuned.options
+            self.walk: Walk = walk if wire is None else replace(walk, wire=wire)
             if (tune, method) != ("model", "auto"):  # what was asked for is timed, or refused, now
                 self._bound()
         if not text:
             warn_if_gathered(self.walk, request, self._comm, 1)
 
     def _cheapest(self, arguments: Arguments) -> Walk:
-        """The walk that is cheapest by the model, or fastest if the options say that it be timed; collective then."""
-        machine = self._options.machine or known_machine(self._comm)
-        self._choices = choices_for(arguments, machine)
-        walk = best(self._choices)
-        check_grid(walk.source.grid, self._comm)
-        if self._options.tune == "model":
-            return walk
-        self._decision = decide(arguments, self._choices, machine, self._comm, self._norm, self._options)
-        return self._decision.walk
+        """The walk that is cheapest by the model."""
+        self._choices = choices_for(arguments, priced_machine(self._comm, self._options))
+        return best(self._choices)
 
     @property
     def axes(self) -> tuple[int, ...]:
@@ -180,7 +187,7 @@ class FFT(TransformEnds):
     @property
     def tried(self) -> tuple[Tried, ...]:
         """The walks that were timed, now or once before, the one that is taken first; none if nothing was."""
-        return () if self._decision is None else self._decision.tried
+        return () if self._tuned is None else self._tuned.tried
 
     def forward(self, x: DistTensor, out: DistTensor | None = None, norm: str | None = None) -> DistTensor:
         """The spectrum of x, in `output_layout`; x keeps its values, unless `out` shares them, which it may.
@@ -292,29 +299,20 @@ class FFT(TransformEnds):
         with self._lock:
             return transformed(bound, x, out, pair.batches)
 
-    def __copy__(self) -> FFT:
-        return self  # what is planned never changes, and keeps no values between two calls
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> FFT:
-        return self
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError(
-            "a transform is not pickled, for its communicator lives in this run only\n"
-            f"keep its text, which makes it again: {self!r}"
-        )
-
     def __repr__(self) -> str:
         walk = self.walk
         kinds = {axis: walk.kinds[axis] for axis in self._axes}
         what = f"axes={self._axes}" if {*kinds.values()} <= {*FOURIER} else f"kinds={kinds}"
         lengths = "".join(f", {name}={given!r}" for name, given in self._lengths.items() if given is not None)
         norm = "" if self._norm == "backward" else f", norm={self._norm!r}"
+        wire = "" if walk.wire is None else f", wire={walk.wire!r}"
         return (
             f"FFT({self.shape}, {str(self.input_layout)!r}, grid={self.grid.shape}, dtype={str(walk.dtype)!r}, "
-            f"{what}{lengths}{norm}, output={str(self.output_layout)!r})"
+            f"{what}{lengths}{norm}, output={str(self.output_layout)!r}{wire})"
         )
 
     def __str__(self) -> str:
-        timed = [str(self._decision)] if self.tried else []
-        return "\n".join([describe(self.walk, self._axes), *compared(self._choices, self.walk), *timed])
+        timed = [] if self._tuned is None else [str(self._tuned)]
+        return "\n".join(
+            [describe(self.walk, self._axes), *compared(self._choices, replace(self.walk, wire=None)), *timed]
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Callable
 from functools import lru_cache
 from importlib import resources
@@ -20,13 +21,25 @@ from .tokens import Token, scan
 
 
 def _layout(view: Any, default: nodes.Kind | None, modes: Any, suffixes: dict[str, Any]) -> nodes.LayoutSyntax:
-    resolved = (tuple(nodes.Entry(int(g), own or default or nodes.CYCLIC) for g, own in mode) for mode in modes)
+    resolved = []
+    for mode in modes:
+        resolved.append(tuple([nodes.Entry(int(g), own or default or nodes.CYCLIC) for g, own in mode]))
     return nodes.LayoutSyntax(tuple(resolved), view, **suffixes)
 
 
+def _cyclic(tile: str = "1", at: str | None = None) -> nodes.Kind:
+    return nodes.Kind("cyclic", (int(tile),), int(at or 0))
+
+
+def _block(*runs: str) -> nodes.Kind:
+    """A run of sizes is one token."""
+    return nodes.Kind("block", tuple([int(size) for run in runs for size in run.split(",")]))
+
+
 def _group(*parts: tuple[str, int | None]) -> nodes.Fuse | nodes.Tile:
-    sized = any(size is not None for _, size in parts)
-    return nodes.Tile(parts) if sized else nodes.Fuse(tuple(name for name, _ in parts))
+    if any(size is not None for _, size in parts):
+        return nodes.Tile(parts)
+    return nodes.Fuse(tuple(name for name, _ in parts))
 
 
 def _listed(*items: Any) -> tuple[Any, ...]:
@@ -40,11 +53,11 @@ _NODES: dict[str, Callable[..., Any]] = {
     "modes": _listed,
     "mode": _listed,
     "entry": _listed,
-    "cyclic": lambda tile=1, at=None: nodes.Kind("cyclic", (int(tile),), int(at or 0)),
-    "cyclic_at": lambda at: nodes.Kind("cyclic", (1,), int(at)),
-    "block": lambda *runs: nodes.Kind("block", tuple(map(int, ",".join(runs).split(",")))) if runs else nodes.BLOCK,
+    "cyclic": _cyclic,
+    "cyclic_at": lambda at: _cyclic(at=at),
+    "block": _block,
     "rounded": lambda rounding: nodes.Kind(rounding.value),
-    "suffixes": lambda *suffixes: {name: value for suffix in suffixes for name, value in suffix.items()},
+    "suffixes": lambda *suffixes: dict(ChainMap(*suffixes)),
     "partial": lambda op, *modes: {"op": op.value if op else "sum", "partial": tuple(map(int, modes))},
     "rooted": lambda *roots: {"rooted": roots},
     "root": lambda grid_mode, at: (int(grid_mode), int(at or 0)),
@@ -60,9 +73,8 @@ _NODES: dict[str, Callable[..., Any]] = {
 }
 _Nodes = type("_Nodes", (Transformer,), {name: staticmethod(node) for name, node in _NODES.items()})
 _FILES = [resources.files(__package__).joinpath(name) for name in ("layout.lark", "walk.lark")]
-GRAMMAR = "\n".join(file.read_text("utf-8") for file in _FILES).replace(
-    "/TRANSFORMS/", f"/{'|'.join(nodes.TRANSFORMS)}/"
-)
+_TEXT = "\n".join(file.read_text("utf-8") for file in _FILES)
+GRAMMAR = _TEXT.replace("/TRANSFORMS/", f"/{'|'.join(nodes.TRANSFORMS)}/")
 LARK = Lark(
     GRAMMAR,
     start=["start", "stage"],
@@ -88,10 +100,10 @@ def build_stage(text: str) -> nodes.StageSyntax:
     """Build the node of a line of a walk, or raise its first mistake as NotationError."""
     (grid, layout, actions), counts = _read(Counts(text, stage=True), "stage")
     numbers = {names[0]: number for number, names in enumerate(counts.modes) if len(names) == 1}
-    resolved = (
-        nodes.ActionSyntax(name, tuple(numbers[mode] if mode in numbers else int(mode) for mode in modes), extents)
-        for name, modes, extents in actions or ()
-    )
+    resolved = []
+    for name, modes, extents in actions or ():
+        chosen = tuple([numbers[mode] if mode in numbers else int(mode) for mode in modes])
+        resolved.append(nodes.ActionSyntax(name, chosen, extents))
     return nodes.StageSyntax(layout, grid and tuple(map(int, grid.split("x"))), tuple(resolved))
 
 
@@ -114,7 +126,11 @@ def _place(cursor: InteractiveParser, last: Token | None) -> Place:
     stack = [value for value in cursor.parser_state.value_stack if isinstance(value, LarkToken)]
     opened = ""
     for token in stack:
-        opened = opened + token if token in ("(", "[") else opened[:-1] if token in (")", "]") else opened
-    kept = last is not None and stack and stack[-1].start_pos == last.position  # else it is in a node already
-    type_ = _TYPES[stack[-1].type] if kept else last.type if last else ""
+        if token in ("(", "["):
+            opened += token
+        elif token in (")", "]"):
+            opened = opened[:-1]
+    type_ = last.type if last else ""
+    if last and stack and stack[-1].start_pos == last.position:  # else it is in a node already
+        type_ = _TYPES[stack[-1].type]
     return Place({_TYPES.get(name, name) for name in cast(Any, cursor).accepts()}, type_, opened)

@@ -70,11 +70,12 @@ class Counts:
             if name in names:
                 others = " and ".join(other for other in names if other != name)
                 return f"write {number}, the number of the mode that reads {name} as one with {others}"
-        words = [names[0] if len(names) == 1 else str(number) for number, names in enumerate(self.modes)]
-        if len(words) > 8 or (len(words) > 1 and not any(self.modes)):
-            return f"write a number from 0 to {len(words) - 1}"
-        *most, last = words or ["no modes: this layout has none"]
-        return "write " + (f"{', '.join(most)} or {last}" if most else last)
+        if not self.modes:
+            return "write no modes: this layout has none"
+        *most, last = [names[0] if len(names) == 1 else str(number) for number, names in enumerate(self.modes)]
+        if len(most) > 7 or (most and not any(self.modes)):
+            return f"write a number from 0 to {len(most)}"
+        return f"write {', '.join(most)} or {last}" if most else f"write {last}"
 
     def _error(self, name: str, token: Token, hint: str = "") -> NotationError:
         return mistake(name, self.text, token.position, token.text, hint)

@@ -17,8 +17,12 @@ _LIMITS = {"LAST_GRID_MODE": nodes.MAX_GRID_MODES - 1, "KINDS_TO_WRITE": KINDS_T
 def _table(block: str) -> dict[str, tuple[str, str]]:
     """Read lines ``name: rule / cure``, where the cure may stand on a line of its own."""
     block = re.sub("{([A-Z_]+)}", lambda limit: str(_LIMITS[limit[1]]), block.strip().replace(" /\n   ", " /"))
-    halves = (re.split(": | / ", row, maxsplit=1) for row in block.split("\n"))
-    return {name: (rule, cure) for name, texts in halves for rule, cure in [texts.split(" / ")]}
+    table = {}
+    for row in block.split("\n"):
+        name, _, texts = row.partition(": ")
+        rule, cure = texts.split(" / ")
+        table[name] = rule, cure
+    return table
 
 
 MISTAKES = _table("""
@@ -132,5 +136,7 @@ repeated-mode: mode {token} is already {hint} in this stage /
 def mistake(name: str, text: str, position: int, token: str = "", hint: str = "") -> NotationError:
     """Make the error for a mistake at a position of a text."""
     rule, cure = MISTAKES[name] if name in MISTAKES else WALK_MISTAKES[name]
-    token = shown(token if len(token) <= 24 else token[:20] + "…") or "the end"
+    if len(token) > 24:
+        token = token[:20] + "…"
+    token = shown(token) or "the end"
     return NotationError(name, text, position, rule.format(token=token, hint=hint), cure.format(token=token, hint=hint))

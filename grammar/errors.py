@@ -6,6 +6,8 @@ RoteError
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 _BEFORE, _AFTER = 48, 24  # characters of a long text shown on either side of the caret
 
 
@@ -67,10 +69,25 @@ def shown(text: str) -> str:
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
+def nearest(word: str, words: Sequence[str], otherwise: str) -> str:
+    """Ask for the word that was meant; `otherwise`, if none is near.
+
+    >>> nearest("blok", ("block", "cyclic"), "write block")
+    'did you mean block?'
+    """
+    from difflib import get_close_matches
+
+    near = get_close_matches(word, words, n=1)
+    return f"did you mean {near[0]}?" if near else otherwise
+
+
 def _window(text: str, position: int) -> tuple[str, str]:
     """Cut what is shown before the caret, and from the caret on."""
     if len(text) <= _BEFORE + _AFTER:
         return shown(text[:position]), shown(text[position:])
-    start, stop = max(0, position - _BEFORE), position + _AFTER
-    head, tail = "…" if start else "", "…" if stop < len(text) else ""
-    return head + shown(text[start:position]), shown(text[position:stop]) + tail
+    before, after = shown(text[max(0, position - _BEFORE) : position]), shown(text[position : position + _AFTER])
+    if position > _BEFORE:
+        before = "…" + before
+    if position + _AFTER < len(text):
+        after += "…"
+    return before, after

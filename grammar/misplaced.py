@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from .counts import ACTIONS, NUMBERS, Counts, check_grid
 from .diagnostics import KINDS_TO_WRITE, mistake
-from .errors import NotationError
+from .errors import NotationError, nearest
 from .nodes import OPS, RESIZES, ROUNDINGS, TRANSFORMS
 from .tokens import ARROWS, Token
 
@@ -98,8 +98,8 @@ def misplaced(text: str, tokens: list[Token], i: int, place: Place, counts: Coun
         name, token = _before_brackets(name, tokens, i, counts)
     if name == "missing-modes" and counts.action in RESIZES:
         name = "missing-extent"
-    nested = name == "nested-parentheses" or (name == "leading-comma" and counts.part != "actions")
-    if nested and place.opened.endswith("(") and _unclosed(tokens, i):
+    may_be_unclosed = name == "nested-parentheses" or (name == "leading-comma" and counts.part != "actions")
+    if may_be_unclosed and place.opened.endswith("(") and _unclosed(tokens, i):
         name = "missing-closing-parenthesis"
     return mistake(name, text, token.position, token.text, _hint(name, token.text, place, counts))
 
@@ -108,8 +108,13 @@ def _name(token: Token, place: Place, counts: Counts) -> str:
     """Find the mistake that a token is at a place."""
     classes = {"*", token.type}
     if token.type in ("word", "mixed", "kind"):
-        classes |= {"WORD"} if token.type == "kind" else {"WORD", "TEXT", token.text}
-        classes |= {"action"} if token.text in ACTIONS else {"MODE"} if (token.text,) in counts.modes else set()
+        classes.add("WORD")
+        if token.type != "kind":
+            classes |= {"TEXT", token.text}
+        if token.text in ACTIONS:
+            classes.add("action")
+        elif (token.text,) in counts.modes:
+            classes.add("MODE")
     expects = {"*", *place.expected}
     for before, expected, opened, *cases in _PLACES:
         follows = before == "*" or place.last in before.split("/")
@@ -142,7 +147,9 @@ def _in_stage(tokens: list[Token], i: int, place: Place, counts: Counts) -> Toke
     """Tell what token i of a stage is: what ends the layout is an end, the name of an action among actions is one."""
     token, action = tokens[i], tokens[i].text in ACTIONS
     if counts.part == "actions":
-        return token._replace(type="action" if action else "arrow" if token.type in ARROWS else token.type)
+        if action:
+            return token._replace(type="action")
+        return token._replace(type="arrow") if token.type in ARROWS else token
     unclosed = all(token.type != "]" for token in tokens[i:])
     if counts.part == "brackets" and place.last == ":" and action and unclosed:
         return Token("action", ":", tokens[i - 1].position)
@@ -158,7 +165,7 @@ def _before_brackets(name: str, tokens: list[Token], i: int, counts: Counts) -> 
     side = _side(tokens, i)
     types = [token.type for token in side]
     if counts.stage and i == 0 and tokens[0].type == "end" and tokens[0].text:
-        return "transition-in-walk" if tokens[0].text != ":" else name, tokens[0]
+        return name if tokens[0].text == ":" else "transition-in-walk", tokens[0]
     if counts.stage and side and side[0].text in ACTIONS and not {"[", ":"} & set(types):
         return "missing-layout", side[0]
     if name == "missing-layout":
@@ -207,14 +214,14 @@ def _hint(name: str, word: str, place: Place, counts: Counts) -> str:
     """Say what the error of a mistake says beyond its name, where `word` stands."""
     match name:
         case "unknown-kind":
-            return _nearest(
-                word, ("block", "cyclic"), f"write {f'block({word})' if word in ROUNDINGS else KINDS_TO_WRITE}"
-            )
+            kinds = f"block({word})" if word in ROUNDINGS else KINDS_TO_WRITE
+            return nearest(word, ("block", "cyclic"), f"write {kinds}")
         case "unknown-operation":
-            return _nearest(word, OPS, "write sum, max, min or prod")
+            return nearest(word, OPS, "write sum, max, min or prod")
         case "letter-for-size":
-            words = (*ROUNDINGS,) if "ROUNDING" in place.expected else ("at",) if "_AT" in place.expected else ()
-            return _nearest(word, words, "write a number")
+            if "ROUNDING" in place.expected:
+                return nearest(word, ROUNDINGS, "write a number")
+            return nearest(word, ("at",) if "_AT" in place.expected else (), "write a number")
         case "unknown-action":
             return _action_to_write(word.lower())
         case "unknown-mode":
@@ -232,12 +239,6 @@ def _hint(name: str, word: str, place: Place, counts: Counts) -> str:
     return counts.action
 
 
-def _nearest(word: str, words: tuple[str, ...], otherwise: str) -> str:
-    """Ask for the word that was meant; `otherwise`, if none is near."""
-    near = get_close_matches(word, words, n=1)
-    return f"did you mean {near[0]}?" if near else otherwise
-
-
 def _action_to_write(word: str) -> str:
     name = word.removeprefix("i")
     if name in ("dct", "dst"):
@@ -249,4 +250,4 @@ def _action_to_write(word: str) -> str:
         return "write resize, or resample for the middle of a spectrum"
     if word in ("truncate", "dealias"):
         return "write resample, or resize for the end of a mode"
-    return _nearest(word, ACTIONS, f"write one of {', '.join(ACTIONS)}")
+    return nearest(word, ACTIONS, f"write one of {', '.join(ACTIONS)}")

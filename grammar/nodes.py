@@ -17,23 +17,9 @@ ROUNDINGS: tuple[Rounding, ...] = ("ceil", "floor")
 # What a stage of a walk can do: transforms along modes; what makes real numbers complex, or takes their real part; what
 # gives modes another extent, at the end of a mode, in the middle of a spectrum, from a spectrum to half of it and back,
 # or for a convolution with a chirp; and two that name no modes: ``twiddle``, and ``convolve`` with that chirp.
-TransformName: TypeAlias = Literal[
-    "fft",
-    "ifft",
-    "rfft",
-    "irfft",
-    "dct1",
-    "dct2",
-    "dct3",
-    "dct4",
-    "dst1",
-    "dst2",
-    "dst3",
-    "dst4",
-    "dht",
-    "r2hc",
-    "hc2r",
-]
+Fourier: TypeAlias = Literal["fft", "ifft", "rfft", "irfft"]
+Trigonometric: TypeAlias = Literal["dct1", "dct2", "dct3", "dct4", "dst1", "dst2", "dst3", "dst4"]
+TransformName: TypeAlias = Literal[Fourier, Trigonometric, "dht", "r2hc", "hc2r"]
 TRANSFORMS: tuple[str, ...] = get_args(TransformName)
 CastName: TypeAlias = Literal["complex", "real"]
 CASTS: tuple[str, ...] = get_args(CastName)
@@ -139,11 +125,16 @@ class Name:
     """A mode of the tensor as it is: ``a``.
 
     >>> from rote.grammar import parse_syntax
-    >>> parse_syntax("b a: [(0),()]").view
-    (Name(name='b'), Name(name='a'))
+    >>> parse_syntax("b a: [(0),()]").view, Name("b").names
+    ((Name(name='b'), Name(name='a')), ('b',))
     """
 
     name: str
+
+    @property
+    def names(self) -> tuple[str]:
+        """The one name."""
+        return (self.name,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,20 +156,23 @@ class Tile:
     A part is its name and its size; at most one part has no size (None) and takes what the others leave.
 
     >>> from rote.grammar import parse_syntax
-    >>> parse_syntax("(r s=4): [(0),()]").view
-    (Tile(parts=(('r', None), ('s', 4))),)
+    >>> (tile,) = parse_syntax("(r s=4): [(0),()]").view
+    >>> tile, tile.given
+    (Tile(parts=(('r', None), ('s', 4))), [4])
     """
 
     parts: tuple[tuple[str, int | None], ...]
 
     def __post_init__(self) -> None:
-        given = [size for _, size in self.parts if size is not None]
-        sizes = exact_all(given, "the sizes of parts")
-        if not all(1 <= size < MAX_NUMBER for size in sizes):
-            raise ValueError(f"the sizes of parts are integers of at least 1, below 2**63, not {given}")
-        left = iter(sizes)
-        parts = tuple((name, None if size is None else next(left)) for name, size in self.parts)
+        if not all(1 <= size < MAX_NUMBER for size in exact_all(self.given, "the sizes of parts")):
+            raise ValueError(f"the sizes of parts are integers of at least 1, below 2**63, not {self.given}")
+        parts = tuple((name, None if size is None else exact(size)) for name, size in self.parts)
         object.__setattr__(self, "parts", parts)
+
+    @property
+    def given(self) -> list[int]:
+        """The sizes of parts that have one."""
+        return [size for _, size in self.parts if size is not None]
 
 
 ViewItem: TypeAlias = Name | Fuse | Tile
@@ -190,9 +184,18 @@ def modes_read(view: tuple[ViewItem, ...]) -> list[tuple[str, ...]]:
     >>> modes_read((Fuse(("a", "b")), Tile((("r", None), ("s", 4)))))
     [('a', 'b'), ('r',), ('s',)]
     """
-    tiled = ([(name,) for name, _ in item.parts] if isinstance(item, Tile) else [item] for item in view)
-    flat = (mode for modes in tiled for mode in modes)
-    return [(mode.name,) if isinstance(mode, Name) else mode.names if isinstance(mode, Fuse) else mode for mode in flat]
+    modes: list[tuple[str, ...]] = []
+    for item in view:
+        if isinstance(item, Tile):
+            modes += [(name,) for name, _ in item.parts]
+        else:
+            modes.append(item.names)
+    return modes
+
+
+def order_read(view: tuple[ViewItem, ...]) -> int:
+    """Count the modes of the tensor that a view reads."""
+    return sum(1 if isinstance(item, Tile) else len(item.names) for item in view)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,8 +231,7 @@ class LayoutSyntax:
     @property
     def tensor_order(self) -> int:
         """The order of the tensor, which a view may change."""
-        items = self.modes if self.view is None else self.view
-        return sum(len(item.names) if isinstance(item, Fuse) else 1 for item in items)
+        return len(self.modes) if self.view is None else order_read(self.view)
 
 
 @dataclass(frozen=True, slots=True)

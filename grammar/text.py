@@ -14,8 +14,16 @@ def unparse(node: nodes.LayoutSyntax | nodes.TransitionSyntax) -> str:
     """
     if isinstance(node, nodes.TransitionSyntax):
         return f"{unparse(node.source)} -> {unparse(node.target)}"
-    view = "" if node.view is None else " ".join(map(_item, node.view)) + ": "
-    return view + _brackets(node.modes) + _partial(node) + _rooted(node.rooted)
+    text = _brackets(node.modes)
+    if node.view is not None:
+        text = f"{' '.join(map(item_text, node.view))}: {text}"
+    if node.partial:
+        op = "" if node.op == "sum" else node.op
+        text += f"+{op}({','.join(map(str, node.partial))})"
+    if node.rooted:
+        roots = [f"{g}@{root}" if root else str(g) for g, root in node.rooted]
+        text += f"|({','.join(roots)})"
+    return text
 
 
 def unparse_walk(walk: nodes.WalkSyntax) -> str:
@@ -32,34 +40,47 @@ def unparse_walk(walk: nodes.WalkSyntax) -> str:
 
 
 def _stage(stage: nodes.StageSyntax) -> str:
-    grid = "" if stage.grid is None else f"on {'x'.join(map(str, stage.grid))} "
-    names = _mode_names(stage.layout)
-    actions = ", ".join(_action(action, names) for action in stage.actions)
-    return grid + unparse(stage.layout) + (f": {actions}" if actions else "")
+    text = unparse(stage.layout)
+    if stage.grid is not None:
+        text = f"on {'x'.join(map(str, stage.grid))} {text}"
+    if stage.actions:
+        names = _mode_names(stage.layout)
+        text += f": {', '.join([_action(action, names) for action in stage.actions])}"
+    return text
 
 
 def _action(action: nodes.ActionSyntax, names: list[str]) -> str:
     modes = [names[mode] for mode in action.modes]
     if action.extents:
         modes = [f"{mode}={extent}" for mode, extent in zip(modes, action.extents, strict=True)]
-    return action.name + (f"({', '.join(modes)})" if modes else "")
+    return _with_words(action.name, modes, ", ")
+
+
+def _with_words(name: str, words: list[str], mark: str) -> str:
+    """Write a name, and words in parentheses behind it if there are any."""
+    return f"{name}({mark.join(words)})" if words else name
 
 
 def _mode_names(layout: nodes.LayoutSyntax) -> list[str]:
     """Name each mode of a layout as an action does."""
-    modes = [()] * len(layout.modes) if layout.view is None else nodes.modes_read(layout.view)
+    if layout.view is None:
+        return [str(number) for number in range(len(layout.modes))]
+    modes = nodes.modes_read(layout.view)
     return [names[0] if len(names) == 1 else str(number) for number, names in enumerate(modes)]
 
 
 def _brackets(modes: tuple[tuple[nodes.Entry, ...], ...]) -> str:
     """Write modes with the default kind that is shortest; of equal ones with none, then with the first that occurs."""
     kinds = dict.fromkeys([nodes.CYCLIC, *(entry.kind for mode in modes for entry in mode)])
-    return min((_with_default(modes, kind) for kind in kinds), key=len)
+    return min([_with_default(modes, kind) for kind in kinds], key=len)
 
 
 def _with_default(modes: tuple[tuple[nodes.Entry, ...], ...], default: nodes.Kind) -> str:
-    prefix = "" if default == nodes.CYCLIC else kind_text(default)
-    return f"{prefix}[{','.join('(' + ','.join(_entry(e, default) for e in mode) + ')' for mode in modes)}]"
+    text = "" if default == nodes.CYCLIC else kind_text(default)
+    lists = []
+    for mode in modes:
+        lists.append(f"({','.join([_entry(entry, default) for entry in mode])})")
+    return f"{text}[{','.join(lists)}]"
 
 
 def _entry(entry: nodes.Entry, default: nodes.Kind) -> str:
@@ -74,23 +95,21 @@ def kind_text(kind: nodes.Kind) -> str:
     """
     if kind.name in nodes.ROUNDINGS:
         return f"block({kind.name})"
-    sizes = () if kind.sizes == nodes.CYCLIC.sizes and kind.name == "cyclic" else kind.sizes
-    words = [*map(str, sizes), *([f"at={kind.at}"] if kind.at else [])]
-    return kind.name + (f"({','.join(words)})" if words else "")
+    words = [] if kind.name == "cyclic" and kind.sizes == (1,) else [*map(str, kind.sizes)]
+    if kind.at:
+        words.append(f"at={kind.at}")
+    return _with_words(kind.name, words, ",")
 
 
-def _item(item: nodes.ViewItem) -> str:
+def item_text(item: nodes.ViewItem) -> str:
+    """Write an item of a view.
+
+    >>> item_text(nodes.Tile((("r", None), ("s", 4))))
+    '(r s=4)'
+    """
     if isinstance(item, nodes.Name):
         return item.name
     if isinstance(item, nodes.Fuse):
         return f"({' '.join(item.names)})"
-    return f"({' '.join(name if size is None else f'{name}={size}' for name, size in item.parts)})"
-
-
-def _partial(node: nodes.LayoutSyntax) -> str:
-    op = "" if node.op == "sum" else node.op
-    return f"+{op}({','.join(map(str, node.partial))})" if node.partial else ""
-
-
-def _rooted(rooted: tuple[tuple[int, int], ...]) -> str:
-    return f"|({','.join(f'{g}@{root}' if root else f'{g}' for g, root in rooted)})" if rooted else ""
+    words = [name if size is None else f"{name}={size}" for name, size in item.parts]
+    return f"({' '.join(words)})"

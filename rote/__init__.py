@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     from .errors import NotationError as NotationError
     from .errors import PlanError as PlanError
     from .errors import RoteError as RoteError
+    from .functions.moves import config as config
+    from .functions.moves import trace as trace
     from .layout.builder import L as L
     from .layout.distribution import Distribution as Distribution
     from .layout.expressions import block as block
@@ -64,11 +66,9 @@ if TYPE_CHECKING:
     from .runtime.exchange.registry import methods as methods
     from .tensor import DistTensor as DistTensor
     from .tensor.files import contents as contents
-    from .tensor.files import load as load
     from .tensor.files import save as save
     from .tensor.lists import redistribute as redistribute
-    from .tensor.moves import config as config
-    from .tensor.moves import trace as trace
+    from .tensor.loading import load as load
 
 __version__ = "0.2.0"
 
@@ -103,12 +103,12 @@ _HOME = {
     "CommError": "errors",
     "GatherWarning": "errors",
     "MoveWarning": "errors",
-    "config": "tensor.moves",
+    "config": "functions.moves",
     "contents": "tensor.files",
-    "load": "tensor.files",
+    "load": "tensor.loading",
     "redistribute": "tensor.lists",
     "save": "tensor.files",
-    "trace": "tensor.moves",
+    "trace": "functions.moves",
 }
 _SUBMODULES = ("compiler", "errors", "fft", "grammar", "layout", "plot", "random", "runtime", "simulate", "wisdom")
 

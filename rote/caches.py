@@ -12,7 +12,7 @@ from functools import lru_cache, wraps
 from typing import Any, NamedTuple, ParamSpec, TypeVar, cast
 from weakref import WeakSet, WeakValueDictionary
 
-__all__ = ["CacheInfo", "cache_info", "clear_caches", "memoized"]
+__all__ = ["CacheInfo", "cache_info", "clear_caches", "memoized", "register"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -54,11 +54,16 @@ def memoized(most: int, once: bool = False, typed: bool = False) -> Callable[[Ca
 
     def decorate(make: Callable[P, T]) -> Callable[P, T]:
         kept = lru_cache(most, typed)(_made_once(make) if once else make)
-        with _REGISTERING:
-            _REGISTER.setdefault(f"{make.__module__}.{make.__qualname__}", WeakSet()).add(kept)
+        register(f"{make.__module__}.{make.__qualname__}", kept)
         return cast("Callable[P, T]", kept)  # with the types of its arguments, which functools forgets
 
     return decorate
+
+
+def register(name: str, cache: Any) -> None:
+    """Enter a cache under its function's name; it has `cache_info` and `cache_clear`, as `functools.lru_cache` has."""
+    with _REGISTERING:
+        _REGISTER.setdefault(name, WeakSet()).add(cache)
 
 
 class _Value:
@@ -96,7 +101,9 @@ def cache_info() -> dict[str, CacheInfo]:
     """The state of every cache of a function, by the function's name, of all modules that are loaded.
 
     Functions that are made anew for some arguments (the prices of a machine) are counted together. Not counted is what
-    belongs to a communicator: its bound plans and workspaces go when it does.
+    belongs to a communicator: its bound plans and workspaces go when it does. `rote.runtime.comm.segments.empty`, the
+    memory of large blocks that are gone, which new ones take up, has sizes in bytes: blocks and it are never more than
+    the blocks that there were at once, or it is 64 MiB.
 
     Returns:
         `CacheInfo(hits, misses, size, most)` by the full name of the function, in the order of the names.

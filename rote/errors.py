@@ -74,7 +74,7 @@ class MoveWarning(UserWarning):
     """Data moves between ranks though no call asked for it; the text says how, and how many bytes.
 
     >>> import numpy as np, rote, warnings
-    >>> from rote.tensor.moves import moved
+    >>> from rote.functions.moves import moved
     >>> def program(comm):
     ...     x = rote.DistTensor.from_global(np.arange(4.0), "block[(0)]", comm)
     ...     return str(moved(x, "[(0)]", "sort").layout)

@@ -54,6 +54,8 @@ def scatter(array: npt.ArrayLike, dist: Distribution) -> list[Array]:
 def run(plan: Plan, blocks: Sequence[Array]) -> list[Array]:
     """The blocks after a plan, in rank order, given those before it, which keep their values.
 
+    Elements that a plan rounds while they travel are rounded, as ranks do that send messages.
+
     Raises:
         LayoutError: a block has another shape than its rank's in the plan's source.
 
@@ -110,6 +112,9 @@ def _run_step(step: Step, blocks: list[Array]) -> list[Array]:
         for rank in ranks
         for region in send_regions(source, target, rank)
     }
+    if step.wire is not None:
+        kept = step.kind != "allgather"  # in which all copies are rounded
+        mail = {ends: part if kept and ends[0] == ends[1] else part.astype(step.wire) for ends, part in mail.items()}
     results = [np.full(target.local_shape(rank), identity(target.layout.op, dtype), dtype) for rank in ranks]
     for rank, block in enumerate(results):
         for region in receive_regions(source, target, rank):

@@ -8,6 +8,7 @@ reason that starts with "expected:", or it is a failure.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Generator
@@ -39,6 +40,8 @@ ON_CI = bool(os.environ.get("CI"))
 
 os.environ["ROTE_WISDOM"] = ""  # no test, nor what it starts, finds or leaves anything in the user's cache
 
+gc.disable()  # until all tests are collected: nothing of them is garbage
+
 settings.register_profile(
     "rote", deadline=None, max_examples=marks.examples(60), derandomize=ON_CI, database=None, print_blob=True
 )
@@ -56,6 +59,21 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests of one number of MPI ranks stand together, at the end, so that one start of MPI serves them all."""
     items.sort(key=lambda item: item.callspec.params.get("job", 0) if hasattr(item, "callspec") else 0)
+
+
+def pytest_collection_finish() -> None:
+    """From now on there may be garbage."""
+    gc.enable()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _settled() -> None:
+    """Garbage is looked for among what a file's tests make, not among all tests, caches and libraries, time and again.
+
+    It is collected once before, so that none is kept.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rote.runtime.autotune import LIMITS
+from rote.runtime.limits import LIMITS
 
 __all__ = ["hurry"]
 

@@ -11,31 +11,50 @@ import pytest
 from launch import RANKS, Job
 from parts import REST, SOME, checks_in, has_parts
 
-__all__ = ["PARTS", "examples", "make_checks", "mpi_parts", "parts_of"]
+__all__ = ["PARTS", "examples", "make_checks", "mpi_parts", "parts_of", "parts_on"]
 
 PARTS = (SOME, pytest.param(REST, marks=pytest.mark.slow))  # of a world of cases; see parts.py
 
 
-def parts_of(checks: Sequence[Callable[..., object]]) -> list[Any]:
-    """Checks, each with what it takes beside a communicator: `@pytest.mark.parametrize(("check", "args"), ...)`."""
-    found = []
+def parts_on(*ranks: int, some: object = SOME, rest: object = REST) -> list[Any]:
+    """Numbers of in-process ranks and parts of a world: some of it on each, the rest on one, the largest up to six.
+
+    `@pytest.mark.parametrize(("ranks", "part"), parts_on(1, 2, 3, 4, 6, 8))`. MPI ranks see the rest on three; and more
+    than four are slow. Parts may have other names, as numbers of cases have.
+    """
+    few = [pytest.param(each, some, marks=[pytest.mark.slow] * (each > 4)) for each in ranks]
+    return [*few, pytest.param(_most(ranks), rest, marks=pytest.mark.slow)]
+
+
+def parts_of(checks: Sequence[Callable[..., object]], *ranks: int, whole: Sequence[int] = ()) -> list[Any]:
+    """Checks on ranks, with what they take beside a communicator: `parametrize(("ranks", "check", "args"), ...)`.
+
+    Where a check has parts, they are those of `parts_on`, or the rest is on other numbers of ranks, `whole`.
+    """
+    cases = []
     for check in checks:
         name = check.__name__.removeprefix("check_")
-        found.append(pytest.param(check, (SOME,) if has_parts(check) else (), id=name))
-        if has_parts(check):
-            found.append(pytest.param(check, (REST,), id=f"{name}-{REST}", marks=pytest.mark.slow))
-    return found
+        for each in ranks:
+            args, slow = (SOME,) if has_parts(check) else (), [pytest.mark.slow] * (each > 4)
+            cases.append(pytest.param(each, check, args, id=f"{name}-{each}", marks=slow))
+        for each in (whole or [_most(ranks)]) if has_parts(check) else ():
+            cases.append(pytest.param(each, check, (REST,), id=f"{name}-{REST}-{each}", marks=pytest.mark.slow))
+    return cases
 
 
-def mpi_parts(*ranks: int) -> list[Any]:
+def _most(ranks: Sequence[int]) -> int:
+    """The largest number up to six: more threads on few cores see the same world for more time."""
+    return max(each for each in ranks if each <= 6)
+
+
+def mpi_parts(*ranks: int, some: object = SOME, rest: object = REST) -> list[Any]:
     """Numbers of MPI ranks and parts of a world: some of it on each number, the rest on three, an uneven number.
 
     `@pytest.mark.parametrize(("job", "part"), mpi_parts(), indirect=["job"])`, on 1, 2, 3, 4 and 6 ranks if none are
-    named: the quick tests start three of these, or those that are named. Ranks of this process see the rest on each
-    number: they plan once for all.
+    named: the quick tests start three of these, or those that are named.
     """
-    some = [pytest.param(each, SOME, marks=() if ranks or each == 3 else pytest.mark.slow) for each in RANKS]
-    return [*([(each, SOME) for each in ranks] or some), pytest.param(3, REST, marks=pytest.mark.slow)]
+    named = [pytest.param(each, some, marks=() if ranks or each == 3 else pytest.mark.slow) for each in ranks or RANKS]
+    return [*named, pytest.param(3, rest, marks=pytest.mark.slow)]
 
 
 def make_checks(job: Job, program: Path, checks: Sequence[Callable[..., object]], part: str) -> None:

@@ -1,7 +1,8 @@
 """Worlds of cases in two parts: some of them, spread over the world, in every run of the tests; the rest when asked.
 
 A test or a check whose cases are many takes a `part` and looks at `share(cases, part, every)`. The two parts together
-are the whole world, and nothing is looked at twice. marks.py says which part is slow; programs for MPI take its name.
+are the whole world, or an even sample of one that repeats itself (`of`), and nothing is looked at twice. marks.py says
+which part is slow; programs for MPI take its name.
 """
 
 from __future__ import annotations
@@ -17,19 +18,22 @@ Case = TypeVar("Case")
 SOME, REST = "some", "rest"
 
 
-def share(cases: Iterable[Case], part: str, every: int, first: int = 0) -> list[Case]:
-    """Of each `2 every + 1` cases one, counted from number `first` on, or all others.
+def share(cases: Iterable[Case], part: str, every: int, first: int = 0, of: int = 1) -> list[Case]:
+    """Of each `2 every + 1` cases one, counted from number `first` on, or all others; of these, each `of`-th.
 
     The distance is odd, so that cases which alternate are all seen. Another `first` for each number of ranks lets a
-    quick run see other cases on each.
+    quick run see other cases on each. An `of` above 1 is for a world of far more cases than ways they can go wrong.
 
     >>> share("abcdefgh", SOME, 1), share("abcdefgh", REST, 1), share("abcdefgh", SOME, 1, first=4)
     (['a', 'd', 'g'], ['b', 'c', 'e', 'f', 'h'], ['b', 'e', 'h'])
+    >>> share("abcdefgh", REST, 1, of=3)
+    ['b', 'f']
     """
     if part not in (SOME, REST):
         raise ValueError(f"a part of the cases is {SOME!r} or {REST!r}, not {part!r}")
     apart = 2 * every + 1
-    return [case for number, case in enumerate(cases) if ((number - first) % apart == 0) == (part == SOME)]
+    chosen = [case for number, case in enumerate(cases) if ((number - first) % apart == 0) == (part == SOME)]
+    return chosen if part == SOME else chosen[::of]
 
 
 def has_parts(check: Callable[..., object]) -> bool:

@@ -41,6 +41,7 @@ def alone(request: dict[str, object], out: Path, err: Path) -> Iterator[None]:
         os.environ.update(environment)
         sys.path[:] = path
         gc.collect()
+        gc.freeze()  # what has stayed, modules and caches, is not looked at again after the next program
 
 
 def run(program: str) -> bool:

@@ -287,8 +287,10 @@ def _grids(ranks: int, order: int) -> list[Grid]:
     shapes: list[tuple[int, ...]] = [()]
     every: list[tuple[int, ...]] = [(ranks,)] if ranks == 1 else []
     for _ in range(order):
-        shapes = [
-            (*shape, p) for shape in shapes for p in range(2, ranks // prod(shape) + 1) if ranks // prod(shape) % p == 0
-        ]
+        longer = list[tuple[int, ...]]()
+        for shape in shapes:
+            left = ranks // prod(shape)
+            longer += [(*shape, p) for p in range(2, left + 1) if left % p == 0]
+        shapes = longer
         every += [shape for shape in shapes if prod(shape) == ranks]
     return [Grid(shape) for shape in every]

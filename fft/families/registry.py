@@ -96,14 +96,12 @@ def read_lines(text: str) -> list[StageSpec]:
     >>> [str(line.layout) for line in read_lines("(t s=4): [(),(0)]: fft(t), twiddle\\n(b r=4) s: [(),(0),()]: fft(s)")]
     ['(t s=4): [(),(0)]', '(b r=4) s: [(),(0),()]']
     """
-    return [
-        StageSpec(
-            as_layout(unparse(stage.layout)),
-            tuple(done for action in stage.actions for done in _read(action)),
-            None if stage.grid is None else Grid(stage.grid),
-        )
-        for stage in parse_walk(text).stages
-    ]
+    lines = []
+    for stage in parse_walk(text).stages:
+        grid = None if stage.grid is None else Grid(stage.grid)
+        done = tuple(each for action in stage.actions for each in _read(action))
+        lines.append(StageSpec(as_layout(unparse(stage.layout)), done, grid))
+    return lines
 
 
 def _read(action: ActionSyntax) -> list[Transform | Resize]:
@@ -166,11 +164,10 @@ def _mixed(source: Distribution, request: TransformRequest, together: bool) -> l
         return transpose(source, request)
     others = [a for a in split if any(s.kind != CYCLIC for s in source.splits[a])]
     if len(others) == len(split):
-        modes = tuple(
-            tuple(Entry(e.grid_mode) for e in mode) if a in split else mode
-            for a, mode in enumerate(source.layout.modes)
-        )
-        start = Layout(modes).on(source.shape, source.grid)
+        modes = list(source.layout.modes)
+        for a in split:
+            modes[a] = tuple(Entry(e.grid_mode) for e in modes[a])
+        start = Layout(tuple(modes)).on(source.shape, source.grid)
         return [StageSpec(source.layout), *cyclic(start, request, together)]
     if others and not request.forward and real is not None and real not in others:
         others.append(real)  # it is the last on the way back

@@ -6,9 +6,13 @@ as by an `import pyfftw` of the user's, and finds there the compiled part that i
 
 from __future__ import annotations
 
+import ctypes
+import os
 import re
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from importlib.machinery import PathFinder
@@ -39,7 +43,8 @@ def fftw_core() -> Any:
         core = PathFinder.find_spec(_CORE, package.submodule_search_locations)
         if core is None or core.loader is None:
             return import_module("pyfftw.pyfftw")
-        module = sys.modules[_CORE] = module_from_spec(core)
+        with _by_its_own_functions():
+            module = sys.modules[_CORE] = module_from_spec(core)
         try:
             core.loader.exec_module(module)
         except BaseException:
@@ -51,6 +56,25 @@ def fftw_core() -> Any:
         loader.exec_module(whole)
         sys.modules[_PACKAGE] = whole
         return module
+
+
+@contextmanager
+def _by_its_own_functions() -> Iterator[None]:
+    """Let a library that is loaded find FFTW's functions in what comes with it, and not in MKL.
+
+    MKL has functions of the same names, which plan less. Where a module such as mkl_fft has opened MKL for the whole
+    process, libraries that come later are bound to these.
+    """
+    apart = getattr(os, "RTLD_DEEPBIND", 0)
+    if not (apart and hasattr(ctypes.CDLL(None), "MKL_Get_Version")):
+        yield
+        return
+    flags = sys.getdlopenflags()
+    sys.setdlopenflags(flags | apart)
+    try:
+        yield
+    finally:
+        sys.setdlopenflags(flags)
 
 
 def fftw_version() -> str:

@@ -18,22 +18,20 @@ import numpy.typing as npt
 
 from rote.runtime.copy.strided import Copy
 
-from .backends import prepare
+from .backends import composed
 from .boxes import Box
 from .kernel import (
     ALIGNMENT,
-    CACHED,
     CHUNK,
     Kernel,
-    in_lines,
+    is_bad,
     is_small_power,
-    padded,
-    padded_lines,
     scratch_bytes,
+    tile_bytes,
     view,
 )
 from .passes import BoundKernel, on_threads
-from .tiles import BlockPart, Read, ReadTile, ReadTiles, TileViews, length, tile_ranges
+from .tiles import BlockPart, BoundTile, CopiedTile, Read, ReadTile, ReadTiles, TileViews, length, tile_ranges
 from .workers import Pool, parallel_for
 
 __all__ = ["Gather", "Reads", "gathers"]
@@ -80,18 +78,20 @@ class Gather:
     ) -> None:
         self.kernel, self._boxes, self._pool = kernel, boxes, pool
         shape, first, axis = kernel.shape, min(kernel.axes), _read_axis(kernel)
+        at_once = _copies(kernel)
         scale = factors[0].astype(kernel.dtype) if len(factors) == 1 and not factors[0].ndim else None
         self._factors = [] if scale is not None else [np.broadcast_to(factor, shape) for factor in factors]
-        rest = tuple(a for a in kernel.axes if a != axis)
+        rest = kernel.axes if at_once else tuple(a for a in kernel.axes if a != axis)
         ends = (shape, kernel.dtype), (kernel.out_shape, kernel.out_dtype)
         row_bytes = [prod(extents[first:]) * dtype.itemsize for extents, dtype in ends]  # bytes along the other modes
         cut = bool(rest) and not any(nbytes % ALIGNMENT for nbytes in row_bytes)  # parts begin where FFTW's plans may
         budget = (kernel.config.part or CHUNK) // max(*row_bytes, 1) if cut else prod(shape[:first])
-        columns = max(8, (kernel.config.tile or CACHED) // max(max(e[axis] * d.itemsize for e, d in ends), 1))
+        columns = max(8, tile_bytes(kernel) // max(max(e[axis] * d.itemsize for e, d in ends), 1))
         self._parts: list[BlockPart] = []
         for index in product(*tile_ranges(shape[:first], budget)) if 0 not in shape else ():
             lengths = (*map(length, index), *shape[first:])
-            ranges = tile_ranges([1 if m == axis else n for m, n in enumerate(lengths)], columns)
+            each = [1 if m == axis else n for m, n in enumerate(lengths)]
+            ranges = tile_ranges(each, prod(each) if at_once else columns)
             ranges[axis] = [slice(0, lengths[axis])]
             starts = [r.start for r in index] + [0] * (len(shape) - first)
             self._parts.append(BlockPart(index, lengths, ReadTiles(ranges, starts, boxes, axis)))
@@ -99,7 +99,7 @@ class Gather:
         many = len(self._parts) >= threads
         part_kernel = on_threads(kernel, 1 if many else threads)
         workers = range((threads if many else 1) if self._parts else 0)
-        self._hands = [_Worker(part_kernel, rest, self._parts, scratch, scale, pool) for _ in workers]
+        self._hands = [_Worker(part_kernel, rest, at_once, self._parts, scratch, scale, pool) for _ in workers]
 
     def ready(self) -> None:
         """Make now all transforms that the first calls would make; what lies in scratch is lost."""
@@ -107,18 +107,11 @@ class Gather:
             worker.ready()
 
     def reads(self, memories: Sequence[Array]) -> Reads:
-        """The views that every tile reads of all peers' memories, each one-dimensional and of the kernel's dtype."""
-        size = self.kernel.dtype.itemsize
-        views = [
-            np.ndarray(
-                box.counts,
-                self.kernel.dtype,
-                memories[box.peer],
-                box.offset * size,
-                [n * size for n in box.strides],
-            )
-            for box in self._boxes
-        ]
+        """The views that every tile reads of all peers' memories, each one-dimensional.
+
+        They are of the kernel's dtype, or narrower: elements are widened as they are read.
+        """
+        views = [_view(memories[box.peer], box) for box in self._boxes]
         views_of_parts = [TileViews(part.tiles, views) for part in self._parts]
         return [*map(list, views_of_parts)] if sum(map(len, views_of_parts)) <= _KEPT else [*views_of_parts]
 
@@ -149,6 +142,11 @@ class Gather:
         return calls
 
 
+def _view(memory: Array, box: Box) -> Array:
+    size = memory.itemsize
+    return np.ndarray(box.counts, memory.dtype, memory, box.offset * size, [n * size for n in box.strides])
+
+
 class _Worker:
     """A worker that does part after part: tiles in which one axis is transformed, and the kernels of the other axes."""
 
@@ -158,6 +156,7 @@ class _Worker:
         self,
         kernel: Kernel,
         rest: tuple[int, ...],
+        at_once: bool,
         parts: Sequence[BlockPart],
         scratch: tuple[Array, Array],
         scale: Array | None,
@@ -167,17 +166,21 @@ class _Worker:
         first, axis = min(kernel.axes), _read_axis(kernel)
         largest = max((part.shape for part in parts), key=prod)
         later = kernel.row.real == "output" and bool(rest)  # what has been read stays complex until the last pass
-        nbytes = prod(largest) * kernel.dtype.itemsize
-        self._room = scratch_bytes(nbytes) if later or (rest and _reads_apart(kernel, nbytes)) else None
+        apart = kernel.dtype != kernel.out_dtype if at_once else bool(rest) and _reads_apart(kernel, largest)
+        self._room = scratch_bytes(prod(largest) * kernel.dtype.itemsize) if later or apart else None
         inner = replace(kernel, out_shape=kernel.shape) if later else kernel
         shape = tuple(map(max, zip(*(part.tiles.largest for part in parts), strict=True)))
         number = min(kernel.config.threads, max(len(part.tiles) for part in parts))
-        self._tiles = [_BoundTile(inner, axis, shape, later, scale) for _ in range(number)]
+        self._tiles: list[CopiedTile | BoundTile]
+        if at_once:
+            self._tiles = [CopiedTile(kernel.dtype, scale)] * number
+        else:
+            self._tiles = [BoundTile(inner, axis, shape, later, scale) for _ in range(number)]
         self._rests: dict[tuple[int, ...], BoundKernel] = {}
         for lengths in {part.shape: None for part in parts} if rest else ():
             out_shape = (*lengths[:first], *kernel.out_shape[first:])
             rest_kernel = replace(kernel, axes=rest, shape=lengths, out_shape=out_shape)
-            if kernel.row.real == "input":  # its real axis is no more
+            if kernel.row.real == "input" and not at_once:  # its real axis is no more
                 rest_kernel = replace(rest_kernel, kind=kernel.row.others, shape=out_shape, dtype=kernel.out_dtype)
             self._rests[lengths] = BoundKernel(rest_kernel, scratch, pool=pool)
 
@@ -237,57 +240,22 @@ class _Worker:
         return out if self._room is None else view(self._room, part.shape, self._tiles[0].dtype), out
 
 
-class _BoundTile:
-    """Memory for a tile, and the transform of one axis in it."""
-
-    __slots__ = ("_execute", "_filled", "_flat", "_scale", "_stored", "dtype")
-
-    def __init__(self, kernel: Kernel, axis: int, shape: tuple[int, ...], stays: bool, scale: Array | None) -> None:
-        self.dtype, self._scale = kernel.dtype, scale
-        memory = padded(shape, kernel.dtype)
-        self._flat, self._filled = memory.reshape(-1), memory[..., : shape[-1]]
-        self._stored = self._filled
-        if in_lines(kernel, axis):
-            self._stored = padded_lines(shape, axis, kernel.dtype)
-        elif not kernel.in_place and not stays:
-            out_shape = (*shape[:axis], kernel.out_shape[axis], *shape[axis + 1 :])
-            self._stored = padded(out_shape, kernel.out_dtype)[..., : out_shape[-1]]
-        ends = self._filled, self._stored
-        if kernel.row.real == "both" and kernel.dtype.kind == "c":
-            kernel = kernel.of_parts()
-            ends = (self._filled.view(kernel.dtype).reshape(*shape, 2),) * 2
-        self._execute = prepare(kernel, (axis,), *ends, 1).execute
-
-    def __call__(self, tile: ReadTile, reads: Sequence[Read], factors: Sequence[Array], room: Array) -> None:
-        for call in self.bound(tile, reads, factors, room):
-            call()
-
-    def bound(self, tile: ReadTile, reads: Sequence[Read], factors: Sequence[Array], room: Array) -> list[Copy]:
-        """The calls, in order, that do a tile, again and again."""
-        whole, calls = self._filled, list[Copy]()
-        for values, into in reads:
-            filled = whole[into]
-            if not factors:
-                calls.append(partial(filled.__setitem__, ..., values))
-            for factor in factors:
-                calls.append(partial(np.multiply, values, factor[tile.block][into], filled))
-                values = filled
-        if self._scale is not None:
-            part = whole[tile.filled]
-            if part.shape[1:] == whole.shape[1:]:  # in one run, which is faster than row by row
-                part = self._flat[: len(part) * (self._flat.size // len(whole))]
-            calls.append(partial(np.multiply, part, self._scale, part))
-        stored = partial(room[tile.stored].__setitem__, ..., self._stored[tile.taken])
-        return [*calls, self._execute, stored]
+def _copies(kernel: Kernel) -> bool:
+    """Whether a part is read as it is, and all its axes are transformed at once: where MKL does them in cache."""
+    first = min(kernel.axes)
+    row = replace(kernel, shape=(1, *kernel.shape[first:]), axes=tuple(axis - first + 1 for axis in kernel.axes))
+    nbytes = prod(kernel.shape[first:]) * kernel.dtype.itemsize
+    near = first > 0 and nbytes <= _APART and not any(is_bad(row, axis) for axis in row.axes)
+    return near and kernel.config.library == "mkl" and not composed(kernel)
 
 
-def _reads_apart(kernel: Kernel, nbytes: int) -> bool:
+def _reads_apart(kernel: Kernel, part: tuple[int, ...]) -> bool:
     """Whether the first axis of a part goes to scratch that stays in cache, and the others from there to its block.
 
     So FFTW's last pass is not in place, and it alone writes the block, line after line.
     """
     usual = kernel.row.real == "neither" and kernel.config.library == "pyfftw"
-    return usual and nbytes <= _APART and not is_small_power(kernel.shape[kernel.axes[-1]])
+    return usual and prod(part) * kernel.dtype.itemsize <= _APART and not is_small_power(kernel.shape[kernel.axes[-1]])
 
 
 def _read_axis(kernel: Kernel) -> int:

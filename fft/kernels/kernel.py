@@ -29,6 +29,7 @@ __all__ = [
     "padded_lines",
     "plain",
     "scratch_bytes",
+    "tile_bytes",
     "view",
 ]
 
@@ -40,6 +41,7 @@ CHUNK = 1 << 19  # bytes of a part of a block that goes through all passes befor
 _ALIASED = 1 << 11  # bytes: points so far apart, or a multiple of it, share one or two sets of the first-level cache
 _FAR = 1 << 14  # bytes: points so far apart, in a block that is `_LARGE`, are in pages of their own
 _LARGE = 1 << 20  # bytes
+_WIDE = 1 << 20  # bytes of a tile of a library that transforms columns as fast as lines
 _FEW, _SMALL, _MANY = 40, 128, 90  # points: of fast columns, of the largest fast power of two, of slow columns anywhere
 _STREAMED = 1 << 22  # bytes of a block that is read from memory, though it was written a moment ago
 _LINE = 64  # bytes of a line of the cache
@@ -115,7 +117,8 @@ def view(scratch: npt.NDArray[np.uint8], shape: tuple[int, ...], dtype: np.dtype
 
 def padded(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     """The zeros of a tile whose last mode is padded: the tile is the first part of it along that mode."""
-    long = (*shape[:-1], shape[-1] + -(-_PADDING // dtype.itemsize))
+    row = -(-shape[-1] * dtype.itemsize // _LINE) * _LINE + _PADDING  # rows begin with a line of the cache, too
+    long = (*shape[:-1], row // dtype.itemsize)
     memory = view(scratch_bytes(prod(long) * dtype.itemsize), long, dtype)
     memory[...] = 0
     return memory
@@ -178,16 +181,25 @@ def copies_first(kernel: Kernel) -> bool:
 
 
 def is_bad(kernel: Kernel, axis: int) -> bool:
-    """Whether the points along an axis share a few sets of the cache, in a block that does not fit it anyway.
+    """Whether the points along an axis lie so far apart, in so large a block, that each is in a page and in no cache.
 
-    Or lie so far apart, in so large a block, that every one of them is in a page of its own, and in no cache. Or are
-    many, and transformed faster in lines.
+    Or share a few sets of the cache, in a block that does not fit it anyway; or are many, and transformed faster in
+    lines: both only of FFTW, for MKL brings columns together by itself.
     """
     points, apart = kernel.shape[axis], prod(kernel.shape[axis + 1 :]) * kernel.dtype.itemsize
     nbytes = prod(kernel.shape) * kernel.dtype.itemsize
-    aliased = apart % _ALIASED == 0 and nbytes > CACHED
     far = apart >= _FAR and nbytes > (_LARGE if points >= _FEW else 16 * _LARGE)
+    if kernel.config.library == "mkl":
+        return far
+    aliased = apart % _ALIASED == 0 and nbytes > CACHED
     return aliased or far or (points >= _MANY and in_lines(kernel, axis))
+
+
+def tile_bytes(kernel: Kernel) -> int:
+    """Bytes of a tile of a block: where columns stay columns, the wider ones are read and written faster."""
+    wide = kernel.config.library == "mkl"
+    nbytes = prod(kernel.shape) * kernel.wide_dtype.itemsize
+    return kernel.config.tile or (min(_WIDE, max(CACHED, nbytes // 4)) if wide else CACHED)
 
 
 def in_lines(kernel: Kernel, axis: int) -> bool:

@@ -29,7 +29,6 @@ from .backends import composed, prepare
 from .backends.protocol import ArrayTransform
 from .kernel import (
     ALIGNMENT,
-    CACHED,
     CHUNK,
     Kernel,
     copies_first,
@@ -37,6 +36,7 @@ from .kernel import (
     is_bad,
     padded,
     padded_lines,
+    tile_bytes,
     view,
 )
 from .workers import Pool, parallel_for
@@ -45,7 +45,8 @@ __all__ = ["BoundKernel", "on_threads"]
 
 Array = npt.NDArray[Any]
 Scratch = tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]
-_Hand = tuple[Array, Array, ArrayTransform]  # memory for a tile before and after its transform, and this
+_FEW = 16  # parts of a block of which each call is prepared
+_Hand = tuple[Array, Array, Callable[[], object]]  # memory for a tile before and after its transform, and this
 
 
 class BoundKernel(BlockWork):
@@ -56,7 +57,7 @@ class BoundKernel(BlockWork):
     and sine transforms are weighted, so that they are orthogonal but for a scale.
     """
 
-    __slots__ = ("_begins", "_copies", "_hands", "_parts", "_pool", "_rest", "_shapes", "_weights", "kernel")
+    __slots__ = ("_begins", "_copies", "_hands", "_parts", "_pool", "_rest", "_shapes", "_stays", "_weights", "kernel")
 
     kernel: Kernel
 
@@ -65,6 +66,7 @@ class BoundKernel(BlockWork):
         self._weights = kernel.row.ortho if ortho and any(kernel.row.ortho) else None
         self._parts = parts = kernel.of_parts()
         self._copies = copies_first(parts)
+        self._stays = parts.row.real == "output"  # complex until the last pass
         first = min(parts.axes)
         outer = prod(parts.shape[:first])
         ends = (parts.shape, parts.dtype), (parts.out_shape, parts.out_dtype)
@@ -112,11 +114,13 @@ class BoundKernel(BlockWork):
             _weigh(targets, parts, self._weights[1], np.sqrt(np.longdouble(0.5)))
 
     def bound(self, source: Array, target: Array) -> list[Copy]:
-        if len(self._hands) > 1 or len(self._begins) > 1 or self._weights or self._copies:
+        if len(self._hands) > 1 or len(self._begins) > _FEW or self._weights or self._copies:
             return [partial(self, source, target)]
-        rows, calls = self._rows(source, target), list[Copy]()
-        for each, begin, end in self._ends(*rows, *self._hands) if self._hands else ():
-            calls += each.bound(begin, end)
+        (sources, targets), calls = self._rows(source, target), list[Copy]()
+        for at in self._begins if self._hands else ():
+            part, rest = self._part(at)
+            for each, begin, end in self._ends(sources[part], targets[part], rest or self._hands[0]):
+                calls += each.bound(begin, end)
         return calls
 
     def steps(self, source: Array, target: Array) -> list[tuple[int, Callable[[], object]]]:
@@ -143,12 +147,15 @@ class BoundKernel(BlockWork):
             source, target = source.view(parts.dtype), target.view(parts.out_dtype)
         return source.reshape(self._shapes[0]), target.reshape(self._shapes[1])
 
+    def _part(self, at: int) -> tuple[slice, list[_Pass] | None]:
+        """The rows of a part of a block; and the passes of the last part, if it is shorter than the others."""
+        part = slice(at, at + self._begins.step)
+        return part, self._rest if part.stop > self._shapes[0][0] else None
+
     def _run(self, sources: Array, targets: Array, passes: list[_Pass], at: int) -> None:
         """Do a part of a block."""
-        part = slice(at, at + self._begins.step)
-        if part.stop > len(sources):
-            passes = self._rest
-        self._pass(sources[part], targets[part], passes)
+        part, rest = self._part(at)
+        self._pass(sources[part], targets[part], rest or passes)
 
     def _pass(self, source: Array, target: Array, passes: list[_Pass]) -> None:
         if self._copies:
@@ -159,9 +166,8 @@ class BoundKernel(BlockWork):
 
     def _ends(self, source: Array, target: Array, passes: list[_Pass]) -> Iterator[tuple[_Pass, Array, Array]]:
         """The passes, each with where it reads and where it writes."""
-        stays = self._parts.row.real == "output"  # complex until the last pass
         for each in passes:
-            out = source if stays and each is not passes[-1] else target
+            out = source if self._stays and each is not passes[-1] else target
             yield each, source, out
             source = out
 
@@ -218,10 +224,12 @@ class _MultiAxisPass(BlockWork):
         self._transforms: dict[bool, ArrayTransform] = {}
 
     def ready(self) -> None:
-        for in_place in {False, self._in_place}:
-            self._transform(in_place)
+        source, target = self._parked
+        for end in (target, source) if self._in_place else (target,):
+            self._transform(source, end)
 
-    def _transform(self, in_place: bool) -> ArrayTransform:
+    def _transform(self, source: Array, target: Array) -> ArrayTransform:
+        in_place = self._in_place and np.may_share_memory(source, target)
         if in_place not in self._transforms:
             kernel, (source, target) = self._kernel, self._parked
             ends = source, source if in_place else target
@@ -229,12 +237,10 @@ class _MultiAxisPass(BlockWork):
         return self._transforms[in_place]
 
     def __call__(self, source: Array, target: Array) -> None:
-        for call in self.bound(source, target):
-            call()
+        self._transform(source, target)(source, target)
 
     def bound(self, source: Array, target: Array) -> list[Copy]:
-        in_place = self._in_place and np.may_share_memory(source, target)
-        return [partial(self._transform(in_place), source, target)]
+        return [self._transform(source, target).bound(source, target)]
 
 
 class _TiledPass(BlockWork):
@@ -247,7 +253,7 @@ class _TiledPass(BlockWork):
         (axis,) = kernel.axes
         outer, inner = prod(kernel.shape[:axis]), prod(kernel.shape[axis + 1 :])
         points, out_points = kernel.shape[axis], kernel.out_shape[axis]
-        columns = max(8, (kernel.config.tile or CACHED) // (max(points, out_points) * kernel.wide_dtype.itemsize))
+        columns = max(8, tile_bytes(kernel) // (max(points, out_points) * kernel.wide_dtype.itemsize))
         wide = min(inner, columns)
         wide = -(-inner // -(-inner // wide))  # tiles of one width, as far as it goes
         deep = min(outer, max(1, columns // inner))
@@ -263,7 +269,7 @@ class _TiledPass(BlockWork):
             else:
                 target = source if kernel.in_place else padded((deep, out_points, wide), kernel.out_dtype)[..., :wide]
             transform = prepare(kernel, (1,), source, target, 1)
-            self._hands.append((source, target, transform))
+            self._hands.append((source, target, transform.bound(source, target)))
 
     def ready(self) -> None:
         """Do nothing: all transforms are made."""
@@ -288,7 +294,7 @@ class _TiledPass(BlockWork):
             part = blocks[place]
             filled = np.s_[: part.shape[0], :, : part.shape[2]]  # at the ends a tile is filled in part
             tile[filled] = part
-            transform.execute()
+            transform()
             out_blocks[place] = out_tile[filled]
 
         return do_tile

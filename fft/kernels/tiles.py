@@ -1,19 +1,34 @@
-"""The tiles of a block that is read out of boxes: where each lies, and what it reads of them."""
+"""The tiles of a block that is read out of boxes: where each lies, what it reads of them, and the work on it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from rote.layout.grid import unravel
+from rote.runtime.copy.strided import Copy
 
+from .backends import prepare
 from .boxes import Box
+from .kernel import Kernel, in_lines, padded, padded_lines
 
-__all__ = ["BlockPart", "Read", "ReadTile", "ReadTiles", "TileViews", "length", "tile_ranges"]
+__all__ = [
+    "BlockPart",
+    "BoundTile",
+    "CopiedTile",
+    "Read",
+    "ReadTile",
+    "ReadTiles",
+    "TileViews",
+    "length",
+    "tile_ranges",
+]
 
 Array = npt.NDArray[Any]
 Index = tuple[slice, ...]
@@ -124,3 +139,73 @@ def tile_ranges(extents: Sequence[int], budget: int) -> list[list[slice]]:
 def length(extent: slice) -> int:
     """The number of indices of a range."""
     return int(extent.stop - extent.start)
+
+
+class CopiedTile:
+    """A tile that is only read: all axes of its part follow at once."""
+
+    __slots__ = ("_scale", "dtype")
+
+    def __init__(self, dtype: np.dtype[Any], scale: Array | None) -> None:
+        self.dtype, self._scale = dtype, scale
+
+    def __call__(self, tile: ReadTile, reads: Sequence[Read], factors: Sequence[Array], room: Array) -> None:
+        for call in self.bound(tile, reads, factors, room):
+            call()
+
+    def bound(self, tile: ReadTile, reads: Sequence[Read], factors: Sequence[Array], room: Array) -> list[Copy]:
+        """The calls, in order, that read a tile, again and again."""
+        whole, calls = room[tile.room], list[Copy]()
+        for values, into in reads:
+            filled = whole[into]
+            every = [factor[tile.block][into] for factor in factors] if self._scale is None else [self._scale]
+            if not every:
+                calls.append(partial(filled.__setitem__, ..., values))
+            for factor in every:
+                calls.append(partial(np.multiply, values, factor, filled))
+                values = filled
+        return calls
+
+
+class BoundTile:
+    """Memory for a tile, and the transform of one axis in it."""
+
+    __slots__ = ("_filled", "_flat", "_scale", "_stored", "_transform", "dtype")
+
+    def __init__(self, kernel: Kernel, axis: int, shape: tuple[int, ...], stays: bool, scale: Array | None) -> None:
+        self.dtype, self._scale = kernel.dtype, scale
+        memory = padded(shape, kernel.dtype)
+        self._flat, self._filled = memory.reshape(-1), memory[..., : shape[-1]]
+        self._stored = self._filled
+        if in_lines(kernel, axis):
+            self._stored = padded_lines(shape, axis, kernel.dtype)
+        elif not kernel.in_place and not stays:
+            out_shape = (*shape[:axis], kernel.out_shape[axis], *shape[axis + 1 :])
+            self._stored = padded(out_shape, kernel.out_dtype)[..., : out_shape[-1]]
+        ends = self._filled, self._stored
+        if kernel.row.real == "both" and kernel.dtype.kind == "c":
+            kernel = kernel.of_parts()
+            ends = (self._filled.view(kernel.dtype).reshape(*shape, 2),) * 2
+        self._transform = prepare(kernel, (axis,), *ends, 1).bound(*ends)
+
+    def __call__(self, tile: ReadTile, reads: Sequence[Read], factors: Sequence[Array], room: Array) -> None:
+        for call in self.bound(tile, reads, factors, room):
+            call()
+
+    def bound(self, tile: ReadTile, reads: Sequence[Read], factors: Sequence[Array], room: Array) -> list[Copy]:
+        """The calls, in order, that do a tile, again and again."""
+        whole, calls = self._filled, list[Copy]()
+        for values, into in reads:
+            filled = whole[into]
+            if not factors:
+                calls.append(partial(filled.__setitem__, ..., values))
+            for factor in factors:
+                calls.append(partial(np.multiply, values, factor[tile.block][into], filled))
+                values = filled
+        if self._scale is not None:
+            part = whole[tile.filled]
+            if part.shape[1:] == whole.shape[1:]:  # in one run, which is faster than row by row
+                part = self._flat[: len(part) * (self._flat.size // len(whole))]
+            calls.append(partial(np.multiply, part, self._scale, part))
+        stored = partial(room[tile.stored].__setitem__, ..., self._stored[tile.taken])
+        return [*calls, self._transform, stored]

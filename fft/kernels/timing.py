@@ -12,12 +12,12 @@ from math import ceil, inf, prod
 from time import perf_counter
 from typing import Any
 
-from rote.runtime.autotune import LIMITS, Candidate, Progress, decided, ranking, timings
+from rote.runtime.autotune import Candidate, Progress, decided, ranking, timings
 from rote.runtime.comm.protocol import Comm
-from rote.runtime.time_limit import allowed
+from rote.runtime.limits import LIMITS, budget
 
 from ..request.options import Options
-from .backends import transforms, versions
+from .backends import transforms, usual, versions
 from .boxes import whole
 from .config import ORDERS, WHOLE, KernelConfig, Study
 from .gather import Gather, gathers
@@ -27,14 +27,13 @@ from .workers import helpers
 
 __all__ = ["with_configs"]
 
-_LARGE, _LONGER = 1 << 26, 4.0  # bytes of a block from which on it may take longer, and how many times so long at most
-
 _TIMES = {"measure": (0.5, 2.0), "patient": (0.25, 0.5, 2.0, 4.0)}  # the usual sizes that other tiles have
-_STUDY, _FIELD = 0.4, 0.3  # of the seconds is FFTW's own, and of the configs that are timed in turn
-_LARGEST = 1 << 28  # bytes of a block that are transformed in turn, where it can be cut: more than caches hold
+_STUDY, _FIELD = 0.3, 0.3  # of the seconds is FFTW's own, and of the configs that are timed in turn
+_LARGEST = 1 << 26  # bytes of a block that are transformed in turn, where it can be cut: more than caches hold
 _HUGE = 1 << 30  # bytes of a block that are transformed at most
 _AT_ONCE = 1 << 23  # bytes of a block that FFTW looks for plans of as a whole, unless it is patient
 _LEAST = 2e-4  # seconds: shorter calls are made several times for one reading of the clock
+_AGAIN = 2  # readings of a turn beside its first
 _SHORT = 2e-3  # seconds: shorter calls are made again at first
 
 
@@ -46,9 +45,8 @@ def with_configs(kernels: Sequence[Kernel], behind: Sequence[bool], comm: Comm, 
         behind: whether each stands behind a move.
         options: "model" takes the usual config; else they are timed, or recalled.
     """
-    usual = KernelConfig(threads=options.threads)
     if options.tune == "model" or not kernels:
-        return [replace(kernel, config=usual) for kernel in kernels]
+        return [replace(kernel, config=_usual(kernel, options)) for kernel in kernels]
     replies = comm.allgather_object(([(k.shape, k.out_shape) for k in kernels], tuple(behind), versions()))
     installed = {
         name: version for name, version in versions().items() if all(each.get(name) == version for *_, each in replies)
@@ -61,10 +59,16 @@ def with_configs(kernels: Sequence[Kernel], behind: Sequence[bool], comm: Comm, 
         )
         for n, kernel in enumerate(kernels)
     ]
-    longer = min(_LONGER, max(1.0, max(job.nbytes for job in jobs) / _LARGE))
     different = {(job.kernel.kind, job.kernel.axes, job.shapes) for job in jobs}
-    seconds = allowed(comm, longer * LIMITS["kernel"].seconds[options.tune]) / len(different)
+    seconds = budget(comm, "kernel", options.tune, max(job.nbytes for job in jobs)) / len(different)
     return [replace(job.kernel, config=_config(job, installed, comm, options, seconds)) for job in jobs]
+
+
+def _usual(kernel: Kernel, options: Options) -> KernelConfig:
+    """The config of a kernel for which none was timed; a block that threads cannot share in parts is FFTW's."""
+    shared = options.threads == 1 or min(kernel.axes) > 0
+    library = usual(kernel.kind, kernel.of_parts().dtype) if shared else "pyfftw"
+    return KernelConfig(library, threads=options.threads)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +84,13 @@ class _Job:
         """Bytes of the largest block."""
         return max(prod(shape) for pair in self.shapes for shape in pair) * self.kernel.wide_dtype.itemsize
 
-    def ways(self, usual: KernelConfig) -> list[KernelConfig]:
-        """The usual config, and the others that differ from it for these blocks; the last is one call for all."""
-        axes, once = self.kernel.axes, replace(usual, tiled=False)
-        some = [usual, once]
+    def ways(self, first: KernelConfig) -> list[KernelConfig]:
+        """The first config, and the others that differ from it for these blocks; the last is one call for all."""
+        axes, once = self.kernel.axes, replace(first, tiled=False)
+        some = [first, once]
         if self.behind:
-            some = [usual, once] if len(axes) > 1 else [usual]
-            some += [replace(usual, fused=False), replace(once, fused=False)]
+            some = [first, once] if len(axes) > 1 else [first]
+            some += [replace(first, fused=False), replace(once, fused=False)]
         some.append(replace(once, part=WHOLE, fused=not self.behind))
         if self.nbytes <= CACHED:
             some = [replace(way, tiled=True) for way in some]
@@ -118,7 +122,7 @@ def _config(job: _Job, installed: dict[str, str], comm: Comm, options: Options, 
         names = [name for name in installed if transforms(name, kernel.kind, kernel.of_parts().dtype)]
         return _Contest(job, comm, options, seconds).best(names).as_dict()
 
-    return decided(comm, facts, options.tune, KernelConfig.of, find) or KernelConfig(threads=options.threads)
+    return decided(comm, facts, options.tune, KernelConfig.of, find) or _usual(kernel, options)
 
 
 class _Contest:
@@ -136,11 +140,11 @@ class _Contest:
         ways = self._job.ways(KernelConfig(threads=self._options.threads))
         study = [way for way in ways if way.tiled or self._tune == "patient" or self._job.nbytes <= _AT_ONCE]
         self._learn(study, _STUDY * self._seconds)
-        field = [ways[0]]
+        field = [_usual(self._job.kernel, self._options)]
         for name in names:
             if name == "pyfftw":
                 field += [replace(way, plans=self._plans) for way in study]
-            elif name in ("ducc0", "mkl_fft"):
+            elif name in ("ducc0", "mkl"):
                 field += [replace(way, library=name) for way in ways]
             else:  # they are no better in tiles
                 field.append(replace(ways[-1], library=name))
@@ -205,7 +209,8 @@ class _Contest:
 class _Turns:
     """The turns of a call that needs no other rank: of a short one, many times for one reading of the clock.
 
-    At first it is made as it comes, and again if it is short. It takes forever if it fails.
+    At first it is made as it comes, and again if it is short; later on a turn is the fastest of three readings, where
+    there is time. It takes forever if it fails.
     """
 
     __slots__ = ("_call", "_often")
@@ -218,6 +223,8 @@ class _Turns:
             time = self._timed(self._often or 1)
             if not self._often and time < _SHORT:
                 time = self._timed(1)
+            elif self._often and _AGAIN * self._often * time < seconds:
+                time = min(time, *(self._timed(self._often) for _ in range(_AGAIN)))
         except Exception:  # whatever a library may refuse
             return inf
         self._often = ceil(_LEAST / time)

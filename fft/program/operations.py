@@ -151,12 +151,13 @@ def _refined(factors: Factors, shape: tuple[int, ...], finer: tuple[int, ...]) -
         rows.append(row)
     if prod(left) != 1:
         return None
-    return tuple(
-        values.reshape(
-            [m if kept == n else 1 for n, kept, row in zip(shape, values.shape, rows, strict=True) for m in row] + left
-        )
-        for values in factors
-    )
+    refined = []
+    for values in factors:
+        extents: list[int] = []
+        for n, kept, row in zip(shape, values.shape, rows, strict=True):
+            extents += row if kept == n else [1] * len(row)
+        refined.append(values.reshape([*extents, *left]))
+    return tuple(refined)
 
 
 def _last_of_all(stage: Stage) -> int:
@@ -187,8 +188,8 @@ def _stays(move: Plan, rank: int) -> bool:
     if prod(shapes[0]) != prod(shapes[1]) or sum(map(len, kept)) != prod(shapes[0]):
         return False
     strides = [[prod(shape[mode + 1 :]) for mode in range(len(shape))] for shape in shapes]
-    return all(
-        group.lies([strides[0][m] for m in part.before], [strides[1][m] for m in part.after])
-        for message in kept
-        for part, group in zip(components(source, target), message.groups, strict=True)
-    )
+    for message in kept:
+        for part, group in zip(components(source, target), message.groups, strict=True):
+            if not group.lies([strides[0][m] for m in part.before], [strides[1][m] for m in part.after]):
+                return False
+    return True

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rote.compiler.step import LOCAL, Step
-from rote.runtime.calibrate import known_machine
+from rote.runtime.calibrate import known_links
 from rote.runtime.comm.double_buffer import DoubleBuffer
 from rote.runtime.comm.protocol import Comm
 from rote.runtime.copy.strided import Copy
@@ -20,20 +20,18 @@ from rote.runtime.executor.buffers import Scratch
 from rote.runtime.executor.messages import MessageTransport
 from rote.runtime.executor.operations import LocalWork, Operation
 from rote.runtime.executor.pipeline import CHUNKS, chunked
-from rote.runtime.executor.prepared import PreparedRuns, is_small
 from rote.runtime.executor.shared import SharedTransport
-from rote.runtime.executor.transport import Transport
 from rote.runtime.methods import chosen
+from rote.runtime.program import PreparedRuns, is_small
 
 from ..kernels.kernel import is_plain, normal, plain, scratch_bytes
 from ..request.arguments import Norm, scale
 from ..request.options import USUAL, Options
 from ..transforms import real_dtype
 from ..walk.walk import Walk
-from .batch import of_components
-from .bluestein import spectra
 from .kernel_work import KernelWork
 from .operations import operations
+from .twiddles import spectra
 
 __all__ = ["Batches", "BoundWalk", "Pair", "Workspace", "bind_pair", "bind_walks"]
 
@@ -72,7 +70,8 @@ class BoundWalk:
         ortho: bool = False,
         options: Options = USUAL,
     ) -> None:
-        self.walk, self.dtypes = walk, walk.dtypes()
+        self.walk = walk = walk if walk.wire == options.wire else replace(walk, wire=options.wire)
+        self.dtypes = walk.dtypes()
         self.options = options
         self._comm = comm
         chirps = spectra(walk, comm, partial(_once, comm))
@@ -81,7 +80,7 @@ class BoundWalk:
             run_list.insert(0, Operation.multiply(walk.stages[0].before.local_shape(comm.rank), walk.dtype))
         # FFTW's plans are made on scratch, and rest there between two calls
         self.needed: int = max(max(operation.sizes) for operation in run_list)
-        self._transport: Transport | None = None
+        self._transport: SharedTransport | MessageTransport | None = None
         self._methods: tuple[str, ...] = ()  # of the moves, once they are chosen
         self.reads_first: bool = False
         self.prepared: PreparedRuns[list[Copy]] = PreparedRuns()
@@ -94,6 +93,8 @@ class BoundWalk:
 
     def of_components(self, count: int) -> BoundWalk:
         """The walk of so many components of a field at once, which lie in front; not bound to scratch yet."""
+        from .batch import of_components
+
         batch = copy(self)
         batch._operations = [of_components(operation, count) for operation in self._operations]
         batch.needed, batch._transport, batch.prepared = count * self.needed, None, PreparedRuns()
@@ -111,6 +112,12 @@ class BoundWalk:
         works = (operation.run for operation in self._operations)
         return frozenset(work.kernel.config.library for work in works if isinstance(work, KernelWork))
 
+    @property
+    def ways(self) -> tuple[object, ...]:
+        """The walk, the config of each kernel, and the methods of the moves if messages travel."""
+        works = (operation.run for operation in self._operations)
+        return self.walk, tuple(work.kernel.config for work in works if isinstance(work, KernelWork)), self._methods
+
     def read(self, double_buffer: DoubleBuffer) -> None:
         """Run in memory that ranks share."""
         self._transport = SharedTransport(self._operations, double_buffer)
@@ -121,8 +128,7 @@ class BoundWalk:
         comm, options, operations, known = self._comm, self.options, self._operations, iter(self._methods)
         named = options.method == "pipelined"
         if not self._methods and (named or (options.method == "auto" and len(set(comm.nodes())) > 1)):
-            machine = options.machine or known_machine(comm)
-            operations = chunked(operations, machine, CHUNKS[0] * named)
+            operations = chunked(operations, lambda: options.machine or known_links(comm), CHUNKS[0] * named)
 
         def method(operation: Operation) -> str:
             if self._methods:
@@ -284,6 +290,11 @@ class Pair:
     backward: BoundWalk
     workspace: Workspace
     batches: Batches
+
+    @property
+    def ways(self) -> tuple[object, ...]:
+        """How both directions run on this rank: pairs that have the same are as fast."""
+        return self.forward.ways, self.backward.ways
 
     @property
     def nbytes(self) -> int:

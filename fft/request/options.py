@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from numbers import Real
 
 from rote.compiler.machine import Machine
 from rote.errors import LayoutError
 from rote.layout.grid import integer
-from rote.runtime.autotune import TUNES, Progress, Tune
+from rote.runtime.autotune import Progress
 from rote.runtime.exchange.registry import check_method
+from rote.runtime.limits import TUNES, Tune
 
 __all__ = ["USUAL", "Options"]
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The options of a transform that change its speed, not its result.
+    """The options of a transform that change its speed, and not its result but for the precision of `wire`.
 
     Attributes:
         tune: how configs are found, one of `TUNES`.
@@ -27,6 +28,7 @@ class Options:
             one, if None.
         progress: called with the part that is done, from 0 to 1, while walks are timed.
         tune_seconds: the most that all timing may take, about; None for the usual time.
+        wire: "f4" if elements are rounded to single precision while they travel.
 
     Raises:
         LayoutError: there is no such `tune`, no thread, or no time; or time for a `tune` that takes none.
@@ -39,6 +41,7 @@ class Options:
     machine: Machine | None = None
     progress: Progress | None = None
     tune_seconds: float | None = None
+    wire: str | None = None
 
     def __post_init__(self) -> None:
         if self.tune not in TUNES:
@@ -52,6 +55,13 @@ class Options:
             raise LayoutError(f"tune_seconds is a number of seconds, more than 0; not {self.tune_seconds!r}")
         if self.tune == "model":
             raise LayoutError("tune_seconds limits what is timed, and tune='model' times nothing; write tune='measure'")
+
+    def priced(self, machine: Machine) -> Machine:
+        """A machine as messages of these options find it: half of the bytes take half of the time."""
+        if self.wire is None:
+            return machine
+        times = machine.byte_time
+        return replace(machine, byte_time=tuple(t / 2 for t in times) if isinstance(times, tuple) else times / 2)
 
 
 USUAL = Options()

@@ -13,13 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from rote.errors import LayoutError
+from rote.functions.moves import announce
 from rote.layout.distribution import Distribution
 from rote.layout.expressions import fitting
 from rote.layout.view import from_tensor, to_tensor
 from rote.runtime.comm.cache import cached
 from rote.runtime.indexed import IndexedMove
 from rote.tensor import DistTensor
-from rote.tensor.moves import announce
 
 from ..request.arguments import check_tensor, normal_axes
 

@@ -108,24 +108,21 @@ def _likeness(before: Distribution, after: Distribution, machine: Machine) -> Ha
                     places[s.grid_mode].append((side, depth, s.kind.name, s.kind.sizes, read))
     ranked = sorted([(grid[g], times[g], sorted(held), g) for g, held in places.items()])
     number = {g: n for n, (*_, g) in enumerate(ranked)}
-    over = [
-        [[(number[s.grid_mode], s.kind.name, s.kind.sizes) for s in splits] for _, splits in modes] for modes in sides
-    ]
+    over = []
+    for modes in sides:
+        entries_of = [tuple([(number[s.grid_mode], s.kind.name, s.kind.sizes) for s in splits]) for _, splits in modes]
+        over.append(entries_of)
     read_by: list[list[tuple[object, ...]]] = [[] for _ in shape]
     for side, modes in enumerate(sides):
         for (digits, _), entries in zip(modes, over[side], strict=True):
             for place, d in enumerate(digits):
                 read_by[d.mode].append((side, place, d.weight, d.size, entries))
-    named = {
-        m: n for n, (*_, m) in enumerate(sorted([(shape[m], sorted(readers), m) for m, readers in enumerate(read_by)]))
-    }
-    said = [
-        sorted(
-            [
-                (tuple([(named[d.mode], d.weight, d.size) for d in digits]), tuple(entries))
-                for (digits, _), entries in zip(modes, over[side], strict=True)
-            ]
-        )
-        for side, modes in enumerate(sides)
-    ]
-    return tuple(sorted(shape)), tuple([(grid[g], times[g]) for *_, g in ranked]), tuple(map(tuple, said))
+    by_readers = sorted([(shape[m], sorted(readers), m) for m, readers in enumerate(read_by)])
+    named = {m: n for n, (*_, m) in enumerate(by_readers)}
+    said: list[tuple[object, ...]] = []
+    for modes, entries_of in zip(sides, over, strict=True):
+        lines = []
+        for (digits, _), entries in zip(modes, entries_of, strict=True):
+            lines.append((tuple([(named[d.mode], d.weight, d.size) for d in digits]), entries))
+        said.append(tuple(sorted(lines)))
+    return tuple(sorted(shape)), tuple([(grid[g], times[g]) for *_, g in ranked]), tuple(said)

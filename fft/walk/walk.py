@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from rote.compiler.plan import Plan
 from rote.compiler.step import LOCAL
 from rote.grammar import CONVOLVE, TWIDDLE, ActionSyntax, StageSyntax, WalkSyntax, unparse_walk
 from rote.grammar.nodes import ResizeName
+from rote.late import late
 from rote.layout.distribution import Distribution
 from rote.layout.refine import unfused
 
@@ -176,6 +177,7 @@ class Walk:
         kinds: per axis, what it is transformed by; "" if it is not.
         sizes: per axis, the logical size of its transform, by which the way there and back multiplies; or 1.
         points: per axis, the number of points whose spectrum there is: of half a spectrum, those of the signal.
+        wire: "f4" if elements are rounded to single precision while they travel.
     """
 
     source: Distribution
@@ -185,6 +187,7 @@ class Walk:
     kinds: tuple[MaybeKind, ...]
     sizes: tuple[int, ...]
     points: tuple[int, ...]
+    wire: str | None = None
 
     @property
     def kind(self) -> str:
@@ -215,7 +218,7 @@ class Walk:
     @property
     def transitions(self) -> tuple[Plan, ...]:
         """The plans from each stage to the next, those that move nothing among them."""
-        return tuple(compile(*ends) for ends in self.ends)
+        return tuple(compile(*ends, wire=self.wire) for ends in self.ends)
 
     @property
     def moves(self) -> tuple[Plan, ...]:
@@ -226,7 +229,7 @@ class Walk:
         """The walk back: every stage and every move turned round."""
         back = tuple(stage.inverse() for stage in reversed(self.stages))
         kinds = tuple(KINDS[kind].inverse if kind else kind for kind in self.kinds)
-        return Walk(self.target, self.source, back, self.dtypes()[-1], kinds, self.sizes, self.points)
+        return Walk(self.target, self.source, back, self.dtypes()[-1], kinds, self.sizes, self.points, self.wire)
 
     def plot(self) -> Any:
         """A figure of the layouts of the walk and what is transformed in each, with arrows for what moves between them.
@@ -237,18 +240,17 @@ class Walk:
         >>> from rote.fft import FFT
         >>> FFT((8, 8, 8), "block[(0),(),()]").walk.plot().savefig("slab.png")
         """
-        from rote.plot import stages
-
         last = len(self.stages) - 1
         shown = [n for n, stage in enumerate(self.stages) if stage.done or n in (0, last)]
         moves = [[step for step in plan.steps if step.kind not in LOCAL] for plan in self.transitions]
-        arrows = [
-            _arrow([str(step).partition(":")[0] for plan in moves[start:stop] for step in plan])
-            for start, stop in pairwise(shown)
-        ]
+        arrows = []
+        for start, stop in pairwise(shown):
+            steps = chain.from_iterable(moves[start:stop])
+            arrows.append(_arrow([str(step).partition(":")[0] for step in steps]))
         drawn = [self.stages[n] for n in shown]
         captions = [str(stage).partition("]: ")[2] for stage in drawn]
-        return stages([stage.before for stage in drawn], arrows, captions, [_shown_modes(stage) for stage in drawn])
+        distributions, modes = [stage.before for stage in drawn], [_shown_modes(stage) for stage in drawn]
+        return late("walk figure")(distributions, arrows, captions, modes)
 
     def __str__(self) -> str:
         lines: list[str] = []
@@ -267,9 +269,10 @@ def describe(walk: Walk, axes: tuple[int, ...]) -> str:
     """A walk as text, with a line above that says what is transformed, and one below with what is moved."""
     moved, times = sum(plan.cost.bytes for plan in walk.moves), len(walk.moves)
     source = walk.source
+    rounded = "" if walk.wire is None else f", sent in single precision: error at most {times * 2**-24:.1e} in 2-norm"
     return (
         f"{walk.kind} of {source.shape} {walk.dtype} on grid {source.grid}, axes {axes}\n{walk}\n"
-        f"  each rank receives {in_bytes(moved)} in {times} move{'s' * (times != 1)}"
+        f"  each rank receives {in_bytes(moved)} in {times} move{'s' * (times != 1)}{rounded}"
     )
 
 

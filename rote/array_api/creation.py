@@ -16,13 +16,13 @@ import numpy.typing as npt
 
 from ..compiler.step import as_dtype
 from ..errors import LayoutError
+from ..functions.moves import default_layout
+from ..functions.rules import follows
 from ..layout.distribution import tensor_shape
 from ..layout.layout import Layout
 from ..runtime.comm.resolve import as_comm
 from ..runtime.copy.regions import filled
 from ..runtime.placement import GridLike, compute_block, place
-from ..tensor.functions.rules import follows
-from ..tensor.moves import default_layout
 from ..tensor.tensor import DistTensor
 
 __all__ = ["arange", "asarray", "empty", "eye", "from_dlpack", "full", "linspace", "ones", "zeros"]
@@ -64,7 +64,7 @@ def asarray(
         if copy is False:
             raise ValueError("copy=False of what is no tensor: its blocks are always copies; write copy=None")
         array = np.asarray(obj, dtype)
-        return DistTensor.from_global(array, default_layout(array.shape) if layout is None else layout, comm, grid)
+        return DistTensor.from_global(array, _laid(layout, array.shape), comm, grid)
     x = obj
     if dtype is not None and as_dtype(dtype) != x.dtype:
         x = x.astype(dtype)
@@ -91,7 +91,7 @@ def zeros(
     >>> xp.zeros((2, 3), layout="block[(),(0)]").to_global().sum()
     np.float64(0.0)
     """
-    return full(shape, 0, dtype=_real(dtype), device=device, layout=layout, grid=grid, comm=comm)
+    return full(shape, 0, dtype=_element(dtype), device=device, layout=layout, grid=grid, comm=comm)
 
 
 @follows("created")
@@ -110,7 +110,7 @@ def ones(
     >>> xp.ones(3).to_global()
     array([1., 1., 1.])
     """
-    return full(shape, 1, dtype=_real(dtype), device=device, layout=layout, grid=grid, comm=comm)
+    return full(shape, 1, dtype=_element(dtype), device=device, layout=layout, grid=grid, comm=comm)
 
 
 @follows("created")
@@ -131,7 +131,7 @@ def empty(
     """
     check_device(device)
     extents = tensor_shape(shape)
-    return DistTensor.empty(extents, default_layout(extents) if layout is None else layout, comm, grid, _real(dtype))
+    return DistTensor.empty(extents, _laid(layout, extents), comm, grid, _element(dtype))
 
 
 @follows("created")
@@ -153,8 +153,8 @@ def full(
     """
     check_device(device)
     extents, ranks = tensor_shape(shape), as_comm(comm)
-    dist = place(extents, default_layout(extents) if layout is None else layout, ranks, grid)
-    element = as_dtype(np.asarray(fill_value).dtype if dtype is None else dtype)
+    dist = place(extents, _laid(layout, extents), ranks, grid)
+    element = _element(dtype, np.asarray(fill_value).dtype)
     return DistTensor(filled(dist, ranks.rank, fill_value, element), dist, ranks)
 
 
@@ -185,7 +185,7 @@ def arange(
     if not step:
         raise ValueError("arange of step 0; give another one")
     count = max(math.ceil((last - first) / step), 0)
-    element = as_dtype(np.asarray([first, last, step]).dtype if dtype is None else dtype)
+    element = _element(dtype, np.asarray([first, last, step]).dtype)
 
     def numbers(index: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
         begin, second = (np.asarray(value).astype(element) for value in (first, first + step))
@@ -218,7 +218,7 @@ def linspace(
     check_device(device)
     (count,) = tensor_shape(num)
     computed = np.result_type(start, stop, 1.0)
-    element = as_dtype(computed if dtype is None else dtype)
+    element = _element(dtype, computed)
     parts = count - 1 if endpoint else count
     first, span = computed.type(start), computed.type(stop) - computed.type(start)
     step = span / parts if parts else span
@@ -255,7 +255,7 @@ def eye(
     """
     check_device(device)
     shape = (n_rows, n_rows if n_cols is None else n_cols)
-    return _computed(lambda i, j: j - i == k, shape, as_dtype(_real(dtype)), layout, grid, comm)
+    return _computed(lambda i, j: j - i == k, shape, _element(dtype), layout, grid, comm)
 
 
 @follows("created")
@@ -285,8 +285,14 @@ def check_device(device: object) -> None:
         raise LayoutError(f"{device!r} is no device; blocks lie in the memory of the host: write 'cpu' or None")
 
 
-def _real(dtype: npt.DTypeLike | None) -> npt.DTypeLike:
-    return np.dtype("f8") if dtype is None else dtype
+def _element(dtype: npt.DTypeLike | None, usual: npt.DTypeLike = "f8") -> np.dtype[Any]:
+    """The dtype that is asked for, else the usual one."""
+    return as_dtype(usual if dtype is None else dtype)
+
+
+def _laid(layout: LayoutLike, shape: tuple[int, ...]) -> Layout | str:
+    """The layout that is asked for, else that of new tensors."""
+    return default_layout(shape) if layout is None else layout
 
 
 def _computed(
@@ -294,5 +300,4 @@ def _computed(
 ) -> DistTensor:
     """A tensor that each rank computes of its global indices."""
     extents = tensor_shape(shape)
-    where = default_layout(extents) if layout is None else layout
-    return DistTensor(*compute_block(function, extents, where, as_comm(comm), grid, dtype))
+    return DistTensor(*compute_block(function, extents, _laid(layout, extents), as_comm(comm), grid, dtype))

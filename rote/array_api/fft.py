@@ -158,5 +158,7 @@ def _frequencies(
         raise LayoutError(f"frequencies of {n} points at distance {d}: both are to be other than 0")
     harmonics = arange(count, layout=layout, grid=grid, comm=comm)
     index = harmonics.local
-    values = (index if count < n else np.where(index < (n + 1) // 2, index, index - n)) / (n * d)
+    if count == n:
+        index = np.where(index < (n + 1) // 2, index, index - n)
+    values = index / (n * d)
     return DistTensor(values.astype(np.dtype("f8") if dtype is None else dtype), harmonics.distribution, harmonics.comm)

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import LayoutError
+from ..functions.dtypes import isdtype
 from ..grammar.nodes import MAX_MODES
-from ..tensor.functions.dtypes import isdtype
 from .creation import check_device
 
 __all__ = ["DTYPES", "NamespaceInfo"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from math import comb, inf, sqrt
 from statistics import median
 from typing import Any, Literal
@@ -23,9 +23,8 @@ from .machine import same_machine
 __all__ = ["CONFIDENCE", "Change", "Comparison", "compare", "interval", "load"]
 
 CONFIDENCE = 0.95
-_LEAST = (
-    0.05  # part by which times must differ to be called slower or faster, however sure it is: noise has a bias, too
-)
+# The part by which times must differ to be called slower or faster, however sure it is: noise has a bias, too.
+_LEAST = 0.05
 _REFERENCES = ("pyfftw", "memcpy", "kernels")  # those whose own times stand for the machine's, in this order
 _OURS = ("rote", "threads")
 
@@ -55,6 +54,12 @@ class Change:
     ratio: float
     low: float
     high: float
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it but whether it is Rote, as JSON values."""
+        values = asdict(self)
+        del values["ours"]
+        return values | {"verdict": self.verdict}
 
     @property
     def verdict(self) -> Verdict:
@@ -89,14 +94,10 @@ class Comparison:
 
     def as_json(self) -> dict[str, Any]:
         """All of it as JSON values."""
-        fields = ("work", "name", "on", "medians", "reference", "ratio", "low", "high", "verdict")
         return {
             "confidence": CONFIDENCE,
             "remarks": [*self.remarks],
-            "changes": [
-                {name: list(value) if isinstance(value := getattr(each, name), tuple) else value for name in fields}
-                for each in self.changes
-            ],
+            "changes": [change.as_json() for change in self.changes],
             "alone": {why: [*names] for why, names in self.alone.items()},
             "slower": len(self.slower),
         }
@@ -136,16 +137,19 @@ def compare(first: Mapping[str, Any], second: Mapping[str, Any], relative: bool 
     [(2.0, 'slower')]
     """
     apart = not same_machine(first, second)
-    remarks = [*_remarks(first, second, apart, relative)]
-    ours, theirs = ({_key(entry): entry for entry in record["entries"]} for record in (first, second))
+    remarks = _remarks(first, second, apart, relative)
+    ours = {_key(entry): entry for entry in first["entries"]}
+    theirs = {_key(entry): entry for entry in second["entries"]}
     changes: list[Change] = []
     alone: dict[str, list[str]] = {}
     for key in dict.fromkeys([*ours, *theirs]):
         pair = ours.get(key), theirs.get(key)
-        if not (_ran(pair[0]) or _ran(pair[1])):
+        ran = [*map(_ran, pair)]
+        if not any(ran):
             continue
-        if not (_ran(pair[0]) and _ran(pair[1])):
-            alone.setdefault(f"only in the {'first' if _ran(pair[0]) else 'second'}", []).append(_named(key, pair))
+        if not all(ran):
+            where = "first" if ran[0] else "second"
+            alone.setdefault(f"only in the {where}", []).append(_named(key, pair))
         elif not (apart or relative):
             changes.append(_change(key, ours[key]["seconds"], theirs[key]["seconds"], ""))
         elif key[1] not in _REFERENCES:
@@ -251,12 +255,11 @@ def _remarks(first: Mapping[str, Any], second: Mapping[str, Any], apart: bool, r
         remarks.append(
             "Compared are ratios to pyfftw, memcpy or bare kernels in the same row and round, and not times."
         )
-    versions = [each.get("versions", {}) for each in (first, second)]
-    differ = [
-        f"{name} {versions[0].get(name, 'none')} and {versions[1].get(name, 'none')}"
-        for name in dict.fromkeys([*versions[0], *versions[1]])
-        if versions[0].get(name) != versions[1].get(name)
-    ]
+    before, after = first.get("versions", {}), second.get("versions", {})
+    differ = []
+    for name in dict.fromkeys([*before, *after]):
+        if before.get(name) != after.get(name):
+            differ.append(f"{name} {before.get(name, 'none')} and {after.get(name, 'none')}")
     if differ:
         remarks.append(f"Versions that differ: {', '.join(differ)}.")
     return remarks
@@ -265,7 +268,9 @@ def _remarks(first: Mapping[str, Any], second: Mapping[str, Any], apart: bool, r
 def _cells(change: Change) -> tuple[str, ...]:
     from .report import in_units
 
-    first, second = (f"{m:.3g} x {change.reference}" if change.reference else in_units(m) for m in change.medians)
+    medians = [in_units(median) for median in change.medians]
+    if change.reference:
+        medians = [f"{median:.3g} x {change.reference}" for median in change.medians]
     bounds = "-" if change.high == inf else f"{change.low:.2f} .. {change.high:.2f}"
     verdict = "" if change.verdict == "same" else change.verdict
-    return change.work, change.name, change.on, first, second, f"{change.ratio:.2f}", bounds, verdict
+    return change.work, change.name, change.on, *medians, f"{change.ratio:.2f}", bounds, verdict

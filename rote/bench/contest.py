@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ..errors import RoteError
+from ..errors import RoteError, counted
 from ..launcher import cores
 from ..runtime.comm.collective_errors import all_come, collective_errors
 from ..runtime.comm.protocol import Array, Comm
@@ -82,7 +82,9 @@ class Work:
         return "x".join(map(str, self.shape))
 
     def __str__(self) -> str:
-        done = "slab swap" if self.move else "r2c" if self.real else "c2c"
+        done = "r2c" if self.real else "c2c"
+        if self.move:
+            done = "slab swap"
         return f"{done} {self.points} {self.dtype.kind}{self.dtype.itemsize}"
 
 
@@ -129,12 +131,13 @@ class Contestant:
     @property
     def name(self) -> str:
         """The contestant as the tables call it."""
-        return f"{'rote' if self.ours else self.group} {self.variant}".strip()
+        group = "rote" if self.ours else self.group
+        return f"{group} {self.variant}".strip()
 
     @property
     def where(self) -> str:
         """On what it runs, and on how many."""
-        return f"{self.count} {self.on if self.count > 1 else self.on.removesuffix('s')}"
+        return counted(self.count, self.on.removesuffix("s"))
 
     @property
     def ours(self) -> bool:
@@ -166,7 +169,7 @@ def measure(prepare: Prepare, work: Work, comm: Comm, span: float | None = None)
             check(block)
         del block
     seconds = _timed(comm, job.steps, 1)
-    repetitions = min(ceil((SPAN if span is None else span) / seconds), _MOST)
+    repetitions = min(ceil((span or SPAN) / seconds), _MOST)
     if repetitions > 1:
         seconds = _timed(comm, job.steps, repetitions)
     job.close()
@@ -260,8 +263,11 @@ def _sleep_until_all_come(comm: Comm) -> None:
 
 def cores_of_all(comm: Comm) -> set[int]:
     """The cores of all ranks of this host: mpiexec binds a rank to one, where threads would crowd. Collective."""
-    own_host = platform.node()
-    return set().union(*(theirs for host, theirs in comm.allgather_object((own_host, cores())) if host == own_host))
+    usable: set[int] = set()
+    for host, theirs in comm.allgather_object((platform.node(), cores())):
+        if host == platform.node():
+            usable |= theirs
+    return usable
 
 
 @contextmanager

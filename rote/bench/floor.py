@@ -17,7 +17,7 @@ from ..layout.grid import Grid
 from ..runtime.comm.protocol import Array, Comm
 from .arrays import check_values, fill, mesh, spectrum_shape
 from .builds import build
-from .contest import Contestant, Job, Missing, Prepare, Round, Work, measure, on_all
+from .contest import Contestant, Job, Missing, Round, Work, measure, on_all
 from .local_libraries import LIBRARIES
 from .rote_cases import slabs
 
@@ -45,7 +45,8 @@ def axes(work: Work) -> list[Lines]:
     spectral = prod(spectrum_shape(work)) / work.ranks
     *others, last = work.shape
     wide = np.result_type(work.dtype, "c8")
-    return [*(Lines(n, wide, spectral) for n in others), Lines(last, work.dtype, prod(work.shape) / work.ranks)]
+    lines = [Lines(n, wide, spectral) for n in others]
+    return [*lines, Lines(last, work.dtype, prod(work.shape) / work.ranks)]
 
 
 def sweeps(work: Work, order: int) -> int:
@@ -69,24 +70,22 @@ def kernels(work: Work, mpi: bool) -> Contestant:
 
 def _run(name: str, work: Work, comm: Comm) -> Round:
     """One round: the time of each axis is that of a tile of lines, times the number of tiles."""
-    wanted = axes(work)
-    times: dict[tuple[int, np.dtype[np.generic]], float] = {}
-    for points, dtype, _ in wanted:
+    times: dict[tuple[int, np.dtype[np.generic]], float] = {}  # of an element
+    total = 0.0
+    for points, dtype, elements in axes(work):
         if (points, dtype) not in times:
             tile = Work((max(_TILE // (points * dtype.itemsize), 1), points), dtype, 1)
             try:
-                seconds = measure(_lines(name), tile, comm, _SPAN).seconds
+                seconds = measure(partial(_lines, name), tile, comm, _SPAN).seconds
             except ImportError:
                 raise Missing(f"is not installed; pip install {name}") from None
             times[points, dtype] = seconds / prod(tile.shape)
-    return Round(sum(times[points, dtype] * elements for points, dtype, elements in wanted), build(name))
+        total += times[points, dtype] * elements
+    return Round(total, build(name))
 
 
-def _lines(name: str) -> Prepare:
-    def prepare(comm: Comm, work: Work) -> Job:
-        return _local(name, work, [(work.shape, (1,))])
-
-    return prepare
+def _lines(name: str, comm: Comm, work: Work) -> Job:
+    return _local(name, work, [(work.shape, (1,))])
 
 
 def _kernels(comm: Comm, work: Work) -> Job:
@@ -117,4 +116,7 @@ def _local(name: str, work: Work, parts: list[tuple[tuple[int, ...], tuple[int, 
     def backward() -> Array:
         return [step() for step in back][-1]
 
-    return Job((forward, backward), (lambda X: None, lambda y: check_values(block, mesh(block.shape), y / scale)))
+    def check(y: Array) -> None:
+        check_values(block, mesh(block.shape), y / scale)
+
+    return Job((forward, backward), (lambda X: None, check))

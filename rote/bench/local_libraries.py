@@ -36,11 +36,14 @@ def contestants(work: Work, usable: int, single: bool) -> list[Contestant]:
         usable: the cores; more threads than these are not started.
     """
     many = min(work.ranks, usable)
-    wanted = [(name, "", many) for name in LIBRARIES] + [("mkl_fft", "on one", 1)] * (single and many > 1)
-    return [
-        Contestant(name, variant, "threads", count, work, None, partial(_run, name, count, work))
-        for name, variant, count in wanted
-    ]
+
+    def contestant(name: str, variant: str, count: int) -> Contestant:
+        return Contestant(name, variant, "threads", count, work, None, partial(_run, name, count, work))
+
+    contest = [contestant(name, "", many) for name in LIBRARIES]
+    if single and many > 1:
+        contest.append(contestant("mkl_fft", "on one", 1))
+    return contest
 
 
 def _run(name: str, threads: int, work: Work, comm: Comm) -> Round:
@@ -49,7 +52,8 @@ def _run(name: str, threads: int, work: Work, comm: Comm) -> Round:
     except ImportError:
         raise Missing(f"is not installed; pip install {name}") from None
     finally:
-        time.sleep(_LINGER if name == "mkl_fft" else 0)
+        if name == "mkl_fft":
+            time.sleep(_LINGER)
 
 
 def _prepare(name: str, threads: int, comm: Comm, work: Work) -> Job:

@@ -96,11 +96,11 @@ def _instructions() -> list[str]:
 def _caches() -> list[str]:
     """The caches of the first core, as Linux lists them: level, kind, size, and the cores that share it."""
     try:
-        return [
-            "L{} {} {} of cores {}".format(
-                *((index / name).read_text("ascii").strip() for name in ("level", "type", "size", "shared_cpu_list"))
-            )
-            for index in sorted(_CACHES.glob("index*"))
-        ]
+        caches = []
+        for index in sorted(_CACHES.glob("index*")):
+            names = ("level", "type", "size", "shared_cpu_list")
+            level, kind, size, cores = ((index / name).read_text("ascii").strip() for name in names)
+            caches.append(f"L{level} {kind} {size} of cores {cores}")
+        return caches
     except OSError:
         return []

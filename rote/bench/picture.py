@@ -41,12 +41,17 @@ def draw(path: str, families: Sequence[Sequence[Score]], title: str, scaling: bo
 
 def figure(families: Sequence[Sequence[Score]], title: str, scaling: bool) -> Figure:
     """The picture that `draw` writes."""
-    groups = [ran for lines in families if (ran := [line for line in lines if not line.missing])]
-    heights = [4.0 if scaling else 0.9 + 0.25 * len(group) for group in groups]
+    groups = []
+    for lines in families:
+        ran = [line for line in lines if not line.missing]
+        if ran:
+            groups.append(ran)
+    paint = _curves if scaling else _bars
+    heights = [4.0] * len(groups) if scaling else [0.9 + 0.25 * len(group) for group in groups]
     canvas = figure_class()(figsize=(8, 0.6 + sum(heights)), layout="constrained", dpi=130)
     rows = canvas.subplots(len(groups), 1, height_ratios=heights, squeeze=False)[:, 0]
     for ax, group in zip(rows, groups, strict=True):
-        (_curves if scaling else _bars)(ax, group)
+        paint(ax, group)
         ax.set_title(str(group[0].contestant.work), fontsize=10, color=_INK, loc="left")
         ax.tick_params(colors=_INK, labelsize=8)
         for side in ("top", "right"):
@@ -58,9 +63,11 @@ def figure(families: Sequence[Sequence[Score]], title: str, scaling: bool) -> Fi
 def _bars(ax: Axes, group: Sequence[Score]) -> None:
     names = [f"{line.contestant.name}, {line.contestant.where}" for line in group]
     colours = [_OURS if line.contestant.ours else _OTHERS for line in group]
-    bars = ax.barh(range(len(group)), [line.median * 1e3 for line in group], color=colours, height=0.7)
-    said = [(in_units(line.median), ratio(line, group)) for line in group]
-    texts = [time if factor is None else f"{time}   {factor:.2f}" for time, factor in said]
+    bars = ax.barh(range(len(group)), _in_ms(group), color=colours, height=0.7)
+    texts = []
+    for line in group:
+        factor = ratio(line, group)
+        texts.append(in_units(line.median) + ("" if factor is None else f"   {factor:.2f}"))
     ax.bar_label(bars, texts, padding=4, fontsize=8, color=_INK)
     ax.set_yticks(range(len(group)), names)
     ax.invert_yaxis()
@@ -68,26 +75,28 @@ def _bars(ax: Axes, group: Sequence[Score]) -> None:
     ax.set_xlabel("median in ms, and over that of rote", fontsize=8, color=_INK)
 
 
+def _in_ms(group: Sequence[Score]) -> list[float]:
+    return [line.median * 1e3 for line in group]
+
+
 def _curves(ax: Axes, group: Sequence[Score]) -> None:
     curves: dict[str, list[Score]] = {}
     for line in group:
         curves.setdefault(f"{line.contestant.name}, {line.contestant.on}", []).append(line)
     ours = [name for name, curve in curves.items() if curve[0].contestant.ours]
-    colours = dict(zip([*ours, *(name for name in curves if name not in ours)], _colours(len(ours)), strict=False))
+    others = [name for name in curves if name not in ours]
+    colours = dict(zip(ours + others, _colours(len(ours)), strict=False))
     for marker, (name, curve) in zip(cycle("osD^vP*X"), curves.items(), strict=False):
         ranks = [line.contestant.work.ranks for line in curve]
-        style = {
-            "color": colours[name],
-            "marker": marker,
-            "ls": "--" if curve[0].contestant.group == "threads" else "-",
-        }
-        ax.loglog(ranks, [line.median * 1e3 for line in curve], ms=5, lw=1.2, label=name, **style)
+        dashes = "--" if curve[0].contestant.group == "threads" else "-"
+        look = {"color": colours[name], "marker": marker, "ls": dashes, "ms": 5, "lw": 1.2}
+        ax.loglog(ranks, _in_ms(curve), label=name, **look)
     ticks = sorted({line.contestant.work.ranks for line in group})
     ax.set_xticks(ticks, [str(n) for n in ticks])
     ax.set_xticks([], minor=True)
     ax.set_xlabel("ranks or threads", fontsize=8, color=_INK)
     ax.set_ylabel("median in ms", fontsize=8, color=_INK)
-    ax.set_yticks(*_time_ticks([line.median * 1e3 for line in group]))
+    ax.set_yticks(*_time_ticks(_in_ms(group)))
     ax.set_yticks([], minor=True)
     ax.legend(frameon=False, fontsize=7, labelcolor=_INK, loc="center left", bbox_to_anchor=(1.0, 0.5))
 
@@ -95,8 +104,9 @@ def _curves(ax: Axes, group: Sequence[Score]) -> None:
 def _colours(ours: int) -> Iterator[str]:
     """A colour per curve: reds for Rote's, then colours that are none, each once before any comes again."""
     for n in range(ours):
-        part = n / max(ours - 1, 1)  # from a dark red to a light orange
-        yield "#" + "".join(f"{round(a + part * (b - a)):02X}" for a, b in ((165, 253), (0, 174), (38, 97)))
+        part = n / max(ours - 1, 1)  # from a dark red, A50026, to a light orange, FDAE61
+        red, green, blue = 165 + part * 88, part * 174, 38 + part * 59
+        yield f"#{round(red):02X}{round(green):02X}{round(blue):02X}"
     yield from cycle(_COOL)
 
 

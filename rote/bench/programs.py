@@ -70,21 +70,19 @@ def _build(single: bool, ranks: int) -> _Program:
             continue
         built = _Program(Path(_folder().name, f"fftw{letter}_mpi"), mpiexec)
         libraries = [f"-lfftw3{letter}_mpi", f"-lfftw3{letter}", "-lm"]
-        flags = [
-            *["-DSINGLE"] * single,
-            *shlex.split(os.environ.get("CFLAGS", "")),
-            str(_SOURCE),
-            "-o",
-            str(built.path),
-        ]
+        flags = [*["-DSINGLE"] * single, *_words_of("CFLAGS")]
         try:
-            _output(mpicc, "-O2", *flags, *shlex.split(os.environ.get("LDFLAGS", "")), *libraries)
+            _output(mpicc, "-O2", *flags, str(_SOURCE), "-o", str(built.path), *_words_of("LDFLAGS"), *libraries)
             _launch(built, ranks, "4x4", "c2c", "0", "0")
         except Missing as error:
             said = str(error)
         else:
             return built
     raise Missing(f"{said}; {_INSTALL}")
+
+
+def _words_of(variable: str) -> list[str]:
+    return shlex.split(os.environ.get(variable, ""))
 
 
 @cache

@@ -23,7 +23,8 @@ def times(lines: Sequence[Score]) -> str:
 def summary(lines: Sequence[Score]) -> str:
     """Works down, contestants across: the fastest of Rote, and the fastest of each other over it."""
     groups = list(dict.fromkeys(line.contestant.group for line in _ran(lines)))
-    rows = [("the fastest of each", *(group if group == "rote" else f"{group} / rote" for group in groups))]
+    heads = [group if group == "rote" else f"{group} / rote" for group in groups]
+    rows = [("the fastest of each", *heads)]
     for work in dict.fromkeys(line.contestant.work for line in lines):
         least: dict[str, float] = {}
         for line in _ran(lines):
@@ -32,7 +33,7 @@ def summary(lines: Sequence[Score]) -> str:
         ours = least.get("rote")
         times = {group: _factor(ours and seconds / ours) for group, seconds in least.items()}
         times |= {"rote": "-" if ours is None else in_units(ours)}
-        rows.append((str(work), *(times.get(group, "-") for group in groups)))
+        rows.append((str(work), *[times.get(group, "-") for group in groups]))
     return "\n".join(table(rows, range(1, len(groups) + 1)))
 
 
@@ -52,7 +53,8 @@ def libraries(lines: Sequence[Score]) -> str:
     for line in _ran(lines):
         if line.library:
             names.setdefault(line.library, {})[line.contestant.name] = None
-    return "\n".join(table([(", ".join(those), library) for library, those in names.items()], ())) if names else ""
+    rows = [(", ".join(users), library) for library, users in names.items()]
+    return "\n".join(table(rows, ())) if rows else ""
 
 
 def missing(lines: Sequence[Score]) -> list[str]:
@@ -62,10 +64,11 @@ def missing(lines: Sequence[Score]) -> list[str]:
         if line.missing:
             said.setdefault((line.contestant.name, line.missing), []).append(str(line.contestant.work))
     ran = {line.contestant.name for line in _ran(lines)}
-    return [
-        f"missing: {name} {why}" + f" ({', '.join(dict.fromkeys(works))})" * (name in ran)
-        for (name, why), works in said.items()
-    ]
+    texts = []
+    for (name, why), works in said.items():
+        where = f" ({', '.join(dict.fromkeys(works))})" if name in ran else ""
+        texts.append(f"missing: {name} {why}{where}")
+    return texts
 
 
 def ratio(line: Score, lines: Sequence[Score]) -> float | None:
@@ -73,9 +76,13 @@ def ratio(line: Score, lines: Sequence[Score]) -> float | None:
 
     Where MPI has several ranks, Rote's own is that on MPI's ranks.
     """
-    ours = [o for o in _ran(lines) if o.contestant.group == "rote" and o.contestant.work == line.contestant.work]
-    same = [o for o in ours if o.contestant.variant == line.contestant.variant]
-    return line.median / min(o.median for o in same or ours) if ours else None
+    ours, alike = [], []
+    for other in _ran(lines):
+        if other.contestant.group == "rote" and other.contestant.work == line.contestant.work:
+            ours.append(other.median)
+            if other.contestant.variant == line.contestant.variant:
+                alike.append(other.median)
+    return line.median / min(alike or ours) if ours else None
 
 
 def _first(line: Score, lines: Sequence[Score], weak: bool) -> Score:
@@ -97,7 +104,9 @@ def _contestant(line: Score) -> tuple[str, str]:
 
 
 def _factor(number: float | None) -> str:
-    return "-" if number is None else f"{number:.2f}" if number >= 0.1 else f"{number:.2g}"
+    if number is None:
+        return "-"
+    return f"{number:.2f}" if number >= 0.1 else f"{number:.2g}"
 
 
 def in_units(seconds: float) -> str:
@@ -106,37 +115,34 @@ def in_units(seconds: float) -> str:
     >>> in_units(0.01234), in_units(2.5e-6), in_units(3.0)
     ('12.3 ms', '2.50 us', '3.00 s')
     """
-    unit, scale = next(((u, s) for u, s in (("s", 1.0), ("ms", 1e3)) if seconds * s >= 1), ("us", 1e6))
-    value = seconds * scale
-    return f"{value:.{2 if value < 10 else 1 if value < 100 else 0}f} {unit}"
+    value, unit = seconds * 1e6, "us"
+    if seconds >= 1:
+        value, unit = seconds, "s"
+    elif seconds * 1e3 >= 1:
+        value, unit = seconds * 1e3, "ms"
+    digits = (value < 10) + (value < 100)
+    return f"{value:.{digits}f} {unit}"
 
 
 def as_json(lines: Sequence[Score], about: dict[str, Any]) -> dict[str, Any]:
     """All of it: the machine, and of each contestant the work, the seconds of every round, median and ratio to Rote."""
-    return {
-        **about,
-        "span": SPAN,
-        "entries": [
-            {
-                "work": str(line.contestant.work),
-                "shape": list(line.contestant.work.shape),
-                "dtype": line.contestant.work.dtype.str[1:],
-                "contestant": line.contestant.group,
-                "name": line.contestant.name,
-                "ranks": line.contestant.work.ranks,
-                "on": line.contestant.where,
-                **(
-                    {"missing": line.missing}
-                    if line.missing
-                    else {
-                        "median": line.median,
-                        "ratio": ratio(line, lines),
-                        "seconds": line.seconds,
-                        "library": line.library,
-                    }
-                ),
-            }
-            for line in lines
-            if line.seconds or line.missing  # or its first turn was still to come
-        ],
+    begun = [line for line in lines if line.seconds or line.missing]
+    return {**about, "span": SPAN, "entries": [_entry(line, lines) for line in begun]}
+
+
+def _entry(line: Score, lines: Sequence[Score]) -> dict[str, Any]:
+    """One contestant of `as_json`."""
+    contestant, work = line.contestant, line.contestant.work
+    entry = {
+        "work": str(work),
+        "shape": list(work.shape),
+        "dtype": work.dtype.str[1:],
+        "contestant": contestant.group,
+        "name": contestant.name,
+        "ranks": work.ranks,
+        "on": contestant.where,
     }
+    if line.missing:
+        return entry | {"missing": line.missing}
+    seconds = {"median": line.median, "ratio": ratio(line, lines), "seconds": line.seconds}
+    return entry | seconds | {"library": line.library}

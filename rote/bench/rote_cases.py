@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
+from itertools import product
 
 from ..fft.plan import FFT
 from ..layout.distribution import Distribution, distribute
 from ..layout.layout import parse
-from ..runtime.autotune import Tune
 from ..runtime.comm.protocol import Array, Comm
+from ..runtime.limits import Tune
 from ..tensor import DistTensor
 from .arrays import check_values, fill, transform_job
 from .builds import build
@@ -39,18 +40,14 @@ def contestants(
     p, contest = work.ranks, list[Contestant]()
     for method in methods:
         said = "" if method == "auto" else method
+        prepared: list[tuple[str, Prepare]] = []
         if work.move:
-            contestants: list[tuple[str, Prepare]] = [(said, partial(move, method))]
+            prepared.append((said, partial(move, method)))
         else:
-            contestants = [
-                (
-                    " ".join([name, *[said] * (said != ""), *[tune] * (tune != "measure")]),
-                    partial(transform, name, method, restore, tune),
-                )
-                for name in algorithms
-                for tune in tunes
-            ]
-        for name, go in contestants:
+            for name, tune in product(algorithms, tunes):
+                words = [name, said, "" if tune == "measure" else tune]
+                prepared.append((" ".join(filter(None, words)), partial(transform, name, method, restore, tune)))
+        for name, go in prepared:
             if mpi:
                 contest.append(Contestant("rote", name, "MPI ranks", p, work, p, partial(measure, go, work)))
             if method in _THREADS or not mpi:
@@ -61,7 +58,7 @@ def contestants(
 
 def transform(algorithm: str, method: str, restore: bool, tune: Tune, comm: Comm, work: Work) -> Job:
     """A transform by an algorithm, in the layouts that it prefers; with `restore`, the spectrum in the input's."""
-    with suppress(ImportError):  # or its kernels would take part from the second round on
+    with suppress(ImportError):  # before Rote loads MKL for itself, on one thread: then mkl_fft has several
         import_module("mkl_fft")
     make = partial(FFT, work.shape, comm=comm, dtype=work.dtype, algorithm=algorithm, tune=tune, method=method)
     fft = make()

@@ -15,16 +15,10 @@ __all__ = ["Swap"]
 class Swap:
     """From blocks of mode 0 to blocks of mode 1; the datatypes are made once."""
 
-    before: tuple[int, int, *tuple[int, ...]]
-    after: tuple[int, int, *tuple[int, ...]]
-    sends: list[Any]
-    receives: list[Any]
-    one_each: tuple[list[int], list[int]]
-
     def __init__(self, comm: MpiHandle, shape: Sequence[int], dtype: np.dtype[Any]) -> None:
         n0, n1, *rest = shape
         rank, ranks = comm.rank, comm.size
-        rows, columns = (self.ends(n, ranks) for n in (n0, n1))
+        rows, columns = self.ends(n0, ranks), self.ends(n1, ranks)
         self._handle = comm.handle
         self.before = (rows[rank + 1] - rows[rank], n1, *rest)
         self.after = (n0, columns[rank + 1] - columns[rank], *rest)
@@ -41,10 +35,11 @@ class Swap:
     @staticmethod
     def subarray(element: Any, shape: tuple[int, ...], mode: int, start: int, stop: int) -> Any:
         """The part of a block between two indices of a mode; nothing, where that is empty."""
-        part = [stop - start if m == mode else n for m, n in enumerate(shape)]
+        part, starts = [*shape], [0] * len(shape)
+        part[mode], starts[mode] = stop - start, start
         if 0 in part:
             return element.Create_contiguous(0).Commit()
-        return element.Create_subarray(shape, part, [start * (m == mode) for m in range(len(shape))]).Commit()
+        return element.Create_subarray(shape, part, starts).Commit()
 
     def __call__(self, source: Array, target: Array) -> None:
         """Move a block of shape `before` into one of shape `after`. Collective."""

@@ -18,9 +18,9 @@ from .report import in_units
 
 __all__ = ["SHAPES", "contestants", "rows", "summary", "works"]
 
-_BOTH = (*((n, n, n) for n in (64, 128)), (96, 160, 224), *((n, n, n) for n in (256, 384)))  # c2c and r2c
+_BOTH = ((64, 64, 64), (128, 128, 128), (96, 160, 224), (256, 256, 256), (384, 384, 384))  # c2c and r2c
 _COMPLEX = ((48, 48, 48, 48), (243, 243, 243), (250, 250, 250), (512, 512, 64))
-_MOVED = tuple((n, n, n) for n in (64, 128, 256))
+_MOVED = ((64, 64, 64), (128, 128, 128), (256, 256, 256))
 _CALLED = (8, 8, 8)
 SHAPES = (_CALLED, *_BOTH, *_COMPLEX)
 """The shapes of all rows."""
@@ -35,8 +35,8 @@ def works(ranks: int) -> list[Work]:
     (['c2c 8x8x8 c16', 'c2c 8x8x8 c16', 'slab swap 64x64x64 c16'], 19)
     """
     complex_, real = np.dtype("c16"), np.dtype("f8")
-    powers = sorted({min(1 << k, ranks) for k in range(ranks.bit_length() + 1) if 1 << k <= 8})
-    calls = [Work(_CALLED, complex_, count) for count in powers]
+    counts = dict.fromkeys([1, min(2, ranks), min(4, ranks), min(8, ranks)])
+    calls = [Work(_CALLED, complex_, count) for count in counts]
     moves = [Work(shape, complex_, ranks, move=True) for shape in _MOVED]
     transforms = [Work(shape, dtype, ranks) for shape in _BOTH for dtype in (complex_, real)]
     return calls + moves + transforms + [Work(shape, complex_, ranks) for shape in _COMPLEX]
@@ -50,7 +50,8 @@ def contestants(work: Work, usable: int, mpi: bool) -> list[Contestant]:
     ours = rote_cases.contestants(work, (algorithm,), ("auto",), False, mpi, ("measure", "model"))
     ours = [each for each in ours if each.group == "rote" or not each.variant.endswith("model")]
     if work.shape == _CALLED:
-        return ours + [floor.kernels(work, on_mpi) for on_mpi in ([True, False] if mpi else [False])]
+        bare = [floor.kernels(work, True)] if mpi else []
+        return [*ours, *bare, floor.kernels(work, False)]
     peers = mpi_libraries.contestants(work, (algorithm,), mpi) + programs.contestants(work)
     peers += local_libraries.contestants(work, usable, False)
     return ours + peers + floor.in_cache(work, mpi) + [mpi_libraries.copy_of_block(work, mpi)]
@@ -63,67 +64,73 @@ def rows(lines: Sequence[Score]) -> list[dict[str, Any]]:
     ratios of Rote's fastest to the floor, to the fastest other and to the copy; of Rote without tuning to tuned, and of
     threads to MPI's ranks; and, of calls, by how much a transform takes longer than its kernels.
     """
-    return [
-        _row(work, [line for line in lines if line.contestant.work == work and line.seconds]) for work in _of(lines)
-    ]
-
-
-def _of(lines: Sequence[Score]) -> list[Work]:
-    return list(dict.fromkeys(line.contestant.work for line in lines))
+    ran: dict[Work, list[Score]] = {}
+    for line in lines:
+        in_row = ran.setdefault(line.contestant.work, [])
+        if line.seconds:
+            in_row.append(line)
+    return [_row(work, in_row) for work, in_row in ran.items()]
 
 
 def _row(work: Work, lines: Sequence[Score]) -> dict[str, Any]:
     def fastest(*groups: str) -> Score | None:
-        return min((line for line in lines if line.contestant.group in groups), key=_median, default=None)
+        return min([line for line in lines if line.contestant.group in groups], key=_median, default=None)
+
+    def first(group: str, variant: str) -> Score | None:
+        """The first of a group, of a variant unless all that it does is to move."""
+        fitting = [line for line in lines if line.contestant.group == group]
+        return next((line for line in fitting if work.move or line.contestant.variant == variant), None)
 
     ours, copy, cached = fastest("rote", "threads"), fastest("memcpy"), fastest("in-cache")
-    peers = {line.contestant.group for line in lines if not line.contestant.ours} - {*_YARDSTICKS}
-    peer = fastest(*peers)
-    copied = None if copy is None else copy.median
+    peer = fastest(*({line.contestant.group for line in lines if not line.contestant.ours} - {*_YARDSTICKS}))
+    algorithm = _algorithm(work)
+    mpi, threads = first("rote", algorithm), first("threads", algorithm)
     parts: dict[str, Any] | None = None
-    if copied is not None and cached is not None:
+    if copy is not None and cached is not None:
         count = floor.sweeps(work, _order(work))
-        least = cached.median + count * copied
+        least = cached.median + count * copy.median
         parts = {"seconds": least, "transforms": cached.median, "library": cached.library, "sweeps": count}
-    tuned = [line for line in lines if line.contestant.variant == _algorithm(work)]
-    model = [line for line in lines if line.contestant.variant == f"{_algorithm(work)} model"]
-    mpi, threads = ([line for line in tuned if line.contestant.group == group] for group in ("rote", "threads"))
-    if work.move:
-        mpi, threads = ([x for x in lines if x.contestant.group == group] for group in ("rote", "threads"))
     return {
         "work": str(work),
         "ranks": work.ranks,
         "rote": _who(ours),
         "peer": _who(peer),
         "own_floor": parts,
-        "copy": copied,
+        "copy": None if copy is None else copy.median,
         "to_floor": ours.median / parts["seconds"] if ours and parts else None,
         "to_peer": _over(ours, peer),
         "to_copy": _over(ours, copy) if work.move else None,
-        "model_to_tuned": _over(model[0], mpi[0]) if model and mpi else None,
-        "threads_to_mpi": _over(threads[0], mpi[0]) if threads and mpi else None,
-        "overhead": [
-            {"on": bare.contestant.where, "seconds": (line.median - bare.median) / 2}
-            for bare in lines
-            for line in tuned
-            if bare.contestant.group == "kernels" and bare.contestant.where == line.contestant.where
-        ],
+        "model_to_tuned": None if work.move else _over(first("rote", f"{algorithm} model"), mpi),
+        "threads_to_mpi": _over(threads, mpi),
+        "overhead": _overhead(lines, algorithm),
     }
+
+
+def _overhead(lines: Sequence[Score], algorithm: str) -> list[dict[str, Any]]:
+    """By how much a transform takes longer than its bare kernels, where both ran."""
+    overhead = []
+    for bare in lines:
+        for line in lines:
+            alike = line.contestant.where == bare.contestant.where
+            if bare.contestant.group == "kernels" and line.contestant.variant == algorithm and alike:
+                overhead.append({"on": bare.contestant.where, "seconds": (line.median - bare.median) / 2})
+    return overhead
 
 
 def summary(figures: Sequence[dict[str, Any]]) -> str:
     """The rows as a table: Rote's fastest, and how many times as long it takes as each yardstick."""
     rows = [("", "ranks", "rote", "/ floor", "/ fastest other", "model / tuned", "threads / MPI", "/ copy", "a call")]
     for row in figures:
-        if row["rote"] is not None:
-            peer = "-" if row["peer"] is None else f"{row['to_peer']:.2f} {row['peer']['name']}"
-            calls = ", ".join(f"{each['seconds'] * 1e6:+.1f} us on {each['on']}" for each in row["overhead"])
-            first, *others = (_two(row[key]) for key in ("to_floor", "model_to_tuned", "threads_to_mpi", "to_copy"))
-            time = in_units(row["rote"]["median"])
-            rows.append((row["work"], str(row["ranks"]), time, first, peer, *others, calls or "-"))
-    used = [column for column in range(len(rows[0])) if any(row[column] != "-" for row in rows[1:])]
-    left = {place for place, column in enumerate(used) if column in (0, 4, 8)}
-    return "\n".join(table([tuple(row[column] for column in used) for row in rows], {*range(len(used))} - left))
+        if row["rote"] is None:
+            continue
+        peer = "-" if row["peer"] is None else f"{row['to_peer']:.2f} {row['peer']['name']}"
+        calls = ", ".join([f"{each['seconds'] * 1e6:+.1f} us on {each['on']}" for each in row["overhead"]])
+        first, *others = [_two(row[key]) for key in ("to_floor", "model_to_tuned", "threads_to_mpi", "to_copy")]
+        time = in_units(row["rote"]["median"])
+        rows.append((row["work"], str(row["ranks"]), time, first, peer, *others, calls or "-"))
+    used = [column for column, (_, *cells) in enumerate(zip(*rows, strict=True)) if {*cells} - {"-"}]
+    figured = {place for place, column in enumerate(used) if column not in (0, 4, 8)}
+    return "\n".join(table([tuple([row[column] for column in used]) for row in rows], figured))
 
 
 def _algorithm(work: Work) -> str:

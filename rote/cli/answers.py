@@ -7,11 +7,14 @@ import math
 import os
 from collections.abc import Callable
 from contextlib import redirect_stdout
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-__all__ = ["Answer", "give", "json_option", "print_answer"]
+if TYPE_CHECKING:
+    from ..runtime.comm.protocol import Comm
+
+__all__ = ["Answer", "give", "json_option", "print_answer", "say"]
 
 Answer = dict[str, Any]
 T = TypeVar("T")
@@ -42,6 +45,13 @@ def give(as_json: bool, program: Callable[[], T], answer: Callable[[T], Answer])
     return result
 
 
+def say(comm: Comm, *texts: str) -> None:
+    """Print texts on rank 0, each on lines of its own."""
+    if comm.rank == 0:
+        for text in texts:
+            click.echo(text)
+
+
 def print_answer(answer: Answer) -> None:
     """Print an answer as JSON, a key or a row on each line. JSON has no NaN and no infinity: they are null.
 
@@ -55,12 +65,14 @@ def print_answer(answer: Answer) -> None:
       ]
     }
     """
-    click.echo("{\n" + ",\n".join(f"  {json.dumps(key)}: {_text(_finite(answer[key]))}" for key in answer) + "\n}")
+    lines = [f"  {json.dumps(key)}: {_text(_finite(value))}" for key, value in answer.items()]
+    click.echo("{\n" + ",\n".join(lines) + "\n}")
 
 
 def _text(value: Any) -> str:
     if isinstance(value, list) and value and isinstance(value[0], dict):
-        return "[\n" + ",\n".join(f"    {json.dumps(row, allow_nan=False)}" for row in value) + "\n  ]"
+        rows = [f"    {json.dumps(row, allow_nan=False)}" for row in value]
+        return "[\n" + ",\n".join(rows) + "\n  ]"
     return json.dumps(value, allow_nan=False)
 
 

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from ..errors import LayoutError, RoteError
+from ..errors import LayoutError, RoteError, counted
 from ..runtime.comm.collective_errors import collective_errors
 from ..runtime.comm.protocol import Comm
 from ..runtime.exchange.registry import methods
-from .answers import Answer, give
+from .answers import Answer, give, say
 from .failures import on_ranks
 from .options import Known, PictureFile, force_option, integers, refuse_target
-from .suite import compare, suite
+from .suite import compare, suite, taking_part
 from .transform import ALGORITHMS
 
 if TYPE_CHECKING:
-    from ..bench.contest import Contestant, Work
+    from ..bench.contest import Contestant, Score, Work
 
 _TRANSFORM = ("rote", "threads", "mpi4py-fft", "fftw-mpi", "pyfftw", "scipy", "ducc0", "mkl_fft")
 _MOVE = ("rote", "threads", "mpi4py-fft", "alltoallw", "memcpy")
@@ -56,7 +56,8 @@ class _Request:
 def _shapes(context: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> tuple[tuple[int, ...], ...]:
     """The shapes, each as --shape of the other commands."""
     read = integers()
-    return tuple(shape for text in texts if (shape := read(context, option, text)) is not None)
+    shapes = [read(context, option, text) for text in texts]
+    return tuple([shape for shape in shapes if shape is not None])
 
 
 @click.command()
@@ -165,54 +166,73 @@ def _of_records(request: _Request, record: str | None, records: tuple[str, str] 
 
 def _bench(comm: Comm, request: _Request) -> Answer:
     """Hold the contest of each shape and dtype, and print it; on every rank."""
-    from ..bench import picture, report
-    from ..bench.contest import Score, cores_of_all, hold
+    from ..bench import report
+    from ..bench.contest import hold
     from ..bench.machine import machine
     from ..runtime.exchange.registry import check_method
 
     for name in request.method:
         check_method(name)
-    if comm.size > 1 and request.ranks is not None:
-        raise click.UsageError(f"--ranks is for threads, but mpiexec has started {comm.size} ranks; leave --ranks out")
-    mpi, usable = comm.size > 1, len(cores_of_all(comm))
-    most = comm.size if mpi else request.ranks or usable
+    mpi, usable, most = taking_part(comm, request.ranks)
     families = _families(request, most)
-    files = [path for path in (request.json, request.png) if path not in (None, _PRINTED)]
-    with collective_errors(comm):
-        if request.png is not None:
-            picture.figure_class()
-        for path in files:
-            if comm.rank == 0:
-                refuse_target(path, request.force)
+    _refuse_files(comm, request)
     about = machine(comm, usable)
     head = _head(request, most, mpi, about)
-    _say(comm, head)
+    say(comm, head)
     done: list[list[Score]] = []
     for family in families:
         contestants = [contestant for work in family for contestant in _contestants(request, work, usable, mpi)]
-        done.append(results := hold(comm, contestants, request.rounds))
+        results = hold(comm, contestants, request.rounds)
+        done.append(results)
         if any(line.seconds for line in results):
             weak = request.scaling == "weak"
-            _say(comm, "", report.scaling(results, weak) if request.scaling else report.times(results))
+            say(comm, "", report.scaling(results, weak) if request.scaling else report.times(results))
     lines = [line for results in done for line in results]
     if len(families) > 1 and not request.scaling:
-        _say(comm, "", report.summary(lines))
+        say(comm, "", report.summary(lines))
     built = report.libraries(lines)
     if built:
-        _say(comm, "", f"the libraries of these figures:\n{built}")
+        say(comm, "", f"the libraries of these figures:\n{built}")
     absent = report.missing(lines)
-    _say(comm, *[""][: len(absent)], *absent)
+    if absent:
+        say(comm, "", *absent)
     if not any(line.seconds for line in lines):
         raise RoteError("nobody could take part, and nothing is left\nname others with --only, or none")
     answer = report.as_json(lines, {**about, "ranks": most, "rounds": request.rounds})
     with collective_errors(comm):
-        if comm.rank == 0 and request.json in files:
-            with open(request.json, "w", encoding="utf-8") as file:
-                json.dump(answer, file, indent=1)
-        if comm.rank == 0 and request.png is not None:
-            picture.draw(request.png, done, head, request.scaling is not None)
-    _say(comm, *(f"left {path}" for path in files))
+        if comm.rank == 0:
+            _leave(request, answer, done, head)
     return answer
+
+
+def _files(request: _Request) -> list[str]:
+    """The files that are left."""
+    return [path for path in (request.json, request.png) if path is not None and path != _PRINTED]
+
+
+def _refuse_files(comm: Comm, request: _Request) -> None:
+    """Refuse, before anything is measured, files that cannot be left. Collective."""
+    from ..bench import picture
+
+    with collective_errors(comm):
+        if request.png is not None:
+            picture.figure_class()
+        if comm.rank == 0:
+            for path in _files(request):
+                refuse_target(path, request.force)
+
+
+def _leave(request: _Request, answer: Answer, done: list[list[Score]], head: str) -> None:
+    """Write the files, and say so; on rank 0."""
+    from ..bench import picture
+
+    if request.json in _files(request):
+        with open(request.json, "w", encoding="utf-8") as file:
+            json.dump(answer, file, indent=1)
+    if request.png is not None:
+        picture.draw(request.png, done, head, request.scaling is not None)
+    for path in _files(request):
+        click.echo(f"left {path}")
 
 
 def _families(request: _Request, most: int) -> list[list[Work]]:
@@ -223,14 +243,16 @@ def _families(request: _Request, most: int) -> list[list[Work]]:
         if len(shape) < 2 or 0 in shape:
             raise LayoutError(f"--shape is of two extents or more, and none is 0; not {'x'.join(map(str, shape))}")
     dtypes = request.dtype or (("c16",) if request.real or request.moves else ("c16", "f8"))
-    kinds = dict.fromkeys(np.dtype(_REAL[name] if request.real else name) for name in dtypes)
-    ranks = [*(1 << k for k in range(most.bit_length()) if 1 << k < most), most] if request.scaling else [most]
-    weak = request.scaling == "weak"
-    return [
-        [Work((n * p if weak else n, *rest), dtype, p, request.moves) for p in ranks]
-        for n, *rest in request.shape or _SHAPES
-        for dtype in kinds
-    ]
+    kinds = dict.fromkeys([np.dtype(_REAL[name] if request.real else name) for name in dtypes])
+    ranks = [most]
+    if request.scaling:
+        ranks = [*(1 << k for k in range(most.bit_length()) if 1 << k < most), most]
+    families = []
+    for first, *rest in request.shape or _SHAPES:
+        extents = [first * p if request.scaling == "weak" else first for p in ranks]
+        for dtype in kinds:
+            families.append([Work((n, *rest), dtype, p, request.moves) for n, p in zip(extents, ranks, strict=True)])
+    return families
 
 
 def _contestants(request: _Request, work: Work, usable: int, mpi: bool) -> list[Contestant]:
@@ -248,15 +270,9 @@ def _contestants(request: _Request, work: Work, usable: int, mpi: bool) -> list[
 def _head(request: _Request, most: int, mpi: bool, about: dict[str, Any]) -> str:
     """A headline: the measured works and the machine."""
     what = "slab swaps" if request.moves else "transforms forward and backward"
-    on = f"{most} {'MPI rank' if mpi else 'thread'}{'s' * (most > 1)}"
+    on = counted(most, "MPI rank" if mpi else "thread")
     versions = about["versions"]
     return (
-        f"{what} on {on}, medians of {request.rounds} round{'s' * (request.rounds > 1)}\n"
+        f"{what} on {on}, medians of {counted(request.rounds, 'round')}\n"
         f"rote {versions['rote']}, {versions.get('mpi', 'no MPI')}, {about['processor']}, {about['cores']} cores"
     )
-
-
-def _say(comm: Comm, *texts: str) -> None:
-    if comm.rank == 0:
-        for text in texts:
-            click.echo(text)

@@ -70,13 +70,11 @@ def script(shell: str) -> str:
     >>> "complete" in script("fish")
     True
     """
-    from . import main
-
     source = get_completion_class(shell)
     if source is None:
         raise click.UsageError(f"{shell} cannot complete; choose from {', '.join(SHELLS)}")
-    # The template alone: click's `source` would start a bash to ask for its version.
-    made = source(main, {}, "rote", _VARIABLE)
+    # The template alone, which reads no command: click's `source` would start a bash to ask for its version.
+    made = source(completion, {}, "rote", _VARIABLE)
     text = made.source_template % made.source_vars()
     return _ZSH_FIRST + text if shell == "zsh" else text
 

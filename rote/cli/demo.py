@@ -12,6 +12,7 @@ import numpy.typing as npt
 from ..compiler.explain import in_bytes
 from ..runtime.comm.collective_errors import collective_errors
 from ..runtime.comm.protocol import Comm
+from .answers import say
 from .failures import on_ranks
 from .options import force_option, refuse_target
 from .prepare import Request
@@ -62,40 +63,38 @@ def _program(comm: Comm, size: int, folder: str, force: bool) -> None:
     from ..tensor import DistTensor
     from .energy import exact_energy, shell_energy, vortices
 
-    def say(text: str) -> None:
-        if comm.rank == 0:
-            click.echo(text)
-
     volume, spectrum, picture = (os.path.join(folder, name) for name in ("volume.npy", "spectrum.npy", "demo.png"))
     with collective_errors(comm):
         if comm.rank == 0:
             os.makedirs(folder, exist_ok=True)
             for path in (volume, spectrum, picture):
                 refuse_target(path, force)
-    say(f"Taylor-Green vortices of all sizes, {size} x {size} x {size} points, {comm.size} ranks\n")
+    say(comm, f"Taylor-Green vortices of all sizes, {size} x {size} x {size} points, {comm.size} ranks\n")
     DistTensor.from_function(vortices(size), (size,) * 3, LAYOUT, comm, dtype="f8").save(volume)
 
-    say(f'$ rote fft {volume} {spectrum} --layout "{LAYOUT}" --check')
+    say(comm, f'$ rote fft {volume} {spectrum} --layout "{LAYOUT}" --check')
     done = transform(comm, Request(volume, spectrum, layout=LAYOUT, check=True, force=force))
     refuse_wrong(done, spectrum)
 
     energy, exact = shell_energy(done.result, (size,) * 3), exact_energy(size)
     error = np.abs(energy - exact).max() / exact.max()
-    say(f"energy     {energy.sum():.6f} in the shells 2 to {size // 2 - 1}; {error:.1e} off k^(-5/3)\n")
+    say(comm, f"energy     {energy.sum():.6f} in the shells 2 to {size // 2 - 1}; {error:.1e} off k^(-5/3)\n")
 
     with collective_errors(comm):
         if comm.rank == 0:
             drawn = _draw(picture, volume, done.walk, energy, exact)
             for path in (volume, spectrum, picture)[: 2 + drawn]:
-                say(f"left {path}, {in_bytes(os.path.getsize(path))}")
+                say(comm, f"left {path}, {in_bytes(os.path.getsize(path))}")
             if not drawn:
-                say("no picture: Matplotlib is missing; install it with: pip install matplotlib")
+                say(comm, "no picture: Matplotlib is missing; install it with: pip install matplotlib")
 
 
 def _said(action: ActionSyntax) -> str:
     """An action in words: "fft along modes 1, 2"."""
-    modes = f" along mode{'s' * (len(action.modes) > 1)} {', '.join(map(str, action.modes))}"
-    return action.name + modes * bool(action.modes)
+    if not action.modes:
+        return action.name
+    modes = "modes" if len(action.modes) > 1 else "mode"
+    return f"{action.name} along {modes} {', '.join(map(str, action.modes))}"
 
 
 def _draw(path: str, volume: str, walk: Walk, energy: Floats, exact: Floats) -> bool:
@@ -104,7 +103,9 @@ def _draw(path: str, volume: str, walk: Walk, energy: Floats, exact: Floats) -> 
 
     plane = np.load(volume, mmap_mode="r")[:, :, 0]
     stages = [(stage.before, ", ".join(map(_said, stage.actions)) or "rest") for stage in walk.stages]
-    moves = ["; ".join(str(step).partition(":")[0] for step in move.steps) for move in walk.moves]
+    moves = []
+    for move in walk.moves:
+        moves.append("; ".join([str(step).partition(":")[0] for step in move.steps]))
     try:
         draw_demo(path, plane, stages, moves, energy, exact)
     except ImportError:

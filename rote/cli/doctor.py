@@ -95,7 +95,8 @@ def _report(as_json: bool) -> int:
     if not mending:
         click.echo("\nnothing is missing")
     for cure in mending:
-        click.echo(f"\nto mend {', '.join(each.subject for each in results if each.cure == cure)}:\n    {cure}")
+        subjects = [each.subject for each in results if each.cure == cure]
+        click.echo(f"\nto mend {', '.join(subjects)}:\n    {cure}")
     if line is not None:
         click.echo(f"\nto start 2 ranks:\n    {line}")
     return int(broken)
@@ -194,16 +195,17 @@ def _mpiexec() -> str:
         library = _family(_mpi())
     except Exception:  # the look at MPI itself says so
         library = ""
-    kind = "" if path is None else _family(_run(path, "--version"))
-    fits = path is not None and (not kind or not library or kind == library)
-    if path is not None and fits:
-        where = "beside this Python" if Path(path).parent == Path(programs) else f"on the PATH, {path}"
-        return f"mpiexec {where}{f', of {kind}' if kind else ''}"
-    wrong = "the PATH has none" if path is None else f"the one on the PATH, {path}, is of {kind}"
-    loads = f", but mpi4py loads {library}: its ranks would not meet" if path is not None else ""
+    if path is not None:
+        kind = _family(_run(path, "--version"))
+        if not kind or not library or kind == library:
+            where = "beside this Python" if Path(path).parent == Path(programs) else f"on the PATH, {path}"
+            return f"mpiexec {where}, of {kind}" if kind else f"mpiexec {where}"
+        wrong = f"the one on the PATH, {path}, is of {kind}, but mpi4py loads {library}: its ranks would not meet"
+    else:
+        wrong = "the PATH has none"
     if beside is not None and beside != path and _fits(beside, library):
-        raise _Mendable(f"{wrong}{loads}; {beside}, beside this Python, does", f'export PATH="{programs}:$PATH"')
-    raise RoteError(f"{wrong}{loads}")
+        raise _Mendable(f"{wrong}; {beside}, beside this Python, does", f'export PATH="{programs}:$PATH"')
+    raise RoteError(wrong)
 
 
 def _family(text: str) -> str:
@@ -216,11 +218,9 @@ def _ranks() -> str:
     from ..runtime import world
 
     size = world().size
-    return (
-        f"{size}, started by mpiexec"
-        if size > 1
-        else "1; `mpiexec -n 4 rote fft` starts 4, `rote fft --ranks 4` runs 4 in one process"
-    )
+    if size > 1:
+        return f"{size}, started by mpiexec"
+    return "1; `mpiexec -n 4 rote fft` starts 4, `rote fft --ranks 4` runs 4 in one process"
 
 
 def _cores() -> str:

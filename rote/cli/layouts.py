@@ -62,7 +62,7 @@ def show(
       rote show "[(0),()]" --shape 9x4 --grid 3
       rote show "[(0:cyclic(2)),()]" --shape 8x4 --json
     """
-    from ..show import draw
+    from ..plot.text import draw
 
     dist = _distribution(layout, shape, grid)
     if plot is not None:
@@ -78,20 +78,12 @@ def show(
 
 def _owners(dist: Distribution) -> Answer:
     """The place of every rank, and its index sets."""
-    return {
-        "layout": str(dist.layout),
-        "shape": dist.shape,
-        "grid": dist.grid.shape,
-        "ranks": [
-            {
-                "rank": rank,
-                "coordinates": dist.grid.coordinates(rank),
-                "block": dist.local_shape(rank),
-                "indices": [asdict(held) for held in dist.index_sets(rank)],
-            }
-            for rank in range(dist.grid.size)
-        ],
-    }
+    ranks = []
+    for rank in range(dist.grid.size):
+        indices = [asdict(held) for held in dist.index_sets(rank)]
+        coordinates, block = dist.grid.coordinates(rank), dist.local_shape(rank)
+        ranks.append({"rank": rank, "coordinates": coordinates, "block": block, "indices": indices})
+    return {"layout": str(dist.layout), "shape": dist.shape, "grid": dist.grid.shape, "ranks": ranks}
 
 
 def _draw(dist: Distribution, path: str) -> None:
@@ -114,6 +106,7 @@ def _draw(dist: Distribution, path: str) -> None:
     type=Known("kind", lambda: KINDS),
     help="Say what a plan with such a step would cost: allgather, exchange, ...",
 )
+@click.option("--wire", type=click.Choice(("f4",)), help="Round double precision to single while it travels.")
 @click.option("--verify", is_flag=True, help="Prove that every element arrives exactly once.")
 @click.option("--fft", metavar="64x64x64", callback=integers(), help="Compare the FFTs of a tensor instead.")
 @click.option("--ranks", type=click.IntRange(1), help="With --fft: of how many ranks, on any grid.")
@@ -128,6 +121,7 @@ def explain(
     dtype: str,
     max_bytes: int | None,
     why_not: str | None,
+    wire: str | None,
     verify: bool,
     fft: tuple[int, ...] | None,
     ranks: int | None,
@@ -150,7 +144,8 @@ def explain(
     if html is not None:
         on_rank_0(partial(refuse_target, html, force))
     if fft is not None:
-        given = {"--shape": shape, "--max-bytes": max_bytes, "--why-not": why_not, "--verify": verify or None}
+        given = {"--shape": shape, "--max-bytes": max_bytes, "--why-not": why_not, "--wire": wire}
+        given["--verify"] = verify or None
         others = [name for name, value in given.items() if value is not None]
         if others:
             raise click.UsageError(f"{others[0]} is of a transition, and --fft has a shape of its own; leave one out")
@@ -168,7 +163,7 @@ def explain(
     ends = parse_transition(transition)
     on = example_grid(ends.source, ends.target) if grid is None else grid
     extents = example_shape(ends.source, on) if shape is None else shape
-    plan = compile(ends, shape=extents, grid=on, dtype=dtype, max_bytes=max_bytes)
+    plan = compile(ends, shape=extents, grid=on, dtype=dtype, max_bytes=max_bytes, wire=wire)
     reason = None if why_not is None else plan.why_not(why_not)
     if verify:
         plan.verify()
@@ -245,16 +240,20 @@ def _compare(
 
 
 def _choice(choice: Choice) -> Answer:
-    walks = choice.walk is not None
-    return {
+    answer: Answer = {
         "family": choice.name,
         "grid": choice.source.grid.shape,
-        "layout": str(choice.source.layout) if walks else None,
-        "moves": choice.price.moves if walks else None,
-        "received_bytes": choice.price.received if walks else None,
-        "seconds": choice.price.seconds,
+        "layout": None,
+        "moves": None,
+        "received_bytes": None,
+        "seconds": None,
         "why_none": choice.why or None,
     }
+    if choice.walk is not None:
+        price = choice.price
+        answer |= {"layout": str(choice.source.layout), "moves": price.moves}
+        answer |= {"received_bytes": price.received, "seconds": price.seconds}
+    return answer
 
 
 def _ranked(candidates: Sequence[Choice], why: bool) -> list[str]:
@@ -270,9 +269,9 @@ def _ranked(candidates: Sequence[Choice], why: bool) -> list[str]:
             rows.append((choice.name, on, str(choice.source.layout), *cells))
     lines = table(rows, range(3, 6))
     for name, reasons in none.items():
-        more = len(reasons) - 1
-        shown = reasons if why or not more else [f"{reasons[0]} (and none on {counted(more, 'other grid')}; --why)"]
-        lines += [f"  no {name} on {reason}" for reason in shown]
+        if len(reasons) > 1 and not why:
+            reasons = [f"{reasons[0]} (and none on {counted(len(reasons) - 1, 'other grid')}; --why)"]
+        lines += [f"  no {name} on {reason}" for reason in reasons]
     return lines
 
 
@@ -282,4 +281,5 @@ def _distribution(text: str, shape: tuple[int, ...] | None, grid: tuple[int, ...
         raise LayoutError(f"a drawing shows one layout, not a transition\n{cure}")
     layout = parse(text)
     on = example_grid(layout) if grid is None else grid
-    return distribute(layout, example_shape(layout, on) if shape is None else shape, on)
+    extents = example_shape(layout, on) if shape is None else shape
+    return distribute(layout, extents, on)

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from functools import partial
 from math import prod, sqrt
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..compiler.explain import table
 from ..grammar.nodes import Kind
-from ..layout.distribution import distribute
+from ..layout.distribution import Distribution, distribute
 from ..layout.layout import Entry, Layout
 from ..runtime.comm.protocol import Array, Comm
 from .answers import Answer
@@ -42,9 +42,8 @@ def moves(ranks: int) -> list[Plan]:
     plans: dict[Plan, None] = {}
     while len(plans) < _MOVES:
         shape, grid = _SHAPES[len(plans) % len(_SHAPES)], draw.choice(grids)
-        source, target = (
-            distribute(_layout(draw, len(shape), len(grid), first), shape, grid) for first in (True, False)
-        )
+        source = distribute(_layout(draw, len(shape), len(grid), True), shape, grid)
+        target = distribute(_layout(draw, len(shape), len(grid), False), shape, grid)
         plan = compile(source, target, draw.choice(("f8", "c16")))
         if plan.steps:
             plans[plan] = None
@@ -72,16 +71,21 @@ def calls(plans: list[Plan], comm: Comm) -> list[Callable[[], object]]:
     """The moves of this rank, all between the same two pieces of memory."""
     from ..runtime.program import BoundPlan
 
-    shapes = [[end.local_shape(comm.rank) for end in (plan.source, plan.target)] for plan in plans]
-    most = max(prod(shape) * plan.dtype.itemsize for plan, ends in zip(plans, shapes, strict=True) for shape in ends)
+    most = 0
+    for plan in plans:
+        for end in (plan.source, plan.target):
+            most = max(most, prod(end.local_shape(comm.rank)) * plan.dtype.itemsize)
     memory: Array = np.ones((2, -(-most // 16) * 2))
 
+    def block(half: int, end: Distribution, dtype: np.dtype[Any]) -> Array:
+        shape = end.local_shape(comm.rank)
+        elements: Array = memory[half].view(dtype)[: prod(shape)]
+        return elements.reshape(shape)
+
     calls: list[Callable[[], object]] = []
-    for plan, ends in zip(plans, shapes, strict=True):
-        block, out = (
-            part.view(plan.dtype)[: prod(shape)].reshape(shape) for part, shape in zip(memory, ends, strict=True)
-        )
-        calls.append(partial(BoundPlan(plan, comm), block, out))
+    for plan in plans:
+        source, target = block(0, plan.source, plan.dtype), block(1, plan.target, plan.dtype)
+        calls.append(partial(BoundPlan(plan, comm), source, target))
     return calls
 
 

@@ -87,9 +87,12 @@ class Bytes(click.ParamType):  # type: ignore[type-arg]  # not generic before cl
         amount = _AMOUNT.fullmatch(value.strip())
         if amount is None:
             self.fail(f"{value!r} is no number of bytes; write it as 100000, 64K, 1.5GiB or 2MB", param, ctx)
-        base = 1000 if (amount["unit"] or "").upper() == "B" else 1024
-        power = "KMGTPE".index(amount["prefix"].upper()) + 1 if amount["prefix"] else 0
-        return int(float(amount["number"]) * base**power) if "." in value else int(amount["number"]) * base**power
+        unit = 1000 if (amount["unit"] or "").upper() == "B" else 1024
+        if amount["prefix"]:
+            unit **= "KMGTPE".index(amount["prefix"].upper()) + 1
+        else:
+            unit = 1
+        return int(float(amount["number"]) * unit) if "." in value else int(amount["number"]) * unit
 
 
 class Known(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.4
@@ -111,7 +114,7 @@ class Known(click.ParamType):  # type: ignore[type-arg]  # not generic before cl
 
 
 TRANSFORMED = Known("dtype", lambda: ("f4", "f8", "c8", "c16"))
-DTYPES = Known("dtype", lambda: ("f4", "f8", "c8", "c16", *(f"{kind}{size}" for kind in "iu" for size in (1, 2, 4, 8))))
+DTYPES = Known("dtype", lambda: ("f4", "f8", "c8", "c16", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"))
 
 
 def of_ffts(text: str) -> np.dtype[Any]:

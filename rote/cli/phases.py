@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import perf_counter
 
-import click
 import numpy as np
 
 from ..runtime.comm.protocol import Comm
+from .answers import say
 from .failures import animated
 
 __all__ = ["Watch", "progress"]
@@ -33,8 +33,7 @@ class Watch:
 
     def say(self, text: str) -> None:
         """Print on rank 0."""
-        if self._comm.rank == 0:
-            click.echo(text)
+        say(self._comm, text)
 
     @contextmanager
     def phase(self, name: str) -> Iterator[Callable[[float], None] | None]:
@@ -52,7 +51,8 @@ class Watch:
         self._comm.allreduce(most, "max")
         slowest = dict(zip(self._seconds, most.tolist(), strict=True))
         for name, seconds in [*slowest.items(), ("total", sum(slowest.values()))]:
-            self.say(f"{name:<10} {seconds * 1e3:.1f} ms" if seconds < 1 else f"{name:<10} {seconds:.2f} s")
+            time = f"{seconds * 1e3:.1f} ms" if seconds < 1 else f"{seconds:.2f} s"
+            self.say(f"{name:<10} {time}")
         return slowest
 
 

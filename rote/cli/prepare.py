@@ -86,13 +86,19 @@ def prepare(
     from ..fft.walk.walk import describe
 
     refuse_too_many(comm, request.threads or 1)
-    real = dtype.kind != "c" and not request.inverse if request.real is None else request.real
-    if real and not request.inverse and dtype.kind == "c":
-        raise LayoutError(f"--real transforms real arrays, and {request.source} holds {dtype}; leave --real out")
-    fft = (_backward if request.inverse else _forward)(request, shape, dtype, comm, real, part)
-    walk = fft.walk.inverse() if request.inverse else fft.walk
-    run: _Run = fft.backward if request.inverse else fft.forward
-    plan = describe(walk, fft.axes) if request.inverse else str(fft)
+    real = request.real
+    if real is None:
+        real = dtype.kind != "c" and not request.inverse
+    if request.inverse:
+        fft = _backward(request, shape, dtype, comm, real, part)
+        walk = fft.walk.inverse()
+        plan = describe(walk, fft.axes)
+        run: _Run = fft.backward
+    else:
+        if real and dtype.kind == "c":
+            raise LayoutError(f"--real transforms real arrays, and {request.source} holds {dtype}; leave --real out")
+        fft = _forward(request, shape, dtype, comm, real, part)
+        walk, run, plan = fft.walk, fft.forward, str(fft)
     target = walk.target
     half = "real, so half a spectrum " if walk.kind == "rfft" else ""
     lines = [f"{request.source}: {shape} {dtype}, {half}as by numpy.fft.{walk.kind}n", plan]
@@ -193,8 +199,9 @@ def _restored(request: Request, shape: tuple[int, ...], axes: tuple[int, ...]) -
     points = shape[axes[-1]]
     if request.length is None or request.length // 2 + 1 != points:
         either = f"{2 * points - 2} or {2 * points - 1}" if points > 1 else "1"
-        said = "" if request.length is None else f", not {request.length}"
+        if request.length is not None:
+            either += f", not {request.length}"
         raise LayoutError(
-            f"{points} points of half a spectrum come from an extent of {either}{said}; say which with --length"
+            f"{points} points of half a spectrum come from an extent of {either}; say which with --length"
         )
     return [*(shape[a] for a in axes[:-1]), request.length]

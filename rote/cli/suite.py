@@ -22,7 +22,7 @@ from .phases import progress
 if TYPE_CHECKING:
     from ..bench.contest import Contestant, Score
 
-__all__ = ["compare", "suite"]
+__all__ = ["compare", "suite", "taking_part"]
 
 _PAUSE = 2.0  # seconds between two writings of what is measured
 
@@ -51,16 +51,10 @@ def suite(
             raise LayoutError(f"the suite has no row of {'x'.join(map(str, shape))}; its shapes are {known}")
 
     def program(comm: Comm) -> None:
-        from ..bench.contest import cores_of_all
         from ..bench.machine import machine
         from ..bench.suite import contestants, works
 
-        if comm.size > 1 and ranks is not None:
-            raise click.UsageError(
-                f"--ranks is for threads, but mpiexec has started {comm.size} ranks; leave --ranks out"
-            )
-        mpi, usable = comm.size > 1, len(cores_of_all(comm))
-        count = comm.size if mpi else ranks or usable
+        mpi, usable, count = taking_part(comm, ranks)
         chosen = [work for work in works(count) if not shapes or work.shape in shapes]
         chosen = [work for work in chosen if not dtypes or work.dtype.str[1:] in dtypes]
         field = [each for work in chosen for each in contestants(work, usable, mpi)]
@@ -74,6 +68,20 @@ def suite(
         _measure(comm, field, about, path)
 
     on_ranks(program, None, 1)
+
+
+def taking_part(comm: Comm, ranks: int | None) -> tuple[bool, int, int]:
+    """Whether MPI has several ranks, the cores of this host, and how many ranks or threads take part. Collective.
+
+    Raises:
+        click.UsageError: threads are asked for under mpiexec.
+    """
+    from ..bench.contest import cores_of_all
+
+    if comm.size > 1 and ranks is not None:
+        raise click.UsageError(f"--ranks is for threads, but mpiexec has started {comm.size} ranks; leave --ranks out")
+    usable = len(cores_of_all(comm))
+    return comm.size > 1, usable, comm.size if comm.size > 1 else ranks or usable
 
 
 def _measure(comm: Comm, field: list[Contestant], about: dict[str, Any], path: str) -> None:
@@ -115,7 +123,8 @@ def _measure(comm: Comm, field: list[Contestant], about: dict[str, Any], path: s
     if comm.rank:
         return
     texts = [summary(rows(known)), report.libraries(known), "\n".join(report.missing(known))]
-    click.echo("\n\n".join(["", *(text for text in texts if text)]).removeprefix("\n"))
+    for text in filter(None, texts):
+        click.echo(f"\n{text}")
     if not any(line.seconds for line in known):
         raise RoteError("nobody could take part\nname others with --only, or none")
     click.echo(f"\nleft {path}")
@@ -140,16 +149,12 @@ def _compare(paths: tuple[str, str], relative: bool, printed: bool) -> None:
         click.echo(str(comparison))
         return comparison
 
-    comparison = give(printed, program, _answer(paths))
+    def answer(comparison: records.Comparison) -> Answer:
+        return {"first": paths[0], "second": paths[1], **comparison.as_json()}
+
+    comparison = give(printed, program, answer)
     if not comparison.changes:
         raise RoteError(f"{paths[0]} and {paths[1]} have nothing in common that could be compared")
     if comparison.slower:
-        rows = "; ".join(f"{each.work}, {each.name} on {each.on}" for each in comparison.slower)
+        rows = "; ".join([f"{each.work}, {each.name} on {each.on}" for each in comparison.slower])
         raise RoteError(f"Rote is slower in {paths[1]}, in {counted(len(comparison.slower), 'row')}: {rows}")
-
-
-def _answer(paths: tuple[str, str]) -> Any:
-    def answer(comparison: Any) -> Answer:
-        return {"first": paths[0], "second": paths[1], **comparison.as_json()}
-
-    return answer

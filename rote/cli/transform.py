@@ -147,7 +147,8 @@ def transform(comm: Comm, request: Request, began: float | None = None) -> Trans
     with watch.phase("start"):
         from ..fft.kernels.kernel import library
         from ..io.npy import read_header
-        from ..tensor.files import load, save
+        from ..tensor.files import save
+        from ..tensor.loading import load
 
         library()  # loads FFTW
     with watch.phase("plan") as part:

@@ -18,10 +18,10 @@ from .. import wisdom
 from ..compiler.explain import table
 from ..errors import counted
 from ..launcher import cores
-from ..records import as_json as as_tree
 from ..runtime.autotune import mpi_library
 from ..runtime.comm.protocol import Comm
-from .answers import Answer, give, json_option, print_answer
+from ..wisdom.record import as_json as as_tree
+from .answers import Answer, give, json_option, print_answer, say
 from .failures import on_rank_0, on_ranks
 from .moves import calls, moves, ranked, ranks_of
 from .options import TRANSFORMED, force_option, integers, of_ffts, refuse_target, refuse_too_many, threads_option
@@ -101,16 +101,20 @@ def tune(
       rote tune --forget what=machine
       rote tune --import wisdom.json
     """
-    asked = {
-        "--show": _show if show else None,
-        "--forget": None if forget is None else lambda: _forget(forget, everything),
-        "--export": None if target is None else lambda: _export(target, force),
-        "--import": None if source is None else lambda: _import(source),
-    }
-    chores = {name: chore for name, chore in asked.items() if chore is not None}
+    chores: dict[str, Callable[[], tuple[str, Answer]]] = {}
+    if show:
+        chores["--show"] = _show
+    if forget is not None:
+        chores["--forget"] = partial(_forget, forget, everything)
+    if target is not None:
+        chores["--export"] = partial(_export, target, force)
+    if source is not None:
+        chores["--import"] = partial(_import, source)
     timed = [f"--{name}" for name, value in fft.items() if value not in (None, False)]
     measured = [name for name, given in (("--seconds", seconds is not None), ("--check", check)) if given]
-    work = [*["--ranks"] * (ranks is not None and bool(chores)), *measured, *timed]
+    work = [*measured, *timed]
+    if chores and ranks is not None:
+        work.insert(0, "--ranks")
     if len(chores) > 1 or (chores and work) or (measured and timed):
         raise click.UsageError(f"{' and '.join([*chores, *work])} do not go together; give one of them")
     if timed and "--shape" not in timed:
@@ -172,7 +176,8 @@ def _listed(records: Sequence[wisdom.Record | Path]) -> Answer:
 
 
 def _folder() -> str | None:
-    return None if wisdom.folder() is None else str(wisdom.folder())
+    place = wisdom.folder()
+    return None if place is None else str(place)
 
 
 def _line(record: wisdom.Record | Path) -> str:
@@ -183,11 +188,11 @@ def _line(record: wisdom.Record | Path) -> str:
     if not isinstance(decision, dict):
         return str(record)
     if record.key.facts.get("what") == "walk" and isinstance(decision.get("walk"), list):
-        return "\n".join([f"{record.key}:", *(f"    {line}" for line in decision["walk"])])
-    short = {
-        name: f"{value[:_LONGEST]}..." if isinstance(value, str) and len(value) > _LONGEST else value
-        for name, value in decision.items()
-    }
+        return "\n    ".join([f"{record.key}:", *map(str, decision["walk"])])
+    short = dict(decision)
+    for name, value in decision.items():
+        if isinstance(value, str) and len(value) > _LONGEST:
+            short[name] = f"{value[:_LONGEST]}..."
     return str(record) if short == decision else f"{record.key}: {json.dumps(short)}"
 
 
@@ -200,12 +205,6 @@ def _where() -> str:
     return f" in {place}" if place else " nowhere: ROTE_WISDOM is empty"
 
 
-def _say(comm: Comm, text: str) -> None:
-    """Print on rank 0."""
-    if comm.rank == 0:
-        click.echo(text)
-
-
 def _measure(comm: Comm, seconds: float, check: bool) -> Answer:
     """Measure the machine, print, keep and check, on every rank."""
     from ..compiler.machine import DEFAULT
@@ -214,22 +213,22 @@ def _measure(comm: Comm, seconds: float, check: bool) -> Answer:
 
     if check and comm.size == 1:
         raise click.UsageError("one rank has nobody to move anything to; write --ranks 2 or more")
-    _say(comm, _ranks(comm))
+    say(comm, _ranks(comm))
     with progress(comm, "measure") as part:
         machine = measure(comm, seconds, part)
     ours, usual = machine.as_dict(), DEFAULT.as_dict()
     rows = [("", "measured", "default", "")]
     rows += [(name, _short(ours[name]), _short(usual[name]), about) for name, about in _ABOUT.items()]
-    _say(comm, "\n".join(table(rows, {1, 2})))
+    say(comm, "\n".join(table(rows, {1, 2})))
     kept, ranking = keep_machine(comm, machine), None
-    _say(comm, _kept(kept))
+    say(comm, _kept(kept))
     if check:
         with _compiling:
             plans = moves(comm.size)
         with progress(comm, "check") as part:
             times = medians(comm, calls(plans, comm), seconds, part)
         ranking = ranks_of(plans, times, {"default": DEFAULT, "measured": machine})
-        _say(comm, ranked(ranking))
+        say(comm, ranked(ranking))
     return {**_about(comm, kept), "measured": ours, "default": usual, "check": ranking}
 
 
@@ -250,7 +249,7 @@ def _time(comm: Comm, wanted: _Transform) -> Answer:
 
     threads = wanted.threads or 1
     refuse_too_many(comm, threads)
-    _say(comm, _ranks(comm))
+    say(comm, _ranks(comm))
     tune: Literal["measure", "patient"] = "patient" if wanted.patient else "measure"
     with progress(comm, tune) as part:
         f = FFT(
@@ -264,14 +263,15 @@ def _time(comm: Comm, wanted: _Transform) -> Answer:
         )
     place = wisdom.folder()
     kept = bool(f.tried) and place is not None and os.access(place, os.W_OK)
-    _say(comm, f"{f}\n{_kept(kept) if f.tried else 'not timed, for there is no other walk'}")
+    say(comm, f"{f}\n{_kept(kept) if f.tried else 'not timed, for there is no other walk'}")
     walk = [line.strip() for line in str(f.walk).splitlines()]
     return {**_about(comm, kept), "walk": walk, "tried": [asdict(tried) for tried in f.tried]}
 
 
 def _ranks(comm: Comm) -> str:
     mpi = mpi_library(comm)
-    return f"{counted(comm.size, 'rank')} {f'through {mpi}' if mpi else 'in this process'}"
+    how = f"through {mpi}" if mpi else "in this process"
+    return f"{counted(comm.size, 'rank')} {how}"
 
 
 def _about(comm: Comm, kept: bool) -> Answer:
@@ -289,7 +289,7 @@ def _short(seconds: float) -> str:
     >>> _short(1.5e-10), _short(2e-6), _short(0.5)
     ('150 ps', '2 us', '500 ms')
     """
-    unit, scale = next(
-        ((u, s) for u, s in (("s", 1), ("ms", 1e3), ("us", 1e6), ("ns", 1e9)) if seconds * s >= 1), ("ps", 1e12)
-    )
-    return f"{float(f'{seconds * scale:.3g}'):g} {unit}"
+    for unit, scale in (("s", 1.0), ("ms", 1e3), ("us", 1e6), ("ns", 1e9)):
+        if seconds * scale >= 1:
+            return f"{float(f'{seconds * scale:.3g}'):g} {unit}"
+    return f"{float(f'{seconds * 1e12:.3g}'):g} ps"

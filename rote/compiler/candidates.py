@@ -6,7 +6,8 @@ the two ends use; or stay partial or rooted as it is at one of the ends.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import combinations, product
 from math import prod
 
@@ -36,7 +37,7 @@ def layouts(source: Distribution, target: Distribution) -> tuple[tuple[Distribut
         dists, exact = [*_between(source, source.partial), *_between(target, _idle(target))], False
     else:
         same = source.digits == target.digits
-        choices = tuple((g, _kinds(source, target, g), _roles(source, target, g)) for g in _grid_modes(source))
+        choices = tuple([(g, _kinds(source, target, g), _roles(source, target, g)) for g in _grid_modes(source)])
         number = _count(choices, source.order)
         permuted = sorted(map(repr, source.digits)) == sorted(map(repr, target.digits))  # the same numbers in both
         exact = number <= (MOST if permuted else _MOST_VIEWED) and number * source.grid.size <= _MOST_RANKS
@@ -56,8 +57,9 @@ def _all(
 ) -> tuple[Distribution, ...]:
     """Every layout in one view."""
     dists: list[Distribution] = []
-    for chosen in product(*((("split", 0), *roles) for _, _, roles in choices)):
-        roles = {g: role for (g, _, _), role in zip(choices, chosen, strict=True)}
+    grid_modes = [g for g, _, _ in choices]
+    for chosen in product(*[(("split", 0), *roles) for _, _, roles in choices]):
+        roles = dict(zip(grid_modes, chosen, strict=True))
         split = [(g, kinds) for g, kinds, _ in choices if roles[g][0] == "split"]
         for modes in _rows(order, split):
             dists += _made(shape, grid, view, modes, roles)
@@ -68,14 +70,16 @@ def _rows(order: int, split: list[tuple[int, tuple[Kind, ...]]]) -> list[Row]:
     """Every way to place entries of these grid modes in the lists of the modes: each once."""
     rows: list[Row] = [((),) * order]
     for g, kinds in split:
-        rows = [
-            (*row[:m], (*row[m][:at], Entry(g, kind), *row[m][at:]), *row[m + 1 :])
-            for row in rows
-            for m in range(order)
-            for at in range(len(row[m]) + 1)
-            for kind in kinds
-        ]
+        rows = [row for shorter in rows for row in _with_entry(shorter, g, kinds)]
     return rows
+
+
+def _with_entry(row: Row, g: int, kinds: tuple[Kind, ...]) -> Iterator[Row]:
+    """Every way to place one more entry, of a grid mode, in the lists of the modes."""
+    for m, mode in enumerate(row):
+        for at in range(len(mode) + 1):
+            for kind in kinds:
+                yield (*row[:m], (*mode[:at], Entry(g, kind), *mode[at:]), *row[m + 1 :])
 
 
 def _normal(source: Distribution, target: Distribution, like: Distribution) -> Iterator[Distribution]:
@@ -85,51 +89,61 @@ def _normal(source: Distribution, target: Distribution, like: Distribution) -> I
     """
     if source.digits == target.digits:
         changed = [g for g in _grid_modes(source) if _place(source, g) != _place(target, g)]
-        few = len(changed) <= _MOST_MOVED
-        moved = (
-            [set(some) for n in range(len(changed) + 1) for some in combinations(changed, n)]
-            if few
-            else [set(changed[:n]) for n in range(len(changed) + 1)]
-        )
-        for done in moved:
-            modes = tuple(
-                tuple(e for e in a if e.grid_mode not in done) + tuple(e for e in b if e.grid_mode in done)
-                for a, b in zip(source.layout.modes, target.layout.modes, strict=True)
-            )
+        for done in _moved(changed):
+            modes: list[tuple[Entry, ...]] = []
+            for old, new in zip(source.layout.modes, target.layout.modes, strict=True):
+                still = [entry for entry in old if entry.grid_mode not in done]
+                moved = [entry for entry in new if entry.grid_mode in done]
+                modes.append((*still, *moved))
             roles = {g: _role(target if g in done else source, g) for g in _grid_modes(source)}
-            for made in _made(source.shape, source.grid, like.layout.view, modes, roles):
-                parts = (prod(s.parts for s in mode) for mode in made.splits)
-                if all(p <= max(n, 1) for p, n in zip(parts, made.view_shape, strict=True)):
-                    yield made  # else most ranks hold nothing
+            for made in _made(source.shape, source.grid, like.layout.view, tuple(modes), roles):
+                if not _is_crowded(made):
+                    yield made
     if like is source:
         yield from _between(source, source.partial)
+
+
+def _is_crowded(dist: Distribution) -> bool:
+    """Whether a mode has fewer indices than parts, so that most ranks hold nothing."""
+    for splits, extent in zip(dist.splits, dist.view_shape, strict=True):
+        if prod([split.parts for split in splits]) > max(extent, 1):
+            return True
+    return False
+
+
+def _moved(changed: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """The grid modes that may have moved already: any of a few, the first ones of many."""
+    for n in range(len(changed) + 1):
+        if len(changed) <= _MOST_MOVED:
+            yield from combinations(changed, n)
+        else:
+            yield tuple(changed[:n])
 
 
 def _between(dist: Distribution, spread: tuple[int, ...]) -> Iterator[Distribution]:
     """The layout in which these grid modes split the longest mode instead of what they do."""
     if spread and dist.order:
         longest = max(range(dist.order), key=lambda m: (dist.view_shape[m], -m))
-        more = tuple(Entry(g, Kind("block")) for g in spread)
-        modes = tuple((*mode, *more) if m == longest else mode for m, mode in enumerate(dist.layout.modes))
-        roles = {g: ("split", 0) if g in spread else _role(dist, g) for g in _grid_modes(dist)}
-        yield from _made(dist.shape, dist.grid, dist.layout.view, modes, roles)
+        modes = [*dist.layout.modes]
+        modes[longest] += tuple([Entry(g, Kind("block")) for g in spread])
+        roles = {g: _role(dist, g) for g in _grid_modes(dist)} | dict.fromkeys(spread, ("split", 0))
+        yield from _made(dist.shape, dist.grid, dist.layout.view, tuple(modes), roles)
 
 
 def _made(
     shape: tuple[int, ...], grid: Grid, view: View | None, modes: Row, roles: dict[int, Role]
 ) -> Iterator[Distribution]:
     """The layout with these entries and roles, if the tensor can lie so."""
-    named = {e.grid_mode for mode in modes for e in mode}
-    partial = tuple(g for g, (name, _) in roles.items() if name in OPS and g not in named)
-    ops = {roles[g][0] for g in partial} or {"sum"}
+    named = {entry.grid_mode for mode in modes for entry in mode}
+    left = {g: role for g, role in roles.items() if g not in named}
+    partial = tuple([g for g, (name, _) in left.items() if name in OPS])
+    rooted = tuple([(g, at) for g, (name, at) in left.items() if name == "rooted"])
+    names = {left[g][0] for g in partial}
+    ops = [op for op in OPS if op in names] or ["sum"]
     if len(ops) > 1:
         return
-    (op,) = (op for op in OPS if op in ops)
-    rooted = tuple((g, at) for g, (name, at) in roles.items() if name == "rooted" and g not in named)
-    try:
-        yield distribute(Layout(modes, view, op, partial, rooted), shape, grid)
-    except LayoutError:
-        return  # sizes of a block split that fit at one end only
+    with suppress(LayoutError):  # sizes of a block split that fit at one end only
+        yield distribute(Layout(modes, view, ops[0], partial, rooted), shape, grid)
 
 
 def _grid_modes(dist: Distribution) -> list[int]:
@@ -168,16 +182,20 @@ def _kinds(source: Distribution, target: Distribution, g: int) -> tuple[Kind, ..
 
 def _count(choices: tuple[Choice, ...], order: int) -> int:
     """The number of layouts: k entries stand in the lists of `order` modes in order (order+1) ... (order+k-1) ways."""
-    ways = [1]
+    ways = [1]  # to choose what grid modes do, by the number of those that split
     for _, kinds, roles in choices:
-        split, other = len(kinds), len(roles)
-        ways = [
-            (ways[k] * other if k < len(ways) else 0) + (ways[k - 1] * split if k else 0) for k in range(len(ways) + 1)
-        ]
+        more = [0] * (len(ways) + 1)
+        for k, n in enumerate(ways):
+            more[k] += n * len(roles)
+            more[k + 1] += n * len(kinds)
+        ways = more
     return sum(n * prod(range(order, order + k)) for k, n in enumerate(ways))
 
 
 def _place(dist: Distribution, g: int) -> object:
     """The mode, place and kind that a grid mode splits with, or the role that it has instead."""
-    entries = ((m, at, s.kind) for m, mode in enumerate(dist.splits) for at, s in enumerate(mode) if s.grid_mode == g)
-    return next(entries, _role(dist, g))
+    for m, mode in enumerate(dist.splits):
+        for at, split in enumerate(mode):
+            if split.grid_mode == g:
+                return m, at, split.kind
+    return _role(dist, g)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ from .explain import in_bytes
 from .machine import DEFAULT, Machine
 from .plan import Plan
 from .search import Route, Search
-from .step import as_dtype
+from .step import as_dtype, as_wire
 
 __all__ = ["check_ends", "compile", "ends", "tradeoff"]
 
@@ -34,6 +34,7 @@ def compile(
     grid: Ranks = None,
     machine: Machine | None = None,
     max_bytes: int | None = None,
+    wire: str | None = None,
 ) -> Plan:
     """A cheapest plan from one distribution to another, verified.
 
@@ -45,10 +46,12 @@ def compile(
         dtype: of the elements; a plan counts bytes.
         machine: by whose times "cheapest" is meant.
         max_bytes: the most that any rank may hold at once: input, output and buffers (`plan.cost.peak_bytes`).
+        wire: "f4" rounds elements of double precision (f8, c16) to single while they travel, so that messages have
+            half the bytes; what stays on a rank keeps all its bits (see `DistTensor.redistribute`).
 
     Raises:
         PlanError: the distributions are of different tensors or numbers of ranks; or every plan needs more than
-            `max_bytes`, and the text says how much the least does.
+            `max_bytes`, and the text says how much the least does; or `wire` is something else, or for another dtype.
         LayoutError: the shape, the grid or `max_bytes` is not made of integers, or the layouts do not fit.
         NotationError: the text is no transition.
 
@@ -56,10 +59,14 @@ def compile(
     'alltoall'
     >>> [compile(f"[(0),()] -> {b}", shape=(4, 6), grid=2).steps[0].kind for b in ("[(),()]", "[(),()]|(0)")]
     ['allgather', 'gather']
+    >>> [compile("[(0),()] -> [(),(0)]", shape=(4, 6), grid=2, wire=wire).cost.bytes for wire in (None, "f4")]
+    [48, 24]
     """
     pair = ends(source, target, shape, grid)
     most = None if max_bytes is None else integer(max_bytes, "max_bytes")
-    return _compile(*pair, as_dtype(dtype), machine or DEFAULT, most)
+    element = as_dtype(dtype)
+    narrower = None if wire is None else as_wire(wire, element)
+    return _compile(*pair, element, machine or DEFAULT, most, narrower)
 
 
 def tradeoff(
@@ -117,21 +124,29 @@ def _ends(
 
 @memoized(4096, once=True)  # in-process ranks compile the same at the same time
 def _compile(
-    source: Distribution, target: Distribution, dtype: np.dtype[Any], machine: Machine, max_bytes: int | None
+    source: Distribution,
+    target: Distribution,
+    dtype: np.dtype[Any],
+    machine: Machine,
+    max_bytes: int | None,
+    wire: np.dtype[Any] | None,
 ) -> Plan:
     check_ends(source, target, dtype, machine)
-    search = Search(source, target, dtype.itemsize, machine)
+    search = Search(source, target, dtype.itemsize, machine, wire=wire)
     route = search.cheapest()
-    if max_bytes is not None and route.peak * dtype.itemsize > max_bytes:
-        route = search.within(max_bytes // dtype.itemsize) or _refuse(search, route, max_bytes)
-        return _proved(search, route, dtype, within=True)
-    return _proved(search, route, dtype)
+    if max_bytes is None or route.peak * dtype.itemsize <= max_bytes:
+        return _proved(search, route, dtype)
+    smaller = search.within(max_bytes // dtype.itemsize)
+    if smaller is None:
+        raise _too_large(search, route, max_bytes)
+    return _proved(search, smaller, dtype, within=True)
 
 
-def _refuse(search: Search, fastest: Route, max_bytes: int) -> NoReturn:
+def _too_large(search: Search, fastest: Route, max_bytes: int) -> PlanError:
+    """The error where no plan keeps within a bound."""
     least = search.least_peak() * search.item
     known = "" if search.exact else " of those that were looked at"
-    raise PlanError(
+    return PlanError(
         f"no plan keeps within max_bytes={max_bytes}: the fastest needs {counted(fastest.peak * search.item, 'byte')} "
         f"on some rank, the least that any needs{known} is {least}\n"
         f"write max_bytes={least} or more, or take more ranks"

@@ -1,15 +1,30 @@
-"""The components of a transition: the view modes of both sides that read the same digits of the tensor."""
+"""The components of a transition: the view modes of both sides that read the same digits of the tensor.
+
+And their groups: the elements of a component that lie at the same coordinates on the other side, and where in both
+blocks, in one order on both. They are kept in lattices, or one by one where lattices would be too many.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import prod
 from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from ..caches import memoized
 from ..grammar.nodes import Kind
 from ..layout.distribution import Distribution
 from ..layout.view import Digit
 
-__all__ = ["Component", "Reading", "components", "readings"]
+__all__ = ["Component", "Group", "Lattice", "Listed", "Reading", "Row", "components", "readings", "splitting", "spread"]
+
+Ints = npt.NDArray[np.int64]
+At = tuple[int, ...]
+Row = tuple[int, ...]
+"""A number that is linear in the digits of a box: where it begins, then its step along each digit."""
 
 Digits = tuple[tuple[Digit, ...], ...]
 Reading = tuple[tuple[tuple[Digit, ...], tuple[tuple[Kind, int], ...], int], ...]
@@ -22,6 +37,10 @@ class Component(NamedTuple):
     before: tuple[int, ...]
     after: tuple[int, ...]
 
+    def modes(self, before: bool) -> tuple[int, ...]:
+        """Those of the source, or, unless `before`, those of the target."""
+        return self.before if before else self.after
+
 
 def components(source: Distribution, target: Distribution) -> tuple[Component, ...]:
     """The components of a transition, ordered by the first digit of the tensor that they read."""
@@ -30,26 +49,41 @@ def components(source: Distribution, target: Distribution) -> tuple[Component, .
 
 @memoized(4096)
 def _components(before: Digits, after: Digits) -> tuple[Component, ...]:
-    shared = {digits: m for m, digits in enumerate(after)}
-    if all(digits in shared for digits in before) and len(set(before)) == len(before) == len(after):
-        pairs = sorted(((digits, m) for m, digits in enumerate(before)), key=lambda pair: _first(pair[0]))
-        return tuple(Component((m,), (shared[digits],)) for digits, m in pairs)
-    groups: list[set[int]] = []
+    alike = _one_to_one(before, after, range(len(before)), range(len(after)))
+    if alike is not None:
+        return tuple(alike)
+    groups: list[set[int]] = []  # modes of the tensor that view modes read together
     for digits in (*before, *after):
         modes = {digit.mode for digit in digits}
-        joined = [g for g in groups if g & modes]
-        groups = [g for g in groups if not g & modes] + [modes.union(*joined)]
-    parts = []
-    for modes in sorted(groups, key=min):
-        one_before = [m for m, digits in enumerate(before) if digits[0].mode in modes]
-        one_after = [m for m, digits in enumerate(after) if digits[0].mode in modes]
-        by_digits = {before[m]: m for m in one_before}
-        if len(by_digits) == len(one_before) == len(one_after) and set(by_digits) == {after[m] for m in one_after}:
-            ordered = sorted(one_after, key=lambda m: _first(after[m]))
-            parts += [Component((by_digits[after[m]],), (m,)) for m in ordered]
-        else:
-            parts.append(Component(tuple(one_before), tuple(one_after)))
+        joined = [group for group in groups if group & modes]
+        groups = [group for group in groups if group not in joined] + [modes.union(*joined)]
+    parts: list[Component] = []
+    for group in sorted(groups, key=min):
+        sources = [m for m, digits in enumerate(before) if digits[0].mode in group]
+        targets = [m for m, digits in enumerate(after) if digits[0].mode in group]
+        alike = _one_to_one(before, after, sources, targets)
+        parts += alike or [Component(tuple(sources), tuple(targets))]
     return tuple(parts)
+
+
+def _one_to_one(
+    before: Digits, after: Digits, sources: Sequence[int], targets: Sequence[int]
+) -> list[Component] | None:
+    """A component for each of some modes, ordered by their first digits, if both sides read the same; else None."""
+    source_of = {before[m]: m for m in sources}
+    target_of = {after[m]: m for m in targets}
+    if source_of.keys() != target_of.keys() or not len(source_of) == len(sources) == len(targets):
+        return None
+    return [Component((source_of[digits],), (target_of[digits],)) for digits in sorted(source_of, key=_first)]
+
+
+def splitting(dist: Distribution, modes: Iterable[int]) -> tuple[int, ...]:
+    """The grid modes that split some view modes of a distribution, one mode after the other."""
+    grid_modes = []
+    for mode in modes:
+        for split in dist.splits[mode]:
+            grid_modes.append(split.grid_mode)
+    return tuple(grid_modes)
 
 
 @memoized(16384)
@@ -64,9 +98,97 @@ def _reading(dist: Distribution, modes: tuple[int, ...], alike: bool) -> Reading
     reading = []
     for number, m in enumerate(modes):
         digits = (Digit(number, 1, dist.view_shape[m]),) if alike else dist.digits[m]
-        reading.append((digits, tuple([(s.kind, s.parts) for s in dist.splits[m]]), dist.view_shape[m]))
+        splits = tuple([(split.kind, split.parts) for split in dist.splits[m]])
+        reading.append((digits, splits, dist.view_shape[m]))
     return tuple(reading)
 
 
 def _first(digits: tuple[Digit, ...]) -> tuple[int, int]:
     return digits[0].mode, -digits[0].weight
+
+
+class Lattice(NamedTuple):
+    """Elements that are evenly spaced in the blocks of both sides, along each of some digits.
+
+    Attributes:
+        shape: the number of values of each digit.
+        own, opposite: per view mode of the component, the local index in the block of the own side and the other one.
+    """
+
+    shape: tuple[int, ...]
+    own: tuple[Row, ...]
+    opposite: tuple[Row, ...]
+
+
+class Listed(NamedTuple):
+    """Elements one by one: per view mode of the component, their local indices on the own side and the other one."""
+
+    own: tuple[Ints, ...]
+    opposite: tuple[Ints, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Group:
+    """Elements of one component that lie at the same coordinates on the other side. Both sides have them in one order.
+
+    Attributes:
+        coordinates: those coordinates, as pairs (grid mode, coordinate).
+        elements: where they are, in lattices, or one by one where lattices would be too many.
+    """
+
+    coordinates: tuple[tuple[int, int], ...]
+    elements: tuple[Lattice, ...] | Listed
+
+    def __len__(self) -> int:
+        if isinstance(self.elements, Listed):
+            return len(self.elements.own[0])
+        return sum(prod(lattice.shape) for lattice in self.elements)
+
+    @property
+    def positions(self) -> tuple[Ints, ...]:
+        """The local indices of all elements on the own side, per view mode of the component."""
+        return self._positions(0)
+
+    @property
+    def opposite(self) -> tuple[Ints, ...]:
+        """The local indices of all elements on the other side, per view mode of the component."""
+        return self._positions(1)
+
+    def lies(self, own: Sequence[int], opposite: Sequence[int]) -> bool:
+        """Whether every element is at one place in both blocks, if these are their strides along the view modes."""
+        if isinstance(self.elements, Listed):
+            return np.array_equal(_places(self.elements.own, own), _places(self.elements.opposite, opposite))
+        return all(_flat(lattice.own, own) == _flat(lattice.opposite, opposite) for lattice in self.elements)
+
+    def _positions(self, side: int) -> tuple[Ints, ...]:
+        if isinstance(self.elements, Listed):
+            return self.elements[side]
+        spread_out = []
+        for lattice in self.elements:
+            rows = (lattice.own, lattice.opposite)[side]
+            spread_out.append([spread(lattice.shape, row) for row in rows])
+        return tuple(map(np.concatenate, zip(*spread_out, strict=True)))
+
+
+def _places(rows: tuple[Ints, ...], strides: Sequence[int]) -> Ints:
+    """The places in a block of elements with these local indices, along modes of these strides."""
+    places: Ints = np.zeros(len(rows[0]), np.int64)
+    for row, stride in zip(rows, strides, strict=True):
+        places += row * stride
+    return places
+
+
+def _flat(rows: tuple[Row, ...], strides: Sequence[int]) -> Row:
+    """The sum of numbers, each times a stride."""
+    total = [0] * len(rows[0])
+    for row, stride in zip(rows, strides, strict=True):
+        total = [n + m * stride for n, m in zip(total, row, strict=True)]
+    return tuple(total)
+
+
+def spread(shape: At, row: Row) -> Ints:
+    """All values of a number that is linear in digits below `shape`, in row-major order of these."""
+    values = np.full((), row[0], np.int64)
+    for n, step in zip(shape, row[1:], strict=True):
+        values = np.add.outer(values, step * np.arange(n))
+    return values.reshape(-1)

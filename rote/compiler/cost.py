@@ -8,7 +8,7 @@ The model takes an MPI library to choose well among them; it does not choose for
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, NamedTuple
@@ -34,11 +34,14 @@ __all__ = [
     "flow",
     "lower_bound",
     "peak",
+    "slowest_of",
     "steps_cost",
 ]
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.floating[Any]]
+
+_ELEMENTS, _MESSAGES = 0, 1  # places in the volumes of `from_others`
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +51,8 @@ class Cost:
     Attributes:
         seconds: the model's time (see `Machine`).
         bytes, messages: the most that any one rank receives.
-        peak_bytes: the most that any one rank holds at once: input, output and every buffer.
+        peak_bytes: the most that any one rank holds at once: input, output and every buffer. Of elements that are
+            rounded to travel, buffers take half of what is counted.
 
     >>> from rote.compiler.compile import compile
     >>> cost = compile("block[(0),()] -> block[(),(0)]", shape=(6, 4), grid=2).cost
@@ -94,9 +98,12 @@ class Slowest(NamedTuple):
 
 
 @memoized(4096)
-def _slowest(times: Times, modes: tuple[int, ...]) -> Slowest:
-    every = times.latency, times.byte_time, times.copy_time, times.reduce_time
-    return Slowest(*(max(along[g] for g in modes) for along in every))
+def slowest_of(times: Times, modes: tuple[int, ...]) -> Slowest:
+    """The times along the slowest of some grid modes; 0 along none."""
+    slowest = []
+    for along in (times.latency, times.byte_time, times.copy_time, times.reduce_time):
+        slowest.append(max([along[g] for g in modes], default=0.0))
+    return Slowest(*slowest)
 
 
 @memoized(16384)
@@ -125,22 +132,26 @@ def flow(step: Step) -> Flow:
 
 def peak(step: Step, source: Distribution, target: Distribution, first: bool, last: bool) -> int:
     """The most elements that a rank holds during a step of a plan, which holds its input and its output throughout."""
-    blocks = [source, target, *(() if first else (step.before,)), *(() if last else (step.after,))]
+    blocks = [source, target]
+    if not first:
+        blocks.append(step.before)
+    if not last:
+        blocks.append(step.after)
     moved = flow(step)
-    buffers = moved.send_buffer + moved.receive_buffer
-    return int(_total([*((dist.grid, block_sizes(dist)) for dist in blocks), (step.ranks, buffers)]).max())
+    held = [(dist.grid, block_sizes(dist)) for dist in blocks]
+    return int(_total([*held, (step.ranks, moved.send_buffer + moved.receive_buffer)]).max())
 
 
-def _total(counts: Iterable[tuple[Grid, Ints]]) -> Ints:
+def _total(counts: Sequence[tuple[Grid, Ints]]) -> Ints:
     """The sum of arrays that broadcast over grids: over their grid, or, if there are several, over all ranks in a row.
 
     >>> _total([(Grid((2, 2)), np.array([[1, 2], [3, 4]])), (Grid((4,)), np.array([10]))])
     array([11, 12, 13, 14])
     """
-    pairs = [*counts]
-    if len({grid for grid, _ in pairs}) > 1:
-        pairs = [(grid, np.broadcast_to(count, grid.shape).reshape(-1)) for grid, count in pairs]
-    return np.asarray(sum(count for _, count in pairs))
+    arrays = [count for _, count in counts]
+    if len({grid for grid, _ in counts}) > 1:
+        arrays = [np.broadcast_to(count, grid.shape).reshape(-1) for grid, count in counts]
+    return np.asarray(sum(arrays))
 
 
 def lower_bound(source: Distribution, target: Distribution) -> int:
@@ -165,44 +176,49 @@ def _sizes_beside(source: Distribution, target: Distribution) -> Ints:
     return sizes if source.grid == target.grid else np.broadcast_to(sizes, target.grid.shape).reshape(-1)
 
 
-def at_least(source: Distribution, target: Distribution, item: int, machine: Machine) -> float:
+def at_least(source: Distribution, target: Distribution, item: int, machine: Machine, sent: int = 0) -> float:
     """Seconds that every plan takes: one step, and for the slowest rank a message, what it lacks, and its new block.
+
+    Elements have `item` bytes, and at least `sent` in a message if that is not 0.
 
     Never above the cost of a plan, and consistent: at_least(a, c) <= duration(a -> b) + at_least(b, c).
     """
     if source.meaning == target.meaning:
         return 0.0
-    times = machine.along(source.grid.order)
-    needed = _needed(source, target)
-    seconds = min(times.latency) * (needed > 0) + item * (
-        min(times.byte_time) * needed + min(times.copy_time) * _sizes_beside(source, target)
-    )
-    return machine.step_time + float(seconds.max())
+    times, copied = machine.along(source.grid.order), _sizes_beside(source, target)
+    return machine.step_time + float(_arriving(_needed(source, target), copied, times, item, sent).max())
 
 
-def at_least_in_two(source: Distribution, target: Distribution, item: int, machine: Machine) -> float:
+def _arriving(needed: Ints, copied: Ints, times: Times, item: int, sent: int) -> Floats:
+    """Seconds of each rank at the best times: a message, what the rank needs, and what it copies."""
+    byte_time = min(times.byte_time) * ((sent or item) / item)
+    seconds: Floats = min(times.latency) * (needed > 0) + item * (byte_time * needed + min(times.copy_time) * copied)
+    return seconds
+
+
+def at_least_in_two(source: Distribution, target: Distribution, item: int, machine: Machine, sent: int = 0) -> float:
     """Seconds that every plan of two steps or more takes, on one grid.
 
     Between layouts that split along all grid modes, nothing is held twice: a rank packs what it gives away at least
     once. Whatever lies between the steps has all elements, too, so that they are laid out anew once more, on average.
     """
-    least = machine.step_time + at_least(source, target, item, machine)
+    least = machine.step_time + at_least(source, target, item, machine, sent)
     modes = [g for g, p in enumerate(source.grid.shape) if p > 1]
     if source.grid != target.grid or any(end.roles[g].name != "split" for end in (source, target) for g in modes):
         return least
     times, ranks = machine.along(source.grid.order), source.grid.shape
-    needed, sizes = _needed(source, target), block_sizes(target)
     given = block_sizes(source) - kept(source, target)
-    seconds = min(times.latency) * (needed > 0) + item * (
-        min(times.byte_time) * needed + min(times.copy_time) * (given + sizes)
-    )
+    seconds = _arriving(_needed(source, target), given + block_sizes(target), times, item, sent)
     again = item * min(times.copy_time) * prod(source.shape) / prod(ranks)
     return 2 * machine.step_time + float(max(seconds.max(), np.broadcast_to(seconds, ranks).mean() + again))
 
 
 @memoized(65536)
 def duration(step: Step, item: int, machine: Machine) -> Duration:
-    """The model's time for a step whose elements have `item` bytes: of its slowest rank, by its fastest algorithm."""
+    """The model's time for a step whose elements have `item` bytes: of its slowest rank, by its fastest algorithm.
+
+    To round an element while it is packed takes as long as to copy it.
+    """
     times = machine.along(step.before.grid.order)
     seconds, rounds, algorithm = min(_algorithms(step, item, times))
     return Duration(machine.step_time + seconds, rounds, algorithm)
@@ -212,7 +228,7 @@ def _algorithms(step: Step, item: int, times: Times) -> list[tuple[float, int, s
     """Per algorithm that can do a step: seconds, rounds, name."""
     source, target = step.before, step.after
     modes = [g for g in step.grid_modes if source.grid.shape[g] > 1] or [*range(len(times.latency))]
-    slowest = _slowest(times, tuple(modes))
+    slowest = slowest_of(times, tuple(modes))
     copied = (flow(step).send_buffer + _sizes_beside(source, target)) * (item * slowest.copy)
     ranks = prod(source.grid.shape[g] for g in step.grid_modes)
     rounds = (ranks - 1).bit_length()
@@ -220,24 +236,24 @@ def _algorithms(step: Step, item: int, times: Times) -> list[tuple[float, int, s
         return [(float(copied.max()), 0, "")]
     if step.kind in ("allreduce", "reduce", "broadcast"):
         return _of_whole_blocks(step.kind, item * int(block_sizes(source).max()), ranks, rounds, slowest)
-    received = _weighted(step, item, times.byte_time, modes, lambda volumes: volumes[0])
+    sent = step.sent(item)
+    received = _weighted(step, sent, times.byte_time, modes, _ELEMENTS)
     combined = 0.0 * received
     if source.partial and step.kind != "allgather":
         combined = from_others(source, target)[0] * (item * slowest.reduce)
     if step.kind in ("allgather", "reduce_scatter"):
         return [(rounds * slowest.latency + float((received + combined + copied).max()), rounds, "tree")]
     if any(source.roles[g].name == "rooted" for g in modes):  # the root has to send it all
-        received = np.maximum(received, _weighted(step, item, times.byte_time, modes, lambda volumes: volumes[0], True))
+        received = np.maximum(received, _weighted(step, sent, times.byte_time, modes, _ELEMENTS, True))
     bytes_time = received + combined + copied
-    waits = np.maximum(
-        *(_weighted(step, 1, times.latency, modes, lambda volumes: volumes[1], sending) for sending in (False, True))
-    )
-    most = max(int(from_others(source, target, sending)[1].max()) for sending in (False, True))
+    heard = _weighted(step, 1, times.latency, modes, _MESSAGES)
+    waits = np.maximum(heard, _weighted(step, 1, times.latency, modes, _MESSAGES, True))
+    most = max([int(from_others(source, target, sending)[_MESSAGES].max()) for sending in (False, True)])
     volumes = [(float((waits + bytes_time).max()), most, "pairwise")]
     if step.kind in ("scatter", "gather"):
         volumes.append((rounds * slowest.latency + float(bytes_time.max()), rounds, "tree"))
     if step.kind in ("alltoall", "exchange") and ranks > 2 and not source.partial and not step.across:
-        block = item * max(int(traffic(source, target, sending, ()).elements.max()) for sending in (False, True))
+        block = sent * max([int(traffic(source, target, sending, ()).elements.max()) for sending in (False, True)])
         half = rounds * block / 2  # of what a rank holds, in every round (eq. 18)
         forwarded = half * (slowest.byte + 2 * slowest.copy)
         volumes.append((rounds * slowest.latency + forwarded + float(copied.max()), rounds, "Bruck"))
@@ -249,14 +265,9 @@ def _of_whole_blocks(kind: str, block: int, ranks: int, rounds: int, slowest: Sl
     once = slowest.copy * block
     combine = 0.0 if kind == "broadcast" else slowest.reduce * block
     share = (ranks - 1) / ranks
-    return [
-        (once + rounds * (slowest.latency + slowest.byte * block + combine), rounds, "tree"),
-        (
-            once + 2 * rounds * slowest.latency + 2 * share * slowest.byte * block + share * combine,
-            2 * rounds,
-            "in parts",
-        ),
-    ]
+    whole = once + rounds * (slowest.latency + slowest.byte * block + combine)
+    parts = once + 2 * rounds * slowest.latency + 2 * share * slowest.byte * block + share * combine
+    return [(whole, rounds, "tree"), (parts, 2 * rounds, "in parts")]
 
 
 def _weighted(
@@ -264,17 +275,17 @@ def _weighted(
     item: int,
     times: tuple[float, ...],
     modes: list[int],
-    what: Callable[[tuple[Ints, Ints]], Ints],
+    volume: int,
     sending: bool = False,
 ) -> Floats:
     """Elements or messages from others, each times that of the slowest grid mode between the two ranks."""
     if step.across:  # no direction of either grid tells which ranks are far from each other
-        return np.asarray(what(from_others(step.before, step.after, sending)) * (item * max(times)), np.float64)
+        return np.asarray(from_others(step.before, step.after, sending)[volume] * (item * max(times)), np.float64)
     total: Floats = np.zeros((1,) * step.before.grid.order)
     below: Ints = np.zeros(total.shape, np.int64)
     for time in sorted({times[g] for g in modes}):
-        slower = tuple(g for g in modes if times[g] > time)
-        upto = what(from_others(step.before, step.after, sending, slower))
+        slower = tuple([g for g in modes if times[g] > time])
+        upto = from_others(step.before, step.after, sending, slower)[volume]
         total = total + (upto - below) * (item * time)
         below = upto
     return total
@@ -289,10 +300,12 @@ def steps_cost(
     `item` is the size of an element in bytes.
     """
     start = (source.grid, np.zeros((1,) * source.grid.order, np.int64))
-    received = _total([start, *((step.ranks, flow(step).elements) for step in steps)])
-    messages = _total([start, *((step.ranks, flow(step).messages) for step in steps)])
-    highest = int(_total((dist.grid, block_sizes(dist)) for dist in (source, target)).max())
-    for number, step in enumerate(steps):
-        highest = max(highest, peak(step, source, target, number == 0, number == len(steps) - 1))
-    seconds = sum((duration(step, item, machine).seconds for step in steps), 0.0)
-    return Cost(seconds, int(received.max()) * item, int(messages.max()), highest * item)
+    received, messages, seconds = [start], [start], 0.0
+    highest = int(_total([(dist.grid, block_sizes(dist)) for dist in (source, target)]).max())
+    for number, step in enumerate(steps, 1):
+        moved = flow(step)
+        received.append((step.ranks, moved.elements * step.sent(item)))
+        messages.append((step.ranks, moved.messages))
+        highest = max(highest, peak(step, source, target, number == 1, number == len(steps)))
+        seconds += duration(step, item, machine).seconds
+    return Cost(seconds, int(_total(received).max()), int(_total(messages).max()), highest * item)

@@ -55,16 +55,13 @@ def expect(
         if wanted != kinds:
             wrong.append(f"  steps: {_listed(wanted)} expected, but it has {_listed(kinds)}")
     cost = plan.cost
-    limits = [
+    for name, most, has in (
         ("bytes", max_bytes, cost.bytes),
         ("messages", max_messages, cost.messages),
         ("peak bytes", max_peak_bytes, cost.peak_bytes),
-    ]
-    wrong += [
-        f"  {name}: at most {most} expected, but it has {has}"
-        for name, most, has in limits
-        if most is not None and has > most
-    ]
+    ):
+        if most is not None and has > most:
+            wrong.append(f"  {name}: at most {most} expected, but it has {has}")
     if wrong:
         raise AssertionError("\n".join(["the plan is not as expected", *wrong, "", plan.explain()]))
 

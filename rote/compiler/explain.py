@@ -11,7 +11,7 @@ from .machine import Machine
 from .rules import rule_of
 from .step import Step
 
-__all__ = ["StepFigures", "explain", "figures", "in_bytes", "in_seconds", "kinds", "table", "versus"]
+__all__ = ["StepFigures", "explain", "figures", "grids", "in_bytes", "in_seconds", "kinds", "table", "versus"]
 
 
 class StepFigures(NamedTuple):
@@ -44,17 +44,18 @@ def figures(
     rows = []
     for number, step in enumerate(steps, 1):
         quick = duration(step, item, machine)
+        rule = rule_of(step).name
         rows.append(
             StepFigures(
                 kind=step.kind,
                 over=_over(step),
                 layout=str(step.after.layout),
-                received=int(flow(step).elements.max()) * item,
+                received=int(flow(step).elements.max()) * step.sent(item),
                 rounds=quick.rounds,
-                peak=int(peak(step, *ends, number == 1, number == len(steps))) * item,
+                peak=peak(step, *ends, number == 1, number == len(steps)) * item,
                 seconds=quick.seconds,
                 algorithm=quick.algorithm,
-                rule=rule_of(step).name + f", {quick.algorithm}" * bool(quick.rounds > 1),
+                rule=f"{rule}, {quick.algorithm}" if quick.rounds > 1 else rule,
             )
         )
     return rows
@@ -83,6 +84,11 @@ def explain(
     return [head, *table(rows, range(4, 7))]
 
 
+def grids(source: Distribution, target: Distribution) -> str:
+    """The grid of both ends, or from which to which a plan leads."""
+    return " to ".join(dict.fromkeys([str(source.grid), str(target.grid)]))
+
+
 def kinds(steps: tuple[Step, ...]) -> str:
     """The kinds of some steps, in a row."""
     return ", ".join(f"{step.kind} over {_over(step)}" for step in steps) or "no step"
@@ -90,19 +96,17 @@ def kinds(steps: tuple[Step, ...]) -> str:
 
 def _over(step: Step) -> str:
     """The grid modes of a step, and the grid that it leads to if that is another."""
-    return (",".join(map(str, step.grid_modes)) or "-") + f" to {step.after.grid}" * step.across
+    over = ",".join(map(str, step.grid_modes)) or "-"
+    return f"{over} to {step.after.grid}" if step.across else over
 
 
 def versus(cost: Cost, best: Cost) -> str:
     """Why a plan of some cost is not the one that was taken."""
-    why = [
-        f"{what} {in_bytes(theirs)} (not {in_bytes(ours)})"
-        for what, theirs, ours in (
-            ("receives", cost.bytes, best.bytes),
-            ("holds", cost.peak_bytes, best.peak_bytes),
-        )
-        if theirs > ours
-    ]
+    why = []
+    if cost.bytes > best.bytes:
+        why.append(f"receives {in_bytes(cost.bytes)} (not {in_bytes(best.bytes)})")
+    if cost.peak_bytes > best.peak_bytes:
+        why.append(f"holds {in_bytes(cost.peak_bytes)} (not {in_bytes(best.peak_bytes)})")
     if cost.messages > best.messages:
         why.append(f"hears from {cost.messages} (not {best.messages}) ranks")
     times = f"about {in_seconds(cost.seconds)}"
@@ -119,18 +123,13 @@ def table(rows: Sequence[tuple[str, ...]], figures: Container[int]) -> list[str]
     ['  a    1', '  bc  12']
     """
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(
-            [
-                "",
-                *(
-                    cell.rjust(w) if k in figures else cell.ljust(w)
-                    for k, (cell, w) in enumerate(zip(row, widths, strict=True))
-                ),
-            ]
-        ).rstrip()
-        for row in rows
-    ]
+    lines = []
+    for row in rows:
+        line = ""
+        for column, (cell, width) in enumerate(zip(row, widths, strict=True)):
+            line += "  " + (cell.rjust(width) if column in figures else cell.ljust(width))
+        lines.append(line.rstrip())
+    return lines
 
 
 def in_bytes(count: int) -> str:

@@ -19,7 +19,9 @@ from ..caches import memoized
 from ..errors import LayoutError
 from ..layout.distribution import Distribution, Split, mode_set
 from ..layout.exports import block_range
-from .cost import Cost
+from ..layout.grid import ravel, unravel
+from .components import splitting
+from .cost import Cost, slowest_of
 from .machine import DEFAULT, Machine
 from .verify.halo import Delivery, verify_deliveries
 
@@ -112,9 +114,9 @@ class HaloPlan:
         for box in product(*pieces):
             coordinates = list(self.source.grid.coordinates(rank))  # replicas have their own neighbours
             for piece, splits in zip(box, self.source.splits, strict=True):
-                at = np.unravel_index(piece.owner, [split.parts for split in splits]) if splits else ()
+                at = unravel(piece.owner, [split.parts for split in splits])
                 for split, c in zip(splits, at, strict=True):
-                    coordinates[split.grid_mode] = int(c)
+                    coordinates[split.grid_mode] = c
             places = tuple((piece.place, piece.place + piece.length) for piece in box)
             indices = tuple((piece.start, piece.start + piece.length) for piece in box)
             boxes.append(Delivery(self.source.grid.rank(coordinates), places, indices))
@@ -147,18 +149,18 @@ class HaloPlan:
 
     def _modes(self) -> tuple[_Mode, ...]:
         dist = self.source
-        given = zip(dist.splits, dist.shape, self.widths, self.periodic, strict=True)
-        return tuple(_mode(splits, extent, *width, around) for splits, extent, width, around in given)
+        modes = zip(dist.splits, dist.shape, self.widths, self.periodic, strict=True)
+        return tuple([_mode(splits, extent, *width, around) for splits, extent, width, around in modes])
 
     def _parts(self, rank: int) -> tuple[int, ...]:
         """Per mode, the number of the part of a rank; one more than there are, which is empty, outside a root."""
         if not self.source.holds(rank):
-            return tuple(-1 for _ in self.source.shape)
+            return (-1,) * len(self.source.shape)
         at = self.source.grid.coordinates(rank)
-        return tuple(
-            reduce(lambda number, split: number * split.parts + at[split.grid_mode], splits, 0)
-            for splits in self.source.splits
-        )
+        numbers = []
+        for splits in self.source.splits:
+            numbers.append(ravel([at[split.grid_mode] for split in splits], [split.parts for split in splits]))
+        return tuple(numbers)
 
     def _cost(self, received: str, sent: str, partners: str) -> Cost:
         """The cost where each rank receives and sends so much, of so many; by the names of the tables of a mode."""
@@ -167,37 +169,35 @@ class HaloPlan:
         def per_rank(table: str) -> Ints:
             return reduce(np.multiply.outer, [getattr(mode, table)[:-1] for mode in modes], np.array(1))
 
+        def most(elements: Ints) -> int:
+            return int(elements.max(initial=0)) * self.dtype.itemsize
+
         own, held = per_rank("own"), per_rank("blocks") + per_rank("extents")
         arriving, leaving = per_rank(received) - own, per_rank(sent) - own
         messages = int((per_rank(partners) - (own > 0)).max(initial=0))
-        nbytes, packed, most = (
-            int(elements.max(initial=0)) * self.dtype.itemsize
-            for elements in (arriving, arriving + leaving, held + arriving + leaving)
-        )
-        times = self.machine.along(self.source.grid.order)
-        split = [entry.grid_mode for mode in self.source.splits for entry in mode]
-        latency, byte, copy = (
-            max((along[g] for g in split), default=0.0) for along in (times.latency, times.byte_time, times.copy_time)
-        )
-        seconds = self.machine.step_time + latency * messages + byte * nbytes + copy * packed
-        return Cost(seconds if messages else 0.0, nbytes, messages, most)
+        nbytes, packed = most(arriving), arriving + leaving
+        seconds = 0.0
+        if messages:
+            times = self.machine.along(self.source.grid.order)
+            slowest = slowest_of(times, splitting(self.source, range(self.source.order)))
+            seconds = self.machine.step_time + slowest.latency * messages
+            seconds = seconds + slowest.byte * nbytes + slowest.copy * most(packed)
+        return Cost(seconds, nbytes, messages, most(held + packed))
 
     def __str__(self) -> str:
-        widths = ",".join(f"({low},{high})" for low, high in self.widths)
-        around = "periodic " * any(self.periodic)
+        widths = ",".join([f"({low},{high})" for low, high in self.widths])
+        halo = "periodic halo" if any(self.periodic) else "halo"
         cost = self.cost
-        return (
-            f"{around}halo of {widths} around {self.source}: {cost.messages} messages, {cost.bytes:,} bytes to one rank"
-        )
+        return f"{halo} of {widths} around {self.source}: {cost.messages} messages, {cost.bytes:,} bytes to one rank"
 
 
 @memoized(4096)
 def _mode(splits: tuple[Split, ...], extent: int, low: int, high: int, periodic: bool) -> _Mode:
     """The halo of all parts of a mode, and behind them one that holds nothing."""
     blocks = []
-    for coordinates in product(*(range(split.parts) for split in splits)):
+    for coordinates in product(*[range(split.parts) for split in splits]):
         held = mode_set(splits, extent, coordinates)
-        blocks.append((held.start, held.stop) if held else (0, 0))
+        blocks.append((held.start, held.stop))
     holders = sorted((start, stop, k) for k, (start, stop) in enumerate(blocks) if start < stop)
     starts = [start for start, _, _ in holders]
     pieces = []

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from ..caches import memoized
-from ..errors import PlanError
+from ..errors import PlanError, counted
 
 __all__ = ["DEFAULT", "Machine", "Times"]
 
@@ -87,9 +87,8 @@ def _spread(name: str, time: Time, order: int) -> tuple[float, ...]:
     if not isinstance(time, tuple):
         return (time,) * max(order, 1)
     if len(time) != order:
-        times = f"{len(time)} time{'s' * (len(time) != 1)}"
         raise PlanError(
-            f"the machine has {times} for {name}, but a grid of the plan has order {order}\n"
+            f"the machine has {counted(len(time), 'time')} for {name}, but a grid of the plan has order {order}\n"
             "write one number, or one per grid mode; for grids of different orders, one number"
         )
     return time or (0.0,)

@@ -6,16 +6,16 @@ the coordinates of its sender and of its receiver; no message is made.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import prod
 
 import numpy as np
 import numpy.typing as npt
 
 from ..caches import memoized
-from ..layout.distribution import Distribution
+from ..layout.distribution import Distribution, Role
 from ..layout.grid import Grid
-from .components import components
+from .components import components, splitting
 from .movement import communicates
 from .volumes import kept, sent_sizes, traffic
 
@@ -65,24 +65,30 @@ def _sums(source: Distribution, target: Distribution, sending: bool) -> tuple[In
     A grid mode splits one component alone, so that the sum over all peers is a product of sums, one per component. Only
     where replicas send must pairs be counted, for each of them serves its own ranks of the other grid.
     """
-    if sending and any(g.name == "replicated" and p > 1 for g, p in zip(source.roles, source.grid.shape, strict=True)):
+    if sending and any(role.name == "replicated" and p > 1 for role, p in _roles(source)):
         return _pairs(source, target, sending)
     ranks = np.arange(source.grid.size)
     source_at, target_at = coordinates(ranks, source.grid), coordinates(ranks, target.grid)
     gives, takes = _only(source, ("rooted",), source_at), _only(target, ("rooted", "partial"), target_at)
-    other, alike = (target, "replicated") if sending else (source, "partial")
-    alike_peers = prod(p for role, p in zip(other.roles, other.grid.shape, strict=True) if role.name == alike)
-    every = [(gives if sending else takes) * alike_peers] * 2
+    if sending:
+        every = [gives * prod([p for role, p in _roles(target) if role.name == "replicated"])] * 2
+    else:
+        every = [takes * prod([p for role, p in _roles(source) if role.name == "partial"])] * 2
     own = [gives * takes] * 2
     for part in components(source, target):
-        giving = [source_at[s.grid_mode] for m in part.before for s in source.splits[m]]
-        taking = [target_at[s.grid_mode] for m in part.after for s in target.splits[m]]
+        giving = tuple([source_at[g] for g in splitting(source, part.before)])
+        taking = tuple([target_at[g] for g in splitting(target, part.after)])
         sizes = sent_sizes(source, target, part)
-        peers = range(len(giving), sizes.ndim) if sending else range(len(giving))
+        peers = tuple(range(len(giving), sizes.ndim) if sending else range(len(giving)))
         for k, table in enumerate((sizes, (sizes > 0).astype(np.int64))):
-            every[k] = every[k] * table.sum(axis=tuple(peers))[tuple(giving if sending else taking)]
-            own[k] = own[k] * table[(*giving, *taking)]
+            every[k] = every[k] * table.sum(axis=peers)[giving if sending else taking]
+            own[k] = own[k] * table[giving + taking]
     return every[0] - own[0], every[1] - own[1]
+
+
+def _roles(dist: Distribution) -> Iterator[tuple[Role, int]]:
+    """The role of each grid mode, and its extent."""
+    return zip(dist.roles, dist.grid.shape, strict=True)
 
 
 def _only(dist: Distribution, names: tuple[str, ...], at: Sequence[Ints]) -> Ints:
@@ -98,8 +104,9 @@ def _pairs(source: Distribution, target: Distribution, sending: bool) -> tuple[I
     """Elements and messages that each rank receives from others (or sends), counted pair by pair."""
     number = source.grid.size
     totals = np.zeros((2, number), np.int64)
-    for start in range(0, number, max(1, _AT_ONCE // number)):
-        senders = np.arange(start, min(number, start + max(1, _AT_ONCE // number)))
+    together = max(1, _AT_ONCE // number)
+    for start in range(0, number, together):
+        senders = np.arange(start, min(number, start + together))
         rows = _rows(source, target, senders)
         rows[senders - start, senders] = 0
         for total, counts in zip(totals, (rows, rows > 0), strict=True):
@@ -139,8 +146,8 @@ def overlap(source: Distribution, target: Distribution, source_at: Sequence[Ints
     """
     table = np.ones((1, 1), np.int64)
     for part in components(source, target):
-        giving = [source_at[s.grid_mode][:, None] for m in part.before for s in source.splits[m]]
-        taking = [target_at[s.grid_mode] for m in part.after for s in target.splits[m]]
+        giving = [source_at[g][:, None] for g in splitting(source, part.before)]
+        taking = [target_at[g] for g in splitting(target, part.after)]
         table = table * sent_sizes(source, target, part)[(*giving, *taking)]
     return table
 

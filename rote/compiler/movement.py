@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -20,9 +20,9 @@ import numpy.typing as npt
 
 from ..caches import memoized
 from ..layout.distribution import Distribution, Role
-from .components import Component, Reading, components, readings
-from .groups import Group, Lattice, Listed
-from .overlap import Overlap, Row, Scatter, overlaps
+from ..layout.grid import row_major
+from .components import Component, Group, Lattice, Listed, Reading, Row, components, readings, splitting
+from .overlap import Overlap, Scatter, overlaps
 
 __all__ = ["Message", "communicates", "components", "groups", "receives", "sends"]
 
@@ -65,7 +65,8 @@ def communicates(source: Role, target: Role, op_changes: bool, number: int) -> n
     if source.name == "replicated":
         met &= a == b
     if target.name == "partial":
-        met &= b == 0 if source.name == "replicated" or (source.name == "partial" and op_changes) else a == b
+        enters_at_0 = source.name == "replicated" or (source.name == "partial" and op_changes)
+        met &= (b == 0) if enters_at_0 else (a == b)
     met.flags.writeable = False
     return met
 
@@ -89,9 +90,10 @@ def _messages(source: Distribution, target: Distribution, rank: int, sending: bo
     if across and not sending and not target.contributes(rank):
         return []
     common = _common(source, target, sending)
-    partners = {g: (met[me[g]] if sending else met[:, me[g]]).tolist() for g, met in common.meets.items()}
     if across:
         partners = _partners_across(source, target, rank, sending)
+    else:
+        partners = {g: met[me[g]].tolist() for g, met in common.meets.items()}
     reduced, strides = common.reduced, common.strides
     # Products are put together as sums: a peer's number is the sum of what its coordinates add to it.
     drafts: list[tuple[int, tuple[Group, ...], bool]] = [(0, (), sending and any(me[g] for g in reduced))]
@@ -110,11 +112,17 @@ def _messages(source: Distribution, target: Distribution, rank: int, sending: bo
             else:
                 options.append((place, group))
         drafts = [(peer + more, (*some, group), combine) for peer, some, combine in drafts for more, group in options]
-    if across and sending:
-        serves = [g for g, role in enumerate(source.roles) if role.name == "replicated"]
-        drafts = [each for each in drafts if all(source.grid.coordinates(each[0])[g] == me[g] for g in serves)]
     drafts.sort(key=itemgetter(0))
-    return [Message(*draft) for draft in drafts]
+    messages = [Message(*draft) for draft in drafts]
+    if not (across and sending):
+        return messages
+    serves = [g for g, role in enumerate(source.roles) if role.name == "replicated"]
+    return [message for message in messages if _agree(source.grid.coordinates(message.peer), me, serves)]
+
+
+def _agree(first: At, second: At, grid_modes: Sequence[int]) -> bool:
+    """Whether coordinates are the same along some grid modes."""
+    return all(first[g] == second[g] for g in grid_modes)
 
 
 class _Common(NamedTuple):
@@ -125,7 +133,8 @@ class _Common(NamedTuple):
         strides: what a coordinate along each grid mode of the other side adds to the number of a rank.
         free: the grid modes that split nothing there.
         reduced: the grid modes over which contributions are combined.
-        meets: on one grid, by grid mode who meets whom, where that is not everybody, or where it splits nothing.
+        meets: on one grid, by grid mode who meets whom, at [own coordinate, the other one], where that is not
+            everybody, or where it splits nothing.
     """
 
     parts: tuple[Component, ...]
@@ -137,19 +146,21 @@ class _Common(NamedTuple):
 
 @memoized(4096)
 def _common(source: Distribution, target: Distribution, sending: bool) -> _Common:
-    other, across = target if sending else source, source.grid != target.grid
-    split = {s.grid_mode for mode in other.splits for s in mode}
+    other = target if sending else source
+    split = splitting(other, range(other.order))
     free = tuple([g for g in range(other.grid.order) if g not in split])
-    strides = tuple([prod(other.grid.shape[g + 1 :]) for g in range(other.grid.order)])
+    strides = row_major(other.grid.shape)
+    parts = components(source, target)
+    if source.grid != target.grid:
+        return _Common(parts, strides, free, source.partial, {})
     op_changes = source.layout.op != target.layout.op
-    stays = () if across or op_changes else target.partial
     meets = {}
-    for g, p in enumerate(() if across else source.grid.shape):
+    for g, p in enumerate(source.grid.shape):
         met = communicates(source.roles[g], target.roles[g], op_changes, p)
         if g in free or not met.all():
-            meets[g] = met
-    reduced = tuple([g for g in source.partial if g not in stays])
-    return _Common(components(source, target), strides, free, reduced, meets)
+            meets[g] = met if sending else met.T
+    reduced = tuple([g for g in source.partial if op_changes or g not in target.partial])
+    return _Common(parts, strides, free, reduced, meets)
 
 
 def _partners_across(source: Distribution, target: Distribution, rank: int, sending: bool) -> dict[int, list[bool]]:
@@ -159,32 +170,33 @@ def _partners_across(source: Distribution, target: Distribution, rank: int, send
     contributions to a partial target enter at its coordinate 0.
     """
     own = source.grid.coordinates(rank)
-
-    def only(g: int, role: Role) -> int | None:
-        if role.name == "rooted" or (role.name == "partial" and sending):
-            return role.at
-        return own[g] if role.name == "replicated" and not sending else None
-
     other = target if sending else source
-    return {
-        g: [only(g, role) in (None, peer) for peer in range(other.grid.shape[g])] for g, role in enumerate(other.roles)
-    }
+    meets = {}
+    for g, (role, size) in enumerate(zip(other.roles, other.grid.shape, strict=True)):
+        if role.name == "rooted" or (role.name == "partial" and sending):
+            meets[g] = [peer == role.at for peer in range(size)]
+        elif role.name == "replicated" and not sending:
+            meets[g] = [peer == own[g] for peer in range(size)]
+        else:
+            meets[g] = [True] * size
+    return meets
 
 
 def groups(mine: Distribution, other: Distribution, part: Component, me: At, sending: bool) -> tuple[Group, ...]:
     """One component of what the rank at coordinates `me` holds in `mine`, grouped by where it lies in `other`."""
-    own = tuple([me[s.grid_mode] for m in (part.before if sending else part.after) for s in mine.splits[m]])
+    own = tuple([me[g] for g in splitting(mine, part.modes(before=sending))])
     return _groups(mine, other, part, own, sending)
 
 
 @memoized(16384)
 def _groups(mine: Distribution, other: Distribution, part: Component, own: At, sending: bool) -> tuple[Group, ...]:
     """The groups of all ranks at some coordinates along the splits of the component."""
-    names = [s.grid_mode for m in (part.after if sending else part.before) for s in other.splits[m]]
-    pair = (mine, other) if sending else (other, mine)
-    held = _held(*readings(*pair, part), own, sending)
-    grouped = sorted([(tuple(sorted(zip(names, at, strict=True))), n) for n, (at, _) in enumerate(held)])
-    return tuple([Group(coordinates, held[n][1]) for coordinates, n in grouped])
+    names = splitting(other, part.modes(before=not sending))
+    source, target = (mine, other) if sending else (other, mine)
+    grouped = []
+    for at, elements in _held(*readings(source, target, part), own, sending):
+        grouped.append(Group(tuple(sorted(zip(names, at, strict=True))), elements))
+    return tuple(sorted(grouped, key=attrgetter("coordinates")))
 
 
 @memoized(16384)
@@ -209,30 +221,39 @@ def _lattices(overlap: Overlap, own: At, sending: bool) -> Iterator[tuple[At, La
     if fixed is None:
         return
     left = [axis for axis in range(len(overlap.shape)) if axis not in fixed]
-    varied = [*dict.fromkeys([axis for axis in left for row in far.at if row[axis + 1]])]
+    varied = [axis for axis in left if any(row[axis + 1] for row in far.at)]
     left = [axis for axis in left if axis not in varied]
     shape = tuple([overlap.shape[axis] for axis in left])
     for values in product(*[range(overlap.shape[axis]) for axis in varied]):
         digits = fixed | dict(zip(varied, values, strict=True))
-        rows = [tuple([_within(row, digits, left) for row in side.local]) for side in (near, far)]
-        yield tuple([_within(row, digits)[0] for row in far.at]), Lattice(shape, *rows)
+        lattice = Lattice(shape, _within(near.local, digits, left), _within(far.local, digits, left))
+        yield tuple([_value(row, digits) for row in far.at]), lattice
 
 
-def _within(row: Row, digits: dict[int, int], left: Sequence[int] = ()) -> Row:
-    """A number where some digits have these values; it is linear in those that are left."""
-    start = row[0]
+def _within(rows: tuple[Row, ...], digits: dict[int, int], left: Sequence[int]) -> tuple[Row, ...]:
+    """Numbers where some digits have these values; they are linear in those that are left."""
+    narrowed = []
+    for row in rows:
+        steps = [row[axis + 1] for axis in left]
+        narrowed.append((_value(row, digits), *steps))
+    return tuple(narrowed)
+
+
+def _value(row: Row, digits: dict[int, int]) -> int:
+    """A number where some digits have these values, and the others are 0."""
+    number = row[0]
     for axis, n in digits.items():
-        start += row[axis + 1] * n
-    return start, *[row[axis + 1] for axis in left]
+        number += row[axis + 1] * n
+    return number
 
 
 def _digits(shape: At, rows: tuple[Row, ...], values: At) -> dict[int, int] | None:
     """The digits, by axis, for which some numbers have these values; None if there are none."""
     digits: dict[int, int] = {}
     for row, value in zip(rows, values, strict=True):
-        left = value - _within(row, digits)[0]
-        for step, axis in sorted(((step, axis) for axis, step in enumerate(row[1:]) if step), reverse=True):
-            if axis not in digits:
+        left = value - _value(row, digits)
+        for step, axis in sorted([(step, axis) for axis, step in enumerate(row[1:])], reverse=True):
+            if step and axis not in digits:
                 digits[axis], left = divmod(left, step)
                 if not 0 <= digits[axis] < shape[axis]:
                     return None
@@ -245,13 +266,16 @@ def _listed(scatter: Scatter, own: At, sending: bool) -> Iterator[tuple[At, List
     """The elements of a scatter at some coordinates on one side, by those on the other one."""
     near, far = scatter if sending else scatter[::-1]
     (near_at, near_local), (far_at, far_local) = near, far
-    mine: Ints = np.flatnonzero(np.logical_and.reduce([at == c for at, c in zip(near_at, own, strict=True)]))
-    if not own:
-        mine = np.arange(len(near_local[0]))
+    is_mine = np.full(len(near_local[0]), True)
+    for at, c in zip(near_at, own, strict=True):
+        is_mine &= at == c
+    mine: Ints = np.flatnonzero(is_mine)
+    if not len(mine):
+        return
     coordinates = np.array([at[mine] for at in far_at], np.int64).reshape(len(far_at), len(mine))
-    order = np.lexsort(coordinates[::-1]) if len(far_at) else np.arange(len(mine))
+    order = np.lexsort(coordinates[::-1]) if far_at else np.arange(len(mine))
     changes = (np.diff(coordinates[:, order]) != 0).any(axis=0)
-    for chosen in np.split(order, np.flatnonzero(changes) + 1) if len(mine) else ():
-        at = tuple(coordinates[:, chosen[0]].tolist())
+    for chosen in np.split(order, np.flatnonzero(changes) + 1):
         picked = mine[chosen]
-        yield at, Listed(tuple(row[picked] for row in near_local), tuple(row[picked] for row in far_local))
+        elements = Listed(tuple([row[picked] for row in near_local]), tuple([row[picked] for row in far_local]))
+        yield tuple(coordinates[:, chosen[0]].tolist()), elements

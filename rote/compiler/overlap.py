@@ -20,12 +20,9 @@ from ..caches import memoized
 from ..grammar.nodes import Kind
 from ..layout.kinds import Stretch, extent, split, stretches
 from ..layout.view import Digit, from_tensor
-from .components import Reading
+from .components import Reading, Row
 
-__all__ = ["Overlap", "Row", "Scatter", "Side", "boxes", "extents_of", "one_by_one", "overlaps"]
-
-Row = tuple[int, ...]
-"""A number that is linear in the digits of a box: where it begins, then its step along each digit."""
+__all__ = ["Overlap", "Scatter", "Side", "boxes", "extents_of", "one_by_one", "overlaps"]
 
 Ints = npt.NDArray[np.int64]
 Shape = tuple[int, ...]
@@ -102,11 +99,11 @@ def boxes(source: Reading, target: Reading, most: int = _FEW) -> tuple[Overlap, 
         return ()
     sides = (source,) if source == target else (source, target)
     places = {mode: n for n, mode in enumerate(extents)}
-    indices = tuple([(0, *[int(n == k) for k in places.values()]) for n in places.values()])
-    pieces: Iterable[_Box] = (_Box(tuple(extents.values()), indices),)
+    indices = np.eye(len(extents), len(extents) + 1, 1, np.int64).tolist()  # the digits are those of the tensor's modes
+    pieces: Iterable[_Box] = (_Box(tuple(extents.values()), tuple(map(tuple, indices))),)
     for digits, splits, n in chain(*sides):
-        dealt = (dealt for box in pieces for read in _read(box, digits, places) for dealt in _deal(read, splits, n))
-        pieces = [*islice(dealt, most + 1)]
+        read = chain.from_iterable(_read(box, digits, places) for box in pieces)
+        pieces = [*islice(chain.from_iterable(_deal(box, splits, n) for box in read), most + 1)]
         if len(pieces) > most:
             return None
     return tuple([_overlap(box, len(places), sides) for box in pieces])
@@ -140,14 +137,17 @@ def _read(box: _Box, digits: tuple[Digit, ...], places: dict[int, int]) -> list[
     """A box with one more number: the index along a view mode that reads these digits."""
     boxes = [_Box(box.shape, (*box.rows, (0,) * (len(box.shape) + 1)))]
     for digit in digits:
-        place, modulus = places[digit.mode], digit.weight * digit.size
-        boxes = [
-            _Box(fit.shape, (*fit.rows[:-1], _next(fit.rows[-1], digit.size, fit.rows[place], digit.weight, modulus)))
-            for partial in boxes
-            for whole in _fitted(partial, place, modulus)
-            for fit in _fitted(whole, place, digit.weight)
-        ]
+        boxes = [more for box in boxes for more in _read_digit(box, digit, places[digit.mode])]
     return boxes
+
+
+def _read_digit(box: _Box, digit: Digit, place: int) -> Iterator[_Box]:
+    """A box, cut so that a digit is linear in its coordinates, with the digit behind its last number."""
+    modulus = digit.weight * digit.size
+    for whole in _fitted(box, place, modulus):
+        for fit in _fitted(whole, place, digit.weight):
+            *rows, last = fit.rows
+            yield _Box(fit.shape, (*rows, _next(last, digit.size, fit.rows[place], digit.weight, modulus)))
 
 
 def _next(index: Row, size: int, row: Row, weight: int, modulus: int) -> Row:

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 
 from ..errors import PlanError, counted
+from ..late import late
 from ..layout.distribution import Distribution, distribute
 from ..layout.layout import as_layout
 from .cost import Cost, lower_bound, steps_cost
-from .explain import explain, in_bytes, in_seconds, kinds, versus
+from .explain import explain, grids, in_bytes, in_seconds, kinds, versus
 from .machine import DEFAULT, Machine
 from .search import Route, Search
-from .step import Step, as_dtype, as_kind
-from .text import read, write
+from .step import Step, as_dtype, as_kind, error_of, sent_as, wire_of
 from .verify.certificate import verify
 
 __all__ = ["Plan"]
@@ -65,8 +65,12 @@ class Plan:
 
     @property
     def lower_bound(self) -> int:
-        """Bytes that some rank must receive, whatever the plan: the most that one lacks of what it needs."""
-        return lower_bound(self.source, self.target) * self.dtype.itemsize
+        """Bytes that some rank must receive, whatever the plan: the most that one lacks of what it needs.
+
+        Each element counts as it travels, in half of its bytes if that is how the plan sends it.
+        """
+        wire = wire_of(self.steps)
+        return lower_bound(self.source, self.target) * (self.dtype if wire is None else wire).itemsize
 
     def explain(self) -> str:
         """A table of the steps, what they cost, how far that is from the lower bound, and the runner-up.
@@ -83,23 +87,22 @@ class Plan:
           about 38.7 us, 1.93 times as long: a rank receives 48.0 KiB (not 12.0 KiB), holds 176.0 KiB (not 56.0 KiB)
         """
         source, target, cost, bound = self.source, self.target, self.cost, self.lower_bound
-        grids = " to ".join(dict.fromkeys(str(end.grid) for end in (source, target)))
-        head = f"{source.layout} -> {target.layout}   {source.shape} {self.dtype} on grid {grids}"
+        head = f"{source.layout} -> {target.layout}   {source.shape} {self.dtype} on grid {grids(source, target)}"
         lines = explain(head, (source, target), self.steps, self.dtype.itemsize, self.machine)
         if not self.steps:
             return "\n".join(lines)
-        ratio = (
-            f"ratio {cost.bytes / bound:.2f}"
-            if bound
-            else "nothing need move"
-            if not cost.bytes
-            else "contributions may lie anywhere"
-        )
+        if bound:
+            ratio = f"ratio {cost.bytes / bound:.2f}"
+        else:
+            ratio = "contributions may lie anywhere" if cost.bytes else "nothing need move"
         lines.append(
             f"each rank receives at most {in_bytes(cost.bytes)} in {counted(cost.messages, 'message')}, "
             f"lower bound {in_bytes(bound)} ({ratio})"
         )
         lines.append(f"peak {in_bytes(cost.peak_bytes)} on a rank, about {in_seconds(cost.seconds)}; {self.optimality}")
+        wire = wire_of(self.steps)
+        if wire is not None:
+            lines.append(f"sent as {wire}: relative error of an element at most {error_of(self.steps):.1e}")
         second = self._search().next_to(self.steps)
         if second is not None:
             lines.append(f"runner-up: {self._told(second)}")
@@ -126,7 +129,8 @@ class Plan:
         return self._told(route)
 
     def _search(self) -> Search:
-        return Search(self.source, self.target, self.dtype.itemsize, self.machine, most=_LOOKED_AT)
+        wire = wire_of(self.steps)
+        return Search(self.source, self.target, self.dtype.itemsize, self.machine, most=_LOOKED_AT, wire=wire)
 
     def _told(self, route: Route) -> str:
         """Another way, and why it is not this plan."""
@@ -139,9 +143,7 @@ class Plan:
         >>> from rote.compiler.compile import compile
         >>> compile("block[(0)] -> [()]", shape=4, grid=2).plot().savefig("plan.png")
         """
-        from ..plot import plan
-
-        return plan(self, messages=True)
+        return late("plan figure")(self, messages=True)
 
     def to_html(self) -> str:
         """A page for a browser that steps through the plan: who owns what, what travels, and what that costs.
@@ -154,14 +156,10 @@ class Plan:
         >>> page[:15], "Step 1 of 1: alltoall" in page
         ('<!DOCTYPE html>', True)
         """
-        from ..html.plans import plan_page
-
-        return plan_page(self)
+        return str(late("plan page")(self))
 
     def _repr_html_(self) -> str:
-        from ..html.plans import plan_card
-
-        return plan_card(self)
+        return str(late("plan card")(self))
 
     def verify(self) -> None:
         """Prove from the index sets alone that every needed element arrives exactly once, and that `cost` is right.
@@ -180,28 +178,18 @@ class Plan:
         >>> compile("block[(0)] -> [()]", shape=4, grid=2).to_json()[:30]
         '{"shape": [4], "grid": [2], "t'
         """
-        return json.dumps(
-            {
-                "shape": self.source.shape,
-                "grid": self.source.grid.shape,
-                "target_grid": self.target.grid.shape,
-                "dtype": self.dtype.str,
-                "machine": self.machine.as_dict(),
-                "found": self.optimality,
-                "source": str(self.source.layout),
-                "target": str(self.target.layout),
-                "steps": [
-                    {
-                        "kind": step.kind,
-                        "before": str(step.before.layout),
-                        "after": str(step.after.layout),
-                        "grid_modes": step.grid_modes,
-                        "grid": step.after.grid.shape,
-                    }
-                    for step in self.steps
-                ],
-            }
-        )
+        tree = {
+            "shape": self.source.shape,
+            "grid": self.source.grid.shape,
+            "target_grid": self.target.grid.shape,
+            "dtype": self.dtype.str,
+            "machine": self.machine.as_dict(),
+            "found": self.optimality,
+            "source": str(self.source.layout),
+            "target": str(self.target.layout),
+            "steps": [*map(_step_tree, self.steps)],
+        }
+        return json.dumps(tree)
 
     @staticmethod
     def from_json(text: str) -> Plan:
@@ -239,10 +227,27 @@ class Plan:
         >>> Plan.from_text("\\n".join(lines)).cost.bytes
         24
         """
+        from .text import read
+
         return Plan(*read(text), machine or DEFAULT)
 
     def __str__(self) -> str:
+        from .text import write
+
         return write(self.source, self.target, self.dtype, self.steps)
+
+
+def _step_tree(step: Step) -> dict[str, Any]:
+    tree: dict[str, Any] = {
+        "kind": step.kind,
+        "before": str(step.before.layout),
+        "after": str(step.after.layout),
+        "grid_modes": step.grid_modes,
+        "grid": step.after.grid.shape,
+    }
+    if step.wire is not None:
+        tree["wire"] = str(step.wire)
+    return tree
 
 
 def _plan(tree: Mapping[str, Any]) -> Plan:
@@ -255,8 +260,9 @@ def _plan(tree: Mapping[str, Any]) -> Plan:
     at = tree["grid"]
     for step in tree["steps"]:
         before, at = on(step["before"], at), step.get("grid", at)
-        steps.append(Step(as_kind(step["kind"]), before, on(step["after"], at), tuple(step["grid_modes"])))
-    sizes = {dist.grid.size for dist in (source, target, *(step.after for step in steps))}
+        made = Step(as_kind(step["kind"]), before, on(step["after"], at), tuple(step["grid_modes"]))
+        steps.append(sent_as(made, step.get("wire"), as_dtype(tree["dtype"])))
+    sizes = {source.grid.size, target.grid.size, *[step.after.grid.size for step in steps]}
     if len(sizes) > 1:
         raise PlanError(f"this text is no plan: its grids are of {sorted(sizes)} ranks; a plan stays on its ranks")
     machine = Machine(**tree["machine"])

@@ -101,13 +101,12 @@ class Relabelling:
         source, target = self.source, self.target
         me = source.grid.coordinates(rank)
         serves = [g for g, role in enumerate(source.roles) if role.name == "replicated"]
-        every = [
-            (role.at,) if role.name == "rooted" else range(p)
-            for role, p in zip(target.roles, target.grid.shape, strict=True)
-        ]
+        roots = {g: role.at for g, role in enumerate(target.roles) if role.name == "rooted"}
         indices = {}
         for where, index in _meshes(source, target, rank, sending=True):
-            for at in product(*((where[g],) if g in where else choices for g, choices in enumerate(every))):
+            fixed = roots | where
+            choices = [(fixed[g],) if g in fixed else range(p) for g, p in enumerate(target.grid.shape)]
+            for at in product(*choices):
                 peer = self.ranks[target.grid.rank(at)]
                 if all(source.grid.coordinates(peer)[g] == me[g] for g in serves):
                     indices[peer] = index
@@ -123,11 +122,10 @@ class Relabelling:
         """
         source = self.source
         me = source.grid.coordinates(rank)
-        default = [role.at if role.name == "rooted" else me[g] for g, role in enumerate(source.roles)]
-        indices = {
-            source.grid.rank([where.get(g, c) for g, c in enumerate(default)]): index
-            for where, index in _meshes(self.target, source, self.key(rank), sending=False)
-        }
+        indices = {}
+        for where, index in _meshes(self.target, source, self.key(rank), sending=False):
+            sender = dict(enumerate(me)) | dict(source.layout.rooted) | where
+            indices[source.grid.rank([*sender.values()])] = index
         return dict(sorted(indices.items()))
 
     def __str__(self) -> str:
@@ -187,8 +185,8 @@ def relabel(
     common = common_elements(source, target)
     ranks = assign(common)
     needed = int(np.broadcast_to(block_sizes(target), target.grid.shape).sum())
-    travel = [(needed - _kept(common, numbers)) * kind.itemsize for numbers in (ranks, range(len(ranks)))]
-    return Relabelling(source, target, kind, ranks, *travel)
+    after, before = needed - _kept(common, ranks), needed - _kept(common, range(len(ranks)))
+    return Relabelling(source, target, kind, ranks, after * kind.itemsize, before * kind.itemsize)
 
 
 def common_elements(source: Distribution, target: Distribution) -> Ints:
@@ -201,9 +199,10 @@ def common_elements(source: Distribution, target: Distribution) -> Ints:
     [[3, 2], [3, 2]]
     """
     ranks = np.arange(source.grid.size)
-    holds, wants = ([dist.holds(rank) for rank in range(len(ranks))] for dist in (source, target))
-    common = overlap(source, target, coordinates(ranks, source.grid), coordinates(ranks, target.grid))
-    return common * np.outer(holds, wants)
+    holds, wants = [*map(source.holds, ranks.tolist())], [*map(target.holds, ranks.tolist())]
+    common: Ints = overlap(source, target, coordinates(ranks, source.grid), coordinates(ranks, target.grid))
+    common = common * np.outer(holds, wants)
+    return common
 
 
 def assign(common: Ints) -> tuple[int, ...]:
@@ -249,12 +248,15 @@ def _meshes(
     """The parts of a rank's block in `mine` that lie together in `other`: at which coordinates there, and which."""
     if not mine.holds(rank):
         return
-    me, parts = mine.grid.coordinates(rank), components(*((mine, other) if sending else (other, mine)))
-    for chosen in product(*(groups(mine, other, part, me, sending) for part in parts)):
-        where = dict(pair for group in chosen for pair in group.coordinates)
-        along = {
-            mode: positions.reshape([-1 if k == axis else 1 for k in range(len(parts))])
-            for axis, (part, group) in enumerate(zip(parts, chosen, strict=True))
-            for mode, positions in zip(part.before if sending else part.after, group.positions, strict=True)
-        }
+    me = mine.grid.coordinates(rank)
+    parts = components(mine, other) if sending else components(other, mine)
+    for chosen in product(*[groups(mine, other, part, me, sending) for part in parts]):
+        where: dict[int, int] = {}
+        along: dict[int, Ints] = {}
+        for axis, (part, group) in enumerate(zip(parts, chosen, strict=True)):
+            where |= dict(group.coordinates)
+            shape = [1] * len(parts)
+            shape[axis] = -1
+            for mode, positions in zip(part.modes(before=sending), group.positions, strict=True):
+                along[mode] = positions.reshape(shape)
         yield where, tuple(along[mode] for mode in range(mine.order))

@@ -44,13 +44,7 @@ RULES: tuple[Rule, ...] = (
     Rule("add entries", "slice", "replicated", "split", "a new block is part of the old one"),
     Rule("keep at a root", "slice", "replicated", "rooted", "the root keeps its block, the others nothing"),
     Rule("fill up", "zero_fill", "split", "partial", "contributions are disjoint, and reduce to the tensor"),
-    Rule(
-        "fill up",
-        "zero_fill",
-        "replicated",
-        "partial",
-        "coordinate 0 contributes the value, the others nothing",
-    ),
+    Rule("fill up", "zero_fill", "replicated", "partial", "coordinate 0 contributes the value, the others nothing"),
     Rule("fill up", "zero_fill", "rooted", "partial", "the root contributes the value, the others what adds nothing"),
     Rule("rearrange", "relayout", ANY, ANY, "each rank already holds what it needs, in another order or role"),
     Rule("drop entries", "allgather", "split", "replicated", "an old block is part of each new one of its sub-grid"),
@@ -81,7 +75,7 @@ def one_step(source: Distribution, target: Distribution) -> Step | None:
     if source.grid != target.grid:
         kind: StepKind = "exchange" if from_others(source, target)[0].any() else "relayout"
         return Step(kind, source, target, tuple(range(source.grid.order)))
-    changed = tuple(g for g in range(source.grid.order) if _function(source, g) != _function(target, g))
+    changed = tuple([g for g in range(source.grid.order) if _function(source, g) != _function(target, g)])
     if not changed and source.digits == target.digits:
         return None
     return Step(_kind(source, target, changed), source, target, changed)
@@ -96,10 +90,11 @@ def rule_of(step: Step) -> Rule:
 
 def table() -> str:
     """The rules as a table in Markdown."""
-    rows = [
-        f"| {r.before} → {r.after} | {r.name} | `{r.kind}`{' (local)' * (r.kind in LOCAL)} | {r.law} |" for r in RULES
-    ]
-    return "\n".join(["| every changed grid mode goes | rule | step | law |", "|---|---|---|---|", *rows])
+    rows = ["| every changed grid mode goes | rule | step | law |", "|---|---|---|---|"]
+    for rule in RULES:
+        local = " (local)" if rule.kind in LOCAL else ""
+        rows.append(f"| {rule.before} → {rule.after} | {rule.name} | `{rule.kind}`{local} | {rule.law} |")
+    return "\n".join(rows)
 
 
 def _kind(source: Distribution, target: Distribution, changed: tuple[int, ...]) -> StepKind:
@@ -123,11 +118,12 @@ def _same_tiles(source: Distribution, target: Distribution) -> bool:
 
     Compared by the splits themselves, never by sizes: nested blocks of the same size need not be the same tiles.
     """
+    return _tiles(source) == _tiles(target)
 
-    def tiles(dist: Distribution) -> dict[object, object]:
-        return {name: tuple((s.kind, s.parts) for s in mode) for name, mode in _modes(dist)}
 
-    return tiles(source) == tiles(target)
+def _tiles(dist: Distribution) -> dict[object, object]:
+    """Per view mode, how it is split, whichever grid modes do it."""
+    return {name: [(split.kind, split.parts) for split in splits] for name, splits in _modes(dist)}
 
 
 def _function(dist: Distribution, g: int) -> tuple[object, ...]:

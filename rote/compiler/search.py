@@ -11,6 +11,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from math import inf
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from ..caches import memoized
 from ..layout.distribution import Distribution
@@ -18,13 +21,12 @@ from .candidates import layouts
 from .cost import at_least, at_least_in_two, duration, peak
 from .machine import Machine
 from .rules import one_step
-from .step import Step
+from .step import Step, rounded
 from .volumes import largest_block
 
 __all__ = ["Route", "Search"]
 
 Edge = tuple[int, int]
-
 _SOURCE, _TARGET = 0, 1  # the numbers of the two ends among the layouts
 _SAME = 1e-12  # relative: sums of the same times in another order
 
@@ -38,12 +40,26 @@ class Route:
     steps: tuple[Step, ...]
 
 
+class _Draft(NamedTuple):
+    """Steps that may become a route; the search goes on from the smallest."""
+
+    least: float  # seconds that every route takes that begins with them
+    length: int
+    peak: int
+    layout: int  # the number of the one that they have reached
+    done: bool  # whether a step of the kind that is wanted is among them
+    number: int  # among all drafts
+    seconds: float
+    steps: tuple[Step, ...]
+
+
 @dataclass(slots=True, eq=False)
 class Search:
     """The layouts between two distributions, and the routes through them.
 
     Attributes:
         item: bytes of an element.
+        wire: the dtype of what travels, if that is not the elements' own.
         most: so many steps are looked at for a route; then what was found is the best found.
         exact: whether all layouts and steps that could matter were looked at.
     """
@@ -54,6 +70,7 @@ class Search:
     machine: Machine
     most: int = 1_000
     exact: bool = True
+    wire: np.dtype[Any] | None = None
     _layouts: tuple[Distribution, ...] = ()
 
     def cheapest(self) -> Route:
@@ -61,7 +78,8 @@ class Search:
         direct = self.direct()
         if not direct.steps:
             return direct
-        two = at_least_in_two(self.source, self.target, self.item, self.machine)
+        sent = 0 if self.wire is None else self.wire.itemsize
+        two = at_least_in_two(self.source, self.target, self.item, self.machine, sent)
         if direct.seconds <= two * (1 + _SAME):
             return direct
         return next(self._routes(below=direct.seconds), direct)
@@ -90,13 +108,14 @@ class Search:
         """A cheapest route other than the one with these steps."""
         others: list[Route] = []
         for step in steps:
-            left_out = self._number(step.before), self._number(step.after)
-            others += [other for other in (next(self._routes(without=left_out), None),) if other]
+            other = next(self._routes(without=(self._number(step.before), self._number(step.after))), None)
+            if other is not None:
+                others.append(other)
         return min(others, key=lambda other: (other.seconds, len(other.steps), other.peak), default=None)
 
     def direct(self) -> Route:
         """The route of one step (of none if there is nothing to do)."""
-        seconds, step = _prices(self.item, self.machine)(self.source, self.target)
+        seconds, step = _prices(self.item, self.machine, self.wire)(self.source, self.target)
         return self._route(seconds, () if step is None else (step,))
 
     def _number(self, dist: Distribution) -> int:
@@ -109,9 +128,11 @@ class Search:
         return self._layouts
 
     def _route(self, seconds: float, steps: tuple[Step, ...]) -> Route:
-        ends, last = (self.source, self.target), len(steps) - 1
-        held = [peak(step, *ends, number == 0, number == last) for number, step in enumerate(steps)]
-        return Route(seconds, max(held, default=2 * largest_block(self.source)), steps)
+        if not steps:
+            return Route(seconds, 2 * largest_block(self.source), steps)
+        last = len(steps) - 1
+        held = [peak(step, self.source, self.target, k == 0, k == last) for k, step in enumerate(steps)]
+        return Route(seconds, max(held), steps)
 
     def _routes(
         self,
@@ -136,67 +157,73 @@ class Search:
             if kind is None and without is None and direct.peak <= most:
                 yield direct
             return
-        every, price, bound = self._all(), _prices(self.item, self.machine), _bounds(self.item, self.machine)
+        every, times = self._all(), (self.item, self.machine, self.wire)
+        price, bound = _prices(*times), _bounds(*times)
         left = [bound(dist, self.target) for dist in every]
         # What a step to there, and on, takes at least: every block is laid out anew.
         copying = self.item * min(self.machine.along(self.source.grid.order).copy_time)
-        aside = [
-            self.machine.step_time + copying * largest_block(dist) + seconds
-            for dist, seconds in zip(every, left, strict=True)
-        ]
-        limit = below * (1 - _SAME) if below < inf else inf
-        heap: list[tuple[float, int, int, int, bool, int, float, tuple[Step, ...]]] = [
-            (left[_SOURCE], 0, 0, _SOURCE, kind is None, 0, 0.0, ())
-        ]
+        aside = []
+        for dist, seconds in zip(every, left, strict=True):
+            aside.append(self.machine.step_time + copying * largest_block(dist) + seconds)
+        limit = below * (1 - _SAME)
+        heap = [_Draft(left[_SOURCE], 0, 0, _SOURCE, kind is None, 0, 0.0, ())]
         best: dict[tuple[int, bool], list[int]] = {}  # the peaks with which a layout was reached, falling
         pushed = looked = 0
         while heap:
-            _, length, held, current, done, _, seconds, steps = heappop(heap)
-            reached = best.setdefault((current, done), [])
-            if reached and (not both or reached[-1] <= held):
+            draft = heappop(heap)
+            current = draft.layout
+            reached = best.setdefault((current, draft.done), [])
+            if reached and (not both or reached[-1] <= draft.peak):
                 continue
-            reached.append(held)
+            reached.append(draft.peak)
             if current == _TARGET:
-                if done:
-                    yield self._route(seconds, steps)
+                if draft.done:
+                    yield self._route(draft.seconds, draft.steps)
                 continue
             spent = looked >= self.most  # then straight to the target
             self.exact = self.exact and not spent
             for following in (_TARGET,) if spent else range(_TARGET, len(every)):
-                if seconds + aside[following] >= limit or following == current or (current, following) == without:
+                if draft.seconds + aside[following] >= limit or following == current or (current, following) == without:
                     continue
                 looked += 1
                 taken, step = price(every[current], every[following])
-                total = seconds + taken + left[following]
-                if total >= limit or step is None:
+                least = draft.seconds + taken + left[following]
+                if least >= limit or step is None:
                     continue
-                now = held
+                held = draft.peak
                 if both:
-                    now = max(held, peak(step, self.source, self.target, current == _SOURCE, following == _TARGET))
-                if now <= most:
+                    held = max(held, peak(step, self.source, self.target, current == _SOURCE, following == _TARGET))
+                if held <= most:
                     pushed += 1
-                    kinds = done or step.kind == kind
-                    heappush(heap, (total, length + 1, now, following, kinds, pushed, seconds + taken, (*steps, step)))
+                    done, seconds = draft.done or step.kind == kind, draft.seconds + taken
+                    steps = (*draft.steps, step)
+                    heappush(heap, _Draft(least, len(steps), held, following, done, pushed, seconds, steps))
 
 
 @memoized(8)
-def _prices(item: int, machine: Machine) -> Callable[[Distribution, Distribution], tuple[float, Step | None]]:
+def _prices(
+    item: int, machine: Machine, wire: np.dtype[Any] | None
+) -> Callable[[Distribution, Distribution], tuple[float, Step | None]]:
     """The price list of a machine: the one step between two layouts, and the seconds that it takes."""
 
     @memoized(65536)
     def price(before: Distribution, after: Distribution) -> tuple[float, Step | None]:
         step = one_step(before, after)
-        return (duration(step, item, machine).seconds, step) if step else (0.0, None)
+        if step is None:
+            return 0.0, None
+        if wire is not None:
+            step = rounded(step, wire)
+        return duration(step, item, machine).seconds, step
 
     return price
 
 
 @memoized(8)
-def _bounds(item: int, machine: Machine) -> Callable[[Distribution, Distribution], float]:
+def _bounds(item: int, machine: Machine, wire: np.dtype[Any] | None) -> Callable[[Distribution, Distribution], float]:
     """The seconds that it takes at least from one layout to another."""
 
     @memoized(65536)
     def bound(before: Distribution, after: Distribution) -> float:
-        return at_least(before, after, item, machine)
+        return at_least(before, after, item, machine, 0 if wire is None else wire.itemsize)
 
     return bound

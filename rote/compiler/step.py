@@ -1,20 +1,38 @@
-"""Steps: one movement of a tensor, named after the collective that does it."""
+"""Steps: one movement of a tensor, named after the collective that does it; and the precision of its messages.
+
+An element is rounded once in each step that sends it, when it leaves its rank, and widened when it has arrived. What
+stays on its rank, and what ranks read in shared memory, keeps all its bits. Copies of one element are alike on all
+ranks: an allgather rounds a rank's own copy as well, and other steps that make copies round nothing. Nor do the steps
+that MPI does without messages of Rote's: those that reduce or broadcast.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from difflib import get_close_matches
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import PlanError
+from ..grammar.errors import nearest
 from ..layout.distribution import Distribution
 from ..layout.grid import Grid
 from ..layout.refine import with_components
 
-__all__ = ["KINDS", "LOCAL", "Step", "StepKind", "as_dtype", "as_kind"]
+__all__ = [
+    "KINDS",
+    "LOCAL",
+    "Step",
+    "StepKind",
+    "as_dtype",
+    "as_kind",
+    "as_wire",
+    "error_of",
+    "rounded",
+    "sent_as",
+    "wire_of",
+]
 
 LocalKind = Literal["slice", "zero_fill", "relayout"]
 """A kind of steps in which no rank talks to another."""
@@ -52,6 +70,7 @@ class Step:
         before, after: the distributions on both sides.
         grid_modes: the grid modes over which ranks talk, or, in a local step, which change what they do; ranks with
             other coordinates elsewhere do not meet. All of the old grid where the new one is another.
+        wire: the dtype that elements are rounded to while they travel (`rote.compiler.step`); None if they are not.
 
     >>> from rote.compiler.compile import compile
     >>> step = compile("block[(0),(1)] -> block[(0),()]", shape=(6, 4), grid=(2, 2)).steps[0]
@@ -63,6 +82,7 @@ class Step:
     before: Distribution
     after: Distribution
     grid_modes: tuple[int, ...]
+    wire: np.dtype[Any] | None = None
 
     @property
     def across(self) -> bool:
@@ -73,6 +93,16 @@ class Step:
     def ranks(self) -> Grid:
         """The grid over which its ranks are counted; all in a row where it leads from one grid to another."""
         return Grid((self.before.grid.size,)) if self.across else self.before.grid
+
+    def sent(self, item: int) -> int:
+        """Bytes of an element in a message, of elements that have `item` bytes.
+
+        >>> from rote.compiler.compile import compile
+        >>> step = compile("block[(0),()] -> block[(),(0)]", shape=(6, 4), grid=2, wire="f4").steps[0]
+        >>> step.sent(8)
+        4
+        """
+        return item if self.wire is None else self.wire.itemsize
 
     def of_field(self, components: tuple[int, ...]) -> Step:
         """The step of all components of a field at once, which are whole modes in front.
@@ -85,12 +115,17 @@ class Step:
         if not components:
             return self
         before, after = (with_components(dist, components) for dist in (self.before, self.after))
-        return Step(self.kind, before, after, self.grid_modes)
+        return replace(self, before=before, after=after)
 
     def __str__(self) -> str:
-        over = f" over {','.join(map(str, self.grid_modes))}" if self.grid_modes else ""
-        to = f" to grid {self.after.grid}" if self.across else ""
-        return f"{self.kind}{over}{to}: {self.before.layout} -> {self.after.layout}"
+        text: str = self.kind
+        if self.grid_modes:
+            text += f" over {','.join(map(str, self.grid_modes))}"
+        if self.across:
+            text += f" to grid {self.after.grid}"
+        if self.wire is not None:
+            text += f" as {self.wire}"
+        return f"{text}: {self.before.layout} -> {self.after.layout}"
 
 
 def as_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
@@ -115,7 +150,87 @@ def as_kind(kind: str) -> StepKind:
         PlanError: there is no such kind.
     """
     if kind not in KINDS:
-        near = get_close_matches(str(kind), KINDS, n=1)
-        cure = f"did you mean {near[0]}?" if near else f"write one of {', '.join(KINDS)}"
+        cure = nearest(str(kind), KINDS, f"write one of {', '.join(KINDS)}")
         raise PlanError(f"{kind!r} is no kind of step\n{cure}")
     return kind
+
+
+_NARROWER = {np.dtype("f8"): np.dtype("f4"), np.dtype("c16"): np.dtype("c8")}
+_ENTIRE = (*LOCAL, "allreduce", "reduce", "broadcast", "reduce_scatter")
+
+
+def as_wire(wire: str | None, dtype: np.dtype[Any]) -> np.dtype[Any] | None:
+    """The dtype in which elements of some dtype travel, as a user asks for it: None, or "f4" for single precision.
+
+    Raises:
+        PlanError: it is something else, or the elements are not of double precision.
+
+    >>> as_wire("f4", np.dtype("c16")), as_wire(None, np.dtype("i8"))
+    (dtype('complex64'), None)
+    """
+    if wire is None:
+        return None
+    if not isinstance(wire, str) or wire not in ("f4", "float32"):
+        raise PlanError(
+            f"wire={wire!r} is no precision that messages can have\n"
+            "write wire='f4' to send double precision as single, or leave wire out to send all bits"
+        )
+    if dtype not in _NARROWER:
+        raise PlanError(
+            f"wire='f4' rounds double precision, f8 and c16, and the elements are {dtype}\n"
+            "leave wire out, or convert to double precision first"
+        )
+    return _NARROWER[dtype]
+
+
+def rounded(step: Step, wire: np.dtype[Any] | None) -> Step:
+    """The step with messages of a dtype, where it is one that rounds; else as it is.
+
+    >>> from .compile import compile
+    >>> step = compile("[()]+(0) -> [()]", shape=4, grid=2).steps[0]
+    >>> rounded(step, np.dtype("f4")) is step
+    True
+    """
+    if wire is None or step.kind in _ENTIRE or (step.kind != "allgather" and _copies(step)):
+        return step
+    return replace(step, wire=wire)
+
+
+def sent_as(step: Step, wire: str | None, dtype: np.dtype[Any]) -> Step:
+    """The step of elements of some dtype that a text says is sent in another; as it is if it says none.
+
+    Raises:
+        PlanError: elements of that dtype do not travel so, or not in this step.
+    """
+    if wire is None:
+        return step
+    narrower = _NARROWER.get(dtype)
+    if narrower is None or wire != str(narrower):
+        known = "" if narrower is None else f" as {narrower}, or"
+        raise PlanError(f"elements of {dtype} do not travel as {wire!r}\nwrite the step{known} without 'as'")
+    step = rounded(step, narrower)
+    if step.wire is None:
+        raise PlanError(f"the messages of this {step.kind} are not rounded\nwrite the step without 'as'")
+    return step
+
+
+def wire_of(steps: tuple[Step, ...]) -> np.dtype[Any] | None:
+    """The dtype in which elements travel in some steps of one plan; None if none rounds."""
+    return next((step.wire for step in steps if step.wire is not None), None)
+
+
+def error_of(steps: tuple[Step, ...]) -> float:
+    """The relative error of an element by the steps that round it, to first order: 2^-24 for each.
+
+    >>> from .compile import compile
+    >>> error_of(compile("block[(0),()] -> block[(),(0)]", shape=(6, 4), grid=2, wire="f4").steps) == 2**-24
+    True
+    """
+    return float(sum(step.wire is not None for step in steps) * np.finfo(np.float32).eps / 2)
+
+
+def _copies(step: Step) -> bool:
+    """Whether the ranks that meet in a step hold copies of one element after it."""
+    after = step.after
+    modes = range(after.grid.order) if step.across else step.grid_modes
+    return any(after.roles[g].name == "replicated" and after.grid.shape[g] > 1 for g in modes)

@@ -4,23 +4,25 @@
       1. alltoall over 0: block[(0),()] -> block[(),(0)]
 
 A plan from one grid to another ends its first line in `on grid 4 to 2x2`, and the step that leads there says so, as in
-`1. exchange over 0 to grid 2x2: A -> B`. Layouts may be written in any way that the language allows; everything else
+`1. exchange over 0 to grid 2x2: A -> B`. A step whose elements are rounded while they travel says so too, as in
+`1. alltoall over 0 as float32: A -> B`. Layouts may be written in any way that the language allows; everything else
 stands as it is printed.
 """
 
 from __future__ import annotations
 
 import re
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 
 from ..errors import NotationError, PlanError
+from ..grammar.errors import nearest
 from ..layout.distribution import Distribution, distribute
 from ..layout.grid import Grid
 from ..layout.layout import parse_transition
-from .step import Step, as_kind
+from .explain import grids
+from .step import Step, as_kind, sent_as
 
 __all__ = ["read", "write"]
 
@@ -38,10 +40,9 @@ _DTYPES = {str(np.dtype(code)): np.dtype(code) for code in "qQgG?bhilBHILfdFD"}
 
 def write(source: Distribution, target: Distribution, dtype: np.dtype[Any], steps: tuple[Step, ...]) -> str:
     """The text of a plan; it says all but the machine."""
-    grids = " to ".join(dict.fromkeys(str(dist.grid) for dist in (source, target)))
-    lines = [f"{source.layout} -> {target.layout} of {source.shape} {dtype} on grid {grids}"]
-    lines += [f"  {number}. {step}" for number, step in enumerate(steps, 1)]
-    return "\n".join(lines if steps else [*lines, _NOTHING])
+    lines = [f"{source.layout} -> {target.layout} of {source.shape} {dtype} on grid {grids(source, target)}"]
+    lines += [f"  {number}. {step}" for number, step in enumerate(steps, 1)] or [_NOTHING]
+    return "\n".join(lines)
 
 
 def read(text: str) -> Parts:
@@ -62,16 +63,18 @@ def read(text: str) -> Parts:
     steps: list[Step] = []
     at = source
     for number, line in enumerate(rest, 1):
-        step = _step(number, line, at)
-        if _lies(step.before) != _lies(at):
+        step = _step(number, line, at, dtype)
+        if step.before.meaning != at.meaning:
             raise PlanError(
                 f"step {number} starts from {step.before.layout}, but the tensor lies as {at.layout} by then\n"
                 f"write the step from {at.layout}, or the step that is missing before it"
             )
         steps.append(step)
         at = step.after
-    if _lies(at) != _lies(target):
-        end, wanted = (f"{d.layout}{f' on grid {d.grid}' * (at.grid != target.grid)}" for d in (at, target))
+    if at.meaning != target.meaning:
+        end, wanted = str(at.layout), str(target.layout)
+        if at.grid != target.grid:
+            end, wanted = f"{end} on grid {at.grid}", f"{wanted} on grid {target.grid}"
         raise PlanError(f"the steps end in {end}, but the plan is to {wanted}\nwrite the steps that are missing")
     return source, target, dtype, tuple(steps)
 
@@ -105,7 +108,7 @@ def _head(line: str) -> tuple[Distribution, Distribution, np.dtype[Any]]:
     other = _other_grid(second, line, len(line), grid) if to else grid
     rest, _, dtype = rest.rpartition(" ")
     if dtype not in _DTYPES:
-        cure = _nearest(dtype, tuple(_DTYPES), "write float64, complex128, …")
+        cure = nearest(dtype, tuple(_DTYPES), "write float64, complex128, …")
         raise _damage(line, len(rest) + 1, f"{dtype!r} is no dtype that Rote moves on this machine", cure)
     transition, separator, shape = rest.rpartition(" of ")
     if not separator or not _SHAPE.fullmatch(shape):
@@ -116,7 +119,7 @@ def _head(line: str) -> tuple[Distribution, Distribution, np.dtype[Any]]:
     return source, target, _DTYPES[dtype]
 
 
-def _step(number: int, line: str, at: Distribution) -> Step:
+def _step(number: int, line: str, at: Distribution, dtype: np.dtype[Any]) -> Step:
     """A line that leads on from where the tensor lies."""
     prefix = f"  {number}. "
     if not line.startswith(prefix):
@@ -124,6 +127,7 @@ def _step(number: int, line: str, at: Distribution) -> Step:
     head, separator, transition = line.removeprefix(prefix).partition(": ")
     if not separator:
         raise _damage(line, len(line), "a step must say from where to where", f"write ': {at.layout} -> …'")
+    head, _, wire = head.partition(" as ")
     place, grid, to = len(prefix), at.grid, _TO.fullmatch(head)
     if to:
         head, grid = to[1], _other_grid(to[2], line, place + len(head), at.grid)
@@ -139,12 +143,12 @@ def _step(number: int, line: str, at: Distribution) -> Step:
     grid_modes = tuple(map(int, modes.split(","))) if over else ()
     if any(g >= at.grid.order for g in grid_modes):
         raise _damage(line, place, f"grid {at.grid} has order {at.grid.order}", "name grid modes below that")
-    return Step(kind, *_sides(transition, at.shape, at.grid, grid), grid_modes)
-
-
-def _lies(dist: Distribution) -> tuple[object, ...]:
-    """The places of the elements: equal for layouts that say the same on this grid."""
-    return dist.grid, dist.splits, dist.digits, dist.roles, dist.partial and dist.layout.op
+    step = Step(kind, *_sides(transition, at.shape, at.grid, grid), grid_modes)
+    try:
+        return sent_as(step, wire or None, dtype)
+    except PlanError as error:
+        rule, cure = str(error).split("\n")
+        raise _damage(line, line.index(" as ") + 4, rule, cure) from None
 
 
 def _sides(text: str, shape: tuple[int, ...], before: Grid, after: Grid) -> tuple[Distribution, Distribution]:
@@ -157,8 +161,3 @@ def _sides(text: str, shape: tuple[int, ...], before: Grid, after: Grid) -> tupl
 def _damage(line: str, position: int, rule: str, cure: str) -> PlanError:
     """A line that is not as `write` writes it, shown with a caret as mistakes in layouts are."""
     return PlanError(str(NotationError("plan-text", line, position, rule, cure)))
-
-
-def _nearest(word: str, words: tuple[str, ...], otherwise: str) -> str:
-    near = get_close_matches(word, words, n=1)
-    return f"did you mean {near[0]}?" if near else otherwise

@@ -20,7 +20,8 @@ from ..caches import memoized
 from ..grammar.nodes import Kind
 from ..layout import kinds
 from ..layout.distribution import Distribution, Role
-from .components import Component, Reading, components, readings
+from ..layout.grid import row_major
+from .components import Component, Reading, components, readings, splitting
 from .movement import communicates
 from .overlap import Scatter, boxes, extents_of, one_by_one, overlaps
 
@@ -86,17 +87,16 @@ def _counts(
 ) -> Iterator[tuple[Ints, Ints]]:
     """Factors of the elements and of the messages: of each component, and of grid modes that split nothing there."""
     shape, op_changes = source.grid.shape, source.layout.op != target.layout.op
-    meeting: list[Meeting] = [
-        (before, after, op_changes, p, sending, g in equal)
-        for g, (before, after, p) in enumerate(zip(source.roles, target.roles, shape, strict=True))
-    ]
+    meetings: list[Meeting] = []
+    for g, p in enumerate(shape):
+        meetings.append((source.roles[g], target.roles[g], op_changes, p, sending, g in equal))
     apart = set(range(len(shape)))
     for factor in _factors(source, target):
         theirs = factor.modes[sending]
         apart.difference_update(theirs)
-        yield _summed(factor, sending, tuple([meeting[g] for g in theirs]), len(shape))
+        yield _summed(factor, sending, tuple([meetings[g] for g in theirs]), len(shape))
     for g in apart:
-        peers = _peers(meeting[g], g, len(shape))
+        peers = _peers(meetings[g], g, len(shape))
         if peers is not None:
             yield peers, peers
 
@@ -120,9 +120,8 @@ _factor = memoized(16384)(_Factor)
 def _factors(source: Distribution, target: Distribution) -> tuple[_Factor, ...]:
     factors = []
     for part in components(source, target):
-        given = tuple([s.grid_mode for m in part.before for s in source.splits[m]])
-        taken = tuple([s.grid_mode for m in part.after for s in target.splits[m]])
-        factors.append(_factor(*readings(source, target, part), (given, taken)))
+        modes = splitting(source, part.before), splitting(target, part.after)
+        factors.append(_factor(*readings(source, target, part), modes))
     return tuple(factors)
 
 
@@ -133,27 +132,37 @@ def sent_sizes(source: Distribution, target: Distribution, part: Component) -> I
 
 @memoized(1024)
 def _sizes(source: Reading, target: Reading) -> Ints:
-    shape = [parts for _, splits, _ in (*source, *target) for _, parts in splits]
+    shape = _parts((*source, *target))
     if boxes(source, target) is None:
         counted = _counted(source, target)
         if counted is not None:
             return counted.reshape(shape)
     shared = overlaps(source, target)
-    strides = [prod(shape[n + 1 :]) for n in range(len(shape))]
-    table = np.zeros(prod(shape), np.int64)
+    strides = row_major(shape)
     if isinstance(shared, Scatter):
-        every = zip((*shared.source[0], *shared.target[0]), strides, strict=True)
-        lies = sum((at * stride for at, stride in every), np.zeros_like(shared.source[1][0]))
-        table += np.bincount(lies, minlength=len(table))
-        return table.reshape(shape)
+        cells: Ints = np.zeros_like(shared.source[1][0])
+        for coordinates, stride in zip((*shared.source[0], *shared.target[0]), strides, strict=True):
+            cells = cells + coordinates * stride
+        return np.bincount(cells, minlength=prod(shape)).reshape(shape)
+    table = np.zeros(prod(shape), np.int64)
     for extents, given, taken in shared:
-        rows = [[n * stride for n in row] for row, stride in zip((*given.at, *taken.at), strides, strict=True)]
-        start, *steps = map(sum, zip((0,) * (len(extents) + 1), *rows, strict=True))
-        numbers: Ints = np.full((), start, np.int64)
-        for n, step in zip(extents, steps, strict=True):
-            numbers = np.add.outer(numbers, step * np.arange(n)) if step else numbers
-        table[numbers.reshape(-1)] += prod(n for n, step in zip(extents, steps, strict=True) if not step)
+        row = [0] * (len(extents) + 1)  # the cells of its elements
+        for at, stride in zip((*given.at, *taken.at), strides, strict=True):
+            row = [cell + n * stride for cell, n in zip(row, at, strict=True)]
+        numbers: Ints = np.full((), row[0], np.int64)
+        elements = 1  # in each cell
+        for n, step in zip(extents, row[1:], strict=True):
+            if step:
+                numbers = np.add.outer(numbers, step * np.arange(n))
+            else:
+                elements *= n
+        table[numbers.reshape(-1)] += elements
     return table.reshape(shape)
+
+
+def _parts(reading: Reading) -> list[int]:
+    """The number of parts of each split."""
+    return [parts for _, splits, _ in reading for _, parts in splits]
 
 
 def _counted(source: Reading, target: Reading) -> Ints | None:
@@ -163,25 +172,36 @@ def _counted(source: Reading, target: Reading) -> Ints | None:
     and one of the target have as many elements together as the product of what either has.
     """
     extents = extents_of(source)
-    split = [tuple(mode for mode in side if mode[1]) for side in (source, target)]
-    read = [{digit.mode for digits, _, _ in side for digit in digits} for side in split]
-    shared = {m: n for m, n in extents.items() if m in read[0] & read[1]}
-    own = [{m: n for m, n in extents.items() if m in modes} for modes in read]
-    parts = [prod(parts for _, splits, _ in side for _, parts in splits) for side in split]
-    if max(prod(each.values()) for each in own) > _COUNTED or max(parts) * prod(shared.values()) > _COUNTED:
+    given, own = _split_modes(source, extents)
+    taken, theirs = _split_modes(target, extents)
+    shared = {m: n for m, n in own.items() if m in theirs}
+    most = max(prod(_parts(given)), prod(_parts(taken))) * prod(shared.values())
+    if max(prod(own.values()), prod(theirs.values()), most) > _COUNTED:
         return None
-    tables = []
-    for side, modes, rows in zip(split, own, parts, strict=True):
-        numbers: Ints = np.zeros(prod(modes.values()), np.int64)
-        for at, (_, n) in zip(one_by_one(side, modes)[0], (s for _, splits, _ in side for s in splits), strict=True):
-            numbers = numbers * n + at
-        for m, index in zip(modes, np.indices(tuple(modes.values())).reshape(len(modes), len(numbers)), strict=True):
-            numbers = numbers * shared[m] + index if m in shared else numbers
-        columns = prod(shared.values())
-        counts = np.bincount(numbers, minlength=rows * columns)
-        tables.append(counts.reshape(rows, columns).astype(np.float64))  # a product of floats is fast, and exact
-    rest = prod(n for m, n in extents.items() if m not in read[0] | read[1])
-    return np.asarray((tables[0] @ tables[1].T).astype(np.int64) * rest)
+    rest = prod([n for m, n in extents.items() if m not in own and m not in theirs])
+    together = _by_index(given, own, shared) @ _by_index(taken, theirs, shared).T
+    return np.asarray(together.astype(np.int64) * rest)
+
+
+def _split_modes(reading: Reading, extents: dict[int, int]) -> tuple[Reading, dict[int, int]]:
+    """The view modes that are split, and the extents of the tensor's modes that they read."""
+    split = tuple([mode for mode in reading if mode[1]])
+    read = {digit.mode for digits, _, _ in split for digit in digits}
+    return split, {m: n for m, n in extents.items() if m in read}
+
+
+def _by_index(split: Reading, own: dict[int, int], shared: dict[int, int]) -> npt.NDArray[np.float64]:
+    """Count the elements at each place of one side (row), per index along the shared modes (column)."""
+    numbers: Ints = np.zeros(prod(own.values()), np.int64)
+    for at, parts in zip(one_by_one(split, own)[0], _parts(split), strict=True):
+        numbers = numbers * parts + at
+    indices = np.indices(tuple(own.values())).reshape(len(own), len(numbers))
+    for m, index in zip(own, indices, strict=True):
+        if m in shared:
+            numbers = numbers * shared[m] + index
+    rows, columns = prod(_parts(split)), prod(shared.values())
+    counts = np.bincount(numbers, minlength=rows * columns)
+    return counts.reshape(rows, columns).astype(np.float64)  # a product of floats is fast, and exact
 
 
 @memoized(16384)
@@ -195,21 +215,26 @@ def _summed(factor: _Factor, sending: bool, met: tuple[Meeting, ...], order: int
         held = _held(factor.source)
         return _over_grid(held, own, order), _over_grid((held > 0).astype(np.int64), own, order)
     matrices, sizes = [*map(_meeting, met)], _sizes(factor.source, factor.target)
-    if not [matrix for matrix in matrices if matrix is not None]:
+    if all(matrix is None for matrix in matrices):
         peers = tuple(range(len(own), sizes.ndim) if sending else range(len(theirs)))
         elements, messages = np.add.reduce(sizes, axis=peers), np.add.reduce(sizes > 0, axis=peers, dtype=np.int64)
         return _over_grid(elements, own, order), _over_grid(messages, own, order)
     label = {g: k for k, g in enumerate(sorted({*own, *theirs}))}
-    theirs_label, operands = [], list[Any]()
+    ours_label, theirs_label = [label[g] for g in own], []
+    operands: list[Any] = []
+    modes = {*own}  # over which the sums are told apart
     for g, matrix in zip(theirs, matrices, strict=True):
-        # Where a coordinate meets itself alone, the two are one axis, of which einsum takes the diagonal.
-        theirs_label.append(label[g] if matrix is not None and matrix.ndim == 1 else len(label) + label[g])
+        peer = len(label) + label[g]
         if matrix is not None:
-            operands += [matrix, [label[g], theirs_label[-1]][: matrix.ndim]]
-    over = sorted({*own, *[g for g, matrix in zip(theirs, matrices, strict=True) if matrix is not None]})
-    ours_label, out = [label[g] for g in own], [label[g] for g in over]
+            modes.add(g)
+            if matrix.ndim == 1:  # a coordinate meets itself alone: one axis, of which einsum takes the diagonal
+                peer = label[g]
+            operands += [matrix, [label[g], peer][: matrix.ndim]]
+        theirs_label.append(peer)
+    over = sorted(modes)
     axes = [*ours_label, *theirs_label] if sending else [*theirs_label, *ours_label]
-    elements, messages = [np.einsum(each, axes, *operands, out) for each in (sizes, (sizes > 0).astype(np.int64))]
+    elements = np.einsum(sizes, axes, *operands, [label[g] for g in over])
+    messages = np.einsum((sizes > 0).astype(np.int64), axes, *operands, [label[g] for g in over])
     return _over_grid(elements, over, order), _over_grid(messages, over, order)
 
 
@@ -225,14 +250,18 @@ def _meeting(meeting: Meeting) -> Ints | None:
     met = communicates(source, target, op_changes, p)
     if equal:
         return met.diagonal().astype(np.int64)
-    return None if met.all() else (met if sending else met.T).astype(np.int64)
+    if met.all():
+        return None
+    return (met if sending else met.T).astype(np.int64)
 
 
 @memoized(4096)
 def _peers(meeting: Meeting, g: int, order: int) -> Ints | None:
     """Along grid mode g, which splits nothing on the other side: how many peers meet each coordinate; None if one."""
     met, p = _meeting(meeting), meeting[3]
-    counts = np.full(p, p, np.int64) if met is None else met.sum(axis=1) if met.ndim == 2 else met
+    counts = np.full(p, p, np.int64)
+    if met is not None:
+        counts = met if met.ndim == 1 else met.sum(axis=1)
     return None if (counts == 1).all() else _over_grid(counts, [g], order)
 
 
@@ -246,10 +275,11 @@ def _held(reading: Reading) -> Ints:
 
 @memoized(4096)
 def _extents(splits: tuple[tuple[Kind, int], ...], extent: int) -> Ints:
+    shape = [parts for _, parts in splits]
     left: Ints = np.full((), extent)
-    for (kind, parts), at in zip(splits, np.indices([parts for _, parts in splits], sparse=True), strict=True):
+    for (kind, parts), at in zip(splits, np.indices(shape, sparse=True), strict=True):
         left = kinds.extent(kind, parts, left, at)
-    return np.broadcast_to(left, [parts for _, parts in splits])
+    return np.broadcast_to(left, shape)
 
 
 def _over_grid(table: Ints, grid_modes: Sequence[int], order: int) -> Ints:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import combinations, islice, product
 
 from ..layout.distribution import Distribution
-from ..ownership import Owners, Run, Tick, is_light, mode_names, owners_at, rank_color, run_around, ticks
+from ..layout.ownership import Owners, Run, Tick, is_light, mode_names, owners_at, rank_color, run_around, ticks
 from .markup import Markup, element
 
 __all__ = ["MOST_RANKS", "Plane", "owner_map", "planes"]
@@ -57,7 +57,7 @@ class Plane:
     def named(self, dist: Distribution) -> str:
         """The names of the modes, as people write them: "mode 0 down, mode 1 across"."""
         names = [mode_names(dist)[m] for m in self.modes]
-        return " down, ".join(names) + " across" * bool(names)
+        return f"{' down, '.join(names)} across" if names else ""
 
 
 def planes(dists: Sequence[Distribution], room: int = 12, most: int = _PAIRS) -> Iterator[Plane]:
@@ -79,14 +79,15 @@ def planes(dists: Sequence[Distribution], room: int = 12, most: int = _PAIRS) ->
     split = [m for m in range(first.order) if any(dist.splits[m] for dist in dists)]
     whole = [m for m in range(first.order) if m not in split]
     kept = sorted(split + whole[: max(0, shown - len(split))])
-    changed = {m for m in kept if len({dist.splits[m] for dist in dists}) > 1}
+    changed = {m for m in kept if any(dist.splits[m] != first.splits[m] for dist in dists)}
     pairs = sorted(combinations(kept, shown), key=lambda pair: -len(changed.intersection(pair)))
-    room = room if first.order < 3 else max(6, room // 2)
+    if first.order > 2:
+        room = max(6, room // 2)
     for pair in pairs[:most]:
-        sides = (Ruler(m, ticks(dists, m, room, min(_SMALL, room))) for m in pair)
-        down, across = (*[Ruler()] * (2 - shown), *sides)
+        sides = [Ruler(m, ticks(dists, m, room, min(_SMALL, room))) for m in pair]
+        down, across = [*[Ruler()] * (2 - shown), *sides]
         rest = [(m, ticks(dists, m, _SLICES, 0)) for m in range(first.order) if m not in pair]
-        places = product(*([(m, run) for run in along if run] for m, along in rest))
+        places = product(*[[(m, run) for run in along if run] for m, along in rest])
         slices = tuple(islice(places, _SLICES + 1))
         more = len(slices) > _SLICES or any(None in along for _, along in rest)
         yield Plane(down, across, slices[:_SLICES], more)
@@ -106,24 +107,36 @@ def owner_map(
     """
     now = _owners(plane, place, dist)
     was = now if before is None else _owners(plane, place, before)
-    corner = [element("td")] * (plane.down.mode is not None)
-    heads = [*corner, *(element("th", _text(tick), scope="col") for tick in plane.across.ticks)]
-    lines = [] if plane.across.mode is None else [element("tr", *heads)]
+    with_names = plane.down.mode is not None
+    lines = []
+    if plane.across.mode is not None:
+        heads = [element("th", _text(tick), scope="col") for tick in plane.across.ticks]
+        if with_names:
+            heads.insert(0, element("td"))
+        lines.append(element("tr", *heads))
     for tick, owners, earlier in zip(plane.down.ticks, now, was, strict=True):
         cells = [_cell(*pair, dist.grid.size) for pair in zip(owners, earlier, strict=True)]
-        lines.append(element("tr", *[element("th", _text(tick), scope="row")] * len(corner), *cells))
+        if with_names:
+            cells.insert(0, element("th", _text(tick), scope="row"))
+        lines.append(element("tr", *cells))
     above = element("caption", caption, style="text-align:left;white-space:nowrap")
     return element("table", above, element("tbody", *lines), class_="map")
 
 
 def _owners(plane: Plane, place: Slice, dist: Distribution) -> list[list[Owners | None]]:
     """The owners of each cell; None where indices are left out."""
-    fixed = {g: c for m, run in place for g, c in run_around(dist, m, run.start).at}
+    fixed: dict[int, int] = {}
+    for m, run in place:
+        fixed |= dict(run_around(dist, m, run.start).at)
     columns = plane.across.coordinates(dist)
-    return [
-        [None if row is None or column is None else owners_at(dist, {**fixed, **row, **column}) for column in columns]
-        for row in plane.down.coordinates(dist)
-    ]
+    table: list[list[Owners | None]] = []
+    for row in plane.down.coordinates(dist):
+        if row is None:
+            table.append([None] * len(columns))
+            continue
+        fixed_too = {**fixed, **row}
+        table.append([None if column is None else owners_at(dist, {**fixed_too, **column}) for column in columns])
+    return table
 
 
 def _cell(now: Owners | None, was: Owners | None, size: int) -> Markup:
@@ -140,7 +153,8 @@ def _look(owners: Owners, size: int) -> str:
     """The colours of owners among `size` ranks, as a style of CSS."""
     color = rank_color(owners.first + (owners.replicas[-1] + owners.parts[-1]) / 2, size)
     red, green, blue = (round(255 * part) for part in color)
-    return f"background:#{red:02x}{green:02x}{blue:02x};color:{'#000' if is_light(color) else '#fff'}"
+    ink = "#000" if is_light(color) else "#fff"
+    return f"background:#{red:02x}{green:02x}{blue:02x};color:{ink}"
 
 
 def _text(tick: Tick) -> str:

@@ -52,10 +52,10 @@ def data_table(caption: str, heads: Sequence[str], rows: Sequence[tuple[dict[str
         heads: of the columns.
         rows: of each the attributes, and its cells.
     """
-    head = element("tr", *(element("th", name, scope="col") for name in heads))
-    body = [
-        element("tr", element("th", cells[0], scope="row"), *(element("td", cell) for cell in cells[1:]), **attributes)
-        for attributes, cells in rows
-    ]
+    head = element("tr", *[element("th", name, scope="col") for name in heads])
+    body = []
+    for attributes, (first, *rest) in rows:
+        cells = [element("th", first, scope="row"), *[element("td", cell) for cell in rest]]
+        body.append(element("tr", *cells, **attributes))
     whole = element("table", element("caption", caption), element("thead", head), element("tbody", *body))
     return element("div", whole, class_="scroll", role="region", tabindex=0, aria_label=caption)

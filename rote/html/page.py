@@ -10,7 +10,7 @@ from string import Template
 
 from ..caches import memoized
 from ..layout.distribution import Distribution
-from ..ownership import mode_names
+from ..layout.ownership import mode_names
 from .maps import MOST_RANKS, Plane, owner_map, planes
 from .markup import Markup, element, join
 from .scenes import Scene, blocks, messages
@@ -34,24 +34,24 @@ def page(title: str, lead: str, totals: Sequence[tuple[str, str]], scenes: Seque
     size = scenes[0].before.grid.size
     script = _file("page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    steps = [
-        element("li", element("a", element("span", str(number)), f" {scene.name}", href=f"#scene-{number}"))
-        for number, scene in enumerate(scenes)
-    ]
-    every = [element("option", f"rank {rank}", value=rank) for rank in range(size)]
-    follow = element(
-        "label",
-        "Follow ",
-        element("select", element("option", "no rank", value=""), *every, id="follow"),
-    )
+    steps, sections = [], []
+    for number, scene in enumerate(scenes):
+        link = element("a", element("span", str(number)), f" {scene.name}", href=f"#scene-{number}")
+        steps.append(element("li", link))
+        sections.append(_section(number, scene))
+    follow = ""
+    if 1 < size <= MOST_RANKS:
+        every = [element("option", f"rank {rank}", value=rank) for rank in range(size)]
+        choice = element("select", element("option", "no rank", value=""), *every, id="follow")
+        follow = element("label", "Follow ", choice)
     return Template(_file("page.html")).substitute(
         policy=f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'",
         title=join([title]),
         lead=join([lead]),
         totals=_facts(totals),
         steps=join(steps),
-        follow=follow if 1 < size <= MOST_RANKS else "",
-        scenes=join([_section(number, scene) for number, scene in enumerate(scenes)]),
+        follow=follow,
+        scenes=join(sections),
         text=join([text]),
         style=_file("page.css"),
         script=script,
@@ -61,32 +61,26 @@ def page(title: str, lead: str, totals: Sequence[tuple[str, str]], scenes: Seque
 def _section(number: int, scene: Scene) -> Markup:
     """A scene with its maps and tables."""
     before, after = scene.before, scene.after
-    still = before == after
-    travel = messages(scene)
-    caption = "Blocks" if still else "Blocks afterwards"
-    return element(
-        "section",
+    parts = [
         element("h2", scene.title, id=f"title-{number}", tabindex=-1),
         element("p", scene.summary, class_="summary"),
         _facts(scene.facts),
-        *(_maps(number, before, after) if still or before.digits == after.digits else _apart(number, before, after)),
-        *([element("h3", "What travels"), element("div", *travel, class_="tables")] if travel else []),
-        element("h3", "Who holds what"),
-        blocks(after, scene.item, caption),
-        id=f"scene-{number}",
-        class_="scene",
-        aria_labelledby=f"title-{number}",
-    )
+    ]
+    if before == after or before.digits == after.digits:
+        parts += _maps(number, before, after)
+    else:  # their modes read other digits: each is drawn on ticks of its own
+        parts += [*_maps(number, before, before, "before"), *_maps(number, after, after, "after")]
+    travel = messages(scene)
+    if travel:
+        parts += [element("h3", "What travels"), element("div", *travel, class_="tables")]
+    caption = "Blocks" if before == after else "Blocks afterwards"
+    parts += [element("h3", "Who holds what"), blocks(after, scene.item, caption)]
+    return element("section", *parts, id=f"scene-{number}", class_="scene", aria_labelledby=f"title-{number}")
 
 
 def _facts(facts: Sequence[tuple[str, str]]) -> Markup:
     pairs = [element("div", element("dt", name), element("dd", value)) for name, value in facts]
     return element("dl", *pairs)
-
-
-def _apart(number: int, before: Distribution, after: Distribution) -> list[Markup]:
-    """The maps of two distributions whose modes read other digits, each on ticks of its own."""
-    return [*_maps(number, before, before, "before"), *_maps(number, after, after, "after")]
 
 
 def _maps(number: int, before: Distribution, after: Distribution, when: str = "") -> list[Markup]:
@@ -95,22 +89,24 @@ def _maps(number: int, before: Distribution, after: Distribution, when: str = ""
     head = element("h3", f"Who owns what {when}".rstrip())
     if not choices:
         return [head, element("p", "The tensor has no elements.")]
-    names = [plane.named(after) for plane in choices]
-    options = [element("option", name, value=k) for k, name in enumerate(names)]
-    name = f"planes-{number}{'-' * bool(when)}{when}"
-    chooser = element("p", element("label", "Modes ", element("select", *options, data_planes=name)), class_="chooser")
-    shown = [
-        element("div", element("h4", named), *_plane(plane, before, after), data_plane_of=name, class_="plane")
-        for plane, named in zip(choices, names, strict=True)
-    ]
-    return [head, *([chooser] if len(choices) > 1 else []), *shown]
+    group = f"planes-{number}-{when}" if when else f"planes-{number}"
+    options, shown = [], []
+    for k, plane in enumerate(choices):
+        name = plane.named(after)
+        options.append(element("option", name, value=k))
+        maps = _plane(plane, before, after)
+        shown.append(element("div", element("h4", name), *maps, data_plane_of=group, class_="plane"))
+    if len(choices) == 1:
+        return [head, *shown]
+    chooser = element("label", "Modes ", element("select", *options, data_planes=group))
+    return [head, element("p", chooser, class_="chooser"), *shown]
 
 
 def _plane(plane: Plane, before: Distribution, after: Distribution) -> list[Markup]:
     """The maps of a plane, before and after side by side, slice by slice."""
     parts = []
     for place in plane.slices:
-        where = ", ".join(f"{mode_names(after)[m]} at {run}" for m, run in place)
+        where = ", ".join([f"{mode_names(after)[m]} at {run}" for m, run in place])
         maps = [owner_map(plane, place, after, str(after.layout))]
         if before != after:
             maps = [

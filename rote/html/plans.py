@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..compiler.explain import in_bytes, in_seconds, kinds
+from ..compiler.explain import grids, in_bytes, in_seconds, kinds
 from ..compiler.plan import Plan
 from ..errors import counted
 from .page import page
@@ -15,8 +15,8 @@ __all__ = ["move_scenes", "plan_card", "plan_page"]
 def plan_page(plan: Plan) -> str:
     """The page of a plan: the source, then a scene for each step."""
     source, cost, item = plan.source, plan.cost, plan.dtype.itemsize
-    grids = " to ".join(dict.fromkeys(str(end.grid) for end in (source, plan.target)))
-    lead = f"{source.shape} {plan.dtype} on grid {grids}, {counted(len(plan.steps), 'step')}"
+    on = grids(source, plan.target)
+    lead = f"{source.shape} {plan.dtype} on grid {on}, {counted(len(plan.steps), 'step')}"
     totals = [
         ("A rank receives", f"at most {in_bytes(cost.bytes)} in {counted(cost.messages, 'message')}"),
         ("Lower bound", in_bytes(plan.lower_bound)),
@@ -42,8 +42,6 @@ def plan_card(plan: Plan) -> str:
         ("a rank receives", f"at most {in_bytes(cost.bytes)} in {counted(cost.messages, 'message')}"),
         ("peak", f"{in_bytes(cost.peak_bytes)} on a rank, about {in_seconds(cost.seconds)}"),
     ]
-    maps = [
-        (str(plan.source.layout), plan.source),
-        *((f"{step.kind}: {step.after.layout}", step.after) for step in plan.steps),
-    ]
+    maps = [(str(plan.source.layout), plan.source)]
+    maps += [(f"{step.kind}: {step.after.layout}", step.after) for step in plan.steps]
     return card("Plan", f"{plan.source.layout} → {plan.target.layout}", facts, maps)

@@ -38,9 +38,7 @@ def distribution_card(dist: Distribution) -> str:
     return card("Distribution", str(dist.layout), facts, [("", dist)])
 
 
-def card(
-    kind: str, head: str, facts: Sequence[tuple[str, str]], maps: Sequence[tuple[str, Distribution]], text: str = ""
-) -> str:
+def card(kind: str, head: str, facts: Sequence[tuple[str, str]], maps: Sequence[tuple[str, Distribution]]) -> str:
     """A card.
 
     Args:
@@ -48,21 +46,17 @@ def card(
         head: its text.
         facts: names and values.
         maps: small owner maps, each with what is said above it; the first few of them are drawn.
-        text: lines that keep their blanks.
     """
-    rows = [
-        element("tr", element("th", name, style="text-align:left"), element("td", value, style="text-align:left"))
-        for name, value in facts
-    ]
+    rows, left = [], "text-align:left"
+    for name, value in facts:
+        rows.append(element("tr", element("th", name, style=left), element("td", value, style=left)))
     drawn = [_small_map(*each) for each in maps[:_MAPS]]
     if len(maps) > _MAPS:
         drawn.append(element("div", f"… and {len(maps) - _MAPS} more"))
-    parts = [
-        element("div", element("b", kind), " ", element("code", head)),
-        *([element("table", *rows)] if rows else []),
-        *([element("pre", text, style="background:none;color:inherit")] if text else []),
-        element("div", *drawn, style=_ROW),
-    ]
+    parts = [element("div", element("b", kind), " ", element("code", head))]
+    if rows:
+        parts.append(element("table", *rows))
+    parts.append(element("div", *drawn, style=_ROW))
     return str(element("div", *parts, style="color:inherit;overflow-x:auto"))
 
 

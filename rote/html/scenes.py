@@ -15,11 +15,13 @@ from ..compiler.rules import rule_of
 from ..compiler.step import LOCAL, Step
 from ..errors import counted
 from ..layout.distribution import Distribution
-from ..ownership import brief, mode_names
+from ..layout.ownership import brief, mode_names
 from .maps import MOST_RANKS
 from .markup import Markup, data_table
 
 __all__ = ["Scene", "blocks", "messages", "start_scene", "step_scenes"]
+
+Row = tuple[dict[str, object], list[str]]
 
 _LISTED = 12  # messages
 _FEW = 6  # ranks that are listed when there are more than `MOST_RANKS`
@@ -75,22 +77,23 @@ def step_scenes(
     for number, (step, each) in enumerate(zip(steps, figures(ends, steps, item, machine), strict=True), 1):
         rule = rule_of(step)
         over = _over(step)
-        rounds = f"{each.rounds}, {each.algorithm}" if each.rounds else "0"
         facts = (
             ("Step", f"{step.kind}: {rule.name}"),
             ("Grid modes", over),
             ("From", str(step.before.layout)),
             ("To", str(step.after.layout)),
             ("A rank receives", f"at most {in_bytes(each.received)}"),
-            ("Rounds", rounds),
+            ("Rounds", f"{each.rounds}, {each.algorithm}" if each.rounds else "0"),
             ("Cost", f"about {in_seconds(each.seconds)}"),
             ("Peak memory", f"{in_bytes(each.peak)} on a rank"),
         )
-        heard = f"A rank receives at most {in_bytes(each.received)} in {counted(each.rounds, 'round')}"
-        spoken = "No rank talks to another" if step.kind in LOCAL else heard
-        along = f" over grid mode{'s' * (len(step.grid_modes) > 1)} {over}" if step.grid_modes else ""
-        becomes = f"{step.before.layout} becomes {step.after.layout}"
-        summary = f"{step.kind}{along}: {becomes}. {spoken}. Law: {rule.law}."
+        name: str = step.kind
+        if step.grid_modes:
+            name += f" over grid mode{'s' if len(step.grid_modes) > 1 else ''} {over}"
+        talk = f"A rank receives at most {in_bytes(each.received)} in {counted(each.rounds, 'round')}"
+        if step.kind in LOCAL:
+            talk = "No rank talks to another"
+        summary = f"{name}: {step.before.layout} becomes {step.after.layout}. {talk}. Law: {rule.law}."
         heading = f"{title} {number} of {len(steps)}: {step.kind}"
         scenes.append(Scene(step.kind, heading, summary, facts, step.before, step.after, item, step))
     return scenes
@@ -100,24 +103,27 @@ def _over(step: Step) -> str:
     """The grid modes of a step with their ranks, and the grid that it leads to if that is another."""
     if step.across:
         return f"all of {step.before.grid}, to grid {step.after.grid}"
-    ranks = "x".join(str(step.before.grid.shape[g]) for g in step.grid_modes)
-    return f"{', '.join(map(str, step.grid_modes))} ({ranks} ranks)" if step.grid_modes else "none"
+    if not step.grid_modes:
+        return "none"
+    ranks = "x".join([str(step.before.grid.shape[g]) for g in step.grid_modes])
+    return f"{', '.join(map(str, step.grid_modes))} ({ranks} ranks)"
 
 
 def blocks(dist: Distribution, item: int, caption: str) -> Markup:
     """A table of the block of every rank, or of the first few and the last."""
     size = dist.grid.size
     shown = range(size) if size <= MOST_RANKS else [*range(_FEW), size - 1]
-    rows: list[tuple[dict[str, object], list[str]]] = []
+    rows: list[Row] = []
     for rank in shown:
         if size > MOST_RANKS and rank == size - 1:
             rows.append(({}, ["…", f"{size - _FEW - 1:,} more", *[""] * (2 + dist.order)]))
         shape = dist.local_shape(rank)
-        sets = ["nothing"] * dist.order if 0 in shape else [brief(h, _COLUMNS) for h in dist.index_sets(rank)]
         at = ",".join(map(str, dist.grid.coordinates(rank)))
-        rows.append(
-            ({"data_rank": rank, "data_block": shape}, [str(rank), at, str(shape), in_bytes(prod(shape) * item), *sets])
-        )
+        sets = [brief(held, _COLUMNS) for held in dist.index_sets(rank)]
+        if 0 in shape:
+            sets = ["nothing"] * dist.order
+        cells = [str(rank), at, str(shape), in_bytes(prod(shape) * item), *sets]
+        rows.append(({"data_rank": rank, "data_block": shape}, cells))
     return data_table(caption, ["rank", "at", "block", "bytes", *mode_names(dist)], rows)
 
 
@@ -126,28 +132,30 @@ def messages(scene: Scene) -> list[Markup]:
     step = scene.step
     if step is None or step.kind in LOCAL:
         return []
-    tables = [_matrix(step, scene.item)] if step.before.grid.size <= MOST_RANKS else []
+    tables = [_matrix(step, step.sent(scene.item))] if step.before.grid.size <= MOST_RANKS else []
     sent = np.broadcast_to(from_others(step.before, step.after, sending=True)[0], step.ranks.shape)
     busiest = int(sent.argmax())
     mine = [message for message in sends(step.before, step.after, busiest) if message.peer != busiest and len(message)]
     alike = step.before.digits == step.after.digits
-    rows: list[tuple[dict[str, object], list[str]]] = []
+    rows: list[Row] = []
     for message in mine[:_LISTED]:
         sets: list[str] = []
         if alike:
             pairs = zip(step.before.index_sets(busiest), step.after.index_sets(message.peer), strict=True)
             sets = [brief(gives & takes, _COLUMNS) for gives, takes in pairs]
-        count = [f"{len(message):,}", in_bytes(len(message) * scene.item)]
+        count = [f"{len(message):,}", in_bytes(len(message) * step.sent(scene.item))]
         rows.append(({}, [str(busiest), str(message.peer), *count, *sets]))
     more = f", {_LISTED} of {len(mine):,}" if len(mine) > _LISTED else ""
     caption = f"Messages of rank {busiest}, which sends most{more}"
-    heads = ["from", "to", "elements", "bytes", *(mode_names(step.before) if alike else ())]
+    heads = ["from", "to", "elements", "bytes"]
+    if alike:
+        heads += mode_names(step.before)
     return [*tables, data_table(caption, heads, rows)] if rows else tables
 
 
 def _matrix(step: Step, item: int) -> Markup:
     """The bytes from each rank to each; what a rank keeps stands in brackets."""
-    rows: list[tuple[dict[str, object], list[str]]] = []
+    rows: list[Row] = []
     for sender, counts in enumerate(message_matrix(step.before, step.after).tolist()):
         cells = [in_bytes(count * item) if count else "-" for count in counts]
         cells[sender] = f"({cells[sender]})"

@@ -20,7 +20,8 @@ from ..layout.distribution import Distribution
 from ..layout.indexset import IndexSet
 from ..runtime.comm.collective_errors import collective_errors
 from ..runtime.comm.protocol import Array, Comm, Path
-from ..runtime.files import FileTransfer, transfers, writes
+from ..runtime.files import LARGE, FileTransfer, is_scattered, transfers, writes
+from ..runtime.mapped import picks_from_pages, read_pages
 from ..runtime.program import check_grid
 from ..runtime.staging import Staging
 from .progress import progress, slabs
@@ -68,8 +69,9 @@ def read_block(path: Path, header: Header, dist: Distribution, comm: Comm) -> Ar
     """This rank's block of the array in a `.npy` file, in native byte order. Collective; each rank reads its own part.
 
     Every replica reads. Of a partial distribution, coordinate 0 reads and the others hold what the reduction ignores.
-    Beyond the block it takes nothing where the file has the block's order; else, from 1 MiB on, a few pieces of 4 MiB,
-    and at most three more blocks where there are no pieces (`runtime.staging`).
+    Beyond the block it takes nothing on one node, where the block is large or has the file's order (`runtime.mapped`).
+    Else, from 1 MiB on, it takes a few pieces of 4 MiB, and at most three more blocks where there are no pieces
+    (`runtime.staging`).
 
     Raises (the same on all ranks):
         LayoutError: the distribution is for another shape than the file's.
@@ -97,6 +99,9 @@ def read_block(path: Path, header: Header, dist: Distribution, comm: Comm) -> Ar
         if staging is not None:
             staging.read(path, header.offset, block, comm, advance)
             return finish(block, dist, comm.rank)
+        if picks_from_pages(dist, header.dtype.itemsize, header.fortran_order, comm):
+            read_pages(path, header.offset, block, dist, header.fortran_order, comm, advance)
+            return finish(block, dist, comm.rank)
         for transfer in transfers(block, dist, header.fortran_order, reads, comm):
             for index, buffer in _slabs(transfer, dist, header.fortran_order):
                 comm.read(path, header.offset, transfer.shape, index, buffer)
@@ -109,9 +114,10 @@ def write_npy(path: Path, block: Array, dist: Distribution, comm: Comm) -> None:
     """Write all ranks' blocks as one `.npy` file, byte for byte as `numpy.save` would. Collective.
 
     Each rank writes its own part; of replicas, those at coordinate 0. A large tensor whose ranks hold only short runs
-    of the file is redistributed into rows, which takes the memory that `read_block` says. The file takes its name,
-    exactly `path` (no suffix is added), when it is whole: an existing one is replaced in one step, and on any failure
-    it stays as it was and nothing else is left in the folder. A link stays, what it points to is replaced.
+    of the file is redistributed into rows, which takes the memory that `read_block` says of several nodes. The file
+    takes its name, exactly `path` (no suffix is added), when it is whole: an existing one is replaced in one step, and
+    on any failure it stays as it was and nothing else is left in the folder. A link stays, what it points to is
+    replaced.
 
     Raises (the same on all ranks):
         LayoutError: the layout is partial, or a block has another shape than its rank's.
@@ -124,11 +130,14 @@ def write_npy(path: Path, block: Array, dist: Distribution, comm: Comm) -> None:
     with collective_errors(comm):
         _check_name(path)
         _check_block(block, dist, comm.rank)
-    dtypes = [np.dtype(name) for name in comm.allgather_object(block.dtype.str)]
+    said = comm.allgather_object((block.dtype.str, is_scattered(block, dist, comm.rank)))
+    dtypes = [np.dtype(name) for name, _ in said]
     if len(set(dtypes)) > 1:
         raise CommError(f"the ranks hold blocks of several dtypes: {', '.join(map(str, dtypes))}; convert to one")
+    small = prod(dist.max_local_shape()) * block.dtype.itemsize < LARGE
+    pages = any(scattered for _, scattered in said) and comm.share_reference(comm.rank) is not None
     with (
-        replacing(path, comm, lambda: _draft(path, dist.shape, block.dtype)) as draft,
+        replacing(path, comm, lambda: _draft(path, dist.shape, block.dtype, small or pages)) as draft,
         progress(comm, "writing", path, block.nbytes) as advance,
         plainly(path),
     ):
@@ -216,8 +225,12 @@ def _check_block(block: Array, dist: Distribution, rank: int) -> None:
     check_dtype(block.dtype, "the tensor")
 
 
-def _draft(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Draft:
-    """A new file beside the target with its header and its full size, for which the disk has room."""
+def _draft(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any], reserved: bool) -> Draft:
+    """A new file beside the target with its header and its full size, for which the disk has room if it is reserved.
+
+    It must have room where threads write scattered elements to pages, and may where that costs little. Calls of the
+    system say themselves that a disk is full, and are faster where it takes space for what they write.
+    """
     draft = Draft.beside(path)
     try:
         with plainly(path):
@@ -226,7 +239,8 @@ def _draft(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Draft:
                 npy.write_array_header_1_0(file, {"shape": shape, "fortran_order": False, "descr": descr})
                 size = file.tell() + prod(shape) * dtype.itemsize
                 file.truncate(size)
-            reserve(draft.path, size)
+            if reserved:
+                reserve(draft.path, size)
     except BaseException:
         draft.remove()
         raise

@@ -37,8 +37,13 @@ def L(*modes: Mode, kind: str = "cyclic", view: str | None = None) -> Layout:
     block[(0),(),(1:cyclic(4))]|(2)
     """
     default = _WORDS.get(kind) or _kind(kind)
-    rows = tuple(tuple(as_entry(e, default) for e in (m if isinstance(m, tuple) else (m,))) for m in modes)
-    return Layout(rows, None if view is None else as_layout(f"{view}: [{'()' * len(rows)}]").view)
+    rows = []
+    for mode in modes:
+        listed = mode if isinstance(mode, tuple) else (mode,)
+        rows.append(tuple([as_entry(entry, default) for entry in listed]))
+    if view is None:
+        return Layout(tuple(rows))
+    return Layout(tuple(rows), as_layout(f"{view}: [{'()' * len(rows)}]").view)
 
 
 @memoized(256)

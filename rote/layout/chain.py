@@ -153,13 +153,10 @@ def find_chain(axes: tuple[Axis, ...], extent: int, start: Ints, length: Ints, s
 
 def _digits(axes: tuple[Axis, ...]) -> list[tuple[int, int, int]]:
     """Every digit of every axis: which axis, the digit's size, and the size of what is below; the largest first."""
-    digits = [
-        (at, size, low)
-        for at, axis in enumerate(axes)
-        for size in _divisors(axis.size)
-        if size > 1
-        for low in _divisors(axis.size // size)
-    ]
+    digits = []
+    for at, axis in enumerate(axes):
+        for size in _divisors(axis.size)[1:]:
+            digits += [(at, size, low) for low in _divisors(axis.size // size)]
     return sorted(digits, key=lambda digit: -digit[1])
 
 

@@ -12,7 +12,7 @@ from ..grammar.nodes import Kind
 from . import kinds
 from .chain import BLOCKS
 from .grid import integers
-from .splits import Split, mode_set
+from .kinds import Split, mode_set
 
 __all__ = ["chunk_sizes", "dealt", "parts_in_turn", "tile_in_turn"]
 

@@ -16,11 +16,12 @@ import numpy.typing as npt
 
 from ..caches import memoized
 from ..errors import LayoutError, counted
+from ..late import late
 from .exports import Exports
 from .grid import Grid, grid_shape, integers, tensor_shape
 from .indexset import EMPTY, IndexSet
+from .kinds import Split, check_mode, local_extents, locate, mode_set
 from .layout import Layout
-from .splits import Split, check_mode, local_extents, locate, mode_set
 from .view import Digit, View, to_tensor
 
 __all__ = ["Distribution", "Role", "Split", "distribute", "locate", "mode_set", "tensor_shape"]
@@ -277,9 +278,7 @@ class Distribution(Exports):
         return f"parse({str(self.layout)!r}).on({self.shape}, {self.grid!r})"
 
     def _repr_html_(self) -> str:
-        from ..html.reprs import distribution_card
-
-        return distribution_card(self)
+        return str(late("distribution card")(self))
 
 
 def distribute(layout: Layout, shape: Iterable[int] | int, grid: Grid | Iterable[int] | int) -> Distribution:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from math import prod
 
-from ..grammar.nodes import Fuse, Tile
+from ..grammar.nodes import Tile
 from .layout import Layout
 
 __all__ = ["example_grid", "example_shape"]
@@ -17,11 +18,15 @@ def example_grid(*layouts: Layout) -> tuple[int, ...]:
     >>> example_grid(parse("[(0:block(3,5,2)),()]|(1@2)"))
     (3, 3)
     """
-    entries = [e for layout in layouts for mode in layout.modes for e in mode]
-    wanted = [(e.grid_mode, max(len(e.kind.sizes), e.kind.at + 1)) for e in entries]
-    wanted += [(g, at + 1) for layout in layouts for g, at in layout.rooted]
-    order = max((g for layout in layouts for g in layout.grid_modes), default=0) + 1
-    return tuple(max([2, *(least for named, least in wanted if named == g)]) for g in range(order))
+    order = 1 + max([g for layout in layouts for g in layout.grid_modes], default=0)
+    grid = [2] * order
+    for layout in layouts:
+        for entry in chain.from_iterable(layout.modes):
+            g, kind = entry.grid_mode, entry.kind
+            grid[g] = max(grid[g], len(kind.sizes), kind.at + 1)
+        for g, at in layout.rooted:
+            grid[g] = max(grid[g], at + 1)
+    return tuple(grid)
 
 
 def example_shape(layout: Layout, grid: tuple[int, ...]) -> tuple[int, ...]:
@@ -34,17 +39,20 @@ def example_shape(layout: Layout, grid: tuple[int, ...]) -> tuple[int, ...]:
     usual = 8 if layout.order < 3 else 4
     wanted = [usual] * layout.order
     for m, mode in enumerate(layout.modes):
-        if mode and mode[0].kind.name == "block" and mode[0].kind.sizes and mode[0].grid_mode < len(grid):
-            sizes = mode[0].kind.sizes
-            wanted[m] = sum(sizes) if len(sizes) > 1 else min(usual, sizes[0] * grid[mode[0].grid_mode])
+        if not mode or mode[0].kind.name != "block" or mode[0].grid_mode >= len(grid):
+            continue
+        sizes = mode[0].kind.sizes
+        if len(sizes) == 1:
+            wanted[m] = min(usual, sizes[0] * grid[mode[0].grid_mode])
+        elif sizes:
+            wanted[m] = sum(sizes)
     if layout.view is None:
         return tuple(wanted)
     shape: list[int] = []
     for item in layout.view.items:
-        if isinstance(item, Tile):
-            known = prod(size for _, size in item.parts if size is not None)
-            free = any(size is None for _, size in item.parts)
-            shape.append(-(-usual // known) * known if free else known)
+        if not isinstance(item, Tile):
+            shape += [usual] * len(item.names)
         else:
-            shape += [usual] * (len(item.names) if isinstance(item, Fuse) else 1)
+            known, free = prod(item.given), len(item.given) < len(item.parts)
+            shape.append(-(-usual // known) * known if free else known)
     return tuple(shape)

@@ -72,13 +72,14 @@ class Exports(ForeignDoors):
         dist = _plain(cast("Distribution", self))
         chunks = []
         for mode, (splits, extent) in enumerate(zip(dist.splits, dist.view_shape, strict=True)):
-            tiles = tile_in_turn(splits, extent)
-            parts = parts_in_turn(splits, extent)
-            if parts is None and tiles is None:
-                raise LayoutError(f"mode {mode} of {dist} is of no blocks, and its tiles of no single size\n{_PLAIN}")
-            tile = extent if tiles is None else tiles.sizes[0]
-            cut = (min(tile, extent - start) for start in range(0, extent, tile))
-            chunks.append(parts if parts is not None else tuple(cut))
+            parts, tiles = parts_in_turn(splits, extent), tile_in_turn(splits, extent)
+            if parts is None:
+                if tiles is None:
+                    rule = f"mode {mode} of {dist} is of no blocks, and its tiles of no single size"
+                    raise LayoutError(f"{rule}\n{_PLAIN}")
+                tile = tiles.sizes[0]
+                parts = tuple([min(tile, extent - start) for start in range(0, extent, tile)])
+            chunks.append(parts)
         return tuple(chunks)
 
     def to_scalapack(self, rank: int, context: int = 0) -> ScalapackArray:
@@ -101,22 +102,22 @@ class Exports(ForeignDoors):
         cure = "redistribute to [(0:cyclic(32)),(1:cyclic(32))] on a grid of two modes first"
         if len(dist.shape) != 2 or any(len(splits) > 1 for splits in dist.splits):
             raise LayoutError(f"{dist} is no matrix whose modes are split by one grid mode each\n{cure}")
-        taken = sum(len(splits) for splits in dist.splits)
-        if taken < sum(p > 1 for p in dist.grid.shape):
+        grid_modes = [split.grid_mode for splits in dist.splits for split in splits]
+        if len(grid_modes) < sum(p > 1 for p in dist.grid.shape):
             raise LayoutError(
                 f"{dist} has replicas, or ranks outside its root, of which ScaLAPACK knows nothing\n{cure}"
             )
-        tiles = [tile_in_turn(splits, extent) for splits, extent in zip(dist.splits, dist.shape, strict=True)]
-        (rows, columns) = ((splits[0].parts if splits else 1) for splits in dist.splits)
         held = dist.local_shape(rank)
-        if tiles[0] is None or tiles[1] is None:
-            mode = tiles.index(None)
-            raise LayoutError(f"mode {mode} of {dist} is dealt in no tiles of one size, in turn\n{cure}")
-        (first, second) = ((splits[0].grid_mode if splits else None) for splits in dist.splits)
-        by_column = first is not None and second is not None and first > second
-        sizes, sources = zip(*((kind.sizes[0], kind.at) for kind in (tiles[0], tiles[1])), strict=True)
+        sizes, sources = [], []
+        for mode, (splits, extent) in enumerate(zip(dist.splits, dist.shape, strict=True)):
+            tiles = tile_in_turn(splits, extent)
+            if tiles is None:
+                raise LayoutError(f"mode {mode} of {dist} is dealt in no tiles of one size, in turn\n{cure}")
+            sizes.append(tiles.sizes[0])
+            sources.append(tiles.at)
+        rows, columns = (prod([split.parts for split in splits]) for splits in dist.splits)
         desc = (1, context, *dist.shape, *sizes, *sources, max(1, held[0]))
-        return ScalapackArray(desc, (rows, columns), "column" if by_column else "row")
+        return ScalapackArray(desc, (rows, columns), "row" if grid_modes == sorted(grid_modes) else "column")
 
     def to_sharding(self, names: Sequence[str] | None = None) -> ShardedArray:
         """The mesh and the PartitionSpec of the tensor for JAX: an axis for each grid mode.
@@ -148,8 +149,11 @@ class Exports(ForeignDoors):
                     f"mode {mode} of {dist} is not in {total} even parts, one after the other, as JAX wants them\n"
                     "pad the tensor, or redistribute to block[…] over grid modes that divide it"
                 )
-            named = tuple(axes[split.grid_mode] for split in splits)
-            spec.append(named if len(named) > 1 else (*named, None)[0])
+            named = tuple([axes[split.grid_mode] for split in splits])
+            if len(named) > 1:
+                spec.append(named)
+            else:
+                spec.append(named[0] if named else None)
         return ShardedArray(dict(zip(axes, dist.grid.shape, strict=True)), tuple(spec))
 
 
@@ -163,7 +167,7 @@ def block_range(dist: Distribution, rank: int) -> tuple[tuple[int, int], ...]:
     for mode, held in enumerate(_plain(dist).index_sets(rank)):
         if held and held.stop - held.start != len(held):
             raise LayoutError(f"rank {rank} holds {held} of mode {mode} in {dist}, which is no range\n{_PLAIN}")
-        box.append((held.start, held.stop) if held else (0, 0))
+        box.append((held.start, held.stop))
     return tuple(box)
 
 

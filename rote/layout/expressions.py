@@ -152,8 +152,12 @@ def _entry_code(entry: Entry) -> str:
         return str(entry.grid_mode)
     if kind.name in ROUNDINGS:
         return f"block({entry.grid_mode}, {kind.name!r})"
-    words = [entry.grid_mode, *(kind.sizes if kind.sizes != CYCLIC.sizes or kind.name == "block" else ())]
-    return f"{kind.name}({', '.join(map(str, words))}{f', at={kind.at}' if kind.at else ''})"
+    words = [str(entry.grid_mode)]
+    if kind.name == "block" or kind.sizes != CYCLIC.sizes:
+        words += map(str, kind.sizes)
+    if kind.at:
+        words.append(f"at={kind.at}")
+    return f"{kind.name}({', '.join(words)})"
 
 
 def _sized(grid_mode: int, name: Literal["block", "cyclic"], sizes: tuple[object, ...], at: int = 0) -> Entry:

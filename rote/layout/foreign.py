@@ -50,11 +50,14 @@ class ForeignDoors:
         >>> print(Distribution.from_ranges([((0, 2), (0, 6)), ((2, 4), (0, 6))]))
         block[(0),()] on (4, 6), grid 2
         """
-        said = [[_pair(pair, rank, mode) for mode, pair in enumerate(held)] for rank, held in enumerate(ranges)]
-        if not said:
+        boxes = []
+        for rank, held in enumerate(ranges):
+            boxes.append([_pair(pair, rank, mode) for mode, pair in enumerate(held)])
+        if not boxes:
             raise LayoutError("no rank says what it holds\nwrite ranges=comm.allgather(own), per mode (start, stop)")
-        reach = tuple(max(stop for _, stop in mode) for mode in zip(*said, strict=False))
-        return _from_boxes(said, reach if shape is None else tensor_shape(shape))
+        if shape is None:
+            shape = [max(stop for _, stop in mode) for mode in zip(*boxes, strict=False)]
+        return _from_boxes(boxes, tensor_shape(shape))
 
     @staticmethod
     def from_pencil(shape: Iterable[int] | int, blocks: Sequence[tuple[Sequence[int], Sequence[int]]]) -> Distribution:
@@ -108,11 +111,10 @@ class ForeignDoors:
             raise LayoutError(f"the grid {parts} is not one number of ranks for each of {counted(len(sizes), 'mode')}")
         split = [mode for mode, p in enumerate(parts) if p > 1]
         numbered = split if order == "C" else split[::-1]
-        modes = tuple(
-            (Entry(numbered.index(mode), dealt(each, p, mode)),) if p > 1 else ()
-            for mode, (each, p) in enumerate(zip(sizes, parts, strict=True))
-        )
-        return Layout(modes).on(tuple(map(sum, sizes)), tuple(parts[mode] for mode in numbered) or (1,))
+        modes: list[tuple[Entry, ...]] = [()] * len(sizes)
+        for g, mode in enumerate(numbered):
+            modes[mode] = (Entry(g, dealt(sizes[mode], parts[mode], mode)),)
+        return Layout(tuple(modes)).on(tuple(map(sum, sizes)), [parts[mode] for mode in numbered] or 1)
 
     @staticmethod
     def from_scalapack(
@@ -155,12 +157,12 @@ class ForeignDoors:
                 f"a grid of BLACS is (NPROW, NPCOL) in row or column order, not {processes} in {order!r} order\n"
                 "write grid=(NPROW, NPCOL), order='row' or 'column'"
             )
-        first = 0 if order == "row" else 1
-        modes = (
-            (Entry(first, Kind("cyclic", (rows,), row)),),
-            (Entry(1 - first, Kind("cyclic", (columns,), column)),),
-        )
-        return Layout(modes).on(tuple(shape), processes if order == "row" else processes[::-1])
+        kinds = Kind("cyclic", (rows,), row), Kind("cyclic", (columns,), column)
+        grid_modes = (0, 1)
+        if order == "column":
+            grid_modes, processes = (1, 0), processes[::-1]
+        modes = [(Entry(g, kind),) for g, kind in zip(grid_modes, kinds, strict=True)]
+        return Layout(tuple(modes)).on(tuple(shape), processes)
 
     @staticmethod
     def from_torch(
@@ -244,8 +246,10 @@ class ForeignDoors:
                     f"mode {mode} of {extents} is split over {each} into {parts} uneven parts, which JAX refuses\n"
                     "pad the array, or name fewer axes"
                 )
-        modes = tuple(tuple(Entry(axes.index(name), Kind("block")) for name in each) for each in names)
-        dist = Layout(modes).on(extents, grid)
+        modes = []
+        for each in names:
+            modes.append(tuple([Entry(axes.index(name), Kind("block")) for name in each]))
+        dist = Layout(tuple(modes)).on(extents, grid)
         if devices is None:
             return dist
         places = np.asarray(devices)

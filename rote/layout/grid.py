@@ -205,6 +205,19 @@ def unravel(number: int, shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(reversed(digits))
 
 
+def row_major(shape: Sequence[int]) -> tuple[int, ...]:
+    """The strides of a shape: how much further a step along each mode leads in row-major order.
+
+    >>> row_major((2, 3, 4))
+    (12, 4, 1)
+    """
+    strides, stride = [], 1
+    for size in reversed(shape):
+        strides.append(stride)
+        stride *= size
+    return tuple(reversed(strides))
+
+
 def _factorings(n: int, order: int, largest: int) -> Iterator[tuple[int, ...]]:
     if order == 0:
         if n == 1:

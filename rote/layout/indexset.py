@@ -162,7 +162,7 @@ class IndexSet:
         end = min(positions.stop, len(self))
         period = common // width * self.period
         first = positions.start
-        picked = self._at(positions.unroll(min(end, first + common)))
+        picked = self._runs_at(positions.unroll(min(end, first + common)))
         return IndexSet.of_runs(picked, period, self._element(end - 1) + 1 if end > first else 0)
 
     def at(self, position: int) -> int:
@@ -183,16 +183,15 @@ class IndexSet:
             left -= b - a
         raise IndexError(position)
 
-    def _at(self, positions: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    def _runs_at(self, positions: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+        """The runs of elements at runs of positions."""
         contiguous = self.runs == ((0, self.period),)
         for low, high in positions:
             while low < high:
-                element = self._element(low)
-                if contiguous:
-                    room = high - low
-                else:
+                element, room = self._element(low), high - low
+                if not contiguous:
                     offset = (element - self.start) % self.period
-                    room = min(high - low, next(b for a, b in self.runs if a <= offset < b) - offset)
+                    room = min(room, next(b for a, b in self.runs if a <= offset < b) - offset)
                 yield element, element + room
                 low += room
 
@@ -212,9 +211,11 @@ class IndexSet:
         inside = other.start <= low and other.stop >= high
         period = common if inside else max(common, high - low)
         window = min(high, low + period)
-        return IndexSet.of_runs(_overlap(self._from(low, window), other._from(low, window), keep), period, high)
+        return IndexSet.of_runs(
+            _overlap(self._runs_within(low, window), other._runs_within(low, window), keep), period, high
+        )
 
-    def _from(self, low: int, high: int) -> Iterator[tuple[int, int]]:
+    def _runs_within(self, low: int, high: int) -> Iterator[tuple[int, int]]:
         """The runs clipped to [low, high), without walking over what lies below."""
         skipped = max(0, low - self.start) // self.period * self.period
         shifted = IndexSet(self.start + skipped, self.stop, self.period, self.runs)
@@ -236,8 +237,10 @@ class IndexSet:
         if not self:
             return "{}"
         runs = list(islice(self.unroll(self.stop), 9))
-        shown = ", ".join(str(a) if b == a + 1 else f"{a}..{b - 1}" for a, b in runs[:8])
-        return "{" + shown + (", …}" if len(runs) > 8 else "}")
+        words = [str(a) if b == a + 1 else f"{a}..{b - 1}" for a, b in runs[:8]]
+        if len(runs) > 8:
+            words.append("…")
+        return f"{{{', '.join(words)}}}"
 
 
 EMPTY = IndexSet(0, 0, 1, ((0, 1),))
@@ -246,6 +249,7 @@ EMPTY = IndexSet(0, 0, 1, ((0, 1),))
 def _overlap(
     ours: Iterator[tuple[int, int]], theirs: Iterator[tuple[int, int]], keep: bool
 ) -> Iterator[tuple[int, int]]:
+    """Sorted runs that both have, or, unless `keep`, those of the first alone."""
     other = next(theirs, None)
     for a, b in ours:
         while other is not None and other[1] <= a:

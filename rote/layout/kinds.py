@@ -1,4 +1,4 @@
-"""The arithmetic of one split: which digit of a local index goes to the coordinate, and what stays.
+"""The arithmetic of splits. Of one: which digit of a local index goes to the coordinate, and what stays.
 
 On the local index l that the splits before have left, a split over p parts with tile b sends the digit `q mod p`,
 `q = l div b`, to the coordinate and leaves `(q div p)*b + l mod b`; where the first tile lies at coordinate k, that is
@@ -16,12 +16,25 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ..caches import memoized
 from ..errors import LayoutError, counted
 from ..grammar.nodes import Kind
 from ..grammar.text import kind_text
 from .indexset import IndexSet
 
-__all__ = ["Stretch", "check_kind", "extent", "local_positions", "split", "stretches"]
+__all__ = [
+    "Split",
+    "Stretch",
+    "check_kind",
+    "check_mode",
+    "extent",
+    "local_extents",
+    "local_positions",
+    "locate",
+    "mode_set",
+    "split",
+    "stretches",
+]
 
 Ints = npt.NDArray[np.int64]
 
@@ -179,3 +192,52 @@ def _floor_part(p: int, n: int | Ints, index: Ints) -> Ints:
     part = near.astype(np.int64)
     part = part - (_floor_start(p, n, part) > index)
     return part + (_floor_start(p, n, part + 1) <= index)
+
+
+class Split(NamedTuple):
+    """One entry on a grid: a grid mode, its kind and its number of coordinates."""
+
+    grid_mode: int
+    kind: Kind
+    parts: int
+
+
+def locate(splits: tuple[Split, ...], n: int, index: Ints) -> tuple[dict[int, Ints], Ints]:
+    """Along a mode with these splits: the coordinate per grid mode that holds each index, and its place there."""
+    coordinates: dict[int, Ints] = {}
+    left: int | Ints = n
+    for depth, s in enumerate(splits, 1):
+        coordinates[s.grid_mode], index = split(s.kind, s.parts, left, index)
+        if depth < len(splits):
+            left = extent(s.kind, s.parts, left, coordinates[s.grid_mode])
+    return coordinates, index
+
+
+@memoized(65536)
+def mode_set(splits: tuple[Split, ...], n: int, coordinates: tuple[int, ...]) -> IndexSet:
+    """The global indices along one mode that some coordinates hold: refinement is composition of index sets."""
+    held = IndexSet.interval(0, n)
+    for s, c in zip(splits, coordinates, strict=True):
+        held = held.select(local_positions(s.kind, s.parts, len(held), c))
+    return held
+
+
+@memoized(4096)
+def local_extents(splits: tuple[Split, ...], n: int) -> tuple[int, ...]:
+    """The distinct local extents that the coordinates of a mode's splits leave."""
+    extents = [n]
+    for s in splits:
+        parts = np.arange(s.parts)
+        extents = sorted({e for left in extents for e in extent(s.kind, s.parts, left, parts).tolist()})
+    return tuple(extents)
+
+
+def check_mode(splits: tuple[Split, ...], n: int) -> None:
+    """Refuse splits of a mode whose sizes do not fit its extent.
+
+    Raises:
+        LayoutError: the sizes of one do not add up to what is left there, or its first tile lies outside.
+    """
+    for depth, s in enumerate(splits):
+        for left in local_extents(splits[:depth], n):
+            check_kind(s.kind, s.parts, left)

@@ -27,6 +27,7 @@ from ..grammar.nodes import (
 )
 from ..grammar.parser import parse_syntax
 from ..grammar.text import unparse
+from ..late import late
 from .expressions import Partial, Rooted, as_entry, block, layout_code
 from .grid import Grid, integer
 from .view import View
@@ -234,9 +235,7 @@ class Layout:
         return layout_code(self.syntax)
 
     def _repr_html_(self) -> str:
-        from ..html.reprs import layout_card
-
-        return layout_card(self)
+        return str(late("layout card")(self))
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -14,6 +14,8 @@ from .view import View
 
 __all__ = ["unfused", "with_components", "without_roots"]
 
+Modes = tuple[tuple[Entry, ...], ...]
+
 
 def unfused(dist: Distribution) -> Distribution:
     """The distribution with every fused mode taken apart, if that can be said; else itself.
@@ -43,6 +45,7 @@ def unfused(dist: Distribution) -> Distribution:
                 if slow == 0 or ranks % slow or digits[1].size % (ranks // slow):
                     return dist
                 cut[entry.grid_mode] = slow
+                # Until grid modes have their new numbers, -1 - g stands for the second of the two.
                 entries_per_digit[1] = (Entry(-1 - entry.grid_mode, entry.kind),)
         rows += [(digit.mode, mode) for digit, mode in zip(digits, entries_per_digit, strict=True)]
     shape: list[int] = []
@@ -50,14 +53,17 @@ def unfused(dist: Distribution) -> Distribution:
     for g, ranks in enumerate(dist.grid.shape):
         first.append(len(shape))
         shape += [cut[g], ranks // cut[g]] if g in cut else [ranks]
+    number = dict(enumerate(first)) | {-1 - g: first[g] + 1 for g in cut}
+    view = View(tuple([Name(f"m{m:02}") for m, _ in rows]))
+    return Layout(_over(tuple([mode for _, mode in rows]), number), view).on(dist.shape, Grid(tuple(shape)))
 
-    def renamed(entry: Entry) -> Entry:
-        g = entry.grid_mode
-        return replace(entry, grid_mode=first[g] if g >= 0 else first[-1 - g] + 1)
 
-    view = View(tuple(Name(f"m{m:02}") for m, _ in rows))
-    modes = tuple(tuple(map(renamed, mode)) for _, mode in rows)
-    return Layout(modes, view).on(dist.shape, Grid(tuple(shape)))
+def _over(modes: Modes, number: dict[int, int]) -> Modes:
+    """The entries of modes, over grid modes of other numbers."""
+    renumbered = []
+    for mode in modes:
+        renumbered.append(tuple([replace(entry, grid_mode=number[entry.grid_mode]) for entry in mode]))
+    return tuple(renumbered)
 
 
 def without_roots(dist: Distribution) -> Distribution:
@@ -69,10 +75,11 @@ def without_roots(dist: Distribution) -> Distribution:
     """
     layout, grid = dist.layout, dist.grid
     rooted = {g for g, _ in layout.rooted}
-    number = {g: n for n, g in enumerate(g for g in range(grid.order) if g not in rooted)}
-    modes = tuple(tuple(replace(entry, grid_mode=number[entry.grid_mode]) for entry in mode) for mode in layout.modes)
-    partial = tuple(number[g] for g in layout.partial)
-    return replace(layout, modes=modes, partial=partial, rooted=()).on(dist.shape, [grid.shape[g] for g in number])
+    kept = [g for g in range(grid.order) if g not in rooted]
+    number = {g: place for place, g in enumerate(kept)}
+    partial = tuple([number[g] for g in layout.partial])
+    among = replace(layout, modes=_over(layout.modes, number), partial=partial, rooted=())
+    return among.on(dist.shape, [grid.shape[g] for g in kept])
 
 
 @memoized(256)
@@ -94,20 +101,21 @@ def with_components(dist: Distribution, extents: tuple[int, ...]) -> Distributio
 
 def _in_front(view: View, number: int) -> View:
     """A view with some modes in front, which the letters of the alphabet name in order, as those of the view then."""
-    names = [each for item in view.items if not isinstance(item, Tile) for each in _names(item)]
-    parts = {name for item in view.items if isinstance(item, Tile) for name, _ in item.parts}
+    names: list[str] = []
+    parts: set[str] = set()
+    for item in view.items:
+        if isinstance(item, Tile):
+            parts.update([name for name, _ in item.parts])
+        else:
+            names += item.names
     letters = [letter for letter in ascii_lowercase if letter not in parts]
     if len(letters) < number + len(names):
         letters = sorted({f"m{n:02}" for n in range(number + len(names) + len(parts))} - parts)
     new = dict(zip(sorted(names), letters[number:], strict=False))
 
     def renamed(item: ViewItem) -> ViewItem:
-        if isinstance(item, Name):
-            return Name(new[item.name])
-        return Fuse(tuple(new[name] for name in item.names)) if isinstance(item, Fuse) else item
+        if isinstance(item, Tile):
+            return item
+        return Name(new[item.name]) if isinstance(item, Name) else Fuse(tuple([new[name] for name in item.names]))
 
     return View((*map(Name, letters[:number]), *map(renamed, view.items)))
-
-
-def _names(item: Name | Fuse) -> tuple[str, ...]:
-    return (item.name,) if isinstance(item, Name) else item.names

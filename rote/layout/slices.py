@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from math import prod
+from operator import and_
 
 import numpy as np
 import numpy.typing as npt
@@ -53,11 +54,13 @@ _CURE = "redistribute to plain blocks first, such as block[(0),()]"
 
 
 def _as_slice(held: IndexSet, dist: Distribution, rank: int, mode: int) -> slice:
-    first, second = (*islice(held, 2), 0, 0)[:2]
-    step = second - first if len(held) > 1 else 1
+    if not held:
+        return slice(0, 0)
+    first = held.start
+    step = held.at(1) - first if len(held) > 1 else 1
     if held != IndexSet.of_runs([(first, first + 1)], step, held.stop):
         raise LayoutError(f"rank {rank} holds {held} of mode {mode} in {dist}, which is no slice\n{_CURE}")
-    return slice(first, held.stop, step if step > 1 else None) if held else slice(0, 0)
+    return slice(first, held.stop, step if step > 1 else None)
 
 
 def as_runs(slices: Sequence[slice], shape: tuple[int, ...]) -> tuple[Progression, ...]:
@@ -151,7 +154,7 @@ def _readings(keys: Ints, idle: npt.NDArray[np.bool_], stride: int) -> Iterator[
         filled = _filled(keys, stride, size, mode)
         yield from _prefixed(_Digit(Axis(stride, size), mode), _readings(filled, idle, stride * size))
     if len(keys) and idle.any() and not idle.all():
-        for size in (p for p in range(2, left + 1) if left % p == 0):
+        for size in _divisors(left):
             where = np.unique(np.flatnonzero(~idle) // stride % size)
             if len(where) == 1:
                 at = int(where[0])
@@ -174,8 +177,12 @@ def _sizes(keys: Ints, stride: int, mode: int) -> list[int]:
     """
     others, own = np.delete(keys, mode, axis=0), keys[mode : mode + 1]
     sizes = [p for p in _divisors(keys.shape[1] // stride) if not _decides(others, stride, p)]
-    larger = {p: [q // p for q in sizes if q > p and q % p == 0 and q // p in _primes(q // p)] for p in sizes}
-    return [p for p in sizes if not larger[p] or not all(_decides(own, stride * p, q) for q in larger[p])]
+    kept = []
+    for p in sizes:
+        primes = [q // p for q in sizes if q > p and q % p == 0 and q // p in _primes(q // p)]
+        if not primes or not all(_decides(own, stride * p, prime) for prime in primes):
+            kept.append(p)
+    return kept
 
 
 def _reach(keys: Ints, stride: int) -> int:
@@ -210,12 +217,13 @@ def _filled(keys: Ints, stride: int, size: int, mode: int | None) -> Ints:
 
 @memoized(4096)
 def _divisors(n: int) -> list[int]:
+    """Those above 1."""
     return [p for p in range(2, n + 1) if n % p == 0]
 
 
 @memoized(4096)
 def _primes(n: int) -> list[int]:
-    return [p for p in range(2, n + 1) if n % p == 0 and all(p % q for q in range(2, int(p**0.5) + 1))]
+    return [p for p in _divisors(n) if _divisors(p) == [p]]
 
 
 def _distribution(
@@ -237,7 +245,9 @@ def _distribution(
         runs = np.where(reading.keys[mode, :, None] >= 0, table[reading.keys[mode]], (0, 0, 1))
         holding &= runs[:, 1] > 0
         axes = tuple(digit.axis for digit in reversed(reading.digits) if digit.mode == mode)
-        where = sum((np.arange(p).reshape(-1, *(1,) * k) * s for k, (s, p) in enumerate(reversed(axes))), np.array(0))
+        where = np.array(0)  # the ranks at the digits 0 of all others
+        for stride, size in axes:
+            where = np.add.outer(where, stride * np.arange(size))
         chain = find_chain(axes, extent, *np.moveaxis(runs[where], -1, 0))
         if chain is None:
             unchained.add(mode)
@@ -246,12 +256,13 @@ def _distribution(
     if shape and not np.array_equal(holding, ~empty):
         return None
     others = [digit for digit in reading.digits if digit.mode is None]
-    axes = tuple(
-        sorted((*(link.axis for chain in chains for link in chain), *(digit.axis for digit in others)), reverse=True)
-    )
-    modes = tuple(tuple(Entry(axes.index(link.axis), link.kind) for link in chain) for chain in chains)
-    rooted = tuple((axes.index(digit.axis), digit.root) for digit in others if digit.root is not None)
-    return Layout(modes, rooted=rooted).on(shape, Grid(tuple(axis.size for axis in axes) or (1,)))
+    grid_modes = [link.axis for chain in chains for link in chain] + [digit.axis for digit in others]
+    grid_modes.sort(reverse=True)
+    modes = []
+    for chain in chains:
+        modes.append(tuple([Entry(grid_modes.index(link.axis), link.kind) for link in chain]))
+    rooted = tuple([(grid_modes.index(digit.axis), digit.root) for digit in others if digit.root is not None])
+    return Layout(tuple(modes), rooted=rooted).on(shape, Grid(tuple([axis.size for axis in grid_modes]) or (1,)))
 
 
 def _why(shape: tuple[int, ...], runs: Ints, unchained: set[int]) -> str:
@@ -274,7 +285,7 @@ def _why(shape: tuple[int, ...], runs: Ints, unchained: set[int]) -> str:
         )
     if unchained:
         mode = min(unchained)
-        starts = ", ".join(str(start) for start in dict.fromkeys(runs[mode, :, 0].tolist()))
+        starts = ", ".join(map(str, dict.fromkeys(runs[mode, :, 0].tolist())))
         return (
             f"along mode {mode} the parts, which begin at {starts} in the order of the ranks, are those of no block "
             "and cyclic entries, one after the other\nnumber ranks in the order of their parts, by comm.Split(0, key)"
@@ -292,10 +303,11 @@ def _overlap(blocks: Ints) -> tuple[int, int] | None:
         low = np.maximum(blocks[:-ahead, :, 0], blocks[ahead:, :, 0])
         meets = (low <= np.minimum(ends[:-ahead], ends[ahead:])).all(axis=1)
         for k in np.flatnonzero(meets).tolist():
-            first, second = (
-                [IndexSet.of_runs([(a, a + 1)], d, a + (n - 1) * d + 1) for a, n, d in blocks[at].tolist()]
-                for at in (k, k + ahead)
-            )
-            if all(a & b for a, b in zip(first, second, strict=True)):
+            if all(map(and_, _sets(blocks[k]), _sets(blocks[k + ahead]))):
                 return k, k + ahead
     return None
+
+
+def _sets(block: Ints) -> list[IndexSet]:
+    """Per mode, the indices of a block of runs."""
+    return [IndexSet.of_runs([(a, a + 1)], step, a + (n - 1) * step + 1) for a, n, step in block.tolist()]

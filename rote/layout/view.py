@@ -15,12 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import LayoutError
-from ..grammar.nodes import Fuse, Name, Tile
+from ..grammar.nodes import Name, Tile, ViewItem, modes_read, order_read
+from ..grammar.text import item_text
 
 __all__ = ["Digit", "View"]
 
 Ints = npt.NDArray[np.int64]
-ViewItem = Name | Fuse | Tile
 
 
 class Digit(NamedTuple):
@@ -54,12 +54,12 @@ class View:
     @property
     def order(self) -> int:
         """The number of view modes."""
-        return sum(len(item.parts) if isinstance(item, Tile) else 1 for item in self.items)
+        return len(modes_read(self.items))
 
     @property
     def tensor_order(self) -> int:
         """The number of modes of the tensor itself."""
-        return sum(len(item.names) if isinstance(item, Fuse) else 1 for item in self.items)
+        return order_read(self.items)
 
     def tensor_modes(self) -> tuple[tuple[int, ...], ...]:
         """Per item, the tensor modes that it reads, slowest first."""
@@ -94,39 +94,36 @@ def _tensor_modes(items: tuple[ViewItem, ...]) -> tuple[tuple[int, ...], ...]:
     places: list[int] = []
     order = 0
     for item in items:
-        own = () if isinstance(item, Tile) else item.names if isinstance(item, Fuse) else (item.name,)
-        names += own
-        places += range(order, order + len(own))
-        order += 1 if isinstance(item, Tile) else len(own)
+        if isinstance(item, Tile):
+            order += 1
+        else:
+            names += item.names
+            places += range(order, order + len(item.names))
+            order += len(item.names)
     number = dict(zip(sorted(names), places, strict=True))
     modes: list[tuple[int, ...]] = []
     order = 0
     for item in items:
-        if isinstance(item, Tile):
-            modes.append((order,))
-            order += 1
-        else:
-            own = item.names if isinstance(item, Fuse) else (item.name,)
-            modes.append(tuple([number[name] for name in own]))
-            order += len(own)
+        own = (order,) if isinstance(item, Tile) else tuple([number[name] for name in item.names])
+        modes.append(own)
+        order += len(own)
     return tuple(modes)
 
 
 def _tile_digits(tile: Tile, mode: int, extent: int) -> list[tuple[Digit, ...]]:
-    known = prod(size for _, size in tile.parts if size is not None)
-    free = any(size is None for _, size in tile.parts)
+    known, free = prod(tile.given), len(tile.given) < len(tile.parts)
     if (free and extent % known) or (not free and extent != known):
-        parts = " ".join(name if size is None else f"{name}={size}" for name, size in tile.parts)
         below, above = extent // known * known, -(-extent // known) * known
         would = f"{below} or {above} would" if free else f"{known} would"
-        raise LayoutError(f"tensor mode {mode} has extent {extent}, which ({parts}) does not divide; {would}")
+        raise LayoutError(f"tensor mode {mode} has extent {extent}, which {item_text(tile)} does not divide; {would}")
     weight = known * (extent // known) if free else known
-    result: list[tuple[Digit, ...]] = []
+    digits: list[tuple[Digit, ...]] = []
     for _, size in tile.parts:
-        size = extent // known if size is None else size
+        if size is None:
+            size = extent // known
         weight = weight // size if size else 0
-        result.append((Digit(mode, max(weight, 1), size),))
-    return result
+        digits.append((Digit(mode, max(weight, 1), size),))
+    return digits
 
 
 def to_tensor(digits: tuple[Digit, ...], index: Ints) -> dict[int, Ints]:

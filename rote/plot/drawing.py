@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from itertools import islice
+from itertools import islice, product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..layout.distribution import Distribution
-from ..ownership import Owners, is_light, mode_names, owners_at, rank_color, run_around, runs
+from ..layout.ownership import Owners, is_light, mode_names, owners_at, rank_color, run_around, runs
 from .geometry import Face, Points, ShownMode, cube, flat, ticks
 
 if TYPE_CHECKING:
@@ -30,11 +30,12 @@ def draw(ax: Axes, dist: Distribution, modes: tuple[int, ...]) -> None:
     rest = [m for m in range(dist.order) if m not in modes]
     names = mode_names(dist)
     sides = [ShownMode(names[m], dist.view_shape[m], tuple(islice(runs(dist, m), _MOST_RUNS))) for m in modes]
-    notes = [f"at index 0 of {', '.join(names[m] for m in rest)}"] if rest else []
-    notes += [f"{side.name} up to {side.shown} of {side.extent}" for side in sides if side.shown < side.extent]
     text = str(dist.layout)
-    head = text if len(text) <= _LONG else text.replace(": ", ":\n", 1)
-    ax.set_title("\n".join([head, *notes]), fontfamily="monospace", fontsize=10, color=INK)
+    lines = [text if len(text) <= _LONG else text.replace(": ", ":\n", 1)]
+    if rest:
+        lines.append(f"at index 0 of {', '.join([names[m] for m in rest])}")
+    lines += [f"{side.name} up to {side.shown} of {side.extent}" for side in sides if side.shown < side.extent]
+    ax.set_title("\n".join(lines), fontfamily="monospace", fontsize=10, color=INK)
     if 0 in dist.view_shape:
         ax.set_axis_off()
         ax.text(0.5, 0.5, "no elements", ha="center", va="center", color=INK, transform=ax.transAxes)
@@ -55,22 +56,22 @@ def _cells(ax: Axes, dist: Distribution, faces: list[Face]) -> None:
     from matplotlib.collections import LineCollection, PolyCollection
 
     size = dist.grid.size
-    cells = [
-        (owners_at(dist, face.at | dict(row.at) | dict(column.at)), face.cell(row, column))
-        for face in faces
-        for row in face.down.runs
-        for column in face.across.runs
-    ]
+    cells: list[tuple[Owners, Points]] = []
+    for face in faces:
+        for row, column in product(face.down.runs, face.across.runs):
+            cells.append((owners_at(dist, face.at | dict(row.at) | dict(column.at)), face.cell(row, column)))
+    corners = [corners for _, corners in cells]
     groups: dict[int, list[Points]] = {}
-    for owners, corners in cells:
-        groups.setdefault(owners.first, []).append(corners)
+    names: dict[int, Owners] = {}
+    for owners, of_cell in cells:
+        groups.setdefault(owners.first, []).append(of_cell)
+        names[owners.first] = owners
     if len(groups) <= _MOST_STYLES:
-        names = {owners.first: owners for owners, _ in cells}
-        for first, those in groups.items():
-            ax.add_collection(PolyCollection(those, label=str(names[first]), **style(names[first], size)))
+        for first, group in groups.items():
+            ax.add_collection(PolyCollection(group, label=str(names[first]), **style(names[first], size)))
     else:
         colors = [rank_color(owners.first, size) for owners, _ in cells]
-        ax.add_collection(PolyCollection([c for _, c in cells], facecolor=colors, linewidth=0, label="_cells"))
+        ax.add_collection(PolyCollection(corners, facecolor=colors, linewidth=0, label="_cells"))
     for face in faces:
         ax.add_collection(LineCollection(face.lines(), color="white", alpha=0.4, linewidth=0.5))
     if len(faces) == 3:
@@ -78,7 +79,7 @@ def _cells(ax: Axes, dist: Distribution, faces: list[Face]) -> None:
     most = max(len(side.runs) for face in faces for side in (face.down, face.across))
     if most <= _MOST_BORDERS:
         width = 0.9 if most <= _FEW else 0.4
-        ax.add_collection(PolyCollection([c for _, c in cells], facecolor="none", edgecolor="white", linewidth=width))
+        ax.add_collection(PolyCollection(corners, facecolor="none", edgecolor="white", linewidth=width))
     outlines = [face.outline() for face in faces]
     ax.add_collection(PolyCollection(outlines, facecolor="none", edgecolor=INK, linewidth=0.9))
     if len(cells) <= _MOST_LABELS:
@@ -96,10 +97,12 @@ def _labels(ax: Axes, cells: list[tuple[Owners, Points]], whole: Points, size: i
         points = min(9.0, 0.7 * edges[1], edges[0] / (0.62 * len(text) + 0.3))
         if points >= 4:
             color = rank_color(owners.first, size)
-            plain = {} if len(owners.ranks) == 1 else {"bbox": {"boxstyle": "round,pad=0.2", "fc": color, "ec": "none"}}
             ink = INK if is_light(color) else "white"
+            look: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": points, "color": ink}
+            if len(owners.ranks) > 1:  # a plain ground over the hatching
+                look["bbox"] = {"boxstyle": "round,pad=0.2", "fc": color, "ec": "none"}
             x, y = corners.mean(axis=0)
-            ax.text(x, y, text, ha="center", va="center", fontsize=points, color=ink, **plain)
+            ax.text(x, y, text, **look)
 
 
 def _chords(corners: Points) -> Points:
@@ -140,7 +143,10 @@ def cube_axes(ax: Axes, sides: list[ShownMode], faces: list[Face]) -> None:
     ]
     for side, (start, edge), (shift, far, look) in zip(sides, edges, looks, strict=True):
         look |= {"textcoords": "offset points", "color": INK}
-        for index in ticks(side, 4)[1 if side is sides[1] else 0 :]:  # where mode 1 begins, mode 0 ends
+        indices = ticks(side, 4)
+        if side is sides[1]:
+            indices = indices[1:]  # where mode 1 begins, mode 0 ends
+        for index in indices:
             x, y = start + index / side.shown * edge
             ax.annotate(str(index), (x, y), shift, fontsize=7.5, **look)
         x, y = start + edge / 2

@@ -15,7 +15,7 @@ from ..compiler.plan import Plan
 from ..compiler.step import LOCAL, Step
 from ..errors import LayoutError, PlanError, RoteError
 from ..layout.distribution import Distribution
-from ..ownership import Owners, owners_at
+from ..layout.ownership import Owners, owners_at
 from .drawing import INK, draw, style
 from .matrix import MOST_RANKS, Scale, draw_matrix, draw_scale
 
@@ -78,14 +78,20 @@ def plan(plan: Plan, *, modes: Sequence[int] | None = None, messages: bool = Fal
     >>> [ax.get_title() for ax in figure.axes if ax.get_title()]
     ['block[(0),(),()]', 'block[(),(0),()]']
     """
-    dists = [plan.source, *(step.after for step in plan.steps)] if plan.steps else [plan.source, plan.target]
-    names: list[tuple[str, str]] = [(step.kind, _over(step)) for step in plan.steps] or [("nothing", "to do")]
-    chosen = [_choose(dist, modes) for dist in dists]
+    dists, names = [plan.source], list[tuple[str, str]]()
+    for step in plan.steps:
+        dists.append(step.after)
+        names.append((step.kind, _over(step)))
+    if not plan.steps:
+        dists, names = [plan.source, plan.target], [("nothing", "to do")]
+    pictures = [(dist, _choose(dist, modes)) for dist in dists]
+    heights = [3.6 if max([len(chosen) for _, chosen in pictures]) > 1 else 2.2]
     matrices = _matrices(plan) if messages else []
-    height = 3.6 if max(map(len, chosen)) > 1 else 2.2
-    figure = _new_figure(3.1 * len(dists) + 1.0 * len(names), height + (3.4 if messages else 0.0))
-    rows = figure.add_gridspec(2 if messages else 1, 1, height_ratios=[height, 3.4] if messages else None)
-    _row(figure, rows[0], [*zip(dists, chosen, strict=True)], names)
+    if messages:
+        heights.append(3.4)
+    figure = _new_figure(3.1 * len(dists) + 1.0 * len(names), sum(heights))
+    rows = figure.add_gridspec(len(heights), 1, height_ratios=heights)
+    _row(figure, rows[0], pictures, names)
     if messages:
         below = rows[1].subgridspec(1, len(matrices))
         _draw_matrices([figure.add_subplot(below[number]) for number in range(len(matrices))], matrices)
@@ -234,11 +240,12 @@ def _legend(target: Axes | Figure, dists: list[Distribution]) -> None:
     patches: dict[Owners, Patch] = {}
     holding = set()
     for dist in dists:
+        splitting = [split.grid_mode for splits in dist.splits for split in splits]
         for rank in ranks:
             if 0 not in dist.local_shape(rank):
                 holding.add(rank)
                 coordinates = dist.grid.coordinates(rank)
-                owners = owners_at(dist, {s.grid_mode: coordinates[s.grid_mode] for mode in dist.splits for s in mode})
+                owners = owners_at(dist, {g: coordinates[g] for g in splitting})
                 look = style(owners, size)
                 hatch = 3 * look.pop("hatch", "")  # denser, for a small patch
                 patches.setdefault(owners, Patch(label=str(owners), hatch=hatch, **look))

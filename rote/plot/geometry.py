@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ..ownership import Run
+from ..layout.ownership import Run
 
 __all__ = ["Face", "Points", "ShownMode", "cube", "flat", "ticks"]
 
@@ -58,8 +58,12 @@ class Face:
     def lines(self) -> list[Points]:
         """The lines between elements, where these are few."""
         height, width = self.down.shown, self.across.shown
-        rows = [self.cell(Run(r, r), Run(0, width))[:2] for r in range(1, height if height <= _FINE else 1)]
-        return rows + [self.cell(Run(0, height), Run(c, c))[1:3] for c in range(1, width if width <= _FINE else 1)]
+        lines: list[Points] = []
+        if height <= _FINE:
+            lines += [self.cell(Run(row, row), Run(0, width))[:2] for row in range(1, height)]
+        if width <= _FINE:
+            lines += [self.cell(Run(0, height), Run(column, column))[1:3] for column in range(1, width)]
+        return lines
 
 
 def flat(down: ShownMode, across: ShownMode, at: dict[int, int]) -> Face:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ..ownership import is_light, rank_color
+from ..layout.ownership import is_light, rank_color
 from .drawing import INK
 
 if TYPE_CHECKING:
@@ -71,7 +71,9 @@ def draw_matrix(ax: Axes, sent: Ints, title: str, scale: Scale) -> None:
     ax.set(xlim=(0, size), ylim=(size, 0))
     if size <= MOST_CELLS:
         _hatch(ax, kept)
-        edges = [[(0, k), (size, k)] for k in range(1, size)] + [[(k, 0), (k, size)] for k in range(1, size)]
+        edges = []
+        for k in range(1, size):
+            edges += [[(0, k), (size, k)], [(k, 0), (k, size)]]
         width = 0.9 if size <= _FEW else 0.4
         ax.add_collection(LineCollection(edges, color="white", linewidth=width))
         _numbers(ax, sent, image, scale)
@@ -138,9 +140,7 @@ def _rank_axes(ax: Axes, size: int) -> None:
         beside = ax.inset_axes(bounds)
         beside.imshow(stripe, aspect="auto", interpolation="nearest")
         beside.set_axis_off()
-    few = size <= _FEW
-    step = 1 if few else -(-size // 8)
-    ranks = list(range(0, size, step))
+    ranks = range(0, size, 1 if size <= _FEW else -(-size // 8))
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_ticks([rank + 0.5 for rank in ranks], [str(rank) for rank in ranks])
     ax.tick_params(length=0, labelsize=8, labelcolor=INK, bottom=False, labelbottom=False, labeltop=True, pad=9)

@@ -16,12 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ..compiler.step import as_dtype
+from ..functions.moves import default_layout
 from ..layout.distribution import tensor_shape
 from ..layout.layout import Layout
 from ..runtime.comm.resolve import as_comm
 from ..runtime.copy.regions import identity
 from ..runtime.placement import GridLike, place
-from ..tensor.moves import default_layout
 from ..tensor.tensor import DistTensor
 from .words import Array, Words, WordStream, fractions, scaled, windows, words_of
 
@@ -145,9 +145,11 @@ class Generator:
         """
         element = _real(dtype)
         _check_scale(scale)
-        return self._drawn(
-            lambda words: -scale * np.log1p(-fractions(words[:, 0])), 1, element, shape, layout, grid, comm
-        )
+
+        def values(words: Words) -> Array:
+            return -scale * np.log1p(-fractions(words[:, 0]))
+
+        return self._drawn(values, 1, element, shape, layout, grid, comm)
 
     def standard_normal(
         self,
@@ -259,7 +261,9 @@ class Generator:
     ) -> DistTensor:
         """A tensor of a function of as many words as are `each` element's."""
         extents, ranks = tensor_shape(shape), as_comm(comm)
-        dist = place(extents, default_layout(extents) if layout is None else layout, ranks, grid)
+        if layout is None:
+            layout = default_layout(extents)
+        dist = place(extents, layout, ranks, grid)
         start, self.position = self.position, self.position + each * prod(extents)
         if not dist.contributes(ranks.rank):
             nothing = np.full(dist.local_shape(ranks.rank), identity(dist.layout.op, dtype), dtype)

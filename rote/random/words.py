@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..layout.distribution import Distribution
+from ..layout.grid import row_major
 
 __all__ = ["Array", "WordStream", "Words", "fractions", "scaled", "windows", "words_of"]
 
@@ -48,14 +49,16 @@ def windows(dist: Distribution, rank: int, shape: tuple[int, ...]) -> Iterator[t
     """
     if not prod(shape):
         return
-    numbers: list[Ints] = [index * prod(dist.shape[mode + 1 :]) for mode, index in enumerate(dist.tensor_indices(rank))]
-    rows = shape[0] if shape else 1
-    size = prod(shape) // rows
+    rows, *rest = shape or (1,)
+    size = prod(rest)
     step = max(1, _WINDOW // size)
     for row in range(0, rows, step):
-        parts = [each[row : row + step] if each.ndim and each.shape[0] > 1 else each for each in numbers]
-        extents = (min(step, rows - row), *shape[1:]) if shape else ()
-        yield row * size, np.broadcast_to(sum(parts, np.int64(0)), extents).reshape(-1)
+        extents = min(step, rows - row), *rest
+        numbers: Ints = np.zeros((1,) * len(extents), np.int64)
+        for stride, index in zip(row_major(dist.shape), dist.tensor_indices(rank), strict=True):
+            part = index[row : row + step] if index.shape[0] > 1 else index
+            numbers = numbers + stride * part
+        yield row * size, np.broadcast_to(numbers, extents).reshape(-1)
 
 
 def words_of(stream: WordStream, start: int, indices: Ints, each: int) -> Words:

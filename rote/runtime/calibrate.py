@@ -6,7 +6,7 @@ which few caches hold.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any, cast
 
@@ -22,6 +22,7 @@ from .program import bind
 __all__ = [
     "as_machine",
     "keep_machine",
+    "known_links",
     "known_machine",
     "machine_key",
     "measure",
@@ -31,7 +32,8 @@ __all__ = [
 _LARGE = 1 << 21  # elements of 8 bytes that a rank sends, copies or reduces at once
 _RUN = 64  # elements in a row that are copied, of twice as many
 _OFTEN = 20  # times that a short call is made for one reading of the clock
-_KNOWN = "machine"  # where a communicator keeps its own
+_SOME = 1 << 19  # elements of 8 bytes, in which a slow link shows: more than its buffers take at once
+_KNOWN, _LINKS = "machine", "links"  # where a communicator keeps its own
 _LEAST = 1e-13  # seconds: no time is 0, whatever the noise
 
 
@@ -49,32 +51,11 @@ def measure(comm: Comm, seconds: float = 2.0, progress: Progress | None = None) 
     >>> first == second, min(first.as_dict().values()) > 0
     (True, True)
     """
-    ranks, others = comm.size, max(comm.size - 1, 1)
-    share = _LARGE // ranks
-    received = others * share  # elements that a rank receives from others
-
-    def counts(number: int) -> list[int]:
-        return [number if ranks == 1 or r != comm.rank else 0 for r in range(ranks)]
-
-    send, receive = np.ones(ranks * share), np.ones(ranks * share)
-    few, many = counts(1), counts(share)
-    half = send.size // (2 * _RUN) * _RUN
-    block = send[: 2 * half].reshape(-1, 2, _RUN)
-    packed = receive[:half].reshape(-1, _RUN)
+    ranks, link = comm.size, _Link(comm, _LARGE)
+    share, send, receive = link.share, link.send, link.receive
     local = compile("[()] -> block[(0)]", shape=ranks, grid=ranks)
     swap = compile("block[(0),()] -> block[(),(0)]", shape=(ranks, ranks), grid=ranks)
     row, column, element = np.ones((1, ranks)), np.ones((ranks, 1)), np.ones(1)
-
-    def message() -> None:
-        for _ in range(_OFTEN):
-            comm.alltoallv(send[:others], few, receive[:others], few)
-
-    def messages() -> None:
-        comm.alltoallv(send[:received], many, receive[:received], many)
-
-    def copy() -> None:
-        np.copyto(packed, block[:, 1])
-        np.copyto(block[:, 0], packed)
 
     def reduction() -> None:
         comm.reduce_scatter(send, receive[:share], [share] * ranks, "max")
@@ -91,16 +72,65 @@ def measure(comm: Comm, seconds: float = 2.0, progress: Progress | None = None) 
             bind(swap, comm)(row, column)
 
     short, long, copied, reduced, added, steps, exchanges = medians(
-        comm, (message, messages, copy, reduction, addition, step, exchange), seconds, progress
+        comm, (*link.calls, reduction, addition, step, exchange), seconds, progress
     )
-    byte_time = max((long - short / _OFTEN) / (8 * received), _LEAST)
-    times = {
-        "latency": short / _OFTEN / others,
-        "byte_time": byte_time,
-        "copy_time": copied / (8 * 2 * half),
-        "reduce_time": max((reduced - short / _OFTEN) / (8 * received) - byte_time, added / (8 * send.size)),
-        "step_time": max(steps, exchanges - short) / _OFTEN,
-    }
+    times = link.times(short, long, copied)
+    combined = (reduced - short / _OFTEN) / (8 * link.received) - times["byte_time"]
+    times["reduce_time"] = max(combined, added / (8 * send.size))
+    times["step_time"] = max(steps, exchanges - short) / _OFTEN
+    return _rounded(times)
+
+
+class _Link:
+    """The calls whose times are those of a message, of many bytes and of copies.
+
+    Args:
+        elements: of 8 bytes, that a rank sends or copies at once.
+
+    Attributes:
+        share, received: elements that a rank receives from each other rank, and from all of them.
+        send, receive: memory for these.
+    """
+
+    def __init__(self, comm: Comm, elements: int) -> None:
+        ranks = comm.size
+        self._comm, self._others = comm, max(ranks - 1, 1)
+        self.share: int = elements // ranks
+        self.received: int = self._others * self.share
+        self.send, self.receive = np.ones(ranks * self.share), np.ones(ranks * self.share)
+        self._peers = [int(ranks == 1 or rank != comm.rank) for rank in range(ranks)]
+        half = self.send.size // (2 * _RUN) * _RUN
+        self._block = self.send[: 2 * half].reshape(-1, 2, _RUN)
+        self._packed = self.receive[:half].reshape(-1, _RUN)
+
+    @property
+    def calls(self) -> tuple[Callable[[], None], ...]:
+        """Those whose seconds `times` takes."""
+        return self._message, self._messages, self._copy
+
+    def times(self, short: float, long: float, copied: float) -> dict[str, float]:
+        """The times of a machine that follow from the seconds of each call."""
+        return {
+            "latency": short / _OFTEN / self._others,
+            "byte_time": max((long - short / _OFTEN) / (8 * self.received), _LEAST),
+            "copy_time": copied / (2 * self._packed.nbytes),
+        }
+
+    def _message(self) -> None:
+        few, counts = slice(self._others), self._peers
+        for _ in range(_OFTEN):
+            self._comm.alltoallv(self.send[few], counts, self.receive[few], counts)
+
+    def _messages(self) -> None:
+        many, counts = slice(self.received), [self.share * peer for peer in self._peers]
+        self._comm.alltoallv(self.send[many], counts, self.receive[many], counts)
+
+    def _copy(self) -> None:
+        np.copyto(self._packed, self._block[:, 1])
+        np.copyto(self._block[:, 0], self._packed)
+
+
+def _rounded(times: Mapping[str, float]) -> Machine:
     return Machine(**{name: float(f"{time:.4g}") for name, time in times.items()})
 
 
@@ -124,9 +154,24 @@ def known_machine(comm: Comm) -> Machine:
     return cast(Machine, comm.cache[_KNOWN])
 
 
+def known_links(comm: Comm) -> Machine:
+    """The machine of these ranks as it is known; else its messages and copies are measured now, once. Collective.
+
+    That takes up to a third of a second: of the times, those of a message, a byte and a copy.
+    """
+    if _LINKS not in comm.cache:
+        known = known_machine(comm)
+        if known is DEFAULT and comm.size > 1:
+            link = _Link(comm, _SOME)
+            known = _rounded(link.times(*medians(comm, link.calls, 0.0)))
+        comm.cache[_LINKS] = known
+    return cast(Machine, comm.cache[_LINKS])
+
+
 def keep_machine(comm: Comm, machine: Machine) -> bool:
     """Keep the machine of these ranks; whether it was kept. Collective."""
     comm.cache.pop(_KNOWN, None)
+    comm.cache.pop(_LINKS, None)
     return remembered(comm, machine_key(comm), machine.as_dict())
 
 

@@ -22,8 +22,12 @@ from ..layout.layout import Entry, Layout
 from ..layout.layout import block as in_blocks
 from .comm.collective_errors import collective_errors
 from .comm.protocol import Array, Comm
+from .comm.rawfile import in_long_runs as lies_in_long_runs
 
-__all__ = ["LARGE", "FileTransfer", "in_long_runs", "in_rows", "longest_run", "run_length", "transfers", "writes"]
+__all__ = [
+    *("LARGE", "FileTransfer", "file_parts", "in_long_runs", "in_rows", "is_reordered", "is_scattered"),
+    *("longest_run", "run_length", "storage_shape", "transfers", "writes"),
+]
 
 LARGE = 1 << 20
 """Bytes of a block from which on short runs are worth an exchange."""
@@ -106,20 +110,69 @@ def transfers(block: Array, dist: Distribution, fortran_order: bool, moves: bool
         yield transfer
 
 
+def storage_shape(dist: Distribution, fortran_order: bool) -> tuple[int, ...]:
+    """The shape of a file's array whose axes are those that a view reads, in C order."""
+    return _Storage.of(dist, fortran_order).shape
+
+
+def file_parts(
+    block: Array, dist: Distribution, rank: int, fortran_order: bool
+) -> Iterator[tuple[tuple[IndexSet, ...], Array]]:
+    """The parts of a rank's block: positions in a file's array of `storage_shape`, and the elements, in its order.
+
+    These are views of the block; or, where there is none, a buffer, which is stored when the next part is asked for.
+    """
+    storage = _Storage.of(dist, fortran_order)
+    order = tuple(axis for group in storage.axes for axis in group)
+    inverse = sorted(range(len(order)), key=order.__getitem__)
+    for places, index in _boxes(dist.index_sets(rank), storage):
+        place = _place(storage, places, index)
+        if isinstance(place[0], slice):  # then the reshaped slice is still a view: modes are only split
+            view: Array = block[place].reshape([len(index[axis]) for axis in order])
+            yield index, view.transpose(inverse)
+        else:
+            buffer = np.empty([len(held) for held in index], block.dtype)
+            yield index, buffer
+            block[place] = buffer.transpose(order)
+
+
+def is_scattered(block: Array, dist: Distribution, rank: int) -> bool:
+    """Whether a rank's block is not a few long runs of a file in C order.
+
+    >>> from rote.layout.layout import parse
+    >>> [is_scattered(np.empty((512, 512)), parse(f"block[{m}]").on((512, 1024), 2), 0) for m in ("(),(0)", "(0),()")]
+    [True, False]
+    """
+    storage = _Storage.of(dist, False)
+    if storage.axes != tuple((axis,) for axis in range(dist.order)):
+        return True
+    return not lies_in_long_runs(storage.shape, dist.index_sets(rank), block)
+
+
+def is_reordered(dist: Distribution) -> bool:
+    """Whether blocks hold the elements in another order than a file in C order."""
+    digits = [digit for mode in dist.digits for digit in mode]
+    return digits != sorted(digits, key=lambda digit: (digit.mode, -digit.weight))
+
+
 def _transfer(
     block: Array, storage: _Storage, places: tuple[IndexSet, ...], index: tuple[IndexSet, ...]
 ) -> FileTransfer:
     """The transfer of one box."""
     order = tuple(axis for group in storage.axes for axis in group)
-    place: tuple[Any, ...] = tuple(slice(held.start, held.stop, held.period) for held in places)
-    if any(held.runs != ((0, 1),) for held in places):  # NumPy copies slices much faster, but has none for such runs
-        left = [len(order) - sum(map(len, storage.axes[: m + 1])) for m in range(len(places))]
-        place = tuple(
-            held.to_array().reshape(*(len(index[axis]) for axis in group), *(1,) * after)
-            for held, group, after in zip(places, storage.axes, left, strict=True)
-        )
     buffer = np.empty([len(held) for held in index], block.dtype)
-    return FileTransfer(storage.shape, index, buffer, block, place, order)
+    return FileTransfer(storage.shape, index, buffer, block, _place(storage, places, index), order)
+
+
+def _place(storage: _Storage, places: tuple[IndexSet, ...], index: tuple[IndexSet, ...]) -> tuple[Any, ...]:
+    """The index of a box in a block, in NumPy's words: slices, which NumPy copies much faster, if there are such."""
+    if all(held.runs == ((0, 1),) for held in places):
+        return tuple(slice(held.start, held.stop, held.period) for held in places)
+    left = [len(storage.shape) - sum(map(len, storage.axes[: m + 1])) for m in range(len(places))]
+    return tuple(
+        held.to_array().reshape(*(len(index[axis]) for axis in group), *(1,) * after)
+        for held, group, after in zip(places, storage.axes, left, strict=True)
+    )
 
 
 def _boxes(

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..layout.distribution import Distribution
-from ..layout.splits import mode_set
+from ..layout.kinds import mode_set
 from .comm.protocol import Array, Comm
 
 __all__ = ["IndexedMove", "Selection", "selection"]
@@ -192,10 +192,10 @@ def _groups(source: Distribution, mode: int, rows: Ints) -> list[tuple[tuple[tup
     for key in np.unique(keys):
         chosen = np.flatnonzero(keys == key)
         at = dict(zip(where, map(int, np.unravel_index(key, parts)), strict=True))
-        held = [
-            len(mode_set(source.splits[m], source.view_shape[m], tuple([at[s.grid_mode] for s in source.splits[m]])))
-            for m in modes
-        ]
+        held = []
+        for m in modes:
+            coordinates_of = tuple([at[split.grid_mode] for split in source.splits[m]])
+            held.append(len(mode_set(source.splits[m], source.view_shape[m], coordinates_of)))
         local = _ravel(locals_, held)
         groups += [(tuple(at.items()), places[run], local[run]) for run in _runs(places, local, chosen)]
     return groups

@@ -12,13 +12,13 @@ import numpy as np
 from ..compiler.plan import Plan
 from ..compiler.step import LOCAL, Step
 from ..errors import CommError
-from .autotune import LIMITS, Tune, check_tune, decided, ranking, reading, timings
+from .autotune import decided, fastest, ranking, timings
 from .comm.cache import cached
 from .comm.protocol import Comm
 from .exchange.messages import WHOLE
 from .exchange.registry import METHODS
+from .limits import LIMITS, Tune, budget, check_tune
 from .program import BoundPlan, check_grid
-from .time_limit import allowed
 
 __all__ = ["chosen", "tuned"]
 
@@ -53,7 +53,7 @@ def chosen(step: Step, dtype: np.dtype[Any], comm: Comm, tune: Tune) -> str:
         return "auto"
     nodes = len(set(comm.nodes()))
     facts = {"what": "method", "step": str(step), "shape": step.before.shape, "dtype": dtype.str, "nodes": nodes}
-    seconds = allowed(comm, LIMITS["method"].seconds[tune])
+    seconds = budget(comm, "method", tune)
     facts |= {"grids": [str(step.before.grid), str(step.after.grid)]}
     find = partial(_fastest, step, dtype, comm, seconds)
     return decided(comm, facts, tune, _checked, lambda: find() if seconds else None) or "auto"
@@ -75,14 +75,15 @@ def _fastest(step: Step, dtype: np.dtype[Any], comm: Comm, seconds: float) -> st
     block = np.ones(step.before.local_shape(comm.rank), dtype)
     out = np.empty(step.after.local_shape(comm.rank), dtype)
     programs = list(_programs(Plan(step.before, step.after, dtype, (step,)), comm))
-    candidates = [partial(reading, comm, partial(program, block, out)) for program in programs]
+    candidates = [partial(fastest, comm, partial(program, block, out)) for program in programs]
     limits = LIMITS["method"]
     return programs[ranking(timings(comm, candidates, seconds, limits), limits)[0]].methods[0]
 
 
 def _programs(plan: Plan, comm: Comm) -> Iterator[BoundPlan]:
-    """A plan of one step, by each method that these ranks can have."""
-    for name in METHODS:
+    """A plan of one step, by each method that these ranks can have, the usual one first."""
+    usual = BoundPlan(plan, comm).methods[0]
+    for name in sorted(METHODS, key=lambda name: name != usual):
         if name not in _BY_NAME and (comm.size > _TOGETHER or not name.endswith(str(_TOGETHER))):
             with suppress(CommError):
                 program = BoundPlan(plan, comm, name)

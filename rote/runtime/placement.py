@@ -13,7 +13,6 @@ from ..errors import LayoutError
 from ..layout.distribution import Distribution, distribute, tensor_shape
 from ..layout.grid import Grid, grid_shape
 from ..layout.layout import Layout, as_layout
-from ..layout.slices import as_runs, find_distribution
 from .comm.collective_errors import collective_errors
 from .comm.protocol import Array, Comm
 from .copy.regions import cut, identity
@@ -94,6 +93,8 @@ def compute_block(
 
 def place_slices(local: npt.ArrayLike, slices: Sequence[slice], shape: Iterable[int] | int, ranks: Comm) -> Placed:
     """Find the distribution of blocks that are slices of a tensor, and this rank's block in it. Collective."""
+    from ..layout.slices import as_runs, find_distribution
+
     with collective_errors(ranks):
         block = np.asarray(local)
         block = block.astype(as_dtype(block.dtype), copy=False)

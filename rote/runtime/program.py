@@ -1,13 +1,22 @@
 """THE executor: a list of operations between two blocks, bound to a communicator and a transport.
 
 A redistribution is a program of moves, a Fourier transform one of moves and kernels. What a rank does is lowered to
-operations (`operations`), fused (`sweeps`), given places (`buffers`) and bound to a transport (`transport`).
+operations (`operations`), fused (`sweeps`), given places (`buffers`) and bound to a transport: ranks that share memory
+read each other's blocks there, with one barrier per move (`shared`); others send messages, by the methods of exchange
+(`messages`).
+
+Runs between two tensors are prepared the first time and kept for the next, so that a call of small blocks costs little
+more than what the ranks do. What is prepared holds views of both blocks, and of workspace: it is let go as soon as one
+of the two tensors is, and blocks that are large are not prepared at all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import weakref
+from collections.abc import Hashable, Sequence
 from functools import partial
+from math import prod
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,16 +27,19 @@ from ..layout.distribution import Distribution
 from ..layout.grid import Grid
 from .comm import segments
 from .comm.cache import cached
-from .comm.protocol import Array, Comm, MpiHandle
+from .comm.protocol import Array, Comm
 from .copy.strided import Copy
 from .exchange.registry import check_method
 from .executor.messages import MessageTransport
 from .executor.operations import lowered
-from .executor.prepared import PreparedRuns, is_small
 
-__all__ = ["BoundPlan", "bind", "check_grid"]
+__all__ = ["BoundPlan", "PreparedRuns", "bind", "check_grid", "is_small"]
 
 _KEPT = 64  # programs that one communicator keeps
+_MOST = 32  # pairs of tensors
+_SMALL = 1 << 23  # bytes of a block: to prepare what moves it takes a hundredth of the time that moving takes
+
+R = TypeVar("R")
 
 
 def bind(plan: Plan, comm: Comm, method: str | tuple[str, ...] = "auto") -> BoundPlan:
@@ -70,7 +82,7 @@ class BoundPlan:
         prepared: those that are, each with a number that all ranks give it.
     """
 
-    __slots__ = ("_comm", "_empty", "_shapes", "_transport", "is_small", "plan", "prepared")
+    __slots__ = ("_comm", "_shapes", "_transport", "is_small", "plan", "prepared")
 
     plan: Plan
 
@@ -90,7 +102,6 @@ class BoundPlan:
             raise CommError(f"{len(names)} methods are given, but the plan has {len(plan.steps)} steps: one for each")
         following = iter(names)  # by place, for a step may come twice
         self.plan, self._comm = plan, comm
-        self._empty = segments.empty if isinstance(comm, MpiHandle) else np.empty
         self._shapes = plan.source.local_shape(comm.rank), plan.target.local_shape(comm.rank)
         operations = lowered(plan, comm.rank, before, after)
         self._transport = MessageTransport(operations, comm, lambda _: next(following), tight=False)
@@ -120,7 +131,7 @@ class BoundPlan:
         before, after = self._shapes
         self._check(block, before, self.plan.source, "the block")
         if out is None:
-            out = self._empty(after, self.plan.dtype)
+            out = segments.empty(after, self.plan.dtype)
         else:
             self._check(out, after, self.plan.target, "out")
         end = out if out.flags.c_contiguous else np.empty(out.shape, out.dtype)
@@ -147,3 +158,48 @@ class BoundPlan:
         if block.shape != shape or block.dtype != self.plan.dtype:
             rank, wanted = self._comm.rank, f"{shape} {self.plan.dtype}"
             raise LayoutError(f"{name} of rank {rank} is {block.shape} {block.dtype}, but {dist} wants {wanted}")
+
+
+def is_small(*ends: tuple[Distribution, np.dtype[Any]]) -> bool:
+    """Whether it pays to prepare runs between distributions: no rank has a large block in one; alike on all ranks."""
+    return all(prod(dist.max_local_shape()) * dtype.itemsize <= _SMALL for dist, dtype in ends)
+
+
+class PreparedRuns(Generic[R]):
+    """The calls that were prepared for runs between two tensors; of `_MOST` pairs, the oldest go first.
+
+    Attributes:
+        runs: by a key that has the `id` of both. That of a pair goes with either of the two.
+        kept: how many there were.
+
+    >>> class Tensor: ...
+    >>> x, y, prepared = Tensor(), Tensor(), PreparedRuns()
+    >>> prepared.keep((id(x), id(y)), x, y, [lambda: None])
+    >>> prepared.kept, (id(x), id(y)) in prepared.runs
+    (1, True)
+    >>> del x
+    >>> len(prepared.runs)
+    0
+    """
+
+    __slots__ = ("_newest", "_watches", "kept", "runs")
+
+    def __init__(self) -> None:
+        self.runs: dict[Hashable, R] = {}
+        self.kept: int = 0
+        self._newest: dict[Hashable, int] = {}  # by key: an `id` comes again when a tensor is gone
+        self._watches: dict[int, tuple[Hashable, weakref.ref[object], weakref.ref[object]]] = {}  # beside: no cycle
+
+    def keep(self, key: Hashable, x: object, out: object, run: R) -> None:
+        """Keep what was prepared for a run from x into `out`; ranks that keep alike let go alike, whatever the ids."""
+        oldest = self.kept - _MOST
+        if oldest in self._watches:
+            old, *_ = self._watches.pop(oldest)
+            if self._newest[old] == oldest:
+                del self._newest[old]
+                self.runs.pop(old, None)
+        forget = partial(self.runs.pop, key)  # called with the reference, which is the answer if there is none
+        self._watches[self.kept] = key, weakref.ref(x, forget), weakref.ref(out, forget)
+        self._newest[key] = self.kept
+        self.runs[key] = run
+        self.kept += 1

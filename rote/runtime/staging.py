@@ -3,11 +3,12 @@
 A system moves long runs of a file many times faster than single elements. So ranks read rows, one piece of the file
 after the other, and a compiled plan takes each piece to the layout that is wanted; writing is the same backwards
 (Thakur, Gropp and Lusk 1999, section 3.2). What a rank holds beside its block is a piece, and what the plan needs:
-a few times 4 MiB. All is one piece where the view does not read mode 0 as it is, or where short rows are in blocks
-within a cyclic split.
+a few times 4 MiB. A piece is cut along the mode that leaves long runs in the file and in the blocks: of a transposed
+view, one between its ends. All is one piece where the view reads no such mode as it is, or where short rows are in
+blocks within a cyclic split.
 
-Ranks that hold the same rows of the first mode are a group, whose rows are theirs alone: a group moves elements among
-its own ranks only.
+Ranks that hold the same long runs of the file are a group, whose runs are theirs alone: a group moves elements among
+its own ranks only, and a rank that is its own group among none.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,13 +24,14 @@ from ..compiler.compile import compile
 from ..layout.distribution import Distribution, Split, mode_set
 from ..layout.grid import Grid
 from ..layout.indexset import EMPTY, IndexSet
+from ..layout.kinds import local_extents
 from ..layout.layout import Layout
-from ..layout.splits import local_extents
 from .comm.collective_errors import collective_errors
 from .comm.protocol import Array, Comm, Path
 from .comm.rawfile import LONG_RUN
 from .exchange.messages import sub_comm
-from .files import LARGE, in_rows, longest_run, run_length, writes
+from .files import LARGE, in_rows, is_reordered, longest_run, run_length, writes
+from .mapped import on_one_node
 from .program import bind
 
 __all__ = ["Staging"]
@@ -44,52 +46,49 @@ class Staging:
 
     Attributes:
         dist: the distribution.
-        mode: the mode of its view that is the tensor's mode 0; -1 if there is none, and all goes in one piece.
-        kept: the splits of that mode whose coordinates say the rows of a group.
+        kept: per mode of the tensor, the splits whose coordinates say the part of a group.
         grid_modes: those along which the ranks of a group differ.
         grid: of a group.
-        lying: the layout of a group's rows on its ranks.
-        rows: the layout in which they are read or written.
-        step: the rows of a piece.
+        lying: the layout of a group's part on its ranks.
+        cut: how the part is cut into pieces.
     """
 
     dist: Distribution
-    mode: int
-    kept: tuple[Split, ...]
+    kept: tuple[tuple[Split, ...], ...]
     grid_modes: tuple[int, ...]
     grid: Grid
     lying: Layout
-    rows: Layout
-    step: int
+    cut: _Cut
 
     @classmethod
     def of(cls, dist: Distribution, itemsize: int, comm: Comm, writing: bool) -> Staging | None:
         """The staging of a tensor; None for one that is small, or moves as fast as it lies.
 
-        Long runs do; and ranks of one node read scattered elements from the file's pages, which are there once.
+        Long runs do; and ranks of one node read from the file's pages (`mapped`).
         """
         if not dist.shape or prod(dist.max_local_shape()) * itemsize < LARGE:
             return None
-        if not _reordered(dist) and (run_length(dist) * itemsize >= LONG_RUN or (_on_one_node(comm) and not writing)):
+        if (on_one_node(comm) and not writing) or (not is_reordered(dist) and run_length(dist) * itemsize >= LONG_RUN):
             return None
-        mode = next((m for m, digits in enumerate(dist.digits) if [*digits] == [(0, 1, dist.shape[0])]), -1)
-        row = prod(dist.shape[1:]) * itemsize
-        splits = dist.splits[mode] if mode >= 0 else ()
-        kept = next(
-            splits[:n]
-            for n in range(len(splits), -1, -1)
-            if n == 0 or longest_run(splits[:n], dist.shape[0]) * row >= LONG_RUN
+        places = _places(dist)
+        kept = tuple(
+            _kept(dist.splits[places[m]], extent, prod(dist.shape[m + 1 :]) * itemsize) if m in places else ()
+            for m, extent in enumerate(dist.shape)
         )
-        names = {s.grid_mode for s in kept}
+        names = {s.grid_mode for splits in kept for s in splits}
         grid_modes = tuple(g for g in range(dist.grid.order) if g not in names)
         grid = Grid(tuple(dist.grid.shape[g] for g in grid_modes))
-        extent = max(local_extents(kept, dist.shape[0]))
-        step, left = extent, splits[len(kept) :]
-        if mode >= 0 and all(s.kind.name == "cyclic" for s in left):  # then some rows lie as all of them do
-            again = prod([s.parts * s.kind.sizes[0] for s in left])
-            step = min(max(grid.size * PIECE // row // again, 1) * again, extent)
         lying = _among(dist, grid_modes)
-        return cls(dist, mode, kept, grid_modes, grid, lying, in_rows(lying, (step, *dist.shape[1:]), grid), step)
+        shape = tuple(max(local_extents(splits, n)) for splits, n in zip(kept, dist.shape, strict=True))
+        whole = _Cut(-1, -1, 1, in_rows(lying, shape, grid), 0, 0, 0)
+        cuts = [
+            _cut(dist, m, places[m], kept, lying, shape, grid, itemsize)
+            for m in sorted(places)
+            if all(s.kind.name == "cyclic" for s in dist.splits[places[m]][len(kept[m]) :])
+        ]  # along others, not even some rows lie as all of them do
+        good = [cut for cut in cuts if cut.mode == 0 or (cut.run >= LONG_RUN and cut.nbytes <= grid.size * PIECE)]
+        best = max(good, key=lambda cut: (min(cut.run, LONG_RUN), cut.beside)) if good else whole
+        return cls(dist, kept, grid_modes, grid, lying, best)
 
     def read(self, path: Path, offset: int, block: Array, comm: Comm, advance: Callable[[int], None]) -> None:
         """Read this rank's block of the array that lies in C order from byte `offset` of a file. Collective.
@@ -103,7 +102,7 @@ class Staging:
         block = _in_native_order(block)
         for piece in self._pieces(comm, block.dtype):
             comm.read(path, offset, self.dist.shape, piece.index, piece.buffer)
-            if piece.rows.shape[0]:
+            if prod(piece.rows.shape):
                 out = block[piece.place] if self.dist.contributes(comm.rank) else None
                 bind(compile(piece.rows, piece.lying, block.dtype), piece.group)(piece.buffer, out)
             advance(block[piece.place].nbytes)
@@ -119,7 +118,7 @@ class Staging:
         order = len(self.dist.shape)
         nothing = (EMPTY,) * order, np.empty((0,) * order, block.dtype)
         for piece in self._pieces(comm, block.dtype):
-            if piece.rows.shape[0]:
+            if prod(piece.rows.shape):
                 bind(compile(piece.lying, piece.rows, block.dtype), piece.group)(block[piece.place], piece.buffer)
             part = (piece.index, piece.buffer) if writes(self.dist, comm.rank) else nothing
             comm.write(path, offset, self.dist.shape, *part)
@@ -129,23 +128,29 @@ class Staging:
         """The pieces, one after the other, as many on every rank; one buffer is that of all."""
         group = sub_comm(comm, self.dist.grid, self.grid_modes)
         at = self.dist.grid.coordinates(comm.rank)
-        held = mode_set(self.kept, self.dist.shape[0], tuple(at[s.grid_mode] for s in self.kept))
+        held = [
+            mode_set(splits, extent, tuple(at[s.grid_mode] for s in splits))
+            for splits, extent in zip(self.kept, self.dist.shape, strict=True)
+        ]
+        mode, place_mode, step = self.cut.mode, self.cut.place, self.cut.step
+        along = max(local_extents(self.kept[mode], self.dist.shape[mode])) if mode >= 0 else 1
         memory, first = np.empty(0, dtype), 0
-        for start in range(0, max(local_extents(self.kept, self.dist.shape[0])), self.step):
-            part = held.select(IndexSet.interval(start, start + self.step))
-            shape = (len(part), *self.dist.shape[1:])
-            rows, lying = self.rows.on(shape, self.grid), self.lying.on(shape, self.grid)
-            own, *others = rows.index_sets(group.rank)
+        for start in range(0, along, step):
+            part = list(held)
+            if mode >= 0:
+                part[mode] = held[mode].select(IndexSet.interval(start, start + step))
+            shape = tuple(map(len, part))
+            rows, lying = self.cut.rows.on(shape, self.grid), self.lying.on(shape, self.grid)
+            index = tuple(each.select(own) for each, own in zip(part, rows.index_sets(group.rank), strict=True))
             extents = rows.local_shape(group.rank)
             if start == 0:  # no piece is larger
                 with collective_errors(comm):
                     memory = np.empty(prod(extents), dtype)
             place: tuple[slice, ...] = ()
-            if self.mode >= 0:
-                stop = first + lying.local_shape(group.rank)[self.mode]
-                place, first = (*(slice(None),) * self.mode, slice(first, stop)), stop
-            buffer = memory[: prod(extents)].reshape(extents)
-            yield _Piece((part.select(own), *others), place, rows, lying, buffer, group)
+            if mode >= 0:
+                stop = first + lying.local_shape(group.rank)[place_mode]
+                place, first = (*(slice(None),) * place_mode, slice(first, stop)), stop
+            yield _Piece(index, place, rows, lying, memory[: prod(extents)].reshape(extents), group)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -167,20 +172,68 @@ class _Piece:
     group: Comm
 
 
-def _on_one_node(comm: Comm) -> bool:
-    """Whether all ranks share the pages of files."""
-    return len(set(comm.nodes())) == 1
+class _Cut(NamedTuple):
+    """A way to cut a part of a tensor into pieces.
+
+    Attributes:
+        mode: of the tensor, along which it is cut; -1 if all goes in one piece.
+        place: the mode of the view that is this mode.
+        step: its extent in a piece.
+        rows: the layout in which a piece is read or written.
+        nbytes: of a piece, on all ranks.
+        run: about the bytes of a piece that lie side by side in the file.
+        beside: about the elements of a piece that lie side by side in a block. Pieces across the mode that is fastest
+            in the block would touch all of the block again and again.
+    """
+
+    mode: int
+    place: int
+    step: int
+    rows: Layout
+    nbytes: int
+    run: int
+    beside: int
+
+
+def _places(dist: Distribution) -> dict[int, int]:
+    """The modes of the tensor that are read as they are, and which modes of the view they are."""
+    plain = {mode: v for v, digits in enumerate(dist.digits) for mode, weight, size in digits[:1] if len(digits) == 1}
+    return {mode: v for mode, v in plain.items() if dist.view_shape[v] == dist.shape[mode]}
+
+
+def _kept(splits: tuple[Split, ...], extent: int, row: int) -> tuple[Split, ...]:
+    """The first splits of a mode, as many as leave long runs of the file; `row` bytes for each of its indices."""
+    numbers = range(len(splits), 0, -1)
+    return next((splits[:n] for n in numbers if longest_run(splits[:n], extent) * row >= LONG_RUN), ())
+
+
+def _cut(
+    dist: Distribution,
+    mode: int,
+    place: int,
+    kept: tuple[tuple[Split, ...], ...],
+    lying: Layout,
+    shape: tuple[int, ...],
+    grid: Grid,
+    itemsize: int,
+) -> _Cut:
+    """The cut along a mode, for a part of a tensor of some shape."""
+    left = dist.splits[place][len(kept[mode]) :]
+    again = prod([s.parts * s.kind.sizes[0] for s in left])
+    each = prod(shape[:mode]) * prod(shape[mode + 1 :]) * itemsize
+    step = min(max(grid.size * PIECE // each // again, 1) * again, shape[mode])
+    piece = (*shape[:mode], step, *shape[mode + 1 :])
+    rows = in_rows(lying, piece, grid)
+    own = rows.on(piece, grid).max_local_shape()
+    last = max((m for m, extent in enumerate(dist.shape) if own[m] < extent), default=0)
+    run = min(own[last], longest_run(kept[last], dist.shape[last])) * prod(dist.shape[last + 1 :]) * itemsize
+    beside = max(step // prod([s.parts for s in left]), 1) * prod(dist.max_local_shape()[place + 1 :])
+    return _Cut(mode, place, step, rows, step * each, run, beside)
 
 
 def _in_native_order(block: Array) -> Array:
     """A block as it is, under the dtype that plans take: bytes are moved, not numbers."""
     return block.view(block.dtype.newbyteorder("="))
-
-
-def _reordered(dist: Distribution) -> bool:
-    """Whether blocks hold the elements in another order than the file."""
-    digits = [digit for mode in dist.digits for digit in mode]
-    return digits != sorted(digits, key=lambda digit: (digit.mode, -digit.weight))
 
 
 def _among(dist: Distribution, grid_modes: Sequence[int]) -> Layout:

@@ -21,6 +21,7 @@ from ..errors import LayoutError
 from .comm.protocol import Array, Comm
 from .exchange.bundle import Bundle
 from .exchange.messages import WHOLE, Messages, Transfer
+from .exchange.registry import alike
 from .program import bind, check_grid
 
 __all__ = ["BoundPlans"]
@@ -48,7 +49,7 @@ class BoundPlans:
         for plan in plans:
             check_grid(plan.source.grid, comm)
         _same_everywhere(plans, comm)
-        together = [n for n, plan in enumerate(plans) if comm.size > 1 and _shares(plan)]
+        together = [n for n, plan in enumerate(plans) if comm.size > 1 and _shares(plan, comm)]
         self._alone = {n: bind(plans[n], comm) for n in range(len(plans)) if n not in {*together}}
         self._groups = [_Group(numbers, plans, comm) for numbers in _groups(together, plans)]
 
@@ -86,10 +87,12 @@ class _Group:
 
     def __call__(self, blocks: Sequence[Array], after: list[Array]) -> None:
         """Put the blocks after the plans into their places."""
-        current = [
-            np.stack([blocks[n] for n in members]) if len(members) > 1 else np.asarray(blocks[members[0]], order="C")
-            for members in self._members
-        ]
+        current = []
+        for members in self._members:
+            if len(members) > 1:
+                current.append(np.stack([blocks[n] for n in members]))
+            else:
+                current.append(np.asarray(blocks[members[0]], order="C"))
         for each in self._rounds:
             each(current)
         for members, block in zip(self._members, current, strict=True):
@@ -98,10 +101,11 @@ class _Group:
 
 
 class _Bound(NamedTuple):
-    """A step, and the shape of this rank's block after it."""
+    """A step, the shape of this rank's block after it, and whether what the rank keeps is rounded as all copies are."""
 
     step: Step
     shape: tuple[int, ...]
+    rounds_kept: bool
 
 
 def _steps(plan: Plan, count: int, rank: int) -> list[_Bound]:
@@ -111,6 +115,7 @@ def _steps(plan: Plan, count: int, rank: int) -> list[_Bound]:
         _Bound(
             replace(step, kind="exchange" if step.kind == "allgather" else step.kind).of_field(components),
             (*components, *step.after.local_shape(rank)),
+            step.kind == "allgather" and step.wire is not None,
         )
         for step in plan.steps
     ]
@@ -122,9 +127,9 @@ class _Round:
     __slots__ = ("_bundles", "_local", "_messages", "_shapes")
 
     def __init__(self, steps: dict[int, _Bound], dtypes: Sequence[np.dtype[Any]], comm: Comm) -> None:
-        self._messages = {n: Messages.of(step, dtypes[n], comm) for n, (step, _) in steps.items()}
-        self._shapes = {n: shape for n, (_, shape) in steps.items()}
-        self._local = [n for n, (step, _) in steps.items() if step.kind in LOCAL]
+        self._messages = {n: Messages.of(step, dtypes[n], comm, kept) for n, (step, _, kept) in steps.items()}
+        self._shapes = {n: bound.shape for n, bound in steps.items()}
+        self._local = [n for n, bound in steps.items() if bound.step.kind in LOCAL]
         by_ranks: dict[int, list[int]] = {}  # one communicator has one object, on every rank in the same order
         for n in (n for n in steps if n not in self._local):
             by_ranks.setdefault(id(self._messages[n].comm), []).append(n)
@@ -144,8 +149,10 @@ class _Round:
             current[n] = transfer.out
 
 
-def _shares(plan: Plan) -> bool:
+def _shares(plan: Plan, comm: Comm) -> bool:
     """Whether the messages of a plan are small, and all between pairs of ranks."""
+    if any(alike("auto", step, comm) != "auto" for step in plan.steps):
+        return False
     kinds = {step.kind for step in plan.steps}
     nbytes = prod(plan.source.shape) * plan.dtype.itemsize
     return bool(plan.steps) and nbytes <= _SMALL and not kinds & {*WHOLE, "reduce_scatter"}

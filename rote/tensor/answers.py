@@ -1,7 +1,7 @@
 """NumPy's functions of distributed tensors: those in the table are answered; all others are refused with a cure.
 
 NumPy hands every call of its functions that has a tensor among its arguments to the tensor (`__array_function__`, NEP
-18). The functions themselves, and the table, are in `rote.tensor.functions`; `rote.fft` adds `numpy.fft`.
+18). The functions themselves, and the table, are in `rote.functions`; `rote.fft` adds `numpy.fft`.
 """
 
 from __future__ import annotations
@@ -12,9 +12,22 @@ from typing import Any
 
 import numpy as np
 
-from .functions.rules import ANSWERS, UFUNC_METHODS, Function
+from .. import functions
+from ..functions.rules import ANSWERS, ENTERING, UFUNC_METHODS, Function
 
-__all__ = ["ANSWERS", "UFUNC_METHODS", "answer", "method_cure", "refusal"]
+__all__ = ["ANSWERS", "UFUNC_METHODS", "answer", "answers", "method_cure", "refusal", "ufunc_methods"]
+
+
+def answers() -> dict[Function, Function]:
+    """The table of NumPy's functions that are answered, whole: all functions are imported."""
+    functions.load()
+    return ANSWERS
+
+
+def ufunc_methods() -> dict[tuple[Function, str], Function]:
+    """The table of methods of ufuncs that are answered, whole."""
+    functions.load()
+    return UFUNC_METHODS
 
 
 def answer(function: Function, args: Sequence[Any], options: dict[str, Any]) -> Any:
@@ -24,7 +37,10 @@ def answer(function: Function, args: Sequence[Any], options: dict[str, Any]) -> 
         TypeError: it is none that is answered; the text says what to write instead.
         LayoutError: the tensors do not lie as it wants them.
     """
-    method = ANSWERS.get(function)
+    method = answers().get(function)
+    if method is None and function.__module__ in ENTERING:
+        ENTERING[function.__module__]()
+        method = answers().get(function)
     if method is None:
         raise TypeError(refusal(f"{_name(function)}({{}})", _cure(function)))
     try:

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
+
+import numpy as np
 
 from ..compiler.compile import compile
 from ..compiler.plan import Plan
 from ..errors import LayoutError
-from ..layout.distribution import distribute
+from ..functions.distributed import Array, Distributed
+from ..functions.moves import announce, implicit_cause, records_open
+from ..layout.distribution import Distribution, distribute
 from ..layout.grid import grid_shape
 from ..layout.layout import Layout, as_layout
 from ..runtime.aliasing import bound_apart, may_overlap, meet, run_apart
-from ..runtime.autotune import Tune
 from ..runtime.comm import segments
 from ..runtime.comm.cache import cached
+from ..runtime.comm.protocol import Comm
+from ..runtime.limits import Tune
 from ..runtime.methods import tuned
 from ..runtime.placement import GridLike
 from ..runtime.program import BoundPlan, bind
-from .distributed import Array, Distributed
-from .moves import announce, implicit_cause, records_open
 
 __all__ = ["BoundMove", "Movable", "move_into", "program_to"]
 
@@ -27,19 +30,28 @@ _KEPT = 64  # redistributions that one communicator keeps
 T = TypeVar("T", bound=Distributed)
 
 
-def program_to(x: Distributed, layout: Layout | str, grid: GridLike, method: str, tune: Tune) -> BoundPlan:
-    """The program that takes the block of a tensor to that in another layout. Collective."""
-    source, dtype, layout = x.distribution, x.local.dtype, as_layout(layout)
+def program_to(
+    source: Distribution,
+    dtype: np.dtype[Any],
+    comm: Comm,
+    layout: Layout | str,
+    grid: GridLike,
+    method: str,
+    tune: Tune,
+    wire: str | None = None,
+) -> BoundPlan:
+    """The program that takes blocks of a distribution and dtype to those in another layout. Collective."""
+    layout = as_layout(layout)
 
     def make() -> BoundPlan:
-        on = source.grid if grid is None else grid_shape(grid, x.comm.size)
-        plan = compile(source, distribute(layout, source.shape, on), dtype)
-        methods = method if method != "auto" or tune == "model" else tuned(plan, x.comm, tune)
-        return bind(plan, x.comm, methods)
+        on = source.grid if grid is None else grid_shape(grid, comm.size)
+        plan = compile(source, distribute(layout, source.shape, on), dtype, wire=wire)
+        methods = method if method != "auto" or tune == "model" else tuned(plan, comm, tune)
+        return bind(plan, comm, methods)
 
     if grid is not None:
         return make()
-    return cached(x.comm, "redistributions", (source, dtype, layout, method, tune), make, _KEPT)
+    return cached(comm, "redistributions", (source, dtype, layout, method, tune, wire), make, _KEPT)
 
 
 def move_into(x: Distributed, out: Distributed, program: BoundPlan) -> None:
@@ -160,6 +172,7 @@ class Movable(Distributed):
         grid: GridLike = None,
         method: str = "auto",
         tune: Tune = "model",
+        wire: str | None = None,
     ) -> BoundMove[T]:
         """Bind the move of this tensor to another layout, to be called again and again. Collective.
 
@@ -169,7 +182,7 @@ class Movable(Distributed):
 
         Args:
             out: the tensor that is filled, which may share this one's memory; a new one if None.
-            layout, grid, method, tune: as `redistribute` has them.
+            layout, grid, method, tune, wire: as `redistribute` has them.
 
         Returns:
             A `BoundMove`, whose `result` is `out` or a new tensor that is not set yet.
@@ -184,7 +197,7 @@ class Movable(Distributed):
         >>> move().to_global().tolist()
         [[0, 1, 2], [10, 11, 12]]
         """
-        program = program_to(self, layout, grid, method, tune)
+        program = program_to(self.distribution, self.local.dtype, self.comm, layout, grid, method, tune, wire)
         target = program.plan.target
         if out is None:
             out = self._on(segments.empty(target.local_shape(self.comm.rank), program.plan.dtype, lasting=True), target)

@@ -1,4 +1,4 @@
-"""Tensors in files, of the format that the name says: `save`, `load` and `contents`.
+"""Tensors in files, of the format that the name says: `save`, `contents`, and what `load` does.
 
 A tensor that does not lie as its file wants is moved by a compiled plan before it is written or after it has been read;
 that move is implicit (`rote.config`).
@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from ..errors import CommError, LayoutError
+from ..functions.distributed import Distributed
+from ..functions.moves import default_layout, moved
 from ..io.formats import format_of
 from ..io.progress import telling
 from ..io.stored import Contents, Part, as_attributes, as_step, check_dtype, check_name
@@ -20,11 +22,10 @@ from ..runtime.comm.collective_errors import collective_errors
 from ..runtime.comm.protocol import Comm, Path
 from ..runtime.comm.resolve import as_comm
 from ..runtime.placement import GridLike, place, same_everywhere
-from .distributed import Distributed
-from .moves import default_layout, moved
-from .tensor import DistTensor
 
-__all__ = ["contents", "load", "save"]
+__all__ = ["contents", "load_as", "save"]
+
+T = TypeVar("T", bound=Distributed)
 
 
 def save(
@@ -101,7 +102,8 @@ def save(
         form.write(path, parts, comm, kept, number)
 
 
-def load(
+def load_as(
+    kind: type[T],
     path: Path,
     layout: Layout | str | None = None,
     name: str | None = None,
@@ -109,35 +111,8 @@ def load(
     comm: object | None = None,
     grid: GridLike = None,
     progress: Progress | None = None,
-) -> DistTensor:
-    """A tensor from a file, on any number of ranks and in any layout; every rank reads its own part. Collective.
-
-    Files of NumPy, h5py and zarr-python (version 2 or 3 of the format) are read as those of `save` are: in either byte
-    order, Fortran order, chunked and compressed as they like.
-
-    Args:
-        path: its suffix says the format.
-        layout: of the file's order; the one of `rote.config`, or blocks of mode 0, if None.
-        name: of the tensor, with slashes if it lies in groups; the only one if None.
-        step: of which; the last if None, unless tensors lie outside of steps.
-        comm: an mpi4py or Rote communicator; the ranks of `rote.run`, MPI's world or this process if None.
-        grid: of as many ranks; the most balanced one that the layout allows if None.
-        progress: called on this rank with the part that is read, as in `save`.
-
-    All ranks raise the same error.
-
-    Raises:
-        OSError: the file cannot be read.
-        RoteError: it is damaged, or holds no such tensor, step or dtype; the suffix is of no known format; a library
-            is missing.
-        LayoutError: the layout does not fit the file's shape.
-        CommError: ranks give different paths, steps or names.
-
-    >>> import numpy as np, rote
-    >>> np.save("volume.npy", np.arange(6.0).reshape(2, 3))
-    >>> rote.load("volume.npy", "block[(),(0)]")
-    DistTensor((2, 3), float64, 'block[(),(0)]', grid=(1,), rank=0, local=(2, 3))
-    """
+) -> T:
+    """A tensor of some class from a file; arguments and errors as of `rote.load`."""
     ranks = as_comm(comm)
     with collective_errors(ranks):
         form, number = format_of(path), as_step(step)
@@ -149,7 +124,7 @@ def load(
     same_everywhere(ranks, wanted, stored.dtype)
     dist = form.read_in(wanted)
     with telling(ranks, progress):
-        x = DistTensor(form.read(path, stored, dist, ranks), dist, ranks)
+        x = kind._wrap(form.read(path, stored, dist, ranks), dist, ranks)
     return x if dist == wanted else moved(x, wanted.layout, "rote.load")
 
 

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from ..compiler.halo import HaloPlan
 from ..errors import LayoutError
+from ..functions.distributed import Array, Distributed
+from ..functions.moves import announce, implicit_cause, records_open
 from ..layout.grid import integer
 from ..runtime.comm.cache import cached
 from ..runtime.comm.collective_errors import collective_errors
-from ..runtime.indexed import IndexedMove
-from .distributed import Array, Distributed
-from .moves import announce, implicit_cause, records_open
+
+if TYPE_CHECKING:
+    from ..compiler.halo import HaloPlan
+    from ..runtime.indexed import IndexedMove
 
 __all__ = ["Halos"]
 
@@ -112,6 +114,8 @@ class Halos(Distributed):
         (0, (10, 10))
         >>> plan.verify()
         """
+        from ..compiler.halo import HaloPlan
+
         order = len(self.distribution.shape)
         return HaloPlan(self.distribution, _widths(width, order), _flags(periodic, order), self.local.dtype)
 
@@ -119,6 +123,8 @@ class Halos(Distributed):
         """The plan and the move of a halo, proved on each rank for its own cells when it is made."""
 
         def make() -> tuple[HaloPlan, IndexedMove]:
+            from ..runtime.indexed import IndexedMove
+
             with collective_errors(self.comm):
                 plan = self.halo_plan(width, periodic)
                 plan.verify(self.comm.rank)

@@ -8,8 +8,8 @@ from typing import Any
 import numpy.typing as npt
 
 from ..errors import RoteError
+from ..functions.distributed import Distributed
 from ..runtime.placement import check_values
-from .distributed import Distributed
 
 __all__ = ["Labelled"]
 

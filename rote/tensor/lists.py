@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from ..compiler.compile import compile
 from ..compiler.plan import Plan
 from ..errors import LayoutError
+from ..functions.moves import announce, implicit_cause, records_open
 from ..layout.distribution import distribute
 from ..layout.grid import grid_shape
 from ..layout.layout import Layout, as_layout
 from ..runtime.comm.cache import cached
 from ..runtime.placement import GridLike
 from ..runtime.together import BoundPlans
-from .moves import announce, implicit_cause, records_open
 from .tensor import DistTensor
 
 __all__ = ["redistribute"]
@@ -22,7 +22,10 @@ _KEPT = 16  # lists that one communicator keeps
 
 
 def redistribute(
-    tensors: Sequence[DistTensor], layout: Layout | str | Sequence[Layout | str], grid: GridLike = None
+    tensors: Sequence[DistTensor],
+    layout: Layout | str | Sequence[Layout | str],
+    grid: GridLike = None,
+    wire: str | None = None,
 ) -> list[DistTensor]:
     """Tensors in other layouts, moved together: what goes from a rank to another is one message per step. Collective.
 
@@ -34,6 +37,7 @@ def redistribute(
         tensors: of one communicator, in the same order on all ranks.
         layout: the new one of all, which are of its order then; or one for each.
         grid: the grid of the new layouts, over the same ranks, as `from_global` has it; each tensor's own if None.
+        wire: "f4" rounds elements to single precision in messages, as `x.redistribute` has it; all are f8 or c16 then.
 
     Returns:
         The new tensors, in the same order.
@@ -41,7 +45,7 @@ def redistribute(
     Raises:
         LayoutError: a layout does not fit, there are not as many as tensors, these are of several communicators, or in
             another order on some rank.
-        PlanError, CommError: as `x.redistribute`.
+        PlanError, CommError: as `x.redistribute`; `wire` is given, and one is not of double precision.
         TypeError: one of them is no tensor.
 
     >>> import numpy as np, rote
@@ -67,10 +71,10 @@ def redistribute(
         plans: list[Plan] = []
         for source, dtype, target in ends:
             on = source.grid if grid is None else grid_shape(grid, comm.size)
-            plans.append(compile(source, distribute(target, source.shape, on), dtype))
+            plans.append(compile(source, distribute(target, source.shape, on), dtype, wire=wire))
         return BoundPlans(plans, comm)
 
-    bound = cached(comm, "lists", ends, make, _KEPT) if grid is None else make()
+    bound = cached(comm, "lists", (ends, wire), make, _KEPT) if grid is None else make()
     if implicit_cause.get() or records_open.get():
         for x, plan in zip(tensors, bound.plans, strict=True):
             announce(x, plan.cost.bytes, plan.__str__)

@@ -3,21 +3,39 @@
 from __future__ import annotations
 
 import operator
-from types import ModuleType
-from typing import Any, Final, Self
+from collections.abc import Callable
+from types import MethodType, ModuleType
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from .. import functions
 from ..errors import LayoutError
-from .distributed import Array, Distributed
-from .functions import elementwise, extrema, likes, matrices, products, reductions, statistics
-from .functions.blockwise import elementwise as blockwise
+from ..functions.distributed import Array, Distributed
+from ..late import late
 
 __all__ = ["ArrayMethods"]
 
 VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 """The releases of the standard of which `rote.array_api` has the names."""
+
+
+class _Late:
+    """A method that is a function of a module, which is imported when the method is first asked for."""
+
+    __slots__ = ("_attribute", "_module", "_name", "_owner")
+
+    def __init__(self, module: str, name: str = "") -> None:
+        self._module, self._name = module, name
+
+    def __set_name__(self, owner: type, attribute: str) -> None:
+        self._owner, self._attribute = owner, attribute
+
+    def __get__(self, x: object, kind: type | None = None) -> Callable[..., Any]:
+        function: Callable[..., Any] = getattr(getattr(functions, self._module), self._name or self._attribute)
+        setattr(self._owner, self._attribute, function)  # which is the method from now on
+        return function if x is None else MethodType(function, x)
 
 
 class ArrayMethods(Distributed):
@@ -43,9 +61,8 @@ class ArrayMethods(Distributed):
             raise ValueError(
                 f"rote.array_api has the releases {', '.join(VERSIONS)} of the standard, not {api_version}"
             )
-        from .. import array_api
-
-        return array_api
+        namespace: ModuleType = late("array namespace")
+        return namespace
 
     @property
     def device(self) -> str:
@@ -97,7 +114,7 @@ class ArrayMethods(Distributed):
 
     def __contains__(self, value: Any) -> bool:
         """Whether any element equals a value, the same answer on all ranks. Collective."""
-        return bool(reductions.any(elementwise.equal(self, value)))
+        return bool(functions.reductions.any(functions.elementwise.equal(self, value)))
 
     def _whole_block(self) -> Array:
         """The block, where every rank has the whole tensor in it; the same answer on all."""
@@ -116,19 +133,19 @@ class ArrayMethods(Distributed):
         >>> DistTensor.from_global([1 + 2j, 3], "block[(0)]").conj().to_global()
         array([1.-2.j, 3.-0.j])
         """
-        return elementwise.conj(self)
+        return functions.elementwise.conj(self)
 
     conjugate = conj
 
     @property
     def real(self) -> Any:
         """The real parts, as a new tensor of the real dtype."""
-        return elementwise.real(self)
+        return functions.elementwise.real(self)
 
     @property
     def imag(self) -> Any:
         """The imaginary parts, as a new tensor of the real dtype."""
-        return elementwise.imag(self)
+        return functions.elementwise.imag(self)
 
     def round(self, decimals: int = 0, out: Distributed | None = None) -> Any:
         """The tensor with each element rounded to so many decimals, half to even.
@@ -140,7 +157,7 @@ class ArrayMethods(Distributed):
         >>> DistTensor.from_global([0.126, 1.5], "block[(0)]").round(2).to_global()
         array([0.13, 1.5 ])
         """
-        return blockwise("round", np.round, (self, decimals), {} if out is None else {"out": out})
+        return functions.blockwise.elementwise("round", np.round, (self, decimals), {} if out is None else {"out": out})
 
     def clip(self, min: Any = None, max: Any = None, out: Distributed | None = None) -> Any:
         """The tensor with each element, or the bound that it is beyond.
@@ -152,7 +169,7 @@ class ArrayMethods(Distributed):
         >>> DistTensor.from_global([1, 5, 9], "block[(0)]").clip(2, 8).to_global()
         array([2, 5, 8])
         """
-        return blockwise("clip", np.clip, (self, min, max), {} if out is None else {"out": out})
+        return functions.blockwise.elementwise("clip", np.clip, (self, min, max), {} if out is None else {"out": out})
 
     def copy(self) -> Self:
         """A tensor of the same values with a block of its own.
@@ -176,19 +193,26 @@ class ArrayMethods(Distributed):
         >>> DistTensor.zeros(3, "block[(0)]").astype("c8").dtype
         dtype('complex64')
         """
-        return likes.astype(self, dtype, copy=copy)
+        return functions.likes.astype(self, dtype, copy=copy)
 
-    sum: Final = reductions.sum
-    prod: Final = reductions.prod
-    max: Final = reductions.max
-    min: Final = reductions.min
-    any: Final = reductions.any
-    all: Final = reductions.all
-    mean: Final = statistics.mean
-    var: Final = statistics.var
-    std: Final = statistics.std
-    argmax: Final = extrema.argmax
-    argmin: Final = extrema.argmin
-    dot: Final = products.dot
-    trace: Final = matrices.numpy_trace
-    diagonal: Final = matrices.numpy_diagonal
+    if TYPE_CHECKING:
+        sum: Final = functions.reductions.sum
+        prod: Final = functions.reductions.prod
+        max: Final = functions.reductions.max
+        min: Final = functions.reductions.min
+        any: Final = functions.reductions.any
+        all: Final = functions.reductions.all
+        mean: Final = functions.statistics.mean
+        var: Final = functions.statistics.var
+        std: Final = functions.statistics.std
+        argmax: Final = functions.extrema.argmax
+        argmin: Final = functions.extrema.argmin
+        dot: Final = functions.products.dot
+        trace: Final = functions.matrices.numpy_trace
+        diagonal: Final = functions.matrices.numpy_diagonal
+    else:
+        sum, prod, max, min, any, all = (_Late("reductions") for _ in range(6))
+        mean, var, std = (_Late("statistics") for _ in range(3))
+        argmax, argmin = _Late("extrema"), _Late("extrema")
+        dot = _Late("products")
+        trace, diagonal = _Late("matrices", "numpy_trace"), _Late("matrices", "numpy_diagonal")

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
+from .. import functions
 from ..errors import LayoutError, counted
+from ..functions.distributed import Distributed
+from ..late import late
 from ..layout.grid import Grid
 from ..layout.layout import Layout
-from .answers import ANSWERS, UFUNC_METHODS, answer, method_cure, refusal
-from .distributed import Distributed
-from .functions.blockwise import elementwise
+from .answers import answer, answers, method_cure, refusal, ufunc_methods
 
 __all__ = ["ArrayProtocols"]
 
@@ -66,12 +67,12 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
         if types and _foreign([each for each in types if hasattr(each, "__array_ufunc__")]):
             return NotImplemented
         if method == "__call__":
-            if ufunc in ANSWERS:
-                return answer(ufunc, inputs, kwargs)
             if ufunc.signature is None:
-                return elementwise(ufunc.__name__, ufunc, inputs, kwargs)
+                return functions.blockwise.elementwise(ufunc.__name__, ufunc, inputs, kwargs)
+            if ufunc in answers():
+                return answer(ufunc, inputs, kwargs)
             raise TypeError(refusal(f"numpy.{ufunc.__name__}({{}})"))
-        function = UFUNC_METHODS.get((ufunc, method))
+        function = ufunc_methods().get((ufunc, method))
         if function is None:
             raise TypeError(refusal(f"numpy.{ufunc.__name__}.{method}({{}})", method_cure(ufunc, method)))
         (out,) = kwargs.pop("out", (None,))
@@ -134,15 +135,13 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
         )
 
     def _repr_html_(self) -> str:
-        from ..html.reprs import card
-
         dist = self.distribution
         facts = [
             ("shape", f"{dist.shape} {self.local.dtype}"),
             ("grid", f"{dist.grid}, {counted(dist.grid.size, 'rank')}"),
             (f"rank {self.comm.rank} holds", f"{self.local.shape}, {self.local.nbytes:,} bytes"),
         ]
-        return card("DistTensor", str(dist.layout), facts, [("", dist)])
+        return str(late("card")("DistTensor", str(dist.layout), facts, [("", dist)]))
 
     if not TYPE_CHECKING:  # a type checker would take any misspelt name for an attribute
 

@@ -7,18 +7,11 @@ from typing import Any, Literal, Self
 
 import numpy.typing as npt
 
+from .. import functions
 from ..errors import LayoutError
+from ..functions.distributed import Distributed
+from ..functions.moves import moved
 from ..runtime.placement import check_values
-from .distributed import Distributed
-from .functions.assigning import setitem
-from .functions.indexing import getitem
-from .functions.joining import unstack
-from .functions.ordering import nonzero
-from .functions.placing import repeat
-from .functions.reshaping import permute_dims, reshape, squeeze, swapaxes
-from .functions.scans import cumprod, cumsum
-from .functions.sorting import argsort, searchsorted, sort, take
-from .moves import moved
 
 __all__ = ["Rearranging"]
 
@@ -41,7 +34,7 @@ class Rearranging(Distributed):
         >>> x[1, ::-2].to_global(), x[x > 3].to_global()
         (array([5, 3]), array([4, 5]))
         """
-        return getitem(self, key)
+        return functions.indexing.getitem(self, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         """Write a scalar, an array that all ranks have, or a tensor at a key; it is broadcast.
@@ -56,7 +49,7 @@ class Rearranging(Distributed):
         >>> x.to_global().tolist()
         [[0, 4, 5], [0, 4, 5]]
         """
-        setitem(self, key, value)
+        functions.assigning.setitem(self, key, value)
 
     def __iter__(self) -> Iterator[Self]:
         """The tensors at each index of mode 0, which is made whole once for all of them.
@@ -66,7 +59,7 @@ class Rearranging(Distributed):
         """
         if not self.distribution.shape:
             raise TypeError("a tensor of order 0 is not iterated")
-        return iter(unstack(self))
+        return iter(functions.joining.unstack(self))
 
     @property
     def T(self) -> Self:
@@ -76,7 +69,7 @@ class Rearranging(Distributed):
         >>> DistTensor.zeros((2, 3), "block[(0),()]").T.shape
         (3, 2)
         """
-        return permute_dims(self)
+        return functions.reshaping.permute_dims(self)
 
     @property
     def mT(self) -> Self:
@@ -91,7 +84,7 @@ class Rearranging(Distributed):
         """
         if len(self.distribution.shape) < 2:
             raise LayoutError(f"matrices have order 2 or more, not {len(self.distribution.shape)}")
-        return swapaxes(self, -2, -1)
+        return functions.reshaping.swapaxes(self, -2, -1)
 
     def transpose(self, *axes: Any) -> Self:
         """The tensor with its modes in another order, reversed if none is given: `x.transpose(1, 0)`, or of a tuple.
@@ -104,7 +97,7 @@ class Rearranging(Distributed):
         (4, 2, 3)
         """
         order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes or None
-        return permute_dims(self, order)
+        return functions.reshaping.permute_dims(self, order)
 
     def swapaxes(self, axis1: int, axis2: int) -> Self:
         """The tensor with two modes in each other's place; the block is a view.
@@ -116,7 +109,7 @@ class Rearranging(Distributed):
         >>> DistTensor.zeros((2, 3, 4), "block[(0),(),()]").swapaxes(0, 2).shape
         (4, 3, 2)
         """
-        return swapaxes(self, axis1, axis2)
+        return functions.reshaping.swapaxes(self, axis1, axis2)
 
     def reshape(self, *shape: Any, copy: bool | None = None) -> Self:
         """The elements in row-major order in another shape, a view where digits allow: `x.reshape(2, -1)`.
@@ -128,7 +121,7 @@ class Rearranging(Distributed):
         >>> print(DistTensor.zeros((4, 6), "block[(0),()]").reshape(24).layout)
         block[(0)]
         """
-        return reshape(self, shape[0] if len(shape) == 1 else shape, copy=copy)
+        return functions.reshaping.reshape(self, shape[0] if len(shape) == 1 else shape, copy=copy)
 
     def ravel(self) -> Self:
         """The elements in row-major order; a view where digits allow.
@@ -137,7 +130,7 @@ class Rearranging(Distributed):
         >>> DistTensor.zeros((2, 3), "block[(0),()]").ravel().shape
         (6,)
         """
-        return reshape(self, -1)
+        return functions.reshaping.reshape(self, -1)
 
     def flatten(self) -> Self:
         """The elements in row-major order, with a block of its own.
@@ -146,7 +139,7 @@ class Rearranging(Distributed):
         >>> DistTensor.zeros((2, 3), "block[(0),()]").flatten().shape
         (6,)
         """
-        return reshape(self, -1, copy=True)
+        return functions.reshaping.reshape(self, -1, copy=True)
 
     def squeeze(self, axis: int | Sequence[int] | None = None) -> Self:
         """The tensor without modes of extent 1.
@@ -158,7 +151,7 @@ class Rearranging(Distributed):
         >>> DistTensor.zeros((1, 3), "block[(),(0)]").squeeze().shape
         (3,)
         """
-        return squeeze(self, axis)
+        return functions.reshaping.squeeze(self, axis)
 
     def repeat(self, repeats: Any, axis: int | None = None) -> Self:
         """The tensor with each index along a mode so many times.
@@ -170,7 +163,7 @@ class Rearranging(Distributed):
         >>> DistTensor.from_global([1, 2], "block[(0)]").repeat(2).to_global()
         array([1, 1, 2, 2])
         """
-        return repeat(self, repeats, axis)
+        return functions.placing.repeat(self, repeats, axis)
 
     def nonzero(self) -> tuple[Self, ...]:
         """The global indices of the elements that are not zero, one tensor per mode, as `numpy.nonzero`.
@@ -182,7 +175,7 @@ class Rearranging(Distributed):
         >>> DistTensor.from_global([0, 5, 6], "block[(0)]").nonzero()[0].to_global()
         array([1, 2])
         """
-        return nonzero(self)
+        return functions.ordering.nonzero(self)
 
     def sort(self, axis: int = -1, kind: Any = None, order: None = None) -> None:
         """Sort the elements in place along a mode; where it is split, they are exchanged, and come back to this layout.
@@ -199,7 +192,7 @@ class Rearranging(Distributed):
         """
         check_values("sort", self.distribution)
         dist = self.distribution
-        self.local[...] = moved(sort(self, axis, kind, order), dist.layout, "sort", dist.grid).local
+        self.local[...] = moved(functions.sorting.sort(self, axis, kind, order), dist.layout, "sort", dist.grid).local
 
     def argsort(self, axis: int | None = -1, kind: Any = None, order: None = None) -> Self:
         """The indices along a mode that sort it; equal elements keep their order.
@@ -212,7 +205,7 @@ class Rearranging(Distributed):
         >>> DistTensor.from_global([3, 1, 2], "block[(0)]").argsort().to_global()
         array([1, 2, 0])
         """
-        return argsort(self, axis, kind, order)
+        return functions.sorting.argsort(self, axis, kind, order)
 
     def searchsorted(self, v: Any, side: Literal["left", "right"] = "left", sorter: Any = None) -> Any:
         """The places at which elements would be put into this sorted tensor of order 1.
@@ -224,7 +217,7 @@ class Rearranging(Distributed):
         >>> DistTensor.from_global([1, 2, 4], "block[(0)]").searchsorted([3, 0]).to_global()
         array([2, 0])
         """
-        return searchsorted(self, v, side, sorter)
+        return functions.sorting.searchsorted(self, v, side, sorter)
 
     def take(self, indices: Any, axis: int | None = None) -> Self:
         """The elements at some indices along a mode, or of the row-major order.
@@ -236,7 +229,7 @@ class Rearranging(Distributed):
         >>> DistTensor.from_global([3, 1, 2], "block[(0)]").take([2, 2]).to_global()
         array([2, 2])
         """
-        return take(self, indices, axis)
+        return functions.sorting.take(self, indices, axis)
 
     def cumsum(self, axis: int | None = None, dtype: npt.DTypeLike | None = None, out: Any = None) -> Any:
         """The sums of the elements up to each along a mode, or of the row-major order.
@@ -248,7 +241,7 @@ class Rearranging(Distributed):
         >>> DistTensor.from_global([3, 1, 2], "block[(0)]").cumsum().to_global()
         array([3, 4, 6])
         """
-        return cumsum(self, axis, dtype, out)
+        return functions.scans.cumsum(self, axis, dtype, out)
 
     def cumprod(self, axis: int | None = None, dtype: npt.DTypeLike | None = None, out: Any = None) -> Any:
         """The products of the elements up to each along a mode, or of the row-major order.
@@ -260,4 +253,4 @@ class Rearranging(Distributed):
         >>> DistTensor.from_global([3, 1, 2], "block[(0)]").cumprod().to_global()
         array([3, 3, 6])
         """
-        return cumprod(self, axis, dtype, out)
+        return functions.scans.cumprod(self, axis, dtype, out)

@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from ..errors import LayoutError
+from ..functions.distributed import Distributed
 from ..layout.distribution import Distribution
 from ..layout.layout import Layout
 from ..layout.refine import without_roots
@@ -16,7 +17,6 @@ from ..runtime.comm.protocol import Comm
 from ..runtime.comm.resolve import as_comm
 from ..runtime.exchange.messages import sub_comm
 from ..runtime.placement import GridLike, place, same_everywhere
-from .distributed import Distributed
 
 __all__ = ["Subsets"]
 

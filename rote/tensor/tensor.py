@@ -14,21 +14,20 @@ import numpy.typing as npt
 
 from ..compiler.step import as_dtype
 from ..errors import LayoutError
+from ..functions.moves import announce, implicit_cause, records_open
 from ..layout.distribution import Distribution
 from ..layout.layout import Layout
-from ..layout.slices import as_slices
-from ..runtime.autotune import Tune
 from ..runtime.comm import segments
 from ..runtime.comm.collective_errors import collective_errors
 from ..runtime.comm.protocol import Comm, Path
 from ..runtime.comm.resolve import as_comm
 from ..runtime.copy.regions import filled
+from ..runtime.limits import Tune
 from ..runtime.placement import GridLike, compute_block, cut_block, place, place_slices, same_everywhere
 from .bound_move import Movable, move_into, program_to
 from .halo import Halos
 from .labels import Labelled
 from .methods import ArrayMethods
-from .moves import announce, implicit_cause, records_open
 from .protocols import ArrayProtocols
 from .rearranging import Rearranging
 from .subsets import Subsets
@@ -209,9 +208,9 @@ class DistTensor(Rearranging, ArrayMethods, ArrayProtocols, Movable, Halos, Subs
         >>> DistTensor.load("volume.npy", "block[(),(0)]")
         DistTensor((2, 3), float64, 'block[(),(0)]', grid=(1,), rank=0, local=(2, 3))
         """
-        from .files import load
+        from .files import load_as
 
-        return load(path, layout, comm=comm, grid=grid)
+        return load_as(DistTensor, path, layout, comm=comm, grid=grid)
 
     def save(self, path: Path) -> None:
         """Write one file, `.npy`, `.zarr`, `.h5` or `.xdmf` by its suffix; every rank writes its own part.
@@ -252,6 +251,8 @@ class DistTensor(Rearranging, ArrayMethods, ArrayProtocols, Movable, Halos, Subs
         >>> DistTensor.zeros((4, 6), "block[(0),()]").slices()
         (slice(0, 4, None), slice(0, 6, None))
         """
+        from ..layout.slices import as_slices
+
         return as_slices(self.distribution, self._comm.rank)
 
     def redistribute(
@@ -261,6 +262,7 @@ class DistTensor(Rearranging, ArrayMethods, ArrayProtocols, Movable, Halos, Subs
         grid: GridLike = None,
         method: str = "auto",
         tune: Tune = "model",
+        wire: str | None = None,
     ) -> DistTensor:
         """The tensor in another layout, moved by the compiled plan: `out`, or a new tensor. Collective.
 
@@ -272,16 +274,17 @@ class DistTensor(Rearranging, ArrayMethods, ArrayProtocols, Movable, Halos, Subs
                 The result is the same, bit for bit.
             tune: "model" takes the usual method for "auto"; "measure" and "patient" the fastest, by timing them the
                 first time, which is kept (see `rote.wisdom`).
+            wire: "f4" rounds f8 and c16 to single precision in messages, of half the bytes (see `rote.compile`).
 
         Raises:
             LayoutError: the layout does not fit, or `out` is laid out otherwise.
-            PlanError, CommError: the grid has another number of ranks; these ranks have no such method.
+            PlanError, CommError: the grid has another number of ranks; no such method, or `wire`, for these.
 
         >>> x = DistTensor.zeros((4, 6), "block[(0),()]")
         >>> print(x.redistribute("block[(),(0)]").layout)
         block[(),(0)]
         """
-        program = program_to(self, layout, grid, method, tune)
+        program = program_to(self._distribution, self._local.dtype, self._comm, layout, grid, method, tune, wire)
         if implicit_cause.get() or records_open.get():
             announce(self, program.plan.cost.bytes, lambda: str(program.plan))
         if out is None:

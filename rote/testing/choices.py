@@ -11,7 +11,7 @@ from math import prod
 from typing import Any
 
 from ..grammar.nodes import ROUNDINGS, Entry, Fuse, Kind, Name, Op, Tile
-from ..layout.kinds import extent
+from ..layout.kinds import Split, local_extents
 from ..layout.layout import Layout
 from ..layout.view import View
 
@@ -70,8 +70,10 @@ def kinds_for(parts: int, extents: Sequence[int]) -> list[Kind]:
 
 def later_kinds(parts: int) -> list[Kind]:
     """Of these, blocks that are rounded and tiles from another coordinate on."""
-    tiles = [Kind("cyclic", (1,), parts - 1), Kind("cyclic", (2,), 1)] if parts > 1 else []
-    return [*map(Kind, ROUNDINGS), *tiles]
+    kinds = [*map(Kind, ROUNDINGS)]
+    if parts > 1:
+        kinds += [Kind("cyclic", (1,), parts - 1), Kind("cyclic", (2,), 1)]
+    return kinds
 
 
 def plain_kinds(parts: int, extents: Sequence[int]) -> list[Kind]:
@@ -132,7 +134,9 @@ def pick_layout(pick: Pick, shape: Sequence[int], grid: Sequence[int], views: bo
     view = pick_view(pick, shape) if views else None
     extents = view.shape(tuple(shape)) if view else tuple(shape)
     roles = ["split", "replicated", "split", "partial", "split", "rooted"]
-    role = {g: pick([r for r in roles if extents or r != "split"]) for g in range(len(grid))}
+    if not extents:
+        roles = ["replicated", "partial", "rooted"]
+    role = {g: pick(roles) for g in range(len(grid))}
     modes: list[tuple[Entry, ...]] = [()] * len(extents)
     for g in sorted((g for g in role if role[g] == "split"), key=lambda g: pick([g, -g])):
         m = pick(range(len(extents)))
@@ -145,8 +149,4 @@ def pick_layout(pick: Pick, shape: Sequence[int], grid: Sequence[int], views: bo
 
 def _extents(entries: Sequence[Entry], grid: Sequence[int], n: int) -> list[int]:
     """The extents that splits leave of a mode, on all coordinates."""
-    left = {n}
-    for entry in entries:
-        parts = grid[entry.grid_mode]
-        left = {int(extent(entry.kind, parts, each, c)) for each in left for c in range(parts)}
-    return sorted(left)
+    return [*local_extents(tuple([Split(e.grid_mode, e.kind, grid[e.grid_mode]) for e in entries]), n)]

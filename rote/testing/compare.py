@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from ..errors import counted
+from ..layout.builder import L
 from ..runtime.comm.collective_errors import collective_errors
 from ..tensor import DistTensor
 
@@ -45,18 +47,18 @@ def assert_equal(tensor: DistTensor, array: npt.ArrayLike, rtol: float = 0.0, at
             raise AssertionError(f"the tensor has shape {tensor.shape}, the array {wanted.shape}")
     if dist.partial:
         whole = tensor.to_global()
-        tensor = DistTensor.from_global(whole, "[" + ",".join(["()"] * whole.ndim) + "]", comm, dist.grid)
+        tensor = DistTensor.from_global(whole, L(*[()] * whole.ndim), comm, dist.grid)
         dist = tensor.distribution
     wrong = _first_wrong(tensor, np.broadcast_to(wanted, tensor.shape), rtol, atol)
     everywhere = [each for each in comm.allgather_object(wrong) if each is not None]
     if not everywhere:
         return
     index, rank, place, value, right, _ = min(everywhere, key=lambda each: each[:2])
-    total = sum(each[-1] for each in everywhere)
+    total = counted(sum(each[-1] for each in everywhere), "element is", "elements are")
+    ranks = f" on {len(everywhere)} ranks" if len(everywhere) > 1 else ""
     raise AssertionError(
         f"x{list(index)} is {value}, not {right}: rank {rank} holds it at {list(place)} of its block "
-        f"{dist.local_shape(rank)}, by {dist}\n{total} element{' is' if total == 1 else 's are'} wrong"
-        + (f" on {len(everywhere)} ranks" if len(everywhere) > 1 else "")
+        f"{dist.local_shape(rank)}, by {dist}\n{total} wrong{ranks}"
     )
 
 
@@ -67,13 +69,16 @@ def _first_wrong(tensor: DistTensor, wanted: npt.NDArray[np.generic], rtol: floa
         return None
     indices = np.broadcast_arrays(*dist.tensor_indices(rank), np.empty(block.shape))[:-1]
     right = wanted[tuple(indices)]
-    inexact = "fc" if block.dtype.kind in "fc" and right.dtype.kind in "fc" else ""
     if rtol or atol:
-        same = np.isclose(block, right, rtol, atol, equal_nan=bool(inexact))
+        inexact = block.dtype.kind in "fc" and right.dtype.kind in "fc"
+        same = np.isclose(block, right, rtol, atol, equal_nan=inexact)
     else:
         same = (block == right) | ((block != block) & (right != right))
     places = np.argwhere(~same)
     if not len(places):
         return None
-    first, at = min((tuple(int(index[tuple(p)]) for index in indices), tuple(map(int, p))) for p in places)
+    wrong = []
+    for at in map(tuple, places.tolist()):
+        wrong.append((tuple([int(index[at]) for index in indices]), at))
+    first, at = min(wrong)
     return first, rank, at, str(block[at]), str(right[at]), len(places)

@@ -162,8 +162,12 @@ def distributions(
     >>> print(find(distributions((3,), Grid((2,))), lambda dist: True))
     [()] on (3,), grid 2
     """
-    given_shape = shapes() if shape is None else st.just(shape) if isinstance(shape, tuple) else shape
-    given_grid = grids() if grid is None else st.just(grid) if isinstance(grid, Grid) else grid
+    if shape is None:
+        shape = shapes()
+    if grid is None:
+        grid = grids()
+    given_shape = st.just(shape) if isinstance(shape, tuple) else shape
+    given_grid = st.just(grid) if isinstance(grid, Grid) else grid
     return _distributions(given_shape, given_grid, views, whole)
 
 
@@ -190,7 +194,8 @@ def layouts(order: int | None = None) -> st.SearchStrategy[Layout]:
 def _dist_tensors(draw: st.DrawFn, dist: st.SearchStrategy[Distribution], dtype: st.SearchStrategy[str]) -> TensorCase:
     distribution, kind = draw(dist), np.dtype(draw(dtype))
     size = prod(distribution.shape)
-    small = st.integers(0, 1) if kind.kind == "b" else st.integers(-9 if kind.kind != "u" else 0, 9)
+    least, most = {"b": (0, 1), "u": (0, 9)}.get(kind.kind, (-9, 9))
+    small = st.integers(least, most)
     values = draw(st_numpy.arrays(kind, distribution.shape, elements=small.map(kind.type), fill=st.nothing()))
     if size > 1 and draw(st.booleans()):  # every element another, so that a wrong place shows
         values = np.arange(size).astype(kind).reshape(distribution.shape)

@@ -46,8 +46,8 @@ def test_the_installed_command(how: tuple[str, ...], tmp_path: Path) -> None:
 
 
 def test_show_draws_the_distribution() -> None:
-    """`rote show` prints what `rote.show.draw` says of the layout on the shape and the grid."""
-    from rote.show import draw
+    """`rote show` prints what `rote.plot.text.draw` says of the layout on the shape and the grid."""
+    from rote.plot.text import draw
 
     dist = rote.parse("block[(0),()]").on((3, 4), 2)
     assert run("show", "block[(0),()]", "--shape", "3x4", "--grid", "2").output == draw(dist) + "\n"
@@ -217,5 +217,5 @@ def test_an_error_names_the_rank_that_it_came_from() -> None:
 
 def test_a_bug_shows_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     """An error that nobody expects is not made to look like one of the user's."""
-    monkeypatch.setattr("rote.show.draw", lambda *args, **more: 1 // 0)
+    monkeypatch.setattr("rote.plot.text.draw", lambda *args, **more: 1 // 0)
     assert type(run("show", "[(0)]").exception) is ZeroDivisionError

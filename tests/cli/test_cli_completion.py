@@ -53,7 +53,7 @@ def offered(*words: str) -> list[str]:
         (("completion", "install", ""), [*SHELLS]),
         (("fft", ""), ["<file>"]),
         (("show", "[(0)]", "--plot", ""), ["<file>"]),
-        (("explain", "--w"), ["--why-not", "--why"]),
+        (("explain", "--w"), ["--why-not", "--why", "--wire"]),
         (("con",), ["contents"]),
     ],
 )

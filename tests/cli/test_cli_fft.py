@@ -117,7 +117,7 @@ def test_files_are_read_in_blocks(shape: tuple[int, ...], ranks: int, inverse: t
 def test_tuned(inverse: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Timed walks give the same file, and are kept; one thread per rank is never too many."""
     monkeypatch.setenv("ROTE_WISDOM", str(tmp_path / "kept"))
-    hurry(monkeypatch, 0.05, 0.1)
+    hurry(monkeypatch, 0.01, 0.02)
     args = ("half.npy", "out.npy", "--inverse", "--real", "--length", "9") if inverse else ("real.npy", "out.npy")
     for option, tune in (("--tune", "measure"), ("--effort", "patient")):
         done = fft(*args, "--ranks", "4", option, tune, "--force", "--threads", "1", "--check")

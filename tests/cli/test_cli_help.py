@@ -89,7 +89,12 @@ def test_examples_run(path: tuple[str, ...], files: Path) -> None:
 
 PROGRAM = """
 import os, shlex, sys
+import rote.bench.contest, rote.bench.local_libraries
 from rote.cli import main
+from rote.runtime.limits import LIMITS
+for limits in LIMITS.values():
+    limits.seconds.update(measure=0.01, patient=0.1)
+rote.bench.contest.SPAN, rote.bench.local_libraries._LINGER = 0.01, 0.0
 os.chdir(sys.argv[1])
 for line in sys.argv[2:]:
     try:
@@ -166,7 +171,7 @@ def test_each_exit_status_occurs(files: Path, monkeypatch: pytest.MonkeyPatch) -
     def interrupt(*args: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("rote.show.draw", interrupt)
+    monkeypatch.setattr("rote.plot.text.draw", interrupt)
     found["interrupt"] = run("show", "[(0)]")
     assert {name: done.exit_code for name, done in found.items()} == {
         **dict.fromkeys(("done", "checked"), 0),

@@ -15,6 +15,7 @@ import rote.cli.transform
 import rote.fft.plan
 import rote.io.npy
 import rote.tensor.files
+import rote.tensor.loading
 from rote.cli import main
 from rote.cli import phases as watch
 from rote.cli.phases import Watch, progress
@@ -62,7 +63,7 @@ def test_phases_are_the_time_that_it_takes(clock: Clock, monkeypatch: pytest.Mon
     for owner, name, seconds in (
         (rote.io.npy, "read_header", 2.0),  # once for the plan, once to read
         (rote.fft.plan, "FFT", 30.0),
-        (rote.tensor.files, "load", 5.0),
+        (rote.tensor.loading, "load", 5.0),
         (rote.fft.FFT, "forward", 7.0),
         (rote.tensor.files, "save", 11.0),
         (rote.cli.transform, "largest_error", 13.0),

@@ -338,17 +338,52 @@ def test_on_mpi_ranks(job, tmp_path):
 @pytest.mark.perf
 @pytest.mark.mpi
 def test_the_ratios_of_one_run(mpirun, tmp_path):
-    """The speed of this commit, as ratios within one run: to the floor, other libraries, a copy, and itself."""
-    target = tmp_path / "s.json"
-    chosen = only("rote", "threads", "pyfftw", "memcpy", "in-cache")
-    shapes = ("--shape", "64x64x64", "--shape", "128x128x128", "--dtype", "c16")
-    done = mpirun(2, ROTE, "bench", "--suite", target, *shapes, "--rounds", 3, *chosen, timeout=300)
-    assert done.returncode == 0, done.stderr
-    for row in json.loads(target.read_text())["rows"]:
-        for key, most in LIMITS.items():
-            assert row[key] is None or row[key] < most, f"{row['work']}: {key} is {row[key]:.2f}"
+    """The speed of this commit, as ratios within one sitting: to the floor, other libraries, a copy, and itself.
+
+    What else a machine does only adds time, and not to all alike: of each contestant the fastest round counts, and
+    where a ratio is over its limit, two more runs are asked.
+    """
+    entries: list[dict[str, Any]] = []
+    for run in range(3):
+        entries += suite_of_two_ranks(mpirun, tmp_path / f"{run}.json")
+        over = [
+            f"{row['work']}: {key} is {row[key]:.2f}"
+            for row in suite.rows(fastest_rounds(entries))
+            for key, most in LIMITS.items()
+            if row[key] is not None and row[key] >= most
+        ]
+        if not over:
+            return
+    raise AssertionError(over)
 
 
 # Of a machine that others used too: 1.9 times the floor, 1.6 a peer, 2.4 a copy, 1.3 without tuning, 1.4 on threads.
 # Twice that is a mistake and no noise.
 LIMITS = {"to_floor": 4.0, "to_peer": 3.2, "to_copy": 5.0, "model_to_tuned": 2.6, "threads_to_mpi": 2.8}
+
+
+def suite_of_two_ranks(mpirun, target: Path) -> list[dict[str, Any]]:
+    """What was measured of each contestant of a short suite."""
+    chosen = only("rote", "threads", "pyfftw", "memcpy", "in-cache")
+    shapes = ("--shape", "64x64x64", "--shape", "128x128x128", "--dtype", "c16")
+    done = mpirun(2, ROTE, "bench", "--suite", target, *shapes, "--rounds", 3, *chosen, timeout=300)
+    assert done.returncode == 0, done.stderr
+    entries: list[dict[str, Any]] = json.loads(target.read_text())["entries"]
+    return entries
+
+
+def fastest_rounds(entries: list[dict[str, Any]]) -> list[Score]:
+    """Of each contestant, from all runs, one round: its fastest."""
+    least: dict[Contestant, float] = {}
+    for entry in (entry for entry in entries if "missing" not in entry):
+        move = entry["work"].startswith("slab swap")
+        work = Work(tuple(entry["shape"]), np.dtype(entry["dtype"]), entry["ranks"], move)
+        count, on = entry["on"].split(" ", 1)
+        group, variant = entry["contestant"], entry["name"].partition(" ")[2]
+        contestant = Contestant(group, variant, on, int(count), work, None, never)
+        least[contestant] = min([*entry["seconds"], least.get(contestant, inf)])
+    return [Score(contestant, [seconds]) for contestant, seconds in least.items()]
+
+
+def never(comm: object) -> Round:
+    raise AssertionError("it has run already")

@@ -12,8 +12,8 @@ import pytest
 from click.testing import CliRunner
 
 import rote
-from rote.cli import failures, main
-from rote.show import draw
+from rote.cli import doctor, failures, main
+from rote.plot.text import draw
 
 
 @pytest.mark.parametrize(
@@ -37,6 +37,7 @@ def test_colours_and_bars(
     if no_color is not None:
         monkeypatch.setenv("NO_COLOR", no_color)
     assert (failures.animated(), failures.coloured()) == (moves, paints)
+    monkeypatch.setattr("rote.cli.doctor.findings", lambda: [doctor.Finding("FFT", "wrong", "broken", "cure")])
     shown = CliRunner().invoke(main, ["show", "block[(0),()]"], color=True).output
     told = CliRunner().invoke(main, ["doctor"], color=True).output
     assert ("\x1b[" in shown) is ("\x1b[" in told) is paints

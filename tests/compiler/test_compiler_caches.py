@@ -115,7 +115,13 @@ def test_all_rooms_are_in_the_register_and_cleared():
     assert rote.compile(text, shape=(6, 4), grid=2) is plan
     info = rote.cache_info()
     rooms = {name.rpartition(".")[0] for name in info}
-    for module in ("layout.distribution", "compiler.compile", "grammar.parser", "fft.families.choose", "records"):
+    for module in (
+        "layout.distribution",
+        "compiler.compile",
+        "grammar.parser",
+        "fft.families.choose",
+        "wisdom.record",
+    ):
         assert f"rote.{module}" in rooms
     assert info["rote.grammar.parser._parse"].size and info["rote.compiler.compile._compile"].size
     assert list(info) == sorted(info) and all(0 <= each.size <= each.most for each in info.values())

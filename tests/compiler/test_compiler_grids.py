@@ -259,7 +259,7 @@ def test_every_small_pair(shape, one, other, kinds, stride, part):
     rng = np.random.default_rng(0)
     dists = [[layout.on(shape, grid) for layout in all_layouts(shape, grid, kinds)] for grid in (one, other)]
     seen = set()
-    for source, target in share(islice(product(*dists), 0, None, stride), part, 11):
+    for source, target in share(islice(product(*dists), 0, None, stride), part, 11, of=3):
         plan = rote.compile(source, target, "i8")
         seen.update(check_move(plan, rng))
         check_cost(plan)

@@ -91,13 +91,13 @@ CASES = [
 @pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("grid", [(), (1,), (2,), (3,)], ids=str)
 def test_every_pair_on_a_line(grid, part):
-    """One in ten pairs of layouts of order <= 2 on grids of order <= 1, all kinds, extents <= 5, does as defined."""
+    """One in thirty pairs of layouts of order <= 2 on grids of order <= 1, all kinds, extents <= 5, does as defined."""
     cases = []
     for shape in (shape for order in (0, 1, 2) for shape in product(range(6), repeat=order)):
         dists = [layout.on(shape, grid) for layout in all_layouts(shape, grid)]
         cases += product(dists, repeat=2)
     assert len(cases) == {(): 43, (1,): 9443, (2,): 14905, (3,): 15915}[grid]
-    for source, target in share(cases[::10], part, 10):
+    for source, target in share(cases[::10], part, 10, of=3):
         array, blocks = definition.numbered(source.layout, source.shape, grid)
         found = rote.simulate.run(rote.compile(source, target, dtype="i8"), blocks)
         assert definition.wrong(target.layout, grid, found, array) == "", (source, target)
@@ -142,7 +142,7 @@ def test_every_pair_of_views(part):
     for shape, grid in product(((4, 6), (2, 12), (0, 6)), ((2, 2), (2, 3))):
         dists = [rote.parse(text).on(shape, grid) for text in VIEWED]
         cases += product(dists, repeat=2)
-    for source, target in share(cases, part, 20):
+    for source, target in share(cases, part, 20, of=3):
         check_move(source, target, rng)
 
 

@@ -37,7 +37,7 @@ from test_compiler_verify import (
 
 import rote
 from rote.compiler import movement
-from rote.compiler.groups import Group
+from rote.compiler.components import Group
 from rote.compiler.movement import receives, sends
 from rote.compiler.verify import pairwise
 from rote.errors import LayoutError, PlanError
@@ -60,7 +60,7 @@ def crossing(rng, plan):
     return rng.choice([k for k, step in enumerate(plan.steps) if step.before.grid != step.after.grid])
 
 
-@pytest.mark.parametrize("every", (8, pytest.param(1, marks=pytest.mark.slow)))
+@pytest.mark.parametrize("every", (8, pytest.param(2, marks=pytest.mark.slow)))
 def test_no_false_alarms(every):
     """Right plans are accepted, at the figures that are counted message by message, which are those that they claim."""
     for plan in (*plans(1, 300 // every), *plans(2, 60 // every, steps=2), *plans(3, 40 // every, steps=3)):
@@ -336,7 +336,7 @@ def test_lists_that_are_told_anew_are_right():
     assert done >= 40
 
 
-@pytest.mark.parametrize("every", (10, pytest.param(1, marks=pytest.mark.slow)))
+@pytest.mark.parametrize("every", (10, pytest.param(2, marks=pytest.mark.slow)))
 def test_every_mutation_is_refused(every):
     """Of 200, or 20, seeded plans of one to three steps, all that are changed in one of 45 ways are refused.
 
@@ -360,7 +360,7 @@ def test_every_mutation_is_refused(every):
                     survived.append((name, str(mutant[0])))
     assert not survived, (len(survived), survived[:5])
     assert len(killed) >= 40
-    assert every > 1 or (set(killed) == set(names) and min(killed.values()) >= 10), killed
+    assert every > 2 or (set(killed) == set(names) and min(killed.values()) >= 10), killed
 
 
 def test_the_refusals_name_the_ranks(monkeypatch):

@@ -59,10 +59,10 @@ def first_pairs(case):
 def test_where_only_bytes_count_a_plan_moves_the_lower_bound(case, part):
     """bytes == lower_bound == max over ranks of |need minus have|, and no pipeline moves less."""
     assert np.array_equal(case.lacks.max(axis=2), case.lacks.max(axis=2).flat[case.classes])
-    for a, b in share(first_pairs(case), part, 12):
+    for a, b in share(first_pairs(case), part, 12, of=3):
         plan = planned(case, a, b)
         assert plan.cost.bytes == plan.lower_bound == ITEM * case.least(a, b), (a, b)
-    for a, b in share(case.pairs(), part, 12):
+    for a, b in share(case.pairs(), part, 12, of=3):
         assert case.received(rote_walk(a, b)) >= case.least(a, b), (a, b)
         assert case.received(gather_walk(a, b)) >= case.least(a, b), (a, b)
 

@@ -36,13 +36,13 @@ SHAPES = [(9, 12), (3, 4, 6)]
 def compare(shape, grid, machine):
     """Compile pairs of layouts and compare each with the exhaustive search; how many plans had several steps.
 
-    All pairs; of more than 10,000, one in eleven. A search that gives up says so, and finds a cheapest if it may go on.
+    All pairs; of more than 10,000, one in 97. A search that gives up says so, and finds a cheapest if it may go on.
     """
     exhaustive = world(shape, grid)
     least = exhaustive.least(ITEM, machine)
     dists = [rote.parse(notation(each)).on(shape, grid) for each in exhaustive.lists]
     several = 0
-    for (a, source), (b, target) in islice(product(enumerate(dists), repeat=2), 0, None, 11 if len(dists) > 100 else 1):
+    for (a, source), (b, target) in islice(product(enumerate(dists), repeat=2), 0, None, 97 if len(dists) > 100 else 1):
         search = Search(source, target, ITEM, machine)
         walk = search.cheapest()
         if not search.exact:
@@ -129,7 +129,7 @@ def test_grid_modes_have_no_names(part):
     dists = [rote.parse(notation(each)).on(shape, grid) for each in world(shape, grid).lists]
     times = (1e-6, 3e-6, 9e-6), (1e-9, 5e-9, 2e-9)
     cases = [(names, *rng.sample(dists, 2)) for _ in range(3) for names in list(permutations(range(3)))[1:]]
-    for names, a, b in share(cases, part, 8):
+    for names, a, b in share(cases, part, 8, of=3):
         there = [tuple(each[names.index(g)] for g in range(3)) for each in times]
         costs = [
             Search(*ends, ITEM, rote.Machine(latency, byte_time)).cheapest().seconds
@@ -152,7 +152,11 @@ def test_memory_is_honoured(ends, name):
     """Every point of the trade-off is the cheapest plan within its peak; below the last, an error says the least."""
     source, target = ends
     machine = MACHINES[name]
-    if Search(source, target, 8, machine).exact and source.grid.size <= 8 and len(source.shape) <= 2:
+    if source.grid.size > 8 or len(source.shape) > 2:
+        return
+    search = Search(source, target, 8, machine)
+    search.front()
+    if search.exact:  # known once it has looked
         plans = rote.tradeoff(source, target, machine=machine)
         cheapest = rote.compile(source, target, machine=machine)
         assert plans[0].cost.seconds == pytest.approx(cheapest.cost.seconds, rel=1e-9)

@@ -75,10 +75,9 @@ def test_every_kind_of_step_occurs():
     assert {kind for _, kind, _ in KINDS if kind} == {rule.kind for rule in RULES}
 
 
-def same_tiles(a, b, shape, grid):
-    """Whether every block of `b`, as a set of elements, is a block of `a`."""
-    ours, theirs = (definition.block_indices(rote.parse(text), shape, grid) for text in (a, b))
-    return {frozenset(t.reshape(-1).tolist()) for t in theirs} <= {frozenset(t.reshape(-1).tolist()) for t in ours}
+def tiles(text, shape, grid):
+    """The blocks of a layout, as sets of elements."""
+    return {frozenset(each.reshape(-1).tolist()) for each in definition.block_indices(rote.parse(text), shape, grid)}
 
 
 @pytest.mark.parametrize("part", PARTS)
@@ -91,17 +90,18 @@ def test_permute_only_if_tiles_are_equal(part):
     texts += [f"{kind}[({a}),({b})]" for kind in ("", "block") for a, b in ("01", "10", "02", "20", "12", "21")]
     dists = {text: rote.parse(text).on(shape, grid) for text in texts}
     sizes = {text: sorted(np.prod(dist.local_shape(rank)) for rank in range(12)) for text, dist in dists.items()}
+    blocks = {text: tiles(text, shape, grid) for text in texts}
     permutes = wrongly = 0
-    for a, b in share(product(texts, repeat=2), part, 29):
+    for a, b in share(product(texts, repeat=2), part, 29, of=5):
         plan = rote.compile(dists[a], dists[b])
-        tiles = same_tiles(a, b, shape, grid)
+        equal = blocks[b] <= blocks[a]
         if "permute" in [step.kind for step in plan.steps]:
-            assert tiles, (a, b)
+            assert equal, (a, b)
             permutes += 1
-        elif not tiles and sizes[a] == sizes[b]:
+        elif not equal and sizes[a] == sizes[b]:
             wrongly += 1
-    assert permutes >= {SOME: 1, REST: 8}[part], "no permute at all proves nothing"
-    assert wrongly >= {SOME: 1, REST: 8}[part], "some pairs must have blocks of equal sizes that are not equal tiles"
+    assert permutes >= {SOME: 1, REST: 2}[part], "no permute at all proves nothing"
+    assert wrongly >= {SOME: 1, REST: 2}[part], "some pairs must have blocks of equal sizes that are not equal tiles"
 
 
 def test_text_and_json():

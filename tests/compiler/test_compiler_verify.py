@@ -22,7 +22,7 @@ from parts import REST, SOME, share
 
 import rote
 from rote.compiler import components, movement, overlap
-from rote.compiler.groups import Lattice, Listed
+from rote.compiler.components import Lattice, Listed
 from rote.compiler.plan import Plan
 from rote.compiler.rules import one_step
 from rote.compiler.step import LOCAL
@@ -79,7 +79,7 @@ def figures(plan):
 def test_no_false_alarms(part):
     """Every right plan is accepted: all kinds of steps, one to three of them."""
     seen = Counter()
-    for plan in share((*plans(1, 1400), *plans(2, 200, steps=2), *plans(9, 100, steps=3)), part, 5):
+    for plan in share((*plans(1, 1400), *plans(2, 200, steps=2), *plans(9, 100, steps=3)), part, 5, of=3):
         certify(plan)
         seen.update(step.kind for step in plan.steps)
     assert set(seen) == set(ALL_KINDS) and min(seen.values()) >= {SOME: 1, REST: 5}[part], seen
@@ -817,7 +817,7 @@ def test_every_kind_relabelled(part):
     """A step under another name is refused, unless the collective of that name does the same; then it runs right."""
     accepted, refusals = Counter(), Counter()
     rng = np.random.default_rng(0)
-    for plan in share(plans(8, 150, grid=(2, 2)), part, 2):
+    for plan in share(plans(8, 150, grid=(2, 2)), part, 2, of=2):
         plan = replace(plan, dtype=np.dtype("i8"))
         (step,) = plan.steps
         for kind in ALL_KINDS:
@@ -878,7 +878,7 @@ def test_it_does_not_grow_with_the_tensor(text):
     assert time.process_time() - start < 20  # about 1 s on an idle core
 
 
-@pytest.mark.parametrize("text", [SCALE[0], SCALE[2]])
+@pytest.mark.parametrize("text", [SCALE[0], pytest.param(SCALE[2], marks=pytest.mark.slow)])
 def test_it_needs_little_memory(text):
     """A proof holds indices along modes, not elements; the longest list that it reads has a message for every rank."""
     plan, claimed = plan_of(text, (1024,) * 3, (32,) * 3), claims_at_scale(text)

@@ -20,7 +20,7 @@ __array_api_version__ = "2024.12"
 float64 = np.dtype("float64")
 def asarray(values, /):
     array = np.asarray(values)
-    return rote.DistTensor.from_global(array, rote.tensor.moves.default_layout(array.shape))
+    return rote.DistTensor.from_global(array, rote.functions.moves.default_layout(array.shape))
 def split(x, /): return x.local.shape != x.shape
 def rank(): return world().rank
 def leave():

@@ -122,7 +122,7 @@ def run(recording, plan, seed=0, cost=None):
     if pairs := mismatched(per_rank):
         return f"{plan}\nnot heard as sent, in calls from rank to rank: {pairs}"
     figures = {
-        "bytes": plan.dtype.itemsize * max(sum(call.elements for call in calls) for calls in per_rank),
+        "bytes": max(sum(call.nbytes for call in calls) for calls in per_rank),
         "messages": max(sum(call.messages for call in calls) for calls in per_rank),
         "peak_bytes": max(held for _, _, held in everyone),
     }

@@ -13,7 +13,7 @@ import growth
 import numpy as np
 
 import rote
-from rote.compiler.groups import Listed
+from rote.compiler.components import Listed
 from rote.compiler.movement import sends
 from rote.runtime import world
 from rote.runtime.comm.datatypes import FileView
@@ -85,7 +85,8 @@ def packs(comm, text, shape, grid, elements):
         for region in send_regions(before, after, rank):
             packed = np.empty(region.shape)
             datatype = comm.product(kind, leaving[region.peer])
-            elements, message = [block, 1, datatype.kind], [packed, packed.size, kind]
+            memory = block.reshape(-1).view("u1")[datatype.start :]
+            elements, message = [memory, 1, datatype.kind], [packed, packed.size, kind]
             comm.handle.Sendrecv(elements, comm.rank, recvbuf=message, source=comm.rank)
             assert packed.tobytes() == region.take(block).tobytes(), (text, rank, region.peer)
 

@@ -155,7 +155,7 @@ def resident():
     return int(statm.read_text().split()[1]) * 4096 if statm.exists() else 0
 
 
-def check_no_leak(comm, rounds=20_000):
+def check_no_leak(comm, rounds=12_000):
     """Many redistributions and binds, of more plans than are kept, neither leak nor exhaust communicators."""
     plans = [
         rote.compile(f"{a} -> {b}", shape=(n, 3), grid=(1, comm.size) if n % 2 else (comm.size, 1), dtype=dtype)

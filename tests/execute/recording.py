@@ -20,17 +20,24 @@ class Call:
         sent, heard: per other rank, numbered as in the communicator that was wrapped first, the elements that go to it
             and that come from it, where there are any. What enters a reduction counts whole, for all whom it reaches.
         buffers: the sizes of the arrays that the caller gave, in elements.
+        item: bytes of one of these.
     """
 
     name: str
     sent: dict[int, int] = field(default_factory=dict)
     heard: dict[int, int] = field(default_factory=dict)
     buffers: tuple[int, ...] = ()
+    item: int = field(default=0, compare=False)
 
     @property
     def messages(self) -> int:
         """How many other ranks the caller hears from."""
         return len(self.heard)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of what the caller gets of others."""
+        return self.elements * self.item
 
     @property
     def elements(self) -> int:
@@ -126,4 +133,5 @@ class Recording:
             {self._members[rank]: int(count) for rank, count in enumerate(counts) if count and rank != self.rank}
             for counts in (sent, heard)
         )
-        self.calls.append(Call(name, *theirs, tuple(buffer.size for buffer in buffers)))
+        item = buffers[0].itemsize if buffers else 0
+        self.calls.append(Call(name, *theirs, tuple(buffer.size for buffer in buffers), item))

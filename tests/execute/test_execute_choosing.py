@@ -89,11 +89,11 @@ def test_a_tensor_moves_alike_however_its_method_is_found(kept):
 MPI = """
 from unittest.mock import patch
 import rote
-from rote.runtime import autotune, methods, world
+from rote.runtime import limits, methods, world
 
 comm = world()
 plan = rote.compile("block[(0),()] -> block[(),(0)]", shape=(300, 200), grid=comm.size)
-with patch.dict(autotune.LIMITS["method"].seconds, measure=0.1):
+with patch.dict(limits.LIMITS["method"].seconds, measure=0.1):
     print(methods.tuned(plan, comm, "measure"))
 """
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from execute import claims
 from execute.recording import Call, Recording
+from marks import mpi_parts, parts_on
 
 import rote
 from rote.compiler.rules import RULES
@@ -19,8 +20,7 @@ from rote.runtime.executor import messages as executor
 PROGRAM = Path(claims.__file__)
 
 
-@pytest.mark.parametrize("number", (15, pytest.param(150, marks=pytest.mark.slow)))
-@pytest.mark.parametrize("ranks", (1, 2, 3, 4, 6, 8))
+@pytest.mark.parametrize(("ranks", "number"), parts_on(1, 2, 3, 4, 6, 8, some=15, rest=150))
 def test_in_process_ranks_move_what_is_claimed(ranks, number):
     """Each step makes the one call it is named after, and local ones none; per rank it moves what the compiler counts.
 
@@ -35,7 +35,7 @@ def test_in_process_ranks_move_what_is_claimed(ranks, number):
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("number", (4, pytest.param(150, marks=pytest.mark.slow)))
+@pytest.mark.parametrize(("job", "number"), mpi_parts(some=6, rest=150), indirect=["job"])
 def test_mpi_ranks_move_what_is_claimed(job, number):
     """The same plans on MPI ranks; and there, each a process of its own, they take the memory that is claimed."""
     done = job.run(PROGRAM, number, timeout=120)

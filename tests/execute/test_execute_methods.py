@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from execute import methods
+from marks import mpi_parts
 
 import rote
 from rote.errors import CommError
@@ -23,7 +24,7 @@ def test_in_process_ranks_are_right_by_every_method(ranks):
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("number", (2, pytest.param(16, marks=pytest.mark.slow)))
+@pytest.mark.parametrize(("job", "number"), mpi_parts(some=2, rest=16), indirect=["job"])
 def test_mpi_ranks_are_right_by_every_method(job, number):
     """The transitions and factors of the other tests, by each method: `simulate`'s block, bit for bit."""
     done = job.run(PROGRAM, number, 0, 0, timeout=120)
@@ -79,6 +80,7 @@ import sys
 from unittest.mock import patch
 sys.path.insert(0, {str(PROGRAM.parents[1])!r})
 from execute import methods
+from marks import mpi_parts
 from rote.runtime import world
 from rote.runtime.comm.mpi import MpiComm
 

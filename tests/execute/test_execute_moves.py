@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from execute import moves
 from execute.recording import Recording
+from marks import mpi_parts, parts_on
 
 import rote
 from rote.compiler.matrix import message_matrix
@@ -17,18 +18,17 @@ from rote.runtime.program import bind
 PROGRAM = Path(moves.__file__)
 
 
-@pytest.mark.parametrize("number", (25, pytest.param(300, marks=pytest.mark.slow)))
-@pytest.mark.parametrize("ranks", (1, 2, 3, 4, 6, 8))
+@pytest.mark.parametrize(("ranks", "number"), parts_on(1, 2, 3, 4, 6, 8, some=25, rest=120))
 def test_in_process_ranks_are_right(ranks, number):
     """Some hundred transitions on threads: blocks equal `simulate`'s, bit for bit, and the definition's."""
     kinds = rote.run(moves.check, ranks, (number if ranks < 6 else number // 2,))
     assert all(found == kinds[0] for found in kinds)
-    assert len(kinds[0]) >= (1 if ranks == 1 else 9 if number == 300 else 5)
+    assert len(kinds[0]) >= (1 if ranks == 1 else 9 if number == 120 else 5)
     rote.run(moves.check_refusals, ranks)
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("number", (8, pytest.param(300, marks=pytest.mark.slow)))
+@pytest.mark.parametrize(("job", "number"), mpi_parts(some=16, rest=120), indirect=["job"])
 def test_mpi_ranks_are_right(job, number):
     """The same transitions on MPI ranks."""
     done = job.run(PROGRAM, number, timeout=120)
@@ -51,8 +51,7 @@ def test_transitions_show_every_kind_of_step():
 REDUCING = rote.Machine(latency=1e-6, byte_time=1e-9, copy_time=0, reduce_time=1.0, step_time=0)
 
 
-@pytest.mark.parametrize("number", (20, pytest.param(80, marks=pytest.mark.slow)))
-@pytest.mark.parametrize("ranks", (1, 2, 3, 4, 6, 8))
+@pytest.mark.parametrize(("ranks", "number"), parts_on(1, 2, 3, 4, 6, 8, some=20, rest=80))
 def test_in_process_ranks_go_to_other_grids(ranks, number):
     """From one grid to another, in one or several steps: the block of `simulate`, in the memory that is claimed.
 
@@ -100,7 +99,7 @@ def test_the_check_can_fail(monkeypatch):
         rote.run(moves.check, 2)
 
 
-@pytest.mark.parametrize("rounds", (2_000, pytest.param(20_000, marks=pytest.mark.slow)))
+@pytest.mark.parametrize("rounds", (2_000, pytest.param(6_000, marks=pytest.mark.slow)))
 def test_thousands_of_redistributions_in_process(rounds):
     """10,000 binds and calls of more plans than are kept leave no memory and no communicators behind."""
     rote.run(moves.check_no_leak, 2, (rounds,))

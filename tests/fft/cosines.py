@@ -85,8 +85,8 @@ def check_functions(comm: Comm, part: str) -> None:
 def check_small(comm: Comm, part: str) -> None:
     """Types in every norm and dtype, of few points: where the ends of an axis are a large part of it."""
     every = product((1, 2, 3, 4, 7), "dfgD", NORMS[1:], FUNCTIONS, TYPES)
-    world = share(every, SOME, 3, comm.size)  # on each number of ranks others, on 1, 2 and 3 all
-    for n, code, norm, name, number in share(world, part, 11, comm.size):
+    world = share(every, SOME, 1, comm.size)  # on each number of ranks others
+    for n, code, norm, name, number in share(world, part, 25, comm.size, of=3):
         kind = f"{name[:-1]}{number}"
         if fits({0: kind}, (n,)):
             x = DistTensor.from_global(values((n, 2), code), "block[(0),()]", comm)
@@ -102,7 +102,7 @@ def check_there_and_back(comm: Comm, part: str) -> None:
         product(("dctn", "dstn"), TYPES),
         NORMS[1:],
     )
-    for (shape, layout, grid), (name, number), norm in share(world, part, EVERY, comm.size):
+    for (shape, layout, grid), (name, number), norm in share(world, part, EVERY, comm.size, of=3):
         x = DistTensor.from_global(values(shape, "d"), layout, comm, grid)
         X = FUNCTIONS[name](x, type=number, norm=norm)
         back = FUNCTIONS["i" + name](X, type=number, norm=norm)
@@ -137,7 +137,7 @@ def a_mixture(pick: random.Random, shape: tuple[int, ...], code: str, every: boo
 
 def check_mixed(comm: Comm, part: str) -> None:
     """Kinds per axis are scipy's along each; backward leads to tensor and layout, in every norm, dtype and family."""
-    for make, code, kinds, norm in share(mixtures(comm), part, EVERY, comm.size):
+    for make, code, kinds, norm in share(mixtures(comm), part, EVERY, comm.size, of=3):
         f = make()
         shape = f.shape
         x = DistTensor.from_global(values(shape, code), f.input_layout, comm, f.grid)

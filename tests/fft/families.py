@@ -295,7 +295,7 @@ def check_families(comm, number, part):
     """Seeded cases, complex and real, in every norm and precision."""
     norms, codes = cycle(NORMS), cycle("DDFDG")
     world = enumerate(zip(cases(comm.size, number), norms, codes, strict=False))
-    for turn, (case, norm, code) in share(world, part, 7 if comm.size < 8 else 13, comm.size):
+    for turn, (case, norm, code) in share(world, part, 7 if comm.size < 8 else 13, comm.size, of=2):
         check_case(comm, case, code, norm)
         if case.real:
             check_case(comm, case, REAL[code], norm)

@@ -86,7 +86,7 @@ def check_functions(comm, part):
 def check_there_and_back(comm, part):
     """backward goes back to the shape: what was padded is cut, and what was cut away is zero."""
     for (layout, (shape, order)), lengths, code in share(
-        product(LAYOUTS.items(), LENGTHS[1:], "Dd"), part, EVERY, comm.size
+        product(LAYOUTS.items(), LENGTHS[1:], "Dd"), part, EVERY, comm.size, of=3
     ):
         grid, s = rote.Grid.of(comm.size, order), lengths[-len(shape) :]
         f = FFT(shape, layout, grid, comm, code, s=s)
@@ -146,7 +146,7 @@ RESAMPLED = {  # a layout, a shape, and the points whose spectrum is kept
 
 def check_resample(comm, part):
     """The spectrum that is kept is that of the definition; backward is the interpolation of what it says."""
-    for (layout, (shape, kept)), code in share(product(RESAMPLED.items(), "Dd"), part, 5, comm.size):
+    for (layout, (shape, kept)), code in share(product(RESAMPLED.items(), "Dd"), part, 5, comm.size, of=3):
         order = max(rote.parse(layout).grid_modes) + 1
         grid = rote.Grid.of(comm.size, order)
         try:

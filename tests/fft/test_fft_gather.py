@@ -16,6 +16,7 @@ from rote import DistTensor
 from rote.compiler.rules import one_step
 from rote.fft import FFT
 from rote.fft.kernels import gather
+from rote.fft.kernels import kernel as kernels
 from rote.fft.kernels.boxes import boxes, whole
 from rote.fft.kernels.gather import Gather
 from rote.fft.kernels.kernel import Kernel, scratch_bytes
@@ -69,7 +70,7 @@ def test_boxes_are_the_block(ranks):
 @pytest.mark.parametrize("code", "DFG")
 def test_parts_and_tiles_of_any_size(cached, chunk, code, monkeypatch):
     """Law: whatever the size of parts and tiles, a gathered transform along any axes is numpy.fft's."""
-    monkeypatch.setattr(gather, "CACHED", cached)
+    monkeypatch.setattr(kernels, "CACHED", cached)
     monkeypatch.setattr(gather, "CHUNK", chunk)
     scratch = scratch_bytes(1 << 20), scratch_bytes(1 << 20)
     shape = (3, 5, 4, 7)
@@ -98,7 +99,7 @@ def test_reading_gives_the_bits_that_messages_give(ranks, part, monkeypatch):
 
     def program(comm):
         found = []
-        for case in share(cases(comm.size, 18), part, 7, comm.size):
+        for case in share(cases(comm.size, 18), part, 7, comm.size, of=3):
             for code in "Dd" if case.real else "D":
                 f = FFT(case.shape, case.layout, case.grid, comm, code, case.axes, case.family, "ortho", case.output)
                 x = DistTensor.from_global(numbers(case.shape, code), case.layout, comm, case.grid)

@@ -23,8 +23,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::rote.GatherWarning")  # transfo
 PROGRAM = Path(__file__).with_name("halfcomplex.py")
 
 
-@pytest.mark.parametrize("ranks", (1, 2, pytest.param(3, marks=pytest.mark.slow), 4))
-@pytest.mark.parametrize(("check", "args"), parts_of(halfcomplex.CHECKS))
+@pytest.mark.parametrize(("ranks", "check", "args"), parts_of(halfcomplex.CHECKS, 1, 2, 4, whole=(3,)))
 def test_on_ranks_of_this_process(ranks, check, args):
     """Transforms to the halfcomplex order on in-process ranks do what they must."""
     rote.run(check, ranks, args)
@@ -40,8 +39,7 @@ def test_on_mpi_ranks(job, part):
 @pytest.mark.parametrize("name", [name for name in NAMES if name in versions()])
 def test_every_library_does_it_there_and_back(name, monkeypatch):
     """Law: in tiles of any size, along any axes, in place or not: the definition, and back, n times the input."""
-    for module in (kernels, passes):
-        monkeypatch.setattr(module, "CACHED", 700)
+    monkeypatch.setattr(kernels, "CACHED", 700)
     for code in "dfD":
         assert transforms(name, "r2hc", real_dtype(code)) and transforms(name, "hc2r", real_dtype(code))
         for shape in ((5,), (1, 6), (3, 8, 4)):

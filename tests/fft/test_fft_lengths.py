@@ -7,7 +7,6 @@ from pathlib import Path
 import lengths
 import numpy as np
 import pytest
-import scipy.signal
 from families import numbers
 from marks import make_checks, mpi_parts, parts_of
 
@@ -23,8 +22,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::rote.GatherWarning")  # resampl
 PROGRAM = Path(lengths.__file__)
 
 
-@pytest.mark.parametrize("ranks", (1, 2, 3, 4, 6))
-@pytest.mark.parametrize(("check", "args"), parts_of(lengths.CHECKS))
+@pytest.mark.parametrize(("ranks", "check", "args"), parts_of(lengths.CHECKS, 1, 2, 3, 4, 6))
 def test_on_ranks_of_this_process(ranks, check, args):
     """Transforms of other lengths on in-process ranks do what they must."""
     rote.run(check, ranks, args)
@@ -43,6 +41,8 @@ def test_on_mpi_ranks(job, part):
 @pytest.mark.parametrize("code", "Dd")
 def test_resample_is_scipys(points, kept, code):
     """The spectrum that is kept is that of `scipy.signal.resample`, which resamples the signal."""
+    import scipy.signal  # a second, which most processes that collect this test need not take
+
     array = numbers((points,), code)
     spectrum = FFT(points, dtype=code, norm="forward", resample=kept).forward(
         DistTensor.from_global(array, "block[(0)]")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import same_bits
-from marks import PARTS, mpi_parts
+from marks import mpi_parts, parts_on
 from parts import SOME
 
 import rote
@@ -16,8 +16,7 @@ from rote.fft import FFT
 PROGRAM = Path(same_bits.__file__)
 
 
-@pytest.mark.parametrize("part", PARTS)
-@pytest.mark.parametrize("ranks", (2, 3, 4))
+@pytest.mark.parametrize(("ranks", "part"), parts_on(2, 3, 4))
 def test_threads_transform_alike_by_every_method(ranks, part):
     """Law: the bits of a spectrum, and of what it is the spectrum of, do not depend on how messages travel."""
     assert min(rote.run(same_bits.check, ranks, (part,))) >= (2 * 2 if part == SOME else 2 * 4)

@@ -183,7 +183,7 @@ def test_measured_bytes_are_those_of_the_plans(ranks, part):
         world = enumerate(families.cases(ranks, {2: 18, 4: 12, 6: 12, 8: 6}[ranks]))
         return [
             (str(case), measured(comm, case, code))
-            for number, case in share(world, part, 2, ranks)
+            for number, case in share(world, part, 2, ranks, of=2)
             for code in ("D", "d")[: 1 + (case.real and number % 2)]
         ]
 
@@ -193,7 +193,7 @@ def test_measured_bytes_are_those_of_the_plans(ranks, part):
             most = tuple(max(each) for each in zip(*(heard for heard, _ in moves), strict=True))
             assert {claimed for _, claimed in moves} == {most}, runs[0][0]
             talked += most[0] > 0
-    assert talked > (4 if part == SOME else 16)
+    assert talked > (4 if part == SOME else 8)
 
 
 def test_what_all_moves_cost_together():

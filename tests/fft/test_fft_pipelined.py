@@ -15,7 +15,7 @@ PROGRAM = Path(__file__).with_name("pipelined.py")
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("number, job", [(5, 3), pytest.param(80, 4, marks=pytest.mark.slow)], indirect=["job"])
+@pytest.mark.parametrize("number, job", [(5, 3), pytest.param(25, 4, marks=pytest.mark.slow)], indirect=["job"])
 def test_chunks_are_the_messages_in_parts(job, number):
     """Laws: chunks give the bits and bytes of whole messages, real numbers send half, what is cut off never travels;
     work goes on between messages; memory is what is said; and the model chooses."""

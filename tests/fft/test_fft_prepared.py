@@ -13,15 +13,14 @@ import rote
 PROGRAM = Path(__file__).with_name("prepared.py")
 
 
-@pytest.mark.parametrize("ranks", (1, 2, 3))
-@pytest.mark.parametrize(("check", "args"), parts_of(prepared.CHECKS))
+@pytest.mark.parametrize(("ranks", "check", "args"), parts_of(prepared.CHECKS, 1, 2, 3))
 def test_on_ranks_of_this_process(ranks, check, args):
     """Prepared runs on in-process ranks do what they must."""
     rote.run(check, ranks, args)
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize(("job", "part"), mpi_parts(2), indirect=["job"])
+@pytest.mark.parametrize(("job", "part"), mpi_parts(), indirect=["job"])
 def test_on_mpi_ranks(job, part):
     """Prepared runs on MPI ranks do too."""
     make_checks(job, PROGRAM, prepared.CHECKS, part)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import ragged
 from families import numbers
-from marks import PARTS, make_checks, mpi_parts
+from marks import PARTS, make_checks, mpi_parts, parts_on
 from workspace import bytes_taken
 
 import rote
@@ -25,8 +25,7 @@ from rote.fft.request.request import as_request
 PROGRAM = Path(__file__).with_name("ragged.py")
 
 
-@pytest.mark.parametrize("part", PARTS)
-@pytest.mark.parametrize("ranks", (1, 2, 3, 4, 6, 8))
+@pytest.mark.parametrize(("ranks", "part"), parts_on(1, 2, 3, 4, 6, 8))
 def test_lengths(ranks, part):
     """Law: a transform is numpy.fft's for every number of points, prime or not, and its inverse goes back."""
     rote.run(ragged.check_lengths, ranks, (part,))
@@ -40,7 +39,7 @@ def test_what_else_may_be_asked_for(check, part):
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize(("job", "part"), mpi_parts(3, 4), indirect=["job"])
+@pytest.mark.parametrize(("job", "part"), mpi_parts(), indirect=["job"])
 def test_on_mpi_ranks(job, part):
     """All of that on MPI ranks."""
     make_checks(job, PROGRAM, ragged.CHECKS, part)
@@ -75,8 +74,14 @@ def test_texts_parse_to_the_same_walk():
         assert again == walk and str(again) == str(walk)
 
 
-@pytest.mark.parametrize("code", "Dd")
-@pytest.mark.parametrize(("n", "most"), ((1 << 16, 1), (1 << 15 | 2, 1.2), (65537, 2.1)))
+@pytest.mark.parametrize(
+    ("n", "most", "code"),
+    [
+        *((1 << 16, 1, "D"), (1 << 15 | 2, 1.2, "d"), (65537, 2.1, "D")),
+        *(pytest.param(*more, marks=pytest.mark.slow) for more in ((1 << 16, 1, "d"), (1 << 15 | 2, 1.2, "D"))),
+        pytest.param(65537, 2.1, "d", marks=pytest.mark.slow),
+    ],
+)
 def test_memory_is_that_of_a_part(n, code, most):
     """Law: on 8 ranks the scratch of a rank is two of its largest blocks, of n / 8 elements or little more.
 

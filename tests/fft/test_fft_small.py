@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from marks import PARTS
+from marks import parts_on
 from parts import share
 
 import rote
@@ -16,8 +16,7 @@ from rote.fft import FFT
 CODES = "fdgFDG"
 
 
-@pytest.mark.parametrize("part", PARTS)
-@pytest.mark.parametrize("ranks", (2, 3))
+@pytest.mark.parametrize(("ranks", "part"), parts_on(2, 3))
 def test_small_odd_shapes_of_every_dtype(ranks, part):
     """fftn and rfftn are NumPy's, in shared scratch."""
 

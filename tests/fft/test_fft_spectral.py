@@ -26,8 +26,7 @@ from recording import Recording
 PROGRAM = Path(__file__).with_name("spectra.py")
 
 
-@pytest.mark.parametrize("ranks", (1, 2, 3, 4, 6))
-@pytest.mark.parametrize(("check", "args"), parts_of(spectra.CHECKS))
+@pytest.mark.parametrize(("ranks", "check", "args"), parts_of(spectra.CHECKS, 1, 2, 3, 4, 6, whole=(1, 2, 3)))
 def test_on_ranks_of_this_process(ranks, check, args):
     """Spectral tools on in-process ranks do what they must."""
     rote.run(check, ranks, args)

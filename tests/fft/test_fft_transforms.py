@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import transforms
-from marks import PARTS, mpi_parts, parts_of
+from marks import mpi_parts, parts_of, parts_on
 
 import rote
 
@@ -16,8 +16,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::rote.GatherWarning")  # cosines
 PROGRAM = Path(__file__).with_name("transforms.py")
 
 
-@pytest.mark.parametrize("ranks", (1, 2, 3, 4, 6, 8))
-@pytest.mark.parametrize(("check", "args"), parts_of(transforms.CHECKS))
+@pytest.mark.parametrize(("ranks", "check", "args"), parts_of(transforms.CHECKS, 1, 2, 3, 4, 6, 8, whole=(1, 2, 3)))
 def test_on_ranks_of_this_process(ranks, check, args):
     """Transforms on in-process ranks do what they must."""
     rote.run(check, ranks, args)
@@ -34,8 +33,7 @@ def test_on_mpi_ranks(job, part):
     assert said["digests"] == rote.run(transforms.digests, job.ranks, (part,))[0]
 
 
-@pytest.mark.parametrize("part", PARTS)
-@pytest.mark.parametrize("ranks", (2, 3))
+@pytest.mark.parametrize(("ranks", "part"), parts_on(2, 3))
 def test_bits_are_those_of_the_last_time(ranks, part):
     """A transform gives the same bits every time, wherever in memory its blocks lie."""
     kept = [bytearray(size) for size in range(1, 4000, 37)]  # so that blocks come to lie elsewhere

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from families import numbers
 from hurry import hurry
-from marks import PARTS, mpi_parts
+from marks import mpi_parts, parts_on
 from parts import share
 
 import rote
@@ -21,7 +21,7 @@ from rote import DistTensor, wisdom
 from rote.fft import FFT
 from rote.fft.families.choose import walk_of
 from rote.fft.kernels import timing
-from rote.fft.kernels.backends import numpyfft
+from rote.fft.kernels.backends import mkl, numpyfft, usual
 from rote.fft.kernels.config import KernelConfig
 from rote.fft.kernels.kernel import Kernel
 from rote.fft.program.kernel_work import KernelWork
@@ -29,8 +29,8 @@ from rote.fft.program.operations import operations
 from rote.fft.request.options import Options
 from rote.fft.request.request import as_request
 from rote.runtime import world
-from rote.runtime.autotune import LIMITS
 from rote.runtime.comm.threads import alone
+from rote.runtime.limits import LIMITS
 
 
 def check(comm, part):
@@ -39,7 +39,7 @@ def check(comm, part):
         (("D", None), ("d", None), ("d", "dct2")),
         (((12, 10, 14), "block[(0),(),()]"), ((7, 6), "[(0),()]")),
     )
-    for (code, kinds), (shape, layout) in share(world, part, 6, comm.size):
+    for (code, kinds), (shape, layout) in share(world, part, 6, comm.size, of=2):
         whole = f"[{','.join(['()'] * len(shape))}]"
         f = FFT(shape, layout, comm.size, comm, code, kinds=kinds, output=whole, tune="measure")
         array = numbers(shape, code)
@@ -71,7 +71,7 @@ def test_recipes_are_remembered(ranks, monkeypatch, tmp_path):
     contests = []
     contest = timing._Contest
     monkeypatch.setattr(timing, "_Contest", lambda *args: contests.append(args) or contest(*args))
-    hurry(monkeypatch, 0.2, 0.4)
+    hurry(monkeypatch, 0.05, 0.1)
     first = rote.run(configs, ranks)
     assert len(contests) == ranks * len(first[0]) > 0
     assert rote.run(configs, ranks) == first
@@ -80,7 +80,9 @@ def test_recipes_are_remembered(ranks, monkeypatch, tmp_path):
     assert len(contests) == 2 * ranks * len(first[0])
     assert rote.run(configs, ranks) == patient
     assert len(contests) == 2 * ranks * len(first[0])
-    assert rote.run(configs, ranks, args=("model", 2)) == [[KernelConfig(threads=2)] * len(first[0])] * ranks
+    libraries = ["pyfftw"] if ranks == 1 else [usual("fft", np.dtype("D")), "pyfftw"]  # threads share no first axis
+    expected = [KernelConfig(each, threads=2) for each in libraries]
+    assert rote.run(configs, ranks, args=("model", 2)) == [expected] * ranks
     monkeypatch.setenv("ROTE_WISDOM", "")
     rote.run(lambda comm: [configs(comm) for _ in range(3)], ranks)
     assert len(contests) == 3 * ranks * len(first[0])
@@ -120,7 +122,7 @@ def test_a_damaged_recipe_is_ignored(monkeypatch, tmp_path):
 
 def test_a_library_that_fails_is_not_taken(monkeypatch):
     """A library that cannot be imported, or that refuses a block on one rank, is no candidate on any."""
-    hurry(monkeypatch, 0.2, 0.4)
+    hurry(monkeypatch, 0.05, 0.1)
     arguments, prepare = [], numpyfft.prepare
 
     def refuses(kernel, *args):
@@ -133,27 +135,27 @@ def test_a_library_that_fails_is_not_taken(monkeypatch):
     monkeypatch.setitem(
         LIMITS, "kernel", replace(LIMITS["kernel"], better=1e9)
     )  # any other than the usual one is taken
-    for name in ("ducc0", "mkl_fft", "scipy"):
+    for name in ("ducc0", "scipy"):
         monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.setattr(mkl, "_interface", lambda: None)
     assert {one.library for one in rote.run(configs, 2)[0]} == {"pyfftw"}
     assert {(3, 6, 7), (2, 6, 7)} <= {*arguments}
 
 
 def test_the_model_imports_no_other_library():
-    """Without timing only FFTW transforms: nothing optional is imported."""
+    """Without timing no package of transforms is imported but pyfftw, or its compiled part alone."""
     code = (
         "import sys, rote; from rote.fft import FFT; f = FFT((4, 6), dtype='f8')\n"
         "f.forward(rote.DistTensor.zeros((4, 6), f.input_layout))\n"
-        "print({'ducc0', 'mkl_fft'} & {*sys.modules})"
+        "print({'ducc0', 'mkl_fft', 'scipy'} & {*sys.modules})"
     )
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "set()\n"
 
 
-@pytest.mark.parametrize("part", PARTS)
-@pytest.mark.parametrize("ranks", (1, 2, 4))
+@pytest.mark.parametrize(("ranks", "part"), parts_on(1, 2, 4))
 def test_on_ranks_of_this_process(ranks, part, monkeypatch):
     """Timed plans on in-process ranks."""
-    hurry(monkeypatch, 0.3, 0.6)
+    hurry(monkeypatch, 0.03, 0.06)
     rote.run(check, ranks, (part,))
 
 
@@ -167,7 +169,7 @@ def test_on_mpi_ranks(mpirun, ranks, part):
 
 
 if __name__ == "__main__":
-    LIMITS["kernel"] = replace(LIMITS["kernel"], seconds={"measure": 0.3})
+    LIMITS["kernel"] = replace(LIMITS["kernel"], seconds={"measure": 0.05})
     check(world(), sys.argv[1])
     if world().rank == 0:
         print("right")

@@ -17,19 +17,21 @@ NOISE = 40_000 + 5 * 16 * TILE  # bytes of Python's own objects, and of tiles th
 
 CASES = [
     # ranks, shape, layout, grid, dtype, algorithm
-    (1, (96, 80, 100), "block[(0),(),()]", 1, "D", "auto"),
-    (2, (96, 80, 100), "block[(0),(),()]", 2, "D", "auto"),
     (4, (96, 80, 120), "block[(0),(),()]", 4, "D", "auto"),
-    (4, (96, 80, 120), "block[(0),(),()]", 4, "d", "auto"),
-    (4, (120, 128, 60), "block[(0),(1),()]", (2, 2), "D", "auto"),
     (4, (120, 128, 60), "block[(0),(1),()]", (2, 2), "d", "auto"),
-    (6, (120, 128, 60), "block[(0),(1),()]", (3, 2), "D", "auto"),
     (4, (128, 128, 60), "[(0),(1),()]", (2, 2), "D", "cyclic"),
-    (4, (128, 128, 60), "[(0),(1),()]", (2, 2), "D", "volumetric"),
-    (4, (128, 128, 60), "[(0),(1),()]", (2, 2), "d", "cyclic"),
     (4, (144, 88, 80), "(a b) c: block[(0),()]", 4, "D", "rows"),
     (4, (120, 128, 60), "block[(0),(1),()]", (2, 2), "d", "dct2"),
     (3, (1211, 907), "block[(0),()]", 3, "D", "auto"),
+]
+MORE = [
+    (1, (96, 80, 100), "block[(0),(),()]", 1, "D", "auto"),
+    (2, (96, 80, 100), "block[(0),(),()]", 2, "D", "auto"),
+    (4, (96, 80, 120), "block[(0),(),()]", 4, "d", "auto"),
+    (4, (120, 128, 60), "block[(0),(1),()]", (2, 2), "D", "auto"),
+    (6, (120, 128, 60), "block[(0),(1),()]", (3, 2), "D", "auto"),
+    (4, (128, 128, 60), "[(0),(1),()]", (2, 2), "D", "volumetric"),
+    (4, (128, 128, 60), "[(0),(1),()]", (2, 2), "d", "cyclic"),
     (4, (1 << 20,), "[(0)]", 4, "D", "cyclic"),
 ]
 
@@ -44,7 +46,10 @@ def largest(walk, rank):
     return max(blocks)
 
 
-@pytest.mark.parametrize(("ranks", "shape", "layout", "grid", "code", "algorithm"), CASES)
+@pytest.mark.parametrize(
+    ("ranks", "shape", "layout", "grid", "code", "algorithm"),
+    [*CASES, *(pytest.param(*case, marks=pytest.mark.slow) for case in MORE)],
+)
 def test_two_blocks_are_enough(ranks, shape, layout, grid, code, algorithm):
     """Law: scratch is at most two of the largest blocks on the way, and a call takes nothing else.
 

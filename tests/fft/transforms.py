@@ -111,12 +111,12 @@ Transform = tuple[int, tuple[int, ...], str, tuple[int, ...], tuple[int, ...] | 
 def transforms(ranks: int, part: str, norms: tuple[str | None, ...], codes: tuple[str, ...]) -> list[Transform]:
     """Cases along three sets of axes each, with norms and dtypes in turn, numbered: this part of them.
 
-    On each number of ranks these are a third: all are seen on 1, 2 and 3 ranks together, and once more on 4, 6 and 8.
+    On each number of ranks these are a third, other ones on 1, 2 and 3; of the rest of them one in three is made.
     """
     problems = [(*case, axes) for case in cases(ranks) for axes in some_axes(case[0])]
     turns = zip(count(), problems, cycle(norms), cycle(codes), strict=False)
-    world = share([(number, *request, norm, code) for number, request, norm, code in turns], SOME, 3, ranks)
-    return share(world, part, EVERY // 3, ranks)
+    world = share([(number, *request, norm, code) for number, request, norm, code in turns], SOME, 1, ranks)
+    return share(world, part, 3 * EVERY // 4, ranks, of=3)
 
 
 @cache
@@ -200,7 +200,7 @@ def check_real_inverse(comm: Comm, part: str) -> None:
 
 def check_round_trips(comm: Comm, part: str) -> None:
     """The inverse of the transform is the tensor, to 1e-12 log2 N."""
-    for shape, layout, grid in share(cases(comm.size), part, EVERY, comm.size):
+    for shape, layout, grid in share(cases(comm.size), part, EVERY, comm.size, of=3):
         array = values(shape, "d")
         x = DistTensor.from_global(array, layout, comm, grid)
         tolerance = 1e-12 * (1 + log2(array.size))
@@ -214,7 +214,7 @@ def check_objects(comm: Comm, part: str) -> None:
     options = cycle([("D", None), ("d", "ortho"), ("f", "forward"), ("F", "backward"), ("g", "ortho"), ("G", None)])
     turns = zip(cases(comm.size), options, strict=False)
     found = [(*case, *option, axes) for case, option in turns for axes in some_axes(case[0])[:2]]
-    for shape, layout, grid, code, norm, axes in share(found, part, EVERY, comm.size):
+    for shape, layout, grid, code, norm, axes in share(found, part, EVERY, comm.size, of=3):
         f = FFT(shape, layout, grid, comm, code, axes, norm=norm)
         x = DistTensor.from_global(values(shape, code), f.input_layout, comm, grid)
         name = "fftn" if code in COMPLEX else "rfftn"
@@ -490,7 +490,7 @@ def digests(comm: Comm, part: str) -> dict[str, str]:
     found = {}
     kinds = (("D", None), ("d", None), ("f", None), ("d", "dct2"), ("F", "dst3"))
     problems = [(*case, *each) for case in list(cases(comm.size))[::3] for each in kinds]
-    for shape, layout, grid, code, kind in share(problems, part, EVERY, comm.size):
+    for shape, layout, grid, code, kind in share(problems, part, EVERY, comm.size, of=3):
         f = FFT(shape, layout, grid, comm, code, kinds=kind)
         x = DistTensor.from_global(values(shape, code), layout, comm, grid)
         X = f.forward(x)

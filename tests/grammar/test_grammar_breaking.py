@@ -46,6 +46,6 @@ def test_the_mistake_is_named(name: str, part: str) -> None:
 @pytest.mark.parametrize("part", PARTS)
 def test_unbroken_texts_are_accepted(part: str) -> None:
     """The generator itself writes only valid texts: else the test above would prove nothing."""
-    for random in map(Random, share(range(2000), part, 5)):
+    for random in map(Random, share(range(2000), part, 5, of=3)):
         text, _ = join(random_pieces(random), random)
         parse_syntax(text)

@@ -60,19 +60,19 @@ TOKENS = ("[", "]", "(", ")", ",", ":", "=", "+", "|", "@", "->", " ", "0", "1",
 
 @pytest.mark.parametrize("part", PARTS)
 def test_both_agree_on_all_short_texts(part: str) -> None:
-    """Every text of at most three tokens, and every such text in the middle of a layout and of a view."""
+    """Every fifth text of at most three tokens, and each in the middle of a layout and of a view."""
     accepted = 0
     soups = ["".join(tokens) for length in range(4) for tokens in product(TOKENS, repeat=length)]
-    for soup in share(soups, part, 7):
+    for soup in share(soups, part, 7, of=5):
         accepted += agree(soup) + agree(f"[(0{soup})]") + agree(f"a {soup}: [()()]")
-    assert accepted > {SOME: 10, REST: 50}[part]
+    assert accepted > {SOME: 10, REST: 10}[part]
 
 
 @pytest.mark.parametrize("part", PARTS)
 def test_both_agree_on_texts_with_a_random_change(part: str) -> None:
     """Valid texts with one to three tokens dropped, doubled, replaced or added, anywhere."""
     accepted = 0
-    for random in map(Random, share(range(6000), part, 2)):
+    for random in map(Random, share(range(6000), part, 2, of=3)):
         pieces = [piece.text for piece in random_pieces(random)]
         for _ in range(random.randint(1, 3)):
             i = random.randrange(len(pieces) + 1)
@@ -81,14 +81,14 @@ def test_both_agree_on_texts_with_a_random_change(part: str) -> None:
             )
             pieces[i : i + 1] = change
         accepted += agree(random.choice(("", " ")).join(pieces))
-    assert accepted > {SOME: 30, REST: 120}[part]
+    assert accepted > {SOME: 30, REST: 40}[part]
 
 
 @pytest.mark.parametrize("part", PARTS)
 def test_both_agree_on_noise(part: str) -> None:
     """Random characters, of the alphabet and beyond it."""
     alphabet = "[](),:=+|@-> \n01239abcblockyi_.-#\0é²٣\ud800"
-    for random in map(Random, share(range(20_000), part, 2)):
+    for random in map(Random, share(range(20_000), part, 2, of=3)):
         agree("".join(random.choices(alphabet, k=random.randint(0, 12))))
 
 
@@ -131,6 +131,15 @@ HOSTILE = {
 }
 
 
+@pytest.fixture(scope="module")
+def _errors_imported() -> None:
+    """What is imported with the first errors of each kind is no part of an answer."""
+    for text in HOSTILE.values():
+        with pytest.raises(NotationError):
+            parse_syntax(text[:40])
+
+
+@pytest.mark.usefixtures("_errors_imported")
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_texts_are_answered_at_once(name: str) -> None:
     """A NotationError that prints, in a number of calls that grows with the text at most: 12 for a character."""

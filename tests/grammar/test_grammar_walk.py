@@ -262,10 +262,10 @@ TOKENS = (
 
 @pytest.mark.parametrize("part", PARTS)
 def test_both_agree_on_all_short_texts(part: str) -> None:
-    """Every text of at most three tokens: alone, before a layout, in one, after it and in an action."""
+    """Every seventh text of at most three tokens: alone, before a layout, in one, after it and in an action."""
     accepted = 0
     soups = ["".join(tokens) for length in range(4) for tokens in product(TOKENS, repeat=length)]
-    for soup in share(soups, part, 11):
+    for soup in share(soups, part, 11, of=7):
         accepted += agree(soup) if soup.strip(" ") else 0
         for text in (
             f"{soup}[()]",
@@ -275,7 +275,7 @@ def test_both_agree_on_all_short_texts(part: str) -> None:
             f"[()]: resize(0{soup}1)",
         ):
             accepted += agree(text)
-    assert accepted > {SOME: 5, REST: 50}[part]
+    assert accepted > {SOME: 5, REST: 10}[part]
 
 
 @pytest.mark.parametrize("part", PARTS)
@@ -283,7 +283,7 @@ def test_both_agree_on_texts_with_a_random_change(part: str) -> None:
     """Valid stages with one or two tokens dropped, doubled, replaced or added, anywhere."""
     accepted = 0
     for random in map(
-        Random, share(range(4000), part, 2)
+        Random, share(range(4000), part, 2, of=3)
     ):  # the more kinds and actions there are, the fewer changed texts are valid
         pieces = [piece.text for piece in stage_pieces(random)]
         for _ in range(random.randint(1, 2)):
@@ -292,7 +292,7 @@ def test_both_agree_on_texts_with_a_random_change(part: str) -> None:
             pieces[i : i + 1] = random.choice((pieces[i : i + 1] * 2, [], [new], [new, *pieces[i : i + 1]]))
         text = " ".join(pieces)
         accepted += agree(text) if text.strip(" ") else 0
-    assert accepted > {SOME: 20, REST: 80}[part]
+    assert accepted > {SOME: 20, REST: 25}[part]
 
 
 # --- hostile texts, and what is imported ------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
     python tests/house/picture.py
 
 A row per room of CONTRIBUTING.md's table, a column per room, and a dot where the row's files import the column's. What
-is below the diagonal leads to rooms that stand above in the table; the few arrows that run back are drawn as rings.
+is below the diagonal leads to rooms that stand above in the table; an arrow that ran back would be a ring.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import cache, partial
 from html import escape
 
 from house import ROOT
-from test_house_contributing import PAGE, row_of, rows
+from test_house_contributing import PAGE, homes, row_of, rows
 from test_house_walls import all_imports
 
 __all__ = ["PICTURE", "ROOMS", "arrows", "drawn", "labels"]
@@ -39,7 +39,7 @@ def labels(table: list[list[str]]) -> list[str]:
 @cache
 def arrows() -> frozenset[tuple[int, int]]:
     """The pairs of rows, importing and imported; the door `rote/__init__.py` stands in none."""
-    row = cache(partial(row_of, table=ROOMS))
+    row = cache(partial(row_of, rooms=homes(ROOMS)))
     pairs = {(row(module), row(imported.target)) for module, imported in all_imports()}
     return frozenset((source, target) for source, target in pairs if None not in (source, target) and source != target)
 

@@ -27,6 +27,7 @@ from pkgutil import resolve_name
 
 import launch
 import pytest
+from doctests import compare_whole_errors
 from house import ROOT
 
 import rote
@@ -71,6 +72,7 @@ def run_python(block: Block, names: dict[str, object]) -> str:
             exec(compile(block.text, f"line {block.line}", "exec"), names)
         wrong = block.output is not None and not matches(printed.getvalue(), block.output)
         return f"line {block.line} printed\n{printed.getvalue()}" if wrong else ""
+    compare_whole_errors()
     report: list[str] = []
     test = doctest.DocTestParser().get_doctest(block.text, names, f"line {block.line}", None, block.line)
     doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test, out=report.append, clear_globs=False)
@@ -135,6 +137,7 @@ def test_a_page_does_what_it_says(page: Path, tmp_path: Path, monkeypatch: pytes
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {"__name__": "__main__"}
     wrong: list[str] = []
+    imported = {*sys.modules}
     for block in blocks(page.read_text("utf-8")):
         if block.language == "python":
             wrong.append(run_python(block, names))
@@ -142,6 +145,9 @@ def test_a_page_does_what_it_says(page: Path, tmp_path: Path, monkeypatch: pytes
             wrong.append(run_console(block, tmp_path))
         else:
             assert block.language in LANGUAGES, f"line {block.line}: a block of no known language, so nobody runs it"
+    for name in {*sys.modules} - imported:
+        if getattr(sys.modules[name], "__name__", name) != name:  # a page may give a module another name, for itself
+            del sys.modules[name]
     assert not any(wrong), "\n".join(wrong)
 
 

@@ -10,6 +10,7 @@ from functools import cache
 from types import ModuleType
 
 import pytest
+from doctests import compare_whole_errors
 
 import rote
 import rote.array_api
@@ -79,6 +80,7 @@ def methods_of(kind: type) -> Iterator[Named]:
         owner = next((base for base in kind.__mro__ if name in vars(base)), None)
         if owner is None or name.startswith("_") or not owner.__module__.startswith("rote"):
             continue
+        getattr(kind, name)  # a method that is imported late is in its place from now on
         value = inspect.getattr_static(kind, name)
         value = value.__func__ if isinstance(value, staticmethod | classmethod) else value
         if isinstance(value, property) or (callable(value) and inspect.isfunction(inspect.unwrap(value))):
@@ -134,6 +136,7 @@ def test_examples_of_errors_print_what_they_say(name: str) -> None:
     homes = (importlib.import_module(home) for home in ("rote.grammar.errors", "rote.errors"))
     home = next(home for home in homes if name in vars(home))
     tests = doctest.DocTestFinder().find(error, name, module=False, globs=dict(vars(home)))
+    compare_whole_errors()
     report: list[str] = []
     for test in tests:
         doctest.DocTestRunner().run(test, out=report.append)

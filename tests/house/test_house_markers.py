@@ -33,7 +33,8 @@ def names(node: ast.AST) -> set[str]:
 
 def marks(node: ast.AST) -> set[str]:
     """The marks that stand in a piece of syntax: pytest.mark.slow -> slow."""
-    return {name.removeprefix("pytest.mark.") for name in names(node) if name.startswith("pytest.mark.")}
+    attributes = [each for each in ast.walk(node) if isinstance(each, ast.Attribute)]
+    return {each.attr for each in attributes if isinstance(each.value, ast.Attribute) and each.value.attr == "mark"}
 
 
 def cases(source: ast.Module) -> Iterator[ast.FunctionDef]:
@@ -157,27 +158,27 @@ def test_the_marks_are_these() -> None:
     assert options["addopts"][options["addopts"].index("-m") + 1] == "not slow and not perf and not browser"
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_marks_are_registered_and_mpi_is_said(path: Path) -> None:
+def test_marks_are_registered_and_mpi_is_said() -> None:
     """Rule: only registered marks, and "mpi" on each test that takes MPI ranks, and on no other file."""
-    source = syntax(path)
-    assert marks(source) <= registered() | BUILT_IN
-    for test in cases(source):
-        if {each.arg for each in test.args.args} & {"mpirun", "job"}:
-            assert "pytest.mark.mpi" in decorated(test, source), f"{test.name} starts MPI: mark it mpi"
+    allowed = registered() | BUILT_IN
+    for path in FILES:
+        source = syntax(path)
+        assert marks(source) <= allowed, path.name
+        for test in cases(source):
+            if {each.arg for each in test.args.args} & {"mpirun", "job"}:
+                assert "pytest.mark.mpi" in decorated(test, source), f"{path.name}: {test.name} starts MPI: mark it mpi"
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_a_slow_test_has_a_quick_sibling(path: Path) -> None:
+def test_a_slow_test_has_a_quick_sibling() -> None:
     """Rule: a run of the quick tests proves something of every file."""
-    source = syntax(path)
-    assert any(not is_slow(test, source) for test in cases(source)), f"{path.name} has slow tests alone"
+    for path in FILES:
+        source = syntax(path)
+        assert any(not is_slow(test, source) for test in cases(source)), f"{path.name} has slow tests alone"
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_only_perf_asserts_on_the_clock(path: Path) -> None:
+def test_only_perf_asserts_on_the_clock() -> None:
     """Rule: other tests count calls, or the time of the process, which a busy machine does not change."""
-    assert by_the_wall(syntax(path)) == []
+    assert [(path.name, line) for path in FILES for line in by_the_wall(syntax(path))] == []
 
 
 # --- the rules can fail ---------------------------------------------------------------------------------------------

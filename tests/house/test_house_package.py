@@ -161,6 +161,12 @@ def test_an_installed_copy_does_not_look_beside_itself(tmp_path: Path) -> None:
 # what MPI leaves in the environment would reach the mpiexec of other tests.
 RUNNER = """
 import contextlib, doctest, importlib, io, json, sys
+from hypothesis import settings
+sys.path.append(sys.argv[2])
+from doctests import compare_whole_errors
+compare_whole_errors()
+settings.register_profile("few", max_examples=5, deadline=None, database=None)
+settings.load_profile("few")
 results = {}
 for name in json.loads(sys.argv[1]):
     text = io.StringIO()
@@ -183,7 +189,7 @@ def test_examples_and_names(tmp_path: Path) -> None:
 
     The runner finds the examples: one that finds nothing passes everything.
     """
-    answer = python("-c", RUNNER, json.dumps([module_name(path) for path in files()]), cwd=tmp_path)
+    answer = python("-c", RUNNER, json.dumps([module_name(path) for path in files()]), ROOT / "tests", cwd=tmp_path)
     results = json.loads(answer.stdout.splitlines()[-1])
     assert {name: report for name, (failed, _, report, _) in results.items() if failed} == {}
     assert {name: lost for name, (_, _, _, lost) in results.items() if lost} == {}
@@ -195,6 +201,6 @@ def test_the_runner_can_fail(tmp_path: Path) -> None:
     """A wrong example, a module that is not there and a wrong `__all__` are each told."""
     (tmp_path / "wrong.py").write_text('"""\n>>> 1 + 1\n3\n"""\n')
     (tmp_path / "lost.py").write_text('__all__ = ["a", "b", "b"]\nb = 1\n')
-    answer = python("-c", RUNNER, '["wrong", "not_there", "lost"]', cwd=tmp_path)
+    answer = python("-c", RUNNER, '["wrong", "not_there", "lost"]', ROOT / "tests", cwd=tmp_path)
     told = {name: (failed, tried, lost) for name, (failed, tried, _, lost) in json.loads(answer.stdout).items()}
     assert told == {"wrong": (1, 1, []), "not_there": (1, 0, []), "lost": (0, 0, ["a", "b", "b"])}

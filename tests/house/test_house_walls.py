@@ -7,9 +7,13 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
+from typing import get_args
 
 import pytest
 from house import files, module_name, tree
+
+from rote.late import HOMES, Late
 
 # Room -> the rooms, or single modules of them, that it may import. A room is a module or a package with all that is
 # in it. Arrows point up this table: fft -> rote -> grammar, and nothing but the command line and the door knows the
@@ -19,19 +23,12 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "rote.errors": ("rote.grammar",),
     "rote.caches": (),
     "rote.launcher": (),
-    "rote.layout": ("rote.grammar", "rote.errors"),
-    "rote.layout.layout": ("rote.grammar", "rote.errors", "rote.layout", "rote.html"),  # shown by notebooks
-    "rote.layout.distribution": ("rote.errors", "rote.layout", "rote.html"),
-    "rote.compiler": ("rote.grammar", "rote.errors", "rote.layout"),
+    "rote.late": (),  # names of what is made above
+    "rote.layout": ("rote.grammar", "rote.errors", "rote.late"),
+    "rote.compiler": ("rote.grammar", "rote.errors", "rote.late", "rote.layout"),
     "rote.compiler.verify": ("rote.grammar", "rote.errors", "rote.layout", "rote.compiler"),
-    "rote.compiler.plan": (
-        *("rote.grammar", "rote.errors", "rote.layout", "rote.compiler"),
-        *("rote.plot", "rote.html"),  # plan.plot(), plan.to_html()
-    ),
-    "rote.ownership": ("rote.grammar", "rote.layout"),
-    "rote.html": ("rote.errors", "rote.layout", "rote.compiler", "rote.ownership"),
-    "rote.records": ("rote",),
-    "rote.wisdom": ("rote", "rote.errors", "rote.records"),
+    "rote.html": ("rote.errors", "rote.layout", "rote.compiler"),
+    "rote.wisdom": ("rote", "rote.errors"),
     "rote.runtime.comm": ("rote.errors", "rote.launcher", "rote.layout"),
     "rote.runtime.copy": ("rote.errors", "rote.layout", "rote.compiler"),
     "rote.runtime.exchange": ("rote.errors", "rote.layout", "rote.compiler", "rote.runtime.comm", "rote.runtime.copy"),
@@ -46,24 +43,16 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "rote.runtime": ("rote.errors", "rote.launcher", "rote.layout", "rote.compiler", "rote.wisdom"),
     "rote.simulate": ("rote.errors", "rote.layout", "rote.compiler", "rote.runtime.copy.regions"),
     "rote.io": ("rote.grammar", "rote.errors", "rote.layout", "rote.compiler", "rote.runtime"),
-    "rote.tensor.distributed": ("rote.layout", "rote.runtime"),
-    "rote.tensor.moves": ("rote.errors", "rote.layout", "rote.compiler", "rote.runtime", "rote.tensor.distributed"),
-    "rote.tensor.functions": (
-        *("rote.grammar", "rote.errors", "rote.layout", "rote.compiler", "rote.runtime"),
-        *("rote.tensor.distributed", "rote.tensor.moves"),
-    ),
-    "rote.tensor.methods": (
-        *("rote.errors", "rote.layout", "rote.tensor.distributed", "rote.tensor.functions"),
-        "rote.array_api",  # x.__array_namespace__()
-    ),
+    "rote.functions": ("rote.grammar", "rote.errors", "rote.layout", "rote.compiler", "rote.runtime"),
+    "rote.tensor.methods": ("rote.errors", "rote.late", "rote.layout", "rote.functions"),
     "rote.tensor": (
-        *("rote.errors", "rote.layout", "rote.compiler", "rote.html", "rote.runtime", "rote.io"),
-        *("rote.tensor.distributed", "rote.tensor.moves", "rote.tensor.functions", "rote.tensor.methods"),
+        *("rote.errors", "rote.late", "rote.layout", "rote.compiler", "rote.runtime", "rote.io"),
+        *("rote.functions", "rote.tensor.methods"),
     ),
-    "rote.random": ("rote.layout", "rote.compiler", "rote.runtime", "rote.tensor"),
+    "rote.random": ("rote.layout", "rote.compiler", "rote.runtime", "rote.functions", "rote.tensor"),
     "rote.testing": ("rote.grammar", "rote.errors", "rote.layout", "rote.runtime", "rote.tensor"),
-    "rote.show": ("rote.layout", "rote.ownership"),
-    "rote.plot": ("rote.ownership", "rote.errors", "rote.layout", "rote.compiler", "rote.simulate", "rote.tensor"),
+    "rote.plot.text": ("rote.layout",),
+    "rote.plot": ("rote.errors", "rote.layout", "rote.compiler"),
     "rote.fft.transforms": ("rote.errors", "rote.grammar"),
     "rote.fft.request.request": ("rote.grammar", "rote.errors", "rote.layout", "rote.fft.transforms"),
     "rote.fft.request": (
@@ -75,12 +64,8 @@ ROOMS: dict[str, tuple[str, ...]] = {
         *("rote.fft.transforms", "rote.fft.request"),
     ),
     "rote.fft.walk": (
-        *("rote.errors", "rote.grammar", "rote.layout", "rote.compiler"),
+        *("rote.errors", "rote.late", "rote.grammar", "rote.layout", "rote.compiler"),
         *("rote.fft.transforms", "rote.fft.request"),
-    ),
-    "rote.fft.walk.walk": (
-        *("rote.errors", "rote.grammar", "rote.layout", "rote.compiler"),
-        *("rote.fft.transforms", "rote.fft.request", "rote.plot"),  # walk.plot()
     ),
     "rote.fft.families": (
         *("rote.errors", "rote.grammar", "rote.layout", "rote.compiler", "rote.runtime.comm.protocol"),
@@ -93,11 +78,11 @@ ROOMS: dict[str, tuple[str, ...]] = {
     ),
     "rote.fft": (
         *("rote", "rote.errors", "rote.grammar", "rote.layout", "rote.compiler", "rote.runtime"),
-        *("rote.tensor", "rote.html"),
+        *("rote.functions", "rote.tensor", "rote.html"),
     ),
     "rote.array_api": (
-        *("rote.grammar", "rote.errors", "rote.layout", "rote.compiler", "rote.runtime", "rote.tensor"),
-        "rote.fft",
+        *("rote.grammar", "rote.errors", "rote.layout", "rote.compiler", "rote.runtime"),
+        *("rote.functions", "rote.tensor", "rote.fft"),
     ),
     "rote.bench": (
         *("rote", "rote.errors", "rote.launcher", "rote.layout", "rote.compiler", "rote.runtime"),
@@ -105,19 +90,18 @@ ROOMS: dict[str, tuple[str, ...]] = {
     ),
     "rote.cli": (
         *("rote", "rote.grammar", "rote.errors", "rote.launcher", "rote.layout", "rote.compiler", "rote.simulate"),
-        *("rote.wisdom", "rote.records"),
-        *("rote.runtime", "rote.io", "rote.tensor", "rote.show", "rote.plot", "rote.fft", "rote.bench"),
+        *("rote.wisdom", "rote.runtime", "rote.io", "rote.tensor", "rote.plot", "rote.fft", "rote.bench"),
     ),
     "rote.compat": ("rote", "rote.fft"),  # names of other packages, over the public ones
     "rote.__main__": ("rote.cli",),
     # The door names everything to type checkers and imports nothing: see the test of its eager imports.
     "rote": (
         *("rote.grammar", "rote.errors", "rote.layout", "rote.compiler", "rote.simulate"),
-        *("rote.runtime", "rote.tensor", "rote.random", "rote.plot", "rote.fft", "rote.wisdom"),
+        *("rote.runtime", "rote.functions", "rote.tensor", "rote.random", "rote.plot", "rote.fft", "rote.wisdom"),
     ),
 }
 
-NUMBERLESS = ("rote", "rote.__main__", "rote.grammar", "rote.errors", "rote.launcher", "rote.caches")
+NUMBERLESS = ("rote", "rote.__main__", "rote.grammar", "rote.errors", "rote.launcher", "rote.caches", "rote.late")
 
 # The decorator of all functions that remember: every room may import it but those that import nothing of the house.
 REMEMBERING = "rote.caches"
@@ -130,7 +114,7 @@ OUTSIDE: dict[str, tuple[str, ...]] = {
     "pyfftw": ("rote.fft.kernels.fftw_core", "rote.bench.local_libraries"),
     "scipy": ("rote.compiler.relabel", "rote.fft.kernels.backends.scipyfft", "rote.bench.local_libraries"),
     "ducc0": ("rote.fft.kernels.backends.ducc", "rote.bench.local_libraries"),
-    "mkl_fft": ("rote.fft.kernels.backends.mkl", "rote.bench.local_libraries", "rote.bench.rote_cases"),
+    "mkl_fft": ("rote.bench.local_libraries", "rote.bench.rote_cases"),
     "mpi4py_fft": ("rote.bench.mpi_libraries",),
     "platformdirs": ("rote.wisdom",),
     "matplotlib": ("rote.plot", "rote.cli.picture", "rote.bench.picture"),
@@ -235,7 +219,7 @@ def refusal(found: Import, module: str, room: str) -> str:
     if found.target == "?":
         return (
             ""
-            if module in ("rote", "rote.fft", "rote.testing")
+            if module in ("rote", "rote.fft", "rote.late", "rote.testing", "rote.functions")
             else "imports what only the running program knows; name it"
         )
     target = room_of(found.target)
@@ -275,10 +259,9 @@ def all_imports() -> tuple[tuple[str, Import], ...]:
 # --- the house stands -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("path", files())
-def test_no_import_goes_through_a_wall(path: str) -> None:
+def test_no_import_goes_through_a_wall() -> None:
     """Every file is in a room, and imports only what its room may."""
-    assert breaches(tree(path), module_name(path), is_package(path)) == []
+    assert [wrong for path in files() for wrong in breaches(tree(path), module_name(path), is_package(path))] == []
 
 
 def test_every_room_is_there() -> None:
@@ -290,25 +273,19 @@ def test_every_room_is_there() -> None:
 
 
 def test_rooms_are_in_building_order() -> None:
-    """Each room imports only rooms above it in the table; the door aside, which imports nothing when it runs.
-
-    And what a method imports when it is called: pictures, pages and the namespace of arrays.
-    """
+    """Each room imports only rooms above it in the table; the door aside, which imports nothing when it runs."""
     order = list(ROOMS)
-    late = {
-        "rote.layout.layout": ["rote.html"],
-        "rote.layout.distribution": ["rote.html"],
-        "rote.compiler.plan": ["rote.plot", "rote.html"],
-        "rote.tensor.methods": ["rote.array_api"],
-    }
-    assert [
-        found.target
-        for module, found in all_imports()
-        if found.eager and any(within(found.target, place) for place in late.get(module, []))
-    ] == []
     for room in order:
-        places = [str(room_of(place)) for place in ROOMS[room] if place not in ("rote", *late.get(room, []))]
+        places = [str(room_of(place)) for place in ROOMS[room] if place != "rote"]
         assert [place for place in places if order.index(place) >= order.index(room)] == []
+
+
+def test_what_comes_late_is_there() -> None:
+    """What a value hands out by name is a public function, or a module, of a room above it, and no other goes up."""
+    for module, name in HOMES.values():
+        assert room_of(f"rote.{module}") in ("rote.html", "rote.plot", "rote.array_api")
+        assert not name or name in import_module(f"rote.{module}").__all__
+    assert set(HOMES) == set(get_args(Late))
 
 
 def test_exactly_one_file_imports_mpi4py() -> None:
@@ -340,12 +317,12 @@ def test_the_door_imports_nothing_of_the_house() -> None:
     assert [name for name in eager if name.partition(".")[0] not in sys.stdlib_module_names] == []
 
 
-@pytest.mark.parametrize("path", files())
-def test_files_are_neither_long_nor_short(path: str) -> None:
+def test_files_are_neither_long_nor_short() -> None:
     """A file that wants more lines wants to be two, one that has few wants to join its client; or it says why not."""
-    lines = len(files()[path].splitlines())
-    fits = lines <= LONGEST and (lines >= SHORTEST or is_package(path))
-    assert fits != (path in UNUSUAL), f"{path}: {lines} lines, {UNUSUAL.get(path)}"
+    for path, text in files().items():
+        lines = len(text.splitlines())
+        fits = lines <= LONGEST and (lines >= SHORTEST or is_package(path))
+        assert fits != (path in UNUSUAL), f"{path}: {lines} lines, {UNUSUAL.get(path)}"
 
 
 def test_unusual_files_are_there() -> None:
@@ -362,25 +339,26 @@ def promised(path: str) -> set[str]:
     return {n.name for n in library.body if isinstance(n, ast.FunctionDef) and ast.get_docstring(n)}
 
 
-@pytest.mark.parametrize("path", files())
-def test_public_things_have_docstrings(path: str) -> None:
+def test_public_things_have_docstrings() -> None:
     """A module that holds something, and each public function and class at its top level, says what it is."""
-    nodes = tree(path).body
-    things = [n for n in nodes if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)]
-    said = promised(path)
-    silent = [n.name for n in things if not n.name.startswith("_") and n.name not in said and not ast.get_docstring(n)]
-    if nodes and not ast.get_docstring(tree(path)):
-        silent.append("the module")
+    silent = []
+    for path in files():
+        nodes, said = tree(path).body, promised(path)
+        things = [n for n in nodes if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)]
+        public = [n for n in things if not n.name.startswith("_") and n.name not in said]
+        silent += [f"{path}: {n.name}" for n in public if not ast.get_docstring(n)]
+        if nodes and not ast.get_docstring(tree(path)):
+            silent.append(path)
     assert silent == []
 
 
-@pytest.mark.parametrize("path", files())
-def test_docstrings_do_not_repeat_a_protocol(path: str) -> None:
+def test_docstrings_do_not_repeat_a_protocol() -> None:
     """A method whose text is that of the protocol or base class that it keeps, in this file or another, has none."""
-    for node in ast.walk(tree(path)):
-        for method in node.body if isinstance(node, ast.ClassDef) else []:
-            if isinstance(method, ast.FunctionDef) and (text := ast.get_docstring(method)):
-                assert text not in protocol_texts(method.name, path, node.name), f"{node.name}.{method.name}"
+    for path in files():
+        for node in (each for each in ast.walk(tree(path)) if isinstance(each, ast.ClassDef)):
+            for method in (each for each in node.body if isinstance(each, ast.FunctionDef)):
+                text = ast.get_docstring(method)
+                assert not text or text not in protocol_texts(method.name, path, node.name), (path, node.name, text)
 
 
 @cache

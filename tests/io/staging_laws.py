@@ -15,6 +15,7 @@ from io_cases import cases, numbered
 from io_laws import alone, raised, same, saved
 
 import rote
+from rote.io import npy
 from rote.io.npy import read_block, read_header, write_npy
 from rote.layout.layout import parse
 from rote.runtime import Comm, staging, world
@@ -35,8 +36,12 @@ LAYOUTS = (
 
 @contextmanager
 def small() -> Iterator[None]:
-    """Small tensors are staged, and read so even on one node."""
-    with mock.patch.multiple(staging, **SMALL), mock.patch.object(staging, "_on_one_node", return_value=False):
+    """Small tensors are staged, as large ones are, and read so even on one node."""
+    with (
+        mock.patch.multiple(staging, **SMALL),
+        mock.patch.object(staging, "on_one_node", return_value=False),
+        mock.patch.object(npy, "LARGE", 1),
+    ):
         yield
 
 

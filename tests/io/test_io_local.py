@@ -18,6 +18,7 @@ import pytest
 from io_cases import DTYPES, LAYOUTS, cases, numbered
 from io_laws import raised, same, saved
 from launch import RANKS
+from marks import parts_on
 
 import rote
 from rote.io.npy import read_block, read_header, write_npy
@@ -31,8 +32,7 @@ DIST = "block[(0),()]"
 
 
 @pytest.mark.parametrize("check", io_laws.CHECKS, ids=lambda check: check.__name__)
-@pytest.mark.parametrize("number", (25, pytest.param(150, marks=pytest.mark.slow)))
-@pytest.mark.parametrize("ranks", RANKS)
+@pytest.mark.parametrize(("ranks", "number"), parts_on(*RANKS, some=25, rest=150))
 def test_laws(tmp_path: Path, ranks: int, number: int, check: Callable[[Comm, Path, int], None]) -> None:
     """In-process ranks read and write files as the laws say."""
     run(check, ranks, (tmp_path, number))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from launch import RANKS, Job
+from marks import mpi_parts
 
 if TYPE_CHECKING:
     from conftest import Mpirun
@@ -15,7 +16,7 @@ pytestmark = pytest.mark.mpi
 LAWS = Path(__file__).with_name("io_laws.py")
 
 
-@pytest.mark.parametrize("number", (6, pytest.param(40, marks=pytest.mark.slow)))
+@pytest.mark.parametrize(("job", "number"), mpi_parts(some=6, rest=40), indirect=["job"])
 def test_laws(job: Job, tmp_path: Path, number: int) -> None:
     """MPI ranks read and write files as the laws say."""
     done = job.run(LAWS, tmp_path, number)

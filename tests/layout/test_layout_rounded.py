@@ -13,7 +13,7 @@ import rote
 from rote import L, block, cyclic, parse, partial, root, simulate
 from rote.errors import LayoutError
 from rote.grammar import parse_walk, unparse_walk
-from rote.show import draw
+from rote.plot.text import draw
 
 NAMES = {"L": L, "block": block, "cyclic": cyclic, "root": root, "partial": partial}
 SHAPE, GRID = (7, 5), (2, 3)

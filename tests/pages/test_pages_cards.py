@@ -18,7 +18,7 @@ from rote import L, block
 from rote.cli import main
 from rote.layout.distribution import Distribution
 from rote.layout.layout import Layout
-from rote.ownership import is_light, rank_color
+from rote.layout.ownership import is_light, rank_color
 
 
 def card(value: Layout | Distribution | rote.Plan | rote.DistTensor) -> Node:

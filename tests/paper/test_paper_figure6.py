@@ -56,7 +56,7 @@ def test_pencils_move_more(part):
     More than rows as published if p + q < n + 1, which only n x q ranks are not. All where messages cost nothing, for
     between few ranks and many, a plan may send more to send fewer messages.
     """
-    for processes in share(PROCESSES[1:], part, 4, 3):
+    for processes in share(PROCESSES[1:], part, 4, 3, of=2):
         rows, published = (figure6.volume(walk(SHAPE, processes)) for walk in (row_walk, published_walk))
         for p, q in figure6.grids(processes):
             for grid in {(p, q), (q, p)}:
@@ -77,7 +77,7 @@ def test_slabs_move_as_rows(part):
 def test_the_published_order_is_never_better(part):
     """Law: the rank that receives most receives no more in the searched order than in abc -> cab -> cba."""
     shapes = [*sorted(set(permutations((8, 16, 32)))), (16, 16, 16), (6, 10, 15), (5, 7, 3)]
-    for shape, processes in share(product(shapes, (2, 3, 4, 6, 8, 12, 16, 32, 64)), part, 5):
+    for shape, processes in share(product(shapes, (2, 3, 4, 6, 8, 12, 16, 32, 64)), part, 5, of=3):
         if processes <= shape[0] * shape[1]:
             found, published = (
                 sum(plan.cost.bytes for plan in walk(shape, processes).moves) for walk in (row_walk, published_walk)

@@ -19,7 +19,7 @@ from rote import plot
 from rote.compiler.cost import traffic
 from rote.compiler.matrix import message_matrix
 from rote.compiler.movement import sends
-from rote.ownership import rank_color
+from rote.layout.ownership import rank_color
 from rote.plot.matrix import Scale
 
 if TYPE_CHECKING:

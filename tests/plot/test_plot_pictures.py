@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 import rote
 from rote import plot
 from rote.layout.distribution import Distribution
-from rote.ownership import Run, rank_color
+from rote.layout.ownership import Run, rank_color
 from rote.plot import figures, geometry
 
 if TYPE_CHECKING:

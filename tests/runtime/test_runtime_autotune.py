@@ -15,8 +15,9 @@ from rote.fft.kernels.config import KernelConfig
 from rote.fft.kernels.kernel import Kernel
 from rote.fft.request.options import Options
 from rote.runtime import methods
-from rote.runtime.autotune import LIMITS, Limits, decided, middle, ranking, timings
+from rote.runtime.autotune import decided, middle, ranking, timings
 from rote.runtime.comm.threads import alone
+from rote.runtime.limits import LIMITS, Limits
 
 
 @pytest.fixture(autouse=True)
@@ -46,10 +47,10 @@ def raced(seconds, limits, *rows, ranks=2, progress=None):
 
 
 def test_turns_are_taken_round_after_round():
-    """Law: all candidates have as many turns as there are rounds, and a reading is that of the slowest rank."""
+    """Law: all have as many turns as there are rounds, every other backwards; a reading is that of the slowest rank."""
     turns, times = (first := raced(100.0, Limits({}, rounds=3), [1.0, 2.0, 3.0], [5.0]))[0]
     assert first[1] == first[0]
-    assert turns == [0, 1] * 3
+    assert turns == [0, 1, 1, 0, 0, 1]
     assert times == [[2.0, 4.0, 6.0], [10.0] * 3]
 
 
@@ -68,9 +69,17 @@ def test_without_time_the_first_has_its_turn_or_all_have(each, turns):
 
 
 def test_what_is_enough_is_enough():
-    """Law: after enough rounds no more than a part of the time is used."""
-    _, times = raced(1e9, Limits({}, rounds=7, enough=2, soon=0.0), [1.0], [1.0])[0]
-    assert [len(row) for row in times] == [2, 2]
+    """Law: after enough rounds only the first and the fastest go on, and no longer than it takes to know who leads."""
+    limits = Limits({}, rounds=12, enough=2, better=0.9)
+    for rows, turns in (
+        (([1.0], [1.0]), [2, 2]),  # nobody is faster than the first
+        (([1.0], [0.7], [0.6]), [5, 2, 5]),  # five equal signs
+        (([1.0], [0.95], [0.97]), [5, 5, 2]),  # it is faster, but not by enough
+        (([1.0], [0.8, 1.2]), [9, 9]),  # one round of one kind, eight of the other
+        (([1.0], [0.8, 1.2] * 6), [12, 12]),  # nobody knows
+    ):
+        _, times = raced(1e9, limits, *rows)[0]
+        assert [len(row) for row in times] == turns, rows
 
 
 def test_progress_goes_on_and_ends():
@@ -83,11 +92,13 @@ def test_progress_goes_on_and_ends():
 
 @pytest.mark.parametrize("limits", LIMITS.values(), ids=LIMITS)
 def test_the_usual_one_stays_unless_another_is_clearly_faster(limits):
-    """Law: less than the limit below the first candidate's time is no reason to leave it; more is."""
+    """Law: less than the limit below the first candidate's time is no reason to leave it; more is, in enough rounds."""
     near, clear = limits.better, 0.99 * limits.better
-    assert ranking([[1.0, 1.0], [near, near], []], limits) == [0, 1]
-    assert ranking([[1.0, 1.0], [2.0, 2.0], [clear, clear]], limits) == [2, 0, 1]
+    assert ranking([[1.0] * 5, [near] * 5, []], limits) == [0, 1]
+    assert ranking([[1.0] * 5, [2.0, 2.0], [clear] * 5], limits) == [2, 0, 1]
+    assert ranking([[1.0] * 4, [2.0, 2.0], [clear] * 4], limits) == [0, 2, 1]
     assert ranking([[math.inf], [math.inf]], limits)[0] == 0
+    assert ranking([[math.inf], [2.0]], limits) == [1, 0]
 
 
 def test_the_first_reading_does_not_count():

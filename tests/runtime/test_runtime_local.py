@@ -22,7 +22,7 @@ from rote.runtime import as_comm, collective_errors, world
 from rote.runtime.comm import threads as local
 
 
-@pytest.mark.parametrize("ranks", (1, 2, 3, 4, 6, 8))
+@pytest.mark.parametrize("ranks", (1, 2, 3, 4, *(pytest.param(ranks, marks=pytest.mark.slow) for ranks in (6, 8))))
 @pytest.mark.parametrize("check", comm_conformance.CHECKS, ids=lambda check: check.__name__.removeprefix("check_"))
 def test_conforms(tmp_path, ranks, check):
     """In-process ranks do what every communicator must do."""
@@ -228,6 +228,7 @@ def test_reductions_do_not_depend_on_timing():
 
 def test_nothing_is_left():
     """Communicators, what they cache and what the ranks held go with the run, also with one that failed."""
+    before = threading.enumerate()  # other tests may have ranks that wait for their next part
     gc.collect()
     gc.disable()
     try:
@@ -249,7 +250,8 @@ def test_nothing_is_left():
         gc.enable()
     gc.collect()
     assert len(seen) == 16 and [each() for each in seen] == [None] * 16
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("rote rank")]
+    left = [thread for thread in threading.enumerate() if thread not in before]
+    assert not [thread for thread in left if thread.name.startswith("rote rank")]
 
 
 @pytest.mark.slow

@@ -15,9 +15,10 @@ import platformdirs
 import pytest
 
 import rote
-from rote import records, wisdom
+from rote import wisdom
 from rote.runtime.autotune import medians, recalled
 from rote.runtime.calibrate import as_machine, keep_machine, machine_key, measure, recalled_machine
+from rote.wisdom import record
 
 FACTS = {"what": "walk", "shape": [64, 64], "grid": [2]}
 DECISIONS = [None, True, 3, -1.5e-7, "block[(0),()] é", [1, [2.0, {}]], {"a": {"b": [None]}, "ü": "\n"}]
@@ -68,9 +69,9 @@ def test_a_key_has_machine_and_versions(monkeypatch):
         "what=walk grid=[2]",
     ):
         assert part in str(key)
-    monkeypatch.setattr(records, "_version", lambda package: "0.0")
+    monkeypatch.setattr(record, "_version", lambda package: "0.0")
     newer = wisdom.key(FACTS, "MPI 5")
-    monkeypatch.setattr(records, "_processor", lambda: "abacus")
+    monkeypatch.setattr(record, "_processor", lambda: "abacus")
     assert len({key.name, newer.name, wisdom.key(FACTS, "MPI 5").name}) == 3
 
 
@@ -86,7 +87,8 @@ def test_only_json_is_remembered(place, value):
 
 WRITER = """
 import sys
-from rote import records, wisdom
+from rote import wisdom
+from rote.wisdom import record
 print("ready", flush=True)
 sys.stdin.readline()
 for number in range(50):
@@ -413,7 +415,8 @@ def test_all_ranks_recall_what_rank_0_does():
 
 MPI = """
 import sys
-from rote import records, wisdom
+from rote import wisdom
+from rote.wisdom import record
 from rote.runtime import world
 from rote.runtime.autotune import mpi_library
 from rote.runtime.calibrate import keep_machine, machine_key, measure, recalled_machine

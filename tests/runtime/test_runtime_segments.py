@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from execute import segments as program
 
+from rote.caches import cache_info
 from rote.runtime.comm import segments
 
 SHAPE, DTYPE = (40, 512), np.dtype("f8")
@@ -26,8 +27,7 @@ def pool(monkeypatch):
     yield fresh
     gc.collect()
     fresh._settle()
-    for segment in fresh.idle:
-        os.close(segment.place.fd)
+    fresh.cache_clear()
 
 
 def test_only_what_will_be_read_lies_in_a_segment(pool):
@@ -67,7 +67,10 @@ def test_views_are_found_and_copies_are_not(pool):
 
 
 def test_memory_is_taken_up_again_and_bounded(pool, monkeypatch):
-    """The next block lies where the last one did; without blocks, no more stays than is in use or a fixed size."""
+    """The next block lies where the last one did; without blocks, no more stays than lay there at once not long ago.
+
+    When others have come after these, it is a fixed size.
+    """
     monkeypatch.setattr(segments, "_IDLE", 3 * NBYTES)
     segments.expect()
     files = len(os.listdir("/proc/self/fd"))
@@ -92,6 +95,9 @@ def test_memory_is_taken_up_again_and_bounded(pool, monkeypatch):
     blocks[-1][...] = 7
     assert seen[:8].view("f8")[0] == 7
     del second, third, blocks
+    assert len(pool.idle) == 10 and pool.cache_info()[2] == pool.cache_info()[3] > 3 * NBYTES
+    for _ in range(segments._RECENT):
+        take()
     assert sum(segment.memory.nbytes for segment in pool.idle) <= 3 * NBYTES
     assert pool.number == len(pool.idle) and pool.leased == 0
     assert len(os.listdir("/proc/self/fd")) == files + len(pool.idle)
@@ -146,3 +152,39 @@ def test_what_is_read_where_it_lies_is_what_is_packed(job, number):
     done = job.run(Path(program.__file__), number)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == "as packed\n" * job.ranks
+
+
+def test_large_blocks_of_one_process_take_up_memory_too(pool, monkeypatch):
+    """One lies where the last one did, unset; no other process is shown it, and nothing shown lies there."""
+    monkeypatch.setattr(segments, "_LARGE", NBYTES)
+    small = segments.empty((NBYTES // 8 - 1,), DTYPE)
+    assert small.base is None and pool.cache_info() == (0, 0, segments._IDLE, 0)
+    first = segments.empty(SHAPE, DTYPE)
+    first[...] = 3
+    address = first.ctypes.data
+    assert segments.place_of(first) is None and pool.leased >= NBYTES
+    del first
+    segments.expect()
+    shown = segments.empty(SHAPE, DTYPE, lasting=True)
+    assert segments.place_of(shown) is not None and shown.ctypes.data != address
+    again = segments.empty(SHAPE, DTYPE)
+    assert again.ctypes.data == address and pool.cache_info()[:2] == (1, 2)
+    del again
+    assert NBYTES <= pool.cache_info()[3] < NBYTES + segments._GRAIN
+    pool.cache_clear()
+    assert pool.cache_info() == (0, 0, segments._IDLE, 0) and (shown.fill(1), shown.sum())[1] == shown.size
+
+
+def test_lent_memory_is_whole_when_it_is_written_to(pool, monkeypatch):
+    """What the system may take of memory without a block is what the next block writes, and never its values."""
+    monkeypatch.setattr(segments, "_LARGE", 1)
+    for turn in range(4):
+        block = segments.empty((1 << 20,), DTYPE)  # 8 MiB, several huge pages
+        block[...] = turn
+        other = segments.empty((1 << 20,), DTYPE)
+        other[...] = -1
+        del other
+        assert (block == turn).all()
+        del block
+    assert pool.cache_info()[:2] == (6, 2)
+    assert "rote.runtime.comm.segments.empty" in cache_info()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rote.runtime.copy import transposed as module
-from rote.runtime.copy.transposed import TILE, transposed
+from rote.runtime.copy.transposed import transposed
 
 
 @pytest.mark.parametrize("dtype", ("u1", "f4", "f8", "c16"))
@@ -65,4 +65,4 @@ def test_scratch_is_a_tile(monkeypatch):
         copy = transposed(np.zeros(shape).transpose(axes), np.zeros([shape[axis] for axis in axes]))
         assert copy is not None
         copy()
-    assert len(sizes) == 3 and max(sizes) <= TILE * 9 // 8
+    assert len(sizes) == 3 and 8 * max(sizes) <= module._TURNED * 9 // 8

@@ -58,7 +58,7 @@ def adjoint(a: Array) -> Array:
 
 def check_factors(comm: Comm, part: str) -> None:
     """QR: Q has orthonormal columns, R is triangular with a diagonal that is not negative, and Q R is the matrix."""
-    for shape, turn, dtype in share(product(SHAPES, range(3), ("f8", "c16", "f4")), part, 13, comm.size):
+    for shape, turn, dtype in share(product(SHAPES, range(3), ("f8", "c16", "f4")), part, 13, comm.size, of=2):
         texts, a = LAYOUTS[len(shape)], matrices(shape, dtype)
         x = laid(a, texts[turn % len(texts)], comm)
         k = min(shape[-2:])
@@ -95,7 +95,7 @@ def check_what_factors_move(comm: Comm) -> None:
 
 def check_singular_values(comm: Comm, part: str) -> None:
     """Singular values are NumPy's; vectors times values are the matrix; pseudoinverses and ranks follow."""
-    for shape, turn, dtype in share(product(SHAPES, range(3), ("f8", "c16", "f4")), part, 13, comm.size + 3):
+    for shape, turn, dtype in share(product(SHAPES, range(3), ("f8", "c16", "f4")), part, 13, comm.size + 3, of=2):
         texts, a = LAYOUTS[len(shape)], matrices(shape, dtype)
         x = laid(a, texts[turn % len(texts)], comm)
         for full in (True, False):
@@ -154,7 +154,7 @@ def check_stacks(comm: Comm) -> None:
 
 def check_diagonals(comm: Comm, part: str) -> None:
     """Diagonals and traces of any offset are NumPy's; so are transposed matrices."""
-    for shape, turn, dtype in share(product(SHAPES, range(3), ("f8", "i4", "?")), part, 13, comm.size):
+    for shape, turn, dtype in share(product(SHAPES, range(3), ("f8", "i4", "?")), part, 13, comm.size, of=2):
         a = (3 * matrices(shape, "f8")).astype(dtype)
         x = laid(a, LAYOUTS[len(shape)][turn % len(LAYOUTS[len(shape)])], comm)
         for offset in (-4, -1, 0, 2):
@@ -171,7 +171,7 @@ def check_norms(comm: Comm, part: str) -> None:
     a = matrices((4, 3, 2), "c16")
     orders = (2, 1, 0, 3, np.inf, -np.inf, -1, 0.5)
     texts = ("[(0),(1),()]", "block[(),(0),(1)]", "[(0),(),()]+(1)", "b a c: [(0),(1),()]")
-    for text, axis, keepdims in share(product(texts, (None, 0, -1, (0, 2)), (False, True)), part, 13, comm.size):
+    for text, axis, keepdims in share(product(texts, (None, 0, -1, (0, 2)), (False, True)), part, 13, comm.size, of=2):
         for dtype in ("c16", "i8"):
             values = (a if dtype == "c16" else 5 * a.real).astype(dtype)
             x = laid(values, text, comm)

@@ -24,8 +24,8 @@ from tensors import agreed_error
 import rote
 import rote.array_api
 from rote import DistTensor
+from rote.functions import products
 from rote.runtime import Comm, world
-from rote.tensor.functions import products
 
 Array = NDArray[Any]
 GRIDS: dict[int, tuple[int, ...]] = {1: (1, 1), 2: (1, 2), 3: (3, 1), 4: (2, 2), 6: (3, 2)}
@@ -74,14 +74,14 @@ def moved_bytes(call: Callable[..., Any], *args: Any, **options: Any) -> int:
 
 def check_products(comm: Comm, part: str) -> None:
     """Products of tensors in any two layouts, in NumPy's names and in ours, are those of the arrays."""
-    for a_text, b_text in share(product(MATRIX, MATRIX), part, 40, comm.size):
+    for a_text, b_text in share(product(MATRIX, MATRIX), part, 40, comm.size, of=3):
         a, b = numbers((5, 4)), numbers((4, 3), seed=1)
         x, y = laid(a, a_text, comm), laid(b, b_text, comm)
         same(x @ y, a @ b)
         same(np.tensordot(x, y, ([1], [0])), a @ b)
         same(np.einsum("ij,jk->ki", x, y), (a @ b).T)
         same(np.inner(x, laid(b.T, b_text, comm)), np.inner(a, b.T))
-    for a_text, b_text in share(product(VECTOR, VECTOR), part, 8, comm.size):
+    for a_text, b_text in share(product(VECTOR, VECTOR), part, 8, comm.size, of=2):
         a, b = numbers((5,), "c16"), numbers((5,), "c16", 1)
         x, y = laid(a, a_text, comm), laid(b, b_text, comm)
         same(np.vdot(x, y), np.vdot(a, b))
@@ -90,7 +90,7 @@ def check_products(comm: Comm, part: str) -> None:
         same(np.outer(x, y), np.outer(a, b))
         same(x @ y, a @ b)
         same(products.einsum("i,j->ji", x, b), np.outer(b, a))
-    for a_text, b_text in share(product(STACK, STACK), part, 8, comm.size):
+    for a_text, b_text in share(product(STACK, STACK), part, 8, comm.size, of=2):
         a, b = numbers((4, 2, 3)), numbers((1, 3, 2), seed=1)
         x, y = laid(a, a_text, comm), laid(b, b_text, comm)
         same(x @ y, a @ b)
@@ -126,7 +126,7 @@ def check_einsum(comm: Comm, part: str) -> None:
         ("ij,jk->ik", ((1, 1), (1, 5))),
     )
     texts = {0: ("[]",), 1: VECTOR, 2: MATRIX, 3: STACK}
-    for turn, (form, shapes) in share(product(range(5), forms), part, 17, comm.size):
+    for turn, (form, shapes) in share(product(range(5), forms), part, 17, comm.size, of=2):
         arrays = [numbers(shape, "c16", n) for n, shape in enumerate(shapes)]
         options = [[text for text in texts[len(shape)] if 0 not in shape or "(a b)" not in text] for shape in shapes]
         lays = [each[(turn * 3 + n) % len(each)] for n, each in enumerate(options)]

@@ -21,9 +21,9 @@ from rearranged import pick_case
 
 import rote
 from rote import DistTensor
+from rote.functions import sorting
 from rote.layout.distribution import Distribution
 from rote.runtime import world
-from rote.tensor.functions import sorting
 
 SCANS = (np.add, np.multiply, np.maximum, np.minimum, np.logical_or, np.logical_and)
 

@@ -102,7 +102,7 @@ def holds_values(x: DistTensor) -> bool:
 def check_constructors(comm: Comm, part: str) -> None:
     """From the whole, from a function, from blocks: every block is what the indices say; all are the array."""
     grid = GRIDS[comm.size]
-    for text, dtype in share(product(layouts(grid), DTYPES), part, EVERY, comm.size):
+    for text, dtype in share(product(layouts(grid), DTYPES), part, EVERY, comm.size, of=3):
         array = index_array(dtype)
         x = DistTensor.from_global(array, text, comm, grid)
         assert (x.shape, x.dtype, x.layout, x.grid.shape) == (SHAPE, dtype, rote.parse(text), grid)
@@ -150,7 +150,7 @@ def check_redistribute(comm: Comm, part: str) -> None:
     texts = layouts(grid)
     array = index_array("i4")
     tensors = {text: DistTensor.from_global(array, text, comm, grid) for text in texts}
-    for a, b in share(product(texts, texts), part, EVERY, comm.size):
+    for a, b in share(product(texts, texts), part, EVERY, comm.size, of=3):
         if "+" in b and a != b:
             continue  # values of the one are values of the other, but the blocks of a partial tensor are not unique
         x, want = tensors[a], tensors[b]
@@ -181,7 +181,7 @@ def check_other_grids(comm: Comm, part: str) -> None:
     texts = ["[(0),()]", "block[(),(0)]", "[(),()]", "[(),(0:cyclic(2))]", "(a b): block[(0)]", "b a: [(0),()]"]
     texts += [f"[(),()]|(0@{last})", "[(),()]+(0)", "[(),()]+max(0)", "(a c=3) b: [(),(0),()]"]
     array = index_array("i4")
-    for a, b in share(product(layouts(grid), texts), part, EVERY, comm.size):
+    for a, b in share(product(layouts(grid), texts), part, EVERY, comm.size, of=3):
         x = DistTensor.from_global(array, a, comm, grid)
         before = x.local.copy()
         y = x.redistribute(b, grid=line)
@@ -237,7 +237,7 @@ def check_ufuncs(comm: Comm, part: str) -> None:
     """Operators and ufuncs act on blocks: the same as on the whole array, dtype and all; rooted and viewed too."""
     grid = GRIDS[comm.size]
     a, b = index_array("f8") - 7, index_array("i4") + 1
-    for text in share(layouts(grid), part, 5, comm.size):
+    for text in share(layouts(grid), part, 5, comm.size, of=2):
         if "+" in text:
             continue
         x, y = DistTensor.from_global(a, text, comm, grid), DistTensor.from_global(b, text, comm, grid)

@@ -14,8 +14,7 @@ from rote import DistTensor
 PROGRAM = Path(__file__).with_name("bound_moves.py")
 
 
-@pytest.mark.parametrize("ranks", (1, 2, 3, 4))
-@pytest.mark.parametrize(("check", "args"), parts_of(bound_moves.CHECKS))
+@pytest.mark.parametrize(("ranks", "check", "args"), parts_of(bound_moves.CHECKS, 1, 2, 3, 4))
 def test_on_ranks_of_this_process(ranks, check, args):
     """Bound moves on in-process ranks do what they must."""
     rote.run(check, ranks, args)

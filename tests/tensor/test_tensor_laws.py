@@ -18,8 +18,7 @@ from rote import DistTensor
 PROGRAM = Path(__file__).with_name("tensors.py")
 
 
-@pytest.mark.parametrize("ranks", (1, 2, 3, 4, 6, 8))
-@pytest.mark.parametrize(("check", "args"), parts_of(tensors.CHECKS))
+@pytest.mark.parametrize(("ranks", "check", "args"), parts_of(tensors.CHECKS, 1, 2, 3, 4, 6, 8))
 def test_on_ranks_of_this_process(ranks, check, args):
     """Tensors on in-process ranks do what they must."""
     rote.run(check, ranks, args)

@@ -13,8 +13,7 @@ import rote
 PROGRAM = Path(__file__).with_name("linear.py")
 
 
-@pytest.mark.parametrize("ranks", (1, 2, pytest.param(3, marks=pytest.mark.slow), 4))  # MPI ranks are 3
-@pytest.mark.parametrize(("check", "args"), parts_of(linear.CHECKS))
+@pytest.mark.parametrize(("ranks", "check", "args"), parts_of(linear.CHECKS, 1, 2, 4, whole=(3,)))
 def test_on_ranks_of_this_process(ranks, check, args):
     """On in-process ranks every function answers as NumPy does on whole arrays."""
     with rote.config(implicit="allow"):

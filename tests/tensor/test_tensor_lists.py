@@ -8,6 +8,7 @@ import lists
 import numpy as np
 import pytest
 from effort import meetings
+from marks import parts_on
 
 import rote
 from rote import DistTensor
@@ -15,8 +16,7 @@ from rote.errors import LayoutError
 from rote.runtime import together
 
 
-@pytest.mark.parametrize("number", (4, pytest.param(100, marks=pytest.mark.slow)))
-@pytest.mark.parametrize("ranks", (1, 2, 4, pytest.param(6, marks=pytest.mark.slow)))
+@pytest.mark.parametrize(("ranks", "number"), parts_on(1, 2, 4, 6, some=4, rest=40))
 def test_lists_are_redistributed_as_one_by_one(ranks, number):
     """Law: tensors of any shapes, dtypes and layouts come out as by themselves, bit for bit; the old ones stay."""
     for check in (lists.check, lists.check_messages):

@@ -21,7 +21,7 @@ import rote
 import rote.array_api
 from rote import DistTensor
 from rote.errors import LayoutError
-from rote.tensor.functions import accumulator, products
+from rote.functions import accumulator, products
 
 
 @pytest.fixture(autouse=True)

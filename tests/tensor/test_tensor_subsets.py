@@ -16,8 +16,7 @@ from rote import Grid, LayoutError
 PROGRAM = Path(__file__).with_name("subsets.py")
 
 
-@pytest.mark.parametrize("ranks", (1, 2, 4, 6))
-@pytest.mark.parametrize(("check", "args"), parts_of(subsets.CHECKS))
+@pytest.mark.parametrize(("ranks", "check", "args"), parts_of(subsets.CHECKS, 1, 2, 4, 6))
 def test_on_ranks_of_this_process(ranks, check, args):
     """Tensors on some of the in-process ranks do what they must."""
     rote.run(check, ranks, args)

@@ -14,9 +14,9 @@ from ..kernel import Kernel
 from .by_parts import ByParts, OfHalves
 from .protocol import Array, ArrayTransform, Library
 
-__all__ = ["NAMES", "composed", "library", "prepare", "transforms", "versions"]
+__all__ = ["NAMES", "composed", "library", "prepare", "transforms", "usual", "versions"]
 
-NAMES = ("pyfftw", "ducc0", "mkl_fft", "scipy", "numpy")
+NAMES = ("pyfftw", "ducc0", "mkl", "scipy", "numpy")
 """The libraries by the names of their packages, the usual one first."""
 
 
@@ -26,7 +26,7 @@ def library(name: str) -> Library:
         from . import ducc
 
         return ducc
-    if name == "mkl_fft":
+    if name == "mkl":
         from . import mkl
 
         return mkl
@@ -47,6 +47,12 @@ def transforms(name: str, kind: str, dtype: np.dtype[Any]) -> bool:
     """Whether arrays of a dtype are transformed by a library: by a function of its own, or by parts."""
     own = library(name).does(kind, dtype)
     return own or (KINDS[kind].parts != "" and library(name).does(HALVING[0], dtype))
+
+
+def usual(kind: str, dtype: np.dtype[Any]) -> str:
+    """The library that is taken where none was timed: MKL where it is installed, for it is faster at every length."""
+    mkl = library("mkl")
+    return "mkl" if mkl.does(kind, dtype) and mkl.version() else "pyfftw"
 
 
 def composed(kernel: Kernel) -> bool:

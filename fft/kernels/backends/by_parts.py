@@ -16,24 +16,20 @@ from .protocol import Array, ArrayTransform, Library
 __all__ = ["ByParts", "OfHalves"]
 
 
-class ByParts:
+class ByParts(ArrayTransform):
     """A transform along one axis, by the half spectrum of a library, which has memory of its own.
 
     Of the other half, the spectrum of real numbers is the conjugate: there the imaginary part has the other sign.
     """
 
-    __slots__ = ("_axis", "_half", "_halves", "_target", "_transform")
+    __slots__ = ("_axis", "_half", "_halves", "_transform")
 
     def __init__(self, backend: Library, kernel: Kernel, axis: int, source: Array, target: Array, threads: int) -> None:
         self._half = _half_spectrum(source, axis)
         shape, half = source.shape, self._half.shape
         real = replace(kernel, kind=HALVING[0], axes=(axis,), shape=shape, out_shape=half, dtype=source.dtype)
         self._transform: ArrayTransform = backend.prepare(real, (axis,), source, self._half, threads)
-        self._axis, self._target, self._halves = axis, target, kernel.row.parts == "halves"
-
-    def execute(self) -> None:
-        self._transform.execute()
-        self._combine(self._target)
+        self._axis, self._halves = axis, kernel.row.parts == "halves"
 
     def __call__(self, source: Array, target: Array) -> None:
         self._transform(source, self._half)
@@ -50,21 +46,17 @@ class ByParts:
             np.add(mirrored.real, mirrored.imag, out=out[len(spectrum) :])
 
 
-class OfHalves:
+class OfHalves(ArrayTransform):
     """The way back from real and imaginary parts along one axis, by a library's transform of half a spectrum."""
 
-    __slots__ = ("_axis", "_half", "_source", "_transform")
+    __slots__ = ("_axis", "_half", "_transform")
 
     def __init__(self, backend: Library, kernel: Kernel, axis: int, source: Array, target: Array, threads: int) -> None:
         self._half = _half_spectrum(source, axis)
         half, dtype = self._half.shape, self._half.dtype
         real = replace(kernel, kind=RESTORING[0], axes=(axis,), shape=half, out_shape=target.shape, dtype=dtype)
         self._transform: ArrayTransform = backend.prepare(real, (axis,), self._half, target, threads)
-        self._axis, self._source = axis, source
-
-    def execute(self) -> None:
-        self._part(self._source)
-        self._transform.execute()
+        self._axis = axis
 
     def __call__(self, source: Array, target: Array) -> None:
         self._part(source)

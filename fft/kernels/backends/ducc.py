@@ -34,4 +34,4 @@ def prepare(kernel: Kernel, axes: tuple[int, ...], source: Array, target: Array,
     if row.type:
         options["type"] = row.type
     transform = partial(getattr(fft, row.ducc0), **options)
-    return Called(lambda block, out: transform(block, out=out), source, target)
+    return Called(lambda block, out: transform(block, out=out))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -81,19 +82,22 @@ def prepare(kernel: Kernel, axes: tuple[int, ...], source: Array, target: Array,
         return plan()
 
 
-class _Plan:
+class _Plan(ArrayTransform):
     """A plan of FFTW, which keeps hold of the arrays that it worked on last: those that it was made for."""
 
-    __slots__ = ("_ends", "_plan", "execute")
+    __slots__ = ("_ends", "_plan")
 
     def __init__(self, plan: Any, source: Array, target: Array) -> None:
         self._plan, self._ends = plan, (source, target)
-        self.execute = plan.execute
 
     def __call__(self, source: Array, target: Array) -> None:
         self._plan.update_arrays(source, target)
-        self.execute()
+        self._plan.execute()
         self._plan.update_arrays(*self._ends)
+
+    def bound(self, source: Array, target: Array) -> Callable[[], object]:
+        its_own = source is self._ends[0] and target is self._ends[1]
+        return self._plan.execute if its_own else partial(self, source, target)
 
 
 def merged(plans: list[str], dtype: np.dtype[Any]) -> str:

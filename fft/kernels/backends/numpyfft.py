@@ -27,4 +27,4 @@ def prepare(kernel: Kernel, axes: tuple[int, ...], source: Array, target: Array,
     lengths = {"s": [target.shape[axis] for axis in axes]} if row.real == "output" else {}
     norm = "forward" if row.backward else "backward"
     transform = partial(getattr(np.fft, row.function), axes=axes, norm=norm, **lengths)
-    return Called(lambda block, out: transform(block, out=out), source, target)
+    return Called(lambda block, out: transform(block, out=out))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,11 +22,14 @@ Array = npt.NDArray[Any]
 class ArrayTransform(Protocol):
     """A transform of arrays of one shape, one dtype and certain strides."""
 
-    def execute(self) -> object:
-        """Transform the arrays that it was made for."""
+    __slots__ = ()
 
     def __call__(self, source: Array, target: Array) -> None:
-        """Transform others like them; it keeps no hold of them."""
+        """Transform some arrays; it keeps no hold of them."""
+
+    def bound(self, source: Array, target: Array) -> Callable[[], object]:
+        """A call that transforms some arrays, again and again."""
+        return partial(self, source, target)
 
 
 class Library(Protocol):
@@ -49,16 +53,13 @@ class Library(Protocol):
         """
 
 
-class Called:
+class Called(ArrayTransform):
     """A transform by a function that plans nothing."""
 
-    __slots__ = ("_ends", "_run")
+    __slots__ = ("_run",)
 
-    def __init__(self, run: Callable[[Array, Array], object], source: Array, target: Array) -> None:
-        self._run, self._ends = run, (source, target)
-
-    def execute(self) -> object:
-        return self._run(*self._ends)
+    def __init__(self, run: Callable[[Array, Array], object]) -> None:
+        self._run = run
 
     def __call__(self, source: Array, target: Array) -> None:
         self._run(source, target)

@@ -37,4 +37,4 @@ def prepare(kernel: Kernel, axes: tuple[int, ...], source: Array, target: Array,
     def run(block: Array, out: Array) -> None:
         out[...] = transform(block, workers=threads)
 
-    return Called(run, source, target)
+    return Called(run)

@@ -22,15 +22,16 @@ from collections.abc import Callable
 from itertools import chain
 from math import prod
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from ...errors import PlanError
-from ...layout.distribution import Distribution
-from ..groups import Group
-from ..movement import communicates, components, receives, sends
+from ...layout.distribution import Distribution, Role
+from ...layout.grid import row_major
+from ..components import Group
+from ..movement import Message, communicates, components, receives, sends
 from ..step import LOCAL, Step
 from .pairwise import prove_pairs
 from .partition import DOES, RECEIVES, SENDS, Cut, Ends, ProvedComponent, prove, rank_at, same
@@ -69,20 +70,22 @@ def verify(
     """
     at, recounts = source, []
     for number, step in enumerate(steps, 1):
-        if step.before != at and _named(step.before) != _named(at):
+        if step.before != at and step.before.meaning != at.meaning:
             raise PlanError(f"step {number} starts from {step.before}, but the tensor lies as {at}")
         try:
-            recounts.append((step.after, _verify_step(step, dtype)))
+            moved = _verify_step(step, dtype)
+            received = moved.received * step.sent(dtype.itemsize)
+            recounts.append((step.after, Recount(received, moved.messages, moved.buffers)))
         except PlanError as error:
             raise PlanError(f"step {number} ({step}): {error}") from None
         at = step.after
-    if at != target and _named(at) != _named(target):
+    if at != target and at.meaning != target.meaning:
         raise PlanError(f"the plan ends in {at}, not in {target}")
     if claimed is None:
         return
     claim = claimed() if callable(claimed) else claimed
     for name, count in figures(source, target, recounts).items():
-        says, recounted = getattr(claim, name), count if name == "messages" else count * dtype.itemsize
+        says, recounted = getattr(claim, name), count * dtype.itemsize if name == "peak_bytes" else count
         if says != recounted:
             raise PlanError(f"the plan claims {name}={says}, but its steps make it {recounted}")
 
@@ -95,6 +98,8 @@ def _verify_step(step: Step, dtype: np.dtype[Any]) -> Recount:
         raise PlanError(f"it leads from {source} to {target}; a plan stays on one shape and its ranks")
     if list(step.grid_modes) != sorted({*step.grid_modes} & {*range(grid.order)}):
         raise PlanError(f"its grid modes {step.grid_modes} are not ascending grid modes of {grid}")
+    if step.wire is not None:
+        _check_wire(step, dtype)
     shared = components(source, target)
     for dist, modes in ((source, [part.before for part in shared]), (target, [part.after for part in shared])):
         if dist.partial and dist.layout.op in ("max", "min") and dtype.kind == "c":
@@ -113,12 +118,23 @@ def _verify_step(step: Step, dtype: np.dtype[Any]) -> Recount:
     return recount(step.kind, grid.shape, parts, met)
 
 
+def _check_wire(step: Step, dtype: np.dtype[Any]) -> None:
+    """Refuse rounding where a rank's own copy would differ from that of others, or MPI would reduce what is rounded."""
+    assert step.wire is not None, "others are not rounded"
+    if (step.wire.kind, 2 * step.wire.itemsize) != (dtype.kind, dtype.itemsize) or dtype.itemsize < 8:
+        raise PlanError(f"its elements are {dtype}, which are not rounded to {step.wire}")
+    modes = range(step.after.grid.order) if step.across else step.grid_modes
+    copied = any(step.after.roles[g].name == "replicated" and step.after.grid.shape[g] > 1 for g in modes)
+    if step.kind in (*LOCAL, *AS_THEY_ARE, "reduce_scatter") or (copied and step.kind != "allgather"):
+        raise PlanError(f"its elements may not be rounded to {step.wire}: copies would differ, or sums lose more")
+
+
 def _grid_mode(source: Distribution, target: Distribution, g: int) -> Array:
     """The partners along a grid mode: true at [a, b] if data goes from coordinate a to b. Proved from the roles."""
     before, after, changes = source.roles[g], target.roles[g], source.layout.op != target.layout.op
     p = source.grid.shape[g]
     met = communicates(before, after, changes, p)
-    holds, wants = (range(role.at, role.at + 1) if role.name == "rooted" else range(p) for role in (before, after))
+    holds, wants = _taking_part(before, p), _taking_part(after, p)
     inside = met[holds.start : holds.stop, wants.start : wants.stop]
     own = before.name in ("split", "partial")  # each coordinate has what no other has
     single = before.name == "partial" and changes  # a new reduction starts when the old one is over
@@ -131,61 +147,92 @@ def _grid_mode(source: Distribution, target: Distribution, g: int) -> Array:
     else:
         right, rule = inside.sum() == 1, f"the value is contributed once, by one of {[*holds]}"
     if not right or (inside.size < met.size and met.sum() != inside.sum()):
-        raise PlanError(
-            f"grid mode {g}, {before.name} to {after.name}: {np.argwhere(met).tolist()[:9]} meet, but {rule}"
-        )
+        pairs = np.argwhere(met).tolist()[:9]
+        raise PlanError(f"grid mode {g}, {before.name} to {after.name}: {pairs} meet, but {rule}")
     return met
+
+
+def _taking_part(role: Role, p: int) -> range:
+    """The coordinates of a grid mode that hold data."""
+    return range(role.at, role.at + 1) if role.name == "rooted" else range(p)
+
+
+class _Proved(NamedTuple):
+    """The messages of one rank, as was proved: each is a product of one place and one option per component.
+
+    Attributes:
+        places: what the grid modes that split nothing on the other side add to the number of a peer.
+        options: per component, what its grid modes add to that, and the elements.
+    """
+
+    places: list[int]
+    options: list[list[tuple[int, tuple[Cut, ...]]]]
+
+    def number(self) -> int:
+        """The number of messages."""
+        return prod([len(self.places), *map(len, self.options)])
+
+    def messages(self) -> list[tuple[int, tuple[tuple[Cut, ...], ...], bool]]:
+        """Ascending by peer: its number, the elements per component, whether a contribution has come before."""
+        products: list[tuple[int, tuple[tuple[Cut, ...], ...], bool]]
+        products = [(place, (), place != self.places[0]) for place in self.places]
+        for option in self.options:
+            products = [(at + more, (*some, cuts), late) for at, some, late in products for more, cuts in option]
+        return sorted(products, key=itemgetter(0))
 
 
 def _lists(ends: Ends, parts: list[ProvedComponent], met: list[Array], side: int) -> None:
     """Compare the messages of the first ranks, one by one, with the products of what was proved."""
-    grid, listed, does = ends[side].grid, (sends, receives)[side], DOES[side]
-    strides = [prod(grid.shape[g + 1 :]) for g in range(grid.order)]
+    grid, listed = ends[side].grid, (sends, receives)[side]
+    strides = row_major(grid.shape)
     split = {g for part in parts for g in part.over[1 - side]}
     free = [g for g in range(grid.order) if g not in split]
     tables = {g: table if side == SENDS else table.T for g, table in enumerate(met) if g in free or not table.all()}
     first, seen = rank_at(ends[side], (), ()), 0  # of a rooted tensor, the root
-    compared: dict[Group, tuple[Cut, ...]] = {}  # what a group has been found to be: it is in many messages
+    compared: dict[Group, tuple[Cut, ...]] = {}
     for rank in chain((first,), range(first), range(first + 1, grid.size)):
         me = grid.coordinates(rank)
         partners = {g: table[me[g]].tolist() for g, table in tables.items()}
-        places = [0]  # what the coordinates along grid modes that split nothing there add to the number of the peer
+        places, options = [0], []
         for g in free:
             places = [place + strides[g] * c for place in places for c, meet in enumerate(partners[g]) if meet]
-        options, number = [], len(places)
         for part in parts:
-            options.append(_options(part, side, tuple([me[g] for g in part.over[side]]), strides, partners))
-            number *= len(options[-1])
+            own = tuple([me[g] for g in part.over[side]])
+            options.append(_options(part, side, own, strides, partners))
+        proved = _Proved(places, options)
+        number = proved.number()
         if seen and seen + number > LISTED:
             return
         seen += max(number, 1)
-        proved: list[tuple[int, tuple[tuple[Cut, ...], ...], bool]] = [
-            (place, (), place != places[0]) for place in places
-        ]
-        for option in options:
-            proved = [(at + more, (*some, group), last) for at, some, last in proved for more, group in option]
-        proved.sort(key=itemgetter(0))
-        messages = listed(*ends, rank)
-        peers, right = [message.peer for message in messages], [peer for peer, _, _ in proved]
-        if peers != right:
-            text = f"rank {rank} {does} {len(peers)} messages, with ranks {str(peers)[:60]}"
-            raise PlanError(f"{text}, but it meets {len(right)}, {str(right)[:60]}, each once and in ascending order")
-        for message, (peer, some, last) in zip(messages, proved, strict=True):
-            alike = len(message.groups) == len(some)
-            for group, cuts in zip(message.groups, some, strict=False):
-                if alike and compared.get(group) is not cuts:
-                    alike, compared[group] = same(group, cuts), cuts
-            if not alike:
-                raise PlanError(
-                    f"rank {rank} {does} a message with rank {peer} that has other elements, or other order"
-                )
-            if side == RECEIVES and message.combine != last:
-                text = f"rank {rank} {does} a message from rank {peer} with combine={message.combine}"
-                raise PlanError(f"{text}; the first assigns, the others combine")
+        _compare(rank, side, listed(*ends, rank), proved, compared)
+
+
+def _compare(
+    rank: int, side: int, messages: list[Message], proved: _Proved, compared: dict[Group, tuple[Cut, ...]]
+) -> None:
+    """Refuse messages of a rank that are not those that were proved.
+
+    `compared` keeps what a group has been found to be, for it is in many messages.
+    """
+    wanted, does = proved.messages(), DOES[side]
+    peers, right = [message.peer for message in messages], [peer for peer, _, _ in wanted]
+    if peers != right:
+        text = f"rank {rank} {does} {len(peers)} messages, with ranks {str(peers)[:60]}"
+        raise PlanError(f"{text}, but it meets {len(right)}, {str(right)[:60]}, each once and in ascending order")
+    for message, (peer, elements, late) in zip(messages, wanted, strict=True):
+        alike = len(message.groups) == len(elements)
+        for group, cuts in zip(message.groups, elements, strict=False):
+            if alike and compared.get(group) is not cuts:
+                alike, compared[group] = same(group, cuts), cuts
+        if not alike:
+            raise PlanError(f"rank {rank} {does} a message with rank {peer} that has other elements, or other order")
+        if side == RECEIVES and message.combine != late:
+            text = f"rank {rank} {does} a message from rank {peer} with combine={message.combine}"
+            raise PlanError(f"{text}; the first assigns, the others combine")
 
 
 def _options(
-    part: ProvedComponent, side: int, own: At, strides: list[int], partners: dict[int, list[bool]]
+    part: ProvedComponent, side: int, own: At, strides: At, partners: dict[int, list[bool]]
 ) -> list[tuple[int, tuple[Cut, ...]]]:
     """The elements at some coordinates of one side and at peers that these meet, by what adds to the peers' numbers."""
     others, options = part.over[1 - side], []
@@ -202,24 +249,31 @@ def _options(
 
 def _check_kind(step: Step, parts: list[ProvedComponent], met: list[Array]) -> None:
     """Refuse a kind that does another movement; of one role alone, an allgather or reduce_scatter cuts no block."""
-    kind, roles = step.kind, [*zip(step.before.roles, step.after.roles, strict=True)]
-    names = [f"{before.name} to {after.name}" for before, after in roles]
+    kind, before, after = step.kind, step.before, step.after
+    roles = [*zip(before.roles, after.roles, strict=True)]
     talk = {g for g, table in enumerate(met) if _talk(parts, table, g)}
-    changed = {g for g, (before, after) in enumerate(roles) if before != after}
-    idle = {g for g in step.grid_modes if len(met[g]) > 1} if kind in TOGETHER else set()
+    changed = {g for g, (old, new) in enumerate(roles) if old != new}
     outside = talk if kind in LOCAL else talk - {*step.grid_modes}
-    other = [f"{g} ({names[g]})" for g in sorted(talk | changed | idle) if kind in ROLES and names[g] != ROLES[kind]]
-    filled = any(before.name != "partial" == after.name for before, after in roles)
-    for wrong, text in (
-        (outside, f"ranks meet over grid modes {sorted(outside)}, which are not in the step's sub-grid"),
-        (other, f"grid mode {', '.join(other)} is not {ROLES.get(kind)}, as in this kind"),
-        (kind in ROLES and kind != "alltoall" and not changed, f"no grid mode is {ROLES.get(kind)}, as in this kind"),
-        ((kind, filled) in (("slice", True), ("zero_fill", False)), "a zero_fill, and no slice, makes tensors partial"),
-        (kind == "permute" and _cut(step, parts, met), "blocks must go whole to one rank, not cut or copied"),
-        (kind in AS_THEY_ARE and _named(step.before)[:4] != _named(step.after)[:4], "blocks are not to be rearranged"),
-    ):
-        if wrong:
-            raise PlanError(text)
+    if outside:
+        raise PlanError(f"ranks meet over grid modes {sorted(outside)}, which are not in the step's sub-grid")
+    if kind in ROLES:
+        idle = {g for g in step.grid_modes if kind in TOGETHER and len(met[g]) > 1}
+        others = []
+        for g in sorted(talk | changed | idle):
+            name = f"{roles[g][0].name} to {roles[g][1].name}"
+            if name != ROLES[kind]:
+                others.append(f"{g} ({name})")
+        if others:
+            raise PlanError(f"grid mode {', '.join(others)} is not {ROLES[kind]}, as in this kind")
+        if kind != "alltoall" and not changed:
+            raise PlanError(f"no grid mode is {ROLES[kind]}, as in this kind")
+    filled = any(old.name != "partial" == new.name for old, new in roles)
+    if (kind, filled) in (("slice", True), ("zero_fill", False)):
+        raise PlanError("a zero_fill, and no slice, makes tensors partial")
+    if kind == "permute" and _cut(step, parts, met):
+        raise PlanError("blocks must go whole to one rank, not cut or copied")
+    if kind in AS_THEY_ARE and (before.digits, before.splits) != (after.digits, after.splits):
+        raise PlanError("blocks are not to be rearranged")
 
 
 def _cut(step: Step, parts: list[ProvedComponent], met: list[Array]) -> bool:
@@ -246,12 +300,8 @@ def _talk(parts: list[ProvedComponent], met: Array, g: int) -> bool:
     return bool(pairs.any())
 
 
-def _named(dist: Distribution) -> tuple[object, ...]:
-    """The meaning of a distribution: equal ones give every rank the same elements in the same order."""
-    return dist.shape, dist.grid, dist.digits, dist.splits, dist.roles, dist.partial and dist.layout.op
-
-
 def _several(part: ProvedComponent, side: int) -> bool:
     """Whether the elements at some coordinates of one side lie at several of the other one."""
-    own = {*zip(*(at.tolist() for at in part.at[side].values()), strict=True)}
+    columns = [at.tolist() for at in part.at[side].values()]
+    own = {*zip(*columns, strict=True)}
     return len(part.sizes) > max(len(own), 1)

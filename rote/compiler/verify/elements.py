@@ -7,7 +7,7 @@ all coordinates; elements of a set are linear along digits that step by whole pe
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import product
+from itertools import islice, product
 from math import prod
 from typing import Any
 
@@ -19,8 +19,8 @@ from ...grammar.nodes import Kind
 from ...layout.distribution import Split, mode_set
 from ...layout.indexset import IndexSet
 from ...layout.view import to_tensor
-from ..components import Reading
-from ..overlap import Row, Side
+from ..components import Reading, Row
+from ..overlap import Side
 
 __all__ = [
     "Elements",
@@ -32,7 +32,7 @@ __all__ = [
     "index_of",
     "listed",
     "spread",
-    "value",
+    "values",
     "varied",
 ]
 
@@ -48,7 +48,7 @@ def elements_at(reading: Reading, shape: At, side: Side, extents: dict[int, int]
     """The elements at these coordinates and local indices of some view modes, as row-major indices of a component."""
     numbers, coordinates = [0] * (len(shape) + 1), iter(side.at)
     for (digits, splits, extent), local in zip(reading, side.local, strict=True):
-        index = _index_row(splits, extent, shape, [next(coordinates) for _ in splits], local)
+        index = _index_row(splits, extent, shape, [*islice(coordinates, len(splits))], local)
         for digit in reversed(digits):
             size, weight = max(digit.size, 1), digit.weight * _stride(extents, digit.mode)
             value, index = _divided(index, shape, size)
@@ -75,42 +75,58 @@ def _range(row: Row, shape: At) -> tuple[int, int]:
     """The least and the most of a number in a box that is not empty."""
     least = most = row[0]
     for step, n in zip(row[1:], shape, strict=True):
-        least, most = (least, most + step * (n - 1)) if step > 0 else (least + step * (n - 1), most)
+        if step > 0:
+            most += step * (n - 1)
+        else:
+            least += step * (n - 1)
     return least, most
 
 
 def _index_row(splits: Splits, extent: int, shape: At, at: list[Row], local: Row) -> Row:
     """The index along a view mode of what is at some coordinates and local indices, if it is linear in the digits."""
-    named = tuple([Split(k, kind, parts) for k, (kind, parts) in enumerate(splits)])
+    named = _named(splits)
     axes = varied(at)
     rest = [axis for axis in range(len(shape)) if axis not in axes]
-    along, starts = [(local[axis + 1], shape[axis]) for axis in rest], dict[At, int]()
+    along = [(local[axis + 1], shape[axis]) for axis in rest]
+    starts: dict[At, int] = {}
     slopes: dict[int, int] = {}
     for digits in product(*[range(shape[axis]) for axis in axes]):
-        where = tuple([value(row, axes, digits) for row in at])
-        for c, s in zip(where, named, strict=True):
-            if not 0 <= c < s.parts:
+        where = values(at, axes, digits)
+        for c, split in zip(where, named, strict=True):
+            if not 0 <= c < split.parts:
                 raise PlanError(f"there are no coordinates {where} along {splits}")
-        starts[digits], steps = _image(mode_set(named, extent, where), value(local, axes, digits), along)
+        starts[digits], steps = _image(mode_set(named, extent, where), _value(local, axes, digits), along)
         changes = dict(zip(rest, steps, strict=True))
         slopes = slopes or changes
         if changes != slopes:
             raise PlanError(f"a box of {splits} over {extent} is not linear in its local indices")
-    begin, *_ = starts.values()
+    begin = starts[(0,) * len(axes)]
     for k, axis in enumerate(axes):
-        slopes = slopes | {axis: starts[(0,) * k + (1,) + (0,) * (len(axes) - k - 1)] - begin}
+        next_along_axis = (0,) * k + (1,) + (0,) * (len(axes) - k - 1)
+        slopes[axis] = starts[next_along_axis] - begin
     index = (begin, *[slopes[axis] for axis in range(len(shape))])
-    if len(starts) > 1 and any(value(index, axes, digits) != start for digits, start in starts.items()):
-        raise PlanError(f"a box of {splits} over {extent} is not linear in its coordinates")
+    for digits, start in starts.items():
+        if _value(index, axes, digits) != start:
+            raise PlanError(f"a box of {splits} over {extent} is not linear in its coordinates")
     return index
 
 
-def value(row: Row, axes: Sequence[int], digits: At) -> int:
+def _named(splits: Splits) -> tuple[Split, ...]:
+    """Splits of one mode over grid modes that are numbered as they come."""
+    return tuple([Split(g, kind, parts) for g, (kind, parts) in enumerate(splits)])
+
+
+def _value(row: Row, axes: Sequence[int], digits: At) -> int:
     """A number where some digits have these values, and the others are 0."""
     number = row[0]
     for axis, n in zip(axes, digits, strict=True):
         number += row[axis + 1] * n
     return number
+
+
+def values(rows: Sequence[Row], axes: Sequence[int], digits: At) -> At:
+    """Numbers where some digits have these values, and the others are 0."""
+    return tuple([_value(row, axes, digits) for row in rows])
 
 
 def _image(held: IndexSet, start: int, along: list[tuple[int, int]]) -> tuple[int, At]:
@@ -127,29 +143,31 @@ def _image(held: IndexSet, start: int, along: list[tuple[int, int]]) -> tuple[in
     if start < 0 or last >= len(held):
         raise PlanError(f"positions from {start} on, {along}, are not all in {held}")
     first = held.at(start)
-    slopes = tuple(
-        [held.at(start + step) - first if step % width else step // width * held.period for step, _ in along]
-    )
+    slopes = []
+    for step, _ in along:
+        slopes.append(held.at(start + step) - first if step % width else step // width * held.period)
     if inner and held.at(start + end) - first != end:  # else they follow each other
         steep = [held.at(start + step) - first for step, _ in inner]
-        for digits in product(*(range(n) for _, n in inner)):
-            at = start + sum(step * k for (step, _), k in zip(inner, digits, strict=True))
-            if held.at(at) != first + sum(slope * k for slope, k in zip(steep, digits, strict=True)):
+        for digits in product(*[range(n) for _, n in inner]):
+            position, element = start, first
+            for (step, _), slope, k in zip(inner, steep, digits, strict=True):
+                position, element = position + step * k, element + slope * k
+            if held.at(position) != element:
                 raise PlanError(f"elements of {held} from position {start} on, {along}, are not evenly spaced")
-    return first, slopes
+    return first, tuple(slopes)
 
 
 def listed(reading: Reading, side: tuple[tuple[Array, ...], tuple[Array, ...]], extents: dict[int, int]) -> Array:
     """The elements at coordinates and local indices that are given one by one."""
     coordinates, elements = iter(side[0]), np.zeros(len(side[1][0]), np.int64)
     for (digits, splits, extent), local in zip(reading, side[1], strict=True):
-        named = tuple(Split(k, kind, parts) for k, (kind, parts) in enumerate(splits))
-        at, index = [next(coordinates) for _ in splits], np.full(len(local), -1)
-        for where in product(*(range(s.parts) for s in named)):
-            held, mine = mode_set(named, extent, where).to_array(), local >= 0
+        named = _named(splits)
+        at, index = [*islice(coordinates, len(splits))], np.full(len(local), -1)
+        for where in product(*[range(split.parts) for split in named]):
+            held = mode_set(named, extent, where).to_array()
+            mine = (local >= 0) & (local < len(held))
             for c, k in zip(at, where, strict=True):
-                mine = mine & (c == k)
-            mine &= local < len(held)
+                mine &= c == k
             index[mine] = held[local[mine]]
         if (index < 0).any():
             raise PlanError(f"local indices or coordinates are outside of {splits} over {extent}")
@@ -161,8 +179,10 @@ def listed(reading: Reading, side: tuple[tuple[Array, ...], tuple[Array, ...]], 
 def each_once(elements: Array, extents: dict[int, int]) -> None:
     """Refuse elements that are not all of a component, each once."""
     times = np.bincount(elements, minlength=prod(extents.values()))
-    for wrong in np.flatnonzero(times != 1)[:1]:
-        raise PlanError(f"element {index_of(int(wrong), extents)} is in {times[wrong]} boxes; each element is in one")
+    wrong = np.flatnonzero(times != 1)
+    if len(wrong):
+        first = int(wrong[0])
+        raise PlanError(f"element {index_of(first, extents)} is in {times[first]} boxes; each element is in one")
 
 
 def distinct(elements: Elements) -> bool:
@@ -179,11 +199,10 @@ def distinct(elements: Elements) -> bool:
 def apart(first: Elements, second: Elements) -> bool:
     """Whether two boxes have no element in common: they are apart, or so are their rests by some step."""
     for modulus in (0, *sorted({*first[1][1:], *second[1][1:]} - {0}, reverse=True)):
-        rests = [_rest(each, modulus) for each in (first, second)]
-        if all(modulus == 0 or high < modulus for _, high in rests):
-            (low, high), (begin, end) = rests
-            if high < begin or end < low:
-                return True
+        (low, high), (begin, end) = _rest(first, modulus), _rest(second, modulus)
+        whole = modulus == 0 or max(high, end) < modulus
+        if whole and (high < begin or end < low):
+            return True
     if max(prod(shape) for shape, _ in (first, second)) > _SMALL:
         raise PlanError(f"whether the boxes {first} and {second} have elements in common cannot be told")
     return not np.intersect1d(spread(first), spread(second)).size
@@ -194,7 +213,10 @@ def _rest(elements: Elements, modulus: int) -> tuple[int, int]:
     shape, (start, *steps) = elements
     if modulus:
         start, steps = start % modulus, [step % modulus for step in steps]
-    return start, start + sum(step * (n - 1) for step, n in zip(steps, shape, strict=True))
+    last = start
+    for step, n in zip(steps, shape, strict=True):
+        last += step * (n - 1)
+    return start, last
 
 
 def spread(elements: Elements) -> Array:
@@ -208,7 +230,8 @@ def spread(elements: Elements) -> Array:
 
 def varied(rows: Sequence[Row]) -> list[int]:
     """The digits on which some numbers depend."""
-    return [axis for axis, steps in enumerate(zip(*[row[1:] for row in rows], strict=True)) if any(steps)]
+    columns = zip(*rows, strict=True)
+    return [axis for axis, column in enumerate(columns, -1) if axis >= 0 and any(column)]
 
 
 def extents_of(reading: Reading) -> dict[int, int]:

@@ -59,12 +59,13 @@ def verify_deliveries(
                 sent[sender] += volume
                 from_ranks[rank] += 1
                 to_ranks[sender] += 1
-    most = tuple(
-        (max(ranks.values(), default=0), max(elements.values(), default=0))
-        for ranks, elements in ((from_ranks, received), (to_ranks, sent))
-    )
+    most = (_most(from_ranks), _most(received)), (_most(to_ranks), _most(sent))
     if claimed is not None and claimed != most:
         raise PlanError(f"the busiest ranks receive and send {most} messages and elements, not {claimed}")
+
+
+def _most(counts: Counter[int]) -> int:
+    return max(counts.values(), default=0)
 
 
 def _verify_rank(
@@ -77,7 +78,7 @@ def _verify_rank(
 ) -> None:
     """Raise PlanError unless one rank's halo has its shape, and each cell inside the tensor comes once and rightly."""
     held = source.index_sets(rank)
-    wanted = tuple(len(h) + low + high if h else 0 for h, (low, high) in zip(held, widths, strict=True))
+    wanted = tuple([len(h) + low + high if h else 0 for h, (low, high) in zip(held, widths, strict=True)])
     if shape != wanted:
         raise PlanError(f"the halo of rank {rank} is of {shape}, not {wanted}")
     firsts = tuple(h.start - low for h, (low, _) in zip(held, widths, strict=True))
@@ -90,24 +91,23 @@ def _verify_rank(
                 raise PlanError(f"rank {rank} is given {indices} at {place} of mode {mode}, where index {begin} is")
             if len(owned[mode] & IndexSet.interval(*indices)) != indices[1] - indices[0]:
                 raise PlanError(f"rank {each.sender} is to give {indices} of mode {mode}, but holds {owned[mode]}")
-    inside = tuple(
-        (0, n) if around else (min(max(0, -first), n), min(max(0, extent - first), n))
-        for n, first, extent, around in zip(shape, firsts, source.shape, periodic, strict=True)
-    )
-    _verify_cover(rank, shape, inside, [each.places for each in deliveries])
+    inside = []
+    for n, first, extent, around in zip(shape, firsts, source.shape, periodic, strict=True):
+        inside.append((0, n) if around else (min(max(0, -first), n), min(max(0, extent - first), n)))
+    _verify_cover(rank, shape, tuple(inside), [each.places for each in deliveries])
 
 
 def _verify_cover(rank: int, shape: tuple[int, ...], inside: tuple[Range, ...], boxes: list[tuple[Range, ...]]) -> None:
     """Raise PlanError unless the boxes cover what is inside once, and nothing else; counted between their borders."""
-    borders = [
-        sorted({0, n, *inside[mode], *(end for box in boxes for end in box[mode])}) for mode, n in enumerate(shape)
-    ]
+    borders = []
+    for mode, n in enumerate(shape):
+        ends = [end for box in (inside, *boxes) for end in box[mode]]
+        borders.append(sorted({0, n, *ends}))
     counts = np.zeros([len(each) - 1 for each in borders], np.int64)
 
     def cells(box: tuple[Range, ...]) -> tuple[slice, ...]:
-        return tuple(
-            slice(each.index(start), each.index(stop)) for each, (start, stop) in zip(borders, box, strict=True)
-        )
+        along = zip(borders, box, strict=True)
+        return tuple([slice(each.index(start), each.index(stop)) for each, (start, stop) in along])
 
     for box in boxes:
         counts[cells(box)] += 1

@@ -15,6 +15,7 @@ from math import prod
 import numpy as np
 
 from ...errors import PlanError
+from ..components import splitting
 from ..movement import Message, receives, sends
 from .partition import DOES, RECEIVES, SENDS, At, Ends, ProvedComponent, same
 from .recount import Recount
@@ -31,8 +32,8 @@ def prove_pairs(kind: str, ends: Ends, parts: list[ProvedComponent]) -> Recount:
     source, target = ends
     if kind not in ("exchange", "relayout"):
         raise PlanError(f"a step from grid {source.grid} to {target.grid} is an exchange, or a relayout, no {kind}")
-    ranks = range(source.grid.size)
-    places = [[end.grid.coordinates(rank) for rank in ranks] for end in ends]
+    ranks, splits = range(source.grid.size), splitting(source, range(source.order))
+    places = [[*map(end.grid.coordinates, ranks)] for end in ends]
     outstanding: dict[tuple[int, int], Message] = {}
     for rank in ranks:
         for message in _listed(ends, rank, SENDS):
@@ -49,22 +50,21 @@ def prove_pairs(kind: str, ends: Ends, parts: list[ProvedComponent]) -> Recount:
             for side, listed in ((SENDS, sent), (RECEIVES, message)):
                 if not _right(listed, parts, at, side):
                     raise PlanError(f"rank {peer} to {rank}: {DOES[side]} a message that has other elements, or order")
-            where = tuple(at[SENDS][s.grid_mode] for mode in source.splits for s in mode)
+            where = tuple([at[SENDS][g] for g in splits])
             if message.combine != (where in begun):
                 raise PlanError(
                     f"rank {rank} receives a message from rank {peer} with combine={message.combine}; "
                     "the first assigns, the others combine"
                 )
             begun.add(where)
-            given = where, tuple(at[SENDS][g] for g in source.partial)
+            given = where, tuple([at[SENDS][g] for g in source.partial])
             if given in seen:
                 raise PlanError(f"rank {rank} receives from rank {peer} what another replica has sent it")
             seen.add(given)
             if peer != rank:
                 counts[:, rank] += len(message), 1, 0
                 counts[2, peer] += len(message)
-        wanted = prod(len([*part.row(RECEIVES, _own(part, RECEIVES, places[RECEIVES][rank]))]) for part in parts)
-        wanted *= prod(source.grid.shape[g] for g in source.partial) * (target.holds(rank) and target.contributes(rank))
+        wanted = _wanted(ends, parts, rank, places[RECEIVES][rank])
         if len(seen) != wanted:
             raise PlanError(f"rank {rank} receives {len(seen)} products of groups, but what it needs are {wanted}")
     if outstanding:
@@ -72,6 +72,17 @@ def prove_pairs(kind: str, ends: Ends, parts: list[ProvedComponent]) -> Recount:
     if kind == "relayout" and counts.any():
         raise PlanError("ranks talk to each other, which a relayout does not let them")
     return Recount(counts[0], counts[1], counts[0] + counts[2])
+
+
+def _wanted(ends: Ends, parts: list[ProvedComponent], rank: int, at: At) -> int:
+    """The number of products of groups that a rank at some coordinates of the target must receive."""
+    source, target = ends
+    if not (target.holds(rank) and target.contributes(rank)):
+        return 0
+    wanted = prod(source.grid.shape[g] for g in source.partial)
+    for part in parts:
+        wanted *= len(part.proof.row(RECEIVES, _own(part, RECEIVES, at)))
+    return wanted
 
 
 def _listed(ends: Ends, rank: int, side: int) -> list[Message]:
@@ -87,7 +98,7 @@ def _right(message: Message, parts: list[ProvedComponent], at: tuple[At, At], si
     if len(message.groups) != len(parts):
         return False
     for group, part in zip(message.groups, parts, strict=True):
-        away = tuple((g, at[1 - side][g]) for g in sorted(part.over[1 - side]))
+        away = tuple([(g, at[1 - side][g]) for g in sorted(part.over[1 - side])])
         cuts = dict(part.row(side, _own(part, side, at[side]))).get(away)
         if group.coordinates != away or cuts is None or not same(group, cuts):
             return False
@@ -96,4 +107,4 @@ def _right(message: Message, parts: list[ProvedComponent], at: tuple[At, At], si
 
 def _own(part: ProvedComponent, side: int, at: At) -> At:
     """Own coordinates along the grid modes that split a component."""
-    return tuple(at[g] for g in part.over[side])
+    return tuple([at[g] for g in part.over[side]])

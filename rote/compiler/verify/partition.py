@@ -19,10 +19,21 @@ import numpy.typing as npt
 from ...caches import memoized
 from ...errors import PlanError
 from ...layout.distribution import Distribution
-from ..components import Component, Reading, readings
-from ..groups import Group, Listed
-from ..overlap import Overlap, Row, Scatter, overlaps
-from .elements import apart, distinct, each_once, elements_at, extents_of, index_of, listed, spread, value, varied
+from ..components import Component, Group, Listed, Reading, Row, readings, splitting
+from ..overlap import Overlap, Scatter, overlaps
+from .elements import (
+    Elements,
+    apart,
+    distinct,
+    each_once,
+    elements_at,
+    extents_of,
+    index_of,
+    listed,
+    spread,
+    values,
+    varied,
+)
 
 __all__ = ["DOES", "RECEIVES", "SENDS", "Cut", "Ends", "ProvedComponent", "prove", "rank_at", "same"]
 
@@ -92,8 +103,7 @@ def prove(ends: Ends, part: Component) -> ProvedComponent:
     Raises:
         PlanError: they have not; the text names the ranks and the first element.
     """
-    given = tuple([s.grid_mode for m in part.before for s in ends[SENDS].splits[m]])
-    taken = tuple([s.grid_mode for m in part.after for s in ends[RECEIVES].splits[m]])
+    given, taken = splitting(ends[SENDS], part.before), splitting(ends[RECEIVES], part.after)
     try:
         proof = _proof(*readings(*ends, part))
         at = dict(zip(given, proof.at, strict=False)), dict(zip(taken, proof.at[len(given) :], strict=True))
@@ -112,54 +122,76 @@ class _WrongError(Exception):
 def _proof(source: Reading, target: Reading) -> Proof:
     boxes, extents = overlaps(source, target), extents_of(source)
     number = prod(extents.values())
-    splits = [[parts for _, each, _ in side for _, parts in each] for side in (source, target)]
+    parts = [p for _, splits, _ in (*source, *target) for _, p in splits]
     if isinstance(boxes, Scatter):
-        sent, taken = (listed(*each, extents) for each in zip((source, target), boxes, strict=True))
-        for wrong in np.flatnonzero(sent != taken)[:1]:
-            at = [[int(c[wrong]) for c in side[0]] for side in boxes]
-            raise _WrongError(at, index_of(int(sent[wrong]), extents), _DIFFERENT)
+        sent, taken = listed(source, boxes.source, extents), listed(target, boxes.target, extents)
+        wrong = np.flatnonzero(sent != taken)
+        if len(wrong):
+            k = wrong[0]
+            sender, receiver = [int(c[k]) for c in boxes.source[0]], [int(c[k]) for c in boxes.target[0]]
+            raise _WrongError((sender, receiver), index_of(int(sent[k]), extents), _DIFFERENT)
         each_once(sent, extents)
-        return Proof(boxes, *_pairs(splits, boxes))
+        return Proof(boxes, *_pairs(parts, boxes))
     proved = [(box.shape, _same(source, target, box, extents)) for box in boxes]
     if len(boxes) > _FEW and number <= _SMALL:
         each_once(np.concatenate([*map(spread, proved)]), extents)
-    elif sum(prod(box.shape) for box in boxes) != number or not (
-        all(map(distinct, proved)) and all(starmap(apart, combinations(proved, 2)))
-    ):
+    elif not _are_all(proved, number):
         raise PlanError(f"{len(boxes)} boxes of {number} elements do not have each of them once")
-    return Proof(boxes, *_pairs(splits, boxes))
+    return Proof(boxes, *_pairs(parts, boxes))
+
+
+def _are_all(boxes: list[Elements], number: int) -> bool:
+    """Whether boxes have so many elements, and none of them twice."""
+    if sum(prod(shape) for shape, _ in boxes) != number:
+        return False
+    return all(map(distinct, boxes)) and all(starmap(apart, combinations(boxes, 2)))
 
 
 def _cuts(boxes: Boxes, side: int, own: At) -> Iterator[tuple[At, Cut]]:
     """The elements at some coordinates of one side, with those of the other."""
     if isinstance(boxes, Scatter):
-        (at, local), (away, remote) = boxes[side], boxes[1 - side]
-        mine: Array = np.full(len(local[0]), True)
-        for coordinates, c in zip(at, own, strict=True):
-            mine &= coordinates == c
-        places = np.array(away, np.int64).reshape(len(away), len(mine))
-        for where in np.unique(places[:, mine], axis=1).T if mine.any() else ():
-            picked = mine & (places == where[:, None]).all(axis=0)
-            yield (
-                tuple(where.tolist()),
-                tuple(tuple(row[picked] for row in rows) for rows in (local, remote)),
-            )
+        yield from _listed_cuts(boxes, side, own)
         return
     for box in boxes:
-        near, far = (box.source, box.target)[:: 1 - 2 * side]
-        axes = varied(near.at)
-        more = [axis for axis in varied(far.at) if axis not in axes]
-        left = [axis for axis in range(len(box.shape)) if axis not in (*axes, *more)]
-        shape = tuple([box.shape[axis] for axis in left])
-        fixed = [*axes, *more]
-        steps = {row: [row[axis + 1] for axis in left] for row in (*near.local, *far.local)}
-        for digits in product(*[range(box.shape[axis]) for axis in axes]):
-            if tuple([value(row, axes, digits) for row in near.at]) != own:
-                continue
-            for others in product(*[range(box.shape[axis]) for axis in more]):
-                every = (*digits, *others)
-                rows = [tuple([(value(row, fixed, every), *steps[row]) for row in side.local]) for side in (near, far)]
-                yield tuple([value(row, fixed, every) for row in far.at]), (shape, *rows)
+        yield from _box_cuts(box, side, own)
+
+
+def _listed_cuts(scatter: Scatter, side: int, own: At) -> Iterator[tuple[At, Cut]]:
+    (at, local), (away, remote) = scatter[side], scatter[1 - side]
+    mine: Array = np.full(len(local[0]), True)
+    for coordinates, c in zip(at, own, strict=True):
+        mine &= coordinates == c
+    if not mine.any():
+        return
+    places = np.array(away, np.int64).reshape(len(away), len(mine))
+    for where in np.unique(places[:, mine], axis=1).T:
+        picked = mine & (places == where[:, None]).all(axis=0)
+        near, far = tuple([row[picked] for row in local]), tuple([row[picked] for row in remote])
+        yield tuple(where.tolist()), (near, far)
+
+
+def _box_cuts(box: Overlap, side: int, own: At) -> Iterator[tuple[At, Cut]]:
+    near, far = (box.source, box.target) if side == SENDS else (box.target, box.source)
+    axes = varied(near.at)
+    more = [axis for axis in varied(far.at) if axis not in axes]
+    fixed = [*axes, *more]
+    left = [axis for axis in range(len(box.shape)) if axis not in fixed]
+    shape = tuple([box.shape[axis] for axis in left])
+    for digits in product(*[range(box.shape[axis]) for axis in axes]):
+        if values(near.at, axes, digits) != own:
+            continue
+        for others in product(*[range(box.shape[axis]) for axis in more]):
+            every = (*digits, *others)
+            cut = shape, _within(near.local, fixed, every, left), _within(far.local, fixed, every, left)
+            yield values(far.at, fixed, every), cut
+
+
+def _within(rows: tuple[Row, ...], fixed: list[int], digits: At, left: list[int]) -> tuple[Row, ...]:
+    """Numbers where some digits have these values, as they are linear in those that are left."""
+    narrowed = []
+    for row, start in zip(rows, values(rows, fixed, digits), strict=True):
+        narrowed.append((start, *[row[axis + 1] for axis in left]))
+    return tuple(narrowed)
 
 
 def same(group: Group, cuts: tuple[Cut, ...]) -> bool:
@@ -168,8 +200,10 @@ def same(group: Group, cuts: tuple[Cut, ...]) -> bool:
         return group.elements == cuts
     if len(cuts) != 1 or len(cuts[0]) != len(group.elements):
         return False
-    rows, proved = ([row for side in sides for row in side] for sides in (group.elements, cuts[0]))
-    return len(rows) == len(proved) and all(map(np.array_equal, rows, proved))
+    for rows, proved in zip(group.elements, cuts[0], strict=True):
+        if len(rows) != len(proved) or not all(map(np.array_equal, rows, proved)):
+            return False
+    return True
 
 
 def rank_at(dist: Distribution, over: At, at: Sequence[int]) -> int:
@@ -182,28 +216,29 @@ def _same(source: Reading, target: Reading, box: Overlap, extents: dict[int, int
     """The elements of a box, as row-major indices, if they are the same ones on both sides."""
     before = elements_at(source, box.shape, box.source, extents)
     if (source, box.source) != (target, box.target) and elements_at(target, box.shape, box.target, extents) != before:
-        at = [[row[0] for row in side.at] for side in (box.source, box.target)]
-        raise _WrongError(at, index_of(before[0], extents), _DIFFERENT)
+        sender, receiver = [row[0] for row in box.source.at], [row[0] for row in box.target.at]
+        raise _WrongError((sender, receiver), index_of(before[0], extents), _DIFFERENT)
     return before
 
 
-def _pairs(splits: list[list[int]], boxes: Boxes) -> tuple[tuple[Array, ...], Array]:
-    """The pairs of coordinates that have elements in common, and how many."""
-    parts = [p for side in splits for p in side]
+def _pairs(parts: list[int], boxes: Boxes) -> tuple[tuple[Array, ...], Array]:
+    """The pairs of coordinates, of so many parts, that have elements in common, and how many."""
     keys, counts = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     if isinstance(boxes, Scatter):
         key: Array = np.zeros(len(boxes.source[1][0]), np.int64)
         for p, coordinates in zip(parts, (*boxes.source[0], *boxes.target[0]), strict=True):
             key = key * p + coordinates
         keys, counts = [key], [np.ones_like(key)]
-    for box in () if isinstance(boxes, Scatter) else boxes:
+        boxes = ()
+    for box in boxes:
         rows = (*box.source.at, *box.target.at)
         axes = varied(rows)
-        shape, row = tuple(box.shape[axis] for axis in axes), [0] * (len(axes) + 1)
-        for p, coordinate in zip(parts, rows, strict=True):
-            along = coordinate[0], *(coordinate[axis + 1] for axis in axes)
-            row = [n * p + m for n, m in zip(row, along, strict=True)]
-        keys.append(spread((shape, tuple(row))))
+        shape = tuple([box.shape[axis] for axis in axes])
+        start, steps = 0, [0] * len(axes)
+        for p, row in zip(parts, rows, strict=True):
+            start = start * p + row[0]
+            steps = [step * p + row[axis + 1] for step, axis in zip(steps, axes, strict=True)]
+        keys.append(spread((shape, (start, *steps))))
         counts.append(np.full(len(keys[-1]), prod(box.shape) // prod(shape)))
     pairs, place = np.unique(np.concatenate(keys), return_inverse=True)
     sizes = np.zeros(len(pairs), np.int64)

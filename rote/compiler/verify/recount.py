@@ -76,12 +76,12 @@ def recount(kind: str, shape: At, parts: Sequence[ProvedComponent], met: Sequenc
 def figures(
     source: Distribution, target: Distribution, steps: Sequence[tuple[Distribution, Recount]]
 ) -> dict[str, int]:
-    """The elements and messages that some rank receives at most, and the most elements that some rank holds.
+    """The bytes and messages that some rank receives at most, and the most elements that some rank holds.
 
     A rank holds its block of the source and of the target throughout, and in a step what it leads from and to.
 
     Args:
-        steps: per step, the distribution after it, and what recounts.
+        steps: per step, the distribution after it, and what recounts, with what is received in bytes.
     """
     ends = _block(source) + _block(target)
     received = messages = highest = before = np.zeros_like(ends)

@@ -14,13 +14,13 @@ import threading
 import weakref
 from collections.abc import Hashable, Sequence
 from functools import cache
+from importlib import import_module
 from itertools import accumulate
 from types import TracebackType
 from typing import Any, TypeVar, cast
 
 import numpy as np
 from mpi4py import MPI
-from mpi4py.run import set_abort_status
 
 from ...caches import memoized
 from ...errors import CommError
@@ -172,7 +172,7 @@ class MpiComm:
 
     def product(self, kind: MPI.Datatype, modes: Sequence[tuple[Strided, ...] | Array]) -> Datatype:
         """The datatype of elements at sums of offsets; MPI's part is freed with it."""
-        datatype = Datatype.product(kind, modes)
+        datatype = Datatype.product(kind, modes, _MOST)
         weakref.finalize(datatype, _free_types, datatype.made).atexit = False
         return datatype
 
@@ -256,7 +256,7 @@ def set_abort(error: BaseException) -> None:
     SystemExit of status 0 ends nothing.
     """
     if MPI.COMM_WORLD.Get_size() > 1:
-        set_abort_status(error)
+        import_module("mpi4py.run").set_abort_status(error)
         atexit.unregister(_free_windows)  # that would wait for others
 
 

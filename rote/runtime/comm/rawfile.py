@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from typing import Any, cast
 
@@ -139,10 +139,19 @@ def _broken(shape: Sequence[int], index: Sequence[IndexSet]) -> int:
     return broken
 
 
-def copy_part(array: Array, index: Sequence[IndexSet], block: Array, writing: bool) -> None:
-    """Copy the elements at some positions of an array to a block of them, or back; both are C-contiguous.
+def copy_part(
+    array: Array,
+    index: Sequence[IndexSet],
+    block: Array,
+    writing: bool,
+    copy: Callable[[Array, Array], None] = np.copyto,
+) -> None:
+    """Copy the elements at some positions of a C-contiguous array to a block of them, or back.
 
     The runs of the index sets make a few strided views of both; where they would be too many, positions are listed.
+
+    Args:
+        copy: called with the views to copy to and from.
     """
     if math.prod([len(held.runs) for held in index]) > max(_FEW, block.size // _SMALL):
         listed = np.ix_(*[held.to_array() for held in index])
@@ -153,10 +162,7 @@ def copy_part(array: Array, index: Sequence[IndexSet], block: Array, writing: bo
         return
     for places, inside in strided_parts(index, block):
         outside = _view(array, places)
-        if writing:
-            outside[...] = inside
-        else:
-            inside[...] = outside
+        copy(*((outside, inside) if writing else (inside, outside)))
 
 
 def strided_parts(index: Sequence[IndexSet], block: Array) -> Iterator[tuple[list[Strided], Array]]:
@@ -184,7 +190,7 @@ def _runs(held: IndexSet) -> Iterator[tuple[Strided, Strided]]:
 
 
 def _view(array: Array, modes: Sequence[Strided]) -> Array:
-    """The elements of a C-contiguous array at strided places along its modes."""
+    """The elements of an array at strided places along its modes."""
     start, shape, strides = 0, list[int](), list[int]()
     for mode, stride in zip(modes, array.strides, strict=True):
         start += mode.start * stride
@@ -192,5 +198,8 @@ def _view(array: Array, modes: Sequence[Strided]) -> Array:
             if n > 1:
                 shape.append(n)
                 strides.append(step * stride)
+    if not array.flags.c_contiguous:
+        corner = array[tuple([slice(mode.start, None) for mode in modes])]
+        return np.lib.stride_tricks.as_strided(corner, shape, strides)
     view: Array = np.ndarray(shape, array.dtype, array, start, strides)
     return view

@@ -113,7 +113,7 @@ class ThreadedRun:
         return None
 
 
-class _Rendezvous:
+class Rendezvous:
     """One round of a group: what each rank calls and brings, and who is still missing."""
 
     __slots__ = ("calls", "held", "missing", "shared", "values")
@@ -135,29 +135,29 @@ class RankGroup:
         self._run = run
         self.members: tuple[int, ...] = members
         self.size: int = len(members)
-        self._meeting = _Rendezvous(self.size)
-
-    def meet(self, rank: int, call: str, value: Any = None) -> list[Any]:
-        """Wait until all ranks of the group have come with the same call; the values they brought, in rank order."""
-        return self._meet(rank, call, value, None).values
+        self._meeting = Rendezvous(self.size)
 
     def split(self, rank: int, color: int, key: int) -> tuple[RankGroup, int]:
         """The group of the ranks with this color, ordered by key, then rank; and this rank's place in it."""
 
         def ranks(values: list[Any], color: int) -> list[int]:
-            return [rank for _, rank in sorted((key, rank) for rank, (each, key) in enumerate(values) if each == color)]
+            keys = [(key, rank) for rank, (each, key) in enumerate(values) if each == color]
+            return [rank for _, rank in sorted(keys)]
 
         def groups(values: list[Any]) -> dict[int, RankGroup]:
             colors = dict.fromkeys(color for color, _ in values)
-            return {
-                each: RankGroup(self._run, tuple(self.members[rank] for rank in ranks(values, each))) for each in colors
-            }
+            return {each: RankGroup(self._run, tuple(self.members[r] for r in ranks(values, each))) for each in colors}
 
-        meeting = self._meet(rank, "split", (color, key), groups)
+        meeting = self.meet(rank, "split", (color, key), groups)
         return meeting.shared[color], ranks(meeting.values, color).index(rank)
 
-    def _meet(self, rank: int, call: str, value: Any, make: Callable[[list[Any]], Any] | None) -> _Rendezvous:
-        """The meeting, over; what the last to come made of the values is in `shared`."""
+    def meet(
+        self, rank: int, call: str, value: Any = None, make: Callable[[list[Any]], Any] | None = None
+    ) -> Rendezvous:
+        """Wait until all ranks of the group have come with the same call.
+
+        What they brought is in `values`, in rank order, and what the last to come made of it in `shared`.
+        """
         run = self._run
         with run.lock:
             if run.failed:
@@ -173,7 +173,7 @@ class RankGroup:
                 pairs = ", ".join(f"rank {who} {what}" for who, what in zip(self.members, meeting.calls, strict=True))
                 run.refuse(f"the ranks make different calls: {pairs}")
             else:
-                self._meeting = _Rendezvous(self.size)
+                self._meeting = Rendezvous(self.size)
                 meeting.held = True
                 if make is not None:
                     meeting.shared = make(meeting.values)

@@ -1,16 +1,18 @@
-"""Blocks in memory that other processes of the node can map: they read them as they lie, and nothing is packed.
+"""Memory of blocks, which the next ones take up: some that others of the node can map, who read blocks as they lie.
 
 A segment is a file in memory, which a peer opens through /proc as `shared_memory` has it. To make one costs as much as
 several copies of it. So there is one only for a block that will be read again and again, or of a size of which others
 have been packed to be read; and a segment whose block is gone is kept for the next.
 
 Whoever reads a block meets its owner before and after. In between no other may lie in its place.
+
+A large block that no other process reads lies in a segment of this process alone: the C library would give its pages
+back to the system when it is gone, and to get others takes the next block as long as to be copied.
 """
 
 from __future__ import annotations
 
 import os
-import secrets
 import struct
 import threading
 import weakref
@@ -21,6 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...caches import register
 from . import shared_memory
 from .protocol import Array
 
@@ -30,8 +33,10 @@ LEAST = 1 << 16
 """Bytes of a block for which it pays to be read where it lies: a second meeting costs as much as to copy so many."""
 
 _GRAIN = 1 << 16  # bytes, of which a segment is a multiple: blocks of nearly one size take turns in it
-_IDLE = 1 << 26  # bytes of segments without a block that are kept, at least; or as many as there are with one
-_MOST = 64  # segments of a process, each of which holds a descriptor
+_LARGE = 1 << 23  # bytes of a block whose pages the C library does not keep
+_IDLE = 1 << 26  # bytes of segments without a block that are kept, at least
+_RECENT = 16  # blocks that were made last: all that lay in segments at once meanwhile may be kept
+_MOST = 64  # segments that others can map, each of which holds a descriptor
 _SIZES = 64  # sizes of blocks that are remembered to have been packed
 _MARK = struct.Struct("=qq")
 _REACHED = 256  # segments of others that stay mapped
@@ -57,17 +62,20 @@ class BlockPlace(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class _Segment:
-    """A segment of this process: where it lies, for others, and its bytes."""
+    """A segment of a process: where it lies, for others if they can map it, and its bytes."""
 
-    place: BlockPlace
+    pid: int
+    place: BlockPlace | None
     memory: Array
 
     @classmethod
-    def make(cls, size: int) -> _Segment:
-        text = secrets.token_bytes(_MARK.size)
+    def make(cls, size: int, shown: bool) -> _Segment:
+        if not shown:
+            return cls(os.getpid(), None, np.empty(size, np.uint8))
+        text = os.urandom(_MARK.size)
         mark, more = _MARK.unpack(text)
         fd, memory = shared_memory.make_part(text, size)
-        return cls(BlockPlace(os.getpid(), fd, mark, more, size), memory)
+        return cls(os.getpid(), BlockPlace(os.getpid(), fd, mark, more, size), memory)
 
 
 class _Lease:
@@ -90,32 +98,37 @@ class _Pool:
         self.lock = threading.Lock()
         self.idle: list[_Segment] = []  # the one given back last comes last
         self.leased = 0  # bytes
-        self.number = 0
+        self.number = 0  # of those that others can map
+        self._recent: deque[int] = deque(maxlen=_RECENT)  # bytes that were leased when each of the last had been taken
+        self._calls = [0, 0]  # that a segment was there for, and that it was not
         self._returned: deque[_Segment] = deque()
 
-    def take(self, nbytes: int) -> _Segment | None:
-        """A segment of so many bytes or a few more; None if there is none to be had."""
+    def take(self, nbytes: int, shown: bool) -> _Segment | None:
+        """A segment of so many bytes or a few more, that others can map if it is shown; None if that is refused."""
         with self.lock:
             self._settle()
             size = -(-nbytes // _GRAIN) * _GRAIN
-            fits = [n for n, segment in enumerate(self.idle) if size <= segment.memory.size <= size + size // 4]
+            alike = [n for n, segment in enumerate(self.idle) if (segment.place is not None) == shown]
+            fits = [n for n in alike if size <= self.idle[n].memory.size <= size + size // 4]
             if fits:
                 segment = self.idle.pop(fits[-1])
-            elif self.refused or self.number >= _MOST:
+            elif shown and (self.refused or self.number >= _MOST):
                 return None
             else:
                 try:
-                    segment = _Segment.make(size)
+                    segment = _Segment.make(size, shown)
                 except (AttributeError, OSError):
                     self.refused = True
                     return None
-                self.number += 1
+                self.number += shown
+            self._calls[not fits] += 1
             self.leased += segment.memory.size
+            self._recent.append(self.leased)
             return segment
 
     def give_back(self, segment: _Segment) -> None:
         """Take a segment whose block is gone. At any time, by the garbage collector: also while the lock is held."""
-        if segment.place.pid != os.getpid():
+        if segment.pid != os.getpid():
             return  # a forked process has the blocks of its parent, and must not write into them
         self._returned.append(segment)
         if self.lock.acquire(blocking=False):
@@ -124,21 +137,44 @@ class _Pool:
             finally:
                 self.lock.release()
 
-    def _settle(self) -> None:
+    def cache_info(self) -> tuple[int, int, int, int]:
+        """Calls and sizes, as `functools.lru_cache` has them; in bytes of memory that is kept without a block."""
+        with self.lock:
+            self._settle()
+            return self._calls[0], self._calls[1], self._most, sum(segment.memory.size for segment in self.idle)
+
+    def cache_clear(self) -> None:
+        """Give all memory without a block back to the system."""
+        with self.lock:
+            self._recent.clear()
+            self._calls = [0, 0]
+            self._settle(0)
+
+    @property
+    def _most(self) -> int:
+        """Bytes that may be kept: so that blocks and these are no more than there were blocks at once, or a few."""
+        return max(max(self._recent, default=0) - self.leased, _IDLE)
+
+    def _settle(self, most: int | None = None) -> None:
         while self._returned:
             segment = self._returned.popleft()
             self.idle.append(segment)
             self.leased -= segment.memory.size
-        kept = sum(segment.memory.size for segment in self.idle)
-        while kept > max(self.leased, _IDLE):
+            if segment.place is None:
+                shared_memory.lend(segment.memory)
+        kept, most = sum(segment.memory.size for segment in self.idle), self._most if most is None else most
+        while kept > most:
             segment = self.idle.pop(0)
             kept -= segment.memory.size
-            self.number -= 1
-            shared_memory.discard(segment.memory)  # others may have it mapped, so that to unmap it frees nothing
-            os.close(segment.place.fd)
+            if segment.place is not None:
+                self.number -= 1
+                shared_memory.discard(segment.memory)  # others may have it mapped, so that to unmap it frees nothing
+                os.close(segment.place.fd)
 
 
+_NAME = f"{__name__}.empty"  # in the register of caches
 _pool = _Pool()
+register(_NAME, _pool)
 _reached: OrderedDict[BlockPlace, Array] = OrderedDict()
 _reaching = threading.Lock()
 
@@ -147,6 +183,7 @@ def _forked() -> None:
     """In a process that was forked: segments are its parent's."""
     global _pool, _reaching
     _pool, _reaching = _Pool(), threading.Lock()
+    register(_NAME, _pool)
     _reached.clear()
 
 
@@ -154,7 +191,7 @@ os.register_at_fork(after_in_child=_forked)
 
 
 def empty(shape: tuple[int, ...], dtype: np.dtype[Any], lasting: bool = False) -> Array:
-    """A new block, C-contiguous and not set yet, in a segment if that pays.
+    """A new block, C-contiguous and not set yet, in a segment if that pays; one that others can map if they read it.
 
     Args:
         lasting: whether it will be read again and again, if other processes read blocks of this one at all.
@@ -162,12 +199,14 @@ def empty(shape: tuple[int, ...], dtype: np.dtype[Any], lasting: bool = False) -
     >>> empty((2, 3), np.dtype("f8")).shape
     (2, 3)
     """
-    nbytes = prod(shape) * dtype.itemsize
+    nbytes, segment = prod(shape) * dtype.itemsize, None
     if nbytes >= LEAST and (nbytes in _pool.sizes or (lasting and _pool.expected)):
-        segment = _pool.take(nbytes)
-        if segment is not None:
-            return np.asarray(_Lease(segment))[:nbytes].view(dtype).reshape(shape)
-    return np.empty(shape, dtype)
+        segment = _pool.take(nbytes, shown=True)
+    if segment is None and nbytes >= _LARGE:
+        segment = _pool.take(nbytes, shown=False)
+    if segment is None:
+        return np.empty(shape, dtype)
+    return np.asarray(_Lease(segment))[:nbytes].view(dtype).reshape(shape)
 
 
 def expect(nbytes: int = 0) -> None:
@@ -184,9 +223,11 @@ def place_of(block: Array) -> BlockPlace | None:
     base: Any = block
     while type(base) is np.ndarray:
         base = base.base
-    if type(base) is not _Lease or base.segment.place.pid != _pool.pid:
+    if type(base) is not _Lease:
         return None
     segment = base.segment
+    if segment.place is None or segment.pid != _pool.pid:
+        return None
     offset = block.__array_interface__["data"][0] - segment.memory.__array_interface__["data"][0]
     return segment.place._replace(offset=offset)
 

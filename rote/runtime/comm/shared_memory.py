@@ -10,7 +10,6 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
-import secrets
 import threading
 import warnings
 import weakref
@@ -21,9 +20,10 @@ import numpy as np
 
 from .protocol import Array, Comm
 
-__all__ = ["discard", "make_part", "reach_part", "share"]
+__all__ = ["discard", "lend", "make_part", "reach_part", "share"]
 
 _PAGE = mmap.PAGESIZE
+_HUGE = 1 << 21  # bytes of a huge page
 _POPULATE_WRITE = 23  # MADV_POPULATE_WRITE of Linux 5.14, which Python does not name: advice that others refuse
 _FAILED = ctypes.c_void_p(-1).value  # what mmap answers then
 
@@ -35,7 +35,7 @@ def share(comm: Comm, nbytes: int) -> list[Array] | None:
 
     The first time that the system refuses it, one rank warns.
     """
-    mark = secrets.token_bytes(16)
+    mark = os.urandom(16)
     fd, parts, fault = None, list[Array](), ""
     try:
         try:
@@ -125,6 +125,17 @@ def discard(part: Array) -> None:
     """Give the pages of a part back to the system, whoever has it mapped; what is read there afterwards is 0."""
     if part.nbytes:
         _system().madvise(part.__array_interface__["data"][0], part.nbytes, mmap.MADV_REMOVE)
+
+
+def lend(memory: Array) -> None:
+    """Let the system have the pages of memory that is not shared if it runs short; else they are there when written to.
+
+    By whole huge pages, of which the others stay whole; without effect where the system knows no such thing.
+    """
+    begin = memory.__array_interface__["data"][0]
+    first, last = -(-begin // _HUGE) * _HUGE, (begin + memory.nbytes) // _HUGE * _HUGE
+    if first < last and hasattr(mmap, "MADV_FREE"):
+        _system().madvise(first, last - first, mmap.MADV_FREE)
 
 
 def _map(fd: int, length: int) -> Array:

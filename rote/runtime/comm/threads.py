@@ -107,7 +107,7 @@ class LocalComm:
         return (0,) * self.size
 
     def share_reference(self, value: T) -> list[T] | None:
-        return self._group.meet(self.rank, "expose", value)
+        return self._group.meet(self.rank, "expose", value).values
 
     def allgather_object(self, value: Any) -> list[Any]:
         if self.size == 1:
@@ -126,7 +126,7 @@ class LocalComm:
             move_part(path, offset, shape, index, data, writing=True)
 
     def _meet(self, call: str, value: Any = None) -> list[Any]:
-        return self._group.meet(self.rank, call, value)
+        return self._group.meet(self.rank, call, value).values
 
     def _copy(self, target: Array, ends: Sequence[int], part: int, source: Array) -> None:
         """Copy into the part of `target` between two ends; both ranks must have counted the same."""

@@ -6,11 +6,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from math import prod
 
+from ...layout.indexset import Strided
 from .regions import Region
 from .strided import IndexedCopy, Piece, StridedCopy
 from .views import Along, ArrayView, Shape, ViewPair
 
-__all__ = ["part_of", "reach"]
+__all__ = ["long_runs", "part_of", "reach"]
+
+_LONG = 1 << 14  # bytes of a run that MPI copies as fast as all of a message
+_FEW = 1024  # runs that the system copies in one call
 
 Ranges = Mapping[int, tuple[int, int]]
 """By modes of a message, where a range begins and ends."""
@@ -32,6 +36,33 @@ def reach(region: Region, mode: int, packs: bool) -> tuple[int, int]:
     """The first index along a mode of its block at which a region has elements, and the one behind the last."""
     ends = [_reach(piece, mode, 0 if packs else 1) for piece in region.pieces]
     return min(low for low, _ in ends), max(high for _, high in ends) + 1
+
+
+def long_runs(region: Region, itemsize: int, packs: bool) -> Strided | None:
+    """The offsets in a block, in bytes, of the elements of a message in its order; None if its runs are short or many.
+
+    Measured on 2 ranks of one node, 64 KiB to 64 MiB: MPICH takes 0.5 to 0.8 of the time of packing and sending for
+    runs of 16 KiB and more, and up to 9 times as long for shorter ones, or more than 1024 of them.
+
+    Args:
+        region: from a block to the message if it `packs`, else from the message to a block.
+    """
+    piece = region.pieces[0] if len(region.pieces) == 1 else None
+    if not isinstance(piece, StridedCopy):
+        return None
+    block, message = (piece.views.source, piece.views.target)[:: 1 if packs else -1]
+    strides, message_strides = piece.strides[:: 1 if packs else -1]
+    start, steps = block.lies(strides)
+    ordered = (
+        tuple(prod(piece.views.shape[axis + 1 :]) for axis in range(len(steps))) == message.lies(message_strides)[1]
+    )
+    digits, run = list(zip(piece.views.shape, steps, strict=True)), 1
+    while digits and digits[-1][1] == run:
+        run *= digits.pop()[0]
+    if not ordered or run * itemsize < _LONG or prod(n for n, _ in digits) > _FEW:
+        return None
+    digits.append((run, 1))
+    return Strided(itemsize * start, tuple(n for n, _ in digits), tuple(itemsize * step for _, step in digits))
 
 
 def _reach(piece: Piece, mode: int, side: int) -> tuple[int, int]:

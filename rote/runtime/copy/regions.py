@@ -12,14 +12,15 @@ import numpy as np
 import numpy.typing as npt
 
 from ...caches import memoized
-from ...compiler.components import Component
-from ...compiler.groups import Group, Listed
+from ...compiler.components import Component, Group, Listed
 from ...compiler.movement import Message, components, receives, sends
 from ...layout.distribution import Distribution
 from ...layout.indexset import Strided
 from ...layout.layout import Op
 from ...layout.view import View
-from .strided import Copy, Factor, Piece, alike, everything, pieces, reduction
+from .interleaved import LARGE, interleaved
+from .strided import Copy, Factor, IndexedCopy, Piece, alike, everything, pieces, reduction
+from .transposed import transposed
 from .views import GroupViews, Shape, group_views
 
 __all__ = [
@@ -127,6 +128,8 @@ def joined(parts: Sequence[Contribution], target: Array, op: str, after: Sequenc
     The first of several contributions to the same elements is not stored by itself: it and the next are reduced into
     their place in one sweep.
     """
+    if target.nbytes >= LARGE and not after and (copy := _interleaved(parts, target)) is not None:
+        return [copy]
     copies, number = list[Copy](), 0
     while number < len(parts):
         region, source, before = parts[number]
@@ -136,6 +139,21 @@ def joined(parts: Sequence[Contribution], target: Array, op: str, after: Sequenc
         copies += region.bound(source, target, op, before, after) if pair is None else pair
         number += 1 if pair is None else 2
     return copies
+
+
+def _interleaved(parts: Sequence[Contribution], target: Array) -> Copy | None:
+    """Bind all copies as one that goes along the target once; None if it is as fast without, or some are no copies."""
+    pairs = list[tuple[Array, Array]]()
+    for region, source, before in parts:
+        if region.combine or before or source.dtype != target.dtype:
+            return None
+        for piece in region.pieces:
+            if isinstance(piece, IndexedCopy):
+                return None
+            values, into, item = piece.arrays(source, target)
+            pairs.append((values, into) if item is None else (values.view(item), into.view(item)))
+    turned = any(transposed(*pair) is not None for pair in pairs)
+    return None if turned or len(pairs) < 2 else interleaved(pairs)
 
 
 def _reduced(first: Contribution, second: Contribution, target: Array, op: str) -> list[Copy] | None:

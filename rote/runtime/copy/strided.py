@@ -1,7 +1,8 @@
 """Pieces: elements that lie in two arrays, and are copied, multiplied and reduced from one to the other.
 
 They are strided views of both arrays, so that copying them is one sweep. Where there would be too many views, one list
-of places per component is kept, and the elements are picked one by one, a bounded number of them at a time.
+of places per component is kept, and the elements are picked one by one, a bounded number of them at a time. Where the
+two arrays are of different precision, elements are rounded or widened in the same sweep.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...caches import memoized
-from .transposed import SMALL, TILE, transposed
+from .transposed import SMALL, transposed
 from .views import Along, ArrayView, GroupViews, Shape, ViewPair
 
 __all__ = [
@@ -35,6 +36,9 @@ __all__ = [
 
 Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
+
+TILE = 8192
+"""Elements at a time, where there is more than one sweep over them: they stay in the cache."""
 
 Copy = Callable[[], object]
 """A copy between two arrays, ready to run."""
@@ -71,7 +75,7 @@ class StridedCopy:
 
     views: ViewPair
     strides: tuple[Shape, Shape]
-    _laid: dict[np.dtype[Any], _Laid] = field(default_factory=dict, init=False, repr=False)
+    _laid: dict[tuple[np.dtype[Any], np.dtype[Any]], _Laid] = field(default_factory=dict, init=False, repr=False)
 
     def bound(
         self, source: Array, target: Array, op: np.ufunc | None, before: Sequence[Factor], after: Sequence[Factor]
@@ -81,31 +85,38 @@ class StridedCopy:
         It may run again and again, on whatever lies in the two arrays by then.
         """
         shape, source_view, target_view = self.views
-        dtype = source.dtype
-        start, gaps, end, strides, item = self._laid.get(dtype) or self._laid.setdefault(dtype, self._lay(dtype))
-        values: Array = np.ndarray(shape, dtype, source, start, gaps)
-        into: Array = np.ndarray(shape, dtype, target, end, strides)
+        dtypes = source.dtype, target.dtype
+        start, gaps, end, strides, item = self._laid.get(dtypes) or self._laid.setdefault(dtypes, self._lay(*dtypes))
+        values: Array = np.ndarray(shape, dtypes[0], source, start, gaps)
+        into: Array = np.ndarray(shape, dtypes[1], target, end, strides)
         if before or after or op:
             factors = [_view(factor, shape, source_view) for factor in before]
             factors += [_view(factor, shape, target_view) for factor in after]
             return partial(_work, [values, *factors], into, op, item)
         if item is not None:  # NumPy is faster with items than with short runs
             into, values = into.view(item), values.view(item)
-        turned = transposed(values, into) if into.nbytes >= SMALL else None
+        turned = transposed(values, into) if into.nbytes >= SMALL and dtypes[0] == dtypes[1] else None
         return turned or partial(into.__setitem__, ..., values)
 
     def arrays(self, source: Array, target: Array) -> tuple[Array, Array, np.dtype[Any] | None]:
         """The two views of arrays, and the short run that is one item, if there is one."""
-        shape, dtype = self.views.shape, source.dtype
-        start, gaps, end, strides, item = self._laid.get(dtype) or self._laid.setdefault(dtype, self._lay(dtype))
-        return np.ndarray(shape, dtype, source, start, gaps), np.ndarray(shape, dtype, target, end, strides), item
+        shape, dtypes = self.views.shape, (source.dtype, target.dtype)
+        start, gaps, end, strides, item = self._laid.get(dtypes) or self._laid.setdefault(dtypes, self._lay(*dtypes))
+        return (
+            np.ndarray(shape, dtypes[0], source, start, gaps),
+            np.ndarray(shape, dtypes[1], target, end, strides),
+            item,
+        )
 
-    def _lay(self, dtype: np.dtype[Any]) -> _Laid:
+    def _lay(self, dtype: np.dtype[Any], other: np.dtype[Any]) -> _Laid:
         size = dtype.itemsize
-        first, then = (tuple(size * n for n in strides) for strides in self.strides)
+        first, then = (
+            tuple(each.itemsize * n for n in strides)
+            for each, strides in zip((dtype, other), self.strides, strict=True)
+        )
         start, gaps = self.views.source.lies(first)
         end, strides = self.views.target.lies(then)
-        run = size * self.views.shape[-1] if gaps and gaps[-1] == strides[-1] == size else 0
+        run = size * self.views.shape[-1] if dtype == other and gaps and gaps[-1] == strides[-1] == size else 0
         ends = (gaps[-2:-1], strides[-2:-1]) != ((run,), (run,))  # else runs follow each other
         return _Laid(start, gaps, end, strides, np.dtype((np.void, run)) if size < run <= _WIDE and ends else None)
 
@@ -143,7 +154,7 @@ def _work(arrays: Sequence[Array], into: Array, op: np.ufunc | None, item: np.dt
 def _reduce(values: Array, others: Array, into: Array, op: np.ufunc, item: np.dtype[Any] | None) -> None:
     """Two arrays of one shape, reduced into another; short runs are laid together for it."""
     if item is None or into.shape[-1] >= _SHORT:
-        op(values, others, out=into)
+        op(values, others, out=into, dtype=into.dtype)  # which what travels may be narrower than
         return
     for tile in _tiles(into.shape):
         packed = _together(values[tile], item)
@@ -162,8 +173,10 @@ def _work_tile(arrays: Sequence[Array], into: Array, op: np.ufunc | None, item: 
 
 def _multiply(arrays: Sequence[Array], into: Array, op: np.ufunc | None) -> None:
     values, *factors = arrays
-    for factor in factors:
-        values = np.multiply(values, factor, out=into if op is None else None)
+    narrows = into.dtype.itemsize < values.dtype.itemsize  # what is rounded is so once, by the last factor
+    for number, factor in enumerate(factors, 1):
+        stored = op is None and (number == len(factors) or not narrows)
+        values = np.multiply(values, factor, out=into if stored else None)
     if op is not None:
         op(into, values, out=into)
 
@@ -222,6 +235,8 @@ class IndexedCopy:
         for start in range(0, size, TILE):
             at = np.unravel_index(np.arange(start, min(start + TILE, size)), self.shape)
             values, *others = (array.reshape(-1)[_numbers(side, strides, at)] for array, strides, side in read)
+            if others and values.dtype.itemsize < flat.itemsize:
+                values = values.astype(flat.dtype)
             for other in others:
                 values *= other
             numbers = _numbers(self.target, self.strides[1], at)
@@ -252,7 +267,8 @@ def reduction(piece: Piece, other: Piece, source: Array, second: Array, target: 
     """Bind the reduction of the elements of two pieces that are `alike`, in one sweep."""
     assert isinstance(piece, StridedCopy) and isinstance(other, StridedCopy), "others are not alike"
     values, into, item = piece.arrays(source, target)
-    return partial(_reduce, values, other.arrays(second, target)[0], into, op, item)
+    others = other.arrays(second, target)[0]
+    return partial(_reduce, values, others, into, op, item if values.dtype == others.dtype else None)
 
 
 def pieces(parts: Sequence[GroupViews], source: Shape, target: Shape) -> tuple[Piece, ...]:

@@ -16,12 +16,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["SMALL", "TILE", "transposed"]
+__all__ = ["SMALL", "transposed"]
 
 Array = npt.NDArray[Any]
-
-TILE = 8192
-"""Elements at a time, where there is more than one sweep over them, or a copy between: they stay in the cache."""
 
 SMALL = 1 << 20
 """Bytes of an array that stays in the cache."""
@@ -31,6 +28,8 @@ _LINE = 64  # bytes of a line of the cache
 _ALIKE, _WAYS = 4096, 12  # bytes, at multiples of which lines share places in a cache, and the number of these
 _FEW = 32  # lines that a core follows at any stride
 _ROW = 128  # elements of a row of scratch, at most
+_TURNED = 1 << 18  # bytes of scratch: a core's second-level cache holds them and the lines that are read and written
+_ELEMENTS = 1 << 15  # of scratch, at most
 
 
 def transposed(source: Array, target: Array) -> Callable[[], object] | None:
@@ -60,7 +59,7 @@ def transposed(source: Array, target: Array) -> Callable[[], object] | None:
     order = sorted(axes, key=lambda axis: source.strides[axis], reverse=True)
     lengths = [1] * target.ndim
     lengths[inner] = _even(source.shape[inner], _ROW)
-    left = TILE // lengths[inner]
+    left = min(_TURNED // size, _ELEMENTS) // lengths[inner]
     pad = _LINE // size if 2 * lengths[inner] > _ROW else 1
     for axis in sorted(axes, key=lambda axis: target.strides[axis]):
         if axis != inner:

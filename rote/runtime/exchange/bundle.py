@@ -44,16 +44,23 @@ class Bundle:
             keeps is not among them.
     """
 
-    __slots__ = ("_coming", "_double_buffer", "_leaving", "_offsets", "_receives", "_sends", "_steps")
+    __slots__ = ("_coming", "_double_buffer", "_dtypes", "_leaving", "_offsets", "_receives", "_sends", "_steps")
 
     def __init__(self, steps: Sequence[Messages]) -> None:
         self._steps = tuple(steps)
         comm = steps[0].comm
-        self._leaving, self._sends = _laid([(each.leaving, each.dtype) for each in steps], comm.size)
-        self._coming, self._receives = _laid([(each.coming, each.dtype) for each in steps], comm.size)
+        self._lay([each.dtype for each in steps])
         starts = list(accumulate(self._sends, initial=0))
         self._offsets = [theirs[comm.rank] for theirs in comm.allgather_object(starts)]
         self._double_buffer = DoubleBuffer.of(comm, sum(self._sends))
+        if self._double_buffer is None:
+            self._lay([each.wire for each in steps])
+
+    def _lay(self, dtypes: Sequence[np.dtype[np.generic]]) -> None:
+        """Give all messages their places, those of each step in a dtype."""
+        ranks, steps, self._dtypes = self._steps[0].comm.size, self._steps, dtypes
+        self._leaving, self._sends = _laid([*zip([each.leaving for each in steps], dtypes, strict=True)], ranks)
+        self._coming, self._receives = _laid([*zip([each.coming for each in steps], dtypes, strict=True)], ranks)
 
     def __call__(self, transfers: Sequence[Transfer]) -> None:
         """Run the steps, each from block to block: the transfers have no places for messages. Collective."""
@@ -66,9 +73,8 @@ class Bundle:
             halves = double_buffer.next_half()
             packed = halves[comm.rank]
         for place in self._leaving:
-            messages, transfer = self._steps[place.step], transfers[place.step]
-            region = messages.leaving[place.number].region
-            region.copy(transfer.block, place.of(packed, messages.dtype))
+            region = self._steps[place.step].leaving[place.number].region
+            region.copy(transfers[place.step].block, place.of(packed, self._dtypes[place.step]))
         if double_buffer is None:
             comm.alltoallv(packed, self._sends, arrived, self._receives)
         else:
@@ -81,7 +87,7 @@ class Bundle:
             if double_buffer is not None:
                 memory = halves[peer][self._offsets[peer] :]
                 place = place._replace(start=place.start - begins[peer])
-            received[place.step][place.number] = place.of(memory, messages.dtype)
+            received[place.step][place.number] = place.of(memory, self._dtypes[place.step])
         for transfer, arrays in zip(transfers, received, strict=True):
             transfer.unpack(arrays)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
+from itertools import accumulate
 from math import prod
 from typing import Any
 
@@ -10,19 +12,100 @@ import numpy as np
 
 from ...compiler.step import Step
 from ...errors import CommError
-from ..comm.protocol import Array
+from ..comm.protocol import Array, MpiHandle
+from ..copy.parts import long_runs
 from ..copy.regions import identity, offsets, whole
 from ..copy.strided import Copy
-from .messages import Messages, Transfer, place
+from .messages import Messages, Segment, Transfer, place
 from .method import Method, Packed, mpi_comm
+from .pieces import in_pieces
 
 __all__ = ["Allgather", "Alltoallv", "Alltoallw", "Local", "Nonblocking", "Persistent", "ReduceScatter", "Whole"]
 
 
 class Alltoallv(Packed):
-    """All messages in one collective call."""
+    """All messages in one collective call.
 
-    __slots__ = ()
+    On one node a rank whose messages lie in a few long runs of its block does not pack them: MPI copies them from there
+    to where they arrive, as fast as if they were packed; and what belongs into such runs of the new block arrives in
+    its place. (Between nodes MPI would pack them in memory of its own.) All ranks of the node call `MPI_Alltoallw`
+    then, whether they pack or not. Where some do, large messages go in pieces.
+
+    Args:
+        messages: of the step.
+        whole: whether they are sent as they are, because they are pieces.
+    """
+
+    __slots__ = ("_arrived", "_handle", "_landing", "_lying", "_made", "_packed", "_pieces")
+
+    def __init__(self, messages: Messages, whole: bool = False) -> None:
+        super().__init__(messages)
+        self._pieces: list[Alltoallv] | None = [] if whole else None  # None before all ranks have come to bind
+        comm, size = messages.comm, messages.dtype.itemsize
+        self._handle: Any = None
+        self._lying: tuple[Any, Any] | None = None  # where messages are in the block, and in the new one
+        self._landing: tuple[Any, Any] | None = None
+        self._made: list[Any] = []  # MPI's datatypes are freed with these
+        if messages.wire != messages.dtype:  # they are rounded as they are packed
+            return
+        if not isinstance(comm, MpiHandle) or len(set(comm.nodes())) > 1:
+            return
+        if prod(messages.step.before.view_shape) * size * comm.size > comm.most:  # bytes are counted, not elements
+            return
+        self._handle, kinds = comm.handle, [comm.datatype(messages.dtype)] * comm.size
+        self._packed, self._arrived = (
+            ((counts, [size * n for n in accumulate(counts[:-1], initial=0)]), kinds)
+            for counts in (messages.sends, messages.receives)
+        )
+        self._lying = self._runs(comm, messages.leaving, packs=True)
+        if not messages.ordered:
+            self._landing = self._runs(comm, messages.coming, packs=False)
+
+    def _runs(self, comm: MpiHandle, segments: Sequence[Segment], packs: bool) -> tuple[Any, Any] | None:
+        """The counts, starts and datatypes of messages as they lie in a block; None if some has short or many runs."""
+        dtype = self.messages.dtype
+        kind = comm.datatype(dtype)
+        counts, starts, types = [0] * comm.size, [0] * comm.size, [kind] * comm.size
+        parts = [part for part in segments if part.region.size]
+        runs = [long_runs(part.region, dtype.itemsize, packs) for part in parts]
+        for part, places in zip(parts, runs, strict=True):
+            if places is None:
+                return None
+            made = comm.product(kind, [(places,)])
+            self._made.append(made)
+            counts[part.peer], starts[part.peer], types[part.peer] = 1, made.start, made.kind
+        return (counts, starts), types
+
+    def bound(self, transfer: Transfer) -> list[Copy]:
+        if self._handle is None:
+            return super().bound(transfer)
+        if self._pieces is None:
+            parts = in_pieces(self.messages, None in (self._lying, self._landing))
+            self._pieces = [Alltoallv(part, whole=True) for part in parts]
+        if self._pieces and self._apart(transfer):
+            ends = transfer.block, transfer.out, transfer.packed, transfer.arrived
+            copies = transfer.keeping()
+            for method in self._pieces:
+                copies += method.bound(Transfer(method.messages, *ends, transfer.before, transfer.after))
+            return copies
+        block, out, packed, arrived = transfer.block, transfer.out, transfer.packed, transfer.arrived
+        lands = self._landing is not None and transfer.unpacker is None and not transfer.after
+        lies = self._lying is not None and not transfer.before
+        lies = lies and not np.may_share_memory(block, out if lands else arrived)
+        lands = lands and not np.may_share_memory(out, block if lies else packed)
+        before = [] if lies else transfer.packing(packed)
+        behind = transfer.keeping() if lands else transfer.unpacking(self.received(transfer))
+        sends = [block, *self._lying] if lies and self._lying else [packed, *self._packed]
+        receives = [out, *self._landing] if lands and self._landing else [arrived, *self._arrived]
+        return [*before, partial(self._handle.Alltoallw, sends, receives), *behind]
+
+    def _apart(self, transfer: Transfer) -> bool:
+        """Whether the pieces of a transfer can be unpacked, on all ranks, before others are packed. Collective."""
+        share = np.may_share_memory
+        fine = transfer.unpacker is None and not share(transfer.out, transfer.packed)
+        flag: Array = np.array([fine and not share(transfer.block, transfer.arrived)], np.int64)
+        self.messages.comm.allreduce(flag, "min")
+        return bool(flag[0])
 
     def carry(self, transfer: Transfer) -> None:
         messages = self.messages
@@ -42,17 +125,23 @@ class Alltoallw(Method):
         comm = mpi_comm(messages.comm, "alltoallw")
         self._handle = comm.handle
         super().__init__()
+        if messages.wire != messages.dtype:
+            raise CommError(
+                f"alltoallw sends elements out of the blocks themselves, and cannot round them to {messages.wire}\n"
+                "write method='auto' or 'alltoallv', or leave wire out"
+            )
         kind = comm.datatype(messages.dtype)
         leaving, coming = offsets(messages.step.before, messages.step.after, messages.rank, messages.dtype.itemsize)
         self._made: list[Any] = []  # MPI's datatypes are freed with these
         ends = []
         for parts, offsets_of in ((messages.leaving, leaving), (messages.coming, coming)):
-            types, counts = [kind] * comm.size, [0] * comm.size
+            types, counts, starts = [kind] * comm.size, [0] * comm.size, [0] * comm.size
             for part in parts:
                 if part.region.size:
-                    self._made.append(comm.product(kind, offsets_of[part.region.peer]))
-                    types[part.peer], counts[part.peer] = self._made[-1].kind, 1
-            ends.append(((counts, [0] * comm.size), types))
+                    made = comm.product(kind, offsets_of[part.region.peer])
+                    self._made.append(made)
+                    types[part.peer], counts[part.peer], starts[part.peer] = made.kind, 1, made.start
+            ends.append(((counts, starts), types))
         self._sending, self._receiving = ends
 
     def __call__(self, transfer: Transfer) -> None:
@@ -80,7 +169,7 @@ class Nonblocking(Method):
 
     def __init__(self, messages: Messages) -> None:
         comm = mpi_comm(messages.comm, "nonblocking")
-        self._handle, self._kind = comm.handle, comm.datatype(messages.dtype)
+        self._handle, self._kind = comm.handle, comm.datatype(messages.wire)
         self._messages = messages
         super().__init__(messages.sizes)
 
@@ -101,9 +190,9 @@ class Persistent(Method):
 
     def __init__(self, messages: Messages) -> None:
         comm = mpi_comm(messages.comm, "persistent")
-        kind = comm.datatype(messages.dtype)
-        super().__init__(held=sum(messages.sizes) * messages.dtype.itemsize)
-        self._packed, arrived = (np.empty(size, messages.dtype) for size in messages.sizes)
+        kind = comm.datatype(messages.wire)
+        super().__init__(held=sum(messages.sizes) * messages.wire.itemsize)
+        self._packed, arrived = (np.empty(size, messages.wire) for size in messages.sizes)
         self._found = [arrived[part.at] for part in messages.coming]
         try:
             self._request = comm.handle.Alltoallv_init(

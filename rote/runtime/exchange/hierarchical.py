@@ -75,7 +75,7 @@ class Nodes(Method):
                 [_Mail(r, starts[r], sizes[r]) for r in far if sizes[r]] for starts, sizes in ends
             )
         self._sizes = [sum(size for _, size in box) for box in (sent, received)]
-        nbytes = sum(self._sizes) * messages.dtype.itemsize * (node.rank == 0)
+        nbytes = sum(self._sizes) * messages.wire.itemsize * (node.rank == 0)
         super().__init__(held=2 * nbytes)
         double_buffer = DoubleBuffer.of(node, nbytes)
         if not all(comm.allgather_object(double_buffer is not None)) or double_buffer is None:
@@ -111,7 +111,7 @@ class Nodes(Method):
 
     def _boxes(self) -> tuple[Array, Array]:
         """The outbox and the inbox of this node, in the memory of its first rank."""
-        dtype, (out, into) = self._messages.dtype, self._sizes
+        dtype, (out, into) = self._messages.wire, self._sizes
         memory = self._double_buffer.next_half()[0][: (out + into) * dtype.itemsize].view(dtype)
         return memory[:out], memory[out:]
 

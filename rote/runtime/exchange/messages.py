@@ -58,6 +58,11 @@ class Messages:
     sends: tuple[int, ...]
     receives: tuple[int, ...]
 
+    @property
+    def wire(self) -> np.dtype[Any]:
+        """The dtype of packed memory; elements are rounded as they are packed, and widened as they are unpacked."""
+        return self.dtype if self.step.wire is None else self.step.wire
+
     @classmethod
     def of(cls, step: Step, dtype: np.dtype[Any], comm: Comm, carried: bool = False) -> Messages:
         """The messages of a rank of the whole grid's communicator; what the rank keeps is one if it is `carried`.
@@ -102,9 +107,9 @@ class Transfer:
     Attributes:
         messages: of the step.
         block, out: C-contiguous; the block is never written to, unless memory for what arrives lies there.
-        packed, arrived: of the sizes that the method asks for. Messages may be packed where `out` is, and may arrive
-            where the block is if what the rank keeps travels with them: all are packed before the first may arrive,
-            and all have left before the first is unpacked.
+        packed, arrived: of the sizes that the method asks for, and of the dtype that travels. Messages may be packed
+            where `out` is, and may arrive where the block is if what the rank keeps travels with them: all are packed
+            before the first may arrive, and all have left before the first is unpacked.
         before, after: factors of the two blocks.
         unpacker: called instead of unpacking, if given, with each of `messages.coming` in that order.
     """
@@ -213,9 +218,12 @@ class Transfer:
 
     def copy_kept(self) -> None:
         """Take what the rank keeps to its place."""
-        if self.messages.kept is not None:
-            _, region = self.messages.kept
-            region.copy(self.block, self.out, self._op, self.before, self._factors)
+        run(self.keeping())
+
+    def keeping(self) -> list[Copy]:
+        """The copies that take what the rank keeps to its place; they may run again and again."""
+        kept = self.messages.kept
+        return [] if kept is None else kept[1].bound(self.block, self.out, self._op, self.before, self._factors)
 
     def unpack_one(self, number: int, message: Array) -> None:
         """Unpack one of `messages.coming`."""

@@ -9,7 +9,7 @@ from typing import ClassVar
 from ...errors import CommError
 from ..comm.protocol import Array, Comm, MpiHandle
 from ..copy.strided import Copy
-from .messages import Messages, Transfer
+from .messages import Messages, Transfer, run
 
 __all__ = ["Method", "Packed", "mpi_comm"]
 
@@ -60,9 +60,7 @@ class Packed(Method):
         super().__init__(messages.sizes)
 
     def __call__(self, transfer: Transfer) -> None:
-        transfer.pack()
-        self.carry(transfer)
-        transfer.unpack(self.received(transfer))
+        run(self.bound(transfer))
 
     def bound(self, transfer: Transfer) -> list[Copy]:
         copies = transfer.packing(transfer.packed), transfer.unpacking(self.received(transfer))

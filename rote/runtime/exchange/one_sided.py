@@ -22,15 +22,15 @@ class Put(Method):
     def __init__(self, messages: Messages) -> None:
         comm = mpi_comm(messages.comm, "put")
         packed, arrived = messages.sizes
-        self._kind = comm.datatype(messages.dtype)
+        self._kind = comm.datatype(messages.wire)
         self._messages = messages
-        self._window = _Window.of(comm, arrived * messages.dtype.itemsize)
-        super().__init__((packed, 0), arrived * messages.dtype.itemsize)
+        self._window = _Window.of(comm, arrived * messages.wire.itemsize)
+        super().__init__((packed, 0), arrived * messages.wire.itemsize)
         starts = list(accumulate(messages.receives, initial=0))
         self._offsets = [theirs[comm.rank] for theirs in comm.allgather_object(starts)]
 
     def __call__(self, transfer: Transfer) -> None:
-        messages, window, dtype = self._messages, self._window.window, self._messages.dtype
+        messages, window, dtype = self._messages, self._window.window, self._messages.wire
         transfer.pack()
         window.Fence()
         for region, peer, at in messages.leaving:

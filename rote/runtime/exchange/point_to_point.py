@@ -24,7 +24,7 @@ class Calls:
 
     def __init__(self, messages: Messages, name: str) -> None:
         comm = mpi_comm(messages.comm, name)
-        self._handle, self._kind, self._most = comm.handle, comm.datatype(messages.dtype), comm.most
+        self._handle, self._kind, self._most = comm.handle, comm.datatype(messages.wire), comm.most
 
     def send(self, message: Array, peer: int) -> list[Any]:
         """Start to send a message."""
@@ -125,7 +125,7 @@ class Sendrecv(Packed):
     def __init__(self, messages: Messages) -> None:
         super().__init__(messages)
         comm = mpi_comm(messages.comm, "sendrecv")
-        self._handle, self._kind = comm.handle, comm.datatype(messages.dtype)
+        self._handle, self._kind = comm.handle, comm.datatype(messages.wire)
         self._nobody = comm.nobody
         nothing = slice(0, 0)
         leaving = {part.peer: part.at for part in messages.leaving}

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from functools import partial
 from itertools import accumulate
 from math import prod
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ from ...errors import CommError
 from ..comm import segments
 from ..comm.double_buffer import DoubleBuffer
 from ..comm.protocol import Array, Comm
+from ..copy.addresses import AtAddresses
 from ..copy.strided import Copy
 from .messages import Messages, Transfer, place, run
 from .method import Method
@@ -22,6 +25,7 @@ from .shared import Reading
 __all__ = ["Shared"]
 
 _REFUSED = "blocks of others are refused"  # the key in a communicator's cache that says so
+_NONE: Mapping[int, Array] = MappingProxyType({})  # of the blocks of others
 
 
 class Shared(Method):
@@ -31,7 +35,7 @@ class Shared(Method):
     small, there is one barrier alone.
     """
 
-    __slots__ = ("_double_buffer", "_messages", "_offsets", "_places", "_reading")
+    __slots__ = ("__weakref__", "_double_buffer", "_messages", "_offsets", "_places", "_prepared", "_reading")
     unpacks = False
 
     def __init__(self, messages: Messages) -> None:
@@ -46,6 +50,8 @@ class Shared(Method):
                 "write method='auto', or one that sends messages"
             )
         self._double_buffer = double_buffer
+        self._prepared: AtAddresses[list[Copy]] = AtAddresses()
+        double_buffer.tenants.add(self)
         starts = [0] * comm.size  # where a message to a rank begins
         if step.kind != "allgather":  # in which there is one, to all
             starts = list(accumulate(messages.sends, initial=0))
@@ -61,27 +67,49 @@ class Shared(Method):
             peers = [region.peer for region in self._reading.regions]
             self._places = {peer: place(grid, step.grid_modes, grid.coordinates(peer)) for peer in peers}
 
+    def leave(self) -> None:
+        """Let go of all views, as `Tenant` asks."""
+        self._prepared.clear()
+
     def __call__(self, transfer: Transfer) -> None:
         comm, halves = self._messages.comm, self._double_buffer.next_half()
         if self._reading is None or _REFUSED in comm.cache:
-            run(self._unread(transfer, halves))
+            run(self._copies(transfer, halves, self._unread))
             return
         own = self._own(transfer)
         if own is None:
-            run(transfer.packing(self._packed(halves)))
+            run(self._copies(transfer, halves, self._packs))
         shown = _show(comm, own)
         if not any(shown):
-            run(transfer.unpacking(self._received(halves)))
+            run(self._copies(transfer, halves, self._unpacks))
             return
         blocks = self._reached(shown)
         if blocks is not None:
-            run(self._reads(transfer, halves, blocks))
+            run(self._copies(transfer, halves, self._reads, blocks))
         if not _all(comm, blocks is not None):
             comm.cache[_REFUSED] = True
             self(transfer)
 
+    def _copies(
+        self,
+        transfer: Transfer,
+        halves: Sequence[Array],
+        make: Callable[[Transfer, Sequence[Array], Mapping[int, Array]], list[Copy]],
+        blocks: Mapping[int, Array] = _NONE,
+    ) -> list[Copy]:
+        """The copies of a run, which are made once for where its blocks, and those of others, lie."""
+
+        def made(arrays: list[Array]) -> list[Copy]:
+            lying = copy(transfer)
+            lying.block, lying.out, *others = arrays
+            return make(lying, halves, dict(zip(blocks, others, strict=True)))
+
+        state = make.__name__, self._double_buffer.read, *blocks
+        return self._prepared([transfer.block, transfer.out, *blocks.values()], made, state)
+
     def bound(self, transfer: Transfer) -> list[Copy]:
-        comm, copies = self._messages.comm, partial(self._unread, transfer)
+        comm = self._messages.comm
+        copies: Callable[[Sequence[Array]], list[Copy]] = partial(self._unread, transfer)
         if self._reading is not None and _REFUSED not in comm.cache:
             own = self._own(transfer)
             shown = _show(comm, own)
@@ -114,10 +142,16 @@ class Shared(Method):
             return None
         return blocks
 
-    def _unread(self, transfer: Transfer, halves: Sequence[Array]) -> list[Copy]:
+    def _unread(self, transfer: Transfer, halves: Sequence[Array], blocks: Mapping[int, Array] = _NONE) -> list[Copy]:
         """All that a transfer does where each packs, in one half of the memory of all ranks, in which nobody reads."""
-        packing = transfer.packing(self._packed(halves))
-        return [*packing, self._messages.comm.barrier, *transfer.unpacking(self._received(halves))]
+        meet = self._messages.comm.barrier
+        return [*self._packs(transfer, halves, blocks), meet, *self._unpacks(transfer, halves, blocks)]
+
+    def _packs(self, transfer: Transfer, halves: Sequence[Array], blocks: Mapping[int, Array]) -> list[Copy]:
+        return transfer.packing(self._packed(halves))
+
+    def _unpacks(self, transfer: Transfer, halves: Sequence[Array], blocks: Mapping[int, Array]) -> list[Copy]:
+        return transfer.unpacking(self._received(halves))
 
     def _between(
         self, transfer: Transfer, blocks: Mapping[int, Array], packs: bool, halves: Sequence[Array]
@@ -178,8 +212,8 @@ class _BoundShared:
         double_buffer = self._double_buffer
         self._prepared = self._prepared or [self._copies(halves) for halves in zip(*double_buffer.halves, strict=True)]
         double_buffer.read = half = 1 if double_buffer.read == 0 else 0  # as `next_half` does, with a call less
-        for copy in self._prepared[half]:
-            copy()
+        for copy_part in self._prepared[half]:  # as `run` does, with a call less
+            copy_part()
 
 
 def _show(comm: Comm, own: segments.BlockPlace | None) -> list[segments.BlockPlace | None]:

@@ -2,6 +2,8 @@
 
 Sums of floats on three ranks and more are the exception: ranks that share memory add in their order, MPI in its own.
 
+Elements that are rounded while they travel are so by all that send messages; "shared" sends none, and rounds none.
+
 "shared" is for ranks of one node (of one process: "direct"); "nodes" and "two-level" for ranks of several nodes; the
 others send messages between any ranks.
 """
@@ -14,9 +16,9 @@ from functools import partial
 from math import inf, prod
 
 from ...compiler.machine import DEFAULT
-from ...compiler.step import LOCAL
+from ...compiler.step import LOCAL, Step
 from ...errors import CommError
-from ..comm.protocol import MpiHandle
+from ..comm.protocol import Comm, MpiHandle
 from .collective import Allgather, Alltoallv, Alltoallw, Local, Nonblocking, Persistent, ReduceScatter, Whole
 from .hierarchical import Nodes
 from .messages import WHOLE, Messages
@@ -27,7 +29,7 @@ from .point_to_point import Isend, Sendrecv, Waitsome
 from .processes import Shared
 from .shared import Direct
 
-__all__ = ["METHODS", "Method", "bind_method", "check_method", "methods"]
+__all__ = ["METHODS", "Method", "alike", "bind_method", "check_method", "methods"]
 
 _TOGETHER = 32  # ranks, in the methods by blocks (Duy and Ozaki 2014, section 3.2.1)
 _COUNTED = ("alltoallv", "nonblocking", "persistent", "put", "waitsome", "waitsome-32", "sendrecv")
@@ -70,6 +72,15 @@ def check_method(name: str) -> None:
     """
     if name not in methods:
         raise CommError(f"method is one of {', '.join(methods)}; not {name!r}")
+
+
+def alike(name: str, step: Step, comm: Comm) -> str:
+    """The method of a step over a whole grid's ranks, named where what is usual could make copies of elements differ.
+
+    Ranks of one node share memory, which rounds nothing; on several nodes, groups of ranks with copies go one way.
+    """
+    copies = step.wire is not None and any(role.name == "replicated" for role in step.after.roles)
+    return "alltoallv" if name == "auto" and copies and len(set(comm.nodes())) > 1 else name
 
 
 def bind_method(name: str, messages: Messages) -> tuple[str, Method]:
@@ -132,5 +143,5 @@ def _usual(messages: Messages) -> tuple[str, ...]:
     if len(set(nodes)) == comm.size:
         return ()
     # few large messages between nodes cost more to put together than to send, many small ones less
-    largest = max(comm.allgather_object(max(messages.sends, default=0))) * messages.dtype.itemsize
+    largest = max(comm.allgather_object(max(messages.sends, default=0))) * messages.wire.itemsize
     return ("two-level",) if largest * DEFAULT.byte_time < DEFAULT.latency else ("nodes",)

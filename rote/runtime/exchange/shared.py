@@ -11,6 +11,7 @@ import numpy as np
 from ...compiler.step import Step
 from ...errors import CommError
 from ..comm.protocol import Array
+from ..copy.addresses import AtAddresses
 from ..copy.regions import Contribution, Region, identity, joined, read_regions, whole
 from ..copy.strided import Copy, Factor
 from .messages import Messages, Transfer, place, run
@@ -91,7 +92,7 @@ class Reading:
 class Direct(Method):
     """Ranks of one process show each other their blocks; they meet before these are read, and after."""
 
-    __slots__ = ("_comm", "_places", "_reading")
+    __slots__ = ("_comm", "_places", "_prepared", "_reading")
     unpacks = False
 
     def __init__(self, messages: Messages) -> None:
@@ -103,21 +104,32 @@ class Direct(Method):
         self._reading = Reading(step, messages.dtype, messages.rank)
         peers = {region.peer for region in self._reading.regions}
         self._places = {peer: place(grid, step.grid_modes, grid.coordinates(peer)) for peer in peers}
+        self._prepared: AtAddresses[list[Copy]] = AtAddresses()
 
     def __call__(self, transfer: Transfer) -> None:
-        for copy in self._shown(transfer):
-            copy()
+        blocks, factors = self._shown(transfer)
+
+        def made(arrays: list[Array]) -> list[Copy]:
+            out, *others = arrays
+            return self._copies(transfer, out, dict(zip(blocks, others, strict=True)), factors)
+
+        run(self._prepared([transfer.out, *blocks.values()], made))
         self._comm.barrier()
 
     def bound(self, transfer: Transfer) -> list[Copy]:
         meet = self._comm.barrier  # before blocks are read, and after
-        return [meet, *self._shown(transfer), meet]
+        return [meet, *self._copies(transfer, transfer.out, *self._shown(transfer)), meet]
 
-    def _shown(self, transfer: Transfer) -> list[Copy]:
-        """The copies out of the blocks of all ranks, which show them to each other now."""
+    def _shown(self, transfer: Transfer) -> tuple[dict[int, Array], dict[int, Sequence[Factor]]]:
+        """The blocks that this rank reads, and their factors, which all ranks show to each other now."""
         shown = self._comm.share_reference((transfer.block, transfer.before))
         assert shown is not None, "it was possible when the method was made"
         blocks, factors = dict[int, Array](), dict[int, Sequence[Factor]]()
         for peer, at in self._places.items():
             blocks[peer], factors[peer] = shown[at]
-        return self._reading.copies(blocks, transfer.out, transfer.after, factors)
+        return blocks, factors
+
+    def _copies(
+        self, transfer: Transfer, out: Array, blocks: Mapping[int, Array], factors: Mapping[int, Sequence[Factor]]
+    ) -> list[Copy]:
+        return self._reading.copies(blocks, out, transfer.after, factors)

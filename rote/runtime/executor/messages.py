@@ -13,11 +13,10 @@ from ..copy.strided import Copy, Factor
 from ..exchange.messages import Messages, Transfer
 from ..exchange.method import Method
 from ..exchange.pipelined import Pipelined, Progress
-from ..exchange.registry import METHODS, bind_method
+from ..exchange.registry import METHODS, alike, bind_method
 from .buffers import FIRST, IN, OUT, SECOND, Memories, Scratch, Slot, route
 from .operations import LocalWork, Operation, Sweep, sweeps
 from .pipeline import Piped
-from .transport import bind_work, step_of
 
 __all__ = ["MessageMove", "MessageTransport"]
 
@@ -48,8 +47,10 @@ class MessageMove:
 
     def __init__(self, operation: Operation, comm: Comm, method: str) -> None:
         self._comm = comm
-        self.messages: Messages = Messages.of(step_of(operation), operation.dtype, comm)
+        self.messages: Messages = Messages.of(operation.step, operation.dtype, comm)
         if operation.chunks is None:
+            if self.messages.step.wire is not None:
+                method = alike(method, self.messages.step, comm)
             self.name, self.method = bind_method(method, self.messages)
         else:
             self.name, self.method = "pipelined", Pipelined(self.messages, operation.chunks)
@@ -69,9 +70,14 @@ class MessageMove:
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """Bytes of what is packed, and of what has arrived before it is unpacked."""
-        packed, arrived = self.method.sizes
-        return packed * self.messages.dtype.itemsize, arrived * self.messages.dtype.itemsize
+        """Bytes of what is packed, and of what has arrived before it is unpacked; whole elements of the block."""
+        (packed, arrived), item, sent = self.method.sizes, self.messages.dtype.itemsize, self.messages.wire.itemsize
+        return -(-packed * sent // item) * item, -(-arrived * sent // item) * item
+
+    @property
+    def rounds(self) -> bool:
+        """Whether elements are rounded while they travel."""
+        return self.messages.wire != self.messages.dtype
 
     def readable(self, scaled: bool) -> list[tuple[int, Region]] | None:
         """The regions of the block, memory 0, and of messages that are read, as `Move` says; None if no kernel can."""
@@ -145,11 +151,13 @@ class MessageTransport:
         return calls
 
     def __call__(self, block: Array, out: Array) -> None:
+        """Take a block to another; both are C-contiguous, and share no memory with each other or another rank's."""
         calls, memories = self._start(block, out)
         for call in calls:
             call(memories)
 
     def bound(self, block: Array, out: Array) -> list[Copy]:
+        """The calls, in order, that take one very block to another, again and again. Making them is collective."""
         calls, memories = self._start(block, out)
         return [copy for call in calls for copy in call.bound(memories)]
 
@@ -170,7 +178,7 @@ class _Sent:
     def __init__(self, placed: _Placed, scratch: Scratch) -> None:
         sweep, first = placed.sweep, placed.sweep.first
         self._placed, self._move, self._reads = placed, sweep.move, sweep.reader is not None
-        self._run = bind_work(sweep, scratch)
+        self._run = sweep.bind(scratch)
         self._before = [Factor.of(factor, first.shape) for factor in first.before]
         self._after = [Factor.of(factor, first.out_shape) for factor in first.after]
 
@@ -248,6 +256,9 @@ def _tight(swept: Sequence[Sweep[MessageMove]], out: int) -> list[_Placed]:
                     packed, arrived, tight = OUT, packed, False
             elif tight and arrives <= out:
                 arrived, tight = OUT, False
+            if tight and arrives and sweep.move.rounds:  # what the rank keeps is not to be rounded in a message
+                placed.append(_beside(sweep, source, target, (), swept))
+                continue
             if tight and arrives:
                 if sweep.reader is not None:
                     return _tight([*swept[:number], *sweep.parted(), *swept[number + 1 :]], out)
@@ -259,7 +270,10 @@ def _tight(swept: Sequence[Sweep[MessageMove]], out: int) -> list[_Placed]:
 def _beside(
     sweep: Sweep[MessageMove], source: int, target: int, before: Sequence[int], swept: Sequence[Sweep[MessageMove]]
 ) -> _Placed:
-    """A move whose messages travel while blocks are worked on: they lie in a piece without any, or behind them."""
+    """A move whose messages lie where no block does, as if they travel while blocks are worked on.
+
+    That is a piece without any, or the memory behind them.
+    """
     assert sweep.move is not None
     free = next((piece for piece in (SECOND, FIRST) if piece not in (source, target, *before)), None)
     if free is not None:
@@ -291,6 +305,7 @@ def _at(sweep: Sweep[MessageMove], memories: Sequence[int], offsets: Sequence[in
     """A sweep with its places: of the block before and after it, of what is packed and of what arrives."""
     first, last = sweep.first, sweep.last
     packed, arrived = (0, 0) if sweep.move is None else sweep.move.method.sizes
+    wire = first.dtype if sweep.move is None else sweep.move.messages.wire
     shapes = first.shape, last.out_shape, (packed,), (arrived,)
-    dtypes = first.dtype, last.out_dtype, first.dtype, first.dtype
+    dtypes = first.dtype, last.out_dtype, wire, wire
     return _Placed(sweep, *map(Slot, memories, shapes, dtypes, offsets))

@@ -149,6 +149,12 @@ class Operation:
         return cls(Multiply(factors), shape, shape, dtype, dtype)
 
     @property
+    def step(self) -> Step:
+        """The step of an operation that moves."""
+        assert isinstance(self.run, Step)
+        return self.run
+
+    @property
     def in_place(self) -> bool:
         """Whether the block may come out where it went in."""
         return isinstance(self.run, LocalWork) and self.run.in_place
@@ -256,6 +262,12 @@ class Sweep(Generic[M]):
     def in_place(self) -> bool:
         """Whether the block may come out where it went in."""
         return self.move is None and self.last.in_place
+
+    def bind(self, scratch: Scratch) -> Any:
+        """The work beside the move, if any: from a block to another, or from what is read to a block."""
+        if self.reader is not None:
+            return self.reader(self.first.after, scratch)
+        return self.last.run.bind(scratch, self.behind) if isinstance(self.last.run, LocalWork) else None
 
     def parted(self) -> tuple[Sweep[M], Sweep[M]]:
         """The move by itself, and the work behind it."""

@@ -10,11 +10,11 @@ from typing import Any
 from ...compiler.step import LOCAL, Step
 from ..comm.double_buffer import DoubleBuffer
 from ..comm.protocol import Array
+from ..copy.addresses import AtAddresses
 from ..copy.strided import Copy, Factor
 from ..exchange.shared import Reading
 from .buffers import Memories, Slot, route
 from .operations import Operation, Sweep, sweeps
-from .transport import bind_work, step_of
 
 __all__ = ["SharedTransport"]
 
@@ -33,6 +33,7 @@ class SharedTransport:
     def __init__(self, operations: Sequence[Operation], double_buffer: DoubleBuffer) -> None:
         self._double_buffer, comm = double_buffer, double_buffer.comm
         self._reads: list[_Read] = []
+        self._prepared: AtAddresses[tuple[list[Copy], int]] = AtAddresses()
         double_buffer.tenants.add(self)
 
         def everywhere(numbers: Collection[int]) -> Collection[int]:
@@ -40,17 +41,18 @@ class SharedTransport:
 
         self._sweeps = sweeps(
             _scaled_first(operations),
-            lambda operation: Reading(step_of(operation), operation.dtype, comm.rank),
+            lambda operation: Reading(operation.step, operation.dtype, comm.rank),
             everywhere,
         )
 
     def leave(self) -> None:
         """Let go of all views, as `Tenant` asks."""
         self._reads = []
+        self._prepared.clear()
 
     def __call__(self, block: Array, out: Array) -> None:
-        double_buffer = self._double_buffer
-        calls, read = self._calls(block, out, double_buffer.read)
+        double_buffer, read = self._double_buffer, self._double_buffer.read
+        calls, read = self._prepared((block, out), lambda ends: self._calls(ends[0], ends[1], read), read)
         for call in calls:
             call()
         double_buffer.read = read
@@ -135,7 +137,7 @@ class _Read:
         self.target: Slot = Slot(way[1], last.out_shape, last.out_dtype)
         self.meets: bool = sweep.move is not None and sweep.move.step.kind not in LOCAL
         self._reading = sweep.move
-        self._run = bind_work(sweep, mine)
+        self._run = sweep.bind(mine)
         self._factors: Sequence[Factor] = ()
         self._peers: list[list[Array]] = []  # all blocks, as the halves are and turned round
         self._reads: list[Any] = []

@@ -1,0 +1,189 @@
+"""Confirmation: what was tuned runs beside the model's choice, and is taken only if it leads.
+
+Walks, kernels and methods are tuned one by one, and each on a machine that may have been busy just then. So at the end
+both transforms as a whole run there and back in turn, on the same blocks. The lead is kept with the decision: it is
+what later programs are promised, and before they trust it they run both again, until one round keeps the promise. Where
+five rounds in a row break it, all is tuned anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from math import inf, prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rote.runtime.autotune import Candidate, decided, fastest, ranking, timings
+from rote.runtime.comm.protocol import Comm
+from rote.runtime.leads import FEWEST, UNKNOWN, Lead, lead
+from rote.runtime.limits import LIMITS, Limits, budget
+
+from .autotune import Decision, Tried, block_bytes, decide, named, priced_machine
+from .families.choose import Choice
+from .program.program import Pair, bind_pair
+from .request.arguments import Norm
+from .request.options import Options
+from .request.request import Arguments
+from .walk.walk import Walk
+
+__all__ = ["Tuned", "Verdict", "tuned"]
+
+Array = npt.NDArray[Any]
+
+_SLACK = 1.05  # by which a promise may be missed: two runs of one program differ by as much, as memory lies elsewhere
+_ROUND = Limits({}, rounds=1, each=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether the tuned transform is taken, not the model's choice, and its lead; as text, a sentence."""
+
+    taken: bool
+    lead: Lead = UNKNOWN
+
+    def as_json(self) -> dict[str, Any]:
+        """The verdict as it is kept."""
+        return {"taken": self.taken, "lead": self.lead.as_json()}
+
+    @classmethod
+    def of(cls, kept: Any) -> Verdict:
+        """The verdict that `as_json` gave.
+
+        Raises:
+            ValueError: it did not give this.
+
+        >>> Verdict.of(Verdict(True, Lead(0.8, 0.75, 0.85)).as_json())
+        Verdict(taken=True, lead=Lead(ratio=0.8, low=0.75, high=0.85))
+        """
+        if not isinstance(kept, Mapping) or kept.keys() != {"taken", "lead"} or not isinstance(kept["taken"], bool):
+            raise ValueError("a verdict is whether a transform is taken, and its lead")
+        return cls(kept["taken"], Lead.of(kept["lead"]))
+
+    def broken_by(self, ratio: float) -> bool:
+        """Whether a round, by the ratio of the tuned transform's time to the other's, speaks against the verdict.
+
+        >>> verdict = Verdict(True, Lead(0.8, 0.75, 0.9))
+        >>> verdict.broken_by(0.89), verdict.broken_by(0.91), replace(verdict, taken=False).broken_by(0.9)
+        (False, True, True)
+        """
+        if not self.taken:
+            return ratio < 1 / _SLACK
+        return ratio > max(_SLACK * self.lead.ratio, self.lead.high if self.lead.high < inf else 0.0)
+
+    def __str__(self) -> str:
+        known = self.lead
+        if known == UNKNOWN:
+            return "  tuned: as by the model" if self.taken else "  tuned: not in time; the model's choice stays"
+        bounds = f" ({known.low:.2f} to {known.high:.2f})" if known.high < inf else ""
+        end = "" if self.taken else ", whose choice stays"
+        return f"  tuned: {known.ratio:.2f}{bounds} of the time by the model{end}"
+
+
+@dataclass(frozen=True, slots=True)
+class Tuned:
+    """How a transform runs that was tuned; as text, how that was found.
+
+    Attributes:
+        walk: that is taken.
+        options: by which it runs; those of the model, if its choice stays.
+        verdict: on what was found by tuning.
+        tried: the walks that were timed, the one that is taken first; none if nothing was.
+    """
+
+    walk: Walk
+    options: Options
+    verdict: Verdict
+    tried: tuple[Tried, ...] = ()
+
+    def __str__(self) -> str:
+        return "\n".join([str(self.verdict), *([str(Decision(self.walk, self.tried))] if self.tried else [])])
+
+
+def tuned(
+    arguments: Arguments, choices: Sequence[Choice], usual: Walk, comm: Comm, norm: Norm, options: Options
+) -> Tuned:
+    """The transform that is fastest on these ranks: as it was once found and still is, or by timing. Collective.
+
+    The same on all ranks.
+
+    Args:
+        arguments: what is to be done.
+        choices: the walks that may do it; none if it is `usual` that is asked for.
+        usual: the model's choice.
+        options: what is asked for.
+    """
+
+    def decision() -> Decision:
+        if not choices:
+            return Decision(usual, ())
+        return decide(arguments, choices, priced_machine(comm, options), comm, norm, options)
+
+    verdict = _verdict(arguments, usual, lambda: decision().walk, comm, norm, options)
+    best = decision()
+    if verdict.taken:
+        return Tuned(best.walk, options, verdict, best.tried)
+    names = [named(choice) for choice in choices if choice.walk == usual]
+    tried = tuple(sorted(best.tried, key=lambda each: each.name not in names))
+    return Tuned(usual, _of_model(options), verdict, tried)
+
+
+def _of_model(options: Options) -> Options:
+    return replace(options, tune="model", tune_seconds=None)
+
+
+def _verdict(
+    arguments: Arguments, usual: Walk, rival: Callable[[], Walk], comm: Comm, norm: Norm, options: Options
+) -> Verdict:
+    """Whether what tuning comes to is faster than the model's choice."""
+    walk, grid = str(usual).splitlines(), usual.source.grid.shape
+    facts = {"what": "transform", **arguments.facts(), "usual": walk, "on": grid, "threads": options.threads}
+    facts |= {"method": options.method, "norm": norm} | ({} if options.wire is None else {"wire": options.wire})
+
+    def turns() -> tuple[list[Candidate], float]:
+        by_model = bind_pair(usual, comm, norm, _of_model(options))
+        pair = bind_pair(rival(), comm, norm, options, by_model.workspace.scratch)
+        pairs = by_model, pair
+        nbytes = max(block_bytes(each.forward.walk) for each in pairs)
+        alike = all(comm.allgather_object(pair.ways == by_model.ways))
+        return [] if alike else _turns(pairs, comm), budget(comm, "transform", options.tune, nbytes)
+
+    def find() -> dict[str, Any] | None:
+        candidates, seconds = turns()
+        if not candidates:
+            return Verdict(True).as_json()
+        if not seconds:
+            return None
+        times = timings(comm, candidates, seconds, LIMITS["transform"])
+        return Verdict(ranking(times, LIMITS["transform"])[0] == 1, lead(times[1], times[0])).as_json()
+
+    def stands(verdict: Verdict) -> bool:
+        candidates, seconds = turns()
+        if not candidates or not seconds:
+            return True
+        rounds = (timings(comm, candidates, 0.0, _ROUND) for _ in range(FEWEST))
+        return any(not verdict.broken_by(lead(times[1], times[0]).ratio) for times in rounds)
+
+    return decided(comm, facts, options.tune, Verdict.of, find, stands) or Verdict(False)
+
+
+def _turns(pairs: Sequence[Pair], comm: Comm) -> list[Candidate]:
+    """The turns of transforms, there and back, which take turns in one input and one output on each rank."""
+    walks = [pair.forward.walk for pair in pairs]
+    shapes = [[dist.local_shape(comm.rank) for dist in (walk.source, walk.target)] for walk in walks]
+    dtypes = pairs[0].forward.dtypes
+    inputs, spectra = (
+        np.ones(max(prod(each[end]) for each in shapes), dtype) for end, dtype in enumerate((dtypes[0], dtypes[-1]))
+    )
+
+    def there_and_back(pair: Pair, x: Array, spectrum: Array) -> None:
+        pair.forward(x, spectrum)
+        pair.backward(spectrum, x)
+
+    blocks = [(inputs[: prod(a)].reshape(a), spectra[: prod(b)].reshape(b)) for a, b in shapes]
+    return [
+        partial(fastest, comm, partial(there_and_back, pair, *ends)) for pair, ends in zip(pairs, blocks, strict=True)
+    ]

@@ -1,0 +1,81 @@
+"""Tensors brought to lie as a function needs them: plainly, or with some modes whole; always by the cheapest plan."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ..caches import memoized
+from ..compiler.compile import compile
+from ..grammar.nodes import BLOCK, Entry
+from ..layout.distribution import Distribution
+from ..layout.layout import Layout
+from .distributed import Distributed
+from .moves import moved
+
+__all__ = ["cheapest", "made_whole", "plain"]
+
+T = TypeVar("T", bound=Distributed)
+
+
+def plain(x: T, cause: str) -> T:
+    """The tensor with every mode read as it is and every block its own values: no view, no roots, no contributions.
+
+    A reduction takes it out of a partial layout, a broadcast out of a rooted one; out of a view it moves to blocks of
+    the mode for which that costs least.
+    """
+    lay, dist = x.distribution.layout, x.distribution
+    if lay.view is None and not lay.partial and not lay.rooted:
+        return x
+    if lay.view is None:
+        return moved(x, Layout(lay.modes), cause)
+    over = tuple([Entry(g, BLOCK) for g in range(dist.grid.order)])
+    order = len(dist.shape)
+    candidates = [Layout(tuple([over if m == mode else () for m in range(order)])) for mode in range(order)]
+    return moved(x, cheapest(dist, x.local.dtype, candidates or [Layout(())]), cause)
+
+
+def made_whole(x: T, modes: Collection[int], cause: str) -> T:
+    """A plain tensor with some modes whole on every rank.
+
+    The grid modes that split them go to split another mode, for which that costs least; they are replicated only where
+    no other mode is left.
+    """
+    x = plain(x, cause)
+    lay = x.distribution.layout
+    loose = [entry for mode in modes for entry in lay.modes[mode]]
+    if not loose:
+        return x
+    kept = [() if mode in modes else entries for mode, entries in enumerate(lay.modes)]
+    added = tuple([Entry(entry.grid_mode, BLOCK) for entry in loose])
+    candidates = [
+        Layout(tuple([(*entries, *added) if m == mode else entries for m, entries in enumerate(kept)]))
+        for mode in range(lay.order)
+        if mode not in modes
+    ]
+    return moved(x, cheapest(x.distribution, x.local.dtype, candidates or [Layout(tuple(kept))]), cause)
+
+
+def cheapest(source: Distribution, dtype: np.dtype[Any], candidates: Iterable[Layout]) -> Layout:
+    """The layout to which a tensor is moved in the least time, the first one of several.
+
+    >>> from rote.layout.layout import parse
+    >>> rows = parse("block[(0),()]").on((8, 6), 2)
+    >>> print(cheapest(rows, np.dtype("f8"), [parse("[(),()]"), parse("block[(),(0)]")]))
+    block[(),(0)]
+    """
+    return _cheapest(source, dtype, tuple(candidates))
+
+
+@memoized(1024, once=True)
+def _cheapest(source: Distribution, dtype: np.dtype[Any], candidates: tuple[Layout, ...]) -> Layout:
+    if len(candidates) == 1:
+        return candidates[0]
+
+    def seconds(layout: Layout) -> float:
+        return compile(source, replace(source, layout=layout), dtype).cost.seconds
+
+    return min(candidates, key=seconds)

@@ -1,0 +1,119 @@
+"""The rule of each function: where its result lies, and what moves. One row per rule, one decorator per function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple, TypeVar
+
+__all__ = [
+    "ANSWERS",
+    "ENTERING",
+    "FUNCTIONS",
+    "RULES",
+    "UFUNC_METHODS",
+    "Function",
+    "LayoutRule",
+    "RuleName",
+    "follows",
+]
+
+Function = Callable[..., Any]
+F = TypeVar("F", bound=Function)
+
+
+class LayoutRule(NamedTuple):
+    """How the functions of a class treat layouts.
+
+    Attributes:
+        result: where the result lies.
+        moves: what moves, and when.
+    """
+
+    result: str
+    moves: str
+
+
+RuleName = Literal[
+    "created",
+    "fact",
+    "elementwise",
+    "reduction",
+    "along",
+    "sorted",
+    "indexed",
+    "relabelled",
+    "joined",
+    "contracted",
+    "data-dependent",
+    "agreed",
+]
+
+RULES: dict[RuleName, LayoutRule] = {
+    "created": LayoutRule(
+        "as `layout=` says, else as `rote.config(layout=…)` does", "nothing: each rank makes its block"
+    ),
+    "fact": LayoutRule("a plain value, the same on all ranks", "nothing: shape and dtype are known to all"),
+    "elementwise": LayoutRule(
+        "as the operand of the result's shape to which it costs least to bring the others",
+        "operands that lie otherwise, by the cheapest certified plan; one that is broadcast and replicated does not",
+    ),
+    "reduction": LayoutRule(
+        "as `layout=` says, else as the operand without the reduced modes, replicated over what split them",
+        "partial results over those grid modes: all-reduce, reduce-scatter or what the target costs least",
+    ),
+    "along": LayoutRule(
+        "as the operand, or, along a mode that was split, with that mode whole",
+        "the operand, where its mode is split: by the cheapest certified plan that makes it whole",
+    ),
+    "sorted": LayoutRule(
+        "as the operand, or, along a mode that was split among many lines, with that mode whole",
+        "nothing along a whole mode; lines, to be whole, where another mode can be split instead; else elements, by a "
+        "sample sort, after which no rank has all, and an indexed move back",
+    ),
+    "indexed": LayoutRule(
+        "as the operand, with kinds balanced anew where extents change",
+        "elements whose place in the result lies on another rank, by an indexed move",
+    ),
+    "relabelled": LayoutRule("as the operand, its modes renamed", "nothing: blocks are views of the operand's"),
+    "joined": LayoutRule("as the first operand", "what of each operand lies on another rank, by an indexed move"),
+    "contracted": LayoutRule(
+        "with the free modes as the operands have them; replicated over the grid modes that split the others",
+        "operands, until contracted modes lie alike; then partial results, as in a reduction",
+    ),
+    "data-dependent": LayoutRule(
+        "in blocks of the sizes that came out",
+        "the operand, to blocks in the order of its elements; then the number that came out on each rank, and of "
+        "`unique` the different elements of each, by a sample sort",
+    ),
+    "agreed": LayoutRule("a plain value, the same on all ranks", "one value per rank"),
+}
+"""The rules, by name."""
+
+FUNCTIONS: dict[str, RuleName] = {}
+"""The rule of each function of the array namespace, by the function's name."""
+
+ANSWERS: dict[Function, Function] = {}
+"""What each of NumPy's functions does with tensors."""
+
+ENTERING: dict[str, Callable[[], object]] = {}
+"""By the name of a module of NumPy, what enters the answers of its functions, when the first of them is called."""
+
+UFUNC_METHODS: dict[tuple[Function, str], Function] = {}
+"""What a method of a ufunc does with a tensor, as `numpy.add.reduce`: a function that takes `axis=`."""
+
+
+def follows(rule: RuleName, *answers: Function, name: str = "") -> Callable[[F], F]:
+    """Enter a function into the table of rules.
+
+    Args:
+        rule: that it follows.
+        answers: NumPy's functions for which it answers when they are called with a tensor.
+        name: under which it is entered; its own if that is empty.
+    """
+
+    def enter(function: F) -> F:
+        FUNCTIONS[name or function.__name__] = rule
+        ANSWERS.update(dict.fromkeys(answers, function))
+        return function
+
+    return enter

@@ -1,0 +1,214 @@
+"""Ownership as plain text: a picture of the owners, then a table of the ranks.
+
+Along a mode, neighbouring indices that lie at the same coordinates are one run, found from the index sets; so a
+drawing costs what it shows, for 32,768 ranks as for 4, and is never more than about 60 lines.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import chain, islice, product
+from math import prod
+
+import numpy as np
+
+from ..layout import kinds
+from ..layout.distribution import Distribution, mode_set
+from ..layout.indexset import IndexSet
+from ..layout.ownership import Owners, Run, Tick, brief, is_light, mode_names, owners_at, rank_color, ticks
+
+__all__ = ["draw"]
+
+_LINES = 36  # of the picture; the head has up to 5, the table up to 18
+_RANKS = 16  # that the table lists one by one
+_FEW = 6  # that it lists when there are more
+_LEVELS = np.array([0, 95, 135, 175, 215, 255])  # of red, green and blue in the terminal's 256 colours
+_ESCAPE = re.compile("\x1b\\[[0-9;]*m")
+
+At = tuple[tuple[int, int], ...]
+
+
+def draw(dist: Distribution, color: bool = False, width: int = 100) -> str:
+    """Draw who owns what: a picture with the owner of every element, then the block of every rank.
+
+    A matrix shows mode 0 downwards and mode 1 to the right; a tensor of higher order is shown as matrices of its last
+    two modes. Equal neighbours in a large tensor are one cell: `256..511` is a run of global indices. An element on
+    several ranks shows them all, `0,1` or `0-3`; `0+1` is one whose value is what ranks 0 and 1 hold, added up.
+
+    Args:
+        color: paint each rank in its colour, by the terminal's escapes for 256 colours.
+        width: the columns that it may take, as far as one run of indices and one cell fit into them.
+
+    >>> from rote.layout.layout import parse
+    >>> print(draw(parse("block[(0),()]").on((3, 4), 2)))
+    block[(0),()] on (3, 4), grid 2
+    <BLANKLINE>
+    mode 0 down, mode 1 across
+         0  1  2  3
+      0  0  0  0  0
+      1  0  0  0  0
+      2  1  1  1  1
+    <BLANKLINE>
+     rank  at  block   mode 0  mode 1
+        0  0   (2, 4)  {0..1}  {0..3}
+        1  1   (1, 4)  {2}     {0..3}
+    """
+    parts = [chain([str(dist)], _notes(dist)), _picture(dist, color, width), _table(dist, color, width)]
+    return "\n\n".join("\n".join(line.rstrip() for line in lines) for lines in parts)
+
+
+def _notes(dist: Distribution) -> Iterator[str]:
+    """Notes: what the picture cannot say by itself."""
+    roles = [(g, dist.roles[g]) for g, p in enumerate(dist.grid.shape) if p > 1]
+    for g, role in roles:
+        if role.name == "replicated":
+            yield f"grid mode {g} replicates: the ranks along it hold the same"
+        elif role.name == "partial":
+            yield f"grid mode {g} is partial: an element is the {dist.layout.op} of what the ranks along it hold"
+        elif role.name == "rooted":
+            yield f"grid mode {g} is rooted: only the ranks at its coordinate {role.at} hold anything"
+    counts = [_parts_count(dist, mode) for mode in range(dist.order)]
+    free = [p for g, p in enumerate(dist.grid.shape) if dist.roles[g].name in ("replicated", "partial")]
+    empty = dist.grid.size - prod(counts) * prod(free)
+    if empty:
+        yield f"{empty:,} of {dist.grid.size:,} ranks hold{'s' * (empty == 1)} nothing"
+
+
+def _picture(dist: Distribution, color: bool, width: int) -> Iterator[str]:
+    names = mode_names(dist)
+    if 0 in dist.view_shape:
+        yield "the tensor has no elements"
+    elif dist.order == 0:
+        yield f"one element, on {_paint(_label(dist, ()), dist, color)}"
+    elif dist.order == 1:
+        yield f"{names[0]} across"
+        yield from _matrix(dist, (), [Run(0, 1)], _columns(dist, 0, width - 6), color, width)
+    elif dist.order == 2:
+        yield f"{names[0]} down, {names[1]} across"
+        rows = ticks([dist], 0, _LINES - 2, small=24)
+        rows = rows if None not in rows else ticks([dist], 0, _LINES // 2, small=0)  # all do not fit: a few will do
+        yield from _matrix(dist, (), rows, _columns(dist, 1, width - 4 - max(map(len, map(_text, rows)))), color, width)
+    else:
+        yield f"{names[-2]} down, {names[-1]} across, for each part of {', '.join(names[:-2])}"
+        yield from _slices(dist, color, width)
+
+
+def _slices(dist: Distribution, color: bool, page: int) -> Iterator[str]:
+    """A tensor of order 3 or more as matrices of its last two modes, side by side as they fit."""
+    leading = range(dist.order - 2)
+    rows, columns = (
+        ticks([dist], dist.order - 2, 12, small=8),
+        _columns(dist, dist.order - 1, min(44, page - 6), small=8),
+    )
+    panels = []
+    for chosen in islice(product(*(list(islice(_parts(dist, mode), _LINES)) for mode in leading)), _LINES):
+        at = tuple(pair for tick in chosen for pair in tick)
+        sets = [brief(_held(dist, mode, tick), 20).strip("{}") for mode, tick in zip(leading, chosen, strict=True)]
+        sets = [f"{{{text}}}" if "," in text else text for text in sets]
+        panels.append([f"[{', '.join([*sets, ':', ':'])}]", *_matrix(dist, at, rows, columns, color, page)])
+    width = max(_visible(line) for panel in panels for line in panel) + 3
+    beside, height = max(1, (page + 3) // width), len(panels[0]) + 1
+    beside = min(beside, -(-len(panels) // -(-len(panels) // beside)))  # as many in the last row as in the others
+    shown = panels[: beside * max(1, _LINES // height)]
+    for first in range(0, len(shown), beside):
+        yield ""
+        for lines in zip(*shown[first : first + beside], strict=True):
+            yield "".join(line + " " * (width - _visible(line)) for line in lines)
+    left = prod(_parts_count(dist, mode) for mode in leading) - len(shown)
+    if left:
+        yield f"\n… and {left:,} more like these"
+
+
+def _matrix(
+    dist: Distribution, at: At, rows: Sequence[Tick], columns: Sequence[Tick], color: bool, page: int
+) -> Iterator[str]:
+    """The owners of some rows and columns, with the global indices in front and above."""
+    heads = [_text(column) for column in columns]
+    if sum(map(len, heads)) + 2 * len(heads) > page // 2:  # where a run begins says enough
+        heads = [str(column.start) if column else "…" for column in columns]
+    labels = [
+        [_label(dist, (*at, *row.at, *column.at)) if row and column else None for column in columns] for row in rows
+    ]
+    width = max(len(str(label)) for line in labels for label in line if label)
+    widths = [max(len(head), width if column else 1) for head, column in zip(heads, columns, strict=True)]
+    side = ["" if dist.order == 1 else _text(row) for row in rows]
+    margin = max(map(len, side)) + 2
+    yield " " * (margin + 1) + " ".join(f" {head:>{w}}" for head, w in zip(heads, widths, strict=True))
+    for name, line in zip(side, labels, strict=True):
+        cells = zip(line, widths, strict=True)
+        painted = [_paint(label, dist, color, w) if label else " " * (w + 2) for label, w in cells]
+        yield f"{name:>{margin}} " + "".join(painted)
+
+
+def _table(dist: Distribution, color: bool, width: int) -> Iterator[str]:
+    """The coordinates and the block of every rank, or of the first few and the last."""
+    size = dist.grid.size
+    ranks: list[int | None] = list(range(size))
+    if size > _RANKS:
+        ranks = [*range(_FEW), None, size - 1]
+    room = max(12, (width - 30) // max(1, dist.order) - 2)
+    lines = [["rank", "at", "block", *mode_names(dist)]]
+    for rank in ranks:
+        if rank is None:
+            lines.append(["…", f"{size - _FEW - 1:,} more ranks"])
+            continue
+        shape = dist.local_shape(rank)
+        sets = [brief(held, room) for held in dist.index_sets(rank)]
+        at = ",".join(map(str, dist.grid.coordinates(rank)))
+        lines.append([str(rank), at, str(shape), *(["holds nothing"] if 0 in shape else sets)])
+    aligned = [line[:3] if line[-1] == "holds nothing" else line for line in lines if line[0] != "…"]
+    widths = [max(len(line[k]) for line in aligned if k < len(line)) for k in range(len(lines[0]))]
+    for rank, (number, *line) in zip([None, *ranks], lines, strict=True):
+        name = f" {number:>{widths[0]}} " if rank is None else _paint(Owners(rank), dist, color, widths[0])
+        yield name + "".join(f" {text:<{w}} " for text, w in zip(line, [*widths[1:], 0], strict=False))
+
+
+def _columns(dist: Distribution, mode: int, width: int, small: int = 32) -> list[Tick]:
+    """The ticks of a view mode that stand side by side in some width."""
+    extreme = [owners_at(dist, {s.grid_mode: c * (s.parts - 1) for m in dist.splits for s in m}) for c in (0, 1)]
+    widest = max(len(str(dist.view_shape[mode] - 1)), *(len(str(owners)) for owners in extreme))
+    return ticks([dist], mode, max(4, width // (widest + 2)), small)
+
+
+def _parts(dist: Distribution, mode: int) -> Iterator[At]:
+    """The coordinates along a view mode that hold any of its indices."""
+    splits = dist.splits[mode]
+    for at in product(*(range(s.parts) for s in splits)):
+        if mode_set(splits, dist.view_shape[mode], at):
+            yield tuple((s.grid_mode, c) for s, c in zip(splits, at, strict=True))
+
+
+def _parts_count(dist: Distribution, mode: int) -> int:
+    """The number of parts, without visiting them."""
+    left = np.array(dist.view_shape[mode])
+    for s in dist.splits[mode]:
+        left = kinds.extent(s.kind, s.parts, left[..., None], np.arange(s.parts))
+    return int(np.count_nonzero(left))
+
+
+def _held(dist: Distribution, mode: int, at: At) -> IndexSet:
+    return mode_set(dist.splits[mode], dist.view_shape[mode], tuple(c for _, c in at))
+
+
+def _label(dist: Distribution, at: At) -> Owners:
+    return owners_at(dist, dict(at))
+
+
+def _text(tick: Tick) -> str:
+    return str(tick) if tick else "…"
+
+
+def _paint(owners: Owners, dist: Distribution, color: bool, width: int = 0) -> str:
+    """A cell: the owners, one blank on either side; in the colour of their middle."""
+    text = f" {owners!s:>{width}} "
+    if not color:
+        return text
+    middle = owners.first + (owners.replicas[-1] + owners.parts[-1]) / 2
+    paper = rank_color(middle, dist.grid.size)
+    red, green, blue = (int(np.abs(_LEVELS - 255 * part).argmin()) for part in paper)
+    return f"\x1b[38;5;{16 if is_light(paper) else 231};48;5;{16 + 36 * red + 6 * green + blue}m{text}\x1b[0m"
+
+
+def _visible(line: str) -> int:
+    return len(_ESCAPE.sub("", line))

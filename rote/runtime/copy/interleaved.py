@@ -1,0 +1,64 @@
+"""Copies into one array whose elements lie among each other there, a part of each in turn.
+
+Elements of several ranks, and of several tiles of one, often share lines of the cache: in an array dealt cyclically
+before, every line has some of each. One copy after the other would fetch all lines of a large array as often as there
+are copies. So they go along its outermost axis together, by parts that stay in the cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["LARGE", "interleaved"]
+
+Array = npt.NDArray[Any]
+Pair = tuple[Array, Array]  # what is copied, and to where
+
+LARGE = 1 << 22
+"""Bytes of an array that does not stay in the cache."""
+
+_PART = 1 << 18  # bytes of a part of it
+
+
+def interleaved(pairs: Sequence[Pair]) -> Callable[[], object] | None:
+    """Bind copies between views of one shape each, part by part; None if their elements do not lie among each other.
+
+    >>> target = np.zeros((1024, 1024))
+    >>> halves = [(np.ones((1024, 512)), target[:, ::2]), (np.full((1024, 512), 2.0), target[:, 1::2])]
+    >>> interleaved(halves)()
+    >>> target[0, :4], target.min()
+    (array([1., 2., 1., 2.]), np.float64(1.0))
+    >>> interleaved([(half, target[k : k + 512].T) for k, (half, _) in zip((0, 512), halves)]) is None
+    True
+    """
+    if not all(into.ndim for _, into in pairs):
+        return None
+    outer = [_outermost(into) for _, into in pairs]
+    _, stride, n = outer[0]
+    starts = [into.__array_interface__["data"][0] for _, into in pairs]
+    length = max(1, _PART // max(stride, 1))
+    if any(each[1:] != (stride, n) for each in outer) or max(starts) - min(starts) >= stride or n < 2 * length:
+        return None
+    axes = [axis for axis, _, _ in outer]
+    views = [
+        (np.moveaxis(pair[0], axis, 0), np.moveaxis(pair[1], axis, 0)) for pair, axis in zip(pairs, axes, strict=True)
+    ]
+    return partial(_run, views, n, length)
+
+
+def _outermost(array: Array) -> tuple[int, int, int]:
+    """The axis of the longest stride, that in bytes, and its length; of those with several elements."""
+    axis = max(range(array.ndim), key=lambda axis: (array.shape[axis] > 1) * array.strides[axis])
+    return axis, array.strides[axis], array.shape[axis]
+
+
+def _run(pairs: Sequence[Pair], n: int, length: int) -> None:
+    for start in range(0, n, length):
+        part = slice(start, start + length)
+        for values, into in pairs:
+            into[part] = values[part]

@@ -1,0 +1,56 @@
+"""Large messages in pieces, of which each is packed, sent and unpacked before the next: most of it in the cache."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from ..copy.parts import part_of
+from .messages import Messages, Segment
+
+__all__ = ["in_pieces"]
+
+_PIECE = 1 << 22  # bytes of a message: half a MiB of them, and MPI takes many times as long
+_LEAST = 4  # pieces for which it pays
+
+
+def in_pieces(messages: Messages, copied: bool) -> list[Messages]:
+    """Pieces of the messages of a rank, which all begin at one place of packed memory; none if they are small.
+
+    There are as many on all ranks, and both ends of a message cut it alike. Messages that are reduced stay whole, and
+    those that no rank packs or unpacks. Collective.
+
+    Args:
+        copied: whether this rank packs what leaves, or unpacks what comes.
+    """
+    largest = max(*messages.sends, *messages.receives) * messages.dtype.itemsize
+    sizes, copies = zip(*messages.comm.allgather_object((largest, copied)), strict=True)
+    number = max(sizes) // _PIECE
+    if number < _LEAST or not any(copies) or messages.step.before.partial or messages.step.after.partial:
+        return []
+    return [*_cut(messages, number)]
+
+
+def _cut(messages: Messages, number: int) -> Iterator[Messages]:
+    for k in range(number):
+        leaving, sends = _parts(messages, messages.leaving, k, number, packs=True)
+        coming, receives = _parts(messages, messages.coming, k, number, packs=False)
+        yield replace(messages, leaving=leaving, coming=coming, kept=None, sends=sends, receives=receives)
+
+
+def _parts(
+    messages: Messages, segments: Sequence[Segment], k: int, number: int, packs: bool
+) -> tuple[tuple[Segment, ...], tuple[int, ...]]:
+    """Part `k` of each message, and the elements of all by rank."""
+    cut, counts, start = list[Segment](), [0] * messages.comm.size, 0
+    for region, peer, _ in segments:
+        mode = next((m for m, n in enumerate(region.shape) if n >= number), None)
+        if mode is None:
+            mode = max(range(len(region.shape)), key=lambda m: region.shape[m], default=0)
+        n = region.shape[mode]
+        part = part_of(region, {mode: (n * k // number, n * (k + 1) // number)}, packs)
+        if part.size:
+            cut.append(Segment(part, peer, slice(start, start + part.size)))
+            counts[peer] = part.size
+            start += part.size
+    return tuple(cut), tuple(counts)

@@ -1,0 +1,127 @@
+"""Blocks that ranks of one node pick from the pages of a file: short runs, and views that reorder its modes.
+
+The pages are in memory once, whoever maps them. A rank takes its elements from there straight into its block, by tiles
+that are turned in the cache where the block has another order than the file: nothing is exchanged, and nothing is held
+beside the block. Threads share one mapping, for to find a page costs as much as to copy half of it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import partial
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ..errors import CommError
+from ..layout.distribution import Distribution
+from ..layout.indexset import EMPTY, IndexSet
+from .comm.collective_errors import collective_errors
+from .comm.protocol import Array, Comm, Path
+from .comm.rawfile import LONG_RUN, check_file_part, copy_part
+from .copy.transposed import transposed
+from .files import LARGE, file_parts, is_reordered, run_length, storage_shape
+
+__all__ = ["on_one_node", "picks_from_pages", "read_pages"]
+
+WINDOW = 1 << 26
+"""Bytes of a file that are read before the next ones, and of which progress is told."""
+
+
+def on_one_node(comm: Comm) -> bool:
+    """Whether all ranks share the pages of files."""
+    return len(set(comm.nodes())) == 1
+
+
+def picks_from_pages(dist: Distribution, itemsize: int, fortran_order: bool, comm: Comm) -> bool:
+    """Whether blocks are read by `read_pages`: large ones of ranks of one node that do not lie in a file as long runs.
+
+    >>> from rote.layout.layout import parse
+    >>> from rote.runtime import world
+    >>> [picks_from_pages(parse(text).on((512, 512), 1), 8, False, world()) for text in ("[(0),()]", "b a: [(0),()]")]
+    [False, True]
+    """
+    if not dist.shape or prod(dist.max_local_shape()) * itemsize < LARGE or not on_one_node(comm):
+        return False
+    return fortran_order or is_reordered(dist) or run_length(dist) * itemsize < LONG_RUN
+
+
+def read_pages(
+    path: Path,
+    offset: int,
+    block: Array,
+    dist: Distribution,
+    fortran_order: bool,
+    comm: Comm,
+    advance: Callable[[int], None],
+) -> None:
+    """Read this rank's block of the array that lies from byte `offset` of a file. Collective; ranks are of one node.
+
+    A page that the file has lost ends a process that reads it, so its length is looked up before each window.
+
+    Of a partial tensor, a block that the reduction ignores is left as it is.
+
+    Args:
+        block: C-contiguous, of the file's dtype, in either byte order.
+        fortran_order: whether the file has mode 0 run fastest.
+        advance: called with the bytes of the block that have come.
+
+    Raises (the same on all ranks):
+        OSError: the file cannot be opened.
+        CommError: it is too short, or becomes so.
+    """
+    shape = storage_shape(dist, fortran_order)
+    with ExitStack() as files:
+        with collective_errors(comm):
+            nothing = (EMPTY,) * len(shape), np.empty((0,) * len(shape), block.dtype)
+            check_file_part(path, offset, shape, *nothing, writing=False)
+            file = files.enter_context(open(path, "rb"))
+            pages: Any = np.memmap(file, block.dtype, "r", offset, shape)
+        shared = comm.share_reference(pages)
+        pages = pages if shared is None else shared[0]
+        with collective_errors(comm):
+            if dist.holds(comm.rank) and dist.contributes(comm.rank) and block.size:
+                for index, target in file_parts(block, dist, comm.rank, fortran_order):
+                    for picked, place in _windows(shape, index, target):
+                        if os.fstat(file.fileno()).st_size < offset + prod(shape) * block.dtype.itemsize:
+                            raise CommError(
+                                f"file too short: {os.fspath(path)} lost its end while it was read\n"
+                                "give a whole copy of the file, and leave it as it is meanwhile"
+                            )
+                        copy_part(pages, picked, target[place], False, _copy)
+                        advance(target[place].nbytes)
+
+
+def _windows(
+    shape: tuple[int, ...], index: tuple[IndexSet, ...], target: Array
+) -> Iterator[tuple[tuple[IndexSet, ...], tuple[slice, ...]]]:
+    """The windows of a part: the positions of each in the file, and its place in the target.
+
+    They are cut along the axis that leaves the longest runs in the target, of those that leave long ones in the file.
+    """
+    total = prod(shape) * target.itemsize
+
+    def step(axis: int) -> int:
+        return max(WINDOW * shape[axis] // total, 1)
+
+    long = [
+        axis
+        for axis in range(1, len(shape))
+        if total <= WINDOW * shape[axis] and step(axis) * prod(shape[axis + 1 :]) * target.itemsize >= LONG_RUN
+    ]
+    cut = max([0, *long], key=lambda axis: step(axis) * abs(target.strides[axis]))
+    held = index[cut]
+    for start in range(0, shape[cut], step(cut)):
+        stop = start + step(cut)
+        picked = held & IndexSet.interval(start, stop)
+        place = *(slice(None),) * cut, slice(held.count_below(start), held.count_below(stop))
+        if picked:
+            yield (*index[:cut], picked, *index[cut + 1 :]), place
+
+
+def _copy(target: Array, source: Array) -> None:
+    """Copy an array, by tiles where the two have different orders."""
+    (transposed(source, target) or partial(np.copyto, target, source))()

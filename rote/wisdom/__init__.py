@@ -1,0 +1,302 @@
+"""Wisdom: what was measured once is kept for the next time, in the user's cache folder.
+
+A decision is any JSON value: the times of a machine, the name of an algorithm, a grid. Its key says what it was
+measured on: the machine, the versions of what ran, and the caller's own facts (shape, grid, dtype, layouts, ...). Where
+any of these differs, the decision is not found.
+
+Every decision is a file of its own, named after the hash of its key, with the whole key in it for people to read. It is
+written aside and then renamed: whoever reads finds all of it or nothing, and processes that write at the same time lose
+nothing of each other's, without locks. A file that is damaged or somebody else's is ignored, with one warning; where
+nothing can be written, nothing is kept.
+
+The environment variable ROTE_WISDOM names another folder; empty, nothing is kept and nothing is known.
+
+FFTW's own wisdom is in the decisions on local transforms. Where nothing is timed there is none: its plans are estimated
+then, so that they are made at once and are the same on every rank and in every run.
+
+>>> seen = key({"what": "walk", "shape": (64, 64), "grid": [2]})
+>>> seen.facts["shape"], seen == key({"grid": (2,), "what": "walk", "shape": [64, 64]})
+([64, 64], True)
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from ..errors import RoteError
+from .record import Key, Record, as_json, as_record, demand, key, parse_json, spelt, written
+
+__all__ = [
+    "Key",
+    "Record",
+    "WisdomWarning",
+    "export",
+    "folder",
+    "forget",
+    "include",
+    "kept",
+    "key",
+    "recall",
+    "records",
+    "remember",
+]
+
+_DECISIONS, _LEFTOVERS = f"{'[0-9a-f]' * 32}.json", ".rote-*.tmp"  # the latter, where a writer was killed
+
+_ignored: set[str] = set()
+_ignoring = threading.Lock()  # in-process ranks are threads, and only one of them warns
+
+
+class WisdomWarning(UserWarning):
+    """A file of wisdom is damaged, or is none, and is ignored.
+
+    >>> import tempfile
+    >>> from unittest.mock import patch
+    >>> with tempfile.TemporaryDirectory() as place, patch.dict(os.environ, ROTE_WISDOM=place):
+    ...     written = Path(place, f"{key({}).name}.json").write_text("damaged")
+    ...     with warnings.catch_warnings(record=True) as caught:
+    ...         warnings.simplefilter("always")
+    ...         recall(key({}))
+    >>> [warning.category.__name__ for warning in caught]
+    ['WisdomWarning']
+    """
+
+
+def recall(key: Key, read: Callable[[Any], Any] | None = None) -> Any:
+    """The decision that was remembered for a key; None if there is none.
+
+    Args:
+        key: the same as when it was remembered.
+        read: makes of the JSON value what the caller wants. What it raises on a wrong one (RoteError, TypeError,
+            ValueError, LookupError) makes the file one that is ignored.
+
+    Returns:
+        The JSON value, or what `read` makes of it.
+
+    >>> import tempfile
+    >>> from unittest.mock import patch
+    >>> with tempfile.TemporaryDirectory() as place, patch.dict(os.environ, ROTE_WISDOM=place):
+    ...     remember(key({"what": "walk"}), ["slab", 4]), recall(key({"what": "walk"}), tuple)
+    (True, ('slab', 4))
+    """
+    place = folder()
+    path = place / f"{key.name}.json" if place else None
+    record = _read(path) if path else None
+    if path is None or record is None:
+        return None
+    try:
+        return record.decision if read is None else read(record.decision)
+    except (RoteError, TypeError, ValueError, LookupError) as error:
+        _ignore(path, f"{error}")
+        return None
+
+
+def remember(key: Key, decision: Any) -> bool:
+    """Keep a decision, in place of an earlier one for the same key.
+
+    Returns:
+        True, or False if it cannot be kept.
+
+    Raises:
+        TypeError, ValueError: the decision is no JSON value.
+
+    >>> import tempfile
+    >>> from unittest.mock import patch
+    >>> with patch.dict(os.environ, ROTE_WISDOM=""):  # nothing is kept
+    ...     remember(key({"what": "walk"}), "slab")
+    False
+    """
+    return _keep(Record(key, spelt(decision)))
+
+
+def kept() -> bool:
+    """Whether there may be decisions at all; False in an empty folder, and in none.
+
+    >>> import tempfile
+    >>> from unittest.mock import patch
+    >>> with tempfile.TemporaryDirectory() as place, patch.dict(os.environ, ROTE_WISDOM=place):
+    ...     kept(), remember(key({"what": "walk"}), "slab"), kept()
+    (False, True, True)
+    """
+    place = folder()
+    try:
+        return place is not None and (place.is_file() or next(place.glob(_DECISIONS), None) is not None)
+    except OSError:
+        return True  # `recall` says what is wrong
+
+
+def records() -> tuple[Record, ...]:
+    """All that is known, of every machine and version, in the order of its lines.
+
+    >>> import tempfile
+    >>> from unittest.mock import patch
+    >>> with tempfile.TemporaryDirectory() as place, patch.dict(os.environ, ROTE_WISDOM=place):
+    ...     saved = remember(key({"what": "walk"}), "slab")
+    ...     [record.decision for record in records()]
+    ['slab']
+    """
+    return tuple(sorted((record for path in _files(_DECISIONS) if (record := _read(path))), key=str))
+
+
+def forget(match: str = "", *, all: bool = False) -> tuple[Record | Path, ...]:
+    """Forget every decision whose line (`str(record)`) has `match` in it, or all of them.
+
+    Args:
+        match: a part of the lines.
+        all: forget all decisions, and remove damaged files that are named as decisions are. No other file is touched,
+            whatever folder ROTE_WISDOM names.
+
+    Returns:
+        The decisions; of damaged files the paths.
+
+    Raises:
+        RoteError: neither is given, or both are.
+
+    >>> import tempfile
+    >>> from unittest.mock import patch
+    >>> with tempfile.TemporaryDirectory() as place, patch.dict(os.environ, ROTE_WISDOM=place):
+    ...     saved = remember(key({"what": "walk"}), "slab")
+    ...     len(forget("what=plan")), len(forget("what=walk")), len(forget("what=walk"))
+    (0, 1, 0)
+    """
+    if bool(match) == all:
+        raise RoteError("say what to forget: a part of its line, or all=True for everything; not both")
+    forgotten: list[Record | Path] = []
+    for path in _files(_DECISIONS) + (_files(_LEFTOVERS) if all else []):
+        record = _read(path) if path.suffix == ".json" else None
+        if all or (record is not None and match in str(record)):
+            with suppress(OSError):  # somebody else forgets too, or the folder is read-only
+                path.unlink()
+                forgotten.append(record or path)
+    return tuple(forgotten)
+
+
+def export(path: str | os.PathLike[str]) -> int:
+    """Write all that is known into one file, for `include` on another machine or by another user.
+
+    Returns:
+        The number of decisions.
+
+    Raises:
+        OSError: the file cannot be written.
+
+    >>> import tempfile
+    >>> from unittest.mock import patch
+    >>> with tempfile.TemporaryDirectory() as place, patch.dict(os.environ, ROTE_WISDOM=place):
+    ...     saved = remember(key({"what": "walk"}), "slab")
+    ...     export("wisdom.json"), len(forget(all=True)), include("wisdom.json")
+    (1, 1, 1)
+    """
+    known = [as_json(record) for record in records()]
+    Path(path).write_text(written({"entries": known}), "utf-8")
+    return len(known)
+
+
+def include(path: str | os.PathLike[str]) -> int:
+    """Keep all decisions that `export` wrote, in place of those with the same keys.
+
+    Returns:
+        The number of those that were kept.
+
+    Raises:
+        OSError: the file cannot be read.
+        RoteError: it is none of `export`'s; then nothing of it is kept.
+
+    >>> Path("empty.json").write_text("{}")
+    2
+    >>> include("empty.json")
+    Traceback (most recent call last):
+    rote.RoteError: empty.json holds no wisdom: it has no 'rote wisdom': 1
+    give what rote tune --export wrote
+    """
+    data = Path(path).read_bytes()
+    try:
+        listed: Any = parse_json(data).get("entries")
+        demand(isinstance(listed, list), "it has no list of entries")
+        records = [as_record(each) for each in listed]
+    except (ValueError, RecursionError) as error:
+        raise RoteError(f"{os.fspath(path)} holds no wisdom: {error}\ngive what rote tune --export wrote") from None
+    return sum(map(_keep, records))
+
+
+def folder() -> Path | None:
+    """The folder of the decisions, whether it exists or not; None if nothing is kept.
+
+    >>> import tempfile
+    >>> from unittest.mock import patch
+    >>> with patch.dict(os.environ, ROTE_WISDOM="/tmp/wisdom"):
+    ...     print(folder())
+    /tmp/wisdom
+    """
+    named = os.environ.get("ROTE_WISDOM")
+    if named is not None:
+        return Path(os.path.expanduser(named)) if named else None
+    from platformdirs import user_cache_path
+
+    cache = user_cache_path("rote", appauthor=False) / "wisdom"
+    return cache if cache.is_absolute() else None  # without a home it would lie below the working directory
+
+
+def _files(pattern: str) -> list[Path]:
+    """The files of the folder whose names follow a pattern."""
+    place = folder()
+    try:
+        return sorted(place.glob(pattern)) if place else []
+    except OSError:
+        return []
+
+
+def _keep(record: Record) -> bool:
+    """Write the file of a record; False if it cannot be written."""
+    from tempfile import mkstemp  # brings packers and random numbers along: not before something is kept
+
+    place = folder()
+    if place is None:
+        return False
+    aside = ""
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        handle, aside = mkstemp(prefix=".rote-", suffix=".tmp", dir=place)
+        with open(handle, "w", encoding="utf-8") as file:
+            file.write(written(as_json(record)))
+        os.replace(aside, place / f"{record.key.name}.json")
+        return True
+    except OSError:
+        return False
+    finally:
+        with suppress(OSError):
+            os.unlink(aside)
+
+
+def _read(path: Path) -> Record | None:
+    """The record in a file of the folder; None if there is none, with a warning if there is something else."""
+    try:
+        if not path.is_file():  # a pipe would be waited for
+            if path.parent.is_file():
+                _ignore(path.parent, "it is a file, and decisions are kept in a folder")
+            return None
+        data = path.read_bytes()
+    except OSError:
+        return None
+    try:
+        record = as_record(parse_json(data))
+        demand(record.key.name == path.stem, "it is not what its name says")
+        return record
+    except (ValueError, RecursionError) as error:
+        _ignore(path, f"{error}")
+        return None
+
+
+def _ignore(path: Path, why: str) -> None:
+    """Warn of a file, but not again."""
+    with _ignoring:
+        known = str(path) in _ignored
+        _ignored.add(str(path))
+    if not known:
+        warnings.warn(f"{path} is ignored, for it holds no wisdom: {why}", WisdomWarning, stacklevel=4)

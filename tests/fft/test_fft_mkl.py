@@ -1,0 +1,45 @@
+"""MKL: it has plans along a few axes at most, and ends a process that lacks one of its files."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import site
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import rote
+from rote.fft.kernels.backends import mkl
+
+
+@pytest.mark.parametrize("order", [7, 8, 9])
+def test_transforms_have_any_number_of_axes(order: int) -> None:
+    """Law: along any number of axes of one block, transforms are NumPy's, complex and real, there and back."""
+    shape = (2,) * (order - 1) + (3,)
+    block = np.random.default_rng(order).random(shape)
+    layout = f"[{','.join(['()'] * order)}]"
+    x = rote.DistTensor.from_global(block, layout, comm=rote.runtime.alone())
+    half = rote.fft.rfftn(x)
+    assert np.allclose(half.to_global(), np.fft.rfftn(block), atol=1e-11)
+    assert np.allclose(rote.fft.irfftn(half, s=shape).to_global(), block, atol=1e-13)
+    whole = rote.fft.fftn(x)
+    assert np.allclose(whole.to_global(), np.fft.fftn(block), atol=1e-11)
+    assert np.allclose(rote.fft.ifftn(whole).to_global(), block, atol=1e-13)
+
+
+def test_a_partial_install_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Law: where one of MKL's files is not there, MKL is not loaded, for some would end the process."""
+    needed = ("core", "sequential", "intel_lp64", "rt", "def")
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    monkeypatch.setattr(site, "getuserbase", lambda: str(tmp_path / "none"))
+    monkeypatch.setattr(os, "fsencode", lambda path: pytest.fail(f"{path} is opened"))
+    for missing in needed:
+        shutil.rmtree(tmp_path / "lib", ignore_errors=True)
+        (tmp_path / "lib").mkdir()
+        for name in needed:
+            (tmp_path / "lib" / f"libmkl_{name}.so.3").touch()
+        (tmp_path / "lib" / f"libmkl_{missing}.so.3").unlink()
+        assert mkl._interface.__wrapped__() is None
