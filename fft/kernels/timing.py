@@ -6,23 +6,24 @@ ranks run at once, as in the walk. What was found is kept as wisdom, with FFTW's
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import ceil, inf, prod
-from time import perf_counter
+from math import inf, prod
 from typing import Any
 
-from rote.runtime.autotune import Candidate, Progress, decided, ranking, timings
+from rote.runtime.autotune import Candidate, decided, ranking, timings
 from rote.runtime.comm.protocol import Comm
 from rote.runtime.limits import LIMITS, budget
 
 from ..request.options import Options
-from .backends import transforms, usual, versions
+from .backends import transforms, usual
 from .boxes import whole
 from .config import ORDERS, WHOLE, KernelConfig, Study
 from .gather import Gather, gathers
 from .kernel import CACHED, CHUNK, Kernel, scratch_bytes, view
 from .passes import BoundKernel
+from .speeds import AxisLines, Speeds, common_versions, fastest, known_speeds
+from .turns import Turns
 from .workers import helpers
 
 __all__ = ["with_configs"]
@@ -32,9 +33,6 @@ _STUDY, _FIELD = 0.3, 0.3  # of the seconds is FFTW's own, and of the configs th
 _LARGEST = 1 << 26  # bytes of a block that are transformed in turn, where it can be cut: more than caches hold
 _HUGE = 1 << 30  # bytes of a block that are transformed at most
 _AT_ONCE = 1 << 23  # bytes of a block that FFTW looks for plans of as a whole, unless it is patient
-_LEAST = 2e-4  # seconds: shorter calls are made several times for one reading of the clock
-_AGAIN = 2  # readings of a turn beside its first
-_SHORT = 2e-3  # seconds: shorter calls are made again at first
 
 
 def with_configs(kernels: Sequence[Kernel], behind: Sequence[bool], comm: Comm, options: Options) -> list[Kernel]:
@@ -43,19 +41,19 @@ def with_configs(kernels: Sequence[Kernel], behind: Sequence[bool], comm: Comm, 
     Args:
         kernels: as many on each rank, of the same kinds and axes, of blocks of any shapes.
         behind: whether each stands behind a move.
-        options: "model" takes the usual config; else they are timed, or recalled.
+        options: "model" takes the config by which lines of their lengths are fastest; else they are timed, or recalled.
     """
+    known = known_speeds(kernels, comm)
+    kernels = [replace(kernel, config=_usual(kernel, options, known)) for kernel in kernels]
     if options.tune == "model" or not kernels:
-        return [replace(kernel, config=_usual(kernel, options)) for kernel in kernels]
-    replies = comm.allgather_object(([(k.shape, k.out_shape) for k in kernels], tuple(behind), versions()))
-    installed = {
-        name: version for name, version in versions().items() if all(each.get(name) == version for *_, each in replies)
-    }
+        return kernels
+    replies = comm.allgather_object(([(k.shape, k.out_shape) for k in kernels], tuple(behind)))
+    installed = common_versions(comm)
     jobs = [
         _Job(
             kernel,
-            tuple(shapes[n] for shapes, *_ in replies),
-            any(flags[n] for _, flags, _ in replies) and gathers(kernel, False),
+            tuple(shapes[n] for shapes, _ in replies),
+            any(flags[n] for _, flags in replies) and gathers(kernel, False),
         )
         for n, kernel in enumerate(kernels)
     ]
@@ -64,16 +62,17 @@ def with_configs(kernels: Sequence[Kernel], behind: Sequence[bool], comm: Comm, 
     return [replace(job.kernel, config=_config(job, installed, comm, options, seconds)) for job in jobs]
 
 
-def _usual(kernel: Kernel, options: Options) -> KernelConfig:
-    """The config of a kernel for which none was timed; a block that threads cannot share in parts is FFTW's."""
-    shared = options.threads == 1 or min(kernel.axes) > 0
-    library = usual(kernel.kind, kernel.of_parts().dtype) if shared else "pyfftw"
-    return KernelConfig(library, threads=options.threads)
+def _usual(kernel: Kernel, options: Options, known: Mapping[AxisLines, Speeds]) -> KernelConfig:
+    """The config of a kernel that was not timed itself; a block that threads cannot share in parts is FFTW's."""
+    if options.threads > 1 and min(kernel.axes) == 0:
+        return KernelConfig(threads=options.threads)
+    config = KernelConfig(usual(kernel.kind, kernel.of_parts().dtype), threads=options.threads)
+    return fastest(kernel, config, known)
 
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """A kernel that a config is wanted for, its shapes on all ranks, and whether a move may be read by it."""
+    """A kernel with its usual config, its shapes on all ranks, and whether a move may be read by it."""
 
     kernel: Kernel
     shapes: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
@@ -122,7 +121,7 @@ def _config(job: _Job, installed: dict[str, str], comm: Comm, options: Options, 
         names = [name for name in installed if transforms(name, kernel.kind, kernel.of_parts().dtype)]
         return _Contest(job, comm, options, seconds).best(names).as_dict()
 
-    return decided(comm, facts, options.tune, KernelConfig.of, find) or _usual(kernel, options)
+    return decided(comm, facts, options.tune, KernelConfig.of, find) or kernel.config
 
 
 class _Contest:
@@ -140,7 +139,7 @@ class _Contest:
         ways = self._job.ways(KernelConfig(threads=self._options.threads))
         study = [way for way in ways if way.tiled or self._tune == "patient" or self._job.nbytes <= _AT_ONCE]
         self._learn(study, _STUDY * self._seconds)
-        field = [_usual(self._job.kernel, self._options)]
+        field = [self._job.kernel.config]
         for name in names:
             if name == "pyfftw":
                 field += [replace(way, plans=self._plans) for way in study]
@@ -203,38 +202,7 @@ class _Contest:
             else:
                 run(source, target)
 
-        return _Turns(call)
-
-
-class _Turns:
-    """The turns of a call that needs no other rank: of a short one, many times for one reading of the clock.
-
-    At first it is made as it comes, and again if it is short; later on a turn is the fastest of three readings, where
-    there is time. It takes forever if it fails.
-    """
-
-    __slots__ = ("_call", "_often")
-
-    def __init__(self, call: Callable[[], object]) -> None:
-        self._call, self._often = call, 0
-
-    def __call__(self, seconds: float, progress: Progress | None) -> float:
-        try:
-            time = self._timed(self._often or 1)
-            if not self._often and time < _SHORT:
-                time = self._timed(1)
-            elif self._often and _AGAIN * self._often * time < seconds:
-                time = min(time, *(self._timed(self._often) for _ in range(_AGAIN)))
-        except Exception:  # whatever a library may refuse
-            return inf
-        self._often = ceil(_LEAST / time)
-        return time
-
-    def _timed(self, often: int) -> float:
-        start = perf_counter()
-        for _ in range(often):
-            self._call()
-        return (perf_counter() - start) / often
+        return Turns(call)
 
 
 def _nbytes(kernel: Kernel) -> int:

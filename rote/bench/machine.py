@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from .. import __version__
+from ..launcher import processor
 from ..runtime.comm.protocol import Comm
 
 __all__ = ["commit", "machine", "same_machine"]
@@ -45,7 +46,7 @@ def _machine(usable: int, mpi: bool) -> dict[str, Any]:
     if mpi and library is not None:
         versions["mpi"] = " ".join(library().partition("\n")[0].partition(",")[0].replace("Version:", "").split())
     return {
-        "processor": _processor(),
+        "processor": processor(),
         "cores": usable,
         "instructions": _instructions(),
         "caches": _caches(),
@@ -76,14 +77,6 @@ def commit() -> str | None:
         return git("rev-parse", "HEAD") + " with changes" * bool(changed)
     except (OSError, subprocess.CalledProcessError):
         return None
-
-
-def _processor() -> str:
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as file:
-            return next(line.partition(":")[2].strip() for line in file if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor() or platform.machine()
 
 
 def _instructions() -> list[str]:

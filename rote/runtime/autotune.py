@@ -33,6 +33,9 @@ __all__ = [
     "Progress",
     "decided",
     "fastest",
+    "keeps",
+    "least",
+    "local_key",
     "medians",
     "mpi_library",
     "ranking",
@@ -200,6 +203,11 @@ def ranks_key(comm: Comm, facts: Mapping[str, Any]) -> wisdom.Key:
     return wisdom.key({**facts, "ranks": comm.size, "hosts": hosts}, mpi_library(comm))
 
 
+def local_key(facts: Mapping[str, Any]) -> wisdom.Key:
+    """The key of a decision that is the same on however many ranks: what a rank does by itself."""
+    return wisdom.key(facts)
+
+
 def recalled(comm: Comm, key: wisdom.Key, read: Callable[[Any], Any] | None = None) -> Any:
     """Recall on all ranks what rank 0 has for a key (see `wisdom.recall`); None if nothing. Collective."""
     value = None
@@ -212,6 +220,11 @@ def recalled(comm: Comm, key: wisdom.Key, read: Callable[[Any], Any] | None = No
 def remembered(comm: Comm, key: wisdom.Key, decision: Any) -> bool:
     """Let rank 0 remember a decision (see `wisdom.remember`); whether it is kept, on all ranks. Collective."""
     return bool(comm.allgather_object(comm.rank == 0 and wisdom.remember(key, decision))[0])
+
+
+def keeps(comm: Comm) -> bool:
+    """Whether wisdom is kept at all, as rank 0 has it. Collective."""
+    return bool(comm.allgather_object(comm.rank == 0 and wisdom.folder() is not None)[0])
 
 
 _renewed: ContextVar[set[wisdom.Key] | None] = ContextVar("renewed", default=None)  # where all is found anew: what was

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 from typing import Any, NoReturn
 
 from .. import __version__
 from ..caches import memoized
+from ..launcher import processor
 
 __all__ = ["Key", "Record", "as_json", "as_record", "demand", "key", "parse_json", "spelt", "written"]
 
@@ -96,22 +94,11 @@ def key(facts: Mapping[str, Any], mpi: str = "") -> Key:
     True
     """
     machine = {
-        "cpu": _processor(),
+        "cpu": processor(),
         "cores": os.cpu_count() or 1,
     }  # all cores, not those that a launcher lets a rank have
     versions = {"rote": __version__, "numpy": _version("numpy"), "pyfftw": _version("pyfftw"), "mpi": mpi}
     return Key(spelt({"machine": machine, "versions": versions, "facts": dict(facts)}))
-
-
-@cache
-def _processor() -> str:
-    """The model of the processor, as far as the system says it."""
-    fields: dict[str, str] = {}
-    with suppress(OSError):
-        lines = Path("/proc/cpuinfo").read_text("utf-8", "replace").partition("\n\n")[0].splitlines()
-        fields = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
-    names = [fields[name] for name in ("model name", "CPU implementer", "CPU part") if fields.get(name)]
-    return " ".join(names) or platform.processor() or platform.machine()
 
 
 @memoized(64)

@@ -142,9 +142,7 @@ def test_wisdom_without_a_verdict_is_confirmed_and_not_tuned_again(rounds, conte
 
 def test_transforms_that_are_alike_are_not_timed(rounds, monkeypatch):
     """Law: where tuning comes to what the model says, there is nothing to confirm, and the verdict says so."""
-    monkeypatch.setattr(
-        timing, "_config", lambda job, installed, comm, options, seconds: timing._usual(job.kernel, options)
-    )
+    monkeypatch.setattr(timing, "_config", lambda job, installed, comm, options, seconds: job.kernel.config)
     text = planned(layout="block[(0),(),()]", algorithm="slab")[0]
     assert rounds.asked == [0, 0] and "tuned: as by the model" in text
     assert planned(layout="block[(0),(),()]", algorithm="slab")[0] == text

@@ -17,7 +17,7 @@ import scipy.fft
 from marks import PARTS
 from parts import REST, SOME, share
 
-from rote.fft.kernels import gather, passes, workers
+from rote.fft.kernels import backends, gather, passes, workers
 from rote.fft.kernels import kernel as kernels
 from rote.fft.kernels.backends import NAMES, fftw, library, mkl, prepare, protocol, usual, versions
 from rote.fft.kernels.boxes import whole
@@ -148,9 +148,11 @@ def test_what_is_not_installed_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
         protocol.installed.cache_clear()
 
 
-def test_mkl_is_taken_where_it_is() -> None:
-    """Without timing, MKL transforms all that it can where it is installed, and FFTW the rest."""
-    taken = "mkl" if "mkl" in HERE else "pyfftw"
+@pytest.mark.parametrize("processor", ["Intel(R) Xeon(R) Processor", "AMD EPYC", "0x41 0xd0c", ""])
+def test_mkl_is_taken_where_it_is(monkeypatch: pytest.MonkeyPatch, processor: str) -> None:
+    """Without timing, MKL transforms all that it can where it is installed, on Intel's processors; FFTW the rest."""
+    monkeypatch.setattr(backends, "processor", lambda: processor)
+    taken = "mkl" if "mkl" in HERE and "Intel" in processor else "pyfftw"
     assert [usual(kind, np.dtype(code)) for kind in ("fft", "irfft") for code in "FD"] == [taken] * 4
     assert usual("dct2", np.dtype("d")) == usual("fft", np.dtype("G")) == "pyfftw"
 

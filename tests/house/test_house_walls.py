@@ -28,7 +28,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "rote.compiler": ("rote.grammar", "rote.errors", "rote.late", "rote.layout"),
     "rote.compiler.verify": ("rote.grammar", "rote.errors", "rote.layout", "rote.compiler"),
     "rote.html": ("rote.errors", "rote.layout", "rote.compiler"),
-    "rote.wisdom": ("rote", "rote.errors"),
+    "rote.wisdom": ("rote", "rote.errors", "rote.launcher"),
     "rote.runtime.comm": ("rote.errors", "rote.launcher", "rote.layout"),
     "rote.runtime.copy": ("rote.errors", "rote.layout", "rote.compiler"),
     "rote.runtime.exchange": ("rote.errors", "rote.layout", "rote.compiler", "rote.runtime.comm", "rote.runtime.copy"),
@@ -60,7 +60,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         *("rote.fft.transforms", "rote.fft.request.request"),
     ),
     "rote.fft.kernels": (
-        *("rote.errors", "rote.layout", "rote.compiler", "rote.runtime"),
+        *("rote.errors", "rote.launcher", "rote.layout", "rote.compiler", "rote.runtime"),
         *("rote.fft.transforms", "rote.fft.request"),
     ),
     "rote.fft.walk": (

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from rote.launcher import processor
+
 from ...transforms import HALVING, KINDS
 from ..kernel import Kernel
 from .by_parts import ByParts, OfHalves
@@ -50,9 +52,12 @@ def transforms(name: str, kind: str, dtype: np.dtype[Any]) -> bool:
 
 
 def usual(kind: str, dtype: np.dtype[Any]) -> str:
-    """The library that is taken where none was timed: MKL where it is installed, for it is faster at every length."""
+    """The library that is taken where none was timed: MKL where it is installed, on the processors of its makers.
+
+    There it is faster at every length, and on others at none.
+    """
     mkl = library("mkl")
-    return "mkl" if mkl.does(kind, dtype) and mkl.version() else "pyfftw"
+    return "mkl" if "Intel" in processor() and mkl.does(kind, dtype) and mkl.version() else "pyfftw"
 
 
 def composed(kernel: Kernel) -> bool:
