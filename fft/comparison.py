@@ -8,8 +8,7 @@ import numpy.typing as npt
 
 from rote.compiler.machine import DEFAULT, Machine
 from rote.errors import LayoutError
-from rote.layout.distribution import tensor_shape
-from rote.layout.grid import Grid, grid_shape, integer
+from rote.layout.grid import Grid, grid_shape, integer, tensor_shape
 from rote.layout.layout import Layout
 
 from .families.choose import Choice

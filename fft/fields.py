@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rote.errors import LayoutError
-from rote.layout.distribution import Distribution
+from rote.layout.layout import Distribution
 from rote.layout.refine import with_components
 from rote.runtime.aliasing import bound_apart, run_apart
 from rote.runtime.comm import segments

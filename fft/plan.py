@@ -14,8 +14,7 @@ from rote.compiler.machine import Machine
 from rote.compiler.plan import Plan
 from rote.compiler.step import as_wire
 from rote.errors import LayoutError
-from rote.layout.distribution import tensor_shape
-from rote.layout.grid import Grid
+from rote.layout.grid import Grid, tensor_shape
 from rote.layout.layout import Layout
 from rote.runtime.autotune import Progress
 from rote.runtime.comm.resolve import as_comm

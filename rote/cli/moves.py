@@ -13,8 +13,7 @@ import numpy.typing as npt
 
 from ..compiler.explain import table
 from ..grammar.nodes import Kind
-from ..layout.distribution import Distribution, distribute
-from ..layout.layout import Entry, Layout
+from ..layout.layout import Distribution, Entry, Layout, distribute
 from ..runtime.comm.protocol import Array, Comm
 from .answers import Answer
 

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from ..errors import LayoutError
-from ..layout.distribution import Distribution
-from ..layout.layout import Layout
+from ..layout.layout import Distribution, Layout
 from ..runtime.indexed import IndexedMove
 from ..runtime.samplesort import SampleSort, sorting_order
 from .alignment import made_whole, plain

@@ -9,7 +9,7 @@ from importlib import resources
 from string import Template
 
 from ..caches import memoized
-from ..layout.distribution import Distribution
+from ..layout.layout import Distribution
 from ..layout.ownership import mode_names
 from .maps import MOST_RANKS, Plane, owner_map, planes
 from .markup import Markup, element, join

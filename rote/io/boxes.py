@@ -13,8 +13,8 @@ from math import prod
 from typing import NamedTuple
 
 from ..grammar.nodes import BLOCK, Kind
-from ..layout.distribution import Distribution, Split, mode_set
-from ..layout.layout import Entry
+from ..layout.kinds import Split, mode_set
+from ..layout.layout import Distribution, Entry
 
 __all__ = ["ChunkGrid", "chunk_extents", "in_boxes", "in_chunks", "without_view"]
 

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.lib import format as npy
 
 from ..errors import CommError, LayoutError, RoteError
-from ..layout.distribution import Distribution
 from ..layout.indexset import IndexSet
+from ..layout.layout import Distribution
 from ..runtime.comm.collective_errors import collective_errors
 from ..runtime.comm.protocol import Array, Comm, Path
 from ..runtime.files import LARGE, FileTransfer, is_scattered, transfers, writes

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import CommError
-from ..layout.distribution import Distribution
 from ..layout.indexset import EMPTY, IndexSet
+from ..layout.layout import Distribution
 from .comm.collective_errors import collective_errors
 from .comm.protocol import Array, Comm, Path
 from .comm.rawfile import LONG_RUN, check_file_part, copy_part

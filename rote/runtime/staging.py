@@ -21,11 +21,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..compiler.compile import compile
-from ..layout.distribution import Distribution, Split, mode_set
 from ..layout.grid import Grid
 from ..layout.indexset import EMPTY, IndexSet
-from ..layout.kinds import local_extents
-from ..layout.layout import Layout
+from ..layout.kinds import Split, local_extents, mode_set
+from ..layout.layout import Distribution, Layout
 from .comm.collective_errors import collective_errors
 from .comm.protocol import Array, Comm, Path
 from .comm.rawfile import LONG_RUN

@@ -11,9 +11,8 @@ from ..compiler.plan import Plan
 from ..errors import LayoutError
 from ..functions.distributed import Array, Distributed
 from ..functions.moves import announce, implicit_cause, records_open
-from ..layout.distribution import Distribution, distribute
 from ..layout.grid import grid_shape
-from ..layout.layout import Layout, as_layout
+from ..layout.layout import Distribution, Layout, as_layout, distribute
 from ..runtime.aliasing import bound_apart, may_overlap, meet, run_apart
 from ..runtime.comm import segments
 from ..runtime.comm.cache import cached

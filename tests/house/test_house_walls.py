@@ -280,6 +280,39 @@ def test_rooms_are_in_building_order() -> None:
         assert [place for place in places if order.index(place) >= order.index(room)] == []
 
 
+def circle(arrows: dict[str, set[str]]) -> list[str]:
+    """The modules of a circle of imports, from one of them back to it; none where there is no circle."""
+    order: list[str] = []
+    done: set[str] = set()
+
+    def visit(module: str) -> list[str]:
+        if module in order:
+            return [*order[order.index(module) :], module]
+        if module in done:
+            return []
+        order.append(module)
+        round_trip = next((way for target in sorted(arrows.get(module, ())) if (way := visit(target))), [])
+        done.add(order.pop())
+        return round_trip
+
+    return next((way for module in sorted(arrows) if (way := visit(module))), [])
+
+
+def test_no_files_import_each_other_in_a_circle() -> None:
+    """Those inside functions and under TYPE_CHECKING count too; the doors name all that is behind them."""
+    modules = {module_name(path) for path in files() if not is_package(path)}
+    arrows: dict[str, set[str]] = {module: set() for module in modules}
+    for module, imported in all_imports():
+        for name in (imported.target, imported.target.rpartition(".")[0]):
+            if module in modules and name in modules:
+                arrows[module].add(name)
+    assert circle(arrows) == []
+    assert arrows["rote.layout.refine"] >= {"rote.layout.layout", "rote.layout.view"}
+    assert {"rote.layout.grid", "rote.layout.refine"} <= set(
+        circle(arrows | {"rote.layout.grid": {"rote.layout.refine"}})
+    )
+
+
 def test_what_comes_late_is_there() -> None:
     """What a value hands out by name is a public function, or a module, of a room above it, and no other goes up."""
     for module, name in HOMES.values():
