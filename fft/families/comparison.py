@@ -11,9 +11,9 @@ from rote.errors import LayoutError
 from rote.layout.grid import Grid, grid_shape, integer, tensor_shape
 from rote.layout.layout import Layout
 
-from .families.choose import Choice
-from .families.resolve import choices_for
-from .request.arguments import as_arguments, planned_request
+from ..request.arguments import as_arguments, planned_request
+from .choose import Choice
+from .resolve import choices_for
 
 __all__ = ["compare"]
 

@@ -12,8 +12,8 @@ from rote.layout.refine import with_components
 from rote.runtime.comm.protocol import Comm
 from rote.tensor import DistTensor
 
+from ..walk.walk import Walk
 from .fields import empty
-from .walk.walk import Walk
 
 __all__ = ["TransformEnds"]
 
