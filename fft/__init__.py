@@ -16,21 +16,21 @@ if __name__ != "rote.fft":
     raise ImportError(f"this package is rote.fft, found as {__name__!r} in the checkout's root; write: import rote.fft")
 
 if TYPE_CHECKING:
-    from .comparison import compare as compare
+    from .families.comparison import compare as compare
     from .families.registry import algorithms as algorithms
     from .functions import fftn as fftn
     from .functions import ifftn as ifftn
     from .functions import irfftn as irfftn
     from .functions import rfftn as rfftn
-    from .hermitian import hfft as hfft
-    from .hermitian import ihfft as ihfft
     from .plan import FFT as FFT
     from .real_functions import dctn as dctn
     from .real_functions import dht as dht
     from .real_functions import dstn as dstn
     from .real_functions import hc2r as hc2r
+    from .real_functions import hfft as hfft
     from .real_functions import idctn as idctn
     from .real_functions import idstn as idstn
+    from .real_functions import ihfft as ihfft
     from .real_functions import r2hc as r2hc
     from .spectra.convolution import convolve as convolve
     from .spectra.convolution import correlate as correlate
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 _HOME = {
     "FFT": "plan",
     "algorithms": "families.registry",
-    "compare": "comparison",
+    "compare": "families.comparison",
     "convolve": "spectra.convolution",
     "correlate": "spectra.convolution",
     "dctn": "real_functions",
@@ -53,12 +53,12 @@ _HOME = {
     "fftn": "functions",
     "fftshift": "spectra.shift",
     "hc2r": "real_functions",
-    "hfft": "hermitian",
+    "hfft": "real_functions",
     "idctn": "real_functions",
     "idstn": "real_functions",
     "ifftn": "functions",
     "ifftshift": "spectra.shift",
-    "ihfft": "hermitian",
+    "ihfft": "real_functions",
     "irfftn": "functions",
     "kinds": "transforms",
     "r2hc": "real_functions",

@@ -16,7 +16,7 @@ from rote.functions.rules import ANSWERS
 from rote.tensor import DistTensor
 
 from .functions import fftn, ifftn, irfftn, rfftn
-from .hermitian import hfft, ihfft
+from .real_functions import hfft, ihfft
 from .spectra.shift import fftshift, ifftshift
 
 __all__ = ["TRANSFORMS"]

@@ -14,23 +14,21 @@ from rote.compiler.machine import Machine
 from rote.compiler.plan import Plan
 from rote.compiler.step import as_wire
 from rote.errors import LayoutError
-from rote.layout.distribution import tensor_shape
-from rote.layout.grid import Grid
+from rote.layout.grid import Grid, tensor_shape
 from rote.layout.layout import Layout
 from rote.runtime.autotune import Progress
 from rote.runtime.comm.resolve import as_comm
-from rote.runtime.limits import Tune
+from rote.runtime.limits import Tune, time_limit
 from rote.runtime.program import check_grid
-from rote.runtime.time_limit import time_limit
 from rote.tensor import DistTensor
 
 from .autotune import Tried, priced_machine
 from .confirmation import Tuned, tuned
-from .ends import TransformEnds
 from .families.choose import Choice, best, compared
 from .families.gathered import warn_if_gathered
 from .families.resolve import choices_for, walk_for
-from .fields import transformed
+from .program.ends import TransformEnds
+from .program.fields import transformed
 from .program.program import Pair, bind_pair
 from .request.arguments import Norm, as_arguments, check_norm, check_tensor, planned_request
 from .request.options import Options

@@ -52,12 +52,12 @@ if TYPE_CHECKING:
     from .functions.moves import config as config
     from .functions.moves import trace as trace
     from .layout.builder import L as L
-    from .layout.distribution import Distribution as Distribution
     from .layout.expressions import block as block
     from .layout.expressions import cyclic as cyclic
     from .layout.expressions import partial as partial
     from .layout.expressions import root as root
     from .layout.grid import Grid as Grid
+    from .layout.layout import Distribution as Distribution
     from .layout.layout import Layout as Layout
     from .layout.layout import Transition as Transition
     from .layout.layout import parse as parse
@@ -86,7 +86,7 @@ _HOME = {
     "Layout": "layout.layout",
     "Transition": "layout.layout",
     "Grid": "layout.grid",
-    "Distribution": "layout.distribution",
+    "Distribution": "layout.layout",
     "compile": "compiler.compile",
     "tradeoff": "compiler.compile",
     "expect": "compiler.expect",

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from .compiler.plan import Plan
 from .compiler.step import Step
 from .errors import LayoutError
-from .layout.distribution import Distribution
+from .layout.layout import Distribution
 from .layout.view import View
 from .runtime.copy.regions import REDUCE, cut, identity, receive_regions, send_regions
 

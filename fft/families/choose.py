@@ -11,9 +11,8 @@ from rote.compiler.explain import in_seconds
 from rote.compiler.machine import DEFAULT, Machine
 from rote.errors import LayoutError, PlanError
 from rote.layout.builder import L
-from rote.layout.distribution import Distribution
 from rote.layout.grid import Grid
-from rote.layout.layout import Layout, as_layout
+from rote.layout.layout import Distribution, Layout, as_layout
 
 from ..request.request import TransformRequest, components
 from ..transforms import COMPLEX

@@ -16,9 +16,8 @@ from math import isqrt, prod
 
 from rote.errors import LayoutError
 from rote.grammar.nodes import CYCLIC, Entry, Fuse, Name, Tile, ViewItem
-from rote.layout.distribution import Distribution
 from rote.layout.grid import Grid
-from rote.layout.layout import Layout
+from rote.layout.layout import Distribution, Layout
 from rote.layout.view import View
 
 from ..request.request import TransformRequest

@@ -7,7 +7,7 @@ from math import prod
 
 from rote.compiler.explain import in_bytes
 from rote.errors import GatherWarning, LayoutError, counted
-from rote.layout.distribution import Distribution
+from rote.layout.layout import Distribution
 from rote.runtime.comm.protocol import Comm
 
 from ..request.request import TransformRequest

@@ -18,9 +18,8 @@ from math import isqrt, prod
 from rote.caches import memoized
 from rote.errors import LayoutError
 from rote.grammar.nodes import CYCLIC, Entry, Fuse, Name, Tile, ViewItem
-from rote.layout.distribution import Distribution
 from rote.layout.expressions import fitting
-from rote.layout.layout import Layout, as_layout, block
+from rote.layout.layout import Distribution, Layout, as_layout, block
 from rote.layout.view import View
 
 from ..request.request import TransformRequest

@@ -8,9 +8,8 @@ from rote.errors import LayoutError
 from rote.grammar import RESIZES, ActionSyntax, parse_walk, unparse
 from rote.grammar.nodes import CYCLIC, ResizeName
 from rote.layout.builder import L
-from rote.layout.distribution import Distribution
 from rote.layout.grid import Grid
-from rote.layout.layout import Entry, Layout, as_layout, block
+from rote.layout.layout import Distribution, Entry, Layout, as_layout, block
 
 from ..request.request import TransformRequest, components
 from ..transforms import FOURIER, ActionKind

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from rote.compiler.machine import DEFAULT, Machine
 from rote.errors import LayoutError
-from rote.layout.distribution import Distribution, distribute
 from rote.layout.grid import Grid
+from rote.layout.layout import Distribution, distribute
 
 from ..request.request import Arguments
 from ..walk.walk import Walk

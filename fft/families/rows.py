@@ -11,9 +11,8 @@ from rote.caches import memoized
 from rote.compiler.matrix import from_others
 from rote.errors import LayoutError
 from rote.grammar.nodes import Entry, Fuse, Kind, Name, Tile
-from rote.layout.distribution import Distribution
 from rote.layout.grid import Grid
-from rote.layout.layout import Layout
+from rote.layout.layout import Distribution, Layout
 from rote.layout.refine import unfused
 from rote.layout.view import View
 

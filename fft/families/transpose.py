@@ -9,9 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rote.errors import LayoutError
-from rote.layout.distribution import Distribution
 from rote.layout.expressions import fitting
-from rote.layout.layout import Layout
+from rote.layout.layout import Distribution, Layout
 
 from ..request.request import TransformRequest, components
 from ..transforms import AFTER, FOURIER, HALVING, KINDS, REAL_TO_REAL, RESTORING, MaybeKind

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from rote.compiler.movement import components, sends
 from rote.compiler.plan import Plan
 from rote.compiler.step import Step
-from rote.layout.distribution import Distribution
+from rote.layout.layout import Distribution
 from rote.runtime.comm.protocol import Comm
 from rote.runtime.executor.buffers import Scratch
 from rote.runtime.executor.operations import BlockWork, Factors, LocalWork, Multiply, Operation, lowered

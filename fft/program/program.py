@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from rote.compiler.step import LOCAL, Step
 from rote.runtime.calibrate import known_links
-from rote.runtime.comm.double_buffer import DoubleBuffer
+from rote.runtime.comm.cache import DoubleBuffer
 from rote.runtime.comm.protocol import Comm
 from rote.runtime.copy.strided import Copy
 from rote.runtime.executor.buffers import Scratch

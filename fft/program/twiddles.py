@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rote.grammar.nodes import Entry, Name, Tile
-from rote.layout.distribution import Distribution
-from rote.layout.layout import Layout
+from rote.layout.layout import Distribution, Layout
 from rote.layout.view import View
 from rote.runtime.comm.protocol import Comm
 from rote.tensor import DistTensor

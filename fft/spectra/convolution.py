@@ -17,8 +17,7 @@ import numpy.typing as npt
 
 from rote.caches import memoized
 from rote.errors import LayoutError
-from rote.layout.distribution import Distribution
-from rote.layout.layout import Layout
+from rote.layout.layout import Distribution, Layout
 from rote.runtime.comm.cache import cached
 from rote.runtime.comm.protocol import Comm
 from rote.tensor import DistTensor

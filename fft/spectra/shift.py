@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from rote.errors import LayoutError
 from rote.functions.moves import announce
-from rote.layout.distribution import Distribution
 from rote.layout.expressions import fitting
+from rote.layout.layout import Distribution
 from rote.layout.view import from_tensor, to_tensor
 from rote.runtime.comm.cache import cached
 from rote.runtime.indexed import IndexedMove

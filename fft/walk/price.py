@@ -13,7 +13,7 @@ from rote.compiler.cost import duration, flow
 from rote.compiler.machine import Machine
 from rote.compiler.rules import one_step
 from rote.compiler.step import LOCAL
-from rote.layout.distribution import Distribution
+from rote.layout.layout import Distribution
 
 from .walk import Walk
 

@@ -15,10 +15,9 @@ import numpy as np
 
 from rote.errors import LayoutError
 from rote.grammar.nodes import Kind
-from rote.layout.distribution import Distribution
 from rote.layout.expressions import fitting
 from rote.layout.kinds import extent
-from rote.layout.layout import Entry
+from rote.layout.layout import Distribution, Entry
 
 from ..request.request import TransformRequest
 from ..transforms import KINDS

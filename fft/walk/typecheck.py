@@ -13,10 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from rote.errors import LayoutError
-from rote.layout.distribution import Distribution
 from rote.layout.expressions import fitting
 from rote.layout.grid import Grid
-from rote.layout.layout import Entry, Layout
+from rote.layout.layout import Distribution, Entry, Layout
 
 from ..request.request import TransformRequest
 from ..transforms import CASTS, COMPLEX, KINDS, REAL_TO_REAL, RESTORING, Kind

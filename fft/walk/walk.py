@@ -18,7 +18,7 @@ from rote.compiler.step import LOCAL
 from rote.grammar import CONVOLVE, TWIDDLE, ActionSyntax, StageSyntax, WalkSyntax, unparse_walk
 from rote.grammar.nodes import ResizeName
 from rote.late import late
-from rote.layout.distribution import Distribution
+from rote.layout.layout import Distribution
 from rote.layout.refine import unfused
 
 from ..transforms import CASTS, HALVING, KINDS, RESTORING, ActionKind, MaybeKind, complex_dtype, real_dtype

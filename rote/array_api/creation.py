@@ -18,7 +18,7 @@ from ..compiler.step import as_dtype
 from ..errors import LayoutError
 from ..functions.moves import default_layout
 from ..functions.rules import follows
-from ..layout.distribution import tensor_shape
+from ..layout.grid import tensor_shape
 from ..layout.layout import Layout
 from ..runtime.comm.resolve import as_comm
 from ..runtime.copy.regions import filled

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from rote.fft.dispatch import TRANSFORMS
 
 from ..errors import LayoutError
-from ..layout.distribution import tensor_shape
+from ..layout.grid import tensor_shape
 from ..runtime.placement import GridLike
 from ..tensor.tensor import DistTensor
 from .creation import LayoutLike, arange, check_device

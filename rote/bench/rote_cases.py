@@ -9,8 +9,7 @@ from importlib import import_module
 from itertools import product
 
 from ..fft.plan import FFT
-from ..layout.distribution import Distribution, distribute
-from ..layout.layout import parse
+from ..layout.layout import Distribution, distribute, parse
 from ..runtime.comm.protocol import Array, Comm
 from ..runtime.limits import Tune
 from ..tensor import DistTensor

@@ -19,8 +19,7 @@ from .prepare import Request
 from .transform import refuse_wrong, transform
 
 if TYPE_CHECKING:
-    from ..fft.walk.walk import Walk
-    from ..grammar import ActionSyntax
+    from ..fft.walk.walk import Stage, Walk
 
 __all__ = ["demo"]
 
@@ -89,12 +88,13 @@ def _program(comm: Comm, size: int, folder: str, force: bool) -> None:
                 say(comm, "no picture: Matplotlib is missing; install it with: pip install matplotlib")
 
 
-def _said(action: ActionSyntax) -> str:
-    """An action in words: "fft along modes 1, 2"."""
-    if not action.modes:
-        return action.name
-    modes = "modes" if len(action.modes) > 1 else "mode"
-    return f"{action.name} along {modes} {', '.join(map(str, action.modes))}"
+def _said(stage: Stage) -> str:
+    """The actions of a stage in words: "fft along modes 1, 2"."""
+    words = []
+    for action in stage.actions:
+        modes = ", ".join(map(str, action.modes))
+        words.append(f"{action.name} along {'modes' if ',' in modes else 'mode'} {modes}" if modes else action.name)
+    return ", ".join(words) or "rest"
 
 
 def _draw(path: str, volume: str, walk: Walk, energy: Floats, exact: Floats) -> bool:
@@ -102,7 +102,7 @@ def _draw(path: str, volume: str, walk: Walk, energy: Floats, exact: Floats) -> 
     from .picture import draw_demo
 
     plane = np.load(volume, mmap_mode="r")[:, :, 0]
-    stages = [(stage.before, ", ".join(map(_said, stage.actions)) or "rest") for stage in walk.stages]
+    stages = [(stage.before, _said(stage)) for stage in walk.stages]
     moves = []
     for move in walk.moves:
         moves.append("; ".join([str(step).partition(":")[0] for step in move.steps]))

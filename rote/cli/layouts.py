@@ -15,9 +15,8 @@ from ..compiler.compile import compile
 from ..compiler.explain import figures, in_bytes, in_seconds, table
 from ..compiler.step import KINDS
 from ..errors import LayoutError, PlanError, counted
-from ..layout.distribution import Distribution, distribute
 from ..layout.example import example_grid, example_shape
-from ..layout.layout import parse, parse_transition
+from ..layout.layout import Distribution, distribute, parse, parse_transition
 from .answers import Answer, json_option, print_answer
 from .failures import coloured, columns, on_rank_0
 from .options import DTYPES, Bytes, Known, PictureFile, force_option, integers, of_ffts, refuse_target
@@ -221,7 +220,7 @@ def _compare(
     html: str | None,
 ) -> None:
     """Print the walks of an FFT on all grids of so many ranks, the one that is taken first, and why others are none."""
-    from ..fft.comparison import compare
+    from ..fft.families.comparison import compare
 
     element = of_ffts(dtype)
     kind = "fft" if element.kind == "c" else "rfft"

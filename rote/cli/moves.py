@@ -12,9 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..compiler.explain import table
-from ..grammar.nodes import Kind
-from ..layout.distribution import Distribution, distribute
-from ..layout.layout import Entry, Layout
+from ..layout.expressions import block, cyclic
+from ..layout.layout import Distribution, Entry, Layout, distribute
 from ..runtime.comm.protocol import Array, Comm
 from .answers import Answer
 
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["calls", "moves", "ranked", "ranks_of", "spearman"]
 
 _SHAPES = ((128, 96), (40, 30, 24), (24, 20, 18, 16), (1000, 250), (96, 80, 64), (1500, 1200), (128, 125, 124))
-_KINDS = (Kind("block"), Kind("block"), Kind("cyclic", (1,)), Kind("cyclic", (4,)))
+_SPLITS = (block, block, cyclic, partial(cyclic, b=4))
 _MOVES = 60
 
 
@@ -59,7 +58,7 @@ def _layout(draw: Random, order: int, grid_order: int, first: bool) -> Layout:
         role = draw.random()
         if role < 0.75:
             m = draw.randrange(order)
-            modes[m] += (Entry(g, draw.choice(_KINDS)),)
+            modes[m] += (draw.choice(_SPLITS)(g),)
         elif role < 0.85 and first:
             partial += (g,)
         elif role < 0.9:
@@ -77,14 +76,14 @@ def calls(plans: list[Plan], comm: Comm) -> list[Callable[[], object]]:
             most = max(most, prod(end.local_shape(comm.rank)) * plan.dtype.itemsize)
     memory: Array = np.ones((2, -(-most // 16) * 2))
 
-    def block(half: int, end: Distribution, dtype: np.dtype[Any]) -> Array:
+    def memory_of(half: int, end: Distribution, dtype: np.dtype[Any]) -> Array:
         shape = end.local_shape(comm.rank)
         elements: Array = memory[half].view(dtype)[: prod(shape)]
         return elements.reshape(shape)
 
     calls: list[Callable[[], object]] = []
     for plan in plans:
-        source, target = block(0, plan.source, plan.dtype), block(1, plan.target, plan.dtype)
+        source, target = memory_of(0, plan.source, plan.dtype), memory_of(1, plan.target, plan.dtype)
         calls.append(partial(BoundPlan(plan, comm), source, target))
     return calls
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from ..layout.distribution import Distribution
+from ..layout.layout import Distribution
 from ..plot import layout as draw_layout
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ import numpy as np
 
 from ..compiler.explain import in_bytes
 from ..errors import LayoutError
-from ..layout.distribution import Distribution, distribute
-from ..layout.layout import as_layout
+from ..layout.layout import Distribution, as_layout, distribute
 from ..runtime.comm.protocol import Comm
 from ..runtime.program import check_grid
 from .options import refuse_too_many

@@ -20,7 +20,7 @@ from .prepare import FileTransform, Request, prepare
 
 if TYPE_CHECKING:
     from ..fft.walk.walk import Walk
-    from ..layout.distribution import Distribution
+    from ..layout.layout import Distribution
     from ..tensor import DistTensor
 
 # rote.fft.algorithms, without loading it

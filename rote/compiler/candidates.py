@@ -14,9 +14,8 @@ from math import prod
 from ..caches import memoized
 from ..errors import LayoutError
 from ..grammar.nodes import OPS, Entry, Kind
-from ..layout.distribution import Distribution, distribute
 from ..layout.grid import Grid
-from ..layout.layout import Layout
+from ..layout.layout import Distribution, Layout, distribute
 from ..layout.view import View
 
 __all__ = ["MOST", "layouts"]

@@ -10,9 +10,8 @@ import numpy.typing as npt
 
 from ..caches import memoized
 from ..errors import PlanError, counted
-from ..layout.distribution import Distribution, distribute, tensor_shape
-from ..layout.grid import Grid, grid_shape, integer
-from ..layout.layout import Layout, Transition, parse_transition
+from ..layout.grid import Grid, grid_shape, integer, tensor_shape
+from ..layout.layout import Distribution, Layout, Transition, distribute, parse_transition
 from .explain import in_bytes
 from .machine import DEFAULT, Machine
 from .plan import Plan

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from ..caches import memoized
 from ..grammar.nodes import Kind
-from ..layout.distribution import Distribution
+from ..layout.layout import Distribution
 from ..layout.view import Digit
 
 __all__ = ["Component", "Group", "Lattice", "Listed", "Reading", "Row", "components", "readings", "splitting", "spread"]

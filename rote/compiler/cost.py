@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..caches import memoized
-from ..layout.distribution import Distribution
 from ..layout.grid import Grid
+from ..layout.layout import Distribution
 from .machine import Machine, Times
 from .matrix import from_others
 from .step import LOCAL, Step

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from typing import NamedTuple
 
-from ..layout.distribution import Distribution
+from ..layout.layout import Distribution
 from .cost import Cost, duration, flow, peak
 from .machine import Machine
 from .rules import rule_of

@@ -17,9 +17,10 @@ import numpy.typing as npt
 
 from ..caches import memoized
 from ..errors import LayoutError
-from ..layout.distribution import Distribution, Split, mode_set
 from ..layout.exports import block_range
 from ..layout.grid import ravel, unravel
+from ..layout.kinds import Split, mode_set
+from ..layout.layout import Distribution
 from .components import splitting
 from .cost import Cost, slowest_of
 from .machine import DEFAULT, Machine

@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..caches import memoized
-from ..layout.distribution import Distribution, Role
+from ..layout.blocks import Role
 from ..layout.grid import Grid
+from ..layout.layout import Distribution
 from .components import components, splitting
 from .movement import communicates
 from .volumes import kept, sent_sizes, traffic

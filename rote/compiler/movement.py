@@ -19,8 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..caches import memoized
-from ..layout.distribution import Distribution, Role
+from ..layout.blocks import Role
 from ..layout.grid import row_major
+from ..layout.layout import Distribution
 from .components import Component, Group, Lattice, Listed, Reading, Row, components, readings, splitting
 from .overlap import Overlap, Scatter, overlaps
 

@@ -14,8 +14,7 @@ import numpy as np
 
 from ..errors import PlanError, counted
 from ..late import late
-from ..layout.distribution import Distribution, distribute
-from ..layout.layout import as_layout
+from ..layout.layout import Distribution, as_layout, distribute
 from .cost import Cost, lower_bound, steps_cost
 from .explain import explain, grids, in_bytes, in_seconds, kinds, versus
 from .machine import DEFAULT, Machine

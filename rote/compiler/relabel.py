@@ -16,8 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import PlanError
-from ..layout.distribution import Distribution
-from ..layout.layout import Transition
+from ..layout.layout import Distribution, Transition
 from .compile import Ranks, Shape, check_ends, ends
 from .explain import in_bytes
 from .matrix import coordinates, overlap

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..caches import memoized
-from ..layout.distribution import Distribution, Split
+from ..layout.kinds import Split
+from ..layout.layout import Distribution
 from .components import components
 from .matrix import from_others
 from .step import LOCAL, Step, StepKind

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..caches import memoized
-from ..layout.distribution import Distribution
+from ..layout.layout import Distribution
 from .candidates import layouts
 from .cost import at_least, at_least_in_two, duration, peak
 from .machine import Machine

@@ -18,9 +18,8 @@ import numpy as np
 
 from ..errors import NotationError, PlanError
 from ..grammar.errors import nearest
-from ..layout.distribution import Distribution, distribute
 from ..layout.grid import Grid
-from ..layout.layout import parse_transition
+from ..layout.layout import Distribution, distribute, parse_transition
 from .explain import grids
 from .step import Step, as_kind, sent_as
 

@@ -19,8 +19,9 @@ import numpy.typing as npt
 from ..caches import memoized
 from ..grammar.nodes import Kind
 from ..layout import kinds
-from ..layout.distribution import Distribution, Role
+from ..layout.blocks import Role
 from ..layout.grid import row_major
+from ..layout.layout import Distribution
 from .components import Component, Reading, components, readings, splitting
 from .movement import communicates
 from .overlap import Scatter, boxes, extents_of, one_by_one, overlaps

@@ -11,8 +11,7 @@ import numpy as np
 from ..caches import memoized
 from ..compiler.compile import compile
 from ..grammar.nodes import BLOCK, Entry
-from ..layout.distribution import Distribution
-from ..layout.layout import Layout
+from ..layout.layout import Distribution, Layout
 from .distributed import Distributed
 from .moves import moved
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..layout.distribution import Distribution
 from ..layout.kinds import locate
+from ..layout.layout import Distribution
 from ..runtime.placement import check_values
 from .alignment import plain
 from .distributed import Distributed

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..compiler.step import as_dtype
 from ..errors import LayoutError
-from ..layout.distribution import Distribution
+from ..layout.layout import Distribution
 from .distributed import Distributed
 from .moves import moved
 from .operands import as_plain_operands, together

@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import LayoutError
-from ..layout.distribution import Distribution
 from ..layout.grid import Grid
-from ..layout.layout import Layout, as_layout
+from ..layout.layout import Distribution, Layout, as_layout
 from .diagonals import diagonal_of
 from .distributed import Array, Distributed
 from .label_layouts import Placement, Splits, chosen, contributions, layout_of, projected

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..layout.distribution import Distribution
-from ..layout.layout import Layout
+from ..layout.layout import Distribution, Layout
 from .alignment import plain
 from .distributed import Distributed
 

@@ -7,9 +7,8 @@ from typing import Any, Self
 
 import numpy.typing as npt
 
-from ..layout.distribution import Distribution
 from ..layout.grid import Grid
-from ..layout.layout import Layout
+from ..layout.layout import Distribution, Layout
 from ..runtime.comm.protocol import Comm
 
 __all__ = ["Array", "Distributed"]

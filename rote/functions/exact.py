@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..layout.distribution import Distribution, distribute
-from ..layout.layout import Layout, as_layout
+from ..layout.layout import Distribution, Layout, as_layout, distribute
 from .accumulator import PRODUCTS, SUMS, Places, digit_products, digit_sums, rounded
 from .contraction import aligned, as_matrices, common_operands, contract, extents_of, narrowed
 from .distributed import Array, Distributed

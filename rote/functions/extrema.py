@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..grammar.nodes import Op
-from ..layout.distribution import Distribution
-from ..layout.layout import Layout, as_layout
+from ..layout.layout import Distribution, Layout, as_layout
 from ..runtime.copy.regions import identity
 from .alignment import plain
 from .distributed import Array, Distributed

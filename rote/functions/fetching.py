@@ -11,9 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import LayoutError
-from ..layout.distribution import Distribution
 from ..layout.expressions import fitting
-from ..layout.layout import Layout
+from ..layout.layout import Distribution, Layout
 from ..runtime.comm.cache import cached
 from ..runtime.comm.protocol import Comm
 from ..runtime.indexed import IndexedMove

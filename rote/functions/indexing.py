@@ -8,9 +8,8 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from ..layout.distribution import Distribution
 from ..layout.expressions import fitting
-from ..layout.layout import Entry, Layout
+from ..layout.layout import Distribution, Entry, Layout
 from .alignment import plain
 from .distributed import Array, Distributed
 from .fetching import agree, fetch

@@ -21,9 +21,8 @@ import numpy as np
 from ..caches import memoized
 from ..compiler.compile import compile
 from ..grammar.nodes import BLOCK, MAX_GRID_MODES, Entry
-from ..layout.distribution import Distribution
 from ..layout.grid import Grid
-from ..layout.layout import Layout
+from ..layout.layout import Distribution, Layout
 from .subscripts import Term
 
 __all__ = ["Placement", "Splits", "chosen", "contributions", "layout_of", "projected"]

@@ -9,9 +9,8 @@ import numpy.typing as npt
 
 from ..compiler.step import as_dtype
 from ..errors import LayoutError
-from ..layout.distribution import Distribution, distribute, tensor_shape
-from ..layout.grid import integer
-from ..layout.layout import Layout, as_layout
+from ..layout.grid import integer, tensor_shape
+from ..layout.layout import Distribution, Layout, as_layout, distribute
 from ..runtime.copy.regions import filled
 from .alignment import plain
 from .blockwise import elementwise

@@ -12,8 +12,7 @@ from ..caches import memoized
 from ..compiler.compile import compile
 from ..errors import LayoutError
 from ..grammar.nodes import BLOCK, Entry
-from ..layout.distribution import Distribution
-from ..layout.layout import Layout
+from ..layout.layout import Distribution, Layout
 from ..runtime.copy.regions import cut
 from .distributed import Array, Distributed
 from .moves import moved

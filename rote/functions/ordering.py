@@ -9,10 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..grammar.nodes import BLOCK, Entry, Fuse, Kind
-from ..layout.distribution import Distribution
 from ..layout.grid import Grid
 from ..layout.kinds import extent
-from ..layout.layout import Layout
+from ..layout.layout import Distribution, Layout
 from ..layout.view import View
 from .alignment import plain
 from .distributed import Array, Distributed

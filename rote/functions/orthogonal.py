@@ -16,8 +16,7 @@ import numpy as np
 
 from ..errors import LayoutError
 from ..grammar.nodes import BLOCK, Entry
-from ..layout.distribution import Distribution
-from ..layout.layout import Layout
+from ..layout.layout import Distribution, Layout
 from .alignment import made_whole, plain
 from .contraction import contract
 from .distributed import Array, Distributed

@@ -11,8 +11,7 @@ import numpy as np
 from ..caches import memoized
 from ..errors import LayoutError
 from ..grammar.nodes import Op
-from ..layout.distribution import Distribution, distribute
-from ..layout.layout import Layout, as_layout
+from ..layout.layout import Distribution, Layout, as_layout, distribute
 from .alignment import plain
 from .blockwise import elementwise
 from .distributed import Array, Distributed

@@ -12,9 +12,8 @@ from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from ..grammar.nodes import BLOCK, Entry, Fuse, Kind
 from ..layout import kinds
-from ..layout.distribution import Distribution
 from ..layout.kinds import Split
-from ..layout.layout import Layout
+from ..layout.layout import Distribution, Layout
 from ..layout.view import View
 from .alignment import made_whole, plain
 from .distributed import Distributed

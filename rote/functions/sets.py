@@ -9,7 +9,6 @@ import numpy.typing as npt
 
 from ..errors import LayoutError
 from ..layout.layout import Layout
-from ..runtime.samplesort import SampleSort, sorting_order
 from .alignment import plain
 from .distributed import Array, Distributed
 from .extrema import unordered
@@ -18,6 +17,7 @@ from .moves import announce, because, moved
 from .ordering import first_index, in_order, over_ranks
 from .reshaping import reshape
 from .rules import follows
+from .samplesort import SampleSort, sorting_order
 
 __all__ = [
     *("UniqueAll", "UniqueCounts", "UniqueInverse", "bincount", "histogram", "unique", "unique_all", "unique_counts"),

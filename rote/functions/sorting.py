@@ -9,10 +9,8 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from ..errors import LayoutError
-from ..layout.distribution import Distribution
-from ..layout.layout import Layout
+from ..layout.layout import Distribution, Layout
 from ..runtime.indexed import IndexedMove
-from ..runtime.samplesort import SampleSort, sorting_order
 from .alignment import made_whole, plain
 from .distributed import Array, Distributed
 from .fetching import fitted
@@ -23,6 +21,7 @@ from .ordering import over_ranks
 from .placing import broadcast_to
 from .reshaping import reshape
 from .rules import follows
+from .samplesort import SampleSort, sorting_order
 
 __all__ = ["argsort", "digitize", "isin", "searchsorted", "sort", "take", "take_along_axis"]
 

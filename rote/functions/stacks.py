@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..layout.distribution import Distribution
+from ..layout.layout import Distribution
 from ..runtime.comm.collective_errors import collective_errors
 from .contraction import aligned, common_operands, extents_of
 from .label_layouts import layout_of

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, islice, product
 
-from ..layout.distribution import Distribution
+from ..layout.layout import Distribution
 from ..layout.ownership import Owners, Run, Tick, is_light, mode_names, owners_at, rank_color, run_around, ticks
 from .markup import Markup, element
 

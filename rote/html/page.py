@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from importlib import resources
 from string import Template
 
-from ..caches import memoized
-from ..layout.distribution import Distribution
+from ..layout.layout import Distribution
 from ..layout.ownership import mode_names
 from .maps import MOST_RANKS, Plane, owner_map, planes
 from .markup import Markup, element, join
@@ -123,6 +122,5 @@ def _plane(plane: Plane, before: Distribution, after: Distribution) -> list[Mark
     return parts
 
 
-@memoized(8)
 def _file(name: str) -> str:
     return resources.files(__package__).joinpath(name).read_text("utf-8")

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..errors import LayoutError
-from ..layout.distribution import Distribution, distribute
 from ..layout.example import example_grid, example_shape
-from ..layout.layout import Layout
+from ..layout.layout import Distribution, Layout, distribute
 from .maps import owner_map, planes
 from .markup import Markup, element
 

@@ -14,7 +14,7 @@ from ..compiler.movement import sends
 from ..compiler.rules import rule_of
 from ..compiler.step import LOCAL, Step
 from ..errors import counted
-from ..layout.distribution import Distribution
+from ..layout.layout import Distribution
 from ..layout.ownership import brief, mode_names
 from .maps import MOST_RANKS
 from .markup import Markup, data_table

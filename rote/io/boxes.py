@@ -12,9 +12,9 @@ from itertools import product
 from math import prod
 from typing import NamedTuple
 
-from ..grammar.nodes import BLOCK, Kind
-from ..layout.distribution import Distribution, Split, mode_set
-from ..layout.layout import Entry
+from ..layout.expressions import block
+from ..layout.kinds import Split, mode_set
+from ..layout.layout import Distribution, Entry
 
 __all__ = ["ChunkGrid", "chunk_extents", "in_boxes", "in_chunks", "without_view"]
 
@@ -53,7 +53,7 @@ def without_view(dist: Distribution) -> Distribution:
             near = [digit.mode for digit in digits] + sorted(range(len(left)), key=lambda m: -left[m])
             chosen = next((m for m in near if left[m] >= split.parts), max(near, key=lambda m: left[m]))
             left[chosen] = -(-left[chosen] // split.parts)
-            modes[chosen].append(Entry(split.grid_mode, BLOCK))
+            modes[chosen].append(block(split.grid_mode))
     layout = replace(dist.layout, view=None, modes=tuple(map(tuple, modes)))
     return layout.on(dist.shape, dist.grid)
 
@@ -67,7 +67,7 @@ def in_boxes(dist: Distribution) -> Distribution:
     """
     plain = without_view(dist)
     modes = tuple(
-        tuple(replace(e, kind=BLOCK) if e.kind.name == "cyclic" else e for e in mode) for mode in plain.layout.modes
+        tuple(block(e.grid_mode) if e.kind.name == "cyclic" else e for e in mode) for mode in plain.layout.modes
     )
     return plain if modes == plain.layout.modes else replace(plain.layout, modes=modes).on(dist.shape, dist.grid)
 
@@ -139,6 +139,6 @@ def _nested(splits: tuple[Split, ...], size: int) -> tuple[Entry, ...]:
     """The splits of a mode as nested blocks, the inmost of which have a size."""
     entries: list[Entry] = []
     for split in reversed(splits):
-        entries.insert(0, Entry(split.grid_mode, Kind("block", (size,))))
+        entries.insert(0, block(split.grid_mode, size))
         size *= split.parts
     return tuple(entries)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import RoteError
-from ..layout.distribution import Distribution
+from ..layout.layout import Distribution
 from ..runtime.comm.protocol import Array, Comm, Path
 from .boxes import in_boxes, without_view
 from .hdf5 import look_hdf5, read_hdf5, write_hdf5, written_in_hdf5

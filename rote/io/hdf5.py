@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import RoteError
-from ..layout.distribution import Distribution
 from ..layout.indexset import IndexSet, Strided
+from ..layout.layout import Distribution
 from ..runtime.comm.collective_errors import collective_errors
 from ..runtime.comm.protocol import Array, Comm, MpiHandle, Path
 from ..runtime.comm.rawfile import strided_parts

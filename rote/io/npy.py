@@ -16,16 +16,16 @@ import numpy as np
 from numpy.lib import format as npy
 
 from ..errors import CommError, LayoutError, RoteError
-from ..layout.distribution import Distribution
 from ..layout.indexset import IndexSet
+from ..layout.layout import Distribution
 from ..runtime.comm.collective_errors import collective_errors
 from ..runtime.comm.protocol import Array, Comm, Path
 from ..runtime.files import LARGE, FileTransfer, is_scattered, transfers, writes
-from ..runtime.mapped import picks_from_pages, read_pages
 from ..runtime.program import check_grid
-from ..runtime.staging import Staging
+from .mapped import picks_from_pages, read_pages
 from .progress import progress, slabs
 from .replacement import Draft, plainly, replacing, reserve
+from .staging import Staging
 from .stored import Contents, Part, StoredTensor, check_dtype, check_shape, finish, pick_step
 
 __all__ = ["Header", "read_block", "read_header", "write_npy"]
@@ -69,9 +69,9 @@ def read_block(path: Path, header: Header, dist: Distribution, comm: Comm) -> Ar
     """This rank's block of the array in a `.npy` file, in native byte order. Collective; each rank reads its own part.
 
     Every replica reads. Of a partial distribution, coordinate 0 reads and the others hold what the reduction ignores.
-    Beyond the block it takes nothing on one node, where the block is large or has the file's order (`runtime.mapped`).
+    Beyond the block it takes nothing on one node, where the block is large or has the file's order (`io.mapped`).
     Else, from 1 MiB on, it takes a few pieces of 4 MiB, and at most three more blocks where there are no pieces
-    (`runtime.staging`).
+    (`io.staging`).
 
     Raises (the same on all ranks):
         LayoutError: the distribution is for another shape than the file's.

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from ..errors import LayoutError, RoteError
-from ..layout.distribution import Distribution
+from ..layout.layout import Distribution
 from ..runtime.comm.protocol import Array, Path
 from ..runtime.copy.regions import identity
 from .replacement import plainly

@@ -15,7 +15,7 @@ from xml.etree import ElementTree as xml
 import numpy as np
 
 from ..errors import RoteError
-from ..layout.distribution import Distribution
+from ..layout.layout import Distribution
 from ..runtime.comm.collective_errors import collective_errors
 from ..runtime.comm.protocol import Array, Comm, Path
 from .hdf5 import contents_of, look_hdf5, read_hdf5, write_hdf5

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import RoteError
-from ..layout.distribution import Distribution
+from ..layout.layout import Distribution
 from ..runtime.comm.collective_errors import collective_errors
 from ..runtime.comm.protocol import Array, Comm, Path
 from ..runtime.files import writes

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING, Literal, NamedTuple, cast
+from typing import Literal, NamedTuple
 
 from ..errors import LayoutError, counted
+from .blocks import Blocks
 from .chunks import parts_in_turn, tile_in_turn
-from .foreign import ForeignDoors
-
-if TYPE_CHECKING:
-    from .distribution import Distribution
 
 __all__ = ["Exports", "ScalapackArray", "ShardedArray", "block_range"]
 
@@ -39,7 +36,7 @@ class ShardedArray(NamedTuple):
     spec: tuple[str | tuple[str, ...] | None, ...]
 
 
-class Exports(ForeignDoors):
+class Exports(Blocks):
     """The ways out of `Distribution`; each refuses what the other side cannot say."""
 
     __slots__ = ()
@@ -54,8 +51,7 @@ class Exports(ForeignDoors):
         >>> parse("block[(0),()]").on((5, 4), 2).to_ranges()
         (((0, 3), (0, 4)), ((3, 5), (0, 4)))
         """
-        dist = cast("Distribution", self)
-        return tuple(block_range(dist, rank) for rank in range(dist.grid.size))
+        return tuple(block_range(self, rank) for rank in range(self.grid.size))
 
     def to_chunks(self) -> tuple[tuple[int, ...], ...]:
         """Per mode, the sizes of the chunks that lie together, as Dask says them; PETSc's ownership ranges.
@@ -69,7 +65,7 @@ class Exports(ForeignDoors):
         >>> parse("[(0:block),(1:cyclic(4))]").on((5, 10), (2, 2)).to_chunks()
         ((3, 2), (4, 4, 2))
         """
-        dist = _plain(cast("Distribution", self))
+        dist = _plain(self)
         chunks = []
         for mode, (splits, extent) in enumerate(zip(dist.splits, dist.view_shape, strict=True)):
             parts, tiles = parts_in_turn(splits, extent), tile_in_turn(splits, extent)
@@ -98,7 +94,7 @@ class Exports(ForeignDoors):
         >>> parse("[(0:cyclic(2,at=1)),(1:block(ceil))]").on((9, 6), (2, 2)).to_scalapack(0)
         ScalapackArray(desc=(1, 0, 9, 6, 2, 3, 1, 0, 4), grid=(2, 2), order='row')
         """
-        dist = _plain(cast("Distribution", self))
+        dist = _plain(self)
         cure = "redistribute to [(0:cyclic(32)),(1:cyclic(32))] on a grid of two modes first"
         if len(dist.shape) != 2 or any(len(splits) > 1 for splits in dist.splits):
             raise LayoutError(f"{dist} is no matrix whose modes are split by one grid mode each\n{cure}")
@@ -135,7 +131,7 @@ class Exports(ForeignDoors):
         >>> parse("block[(0,1),()]").on((8, 6), (2, 2)).to_sharding(("x", "y"))
         ShardedArray(mesh={'x': 2, 'y': 2}, spec=(('x', 'y'), None))
         """
-        dist = _plain(cast("Distribution", self))
+        dist = _plain(self)
         axes = tuple(names) if names is not None else tuple(f"g{g}" for g in range(dist.grid.order))
         if len(axes) != dist.grid.order or len(set(axes)) < len(axes):
             raise LayoutError(f"{axes} are not {counted(dist.grid.order, 'different name')}, one for each grid mode")
@@ -157,7 +153,7 @@ class Exports(ForeignDoors):
         return ShardedArray(dict(zip(axes, dist.grid.shape, strict=True)), tuple(spec))
 
 
-def block_range(dist: Distribution, rank: int) -> tuple[tuple[int, int], ...]:
+def block_range(dist: Blocks, rank: int) -> tuple[tuple[int, int], ...]:
     """Per mode, start and stop of the indices that a rank holds; (0, 0) where it holds none.
 
     Raises:
@@ -171,7 +167,7 @@ def block_range(dist: Distribution, rank: int) -> tuple[tuple[int, int], ...]:
     return tuple(box)
 
 
-def _plain(dist: Distribution) -> Distribution:
+def _plain(dist: Blocks) -> Blocks:
     """The distribution, if its blocks are parts of the tensor as it stands."""
     if dist.layout.view is not None:
         raise LayoutError(f"{dist.layout} reads the tensor by a view, of which only Rote knows\n{_PLAIN}")

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+from typing import Any, Literal, Self, cast, get_args
 
 import numpy as np
 
 from ..errors import LayoutError, counted
-from ..grammar.nodes import Entry, Kind, Op
+from ..grammar.nodes import Entry, Kind, LayoutSyntax, Op
+from .blocks import Blocks
 from .chunks import chunk_sizes, dealt
 from .grid import Grid, grid_shape, integer, integers, tensor_shape
-from .layout import Layout
-
-if TYPE_CHECKING:
-    from .distribution import Distribution
+from .slices import find_layout
 
 __all__ = ["ForeignDoors", "Placement"]
 
@@ -28,13 +26,18 @@ Placement = int | str | None
 """Of one mode of a torch mesh: the dim of Shard(dim), None of Replicate(), the reduction of Partial(…)."""
 
 
-class ForeignDoors:
+class ForeignDoors(Blocks):
     """The ways in to `Distribution` from ranges, pencils, chunks, descriptors, placements and shardings."""
 
     __slots__ = ()
 
-    @staticmethod
-    def from_ranges(ranges: Sequence[Sequence[Pair]], shape: Iterable[int] | int | None = None) -> Distribution:
+    @classmethod
+    def _of(cls, layout: LayoutSyntax, shape: tuple[int, ...], grid: Grid | Iterable[int] | int) -> Self:
+        """Make one of a layout, as data, on a shape and a grid."""
+        raise NotImplementedError
+
+    @classmethod
+    def from_ranges(cls, ranges: Sequence[Sequence[Pair]], shape: Iterable[int] | int | None = None) -> Self:
         """The distribution in which rank r holds the indices from start up to stop along each mode.
 
         So PETSc's DMDA says its blocks, as `comm.allgather(da.getRanges())`, and the slices of any block array.
@@ -57,10 +60,10 @@ class ForeignDoors:
             raise LayoutError("no rank says what it holds\nwrite ranges=comm.allgather(own), per mode (start, stop)")
         if shape is None:
             shape = [max(stop for _, stop in mode) for mode in zip(*boxes, strict=False)]
-        return _from_boxes(boxes, tensor_shape(shape))
+        return cls._of_boxes(boxes, tensor_shape(shape))
 
-    @staticmethod
-    def from_pencil(shape: Iterable[int] | int, blocks: Sequence[tuple[Sequence[int], Sequence[int]]]) -> Distribution:
+    @classmethod
+    def from_pencil(cls, shape: Iterable[int] | int, blocks: Sequence[tuple[Sequence[int], Sequence[int]]]) -> Self:
         """The distribution in which rank r holds a block of a start and a shape, as those of mpi4py-fft.
 
         Args:
@@ -79,12 +82,12 @@ class ForeignDoors:
             if len(starts) != len(lengths):
                 raise LayoutError(f"rank {rank} says start {starts} and shape {lengths}, which are of two orders")
             ranges.append([(start, start + length) for start, length in zip(starts, lengths, strict=True)])
-        return ForeignDoors.from_ranges(ranges, shape)
+        return cls.from_ranges(ranges, shape)
 
-    @staticmethod
+    @classmethod
     def from_chunks(
-        chunks: Sequence[Iterable[int]], grid: Sequence[int] | None = None, order: Literal["C", "F"] = "C"
-    ) -> Distribution:
+        cls, chunks: Sequence[Iterable[int]], grid: Sequence[int] | None = None, order: Literal["C", "F"] = "C"
+    ) -> Self:
         """The distribution of chunks, as Dask says them, over ranks; or of PETSc's ownership ranges.
 
         Args:
@@ -114,12 +117,12 @@ class ForeignDoors:
         modes: list[tuple[Entry, ...]] = [()] * len(sizes)
         for g, mode in enumerate(numbered):
             modes[mode] = (Entry(g, dealt(sizes[mode], parts[mode], mode)),)
-        return Layout(tuple(modes)).on(tuple(map(sum, sizes)), [parts[mode] for mode in numbered] or 1)
+        return cls._of(LayoutSyntax(tuple(modes)), tuple(map(sum, sizes)), [parts[mode] for mode in numbered] or 1)
 
-    @staticmethod
+    @classmethod
     def from_scalapack(
-        desc: Sequence[int], grid: Sequence[int] | Grid, order: Literal["row", "column"] = "row"
-    ) -> Distribution:
+        cls, desc: Sequence[int], grid: Sequence[int] | Grid, order: Literal["row", "column"] = "row"
+    ) -> Self:
         """The distribution of a dense ScaLAPACK matrix: block-cyclic, from the source process on.
 
         The leading dimension is no part of it: it says how the block lies in memory. The block of a buffer is
@@ -162,12 +165,12 @@ class ForeignDoors:
         if order == "column":
             grid_modes, processes = (1, 0), processes[::-1]
         modes = [(Entry(g, kind),) for g, kind in zip(grid_modes, kinds, strict=True)]
-        return Layout(tuple(modes)).on(tuple(shape), processes)
+        return cls._of(LayoutSyntax(tuple(modes)), tuple(shape), processes)
 
-    @staticmethod
+    @classmethod
     def from_torch(
-        shape: Iterable[int] | int, mesh: Sequence[int] | int, placements: Sequence[Placement] | Placement
-    ) -> Distribution:
+        cls, shape: Iterable[int] | int, mesh: Sequence[int] | int, placements: Sequence[Placement] | Placement
+    ) -> Self:
         """The distribution of torch's chunks: `torch.chunk(x, p, dim)[rank]`, or a DTensor on a mesh.
 
         Parts are of ceil(n/p), the last shorter or empty; modes of the mesh refine a dim one after the other.
@@ -205,15 +208,16 @@ class ForeignDoors:
                 modes[dim] = (*modes[dim], Entry(g, Kind("ceil")))
         if len(ops) > 1:
             raise LayoutError(f"a tensor is partial under one operation, not {sorted(ops)}\nreduce it in torch first")
-        return Layout(tuple(modes), op=(*ops, "sum")[0], partial=tuple(partial)).on(extents, ranks)
+        return cls._of(LayoutSyntax(tuple(modes), None, (*ops, "sum")[0], tuple(partial)), extents, ranks)
 
-    @staticmethod
+    @classmethod
     def from_sharding(
+        cls,
         shape: Iterable[int] | int,
         mesh: Mapping[str, int],
         spec: Sequence[str | Sequence[str] | None],
         devices: Any = None,
-    ) -> Distribution:
+    ) -> Self:
         """The distribution of a JAX array: a `NamedSharding` of a mesh and a PartitionSpec.
 
         Args:
@@ -249,7 +253,7 @@ class ForeignDoors:
         modes = []
         for each in names:
             modes.append(tuple([Entry(axes.index(name), Kind("block")) for name in each]))
-        dist = Layout(tuple(modes)).on(extents, grid)
+        dist = cls._of(LayoutSyntax(tuple(modes)), extents, grid)
         if devices is None:
             return dist
         places = np.asarray(devices)
@@ -260,25 +264,24 @@ class ForeignDoors:
         ranges: list[list[tuple[int, int]]] = [[]] * grid.size
         for number, rank in enumerate(places.flat):
             ranges[int(rank)] = [(held.start, held.stop) for held in dist.index_sets(number)]
-        return _from_boxes(ranges, extents)
+        return cls._of_boxes(ranges, extents)
 
-
-def _from_boxes(ranges: Sequence[Sequence[tuple[int, int]]], shape: tuple[int, ...]) -> Distribution:
-    """The distribution of boxes, each within the tensor."""
-    from .slices import find_distribution  # which makes distributions
-
-    held = []
-    for rank, box in enumerate(ranges):
-        if len(box) != len(shape):
-            raise LayoutError(f"a tensor of shape {shape} is of order {len(shape)}, but rank {rank} says {box}")
-        for mode, ((_, stop), extent) in enumerate(zip(box, shape, strict=True)):
-            if stop > extent:
-                raise LayoutError(
-                    f"rank {rank} holds indices up to {stop - 1} of mode {mode}, which has {extent}\n"
-                    f"give a shape that has them, or ranges below {extent}"
-                )
-        held.append([(start if stop > start else 0, stop - start, 1) for start, stop in box])
-    return find_distribution(shape, held)
+    @classmethod
+    def _of_boxes(cls, ranges: Sequence[Sequence[tuple[int, int]]], shape: tuple[int, ...]) -> Self:
+        """The distribution of boxes, each within the tensor."""
+        held = []
+        for rank, box in enumerate(ranges):
+            if len(box) != len(shape):
+                raise LayoutError(f"a tensor of shape {shape} is of order {len(shape)}, but rank {rank} says {box}")
+            for mode, ((_, stop), extent) in enumerate(zip(box, shape, strict=True)):
+                if stop > extent:
+                    raise LayoutError(
+                        f"rank {rank} holds indices up to {stop - 1} of mode {mode}, which has {extent}\n"
+                        f"give a shape that has them, or ranges below {extent}"
+                    )
+            held.append([(start if stop > start else 0, stop - start, 1) for start, stop in box])
+        layout, grid = find_layout(shape, held)
+        return cls._of(layout, shape, grid)
 
 
 def _pair(pair: Pair, rank: int, mode: int) -> tuple[int, int]:

@@ -10,9 +10,10 @@ import numpy as np
 
 from ..caches import memoized
 from ..grammar.nodes import Fuse, Name
-from .distribution import Distribution, mode_set
 from .grid import row_major
 from .indexset import IndexSet
+from .kinds import mode_set
+from .layout import Distribution
 
 __all__ = [
     "Color",

@@ -7,9 +7,8 @@ from string import ascii_lowercase
 
 from ..caches import memoized
 from ..grammar.nodes import Entry, Fuse, Kind, Name, Tile, ViewItem
-from .distribution import Distribution
 from .grid import Grid
-from .layout import Layout
+from .layout import Distribution, Layout
 from .view import View
 
 __all__ = ["unfused", "with_components", "without_roots"]

@@ -17,21 +17,20 @@ import numpy.typing as npt
 
 from ..caches import memoized
 from ..errors import LayoutError, counted
-from ..grammar.nodes import Entry
+from ..grammar.nodes import Entry, LayoutSyntax
+from .blocks import Blocks
 from .chain import Axis, Link, find_chain
-from .distribution import Distribution
 from .grid import Grid
 from .indexset import IndexSet
-from .layout import Layout
 
-__all__ = ["as_runs", "as_slices", "find_distribution"]
+__all__ = ["Progression", "as_runs", "as_slices", "find_layout"]
 
 Ints = npt.NDArray[np.int64]
 Progression = tuple[int, int, int]
 _READINGS = 1024  # ways to read the ranks as digits that are tried; few where there is a layout, if no rank is idle
 
 
-def as_slices(dist: Distribution, rank: int) -> tuple[slice, ...]:
+def as_slices(dist: Blocks, rank: int) -> tuple[slice, ...]:
     """Per mode of the tensor, the slice of it that a rank's block is.
 
     Raises:
@@ -53,7 +52,7 @@ def as_slices(dist: Distribution, rank: int) -> tuple[slice, ...]:
 _CURE = "redistribute to plain blocks first, such as block[(0),()]"
 
 
-def _as_slice(held: IndexSet, dist: Distribution, rank: int, mode: int) -> slice:
+def _as_slice(held: IndexSet, dist: Blocks, rank: int, mode: int) -> slice:
     if not held:
         return slice(0, 0)
     first = held.start
@@ -89,8 +88,8 @@ def as_runs(slices: Sequence[slice], shape: tuple[int, ...]) -> tuple[Progressio
     return tuple(runs)
 
 
-def find_distribution(shape: tuple[int, ...], held: Sequence[Sequence[Progression]]) -> Distribution:
-    """The distribution under which every rank holds what it says, a run per mode.
+def find_layout(shape: tuple[int, ...], held: Sequence[Sequence[Progression]]) -> tuple[LayoutSyntax, Grid]:
+    """The layout and the grid under which every rank holds what it says, a run per mode.
 
     The grid has the fewest modes that say it. A rank that holds nothing may say so by any empty run.
 
@@ -98,8 +97,10 @@ def find_distribution(shape: tuple[int, ...], held: Sequence[Sequence[Progressio
         LayoutError: there is none; the text says why.
 
     >>> held = [as_runs((slice(a, a + 2), slice(b, b + 3)), (4, 6)) for b in (0, 3) for a in (0, 2)]
-    >>> print(find_distribution((4, 6), held))
-    block[(1),(0)] on (4, 6), grid 2x2
+    >>> from ..grammar.text import unparse
+    >>> layout, grid = find_layout((4, 6), held)
+    >>> print(unparse(layout), grid)
+    block[(1),(0)] 2x2
     """
     order, ranks = len(shape), len(held)
     runs = np.array(held, np.int64).reshape(ranks, order, 3).swapaxes(0, 1)
@@ -112,9 +113,9 @@ def find_distribution(shape: tuple[int, ...], held: Sequence[Sequence[Progressio
     unchained: set[int] = set()
     for known, idle in ((keys, void), (np.where(empty, -1, keys), empty)):  # what an idle rank says may be no digit's
         for reading in islice(_readings(known, idle, 1), _READINGS):
-            dist = _distribution(shape, ranks, tables, reading, empty, unchained)
-            if dist is not None:
-                return dist
+            layout = _layout(shape, ranks, tables, reading, empty, unchained)
+            if layout is not None:
+                return layout
         if not empty.any():
             break
     raise LayoutError(f"no layout gives these blocks: {_why(shape, runs, unchained)}")
@@ -226,15 +227,15 @@ def _primes(n: int) -> list[int]:
     return [p for p in _divisors(n) if _divisors(p) == [p]]
 
 
-def _distribution(
+def _layout(
     shape: tuple[int, ...],
     ranks: int,
     tables: Sequence[Ints],
     reading: _Reading,
     empty: npt.NDArray[np.bool_],
     unchained: set[int],
-) -> Distribution | None:
-    """The distribution of a reading, if each mode has a chain; else the modes that have none are noted."""
+) -> tuple[LayoutSyntax, Grid] | None:
+    """The layout and the grid of a reading, if each mode has a chain; else the modes that have none are noted."""
     numbers = np.arange(ranks)
     holding = np.ones(ranks, bool)
     for digit in reading.digits:
@@ -262,7 +263,7 @@ def _distribution(
     for chain in chains:
         modes.append(tuple([Entry(grid_modes.index(link.axis), link.kind) for link in chain]))
     rooted = tuple([(grid_modes.index(digit.axis), digit.root) for digit in others if digit.root is not None])
-    return Layout(tuple(modes), rooted=rooted).on(shape, Grid(tuple([axis.size for axis in grid_modes]) or (1,)))
+    return LayoutSyntax(tuple(modes), rooted=rooted), Grid(tuple([axis.size for axis in grid_modes]) or (1,))
 
 
 def _why(shape: tuple[int, ...], runs: Ints, unchained: set[int]) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..layout.distribution import Distribution
+from ..layout.layout import Distribution
 from ..layout.ownership import Owners, is_light, mode_names, owners_at, rank_color, run_around, runs
 from .geometry import Face, Points, ShownMode, cube, flat, ticks
 

@@ -14,7 +14,7 @@ from ..compiler.matrix import message_matrix
 from ..compiler.plan import Plan
 from ..compiler.step import LOCAL, Step
 from ..errors import LayoutError, PlanError, RoteError
-from ..layout.distribution import Distribution
+from ..layout.layout import Distribution
 from ..layout.ownership import Owners, owners_at
 from .drawing import INK, draw, style
 from .matrix import MOST_RANKS, Scale, draw_matrix, draw_scale

@@ -14,8 +14,9 @@ from math import prod
 import numpy as np
 
 from ..layout import kinds
-from ..layout.distribution import Distribution, mode_set
 from ..layout.indexset import IndexSet
+from ..layout.kinds import mode_set
+from ..layout.layout import Distribution
 from ..layout.ownership import Owners, Run, Tick, brief, is_light, mode_names, owners_at, rank_color, ticks
 
 __all__ = ["draw"]

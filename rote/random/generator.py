@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from ..compiler.step import as_dtype
 from ..functions.moves import default_layout
-from ..layout.distribution import tensor_shape
+from ..layout.grid import tensor_shape
 from ..layout.layout import Layout
 from ..runtime.comm.resolve import as_comm
 from ..runtime.copy.regions import identity

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..layout.distribution import Distribution
 from ..layout.grid import row_major
+from ..layout.layout import Distribution
 
 __all__ = ["Array", "WordStream", "Words", "fractions", "scaled", "windows", "words_of"]
 

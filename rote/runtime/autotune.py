@@ -25,8 +25,7 @@ from .comm.collective_errors import collective_errors
 from .comm.protocol import Comm
 from .comm.threads import LocalComm
 from .leads import FEWEST, lead
-from .limits import ENDLESS, Limits
-from .time_limit import within
+from .limits import ENDLESS, Limits, within
 
 __all__ = [
     "Candidate",

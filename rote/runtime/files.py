@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from ..layout.distribution import Distribution, Split, mode_set
 from ..layout.grid import Grid
 from ..layout.indexset import EMPTY, IndexSet
-from ..layout.layout import Entry, Layout
+from ..layout.kinds import Split, mode_set
+from ..layout.layout import Distribution, Entry, Layout
 from ..layout.layout import block as in_blocks
 from .comm.collective_errors import collective_errors
 from .comm.protocol import Array, Comm

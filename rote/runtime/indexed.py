@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..layout.distribution import Distribution
 from ..layout.kinds import mode_set
+from ..layout.layout import Distribution
 from .comm.protocol import Array, Comm
 
 __all__ = ["IndexedMove", "Selection", "selection"]

@@ -10,9 +10,8 @@ import numpy.typing as npt
 
 from ..compiler.step import as_dtype
 from ..errors import LayoutError
-from ..layout.distribution import Distribution, distribute, tensor_shape
-from ..layout.grid import Grid, grid_shape
-from ..layout.layout import Layout, as_layout
+from ..layout.grid import Grid, grid_shape, tensor_shape
+from ..layout.layout import Distribution, Layout, as_layout, distribute, find_distribution
 from .comm.collective_errors import collective_errors
 from .comm.protocol import Array, Comm
 from .copy.regions import cut, identity
@@ -93,7 +92,7 @@ def compute_block(
 
 def place_slices(local: npt.ArrayLike, slices: Sequence[slice], shape: Iterable[int] | int, ranks: Comm) -> Placed:
     """Find the distribution of blocks that are slices of a tensor, and this rank's block in it. Collective."""
-    from ..layout.slices import as_runs, find_distribution
+    from ..layout.slices import as_runs
 
     with collective_errors(ranks):
         block = np.asarray(local)

@@ -23,8 +23,8 @@ import numpy.typing as npt
 
 from ..compiler.plan import Plan
 from ..errors import CommError, LayoutError
-from ..layout.distribution import Distribution
 from ..layout.grid import Grid
+from ..layout.layout import Distribution
 from .comm import segments
 from .comm.cache import cached
 from .comm.protocol import Array, Comm

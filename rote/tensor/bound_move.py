@@ -11,13 +11,12 @@ from ..compiler.plan import Plan
 from ..errors import LayoutError
 from ..functions.distributed import Array, Distributed
 from ..functions.moves import announce, implicit_cause, records_open
-from ..layout.distribution import Distribution, distribute
 from ..layout.grid import grid_shape
-from ..layout.layout import Layout, as_layout
-from ..runtime.aliasing import bound_apart, may_overlap, meet, run_apart
+from ..layout.layout import Distribution, Layout, as_layout, distribute
 from ..runtime.comm import segments
 from ..runtime.comm.cache import cached
 from ..runtime.comm.protocol import Comm
+from ..runtime.executor.aliasing import bound_apart, may_overlap, meet, run_apart
 from ..runtime.limits import Tune
 from ..runtime.methods import tuned
 from ..runtime.placement import GridLike

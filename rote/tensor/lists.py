@@ -8,9 +8,8 @@ from ..compiler.compile import compile
 from ..compiler.plan import Plan
 from ..errors import LayoutError
 from ..functions.moves import announce, implicit_cause, records_open
-from ..layout.distribution import distribute
 from ..layout.grid import grid_shape
-from ..layout.layout import Layout, as_layout
+from ..layout.layout import Layout, as_layout, distribute
 from ..runtime.comm.cache import cached
 from ..runtime.placement import GridLike
 from ..runtime.together import BoundPlans

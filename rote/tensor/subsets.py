@@ -9,8 +9,7 @@ import numpy as np
 
 from ..errors import LayoutError
 from ..functions.distributed import Distributed
-from ..layout.distribution import Distribution
-from ..layout.layout import Layout
+from ..layout.layout import Distribution, Layout
 from ..layout.refine import without_roots
 from ..runtime.comm.collective_errors import collective_errors
 from ..runtime.comm.protocol import Comm

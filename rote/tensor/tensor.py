@@ -15,8 +15,7 @@ import numpy.typing as npt
 from ..compiler.step import as_dtype
 from ..errors import LayoutError
 from ..functions.moves import announce, implicit_cause, records_open
-from ..layout.distribution import Distribution
-from ..layout.layout import Layout
+from ..layout.layout import Distribution, Layout
 from ..runtime.comm import segments
 from ..runtime.comm.collective_errors import collective_errors
 from ..runtime.comm.protocol import Comm, Path

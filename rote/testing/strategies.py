@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as st_numpy
 
 from ..errors import LayoutError
-from ..layout.distribution import Distribution
 from ..layout.grid import Grid
-from ..layout.layout import Layout
+from ..layout.layout import Distribution, Layout
 from ..runtime.comm.resolve import run
 from ..tensor import DistTensor
 from .choices import ROLES, Pick, pick_grid, pick_layout, pick_shape

@@ -17,8 +17,8 @@ import numpy.typing as npt
 from rote.compiler.movement import Message, components, receives, sends
 from rote.compiler.step import LOCAL, Step
 from rote.errors import PlanError
-from rote.layout.distribution import Distribution
 from rote.layout.grid import Grid
+from rote.layout.layout import Distribution
 from rote.layout.view import to_tensor
 
 __all__ = ["Figures", "figures", "meaning", "verify"]

@@ -25,8 +25,7 @@ from rote.compiler.machine import Machine
 from rote.compiler.plan import Plan
 from rote.compiler.step import LOCAL
 from rote.layout.builder import L
-from rote.layout.distribution import Distribution
-from rote.layout.layout import Layout
+from rote.layout.layout import Distribution, Layout
 
 __all__ = ["BYTES_ONLY", "CASES", "Case", "Share", "planned", "table"]
 

@@ -116,7 +116,7 @@ def test_all_rooms_are_in_the_register_and_cleared():
     info = rote.cache_info()
     rooms = {name.rpartition(".")[0] for name in info}
     for module in (
-        "layout.distribution",
+        "layout.layout",
         "compiler.compile",
         "grammar.parser",
         "fft.families.choose",

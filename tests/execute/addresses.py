@@ -21,7 +21,7 @@ from rote import DistTensor
 from rote.fft import fftn
 from rote.runtime import Comm, world
 from rote.runtime.comm import segments
-from rote.runtime.copy.addresses import AtAddresses
+from rote.runtime.comm.cache import AtAddresses
 
 TURNS = 6
 

@@ -10,7 +10,7 @@ from execute import addresses
 from launch import mpirun
 
 import rote
-from rote.runtime.copy.addresses import AtAddresses
+from rote.runtime.comm.cache import AtAddresses
 from rote.runtime.program import PreparedRuns
 
 

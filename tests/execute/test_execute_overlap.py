@@ -10,8 +10,8 @@ import pytest
 from execute import overlaps
 
 import rote
-from rote.runtime.aliasing import may_overlap
 from rote.runtime.copy.strided import StridedCopy
+from rote.runtime.executor.aliasing import may_overlap
 
 PROGRAM = Path(overlaps.__file__)
 

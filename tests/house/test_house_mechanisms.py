@@ -12,7 +12,7 @@ from house import files, tree
 CLOCKS = {
     "rote/__main__.py": "when the command began",
     "rote/runtime/autotune.py": "the loop",
-    "rote/runtime/time_limit.py": "when all timing is to end",
+    "rote/runtime/limits.py": "when all timing is to end",
     "fft/kernels/turns.py": "a turn of a kernel: many calls for one reading",
     "fft/kernels/config.py": "when FFTW is to end its planning",
 }

@@ -15,13 +15,13 @@ from io_cases import cases, numbered
 from io_laws import alone, raised, same, saved
 
 import rote
-from rote.io import npy
+from rote.io import npy, staging
 from rote.io.npy import read_block, read_header, write_npy
+from rote.io.staging import Staging
 from rote.layout.layout import parse
-from rote.runtime import Comm, staging, world
+from rote.runtime import Comm, world
 from rote.runtime.comm import rawfile
 from rote.runtime.copy.regions import cut
-from rote.runtime.staging import Staging
 
 SMALL = {"LARGE": 1, "LONG_RUN": 64, "PIECE": 256}  # bytes, by which tensors of a few elements are staged in pieces
 LAYOUTS = (

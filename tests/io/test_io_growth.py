@@ -20,8 +20,8 @@ from launch import Job
 
 import rote
 from rote.io.npy import read_block, read_header, write_npy
-from rote.layout.distribution import Distribution
 from rote.layout.indexset import IndexSet
+from rote.layout.layout import Distribution
 from rote.runtime import Comm, files, run, world
 from rote.runtime.comm.rawfile import copy_part
 

@@ -14,10 +14,10 @@ from io_cases import cases, numbered
 from io_laws import alone, raised, same, saved
 
 import rote
-from rote.io import npy
+from rote.io import mapped, npy
 from rote.io.npy import read_block, read_header
 from rote.layout.layout import parse
-from rote.runtime import Comm, mapped, run
+from rote.runtime import Comm, run
 from rote.runtime.copy import transposed
 from rote.runtime.copy.regions import cut
 

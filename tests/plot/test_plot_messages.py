@@ -25,7 +25,7 @@ from rote.plot.matrix import Scale
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from rote.layout.distribution import Distribution
+    from rote.layout.layout import Distribution
 
 
 def counted(source: Distribution, target: Distribution) -> np.ndarray:

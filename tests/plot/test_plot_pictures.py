@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 
 import rote
 from rote import plot
-from rote.layout.distribution import Distribution
+from rote.layout.layout import Distribution
 from rote.layout.ownership import Run, rank_color
 from rote.plot import figures, geometry
 

@@ -9,7 +9,7 @@ from itertools import pairwise, product
 import pytest
 
 import rote
-from rote.layout.distribution import Distribution
+from rote.layout.layout import Distribution
 from rote.layout.ownership import Owners, owners_at, rank_color, run_around, runs
 from rote.plot.text import draw
 

@@ -18,7 +18,8 @@ from strategies import distributions
 import rote
 from rote import DistTensor
 from rote.errors import LayoutError
-from rote.layout.slices import as_runs, as_slices, find_distribution
+from rote.layout.layout import find_distribution
+from rote.layout.slices import as_runs, as_slices
 
 
 def runs_of(dist):

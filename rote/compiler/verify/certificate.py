@@ -28,8 +28,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import PlanError
-from ...layout.distribution import Distribution, Role
+from ...layout.blocks import Role
 from ...layout.grid import row_major
+from ...layout.layout import Distribution
 from ..components import Group
 from ..movement import Message, communicates, components, receives, sends
 from ..step import LOCAL, Step

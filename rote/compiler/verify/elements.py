@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from ...errors import PlanError
 from ...grammar.nodes import Kind
-from ...layout.distribution import Split, mode_set
 from ...layout.indexset import IndexSet
+from ...layout.kinds import Split, mode_set
 from ...layout.view import to_tensor
 from ..components import Reading, Row
 from ..overlap import Side

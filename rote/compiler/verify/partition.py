@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from ...caches import memoized
 from ...errors import PlanError
-from ...layout.distribution import Distribution
+from ...layout.layout import Distribution
 from ..components import Component, Group, Listed, Reading, Row, readings, splitting
 from ..overlap import Overlap, Scatter, overlaps
 from .elements import (

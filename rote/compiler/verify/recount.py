@@ -17,7 +17,8 @@ import numpy.typing as npt
 
 from ...caches import memoized
 from ...grammar.nodes import Kind
-from ...layout.distribution import Distribution, Split, mode_set
+from ...layout.kinds import Split, mode_set
+from ...layout.layout import Distribution
 from ..step import LOCAL
 from .partition import ProvedComponent
 

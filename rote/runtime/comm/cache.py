@@ -1,24 +1,32 @@
-"""The cache of a communicator: things that are made once for it, and buffers that all of them share.
+"""Things that are made once and used again: of a communicator, memory of its programs and ranks, calls at addresses.
 
 A rank that is alone meets nobody, so any thread of its process may use its communicator, and several at once: each has
 a cache of its own. A communicator of several ranks is used by one thread of each rank at a time, and has one cache.
+
+The memory that ranks share is workspace of all exchanges and walks of a communicator, in two halves. What a rank writes
+into its half before a barrier, others read after it. They may still be reading when it goes on: it writes into the
+other half then. When it comes back to this one, there was a barrier in between.
 """
 
 from __future__ import annotations
 
 import threading
+import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
-from typing import Any, TypeVar
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
 from .protocol import Array, Comm
 
-__all__ = ["CacheOfAll", "CachePerThread", "cached", "shared_workspace"]
+__all__ = ["AtAddresses", "CacheOfAll", "CachePerThread", "DoubleBuffer", "cached", "shared_workspace"]
 
 T = TypeVar("T")
 Cache = dict[Hashable, Any]
+
+_LINE = 64  # bytes of a line of the cache, with which each half begins: so it is whole items of any dtype
+_MOST = 32  # places of which the calls are kept: blocks of a loop take turns in fewer
 
 
 class CacheOfAll:
@@ -97,3 +105,119 @@ def shared_workspace(comm: Comm, name: str, nbytes: int) -> Array:
         memory = comm.cache["buffer", name] = None  # the old memory goes before the new comes
         memory = comm.cache["buffer", name] = np.empty(nbytes, np.uint8)
     return memory
+
+
+class Tenant(Protocol):
+    """A holder of views of the two halves."""
+
+    def leave(self) -> None:
+        """Let go of all views: the halves are about to be others."""
+        ...
+
+
+class DoubleBuffer:
+    """The shared memory of one communicator, which lives as long as anybody holds it; looked up and grown by `of`.
+
+    Attributes:
+        comm: of the ranks.
+        halves: per rank, both.
+        read: which of them others may be reading since the last barrier; -1 for none.
+        tenants: whom to tell when the halves grow.
+    """
+
+    __slots__ = ("__weakref__", "_size", "comm", "halves", "read", "tenants")
+
+    def __init__(self, comm: Comm) -> None:
+        self.comm: Comm = comm
+        self.halves: list[tuple[Array, Array]] = []
+        self.read: int = -1
+        self.tenants: weakref.WeakSet[Tenant] = weakref.WeakSet[Tenant]()
+        self._size = 0
+
+    @classmethod
+    def of(cls, comm: Comm, nbytes: int) -> DoubleBuffer | None:
+        """The double buffer of a communicator, in each half of which this rank has so many bytes or more. Collective.
+
+        None, on all ranks and from then on, if they cannot share memory.
+        """
+        kept = comm.cache.get("double buffer", lambda: None)
+        if kept is None:
+            return None
+        double_buffer: DoubleBuffer = kept() or cls(comm)
+        comm.cache["double buffer"] = weakref.ref(double_buffer)
+        sizes = comm.allgather_object((max(-(-nbytes // _LINE), 1) * _LINE, double_buffer._size))
+        if any(need > size for need, size in sizes) and not double_buffer._grow([max(pair) for pair in sizes]):
+            comm.cache["double buffer"] = None
+            return None
+        return double_buffer
+
+    def _grow(self, sizes: list[int]) -> bool:
+        """Get halves of other sizes; whether that was possible."""
+        self.halves = []  # the old memory goes before the new comes
+        for tenant in [*self.tenants]:
+            tenant.leave()
+        self._size = sizes[self.comm.rank]
+        memories = self.comm.allocate_shared(2 * self._size)
+        if memories is None:
+            return False
+        self.halves = [(memory[:size], memory[size:]) for memory, size in zip(memories, sizes, strict=True)]
+        self.read = -1
+        return True
+
+    @property
+    def free(self) -> int:
+        """The half that nobody else is reading."""
+        return int(self.read == 0)
+
+    def next_half(self) -> list[Array]:
+        """The free halves of all ranks, which are read after the next barrier."""
+        self.read = self.free
+        return [pair[self.read] for pair in self.halves]
+
+    def meet(self) -> None:
+        """Wait for all ranks: whatever they wrote is there, and they have read what they wanted."""
+        self.comm.barrier()
+        self.read = -1
+
+
+class AtAddresses(Generic[T]):
+    """Calls prepared for C-contiguous arrays, by where these lie; of `_MOST` places, the oldest go first.
+
+    It knows the addresses alone. So it is good for all arrays of the same shapes and dtypes that ever lie there, and
+    nobody's memory waits for it; whoever asks holds the arrays until the calls have run.
+
+    >>> prepared, block = AtAddresses(), np.zeros(2)
+    >>> fill = prepared([block], lambda arrays: lambda: arrays[0].fill(1))
+    >>> fill()
+    >>> block, prepared([block], lambda arrays: None) is fill
+    (array([1., 1.]), True)
+    """
+
+    __slots__ = ("_kept",)
+
+    def __init__(self) -> None:
+        self._kept: dict[Hashable, T] = {}
+
+    def __call__(self, arrays: Sequence[Array], make: Callable[[list[Array]], T], state: Hashable = None) -> T:
+        """The result of `make` for arrays that lie where these do, and in some state; it must not keep others."""
+        place = (state, *[array.__array_interface__["data"][0] for array in arrays])
+        prepared = self._kept.get(place)
+        if prepared is None:
+            prepared = make([np.asarray(_Lying(array.__array_interface__)) for array in arrays])
+            if len(self._kept) >= _MOST:
+                del self._kept[next(iter(self._kept))]
+            self._kept[place] = prepared
+        return prepared
+
+    def clear(self) -> None:
+        """Forget all."""
+        self._kept.clear()
+
+
+class _Lying:
+    """The place, shape and dtype of an array, without its memory."""
+
+    __slots__ = ("__array_interface__",)
+
+    def __init__(self, interface: dict[str, Any]) -> None:
+        self.__array_interface__ = interface

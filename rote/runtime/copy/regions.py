@@ -14,9 +14,8 @@ import numpy.typing as npt
 from ...caches import memoized
 from ...compiler.components import Component, Group, Listed
 from ...compiler.movement import Message, components, receives, sends
-from ...layout.distribution import Distribution
 from ...layout.indexset import Strided
-from ...layout.layout import Op
+from ...layout.layout import Distribution, Op
 from ...layout.view import View
 from .interleaved import LARGE, interleaved
 from .strided import Copy, Factor, IndexedCopy, Piece, alike, everything, pieces, reduction

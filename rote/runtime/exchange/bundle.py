@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..comm.cache import shared_workspace
-from ..comm.double_buffer import DoubleBuffer
+from ..comm.cache import DoubleBuffer, shared_workspace
 from ..comm.protocol import Array
 from .messages import Messages, Segment, Transfer
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import CommError
-from ..comm.double_buffer import DoubleBuffer
+from ..comm.cache import DoubleBuffer
 from ..comm.protocol import Array, Comm
 from .messages import Messages, Transfer
 from .method import Method

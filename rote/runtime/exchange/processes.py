@@ -14,9 +14,8 @@ import numpy as np
 
 from ...errors import CommError
 from ..comm import segments
-from ..comm.double_buffer import DoubleBuffer
+from ..comm.cache import AtAddresses, DoubleBuffer
 from ..comm.protocol import Array, Comm
-from ..copy.addresses import AtAddresses
 from ..copy.strided import Copy
 from .messages import Messages, Transfer, place, run
 from .method import Method

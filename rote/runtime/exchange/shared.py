@@ -10,8 +10,8 @@ import numpy as np
 
 from ...compiler.step import Step
 from ...errors import CommError
+from ..comm.cache import AtAddresses
 from ..comm.protocol import Array
-from ..copy.addresses import AtAddresses
 from ..copy.regions import Contribution, Region, identity, joined, read_regions, whole
 from ..copy.strided import Copy, Factor
 from .messages import Messages, Transfer, place, run

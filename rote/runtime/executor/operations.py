@@ -15,7 +15,7 @@ import numpy.typing as npt
 from ...compiler.plan import Plan
 from ...compiler.step import Step
 from ...errors import LayoutError, PlanError
-from ...layout.distribution import Distribution
+from ...layout.layout import Distribution
 from ..comm.protocol import Array
 from ..copy.regions import Region
 from ..copy.strided import Copy

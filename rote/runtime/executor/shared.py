@@ -8,9 +8,8 @@ from functools import partial
 from typing import Any
 
 from ...compiler.step import LOCAL, Step
-from ..comm.double_buffer import DoubleBuffer
+from ..comm.cache import AtAddresses, DoubleBuffer
 from ..comm.protocol import Array
-from ..copy.addresses import AtAddresses
 from ..copy.strided import Copy, Factor
 from ..exchange.shared import Reading
 from .buffers import Memories, Slot, route

@@ -8,13 +8,12 @@ import numpy.typing as npt
 
 from rote.compiler.machine import DEFAULT, Machine
 from rote.errors import LayoutError
-from rote.layout.distribution import tensor_shape
-from rote.layout.grid import Grid, grid_shape, integer
+from rote.layout.grid import Grid, grid_shape, integer, tensor_shape
 from rote.layout.layout import Layout
 
-from .families.choose import Choice
-from .families.resolve import choices_for
-from .request.arguments import as_arguments, planned_request
+from ..request.arguments import as_arguments, planned_request
+from .choose import Choice
+from .resolve import choices_for
 
 __all__ = ["compare"]
 

@@ -6,15 +6,14 @@ from typing import Any, NoReturn, Self
 
 import numpy as np
 
-from rote.layout.distribution import Distribution
 from rote.layout.grid import Grid
-from rote.layout.layout import Layout
+from rote.layout.layout import Distribution, Layout
 from rote.layout.refine import with_components
 from rote.runtime.comm.protocol import Comm
 from rote.tensor import DistTensor
 
+from ..walk.walk import Walk
 from .fields import empty
-from .walk.walk import Walk
 
 __all__ = ["TransformEnds"]
 

@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 
 from ..errors import CommError
-from ..layout.distribution import Distribution
 from ..layout.indexset import EMPTY, IndexSet
-from .comm.collective_errors import collective_errors
-from .comm.protocol import Array, Comm, Path
-from .comm.rawfile import LONG_RUN, check_file_part, copy_part
-from .copy.transposed import transposed
-from .files import LARGE, file_parts, is_reordered, run_length, storage_shape
+from ..layout.layout import Distribution
+from ..runtime.comm.collective_errors import collective_errors
+from ..runtime.comm.protocol import Array, Comm, Path
+from ..runtime.comm.rawfile import LONG_RUN, check_file_part, copy_part
+from ..runtime.copy.transposed import transposed
+from ..runtime.files import LARGE, file_parts, is_reordered, run_length, storage_shape
 
 __all__ = ["on_one_node", "picks_from_pages", "read_pages"]
 

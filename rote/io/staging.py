@@ -21,18 +21,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..compiler.compile import compile
-from ..layout.distribution import Distribution, Split, mode_set
 from ..layout.grid import Grid
 from ..layout.indexset import EMPTY, IndexSet
-from ..layout.kinds import local_extents
-from ..layout.layout import Layout
-from .comm.collective_errors import collective_errors
-from .comm.protocol import Array, Comm, Path
-from .comm.rawfile import LONG_RUN
-from .exchange.messages import sub_comm
-from .files import LARGE, in_rows, is_reordered, longest_run, run_length, writes
+from ..layout.kinds import Split, local_extents, mode_set
+from ..layout.layout import Distribution, Layout
+from ..runtime.comm.collective_errors import collective_errors
+from ..runtime.comm.protocol import Array, Comm, Path
+from ..runtime.comm.rawfile import LONG_RUN
+from ..runtime.exchange.messages import sub_comm
+from ..runtime.files import LARGE, in_rows, is_reordered, longest_run, run_length, writes
+from ..runtime.program import bind
 from .mapped import on_one_node
-from .program import bind
 
 __all__ = ["Staging"]
 

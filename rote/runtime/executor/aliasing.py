@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .comm.protocol import Array, Comm
-from .copy.strided import Copy
+from ..comm.protocol import Array, Comm
+from ..copy.strided import Copy
 
 __all__ = ["bound_apart", "may_overlap", "meet", "run_apart"]
 

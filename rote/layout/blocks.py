@@ -1,11 +1,11 @@
-"""Distributions: a layout on a shape and a grid; who owns what.
+"""Blocks: who holds what of a tensor, by a layout on a shape and a grid.
 
 Every question is answered from the digits alone: nothing here costs more on 32,768 ranks than on 4.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from math import prod
@@ -16,19 +16,15 @@ import numpy.typing as npt
 
 from ..caches import memoized
 from ..errors import LayoutError, counted
-from ..late import late
-from .exports import Exports
-from .grid import Grid, grid_shape, integers, tensor_shape
+from .algebra import LayoutAlgebra
+from .grid import Grid, integers, tensor_shape
 from .indexset import EMPTY, IndexSet
 from .kinds import Split, check_mode, local_extents, locate, mode_set
-from .layout import Layout
 from .view import Digit, View, to_tensor
 
-__all__ = ["Distribution", "Role", "Split", "distribute", "locate", "mode_set", "tensor_shape"]
+__all__ = ["Blocks", "Role"]
 
 Ints = npt.NDArray[np.int64]
-
-
 RoleName = Literal["split", "replicated", "partial", "rooted"]
 
 
@@ -42,34 +38,14 @@ class Role(NamedTuple):
 _REPLICATED = Role("replicated")
 
 
-@dataclass(frozen=True, slots=True)
-class Distribution(Exports):
-    """A layout on a tensor's shape and a grid: who owns what. Made by `layout.on(shape, grid)`.
+@dataclass(frozen=True, slots=True, repr=False)
+class Blocks:
+    """Who holds what of a tensor, by a layout on a shape and a grid; the base of `Distribution`.
 
-    Every method that takes a rank raises LayoutError where the grid has no such rank.
-
-    Grid modes of a single coordinate do nothing: `splits` leaves them out, and in `roles` they are "replicated".
-
-    Attributes:
-        shape: the tensor's own shape.
-        view_shape: the extents of the view's modes (the same without a view); blocks and indices are those of the view.
-        splits: per view mode, its entries on this grid, the outermost first.
-        digits: per view mode, the digits of the tensor's own modes that it reads.
-        roles: per grid mode, what it does.
-        partial: the grid modes over which the value is a reduction of several contributions.
-
-    Raises:
-        LayoutError: the order, the grid, a view, a block size or a root does not fit.
-
-    >>> from rote.layout.layout import parse
-    >>> dist = parse("block[(0),(),(1)]").on((8, 9, 10), Grid((2, 3)))
-    >>> dist.local_shape(0), dist.owners((3, 4, 5)), dist.indices(4)[0].tolist()
-    ((4, 9, 4), (1,), [4, 5, 6, 7])
-    >>> dist.order, dist.meaning == parse("block(4)[(0),(),(1)]").on((8, 9, 10), Grid((2, 3))).meaning
-    (3, False)
+    Of the layout it asks what that says, and makes no others of it.
     """
 
-    layout: Layout
+    layout: LayoutAlgebra
     shape: tuple[int, ...]
     grid: Grid
     view_shape: tuple[int, ...] = field(init=False, compare=False, repr=False)
@@ -114,7 +90,7 @@ class Distribution(Exports):
         return self._hash  # kept, for distributions are the keys of all that a compiler remembers
 
     def __reduce__(self) -> tuple[object, ...]:
-        return Distribution, (self.layout, self.shape, self.grid)  # another process hashes text otherwise
+        return type(self), (self.layout, self.shape, self.grid)  # another process hashes text otherwise
 
     @property
     def order(self) -> int:
@@ -127,7 +103,7 @@ class Distribution(Exports):
         Raises:
             LayoutError: the grid has no such rank.
 
-        >>> from rote.layout.layout import parse
+        >>> from rote import parse
         >>> [parse("[(),()]|(0@1)").on((5, 3), 2).holds(rank) for rank in range(2)]
         [False, True]
         """
@@ -145,7 +121,7 @@ class Distribution(Exports):
         Raises:
             LayoutError: the grid has no such rank.
 
-        >>> from rote.layout.layout import parse
+        >>> from rote import parse
         >>> [parse("[()]+(0)").on(5, 2).contributes(rank) for rank in range(2)]
         [True, False]
         """
@@ -158,7 +134,7 @@ class Distribution(Exports):
         Raises:
             LayoutError: the grid has no such rank.
 
-        >>> from rote.layout.layout import parse
+        >>> from rote import parse
         >>> print(*parse("[(0),()]").on((5, 3), 2).index_sets(1))
         {1, 3} {0..2}
         """
@@ -178,7 +154,7 @@ class Distribution(Exports):
         Raises:
             LayoutError: the grid has no such rank.
 
-        >>> from rote.layout.layout import parse
+        >>> from rote import parse
         >>> [held.tolist() for held in parse("[(0),()]").on((5, 3), 2).indices(1)]
         [[1, 3], [0, 1, 2]]
         """
@@ -192,7 +168,7 @@ class Distribution(Exports):
         Raises:
             LayoutError: the grid has no such rank.
 
-        >>> from rote.layout.layout import parse
+        >>> from rote import parse
         >>> [held.tolist() for held in parse("(a b): block[(0)]").on((2, 3), 2).tensor_indices(1)]
         [[1, 1, 1], [0, 1, 2]]
         """
@@ -210,7 +186,7 @@ class Distribution(Exports):
         Raises:
             LayoutError: the grid has no such rank.
 
-        >>> from rote.layout.layout import parse
+        >>> from rote import parse
         >>> [parse("block[(0),()]").on((5, 3), 2).local_shape(rank) for rank in range(2)]
         [(3, 3), (2, 3)]
         """
@@ -221,7 +197,7 @@ class Distribution(Exports):
     def max_local_shape(self) -> tuple[int, ...]:
         """Per view mode, the largest local extent on any rank.
 
-        >>> from rote.layout.layout import parse
+        >>> from rote import parse
         >>> parse("block[(0),()]").on((5, 3), 2).max_local_shape()
         (3, 3)
         """
@@ -236,7 +212,7 @@ class Distribution(Exports):
         Raises:
             IndexError: there is no such mode.
 
-        >>> from rote.layout.layout import parse
+        >>> from rote import parse
         >>> parse("block[(0)]").on(5, 2).locate(0, np.array([0, 4]))
         ({0: array([0, 1])}, array([0, 1]))
         """
@@ -253,7 +229,7 @@ class Distribution(Exports):
         Raises:
             LayoutError: the index is outside the tensor.
 
-        >>> from rote.layout.layout import parse
+        >>> from rote import parse
         >>> parse("block[(0),()]").on((5, 3), (2, 2)).owners((4, 0))
         (2, 3)
         """
@@ -277,21 +253,8 @@ class Distribution(Exports):
     def __repr__(self) -> str:
         return f"parse({str(self.layout)!r}).on({self.shape}, {self.grid!r})"
 
-    def _repr_html_(self) -> str:
-        return str(late("distribution card")(self))
 
-
-def distribute(layout: Layout, shape: Iterable[int] | int, grid: Grid | Iterable[int] | int) -> Distribution:
-    """A layout on a shape and a grid, both given freely: `distribute(layout, (8, 9), (2, 2))`."""
-    return _distribute(layout, tensor_shape(shape), grid_shape(grid))
-
-
-@memoized(4096)
-def _distribute(layout: Layout, shape: tuple[int, ...], grid: tuple[int, ...]) -> Distribution:
-    return Distribution(layout, shape, Grid(grid))
-
-
-def _role(layout: Layout, grid_mode: int) -> Role:
+def _role(layout: LayoutAlgebra, grid_mode: int) -> Role:
     """The role that a layout gives a grid mode."""
     if grid_mode in layout.partial:
         return Role("partial")

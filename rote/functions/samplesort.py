@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from .comm.protocol import Array, Comm
+from ..runtime.comm.protocol import Array, Comm
 
 __all__ = ["SampleSort", "sorting_order"]
 

@@ -10,15 +10,15 @@ import numpy as np
 import numpy.typing as npt
 
 from rote.errors import LayoutError
-from rote.layout.distribution import Distribution
+from rote.layout.layout import Distribution
 from rote.layout.refine import with_components
-from rote.runtime.aliasing import bound_apart, run_apart
 from rote.runtime.comm import segments
 from rote.runtime.comm.protocol import Comm
 from rote.runtime.copy.strided import Copy
+from rote.runtime.executor.aliasing import bound_apart, run_apart
 from rote.tensor import DistTensor
 
-from .program.program import Batches, BoundWalk
+from .program import Batches, BoundWalk
 
 __all__ = ["empty", "transformed"]
 

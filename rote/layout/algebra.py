@@ -1,0 +1,185 @@
+"""The algebra of layouts: what a layout says by itself, of no shape and no grid, and how others are made of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+from ..errors import LayoutError, counted
+from ..grammar.nodes import CYCLIC, MAX_GRID_MODES, MAX_MODES, MAX_NUMBER, Entry, LayoutSyntax, Op
+from ..grammar.text import unparse
+from .expressions import Partial, Rooted, as_entry, layout_code
+from .grid import integer
+from .view import View
+
+__all__ = ["LayoutAlgebra"]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class LayoutAlgebra:
+    """A layout as a value: what it says, and the layouts that are made of it; the base of `Layout`.
+
+    Raises:
+        LayoutError: no text says this, such as a grid mode that is used twice.
+    """
+
+    modes: tuple[tuple[Entry, ...], ...]
+    view: View | None = None
+    op: Op = "sum"
+    partial: tuple[int, ...] = ()
+    rooted: tuple[tuple[int, int], ...] = ()
+    _hash: int = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        try:
+            canonical = self.syntax
+        except TypeError as error:
+            raise LayoutError(str(error)) from None
+        if canonical.view is None:
+            object.__setattr__(self, "view", None)
+        object.__setattr__(self, "op", canonical.op)
+        object.__setattr__(self, "partial", canonical.partial)
+        object.__setattr__(self, "rooted", canonical.rooted)
+        self._check()
+        object.__setattr__(self, "_hash", hash((self.modes, self.view, self.op, self.partial, self.rooted)))
+
+    def __hash__(self) -> int:
+        return self._hash  # kept, for layouts are looked up wherever a tensor is laid out
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Another process hashes otherwise.
+        return type(self), (self.modes, self.view, self.op, self.partial, self.rooted)
+
+    def _check(self) -> None:
+        """Refuse what no text says, so that every layout prints as one that parses back to it."""
+        used = self.grid_modes
+        for g in used:
+            if not 0 <= g < MAX_GRID_MODES:
+                raise LayoutError(f"a grid mode is a number from 0 to {MAX_GRID_MODES - 1}, not {g}")
+            if used.count(g) > 1:
+                raise LayoutError(f"grid mode {g} is used twice in {unparse(self.syntax)}; use each at most once")
+        for _, at in self.rooted:
+            if not 0 <= at < MAX_NUMBER:
+                raise LayoutError(f"the coordinate of a root is 0 or more, and below 2**63, not {at}")
+        if self.order > MAX_MODES:
+            raise LayoutError(f"a layout has at most {MAX_MODES} modes, not {self.order}")
+        if self.view is not None and self.view.order != self.order:
+            raise LayoutError(f"the view has {counted(self.view.order, 'mode')}, but the layout has {self.order}")
+
+    @property
+    def order(self) -> int:
+        """The number of modes (those of the view, if there is one)."""
+        return len(self.modes)
+
+    @property
+    def tensor_order(self) -> int:
+        """The number of modes of the tensor itself."""
+        return self.order if self.view is None else self.view.tensor_order
+
+    @property
+    def grid_modes(self) -> tuple[int, ...]:
+        """The grid modes that the layout names, in the order of the text; it is replicated over all others."""
+        return tuple(e.grid_mode for mode in self.modes for e in mode) + self.partial + tuple(g for g, _ in self.rooted)
+
+    @property
+    def syntax(self) -> LayoutSyntax:
+        """The syntax node of the layout's text."""
+        view = None if self.view is None else self.view.items
+        return LayoutSyntax(self.modes, view, self.op, self.partial, self.rooted)
+
+    def move(self, grid_mode: int, to: int) -> Self:
+        """The layout in which the entry of `grid_mode` stands last in mode `to`; an all-to-all.
+
+        >>> from rote import parse
+        >>> print(parse("block[(0),(1)]").move(0, to=1))
+        block[(),(1,0)]
+        """
+        grid_mode = integer(grid_mode, "a grid mode")
+        entries = [e for mode in self.modes for e in mode if e.grid_mode == grid_mode]
+        if not entries:
+            raise LayoutError(f"{self} splits no mode over grid mode {grid_mode}; use .split to add it")
+        return self.drop(grid_mode).split(to, entries[0])
+
+    def drop(self, grid_mode: int) -> Self:
+        """The layout that no longer names `grid_mode`, and so is replicated over it; an all-gather (or all-reduce).
+
+        >>> from rote import parse
+        >>> print(parse("[(0),(1)]").drop(1), parse("[(0),()]+(1)").drop(1))
+        [(0),()] [(0),()]
+        """
+        grid_mode = integer(grid_mode, "a grid mode")
+        if grid_mode not in self.grid_modes:
+            raise LayoutError(f"{self} does not name grid mode {grid_mode}")
+        partial = tuple(g for g in self.partial if g != grid_mode)
+        return replace(
+            self,
+            modes=tuple(tuple(e for e in mode if e.grid_mode != grid_mode) for mode in self.modes),
+            op=self.op if partial else "sum",
+            partial=partial,
+            rooted=tuple((g, at) for g, at in self.rooted if g != grid_mode),
+        )
+
+    def split(self, mode: int, entry: int | Entry) -> Self:
+        """The layout in which `mode` is further split by `entry`; a local slice.
+
+        Args:
+            mode: of the view, if there is one; numbered from 0.
+            entry: a grid mode, over which the split is cyclic, or `block(0)`, `cyclic(0, 4)` and their like.
+
+        >>> from rote import block, parse
+        >>> print(parse("[(0),()]").split(1, block(1)))
+        [(0),(1:block)]
+        """
+        mode = self._mode(mode)
+        return self._with_mode(mode, (*self.modes[mode], as_entry(entry, CYCLIC)))
+
+    def whole(self, mode: int) -> Self:
+        """The layout in which `mode` is not split at all; an all-gather over what split it.
+
+        >>> from rote import parse
+        >>> print(parse("block[(0,1),(2)]").whole(0))
+        block[(),(2)]
+        """
+        return self._with_mode(self._mode(mode), ())
+
+    def is_prefix_of(self, other: LayoutAlgebra) -> bool:
+        """Whether every entry list is a prefix of the other's: then a rank's block under `other` is part of its own.
+
+        >>> from rote import parse
+        >>> parse("[(0),()]").is_prefix_of(parse("[(0,1),(2)]")), parse("[(1)]").is_prefix_of(parse("[(0,1)]"))
+        (True, False)
+        """
+        return (
+            (self.view, self.partial, self.op, self.order) == (other.view, other.partial, other.op, other.order)
+            and set(self.rooted) <= set(other.rooted)
+            and all(longer[: len(mode)] == mode for mode, longer in zip(self.modes, other.modes, strict=True))
+        )
+
+    def _mode(self, mode: int) -> int:
+        """The number of a mode, as one that is there."""
+        number = integer(mode, "a mode")
+        if not 0 <= number < self.order:
+            has = f"modes 0 to {self.order - 1}" if self.order else "no modes"
+            raise LayoutError(f"{self} has {has}, not {number}")
+        return number
+
+    def _with_mode(self, mode: int, entries: tuple[Entry, ...]) -> Self:
+        return replace(self, modes=self.modes[:mode] + (entries,) + self.modes[mode + 1 :])
+
+    def __add__(self, other: Partial) -> Self:
+        if not isinstance(other, Partial):
+            return NotImplemented
+        if self.partial and self.op != other.op:
+            raise LayoutError(f"a layout is partial under one operation; {self} cannot be {other.op} as well")
+        return replace(self, op=other.op, partial=self.partial + other.grid_modes)
+
+    def __or__(self, other: Rooted) -> Self:
+        if not isinstance(other, Rooted):
+            return NotImplemented
+        return replace(self, rooted=(*self.rooted, (other.grid_mode, other.at)))
+
+    def __str__(self) -> str:
+        return unparse(self.syntax)
+
+    def __repr__(self) -> str:
+        return layout_code(self.syntax)
