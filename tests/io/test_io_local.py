@@ -228,3 +228,17 @@ def test_names_of_npy_files_are_taken_as_they_are(name, tmp_path):
     x.save(tmp_path / name)
     np.testing.assert_array_equal(np.load(tmp_path / name), np.arange(6.0))
     np.testing.assert_array_equal(rote.DistTensor.load(tmp_path / name, "[(0)]").to_global(), np.arange(6.0))
+
+
+@pytest.mark.parametrize("name", [3, np.str_, ("x",), ...])
+def test_what_is_no_name_is_refused(name, tmp_path):
+    """Law: whoever gives a communicator where the name belongs is told so, on all ranks."""
+    np.save(tmp_path / "x.npy", np.zeros((4, 3)))
+
+    def program(comm):
+        for each in (name, comm):
+            with pytest.raises(rote.RoteError, match="not the name of a tensor\nwrite comm=, grid= or step="):
+                rote.load(tmp_path / "x.npy", "[(0),()]", each)
+        return rote.load(tmp_path / "x.npy", "[(0),()]", comm=comm).shape
+
+    assert run(program, 2) == [(4, 3)] * 2
