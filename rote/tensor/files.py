@@ -116,6 +116,10 @@ def load_as(
     ranks = as_comm(comm)
     with collective_errors(ranks):
         form, number = format_of(path), as_step(step)
+        if name is not None and not isinstance(name, str):
+            raise TypeError(
+                f"the third argument of load is the name of a tensor, not a {type(name).__name__}\nwrite comm=comm"
+            )
     _agree(ranks, {"paths": os.fspath(path), "steps": number, "names": name})
     stored = form.look(path, number, ranks).pick(path, name)
     with collective_errors(ranks):

@@ -41,7 +41,7 @@ def program(comm):
     x = rote.DistTensor.from_function(lambda i, j, k: i + j + k, (16, 12, 8), "block[(0),(),()]", comm)
     call = {"redistribute": lambda: x.redistribute("block[(),(0),()]"), "fftn": lambda: fftn(x)}[sys.argv[1]]
     first, second, *later = [passed(call) for _ in range(40)]
-    return first, second, min(later, key=len)  # where new blocks come to lie is the system's affair, not the same each time
+    return first, second, min(later, key=len)  # where new blocks lie is the system's affair
 
 
 # What one rank works out, the other one only waits for: so both are looked at.

@@ -228,3 +228,26 @@ def test_names_of_npy_files_are_taken_as_they_are(name, tmp_path):
     x.save(tmp_path / name)
     np.testing.assert_array_equal(np.load(tmp_path / name), np.arange(6.0))
     np.testing.assert_array_equal(rote.DistTensor.load(tmp_path / name, "[(0)]").to_global(), np.arange(6.0))
+
+
+def test_arguments_in_another_order_are_refused(tmp_path: Path) -> None:
+    """A communicator where the name of a tensor is meant, and a path of bytes: all ranks hear what to write."""
+    np.save(tmp_path / "x.npy", np.zeros((4, 3)))
+
+    def program(comm: Comm) -> list[str]:
+        x = rote.DistTensor.zeros((4, 3), DIST, comm)
+        calls = (
+            lambda: rote.load(tmp_path / "x.npy", DIST, comm),
+            lambda: rote.load(bytes(tmp_path / "x.npy"), DIST, comm=comm),
+            lambda: rote.save(bytes(tmp_path / "y.npy"), x),
+        )
+        found = []
+        for call in calls:
+            with pytest.raises(TypeError) as caught:
+                call()
+            found.append(str(caught.value))
+        return found
+
+    for texts in run(program, 2):
+        assert [text.splitlines()[1] for text in texts] == ["write comm=comm", *["write os.fsdecode(path)"] * 2]
+    assert [path.name for path in tmp_path.iterdir()] == ["x.npy"]
