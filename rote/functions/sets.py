@@ -142,15 +142,17 @@ def histogram(
         raise LayoutError(f"histogram takes a number of bins, or their edges, not {edges!r}")
     if np.ndim(edges) == 0:
         if range is None and x.distribution.shape and 0 not in x.distribution.shape:
-            ends = np.array([x.local.max(), -x.local.min()] if x.local.size else [-np.inf, -np.inf], np.float64)
+            kind = x.local.dtype if x.local.dtype.kind == "f" else np.dtype(np.float64)
+            ends = np.array([x.local.max(), x.local.min()] if x.local.size else [-np.inf, np.inf], kind)
+            ends[1] *= -1  # no sooner: an unsigned integer has no negative
             x.comm.allreduce(ends, "max")
             range = (-ends[1], ends[0])
-        edges = np.histogram_bin_edges(np.empty(0), edges, range)
+        edges = np.histogram_bin_edges(np.empty(0, x.local.dtype), edges, range)
     lying = None if weights is None else _as(weights, x).local
     counts, edges = np.histogram(x.local, edges, weights=lying)
     total = _summed(x, counts, "histogram")
     if density:
-        total = total._with(total.local / np.diff(edges) / total.local.sum())
+        total = total._with(total.local / np.diff(edges).astype(float) / total.local.sum())
     return total, total._on(np.asarray(edges), Layout(((),)).on(np.shape(edges), total.distribution.grid))
 
 
