@@ -118,9 +118,12 @@ def bincount(x: Distributed, /, weights: Any = None, minlength: int = 0) -> Any:
     """How often each number from 0 on comes in a tensor of order 1, replicated, as `numpy.bincount`."""
     x = plain(x, "bincount")
     block = x.local
-    ends = np.array([block.max() if block.size else -1, -(block.min() if block.size else 0)], np.int64)
+    integers, ends = block.dtype.kind in "biu", np.array([-1, 0], np.int64)
+    if integers and block.size:
+        ends[:] = block.max(), block.min()
+        ends[1] *= -1  # no sooner: an unsigned integer has no negative
     x.comm.allreduce(ends, "max")
-    if ends[1] > 0 or block.dtype.kind not in "biu" or block.ndim != 1:
+    if ends[1] > 0 or not integers or block.ndim != 1:
         raise ValueError("bincount counts the integers from 0 on of a tensor of order 1")
     lying = None if weights is None else _as(weights, x).local
     counts = np.bincount(block, lying, max(minlength, int(ends[0]) + 1))

@@ -166,6 +166,21 @@ def test_bins_are_numpys(dtype):
     rote.run(program, 3)
 
 
+@pytest.mark.parametrize("dtype", ("?", "i1", "i8", "u1", "u8"))
+def test_counts_are_numpys(dtype):
+    """Law: numbers of any integer dtype are counted, also where the least of them is not 0."""
+    array = np.array([3, 5, 3, 9]).astype(dtype)
+
+    def program(comm):
+        x = DistTensor.from_global(array, "block[(0)]", comm)
+        np.testing.assert_array_equal(np.bincount(x).to_global(), np.bincount(array), strict=True)
+        for wrong in ("f8", "c16"):
+            with pytest.raises(ValueError, match=r"^bincount counts the integers from 0 on"):
+                np.bincount(x.astype(wrong))
+
+    rote.run(program, 3)
+
+
 def test_rows_are_iterated():
     """Iteration gives the rows, of one move that makes mode 0 whole."""
 
