@@ -36,6 +36,7 @@ __all__ = [
     "MaybeKind",
     "TransformKind",
     "by_axis",
+    "check_kind",
     "complex_dtype",
     "goes_back",
     "in_order",
@@ -213,6 +214,12 @@ def by_axis(kinds: Kinds, axes: tuple[int, ...]) -> dict[int, MaybeKind]:
     return {axis: row.name if axis == axes[-1] else row.others for axis in axes}
 
 
+def check_kind(name: object) -> None:
+    """Refuse what names no kind of transform that leads from signals to spectra."""
+    if name not in FORWARD:
+        raise LayoutError(f"a kind is one of {', '.join(FORWARD)}; not {name!r}")
+
+
 def in_order(kind: Mapping[int, str], real: bool) -> tuple[tuple[int, ...], Kinds]:
     """Axes in NumPy's order, a real one last, and their kinds, of which `by_axis` makes the given ones again.
 
@@ -226,9 +233,8 @@ def in_order(kind: Mapping[int, str], real: bool) -> tuple[tuple[int, ...], Kind
     >>> in_order({0: "rfft", 1: "fft"}, True), in_order({0: "dct2", 1: "rfft"}, True)
     (((1, 0), 'rfft'), ((0, 1), ('dct2', 'rfft')))
     """
-    unknown = [name for name in kind.values() if name not in FORWARD]
-    if unknown:
-        raise LayoutError(f"a kind is one of {', '.join(FORWARD)}; not {unknown[0]!r}")
+    for name in kind.values():
+        check_kind(name)
     axes = tuple(sorted(kind, key=lambda axis: kind[axis] in HALVING))
     kinds = tuple(KINDS[kind[axis]].name for axis in axes)
     halved = [name for name in kinds if name in HALVING]

@@ -94,4 +94,9 @@ def _prepare(bound: BoundWalk, x: DistTensor, out: DistTensor) -> list[Copy]:
 
 def _check(x: DistTensor, dist: Distribution, dtype: np.dtype[Any], name: str) -> None:
     if x.distribution != dist or x.dtype != dtype:
-        raise LayoutError(f"{name} is {x.distribution} {x.dtype}, but the transform takes {dist} {dtype}")
+        cure = ""
+        if x.shape == dist.shape and x.dtype != dtype:
+            cure = f"\nwrite astype({str(dtype)!r}), or make the FFT for the dtype of its input"
+        elif x.shape == dist.shape and x.grid == dist.grid:
+            cure = f"\nwrite redistribute({str(dist.layout)!r})"
+        raise LayoutError(f"{name} is {x.distribution} {x.dtype}, but the transform takes {dist} {dtype}{cure}")

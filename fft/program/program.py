@@ -269,8 +269,8 @@ class Batches:
         if (bound, count) not in self._walks:
             batch, before = bound.of_components(count), self.workspace
             self.workspace = bind_walks(self._comm, batch, scratch=before.scratch)
-            if self.workspace.scratch is not before.scratch:
-                self._walks.clear()  # nobody keeps the smaller scratch
+            if any(self._comm.allgather_object(self.workspace.scratch is not before.scratch)):
+                self._walks.clear()  # nobody keeps the smaller scratch; binding anew is for all ranks
             self.workspace = max(before, self.workspace, key=lambda workspace: workspace.nbytes)
             self._walks[bound, count] = batch
         return self._walks[bound, count]

@@ -16,7 +16,7 @@ from rote.layout.grid import Grid, grid_shape
 from rote.layout.layout import Layout, as_layout
 from rote.tensor import DistTensor
 
-from ..transforms import HALVING, Kinds, by_axis, in_order
+from ..transforms import HALVING, Kinds, by_axis, check_kind, in_order
 from .request import Arguments, TransformRequest, as_request
 
 __all__ = [
@@ -102,6 +102,8 @@ def requested_kinds(
             raise LayoutError("kinds says the axes itself; leave out axes, or give one kind for all of them")
         named = normal_axes(tuple(kinds), order)
         return in_order(dict(sorted(zip(named, kinds.values(), strict=True))), real)
+    if kinds is not None:
+        check_kind(kinds)
     named, kind = normal_axes(axes, order), kinds or ("rfft" if real else "fft")
     if kind in HALVING and not named:
         raise LayoutError("a real transform needs at least one axis")

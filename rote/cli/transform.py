@@ -146,7 +146,9 @@ def transform(comm: Comm, request: Request, began: float | None = None) -> Trans
     watch = Watch(comm, began)
     with watch.phase("start"):
         from ..fft.kernels.kernel import library
+        from ..io.formats import format_of
         from ..io.npy import read_header
+        from ..io.stored import check_dtype
         from ..tensor.files import save
         from ..tensor.loading import load
 
@@ -156,8 +158,12 @@ def transform(comm: Comm, request: Request, began: float | None = None) -> Trans
         with collective_errors(comm):
             if comm.rank == 0:
                 refuse_target(request.target, request.force, request.source)
+            form = format_of(request.target)
+            if request.check and form.name != "NumPy":
+                raise RoteError(f"--check reads a .npy file again, not {request.target}\nwrite OUT.npy")
         job = prepare(request, header.shape, header.dtype, comm, part)
         with collective_errors(comm):
+            check_dtype(job.result, request.target, form.most)
             if comm.rank == 0 and request.check:
                 refuse_too_large(header.shape, job.dtype, job.target.shape, job.result)
     watch.say(job.text)

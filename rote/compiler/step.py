@@ -139,7 +139,10 @@ def as_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
     except TypeError:
         raise PlanError(f"{dtype!r} is no dtype; write 'f8', 'c16', …") from None
     if element.kind not in "biufc" or element == np.float16:
-        raise PlanError(f"Rote moves bool, integers, f4, f8, longdouble and their complex kin, not {element}")
+        raise PlanError(
+            f"Rote moves bool, integers, f4, f8, longdouble and their complex kin, not {element}\n"
+            "convert to one of these first, x.astype('f4') say"
+        )
     return element.newbyteorder("=")
 
 

@@ -118,9 +118,12 @@ def bincount(x: Distributed, /, weights: Any = None, minlength: int = 0) -> Any:
     """How often each number from 0 on comes in a tensor of order 1, replicated, as `numpy.bincount`."""
     x = plain(x, "bincount")
     block = x.local
-    ends = np.array([block.max() if block.size else -1, -(block.min() if block.size else 0)], np.int64)
+    integers, ends = block.dtype.kind in "biu", np.array([-1, 0], np.int64)
+    if integers and block.size:
+        ends[:] = block.max(), block.min()
+        ends[1] *= -1  # no sooner: an unsigned integer has no negative
     x.comm.allreduce(ends, "max")
-    if ends[1] > 0 or block.dtype.kind not in "biu" or block.ndim != 1:
+    if ends[1] > 0 or not integers or block.ndim != 1:
         raise ValueError("bincount counts the integers from 0 on of a tensor of order 1")
     lying = None if weights is None else _as(weights, x).local
     counts = np.bincount(block, lying, max(minlength, int(ends[0]) + 1))
@@ -142,15 +145,17 @@ def histogram(
         raise LayoutError(f"histogram takes a number of bins, or their edges, not {edges!r}")
     if np.ndim(edges) == 0:
         if range is None and x.distribution.shape and 0 not in x.distribution.shape:
-            ends = np.array([x.local.max(), -x.local.min()] if x.local.size else [-np.inf, -np.inf], np.float64)
+            kind = x.local.dtype if x.local.dtype.kind == "f" else np.dtype(np.float64)
+            ends = np.array([x.local.max(), x.local.min()] if x.local.size else [-np.inf, np.inf], kind)
+            ends[1] *= -1  # no sooner: an unsigned integer has no negative
             x.comm.allreduce(ends, "max")
             range = (-ends[1], ends[0])
-        edges = np.histogram_bin_edges(np.empty(0), edges, range)
+        edges = np.histogram_bin_edges(np.empty(0, x.local.dtype), edges, range)
     lying = None if weights is None else _as(weights, x).local
     counts, edges = np.histogram(x.local, edges, weights=lying)
     total = _summed(x, counts, "histogram")
     if density:
-        total = total._with(total.local / np.diff(edges) / total.local.sum())
+        total = total._with(total.local / np.diff(edges).astype(float) / total.local.sum())
     return total, total._on(np.asarray(edges), Layout(((),)).on(np.shape(edges), total.distribution.grid))
 
 

@@ -83,11 +83,14 @@ def format_of(path: Path) -> Format:
 
     Raises:
         RoteError: the suffix is of no format that Rote writes.
+        TypeError: it is no text.
 
     >>> format_of("run.h5").name, format_of("run.7/velocity.zarr").name
     ('HDF5', 'Zarr')
     """
     name = os.fspath(path)
+    if not isinstance(name, str):
+        raise TypeError(f"a path is a text here, not {name!r}\nwrite os.fsdecode(path)")
     stem, suffix = os.path.splitext(name.rstrip("/"))
     for each in FORMATS:
         if suffix.lower() in each.suffixes:

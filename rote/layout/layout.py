@@ -192,7 +192,8 @@ def as_layout(value: Layout | str) -> Layout:
     """A layout, given as such or as text."""
     layout = parse(value) if isinstance(value, str) else value
     if not isinstance(layout, Layout):
-        raise LayoutError(f"one layout is expected here, not {value!r}")
+        kind = type(value).__name__
+        raise LayoutError(f"one layout is expected here, not {kind}\nwrite its text, as 'block[(0),()]', or L((0), ())")
     return layout
 
 

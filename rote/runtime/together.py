@@ -89,10 +89,8 @@ class _Group:
         """Put the blocks after the plans into their places."""
         current = []
         for members in self._members:
-            if len(members) > 1:
-                current.append(np.stack([blocks[n] for n in members]))
-            else:
-                current.append(np.asarray(blocks[members[0]], order="C"))
+            block = np.stack([blocks[n] for n in members]) if len(members) > 1 else blocks[members[0]]
+            current.append(np.asarray(block, order="C"))  # a stack of blocks in another order is in that order
         for each in self._rounds:
             each(current)
         for members, block in zip(self._members, current, strict=True):

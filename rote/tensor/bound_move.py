@@ -78,7 +78,9 @@ def move_into(x: Distributed, out: Distributed, program: BoundPlan) -> None:
 
 
 def check_out(out: Distributed, plan: Plan) -> None:
-    """Refuse a tensor to write into that lies otherwise than the plan ends."""
+    """Refuse a tensor to write into that lies otherwise than the plan ends, and what is none."""
+    if not isinstance(out, Distributed):
+        raise TypeError(f"out is a DistTensor, not {type(out).__name__}\nwrite out=DistTensor.empty(shape, layout)")
     if (out.distribution, out.local.dtype) != (plan.target, plan.dtype):
         raise LayoutError(f"out is {out.distribution} {out.local.dtype}, but {plan.target} {plan.dtype} is asked for")
 

@@ -10,7 +10,7 @@ import os
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from ..errors import CommError, LayoutError, RoteError
+from ..errors import CommError, LayoutError
 from ..functions.distributed import Distributed
 from ..functions.moves import default_layout, moved
 from ..io.formats import format_of
@@ -117,7 +117,9 @@ def load_as(
     with collective_errors(ranks):
         form, number = format_of(path), as_step(step)
         if name is not None and not isinstance(name, str):
-            raise RoteError(f"{name!r} is not the name of a tensor\nwrite comm=, grid= or step= before these")
+            raise TypeError(
+                f"the third argument of load is the name of a tensor, not a {type(name).__name__}\nwrite comm=comm"
+            )
     _agree(ranks, {"paths": os.fspath(path), "steps": number, "names": name})
     stored = form.look(path, number, ranks).pick(path, name)
     with collective_errors(ranks):

@@ -165,6 +165,7 @@ def damaged() -> None:
     Path("text.npy").write_text("not an array")
     Path("short.npy").write_bytes(Path("real.npy").read_bytes()[:-8])
     np.save("words.npy", np.array(["a", "b"]))
+    np.save("long.npy", np.zeros((4, 4), np.longdouble))
     Path("folder").mkdir()
 
 
@@ -176,6 +177,9 @@ WRONG = [
     ("words.npy out.npy", 1, "elements of dtype <U1"),
     ("real.npy nowhere/out.npy", 1, "nowhere: there is no such folder"),
     ("real.npy folder", 1, "folder: this is a folder"),
+    ("real.npy out.txt", 1, "out.txt is not the name of a .npy file"),
+    ("real.npy out.zarr --check", 1, "--check reads a .npy file again, not out.zarr"),
+    ("long.npy out.zarr", 1, "for which the format has none"),
     ("real.npy real.npy", 1, "real.npy is the input, and would be lost; give the result a name of its own"),
     ("real.npy real.npy --force --check", 1, "real.npy is the input, and would be lost"),
     ("real.npy half.npy", 1, "half.npy: this is there already; --force overwrites it"),

@@ -107,3 +107,14 @@ def test_blocks_of_any_strides():
 def test_bits_are_those_of_single_components():
     """Law: spectra of fields and the way back are those of components, bit for bit, by all methods of threads."""
     assert min(rote.run(batches.bits, 2)) >= 3 * 3
+
+
+def test_ranks_bind_batches_alike():
+    """Law: all ranks bind a batch anew or none does, for under MPI they meet there; also those that hold nothing."""
+
+    def program(comm):
+        f = FFT((6, 2), "[(),(0:cyclic(3))]", comm=comm, dtype="c8", kinds="dst4", method="alltoallv")
+        f.backward(f.forward(f.empty_input((3,))))
+        return len(f._bound().batches._walks)
+
+    assert len({*rote.run(program, 3)}) == 1

@@ -34,6 +34,28 @@ def test_arrays_are_refused_with_a_cure():
         f.forward(DistTensor.zeros((4, 6), "block[(),(0)]", dtype="c16"))
 
 
+def test_tensors_of_another_kind_are_refused_with_a_cure():
+    """Numbers that lie otherwise, or are real where the transform is complex: the error says what to write."""
+    f = FFT((4, 6), "block[(0),()]")
+    for wrong, cure in (
+        (DistTensor.zeros((4, 6), "block[(),(0)]", dtype="c16"), "\nwrite redistribute('block[(0),()]')"),
+        (DistTensor.zeros((4, 6), "block[(0),()]"), "\nwrite astype('complex128'), or make the FFT for the dtype of"),
+    ):
+        with pytest.raises(LayoutError) as caught:
+            f.forward(wrong)
+        assert cure in str(caught.value)
+    with pytest.raises(LayoutError, match=r"grid 1 complex128$"):  # no move leads to another shape
+        f.forward(DistTensor.zeros((4, 8), "block[(0),()]", dtype="c16"))
+
+
+@pytest.mark.parametrize("kinds", ("foo", "ifft", "", ["dct2", "dct2"], 2))
+def test_kinds_that_are_none_are_refused(kinds):
+    """One kind for all axes is a name as those of single axes are: what is none is refused by its name."""
+    with pytest.raises(LayoutError, match=r"^a kind is one of fft, rfft, .*; not ") as caught:
+        FFT((4, 6), "block[(0),()]", kinds=kinds)
+    assert str(caught.value).endswith(repr(kinds))
+
+
 def test_frequencies_are_of_transforms():
     """`fftfreq` of a tensor, or of a number of points, says what it takes."""
     X = rote.fft.fftn(DistTensor.zeros((4, 6), "block[(0),()]"))

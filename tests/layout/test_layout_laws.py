@@ -360,6 +360,7 @@ ERRORS = {
     "split": (lambda: L(0).split(1, 1), "[(0)] has modes 0 to 0, not 1"),
     "whole": (lambda: L(0).whole(-1), "[(0)] has modes 0 to 0, not -1"),
     "orders": (lambda: L(0) >> L((), ()), "[(0)] is for tensors of order 1, [(),()] for order 2"),
+    "no layout": (lambda: L(0) >> np.zeros(4), "not ndarray\nwrite its text, as 'block[(0),()]', or L((0), ())"),
     "two layouts": (lambda: L(0) >> "[()] -> [()]", "one layout is expected here"),
     "scatter": (
         lambda: rote.simulate.scatter(np.zeros(3), L(0).on(4, 2)),

@@ -23,17 +23,18 @@ DTYPES = ("f8", "c16", "i1", "?", "f4", "i8", "c8", "u2")
 
 
 def some(comm, number, seed):
-    """Tensors of any shapes, dtypes and layouts, some of them alike, and layouts to bring them to."""
+    """Tensors of any shapes, dtypes and layouts, some alike, in any order in memory; and layouts to bring them to."""
     choice = random.Random(seed)
     tensors, layouts = [], []
     while len(tensors) < number:
         shape, grid = pick_shape(choice.choice), pick_grid(choice.choice, comm.size)
         source, target = (pick_layout(choice.choice, shape, grid) for _ in range(2))
         dtype = choice.choice(DTYPES)
-        for copy in range(choice.choice((1, 1, 3))):
+        copies, order = choice.choice((1, 1, 3)), choice.choice("CF")
+        for copy in range(copies):
             dist = source.on(shape, grid)
             numbers = np.random.default_rng((comm.rank, copy)).integers(0, 100, dist.local_shape(comm.rank))
-            tensors.append(DistTensor(numbers.astype(dtype), dist, comm))
+            tensors.append(DistTensor(numbers.astype(dtype, order=order), dist, comm))
             layouts.append(target)
     return tensors, layouts
 

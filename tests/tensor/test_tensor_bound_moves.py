@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import bound_moves
+import numpy as np
 import pytest
 from marks import make_checks, mpi_parts, parts_of
 
@@ -25,6 +26,20 @@ def test_on_ranks_of_this_process(ranks, check, args):
 def test_on_mpi_ranks(job, part):
     """Bound moves on MPI ranks do too."""
     make_checks(job, PROGRAM, bound_moves.CHECKS, part)
+
+
+@pytest.mark.parametrize("ranks", (1, 2))
+def test_what_is_no_tensor_is_no_out(ranks):
+    """An array, or a communicator where `out` is meant, is refused with a cure, for large and small blocks."""
+
+    def program(comm):
+        for extent in (4, 1200):
+            x = DistTensor.zeros((extent, extent), "block[(0),()]", comm)
+            for out in (np.zeros((4, 2)), comm):
+                with pytest.raises(TypeError, match=r"^out is a DistTensor, not \w+\nwrite out=DistTensor.empty"):
+                    x.redistribute("block[(),(0)]", out)
+
+    rote.run(program, ranks)
 
 
 def test_a_stale_result_is_found_out():

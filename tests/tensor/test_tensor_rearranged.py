@@ -148,6 +148,39 @@ def test_dtypes_are_numpys(dtype):
     rote.run(program, 2)
 
 
+@pytest.mark.parametrize("dtype", ("u1", "u8", "i1", "i8", "f4", "f8", "g"))
+def test_bins_are_numpys(dtype):
+    """Law: bins that are found have NumPy's edges and counts, of signed, unsigned and single numbers alike."""
+    arrays = [(np.random.default_rng(seed).integers(3, 50, 60) / 7 * 7).astype(dtype) for seed in range(20)]
+    arrays += [array / np.asarray(7, dtype) for array in arrays if array.dtype.kind == "f"]
+    arrays += [] if np.dtype(dtype).kind == "u" else [np.array([-128, 4], dtype)]
+
+    def program(comm):
+        for array in arrays:
+            x = DistTensor.from_global(array, "block[(0)]", comm)
+            for options in ({"bins": 3}, {"bins": 13}, {"bins": 5, "range": (4, 9)}, {"density": True}):
+                for mine, theirs in zip(np.histogram(x, **options), np.histogram(array, **options), strict=True):
+                    assert mine.dtype == theirs.dtype, options
+                    np.testing.assert_array_equal(mine.to_global(), theirs)
+
+    rote.run(program, 3)
+
+
+@pytest.mark.parametrize("dtype", ("?", "i1", "i8", "u1", "u8"))
+def test_counts_are_numpys(dtype):
+    """Law: numbers of any integer dtype are counted, also where the least of them is not 0."""
+    array = np.array([3, 5, 3, 9]).astype(dtype)
+
+    def program(comm):
+        x = DistTensor.from_global(array, "block[(0)]", comm)
+        np.testing.assert_array_equal(np.bincount(x).to_global(), np.bincount(array), strict=True)
+        for wrong in ("f8", "c16"):
+            with pytest.raises(ValueError, match=r"^bincount counts the integers from 0 on"):
+                np.bincount(x.astype(wrong))
+
+    rote.run(program, 3)
+
+
 def test_rows_are_iterated():
     """Iteration gives the rows, of one move that makes mode 0 whole."""
 
