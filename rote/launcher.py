@@ -1,14 +1,11 @@
-"""The machine as a process finds it: what mpiexec leaves to it, its cores and its processor. Starts no MPI."""
+"""MPI launchers: what mpiexec leaves to the processes that it starts, in environment and cores. Starts no MPI."""
 
 from __future__ import annotations
 
 import os
-import platform
-from contextlib import suppress
 from functools import cache
-from pathlib import Path
 
-__all__ = ["SIZES", "alone", "cores", "launched", "processor"]
+__all__ = ["SIZES", "alone", "cores", "launched"]
 
 SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE")
 """The variables that state the number of ranks."""
@@ -40,18 +37,3 @@ def cores() -> frozenset[int]:
         return frozenset(os.sched_getaffinity(0))
     except (AttributeError, OSError):  # not every system has it, nor lets everybody ask
         return frozenset(range(os.cpu_count() or 1))
-
-
-@cache
-def processor() -> str:
-    """The model of the processor, as far as the system says it.
-
-    >>> processor() != ""
-    True
-    """
-    fields: dict[str, str] = {}
-    with suppress(OSError):
-        lines = Path("/proc/cpuinfo").read_text("utf-8", "replace").partition("\n\n")[0].splitlines()
-        fields = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
-    names = [fields[name] for name in ("model name", "CPU implementer", "CPU part") if fields.get(name)]
-    return " ".join(names) or platform.processor() or platform.machine()

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rote.host import installed
+
 from ..transforms import KINDS, Kind, TransformKind, complex_dtype, real_dtype
 from .config import KernelConfig, Study
 from .fftw_core import fftw_core, fftw_version
@@ -133,11 +135,9 @@ def padded_lines(shape: tuple[int, ...], axis: int, dtype: np.dtype[Any]) -> Arr
 
 def library() -> tuple[str, str, tuple[str, ...]]:
     """The version of pyFFTW, that of FFTW, and the precisions that it was built with."""
-    from importlib.metadata import version  # brings the parser of e-mail along
-
     names = {"32": "single", "64": "double", "ld": "long double"}
     precisions = tuple(name for key, name in names.items() if key in fftw_core()._supported_types)
-    return version("pyfftw"), fftw_version(), precisions
+    return installed("pyfftw"), fftw_version(), precisions
 
 
 def is_plain(array: Array) -> bool:

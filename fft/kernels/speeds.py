@@ -15,23 +15,25 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from rote.host import installed
 from rote.runtime.autotune import keeps, least, local_key, recalled, remembered, timings
 from rote.runtime.comm.protocol import Comm
-from rote.runtime.limits import LIMITS, budget
+from rote.runtime.limits import Limits, allowed
 
 from ..transforms import KINDS
-from .backends import prepare, transforms, versions
+from .backends import library, prepare, transforms
 from .config import KernelConfig
 from .kernel import CACHED, Kernel, in_lines, padded, padded_lines
 from .turns import Turns
 
 Array = npt.NDArray[Any]
 
-__all__ = ["AxisLines", "Speed", "Speeds", "common_versions", "fastest", "known_speeds", "lines_of"]
+__all__ = ["AxisLines", "Speed", "Speeds", "fastest", "known_speeds", "lines_of"]
 
 _LIBRARIES = ("pyfftw", "ducc0", "mkl")  # those that write where they are told to
 _SHORTEST, _LONGEST = 16, 1 << 13  # points: of lines whose calls count most, and of those that a cache does not hold
 _BETTER = 0.95  # part of the usual config's time that another one must stay below
+_SECONDS, _IN_TURN = 0.02, Limits({}, rounds=10, each=True)  # nine calls of 30 to 80 us, some of them for each reading
 _KNOWN = "kernel speeds"  # where a communicator keeps those that its ranks have agreed on
 
 
@@ -78,12 +80,6 @@ def lines_of(kernel: Kernel) -> dict[int, AxisLines]:
     }
 
 
-def common_versions(comm: Comm) -> dict[str, str]:
-    """The version of each library that all ranks have alike. Collective."""
-    first, *others = comm.allgather_object(versions())
-    return {name: version for name, version in first.items() if all(each.get(name) == version for each in others)}
-
-
 def known_speeds(kernels: Iterable[Kernel], comm: Comm) -> Mapping[AxisLines, Speeds]:
     """The speeds of all lines of some kernels; none of them where nothing is kept as wisdom. Collective.
 
@@ -95,16 +91,23 @@ def known_speeds(kernels: Iterable[Kernel], comm: Comm) -> Mapping[AxisLines, Sp
     if new and not keeps(comm):
         known |= {lines: {} for lines in new}
     elif new:
-        libraries = common_versions(comm)
-        names = [name for name in _LIBRARIES if name in libraries]
+        libraries = _packages(comm)
         for lines in new:
             key = local_key({"what": "lines", **lines._asdict(), "libraries": libraries})
             kept: Speeds | None = recalled(comm, key, _read)
             if kept is None:
-                kept = _timed(lines, names, comm)
+                kept = _timed(lines, [*libraries], comm)
                 remembered(comm, key, {name: [*speed] for name, speed in kept.items()})
             known[lines] = kept
     return known
+
+
+def _packages(comm: Comm) -> dict[str, str]:
+    """The versions of the libraries that all ranks have alike; none of them is loaded. Collective."""
+    first, *others = comm.allgather_object({name: installed(name) for name in _LIBRARIES})
+    return {
+        name: version for name, version in first.items() if version and all(each[name] == version for each in others)
+    }
 
 
 def fastest(kernel: Kernel, usual: KernelConfig, known: Mapping[AxisLines, Speeds]) -> KernelConfig:
@@ -142,10 +145,11 @@ def _read(decision: Any) -> Speeds:
 
 
 def _timed(lines: AxisLines, names: Sequence[str], comm: Comm) -> Speeds:
-    """The speeds of lines by some libraries. Collective."""
-    calls = {name: made for name in names if (made := _calls(lines, name))}
+    """The speeds of lines by some libraries, as far as all ranks can load them. Collective."""
+    loaded = comm.allgather_object({name for name in names if library(name).version()})
+    calls = {name: made for name in names if all(name in each for each in loaded) and (made := _calls(lines, name))}
     every = [call for made in calls.values() for call in made]
-    times = timings(comm, [Turns(call) for call, _ in every], budget(comm, "lines", "measure"), LIMITS["lines"])
+    times = timings(comm, [Turns(call) for call, _ in every], allowed(comm, _SECONDS), _IN_TURN)
     speeds = [float(f"{least(time) / elements * 1e9:.4g}") for time, (_, elements) in zip(times, every, strict=True)]
     return {name: Speed(*speeds[3 * n : 3 * n + 3]) for n, name in enumerate(calls)}
 

@@ -16,13 +16,13 @@ from rote.runtime.comm.protocol import Comm
 from rote.runtime.limits import LIMITS, budget
 
 from ..request.options import Options
-from .backends import transforms, usual
+from .backends import transforms, usual, versions
 from .boxes import whole
 from .config import ORDERS, WHOLE, KernelConfig, Study
 from .gather import Gather, gathers
 from .kernel import CACHED, CHUNK, Kernel, scratch_bytes, view
 from .passes import BoundKernel
-from .speeds import AxisLines, Speeds, common_versions, fastest, known_speeds
+from .speeds import AxisLines, Speeds, fastest, known_speeds
 from .turns import Turns
 from .workers import helpers
 
@@ -47,13 +47,15 @@ def with_configs(kernels: Sequence[Kernel], behind: Sequence[bool], comm: Comm, 
     kernels = [replace(kernel, config=_usual(kernel, options, known)) for kernel in kernels]
     if options.tune == "model" or not kernels:
         return kernels
-    replies = comm.allgather_object(([(k.shape, k.out_shape) for k in kernels], tuple(behind)))
-    installed = common_versions(comm)
+    replies = comm.allgather_object(([(k.shape, k.out_shape) for k in kernels], tuple(behind), versions()))
+    installed = {
+        name: version for name, version in versions().items() if all(each.get(name) == version for *_, each in replies)
+    }
     jobs = [
         _Job(
             kernel,
-            tuple(shapes[n] for shapes, _ in replies),
-            any(flags[n] for _, flags in replies) and gathers(kernel, False),
+            tuple(shapes[n] for shapes, *_ in replies),
+            any(flags[n] for _, flags, _ in replies) and gathers(kernel, False),
         )
         for n, kernel in enumerate(kernels)
     ]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .. import __version__
-from ..launcher import processor
+from ..host import processor
 from ..runtime.comm.protocol import Comm
 
 __all__ = ["commit", "machine", "same_machine"]

@@ -81,12 +81,6 @@ LIMITS = {
         behind=(3.0, 1.5),
         better=0.96,
     ),
-    "lines": Limits(
-        # Nine calls of 30 to 80 us, of which a reading takes 0.2 ms: ten rounds, once for lines of a length.
-        {"measure": 0.02, "patient": 0.02},
-        rounds=10,
-        each=True,
-    ),
     "walk": Limits(
         # There and back, with binding: all turns of 3 walks in 4.5 s at 64 cubed, in 7.1 s at 128 cubed.
         {"measure": 10.0, "patient": 60.0},

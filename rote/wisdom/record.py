@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from .. import __version__
-from ..caches import memoized
-from ..launcher import processor
+from ..host import installed, processor
 
 __all__ = ["Key", "Record", "as_json", "as_record", "demand", "key", "parse_json", "spelt", "written"]
 
@@ -97,25 +94,8 @@ def key(facts: Mapping[str, Any], mpi: str = "") -> Key:
         "cpu": processor(),
         "cores": os.cpu_count() or 1,
     }  # all cores, not those that a launcher lets a rank have
-    versions = {"rote": __version__, "numpy": _version("numpy"), "pyfftw": _version("pyfftw"), "mpi": mpi}
+    versions = {"rote": __version__, "numpy": installed("numpy"), "pyfftw": installed("pyfftw"), "mpi": mpi}
     return Key(spelt({"machine": machine, "versions": versions, "facts": dict(facts)}))
-
-
-@memoized(64)
-def _version(package: str) -> str:
-    """The version of an installed package, "" if there is none: by the name of its folder (PEP 376) if it has one."""
-    start, end = f"{package}-", ".dist-info"
-    for place in sys.path:
-        with suppress(OSError):
-            names = [name for name in os.listdir(place or ".") if name.endswith(end) and name.lower().startswith(start)]
-            if len(names) == 1:
-                return names[0][len(start) : -len(end)]
-    from importlib import metadata  # brings the parser of e-mail along: not before it must
-
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return ""
 
 
 def written(content: Mapping[str, Any]) -> str:

@@ -120,7 +120,7 @@ def test_all_rooms_are_in_the_register_and_cleared():
         "compiler.compile",
         "grammar.parser",
         "fft.families.choose",
-        "wisdom.record",
+        "host",
     ):
         assert f"rote.{module}" in rooms
     assert info["rote.grammar.parser._parse"].size and info["rote.compiler.compile._compile"].size

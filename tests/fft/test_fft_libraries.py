@@ -6,8 +6,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import cache, partial
-from importlib import metadata
+from functools import cache
 from itertools import combinations, product
 
 import numpy as np
@@ -17,9 +16,10 @@ import scipy.fft
 from marks import PARTS
 from parts import REST, SOME, share
 
+from rote import host
 from rote.fft.kernels import backends, gather, passes, workers
 from rote.fft.kernels import kernel as kernels
-from rote.fft.kernels.backends import NAMES, fftw, library, mkl, prepare, protocol, usual, versions
+from rote.fft.kernels.backends import NAMES, fftw, library, mkl, prepare, usual, versions
 from rote.fft.kernels.boxes import whole
 from rote.fft.kernels.config import WHOLE, KernelConfig, Study
 from rote.fft.kernels.gather import Gather, gathers
@@ -138,14 +138,15 @@ def test_a_library_is_numpy_and_scipy_fft(part: str, name: str, config: KernelCo
 
 def test_what_is_not_installed_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     """A library that is not installed has no version, and is none of those that are here."""
-    monkeypatch.setattr(metadata, "version", partial(raises, metadata.PackageNotFoundError))
+    monkeypatch.setattr(sys, "path", [])
+    monkeypatch.setattr(host, "find_spec", lambda package: None)
     monkeypatch.setattr(mkl, "_interface", lambda: None)
-    protocol.installed.cache_clear()
+    host.installed.cache_clear()
     try:
         assert {*versions()} == {"pyfftw", "numpy"}
         assert usual("fft", np.dtype("D")) == "pyfftw"
     finally:
-        protocol.installed.cache_clear()
+        host.installed.cache_clear()
 
 
 @pytest.mark.parametrize("processor", ["Intel(R) Xeon(R) Processor", "AMD EPYC", "0x41 0xd0c", ""])

@@ -23,12 +23,13 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "rote.errors": ("rote.grammar",),
     "rote.caches": (),
     "rote.launcher": (),
+    "rote.host": ("rote.caches",),
     "rote.late": (),  # names of what is made above
     "rote.layout": ("rote.grammar", "rote.errors", "rote.late"),
     "rote.compiler": ("rote.grammar", "rote.errors", "rote.late", "rote.layout"),
     "rote.compiler.verify": ("rote.grammar", "rote.errors", "rote.layout", "rote.compiler"),
     "rote.html": ("rote.errors", "rote.layout", "rote.compiler"),
-    "rote.wisdom": ("rote", "rote.errors", "rote.launcher"),
+    "rote.wisdom": ("rote", "rote.errors", "rote.host"),
     "rote.runtime.comm": ("rote.errors", "rote.launcher", "rote.layout"),
     "rote.runtime.copy": ("rote.layout", "rote.compiler"),
     "rote.runtime.exchange": ("rote.errors", "rote.layout", "rote.compiler", "rote.runtime.comm", "rote.runtime.copy"),
@@ -60,7 +61,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         *("rote.fft.transforms", "rote.fft.request.request"),
     ),
     "rote.fft.kernels": (
-        *("rote.errors", "rote.launcher", "rote.layout", "rote.compiler", "rote.runtime"),
+        *("rote.errors", "rote.host", "rote.layout", "rote.compiler", "rote.runtime"),
         *("rote.fft.transforms", "rote.fft.request"),
     ),
     "rote.fft.walk": (
@@ -85,7 +86,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         *("rote.functions", "rote.tensor", "rote.fft"),
     ),
     "rote.bench": (
-        *("rote", "rote.errors", "rote.launcher", "rote.layout", "rote.compiler", "rote.runtime"),
+        *("rote", "rote.errors", "rote.launcher", "rote.host", "rote.layout", "rote.compiler", "rote.runtime"),
         *("rote.tensor", "rote.fft"),
     ),
     "rote.cli": (
@@ -101,7 +102,10 @@ ROOMS: dict[str, tuple[str, ...]] = {
     ),
 }
 
-NUMBERLESS = ("rote", "rote.__main__", "rote.grammar", "rote.errors", "rote.launcher", "rote.caches", "rote.late")
+NUMBERLESS = (
+    *("rote", "rote.__main__", "rote.grammar", "rote.errors", "rote.launcher", "rote.host"),
+    *("rote.caches", "rote.late"),
+)
 
 # The decorator of all functions that remember: every room may import it but those that import nothing of the house.
 REMEMBERING = "rote.caches"

@@ -69,9 +69,9 @@ def test_a_key_has_machine_and_versions(monkeypatch):
         "what=walk grid=[2]",
     ):
         assert part in str(key)
-    monkeypatch.setattr(record, "_version", lambda package: "0.0")
+    monkeypatch.setattr(record, "installed", lambda package: "0.0")
     newer = wisdom.key(FACTS, "MPI 5")
-    monkeypatch.setattr(record, "_processor", lambda: "abacus")
+    monkeypatch.setattr(record, "processor", lambda: "abacus")
     assert len({key.name, newer.name, wisdom.key(FACTS, "MPI 5").name}) == 3
 
 

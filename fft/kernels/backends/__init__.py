@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rote.launcher import processor
+from rote.host import processor
 
 from ...transforms import HALVING, KINDS
 from ..kernel import Kernel

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from rote.host import installed
+
 from ...transforms import KINDS
 from ..kernel import Kernel
-from .protocol import Array, ArrayTransform, Called, installed, kind_between
+from .protocol import Array, ArrayTransform, Called, kind_between
 
 __all__ = ["does", "prepare", "version"]
 

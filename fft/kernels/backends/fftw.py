@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 
 from rote.caches import memoized
+from rote.host import installed
 
 from ...transforms import KINDS, real_dtype
 from ..fftw_core import fftw_core, fftw_version
 from ..kernel import Kernel
-from .protocol import Array, ArrayTransform, installed, kind_between
+from .protocol import Array, ArrayTransform, kind_between
 
 __all__ = ["does", "merged", "prepare", "version"]
 

@@ -9,12 +9,10 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from rote.caches import memoized
-
 from ...transforms import Kind
 from ..kernel import Kernel
 
-__all__ = ["Array", "ArrayTransform", "Called", "Library", "installed", "kind_between"]
+__all__ = ["Array", "ArrayTransform", "Called", "Library", "kind_between"]
 
 Array = npt.NDArray[Any]
 
@@ -63,17 +61,6 @@ class Called(ArrayTransform):
 
     def __call__(self, source: Array, target: Array) -> None:
         self._run(source, target)
-
-
-@memoized(64)
-def installed(package: str) -> str:
-    """The version of a package; empty if it is not installed."""
-    from importlib import metadata  # brings the parser of e-mail along: not before somebody asks
-
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return ""
 
 
 def kind_between(kernel: Kernel, source: Array, target: Array) -> Kind:
