@@ -210,9 +210,15 @@ def _say_once(text: str, status: int, others: MpiComm | None) -> None:
 
         if all_come(others, _PATIENCE):
             texts = dict.fromkeys(others.allgather_object(text))
-            text = "\n".join(texts) if others.rank == 0 else ""
-        else:
-            text += f"\nrank {others.rank} of {others.size} fails alone, and ends the job" if text else ""
-            set_abort(SystemExit(status))
+            if others.rank == 0:
+                _say("\n".join(texts))
+            others.barrier()  # mpiexec may end a job with the first rank that leaves so: not before all is said
+            return
+        text += f"\nrank {others.rank} of {others.size} fails alone, and ends the job" if text else ""
+        set_abort(SystemExit(status))
+    _say(text)
+
+
+def _say(text: str) -> None:
     if text:
         click.echo(text, err=True)
