@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from math import inf, prod
 from typing import Any, NamedTuple
 
@@ -38,7 +39,7 @@ _KNOWN = "kernel speeds"  # where a communicator keeps those that its ranks have
 
 
 class AxisLines(NamedTuple):
-    """AxisLines that are transformed: their kind, their points, and the dtype of what comes in."""
+    """Lines that are transformed: their kind, their points, and the dtype of what comes in."""
 
     kind: str
     points: int
@@ -84,10 +85,11 @@ def known_speeds(kernels: Iterable[Kernel], comm: Comm) -> Mapping[AxisLines, Sp
     """The speeds of all lines of some kernels; none of them where nothing is kept as wisdom. Collective.
 
     Args:
-        kernels: of the same lines on all ranks.
+        kernels: of this rank; one that holds nothing has kernels without lines, and times those of others.
     """
     known: dict[AxisLines, Speeds] = comm.cache.setdefault(_KNOWN, {})
-    new = {lines: None for kernel in kernels for lines in lines_of(kernel).values() if lines not in known}
+    own = [lines for kernel in kernels for lines in lines_of(kernel).values()]
+    new = [lines for lines in dict.fromkeys(chain(*comm.allgather_object(own))) if lines not in known]
     if new and not keeps(comm):
         known |= {lines: {} for lines in new}
     elif new:

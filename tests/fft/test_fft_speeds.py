@@ -100,6 +100,19 @@ def test_lines_are_timed_once(timed) -> None:
     assert agreed(kernel()) == [{FFT: first[0][FFT]}] * 2 and len(timed) == 6
 
 
+@pytest.mark.parametrize("layout", ["[(),()]|(0)", "block[(0),()]|(1@1)"])
+def test_ranks_that_hold_nothing_time_the_lines_of_others(timed, layout) -> None:
+    """Law: all ranks plan together, whatever they hold; and the transform is right."""
+    x = np.random.default_rng(4).random((32, 48)) + 0j
+
+    def program(comm):
+        here = rote.DistTensor.from_global(x, layout, comm, grid=(2, 2) if "@" in layout else (4,))
+        return bool(np.allclose(rote.fft.fftn(here).to_global(), np.fft.fftn(x)))
+
+    assert rote.run(program, 4) == [True] * 4
+    assert {each.points for each in timed} == {32, 48} and len(timed) == 8
+
+
 def test_nothing_is_timed_where_nothing_is_kept(timed, monkeypatch) -> None:
     """Law: then every run takes the same kernels, whatever the machine does meanwhile."""
     monkeypatch.setenv("ROTE_WISDOM", "")
