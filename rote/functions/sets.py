@@ -120,9 +120,10 @@ def bincount(x: Distributed, /, weights: Any = None, minlength: int = 0) -> Any:
     block = x.local
     integers, ends = block.dtype.kind in "biu", np.array([-1, 0], np.int64)
     if integers and block.size:
-        ends[:] = block.max(), block.min()
-        ends[1] *= -1  # no sooner: an unsigned integer has no negative
-    x.comm.allreduce(ends, "max")
+        least, most = int(block.min()), int(block.max())
+        wrong = least < 0 or most > np.iinfo(np.int64).max
+        ends[:] = (0, 1) if wrong else (most, 0)
+    x.comm.allreduce(ends, "max")  # so all ranks refuse what one of them has
     if ends[1] > 0 or not integers or block.ndim != 1:
         raise ValueError("bincount counts the integers from 0 on of a tensor of order 1")
     lying = None if weights is None else _as(weights, x).local

@@ -143,6 +143,18 @@ def test_a_plan_takes_what_is_fast(timed) -> None:
     assert rote.run(program, 2) == [(expected, True)] * 2
 
 
+def test_a_library_that_fails_while_it_is_timed_is_none(monkeypatch) -> None:
+    """Law: its time is no number, and wisdom keeps numbers alone; the others are known."""
+
+    def fails() -> None:
+        raise RuntimeError
+
+    monkeypatch.setattr(speeds, "_calls", lambda lines, name: [(fails if name == "pyfftw" else int, 1)] * 3)
+    monkeypatch.setattr(speeds, "library", lambda name: speeds)
+    monkeypatch.setattr(speeds, "version", lambda: "1", raising=False)
+    assert {*speeds._timed(FFT, ["pyfftw", "ducc0"], alone())} == {"ducc0"}
+
+
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_all_that_is_installed_is_timed(kind) -> None:
     """Law: each library that does a kind has three times, all of them positive and finite."""

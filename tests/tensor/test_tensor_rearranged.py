@@ -224,3 +224,16 @@ def test_under_mpi():
     """Under MPI tensors are indexed and rearranged as on in-process ranks."""
     result = mpirun(3, PROGRAM)
     assert (result.returncode, result.stdout.split()) == (0, ["keyed", "rearranged"]), result.stderr
+
+
+@pytest.mark.parametrize("number", [np.uint64(2**64 - 1), np.uint64(2**63), np.int64(-1), np.int64(-(2**63))])
+def test_what_cannot_be_counted_is_refused_by_all_ranks(number):
+    """Law: numbers below 0, or too large for an index, that one rank alone has."""
+
+    def program(comm):
+        x = rote.DistTensor.from_global(np.array([number, 1, 2, 3], number.dtype), "block[(0)]", comm)
+        with pytest.raises(ValueError, match="bincount counts the integers from 0 on"):
+            np.bincount(x)
+        return True
+
+    assert rote.run(program, 2) == [True] * 2
