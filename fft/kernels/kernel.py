@@ -45,7 +45,6 @@ _FAR = 1 << 14  # bytes: points so far apart, in a block that is `_LARGE`, are i
 _LARGE = 1 << 20  # bytes
 _WIDE = 1 << 20  # bytes of a tile of a library that transforms columns as fast as lines
 _FEW, _SMALL, _MANY = 40, 128, 90  # points: of fast columns, of the largest fast power of two, of slow columns anywhere
-_STREAMED = 1 << 22  # bytes of a block that is read from memory, though it was written a moment ago
 _LINE = 64  # bytes of a line of the cache
 _PADDING = 64  # bytes between the rows of a tile, so that their distance is no power of two
 _USUAL = KernelConfig()
@@ -171,13 +170,13 @@ def normal(array: Array) -> Array:
 def copies_first(kernel: Kernel) -> bool:
     """Whether a block is copied and then transformed in place, part by part.
 
-    Of lines that are a small power of two long, FFTW reads a block that no cache holds 1.3 to 1.6 times as slowly as a
-    copy does.
+    Of lines that are a small power of two long, FFTW reads a block that is in no core's cache 1.1 to 1.6 times as slowly
+    as a copy does.
     """
     points, nbytes = kernel.shape[-1], prod(kernel.shape) * kernel.dtype.itemsize
     lines = kernel.row.real == "neither" and kernel.axes[-1] == len(kernel.shape) - 1
     power = points >= _FEW and is_small_power(points)
-    return lines and power and kernel.config.library == "pyfftw" and nbytes > _STREAMED
+    return lines and power and kernel.config.library == "pyfftw" and nbytes > CACHED
 
 
 def is_bad(kernel: Kernel, axis: int) -> bool:

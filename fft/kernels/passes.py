@@ -114,13 +114,17 @@ class BoundKernel(BlockWork):
             _weigh(targets, parts, self._weights[1], np.sqrt(np.longdouble(0.5)))
 
     def bound(self, source: Array, target: Array) -> list[Copy]:
-        if len(self._hands) > 1 or len(self._begins) > _FEW or self._weights or self._copies:
+        if len(self._hands) > 1 or len(self._begins) > _FEW or self._weights:
             return [partial(self, source, target)]
         (sources, targets), calls = self._rows(source, target), list[Copy]()
         for at in self._begins if self._hands else ():
             part, rest = self._part(at)
-            for each, begin, end in self._ends(sources[part], targets[part], rest or self._hands[0]):
-                calls += each.bound(begin, end)
+            begin, end = sources[part], targets[part]
+            if self._copies:
+                calls.append(partial(end.__setitem__, ..., begin))
+                begin = end
+            for each, start, stop in self._ends(begin, end, rest or self._hands[0]):
+                calls += each.bound(start, stop)
         return calls
 
     def steps(self, source: Array, target: Array) -> list[tuple[int, Callable[[], object]]]:

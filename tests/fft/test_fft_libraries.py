@@ -110,8 +110,9 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks of a few elements are large: the usual config has parts and tiles of them."""
     for module in (passes, gather):
         monkeypatch.setattr(module, "CHUNK", 1000)
+    monkeypatch.setattr(gather, "_NEAR", 300)
     small = {"CACHED": 700, "_WIDE": 900, "_FAR": 160, "_LARGE": 400}
-    for name, number in {**small, "_ALIASED": 16, "_FEW": 3, "_SMALL": 4, "_MANY": 3, "_STREAMED": 200}.items():
+    for name, number in {**small, "_ALIASED": 16, "_FEW": 3, "_SMALL": 4, "_MANY": 3}.items():
         monkeypatch.setattr(kernels, name, number)
 
 
