@@ -84,6 +84,12 @@ class Kernel:
         return real_dtype(self.dtype) if self.row.real == "output" else self.dtype
 
     @property
+    def nbytes(self) -> int:
+        """Bytes of the larger one of input and output."""
+        ends = (self.shape, self.dtype), (self.out_shape, self.out_dtype)
+        return max(prod(shape) * dtype.itemsize for shape, dtype in ends)
+
+    @property
     def in_place(self) -> bool:
         """Whether input and output may be the same array."""
         return self.row.real in ("neither", "both")
@@ -170,8 +176,8 @@ def normal(array: Array) -> Array:
 def copies_first(kernel: Kernel) -> bool:
     """Whether a block is copied and then transformed in place, part by part.
 
-    Of lines that are a small power of two long, FFTW reads a block that is in no core's cache 1.1 to 1.6 times as slowly
-    as a copy does.
+    Of lines that are a small power of two long, FFTW reads a block that is in no core's cache 1.1 to 1.6 times as
+    slowly as a copy does.
     """
     points, nbytes = kernel.shape[-1], prod(kernel.shape) * kernel.dtype.itemsize
     lines = kernel.row.real == "neither" and kernel.axes[-1] == len(kernel.shape) - 1

@@ -1,13 +1,14 @@
-"""Speeds of lines: what the transform of lines of some length takes each library, in cache, on this machine.
+"""Speeds of lines and planes: what transforms of some length take each library on this machine.
 
-Which library is fastest depends on the processor, the length and the strides: so lines are timed when a plan first has
-their length, for some milliseconds, and the times are kept as wisdom. From then on all plans on this machine find the
-same ones, on however many ranks, and take the same libraries: bits stay. Where nothing is kept nothing is timed.
+Which library is fastest depends on the processor, the lengths and the strides: so lines, and the planes of kernels of
+several axes, are timed when a plan first has them, for some milliseconds, and the times are kept as wisdom. From then
+on all plans on this machine find the same ones, on however many ranks, and take the same libraries: bits stay. Where
+nothing is kept nothing is timed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from math import inf, prod
@@ -21,47 +22,122 @@ from rote.runtime.autotune import keeps, least, local_key, recalled, remembered,
 from rote.runtime.comm.protocol import Comm
 from rote.runtime.limits import Limits, allowed
 
-from ..transforms import KINDS
+from ..transforms import KINDS, Kind
 from .backends import library, prepare, transforms
-from .config import KernelConfig
-from .kernel import CACHED, Kernel, in_lines, padded, padded_lines
-from .turns import Turns
+from .config import ORDERS, KernelConfig
+from .gather import gathers
+from .kernel import CACHED, Kernel, in_lines, padded, padded_lines, scratch_bytes
+from .turns import Turns, kernel_call
 
 Array = npt.NDArray[Any]
 
-__all__ = ["AxisLines", "Speed", "Speeds", "fastest", "known_speeds", "lines_of"]
+__all__ = [
+    "AxisLines",
+    "KnownSpeeds",
+    "Planes",
+    "Speed",
+    "fastest",
+    "known_speeds",
+    "lines_of",
+    "planes_of",
+]
 
 _LIBRARIES = ("pyfftw", "ducc0", "mkl")  # those that write where they are told to
 _SHORTEST, _LONGEST = 16, 1 << 13  # points: of lines whose calls count most, and of those that a cache does not hold
+_SMALLEST, _LARGEST = 1 << 14, 1 << 23  # bytes of a plane: below, a part has many of them; above, no cache holds it
+_BLOCK = 1 << 21  # bytes of planes that are timed, which no core's cache holds with what they become
 _BETTER = 0.95  # part of the usual config's time that another one must stay below
-_SECONDS, _IN_TURN = 0.02, Limits({}, rounds=10, each=True)  # nine calls of 30 to 80 us, some of them for each reading
+_SECONDS, _IN_TURN = 0.02, Limits({}, rounds=10, each=True)  # nine calls, short ones several times for each reading
 _KNOWN = "kernel speeds"  # where a communicator keeps those that its ranks have agreed on
+
+_Call = tuple[Callable[[], object], int]  # that is timed, and the elements that it transforms
+
+
+Speed = tuple[float, float, float]
+"""Nanoseconds that a library takes per element in three ways.
+
+Lines in cache: those that lie in memory one behind the other; columns of a tile, with the copy to where they belong;
+columns that become lines of memory, with that copy. Planes: as `_ways` has them.
+"""
 
 
 class AxisLines(NamedTuple):
     """Lines that are transformed: their kind, their points, and the dtype of what comes in."""
 
-    kind: str
+    kind: Kind
     points: int
     dtype: str
 
+    def facts(self) -> dict[str, Any]:
+        """The facts that a decision about them depends on."""
+        return {"what": "lines", **self._asdict()}
 
-class Speed(NamedTuple):
-    """Nanoseconds that a library takes per element of lines in cache.
+    def calls(self, name: str) -> list[_Call]:
+        """The calls of a library that are timed."""
+        row, dtype = KINDS[self.kind], np.dtype(self.dtype)
+        begins, ends = row.taken(self.points), row.given(self.points)
+        cached = CACHED // (self.points * dtype.itemsize)
+        some, wide = max(1, cached // 2), max(8, cached)
+        rows = Kernel(row.name, (1,), (some, begins), (some, ends), dtype, KernelConfig(name))
+        tile = replace(rows, shape=(1, begins, wide), out_shape=(1, ends, wide))
+        source = padded(tile.shape, dtype)[..., :wide]
+        target = source if tile.in_place else padded(tile.out_shape, tile.out_dtype)[..., :wide]
+        turned = padded_lines(tile.out_shape, 1, tile.out_dtype) if row.real == "neither" else target
+        home = np.zeros(tile.out_shape, tile.out_dtype)
+        in_rows = _transform(rows, np.zeros(rows.shape, dtype), np.zeros(rows.out_shape, rows.out_dtype))
+        in_tile, to_lines = _transform(tile, source, target), _transform(tile, source, turned)
+
+        def columns() -> None:
+            in_tile()
+            home[...] = target
+
+        def turn() -> None:
+            to_lines()
+            home[...] = turned
+
+        return [(in_rows, some * self.points), (columns, wide * self.points), (turn, wide * self.points)]
+
+
+class Planes(NamedTuple):
+    """Planes that are transformed along several modes, the first one among them.
 
     Attributes:
-        rows: of lines that lie in memory one behind the other.
-        columns: of columns of a tile, with the copy to where they belong.
-        turned: of columns that become lines of memory, with that copy.
+        kind, axes, shape, out_shape, dtype: of the kernel of one plane.
+        many: whether there are planes behind each other.
+        behind: whether a move is read.
     """
 
-    rows: float
-    columns: float
-    turned: float
+    kind: Kind
+    axes: tuple[int, ...]
+    shape: tuple[int, ...]
+    out_shape: tuple[int, ...]
+    dtype: str
+    many: bool
+    behind: bool
+
+    def facts(self) -> dict[str, Any]:
+        """The facts that a decision about them depends on."""
+        return {"what": "planes", **self._asdict()}
+
+    def calls(self, name: str) -> list[_Call]:
+        """The calls of a library that are timed."""
+        kernel = Kernel(self.kind, self.axes, self.shape, self.out_shape, np.dtype(self.dtype))
+        if self.many:
+            count = max(1, _BLOCK // kernel.nbytes)
+            axes = tuple(axis + 1 for axis in self.axes)
+            kernel = replace(kernel, axes=axes, shape=(count, *self.shape), out_shape=(count, *self.out_shape))
+        scratch = scratch_bytes(kernel.nbytes), scratch_bytes(kernel.nbytes)
+        for memory in scratch:
+            memory[...] = 0
+        elements = max(prod(kernel.shape), prod(kernel.out_shape))
+        configs = _ways(name, KernelConfig())
+        return [(kernel_call(replace(kernel, config=each), self.behind, scratch), elements) for each in configs]
 
 
+Timed = AxisLines | Planes
 Speeds = Mapping[str, Speed]
-"""The speeds of some lines by the names of libraries."""
+"""The speeds of some lines or planes by the names of libraries."""
+KnownSpeeds = Mapping[Timed, Speeds]
 
 
 def lines_of(kernel: Kernel) -> dict[int, AxisLines]:
@@ -81,27 +157,49 @@ def lines_of(kernel: Kernel) -> dict[int, AxisLines]:
     }
 
 
-def known_speeds(kernels: Iterable[Kernel], comm: Comm) -> Mapping[AxisLines, Speeds]:
-    """The speeds of all lines of some kernels; none of them where nothing is kept as wisdom. Collective.
+def planes_of(kernel: Kernel, behind: bool) -> Planes | None:
+    """The planes of a kernel that are worth timing: of several axes, and as many points as some cache holds.
+
+    >>> planes_of(Kernel("fft", (1, 2), (9, 64, 48), (9, 64, 48), np.dtype("c16")), False).shape
+    (64, 48)
+    """
+    first = min(kernel.axes)
+    shape, out_shape = kernel.shape[first:], kernel.out_shape[first:]
+    if len(kernel.axes) == 1 or not _SMALLEST < kernel.nbytes // max(prod(kernel.shape[:first]), 1) <= _LARGEST:
+        return None
+    axes = tuple(axis - first for axis in kernel.axes)
+    reads = behind and gathers(kernel, ortho=False)
+    return Planes(kernel.kind, axes, shape, out_shape, kernel.dtype.str, first > 0, reads)
+
+
+def known_speeds(kernels: Sequence[Kernel], behind: Sequence[bool], comm: Comm) -> KnownSpeeds:
+    """The speeds of all lines and planes of some kernels; none of them where nothing is kept as wisdom. Collective.
 
     Args:
-        kernels: of this rank; one that holds nothing has kernels without lines, and times those of others.
+        kernels: of this rank; one that holds nothing has kernels without any, and times those of others.
+        behind: whether each stands behind a move.
     """
-    known: dict[AxisLines, Speeds] = comm.cache.setdefault(_KNOWN, {})
-    own = [lines for kernel in kernels for lines in lines_of(kernel).values()]
-    new = [lines for lines in dict.fromkeys(chain(*comm.allgather_object(own))) if lines not in known]
+    known: dict[Timed, Speeds] = comm.cache.setdefault(_KNOWN, {})
+    own = [each for pair in zip(kernels, behind, strict=True) for each in _timed_of(*pair)]
+    new = [each for each in dict.fromkeys(chain(*comm.allgather_object(own))) if each not in known]
     if new and not keeps(comm):
-        known |= {lines: {} for lines in new}
+        known |= {each: {} for each in new}
     elif new:
         libraries = _packages(comm)
-        for lines in new:
-            key = local_key({"what": "lines", **lines._asdict(), "libraries": libraries})
+        for each in new:
+            key = local_key({**each.facts(), "libraries": libraries})
             kept: Speeds | None = recalled(comm, key, _read)
             if kept is None:
-                kept = _timed(lines, [*libraries], comm)
+                kept = _timed(each, [*libraries], comm)
                 remembered(comm, key, {name: [*speed] for name, speed in kept.items()})
-            known[lines] = kept
+            known[each] = kept
     return known
+
+
+def _timed_of(kernel: Kernel, behind: bool) -> list[Timed]:
+    """The planes of a kernel that are timed, or else the lines of each axis."""
+    planes = planes_of(kernel, behind)
+    return [*lines_of(kernel).values()] if planes is None else [planes]
 
 
 def _packages(comm: Comm) -> dict[str, str]:
@@ -112,26 +210,35 @@ def _packages(comm: Comm) -> dict[str, str]:
     }
 
 
-def fastest(kernel: Kernel, usual: KernelConfig, known: Mapping[AxisLines, Speeds]) -> KernelConfig:
-    """The config with which a kernel's lines take the least; the usual one unless another one is clearly faster."""
-    every = {axis: known.get(lines, {}) for axis, lines in lines_of(kernel).items()}
-    configs = [usual]
-    for name in _LIBRARIES:
-        configs += [replace(usual, library=name, order=order) for order in ("usual", "columns", "lines")]
-    times = {config: _seconds(replace(kernel, config=config), every) for config in configs}
-    best = min(times, key=times.__getitem__)
-    return best if times[best] < _BETTER * times[usual] else usual
+def fastest(kernel: Kernel, behind: bool, usual: KernelConfig, known: KnownSpeeds) -> KernelConfig:
+    """The config with which a kernel's planes, or lines, take the least; the usual one unless another clearly leads."""
+    planes = planes_of(kernel, behind)
+    times: dict[KernelConfig, float] = {}
+    if planes is not None:
+        for name, speed in known.get(planes, {}).items():
+            times |= zip(_ways(name, usual), speed, strict=True)
+    else:
+        lines = {axis: known.get(along, {}) for axis, along in lines_of(kernel).items()}
+        for config in (usual, *(replace(usual, library=name, order=order) for name in _LIBRARIES for order in ORDERS)):
+            times[config] = _seconds(replace(kernel, config=config), lines)
+    best = min(times, key=times.__getitem__, default=usual)
+    return best if times.get(best, inf) < _BETTER * times.get(usual, inf) else usual
+
+
+def _ways(name: str, usual: KernelConfig) -> tuple[KernelConfig, KernelConfig, KernelConfig]:
+    """How a library may transform planes: as is usual; in one call; in tiles of the order that is not usual for it."""
+    config = replace(usual, library=name)
+    return config, replace(config, tiled=False), replace(config, order="columns" if name == "pyfftw" else "lines")
 
 
 def _seconds(kernel: Kernel, speeds: Mapping[int, Speeds]) -> float:
     """The time of a kernel's lines by its config, as far as they are known; endless if its library cannot do some."""
     total = 0.0
     for axis, by_library in speeds.items():
-        speed = by_library.get(kernel.config.library)
-        if speed is None:
+        if kernel.config.library not in by_library:
             return inf
-        inner = prod(kernel.shape[axis + 1 :])
-        total += speed.rows if inner == 1 else speed.turned if in_lines(kernel, axis) else speed.columns
+        rows, columns, turned = by_library[kernel.config.library]
+        total += rows if prod(kernel.shape[axis + 1 :]) == 1 else turned if in_lines(kernel, axis) else columns
     return total
 
 
@@ -143,49 +250,31 @@ def _read(decision: Any) -> Speeds:
     """
     if not isinstance(decision, Mapping):
         raise ValueError("speeds are by library")
-    return {str(name): Speed(*map(float, speed)) for name, speed in decision.items()}
+    speeds = dict[str, Speed]()
+    for name, (first, second, third) in decision.items():
+        speeds[name] = float(first), float(second), float(third)
+    return speeds
 
 
-def _timed(lines: AxisLines, names: Sequence[str], comm: Comm) -> Speeds:
-    """The speeds of lines by some libraries, as far as all ranks can load them. Collective."""
+def _timed(each: Timed, names: Sequence[str], comm: Comm) -> Speeds:
+    """The speeds of lines or planes by some libraries, as far as all ranks can load them. Collective."""
     loaded = comm.allgather_object({name for name in names if library(name).version()})
-    calls = {name: made for name in names if all(name in each for each in loaded) and (made := _calls(lines, name))}
+    calls = {name: made for name in names if all(name in each for each in loaded) and (made := _calls(each, name))}
     every = [call for made in calls.values() for call in made]
     times = timings(comm, [Turns(call) for call, _ in every], allowed(comm, _SECONDS), _IN_TURN)
     speeds = [float(f"{least(time) / elements * 1e9:.4g}") for time, (_, elements) in zip(times, every, strict=True)]
-    by_library = {name: Speed(*speeds[3 * n : 3 * n + 3]) for n, name in enumerate(calls)}
+    by_library = {name: (speeds[3 * n], speeds[3 * n + 1], speeds[3 * n + 2]) for n, name in enumerate(calls)}
     return {name: speed for name, speed in by_library.items() if max(speed) < inf}  # who fails is none
 
 
-def _calls(lines: AxisLines, name: str) -> list[tuple[Callable[[], object], int]]:
-    """The calls that are timed for a `Speed`, with their numbers of elements; none where a library does not do it."""
-    row, dtype = KINDS[lines.kind], np.dtype(lines.dtype)
-    begins, ends = row.taken(lines.points), row.given(lines.points)
-    cached = CACHED // (lines.points * dtype.itemsize)
-    some, wide = max(1, cached // 2), max(8, cached)
-    rows = Kernel(row.name, (1,), (some, begins), (some, ends), dtype, KernelConfig(name))
-    tile = replace(rows, shape=(1, begins, wide), out_shape=(1, ends, wide))
-    if not transforms(name, row.name, dtype):
+def _calls(each: Timed, name: str) -> list[_Call]:
+    """The calls of a library that are timed; none where it does not do it."""
+    if not transforms(name, each.kind, np.dtype(each.dtype)):
         return []
-    source = padded(tile.shape, dtype)[..., :wide]
-    target = source if tile.in_place else padded(tile.out_shape, tile.out_dtype)[..., :wide]
-    turned = padded_lines(tile.out_shape, 1, tile.out_dtype) if row.real == "neither" else target
-    home = np.zeros(tile.out_shape, tile.out_dtype)
     try:
-        in_rows = _transform(rows, np.zeros(rows.shape, dtype), np.zeros(rows.out_shape, rows.out_dtype))
-        in_tile, to_lines = _transform(tile, source, target), _transform(tile, source, turned)
+        return each.calls(name)
     except Exception:  # whatever a library may refuse
         return []
-
-    def columns() -> None:
-        in_tile()
-        home[...] = target
-
-    def turn() -> None:
-        to_lines()
-        home[...] = turned
-
-    return [(in_rows, some * lines.points), (columns, wide * lines.points), (turn, wide * lines.points)]
 
 
 def _transform(kernel: Kernel, source: Array, target: Array) -> Callable[[], object]:

@@ -6,7 +6,7 @@ ranks run at once, as in the walk. What was found is kept as wisdom, with FFTW's
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import inf, prod
 from typing import Any
@@ -17,13 +17,11 @@ from rote.runtime.limits import LIMITS, budget
 
 from ..request.options import Options
 from .backends import transforms, usual, versions
-from .boxes import whole
 from .config import ORDERS, WHOLE, KernelConfig, Study
-from .gather import Gather, gathers
-from .kernel import CACHED, CHUNK, Kernel, scratch_bytes, view
-from .passes import BoundKernel
-from .speeds import AxisLines, Speeds, fastest, known_speeds
-from .turns import Turns
+from .gather import gathers
+from .kernel import CACHED, CHUNK, Kernel, scratch_bytes
+from .speeds import KnownSpeeds, fastest, known_speeds
+from .turns import Turns, bound_kernel, kernel_call
 from .workers import helpers
 
 __all__ = ["with_configs"]
@@ -41,10 +39,14 @@ def with_configs(kernels: Sequence[Kernel], behind: Sequence[bool], comm: Comm, 
     Args:
         kernels: as many on each rank, of the same kinds and axes, of blocks of any shapes.
         behind: whether each stands behind a move.
-        options: "model" takes the config by which lines of their lengths are fastest; else they are timed, or recalled.
+        options: "model" takes the config by which lines or planes of their lengths are fastest; else they are timed
+            themselves, or recalled.
     """
-    known = known_speeds(kernels, comm)
-    kernels = [replace(kernel, config=_usual(kernel, options, known)) for kernel in kernels]
+    known = known_speeds(kernels, behind, comm)
+    kernels = [
+        replace(kernel, config=_usual(kernel, after, options, known))
+        for kernel, after in zip(kernels, behind, strict=True)
+    ]
     if options.tune == "model" or not kernels:
         return kernels
     replies = comm.allgather_object(([(k.shape, k.out_shape) for k in kernels], tuple(behind), versions()))
@@ -64,12 +66,12 @@ def with_configs(kernels: Sequence[Kernel], behind: Sequence[bool], comm: Comm, 
     return [replace(job.kernel, config=_config(job, installed, comm, options, seconds)) for job in jobs]
 
 
-def _usual(kernel: Kernel, options: Options, known: Mapping[AxisLines, Speeds]) -> KernelConfig:
+def _usual(kernel: Kernel, behind: bool, options: Options, known: KnownSpeeds) -> KernelConfig:
     """The config of a kernel that was not timed itself; a block that threads cannot share in parts is FFTW's."""
     if options.threads > 1 and min(kernel.axes) == 0:
         return KernelConfig(threads=options.threads)
     config = KernelConfig(usual(kernel.kind, kernel.of_parts().dtype), threads=options.threads)
-    return fastest(kernel, config, known)
+    return fastest(kernel, behind, config, known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +133,9 @@ class _Contest:
 
     def __init__(self, job: _Job, comm: Comm, options: Options, seconds: float) -> None:
         self._job, self._comm, self._options, self._seconds = job, comm, options, seconds
-        self._tune, self._pool = options.tune, helpers(comm, options.threads)
-        self._kernel = _bounded(job.kernel)
-        self._scratch = scratch_bytes(_nbytes(job.kernel)), scratch_bytes(_nbytes(job.kernel))
+        self._tune, self._kernel = options.tune, _bounded(job.kernel)
+        self._scratch = scratch_bytes(job.kernel.nbytes), scratch_bytes(job.kernel.nbytes)
+        self._place = job.behind, self._scratch, helpers(comm, options.threads)
         self._plans = ""
 
     def best(self, names: Sequence[str]) -> KernelConfig:
@@ -156,25 +158,20 @@ class _Contest:
             fastest, *others = (replace(way, plans=self._plans) for way in (fastest, *others))
         return self._fastest([fastest, *others]) if others else fastest
 
-    def _bound(self, kernel: Kernel) -> BoundKernel | Gather:
-        if self._job.behind and kernel.config.fused:
-            return Gather(kernel, whole(kernel.shape), (), self._scratch, self._pool)
-        return BoundKernel(kernel, self._scratch, pool=self._pool)
-
     def _learn(self, configs: Iterable[KernelConfig], seconds: float) -> None:
         """Let FFTW time its plans of some configs; of equal blocks one rank's."""
         shapes, plans = self._job.shapes, self._plans
-        kernel = self._job.kernel if _nbytes(self._job.kernel) <= _HUGE else self._kernel
+        kernel = self._job.kernel if self._job.kernel.nbytes <= _HUGE else self._kernel
         if shapes.index(shapes[self._comm.rank]) == self._comm.rank:
             study = Study(self._tune, seconds, plans)
             for config in configs:
-                self._bound(replace(kernel, config=config, study=study)).ready()
+                bound_kernel(replace(kernel, config=config, study=study), *self._place).ready()
             plans = study.plans
         from .backends.fftw import merged
 
         self._plans = merged(self._comm.allgather_object(plans), self._job.kernel.dtype)
         for memory in self._scratch:
-            memory[: _nbytes(self._kernel)] = 0  # all libraries transform the same numbers
+            memory[: self._kernel.nbytes] = 0  # all libraries transform the same numbers
 
     def _fastest(self, field: Sequence[KernelConfig]) -> KernelConfig:
         """The fastest of some configs; the first one, unless another one is clearly faster."""
@@ -184,32 +181,10 @@ class _Contest:
 
     def _candidate(self, config: KernelConfig) -> Candidate:
         """The turns of the call that is timed: the kernel, with the copy that a move makes where it does not read."""
-        kernel = replace(self._kernel, config=config)
-        source = view(self._scratch[0], kernel.shape, kernel.dtype)
-        target = view(self._scratch[1], kernel.out_shape, kernel.out_dtype)
-        moved = view(self._scratch[1], kernel.shape, kernel.dtype)
-        copies = self._job.behind and not config.fused
         try:
-            run = self._bound(kernel)
-            run.ready()
+            return Turns(kernel_call(replace(self._kernel, config=config), *self._place))
         except Exception:  # whatever a library may refuse
             return lambda seconds, progress: inf
-        reads = run.reads([source.reshape(-1)]) if isinstance(run, Gather) else []
-
-        def call() -> None:
-            if copies:
-                moved[...] = source
-            if isinstance(run, Gather):
-                run(reads, target)
-            else:
-                run(source, target)
-
-        return Turns(call)
-
-
-def _nbytes(kernel: Kernel) -> int:
-    """Bytes of the larger one of a kernel's two blocks."""
-    return max(prod(kernel.shape) * kernel.dtype.itemsize, prod(kernel.out_shape) * kernel.out_dtype.itemsize)
 
 
 def _bounded(kernel: Kernel) -> Kernel:
@@ -221,9 +196,9 @@ def _bounded(kernel: Kernel) -> Kernel:
     axes = kernel.axes
     for mode in sorted(range(len(kernel.shape)), key=lambda mode: mode in axes):
         limit, extent = _HUGE if mode in axes else _LARGEST, kernel.shape[mode]
-        while extent > 1 and extent == kernel.out_shape[mode] and _nbytes(kernel) > limit:
+        while extent > 1 and extent == kernel.out_shape[mode] and kernel.nbytes > limit:
             if mode < min(axes):
-                extent = max(1, extent * limit // _nbytes(kernel))
+                extent = max(1, extent * limit // kernel.nbytes)
             elif extent % 2 == 0:
                 extent //= 2
             else:

@@ -1,14 +1,22 @@
-"""Turns of calls that need no other rank, as the autotuner takes them."""
+"""Turns of calls that need no other rank, as the autotuner takes them; the call of a kernel among them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from math import ceil, inf
 from time import perf_counter
 
 from rote.runtime.autotune import Progress
+from rote.runtime.executor.buffers import Scratch
 
-__all__ = ["Turns"]
+from .boxes import whole
+from .gather import Gather
+from .kernel import Kernel, view
+from .passes import BoundKernel
+from .workers import Pool
+
+__all__ = ["Turns", "bound_kernel", "kernel_call"]
 
 _LEAST = 2e-4  # seconds: shorter calls are made several times for one reading of the clock
 _AGAIN = 2  # readings of a turn beside its first
@@ -44,3 +52,29 @@ class Turns:
         for _ in range(often):
             self._call()
         return (perf_counter() - start) / often
+
+
+def bound_kernel(kernel: Kernel, behind: bool, scratch: Scratch, pool: Pool = None) -> BoundKernel | Gather:
+    """A kernel as a walk binds it; `behind` a move it reads its block, if its config has it so."""
+    if behind and kernel.config.fused:
+        return Gather(kernel, whole(kernel.shape), (), scratch, pool)
+    return BoundKernel(kernel, scratch, pool=pool)
+
+
+def kernel_call(kernel: Kernel, behind: bool, scratch: Scratch, pool: Pool = None) -> Callable[[], object]:
+    """The call that transforms what lies in scratch, with the copy that a move makes where the kernel does not read."""
+    run = bound_kernel(kernel, behind, scratch, pool)
+    run.ready()
+    source = view(scratch[0], kernel.shape, kernel.dtype)
+    target = view(scratch[1], kernel.out_shape, kernel.out_dtype)
+    if isinstance(run, Gather):
+        return partial(run, run.reads([source.reshape(-1)]), target)
+    if not behind:
+        return partial(run, source, target)
+    moved = view(scratch[1], kernel.shape, kernel.dtype)
+
+    def call() -> None:
+        moved[...] = source
+        run(source, target)
+
+    return call
