@@ -17,10 +17,10 @@ import numpy as np
 from rote.compiler.explain import in_seconds, table
 from rote.compiler.machine import Machine
 from rote.layout.grid import Grid
-from rote.runtime.autotune import Progress, decided, fastest, ranking, timings
-from rote.runtime.calibrate import known_machine
 from rote.runtime.comm.protocol import Comm
-from rote.runtime.limits import LIMITS, budget
+from rote.runtime.tuning.autotune import Progress, decided, fastest, ranking, timings
+from rote.runtime.tuning.calibrate import known_machine
+from rote.runtime.tuning.limits import LIMITS, budget
 
 from .families.choose import Choice, best, farther, preferred, walks
 from .families.resolve import reread

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rote.runtime.autotune import Candidate, decided, fastest, ranking, timings
 from rote.runtime.comm.protocol import Comm
-from rote.runtime.leads import FEWEST, UNKNOWN, Lead, lead
-from rote.runtime.limits import LIMITS, Limits, budget
+from rote.runtime.tuning.autotune import Candidate, decided, fastest, ranking, timings
+from rote.runtime.tuning.leads import FEWEST, UNKNOWN, Lead, lead
+from rote.runtime.tuning.limits import LIMITS, Limits, budget
 
 from .autotune import Decision, Tried, block_bytes, decide, named, priced_machine
 from .families.choose import Choice

@@ -8,9 +8,9 @@ from rote.compiler.machine import DEFAULT
 from rote.compiler.step import as_wire
 from rote.errors import LayoutError
 from rote.layout.layout import Layout, as_layout
-from rote.runtime.calibrate import known_machine
 from rote.runtime.comm import segments
 from rote.runtime.comm.cache import cached
+from rote.runtime.tuning.calibrate import known_machine
 from rote.tensor import DistTensor
 
 from .families.choose import walk_of

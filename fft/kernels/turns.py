@@ -6,7 +6,7 @@ from collections.abc import Callable
 from math import ceil, inf
 from time import perf_counter
 
-from rote.runtime.autotune import Progress
+from rote.runtime.tuning.autotune import Progress
 
 __all__ = ["Turns"]
 

@@ -9,9 +9,9 @@ from numbers import Real
 from rote.compiler.machine import Machine
 from rote.errors import LayoutError
 from rote.layout.grid import integer
-from rote.runtime.autotune import Progress
 from rote.runtime.exchange.registry import check_method
-from rote.runtime.limits import TUNES, Tune
+from rote.runtime.tuning.autotune import Progress
+from rote.runtime.tuning.limits import TUNES, Tune
 
 __all__ = ["USUAL", "Options"]
 

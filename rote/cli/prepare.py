@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..fft.plan import FFT
     from ..fft.request.request import TransformRequest
     from ..fft.walk.walk import Walk
-    from ..runtime.autotune import Progress
+    from ..runtime.tuning.autotune import Progress
     from ..tensor import DistTensor
 
 __all__ = ["FileTransform", "Request", "prepare"]
@@ -135,7 +135,7 @@ def _begins(request: Request, shape: tuple[int, ...], wanted: TransformRequest, 
     from ..fft.families.choose import best
     from ..fft.families.resolve import choices_for, walk_for
     from ..fft.request.arguments import as_arguments
-    from ..runtime.calibrate import known_machine
+    from ..runtime.tuning.calibrate import known_machine
 
     arguments = as_arguments(shape, wanted, comm.size, request.layout, request.grid, None)
     if request.layout is not None or request.algorithm != "auto":

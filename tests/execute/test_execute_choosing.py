@@ -12,8 +12,8 @@ from hurry import hurry
 import rote
 from rote import wisdom
 from rote.errors import PlanError
-from rote.runtime import methods
 from rote.runtime.exchange.registry import METHODS
+from rote.runtime.tuning import methods
 
 SWAP = rote.compile("block[(0),()] -> block[(),(0)]", shape=(12, 9), grid=3)
 REDUCED = rote.compile("[()]+(0) -> [(0)]", shape=6, grid=3, dtype="i8")

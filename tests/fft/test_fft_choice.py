@@ -27,9 +27,10 @@ from rote.fft.request.arguments import as_arguments, requested_kinds
 from rote.fft.request.options import Options
 from rote.fft.request.request import as_request
 from rote.layout.grid import Grid
-from rote.runtime import autotune as clock
-from rote.runtime import calibrate, world
-from rote.runtime.limits import LIMITS
+from rote.runtime import world
+from rote.runtime.tuning import autotune as clock
+from rote.runtime.tuning import calibrate
+from rote.runtime.tuning.limits import LIMITS
 
 SHAPE = (8, 6, 10)
 SHORT = {"measure": 0.02, "patient": 0.04}

@@ -15,7 +15,7 @@ from rote.fft import FFT, confirmation
 from rote.fft.confirmation import Verdict
 from rote.fft.kernels import timing
 from rote.fft.kernels.config import KernelConfig
-from rote.runtime.leads import Lead
+from rote.runtime.tuning.leads import Lead
 
 SHAPE = (8, 6, 10)
 

@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from ..compiler.plan import Plan
-from ..compiler.step import LOCAL, Step
-from ..errors import CommError
+from ...compiler.plan import Plan
+from ...compiler.step import LOCAL, Step
+from ...errors import CommError
+from ..comm.cache import cached
+from ..comm.protocol import Comm
+from ..exchange.messages import WHOLE
+from ..exchange.registry import METHODS
+from ..program import BoundPlan, check_grid
 from .autotune import decided, fastest, ranking, timings
-from .comm.cache import cached
-from .comm.protocol import Comm
-from .exchange.messages import WHOLE
-from .exchange.registry import METHODS
 from .limits import LIMITS, Tune, budget, check_tune
-from .program import BoundPlan, check_grid
 
 __all__ = ["chosen", "tuned"]
 
