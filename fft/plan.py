@@ -16,8 +16,8 @@ from rote.compiler.step import as_wire
 from rote.errors import LayoutError
 from rote.layout.grid import Grid, tensor_shape
 from rote.layout.layout import Layout
+from rote.runtime.comm.protocol import check_grid
 from rote.runtime.comm.resolve import as_comm
-from rote.runtime.program import check_grid
 from rote.runtime.tuning.autotune import Progress
 from rote.runtime.tuning.limits import Tune, time_limit
 from rote.tensor import DistTensor

@@ -12,8 +12,7 @@ import numpy as np
 from ..compiler.explain import in_bytes
 from ..errors import LayoutError
 from ..layout.layout import Distribution, as_layout, distribute
-from ..runtime.comm.protocol import Comm
-from ..runtime.program import check_grid
+from ..runtime.comm.protocol import Comm, check_grid
 from .options import refuse_too_many
 
 if TYPE_CHECKING:

@@ -20,10 +20,9 @@ from ..errors import RoteError
 from ..layout.indexset import IndexSet, Strided
 from ..layout.layout import Distribution
 from ..runtime.comm.collective_errors import collective_errors
-from ..runtime.comm.protocol import Array, Comm, MpiHandle, Path
+from ..runtime.comm.protocol import Array, Comm, MpiHandle, Path, check_grid
 from ..runtime.comm.rawfile import strided_parts
 from ..runtime.files import in_long_runs, writes
-from ..runtime.program import check_grid
 from .boxes import chunk_extents, without_view
 from .progress import progress, slabs
 from .replacement import Draft, replacing, reserve, sync

@@ -19,9 +19,8 @@ from ..errors import CommError, LayoutError, RoteError
 from ..layout.indexset import IndexSet
 from ..layout.layout import Distribution
 from ..runtime.comm.collective_errors import collective_errors
-from ..runtime.comm.protocol import Array, Comm, Path
+from ..runtime.comm.protocol import Array, Comm, Path, check_grid
 from ..runtime.files import LARGE, FileTransfer, is_scattered, transfers, writes
-from ..runtime.program import check_grid
 from .mapped import picks_from_pages, read_pages
 from .progress import progress, slabs
 from .replacement import Draft, plainly, replacing, reserve

@@ -20,9 +20,8 @@ import numpy as np
 from ..errors import RoteError
 from ..layout.layout import Distribution
 from ..runtime.comm.collective_errors import collective_errors
-from ..runtime.comm.protocol import Array, Comm, Path
+from ..runtime.comm.protocol import Array, Comm, Path, check_grid
 from ..runtime.files import writes
-from ..runtime.program import check_grid
 from .boxes import in_chunks
 from .progress import SLAB, progress
 from .replacement import Draft, replacing, sync

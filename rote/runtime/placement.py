@@ -13,9 +13,8 @@ from ..errors import LayoutError
 from ..layout.grid import Grid, grid_shape, tensor_shape
 from ..layout.layout import Distribution, Layout, as_layout, distribute, find_distribution
 from .comm.collective_errors import collective_errors
-from .comm.protocol import Array, Comm
+from .comm.protocol import Array, Comm, check_grid
 from .copy.regions import cut, identity
-from .program import check_grid
 
 __all__ = [
     "GridLike",
@@ -25,7 +24,6 @@ __all__ = [
     "place",
     "place_slices",
     "same_everywhere",
-    "same_place",
 ]
 
 GridLike = Grid | Sequence[int] | int | None
@@ -121,18 +119,6 @@ def same_everywhere(ranks: Comm, dist: Distribution, dtype: np.dtype[Any]) -> No
     if others:
         rank, text = others[0]
         raise LayoutError(f"a tensor is one thing on all ranks, but rank 0 has {texts[0]} and rank {rank} has {text}")
-
-
-def same_place(name: str, tensors: Sequence[tuple[Distribution, Comm]]) -> None:
-    """Refuse to do something element by element with tensors that lie differently."""
-    first, ranks = tensors[0]
-    for dist, comm in tensors:
-        if dist != first:
-            raise LayoutError(
-                f"{name} is element-wise and wants equal distributions, not {first} and {dist}; use .redistribute first"
-            )
-        if comm is not ranks:
-            raise LayoutError(f"{name} wants tensors of one communicator; give the same comm to all")
 
 
 def check_values(name: str, dist: Distribution) -> None:

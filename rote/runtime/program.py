@@ -23,17 +23,16 @@ import numpy.typing as npt
 
 from ..compiler.plan import Plan
 from ..errors import CommError, LayoutError
-from ..layout.grid import Grid
 from ..layout.layout import Distribution
 from .comm import segments
 from .comm.cache import cached
-from .comm.protocol import Array, Comm
+from .comm.protocol import Array, Comm, check_grid
 from .copy.strided import Copy
 from .exchange.registry import check_method
 from .executor.messages import MessageTransport
 from .executor.operations import lowered
 
-__all__ = ["BoundPlan", "PreparedRuns", "bind", "check_grid", "is_small"]
+__all__ = ["BoundPlan", "PreparedRuns", "bind", "is_small"]
 
 _KEPT = 64  # programs that one communicator keeps
 _MOST = 32  # pairs of tensors
@@ -55,15 +54,6 @@ def bind(plan: Plan, comm: Comm, method: str | tuple[str, ...] = "auto") -> Boun
             the method.
     """
     return cached(comm, "programs", (plan, method), lambda: BoundPlan(plan, comm, method), _KEPT)
-
-
-def check_grid(grid: Grid, comm: Comm) -> None:
-    """Refuse a grid that has another number of ranks than the communicator."""
-    if grid.size != comm.size:
-        raise CommError(
-            f"grid {grid} has {grid.size} ranks, but the communicator has {comm.size}; "
-            f"start {grid.size} ranks or give another grid"
-        )
 
 
 class BoundPlan:

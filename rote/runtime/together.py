@@ -18,11 +18,11 @@ import numpy as np
 from ..compiler.plan import Plan
 from ..compiler.step import LOCAL, Step
 from ..errors import LayoutError
-from .comm.protocol import Array, Comm
+from .comm.protocol import Array, Comm, check_grid
 from .exchange.bundle import Bundle
 from .exchange.messages import WHOLE, Messages, Transfer
 from .exchange.registry import alike
-from .program import bind, check_grid
+from .program import bind
 
 __all__ = ["BoundPlans"]
 

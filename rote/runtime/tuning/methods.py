@@ -13,10 +13,10 @@ from ...compiler.plan import Plan
 from ...compiler.step import LOCAL, Step
 from ...errors import CommError
 from ..comm.cache import cached
-from ..comm.protocol import Comm
+from ..comm.protocol import Comm, check_grid
 from ..exchange.messages import WHOLE
 from ..exchange.registry import METHODS
-from ..program import BoundPlan, check_grid
+from ..program import BoundPlan
 from .autotune import decided, fastest, ranking, timings
 from .limits import LIMITS, Tune, budget, check_tune
 
