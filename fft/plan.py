@@ -14,9 +14,8 @@ from rote.compiler.machine import Machine
 from rote.compiler.plan import Plan
 from rote.compiler.step import as_wire
 from rote.errors import LayoutError
-from rote.layout.grid import Grid, tensor_shape
+from rote.layout.grid import Grid, check_grid, tensor_shape
 from rote.layout.layout import Layout
-from rote.runtime.comm.protocol import check_grid
 from rote.runtime.comm.resolve import as_comm
 from rote.runtime.tuning.autotune import Progress
 from rote.runtime.tuning.limits import Tune, time_limit
@@ -142,7 +141,7 @@ class FFT(TransformEnds):
         self._pairs: dict[Norm, Pair] = {}  # by their norm
         with time_limit(tune_seconds):
             walk = self._cheapest(arguments) if algorithm == "auto" else walk_for(arguments, algorithm)
-            check_grid(walk.source.grid, self._comm)
+            check_grid(walk.source.grid, self._comm.size)
             if tune != "model":
                 self._tuned = tuned(arguments, self._choices, walk, self._comm, self._norm, self._options)
                 walk, self._options = self._tuned.walk, self._tuned.options

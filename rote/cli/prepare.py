@@ -11,8 +11,9 @@ import numpy as np
 
 from ..compiler.explain import in_bytes
 from ..errors import LayoutError
+from ..layout.grid import check_grid
 from ..layout.layout import Distribution, as_layout, distribute
-from ..runtime.comm.protocol import Comm, check_grid
+from ..runtime.comm.protocol import Comm
 from .options import refuse_too_many
 
 if TYPE_CHECKING:
@@ -159,7 +160,7 @@ def _backward(
 
     axes, kind = normal_axes(request.axes, len(shape)), complex_dtype(dtype)
     begins = _begins(request, shape, as_request(shape, axes, "fft", kind), comm)
-    check_grid(begins.grid, comm)
+    check_grid(begins.grid, comm.size)
     extents = _restored(request, shape, axes) if real else None
     candidates = choices(begins, as_request(shape, axes, "irfft" if real else "ifft", kind, extents))
     walk = best(candidates)

@@ -10,10 +10,10 @@ import numpy.typing as npt
 
 from ..compiler.step import as_dtype
 from ..errors import LayoutError
-from ..layout.grid import Grid, grid_shape, tensor_shape
+from ..layout.grid import Grid, check_grid, grid_shape, tensor_shape
 from ..layout.layout import Distribution, Layout, as_layout, distribute, find_distribution
 from .comm.collective_errors import collective_errors
-from .comm.protocol import Array, Comm, check_grid
+from .comm.protocol import Array, Comm
 from .copy.regions import cut, identity
 
 __all__ = [
@@ -43,7 +43,7 @@ def place(
     if isinstance(layout, Distribution):
         if (shape is not None and tensor_shape(shape) != layout.shape) or (grid is not None):
             raise LayoutError(f"{layout} says shape and grid itself\nleave shape= and grid= out, or give its .layout")
-        check_grid(layout.grid, ranks)
+        check_grid(layout.grid, ranks.size)
         return layout
     if shape is None:
         raise LayoutError(f"{layout} is a layout, which has no shape\ngive shape=, or a Distribution")
@@ -51,7 +51,7 @@ def place(
     if grid is None:
         grid = Grid.of(ranks.size, max((*meaning.grid_modes, 0)) + 1)
     dist = distribute(meaning, shape, grid_shape(grid, ranks.size))
-    check_grid(dist.grid, ranks)
+    check_grid(dist.grid, ranks.size)
     return dist
 
 

@@ -23,10 +23,11 @@ import numpy.typing as npt
 
 from ..compiler.plan import Plan
 from ..errors import CommError, LayoutError
+from ..layout.grid import check_grid
 from ..layout.layout import Distribution
 from .comm import segments
 from .comm.cache import cached
-from .comm.protocol import Array, Comm, check_grid
+from .comm.protocol import Array, Comm
 from .copy.strided import Copy
 from .exchange.registry import check_method
 from .executor.messages import MessageTransport
@@ -84,7 +85,7 @@ class BoundPlan:
         before: Sequence[npt.ArrayLike] = (),
         after: Sequence[npt.ArrayLike] = (),
     ) -> None:
-        check_grid(plan.source.grid, comm)
+        check_grid(plan.source.grid, comm.size)
         for name in (method,) if isinstance(method, str) else method:
             check_method(name)
         names = (method,) * len(plan.steps) if isinstance(method, str) else method

@@ -42,7 +42,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         *("rote.runtime.comm", "rote.runtime.copy", "rote.runtime.exchange", "rote.runtime.executor"),
     ),
     "rote.runtime.tuning": (
-        *("rote.errors", "rote.compiler", "rote.wisdom"),
+        *("rote.errors", "rote.layout", "rote.compiler", "rote.wisdom"),
         *("rote.runtime.comm", "rote.runtime.exchange", "rote.runtime.program"),
     ),
     "rote.runtime": ("rote.errors", "rote.layout", "rote.compiler"),

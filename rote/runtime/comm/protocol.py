@@ -14,12 +14,10 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import CommError
-from ...layout.grid import Grid
 from ...layout.indexset import IndexSet, Strided
 from ...layout.layout import Op
 
-__all__ = ["Array", "Comm", "MpiHandle", "Path", "check_grid", "inside"]
+__all__ = ["Array", "Comm", "MpiHandle", "Path", "inside"]
 
 Array = NDArray[Any]
 Path = str | os.PathLike[str]
@@ -286,12 +284,3 @@ class MpiHandle(Comm, Protocol):
     def window(self, nbytes: int) -> tuple[Any, Array]:
         """A new window for one-sided calls, and this rank's memory in it. Collective."""
         ...
-
-
-def check_grid(grid: Grid, comm: Comm) -> None:
-    """Refuse a grid that has another number of ranks than the communicator."""
-    if grid.size != comm.size:
-        raise CommError(
-            f"grid {grid} has {grid.size} ranks, but the communicator has {comm.size}; "
-            f"start {grid.size} ranks or give another grid"
-        )
