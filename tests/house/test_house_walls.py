@@ -69,7 +69,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         *("rote.fft.transforms", "rote.fft.request"),
     ),
     "rote.fft.walk": (
-        *("rote.errors", "rote.late", "rote.grammar", "rote.layout", "rote.compiler"),
+        *("rote.errors", "rote.late", "rote.grammar", "rote.layout", "rote.compiler", "rote.html"),
         *("rote.fft.transforms", "rote.fft.request"),
     ),
     "rote.fft.families": (
@@ -81,10 +81,21 @@ ROOMS: dict[str, tuple[str, ...]] = {
         *("rote.fft.transforms", "rote.fft.request", "rote.fft.kernels", "rote.fft.walk"),
         "rote.fft.families",
     ),
-    "rote.fft": (
-        *("rote", "rote.errors", "rote.layout", "rote.compiler", "rote.runtime"),
-        *("rote.functions", "rote.tensor", "rote.html"),
+    "rote.fft.tuning": (
+        *("rote.layout", "rote.compiler", "rote.runtime"),
+        *("rote.fft.request", "rote.fft.walk", "rote.fft.families", "rote.fft.program"),
     ),
+    "rote.fft.plan": (
+        *("rote.errors", "rote.layout", "rote.compiler", "rote.runtime", "rote.tensor"),
+        *("rote.fft.transforms", "rote.fft.request", "rote.fft.walk", "rote.fft.families", "rote.fft.program"),
+        "rote.fft.tuning",
+    ),
+    "rote.fft.functions": (
+        *("rote.errors", "rote.layout", "rote.compiler", "rote.runtime", "rote.functions", "rote.tensor"),
+        *("rote.fft.transforms", "rote.fft.request", "rote.fft.walk", "rote.fft.families", "rote.fft.program"),
+        "rote.fft.plan",
+    ),
+    "rote.fft": ("rote.errors", "rote.functions", "rote.tensor"),
     "rote.array_api": (
         *("rote.grammar", "rote.errors", "rote.layout", "rote.compiler", "rote.runtime"),
         *("rote.functions", "rote.tensor", "rote.fft"),
@@ -486,6 +497,9 @@ BREAKS = [
     ("rote.tensor", "import rich"),
     ("rote.plot", "import click"),
     ("rote.fft.kernels.kernel", "import mpi4py"),
+    ("rote.fft.functions.fourier", "from ..kernels.kernel import Kernel"),
+    ("rote.fft.plan", "from .functions.fourier import fftn"),
+    ("rote.fft.tuning.walks", "from ..plan import FFT"),
     ("rote.fft.walk.walk", "import pyfftw"),
     ("rote.fft.kernels.kernel", "import pyfftw"),
     ("rote.fft.walk.walk", "from rote.cli import main"),
@@ -511,7 +525,7 @@ ALLOWED = [
     ("rote.layout.grid", "import numpy as np\nfrom ..errors import LayoutError\nfrom .indexset import IndexSet"),
     ("rote.runtime.comm.mpi", "from mpi4py import MPI\nfrom .protocol import Comm"),
     ("rote.fft.walk.walk", "from ..transforms import complex_dtype\nimport functools"),
-    ("rote.fft.functions", "from rote.tensor import DistTensor\nfrom .kernels.kernel import complex_dtype"),
+    ("rote.fft.functions.fourier", "from rote.tensor import DistTensor\nfrom ..request.request import as_request"),
     ("rote.fft.kernels.fftw_core", "def f():\n    import pyfftw"),
     ("rote.compiler.relabel", "def f():\n    from scipy.optimize import linear_sum_assignment"),
     ("rote.cli", "import click, rich.table\nimport rote\nfrom rote import fft, Grid"),
