@@ -15,12 +15,11 @@ from rote.compiler.step import LOCAL, Step
 from rote.runtime.comm.cache import DoubleBuffer
 from rote.runtime.comm.protocol import Comm
 from rote.runtime.copy.strided import Copy
-from rote.runtime.executor.buffers import Scratch
+from rote.runtime.executor.buffers import PreparedRuns, Scratch, is_small
 from rote.runtime.executor.messages import MessageTransport
 from rote.runtime.executor.operations import LocalWork, Operation
 from rote.runtime.executor.pipeline import CHUNKS, chunked
 from rote.runtime.executor.shared import SharedTransport
-from rote.runtime.program import PreparedRuns, is_small
 from rote.runtime.tuning.calibrate import known_links
 from rote.runtime.tuning.methods import chosen
 
