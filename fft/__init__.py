@@ -18,25 +18,25 @@ if __name__ != "rote.fft":
 if TYPE_CHECKING:
     from .families.comparison import compare as compare
     from .families.registry import algorithms as algorithms
-    from .functions import fftn as fftn
-    from .functions import ifftn as ifftn
-    from .functions import irfftn as irfftn
-    from .functions import rfftn as rfftn
+    from .functions.convolution import convolve as convolve
+    from .functions.convolution import correlate as correlate
+    from .functions.fourier import fftn as fftn
+    from .functions.fourier import ifftn as ifftn
+    from .functions.fourier import irfftn as irfftn
+    from .functions.fourier import rfftn as rfftn
+    from .functions.frequencies import fftfreq as fftfreq
+    from .functions.real import dctn as dctn
+    from .functions.real import dht as dht
+    from .functions.real import dstn as dstn
+    from .functions.real import hc2r as hc2r
+    from .functions.real import hfft as hfft
+    from .functions.real import idctn as idctn
+    from .functions.real import idstn as idstn
+    from .functions.real import ihfft as ihfft
+    from .functions.real import r2hc as r2hc
+    from .functions.shift import fftshift as fftshift
+    from .functions.shift import ifftshift as ifftshift
     from .plan import FFT as FFT
-    from .real_functions import dctn as dctn
-    from .real_functions import dht as dht
-    from .real_functions import dstn as dstn
-    from .real_functions import hc2r as hc2r
-    from .real_functions import hfft as hfft
-    from .real_functions import idctn as idctn
-    from .real_functions import idstn as idstn
-    from .real_functions import ihfft as ihfft
-    from .real_functions import r2hc as r2hc
-    from .spectra.convolution import convolve as convolve
-    from .spectra.convolution import correlate as correlate
-    from .spectra.frequencies import fftfreq as fftfreq
-    from .spectra.shift import fftshift as fftshift
-    from .spectra.shift import ifftshift as ifftshift
     from .transforms import kinds as kinds
 
 # Where each public name lives; the imports above say the same to type checkers.
@@ -44,25 +44,25 @@ _HOME = {
     "FFT": "plan",
     "algorithms": "families.registry",
     "compare": "families.comparison",
-    "convolve": "spectra.convolution",
-    "correlate": "spectra.convolution",
-    "dctn": "real_functions",
-    "dht": "real_functions",
-    "dstn": "real_functions",
-    "fftfreq": "spectra.frequencies",
-    "fftn": "functions",
-    "fftshift": "spectra.shift",
-    "hc2r": "real_functions",
-    "hfft": "real_functions",
-    "idctn": "real_functions",
-    "idstn": "real_functions",
-    "ifftn": "functions",
-    "ifftshift": "spectra.shift",
-    "ihfft": "real_functions",
-    "irfftn": "functions",
+    "convolve": "functions.convolution",
+    "correlate": "functions.convolution",
+    "dctn": "functions.real",
+    "dht": "functions.real",
+    "dstn": "functions.real",
+    "fftfreq": "functions.frequencies",
+    "fftn": "functions.fourier",
+    "fftshift": "functions.shift",
+    "hc2r": "functions.real",
+    "hfft": "functions.real",
+    "idctn": "functions.real",
+    "idstn": "functions.real",
+    "ifftn": "functions.fourier",
+    "ifftshift": "functions.shift",
+    "ihfft": "functions.real",
+    "irfftn": "functions.fourier",
     "kinds": "transforms",
-    "r2hc": "real_functions",
-    "rfftn": "functions",
+    "r2hc": "functions.real",
+    "rfftn": "functions.fourier",
 }
 
 __all__ = sorted(_HOME)

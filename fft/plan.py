@@ -6,7 +6,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import pi
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
@@ -14,16 +14,13 @@ from rote.compiler.machine import Machine
 from rote.compiler.plan import Plan
 from rote.compiler.step import as_wire
 from rote.errors import LayoutError
-from rote.layout.grid import Grid, tensor_shape
+from rote.layout.grid import Grid, check_grid, tensor_shape
 from rote.layout.layout import Layout
-from rote.runtime.autotune import Progress
 from rote.runtime.comm.resolve import as_comm
-from rote.runtime.limits import Tune, time_limit
-from rote.runtime.program import check_grid
+from rote.runtime.tuning.autotune import Progress
+from rote.runtime.tuning.limits import Tune, time_limit
 from rote.tensor import DistTensor
 
-from .autotune import Tried, priced_machine
-from .confirmation import Tuned, tuned
 from .families.choose import Choice, best, compared
 from .families.gathered import warn_if_gathered
 from .families.resolve import choices_for, walk_for
@@ -36,6 +33,10 @@ from .request.request import Arguments
 from .transforms import FOURIER
 from .walk.walk import Walk, describe
 from .walk.wavenumbers import Nyquist, wavenumbers
+
+if TYPE_CHECKING:
+    from .tuning.confirmation import Tuned
+    from .tuning.walks import Tried
 
 __all__ = ["FFT"]
 
@@ -142,8 +143,10 @@ class FFT(TransformEnds):
         self._pairs: dict[Norm, Pair] = {}  # by their norm
         with time_limit(tune_seconds):
             walk = self._cheapest(arguments) if algorithm == "auto" else walk_for(arguments, algorithm)
-            check_grid(walk.source.grid, self._comm)
+            check_grid(walk.source.grid, self._comm.size)
             if tune != "model":
+                from .tuning.confirmation import tuned
+
                 self._tuned = tuned(arguments, self._choices, walk, self._comm, self._norm, self._options)
                 walk, self._options = self._tuned.walk, self._tuned.options
             self.walk: Walk = walk if wire is None else replace(walk, wire=wire)
@@ -154,7 +157,7 @@ class FFT(TransformEnds):
 
     def _cheapest(self, arguments: Arguments) -> Walk:
         """The walk that is cheapest by the model."""
-        self._choices = choices_for(arguments, priced_machine(self._comm, self._options))
+        self._choices = choices_for(arguments, self._options.priced_machine(self._comm))
         return best(self._choices)
 
     @property
@@ -263,12 +266,12 @@ class FFT(TransformEnds):
         >>> "Stage 1 of 1: fft(0)" in FFT(4, "block[(0)]").to_html()
         True
         """
-        from .pages import walk_page
+        from .walk.pages import walk_page
 
         return walk_page(self.walk, self.axes, str(self))
 
     def _repr_html_(self) -> str:
-        from .pages import walk_card
+        from .walk.pages import walk_card
 
         return walk_card(self.walk, self.axes)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rote.runtime.limits import LIMITS
+from rote.runtime.tuning.limits import LIMITS
 
 __all__ = ["hurry"]
 

@@ -8,7 +8,7 @@ busiest rank, and least in all among those that are as good for it.
 from __future__ import annotations
 
 from rote.caches import memoized
-from rote.compiler.matrix import from_others
+from rote.compiler.movement.matrix import from_others
 from rote.errors import LayoutError
 from rote.grammar.nodes import Entry, Fuse, Kind, Name, Tile
 from rote.layout.grid import Grid

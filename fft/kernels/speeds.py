@@ -18,9 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from rote.host import installed
-from rote.runtime.autotune import keeps, least, local_key, recalled, remembered, timings
 from rote.runtime.comm.protocol import Comm
-from rote.runtime.limits import Limits, allowed
+from rote.runtime.tuning.autotune import keeps, least, local_key, recalled, remembered, timings
+from rote.runtime.tuning.limits import Limits, allowed
 
 from ..transforms import KINDS, Kind
 from .backends import library, prepare, transforms

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from math import inf, prod
 from typing import Any
 
-from rote.runtime.autotune import Candidate, decided, ranking, timings
 from rote.runtime.comm.protocol import Comm
-from rote.runtime.limits import LIMITS, budget
+from rote.runtime.tuning.autotune import Candidate, decided, ranking, timings
+from rote.runtime.tuning.limits import LIMITS, budget
 
 from ..request.options import Options
 from .backends import transforms, usual, versions

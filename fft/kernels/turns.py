@@ -7,8 +7,8 @@ from functools import partial
 from math import ceil, inf
 from time import perf_counter
 
-from rote.runtime.autotune import Progress
 from rote.runtime.executor.buffers import Scratch
+from rote.runtime.tuning.autotune import Progress
 
 from .boxes import whole
 from .gather import Gather

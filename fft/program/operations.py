@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rote.compiler.movement import components, sends
+from rote.compiler.movement.components import components
+from rote.compiler.movement.messages import sends
 from rote.compiler.plan import Plan
 from rote.compiler.step import Step
 from rote.layout.layout import Distribution

@@ -12,17 +12,16 @@ import numpy as np
 import numpy.typing as npt
 
 from rote.compiler.step import LOCAL, Step
-from rote.runtime.calibrate import known_links
 from rote.runtime.comm.cache import DoubleBuffer
 from rote.runtime.comm.protocol import Comm
 from rote.runtime.copy.strided import Copy
-from rote.runtime.executor.buffers import Scratch
+from rote.runtime.executor.buffers import PreparedRuns, Scratch, is_small
 from rote.runtime.executor.messages import MessageTransport
 from rote.runtime.executor.operations import LocalWork, Operation
 from rote.runtime.executor.pipeline import CHUNKS, chunked
 from rote.runtime.executor.shared import SharedTransport
-from rote.runtime.methods import chosen
-from rote.runtime.program import PreparedRuns, is_small
+from rote.runtime.tuning.calibrate import known_links
+from rote.runtime.tuning.methods import chosen
 
 from ..kernels.kernel import is_plain, normal, plain, scratch_bytes
 from ..request.arguments import Norm, scale

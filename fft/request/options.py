@@ -9,9 +9,11 @@ from numbers import Real
 from rote.compiler.machine import Machine
 from rote.errors import LayoutError
 from rote.layout.grid import integer
-from rote.runtime.autotune import Progress
+from rote.runtime.comm.protocol import Comm
 from rote.runtime.exchange.registry import check_method
-from rote.runtime.limits import TUNES, Tune
+from rote.runtime.tuning.autotune import Progress
+from rote.runtime.tuning.calibrate import known_machine
+from rote.runtime.tuning.limits import TUNES, Tune
 
 __all__ = ["USUAL", "Options"]
 
@@ -56,8 +58,12 @@ class Options:
         if self.tune == "model":
             raise LayoutError("tune_seconds limits what is timed, and tune='model' times nothing; write tune='measure'")
 
-    def priced(self, machine: Machine) -> Machine:
-        """A machine as messages of these options find it: half of the bytes take half of the time."""
+    def priced_machine(self, comm: Comm) -> Machine:
+        """The machine by which walks are ranked: the one that is given, or that was measured, or the usual. Collective.
+
+        As messages of these options find it: half of the bytes take half of the time.
+        """
+        machine = self.machine or known_machine(comm)
         if self.wire is None:
             return machine
         times = machine.byte_time

@@ -11,7 +11,7 @@ from itertools import product
 from ..fft.plan import FFT
 from ..layout.layout import Distribution, distribute, parse
 from ..runtime.comm.protocol import Array, Comm
-from ..runtime.limits import Tune
+from ..runtime.tuning.limits import Tune
 from ..tensor import DistTensor
 from .arrays import check_values, fill, transform_job
 from .builds import build

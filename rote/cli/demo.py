@@ -92,8 +92,10 @@ def _said(stage: Stage) -> str:
     """The actions of a stage in words: "fft along modes 1, 2"."""
     words = []
     for action in stage.actions:
-        modes = ", ".join(map(str, action.modes))
-        words.append(f"{action.name} along {'modes' if ',' in modes else 'mode'} {modes}" if modes else action.name)
+        said = action.name
+        if action.modes:
+            said += f" along {'mode' if len(action.modes) == 1 else 'modes'} {', '.join(map(str, action.modes))}"
+        words.append(said)
     return ", ".join(words) or "rest"
 
 

@@ -233,7 +233,7 @@ def _compare(
         click.echo(text)
     if html is not None:
         from ..fft.families.choose import best
-        from ..fft.pages import walk_page
+        from ..fft.walk.pages import walk_page
 
         _keep(walk_page(best(candidates), tuple(range(len(shape))), text), html, as_json)
 

@@ -11,16 +11,16 @@ import numpy as np
 
 from ..compiler.explain import in_bytes
 from ..errors import LayoutError
+from ..layout.grid import check_grid
 from ..layout.layout import Distribution, as_layout, distribute
 from ..runtime.comm.protocol import Comm
-from ..runtime.program import check_grid
 from .options import refuse_too_many
 
 if TYPE_CHECKING:
     from ..fft.plan import FFT
     from ..fft.request.request import TransformRequest
     from ..fft.walk.walk import Walk
-    from ..runtime.autotune import Progress
+    from ..runtime.tuning.autotune import Progress
     from ..tensor import DistTensor
 
 __all__ = ["FileTransform", "Request", "prepare"]
@@ -135,7 +135,7 @@ def _begins(request: Request, shape: tuple[int, ...], wanted: TransformRequest, 
     from ..fft.families.choose import best
     from ..fft.families.resolve import choices_for, walk_for
     from ..fft.request.arguments import as_arguments
-    from ..runtime.calibrate import known_machine
+    from ..runtime.tuning.calibrate import known_machine
 
     arguments = as_arguments(shape, wanted, comm.size, request.layout, request.grid, None)
     if request.layout is not None or request.algorithm != "auto":
@@ -160,7 +160,7 @@ def _backward(
 
     axes, kind = normal_axes(request.axes, len(shape)), complex_dtype(dtype)
     begins = _begins(request, shape, as_request(shape, axes, "fft", kind), comm)
-    check_grid(begins.grid, comm)
+    check_grid(begins.grid, comm.size)
     extents = _restored(request, shape, axes) if real else None
     candidates = choices(begins, as_request(shape, axes, "irfft" if real else "ifft", kind, extents))
     walk = best(candidates)

@@ -18,8 +18,8 @@ from .. import wisdom
 from ..compiler.explain import table
 from ..errors import counted
 from ..launcher import cores
-from ..runtime.autotune import mpi_library
 from ..runtime.comm.protocol import Comm
+from ..runtime.tuning.autotune import mpi_library
 from ..wisdom.record import as_json as as_tree
 from .answers import Answer, give, json_option, print_answer, say
 from .failures import on_rank_0, on_ranks
@@ -208,8 +208,8 @@ def _where() -> str:
 def _measure(comm: Comm, seconds: float, check: bool) -> Answer:
     """Measure the machine, print, keep and check, on every rank."""
     from ..compiler.machine import DEFAULT
-    from ..runtime.autotune import medians
-    from ..runtime.calibrate import keep_machine, measure
+    from ..runtime.tuning.autotune import medians
+    from ..runtime.tuning.calibrate import keep_machine, measure
 
     if check and comm.size == 1:
         raise click.UsageError("one rank has nobody to move anything to; write --ranks 2 or more")

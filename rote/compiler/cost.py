@@ -20,9 +20,9 @@ from ..caches import memoized
 from ..layout.grid import Grid
 from ..layout.layout import Distribution
 from .machine import Machine, Times
-from .matrix import from_others
+from .movement.matrix import from_others
+from .movement.volumes import block_sizes, kept, traffic
 from .step import LOCAL, Step
-from .volumes import block_sizes, kept, traffic
 
 __all__ = [
     "Cost",

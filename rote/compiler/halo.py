@@ -21,9 +21,9 @@ from ..layout.exports import block_range
 from ..layout.grid import ravel, unravel
 from ..layout.kinds import Split, mode_set
 from ..layout.layout import Distribution
-from .components import splitting
 from .cost import Cost, slowest_of
 from .machine import DEFAULT, Machine
+from .movement.components import splitting
 from .verify.halo import Delivery, verify_deliveries
 
 __all__ = ["HaloPlan"]

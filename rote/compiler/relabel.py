@@ -19,10 +19,11 @@ from ..errors import PlanError
 from ..layout.layout import Distribution, Transition
 from .compile import Ranks, Shape, check_ends, ends
 from .explain import in_bytes
-from .matrix import coordinates, overlap
-from .movement import components, groups
+from .movement.components import components
+from .movement.matrix import coordinates, overlap
+from .movement.messages import groups
+from .movement.volumes import block_sizes
 from .step import as_dtype
-from .volumes import block_sizes
 
 __all__ = ["Relabelling", "assign", "common_elements", "relabel"]
 

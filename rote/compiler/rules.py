@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from ..caches import memoized
 from ..layout.kinds import Split
 from ..layout.layout import Distribution
-from .components import components
-from .matrix import from_others
+from .movement.components import components
+from .movement.matrix import from_others
 from .step import LOCAL, Step, StepKind
 
 __all__ = ["ANY", "RULES", "Rule", "one_step", "rule_of", "table"]

@@ -20,9 +20,9 @@ from ..layout.layout import Distribution
 from .candidates import layouts
 from .cost import at_least, at_least_in_two, duration, peak
 from .machine import Machine
+from .movement.volumes import largest_block
 from .rules import one_step
 from .step import Step, rounded
-from .volumes import largest_block
 
 __all__ = ["Route", "Search"]
 

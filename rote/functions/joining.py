@@ -218,4 +218,6 @@ def _tensors(arrays: Parts, name: str) -> list[Distributed]:
 def _rows(x: Distributed) -> Distributed:
     """A tensor of order 2 or more, by a mode in front."""
     order = len(x.distribution.shape)
-    return x if order > 1 else expand_dims(x, 0) if order else reshape(x, (1, 1))
+    if order == 0:
+        return reshape(x, (1, 1))
+    return expand_dims(x, 0) if order == 1 else x

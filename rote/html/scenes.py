@@ -9,8 +9,8 @@ import numpy as np
 
 from ..compiler.explain import figures, in_bytes, in_seconds
 from ..compiler.machine import Machine
-from ..compiler.matrix import from_others, message_matrix
-from ..compiler.movement import sends
+from ..compiler.movement.matrix import from_others, message_matrix
+from ..compiler.movement.messages import sends
 from ..compiler.rules import rule_of
 from ..compiler.step import LOCAL, Step
 from ..errors import counted

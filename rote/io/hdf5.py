@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 
 from ..errors import RoteError
+from ..layout.grid import check_grid
 from ..layout.indexset import IndexSet, Strided
 from ..layout.layout import Distribution
 from ..runtime.comm.collective_errors import collective_errors
 from ..runtime.comm.protocol import Array, Comm, MpiHandle, Path
 from ..runtime.comm.rawfile import strided_parts
-from ..runtime.files import in_long_runs, writes
-from ..runtime.program import check_grid
 from .boxes import chunk_extents, without_view
+from .positions import in_long_runs, writes
 from .progress import progress, slabs
 from .replacement import Draft, replacing, reserve, sync
 from .stored import Contents, Part, StoredTensor, check_shape, finish, kept_attributes, pick_step, readably
@@ -68,7 +68,7 @@ def read_hdf5(path: Path, stored: StoredTensor, dist: Distribution, comm: Comm) 
         LayoutError: the distribution is for another shape. CommError: the grid does not match the ranks.
         OSError, RoteError: the file cannot be read, is damaged, or a checksum does not match.
     """
-    check_grid(dist.grid, comm)
+    check_grid(dist.grid, comm.size)
     check_shape(path, stored.shape, dist)
     with collective_errors(comm), readably(path, "read"):
         h5py = _library()

@@ -23,7 +23,7 @@ from ..runtime.comm.collective_errors import collective_errors
 from ..runtime.comm.protocol import Array, Comm, Path
 from ..runtime.comm.rawfile import LONG_RUN, check_file_part, copy_part
 from ..runtime.copy.transposed import transposed
-from ..runtime.files import LARGE, file_parts, is_reordered, run_length, storage_shape
+from .positions import LARGE, file_parts, is_reordered, run_length, storage_shape
 
 __all__ = ["on_one_node", "picks_from_pages", "read_pages"]
 

@@ -1,6 +1,6 @@
 """`.npy` files that all ranks read and write at once, each rank its own part: any layout, any number of ranks.
 
-Each rank moves its own elements between block and file, where they lie (`runtime.files`).
+Each rank moves its own elements between block and file, where they lie (`rote.io.positions`).
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ import numpy as np
 from numpy.lib import format as npy
 
 from ..errors import CommError, LayoutError, RoteError
+from ..layout.grid import check_grid
 from ..layout.indexset import IndexSet
 from ..layout.layout import Distribution
 from ..runtime.comm.collective_errors import collective_errors
 from ..runtime.comm.protocol import Array, Comm, Path
-from ..runtime.files import LARGE, FileTransfer, is_scattered, transfers, writes
-from ..runtime.program import check_grid
 from .mapped import picks_from_pages, read_pages
+from .positions import LARGE, FileTransfer, is_scattered, transfers, writes
 from .progress import progress, slabs
 from .replacement import Draft, plainly, replacing, reserve
 from .staging import Staging
@@ -89,7 +89,7 @@ def read_block(path: Path, header: Header, dist: Distribution, comm: Comm) -> Ar
     ...     header.shape, np.load(path).tolist(), read_block(path, header, dist, world()).tolist()
     ((2, 3), [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]], [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]])
     """
-    check_grid(dist.grid, comm)
+    check_grid(dist.grid, comm.size)
     check_shape(path, header.shape, dist)
     reads = dist.holds(comm.rank) and dist.contributes(comm.rank)
     with collective_errors(comm):
@@ -125,7 +125,7 @@ def write_npy(path: Path, block: Array, dist: Distribution, comm: Comm) -> None:
         CommError: the grid does not match the ranks, or these hold several dtypes.
         OSError: the file cannot be made: no such folder, no permission, no space, a directory of that name.
     """
-    check_grid(dist.grid, comm)
+    check_grid(dist.grid, comm.size)
     _refuse_partial(dist)
     with collective_errors(comm):
         _check_name(path)

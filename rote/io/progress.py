@@ -10,9 +10,9 @@ from contextvars import ContextVar
 from math import prod
 
 from ..layout.indexset import IndexSet
-from ..runtime.autotune import Progress
 from ..runtime.comm.collective_errors import collective_errors
 from ..runtime.comm.protocol import Array, Comm, Path
+from ..runtime.tuning.autotune import Progress
 
 __all__ = ["progress", "slabs", "telling"]
 

@@ -29,9 +29,9 @@ from ..runtime.comm.collective_errors import collective_errors
 from ..runtime.comm.protocol import Array, Comm, Path
 from ..runtime.comm.rawfile import LONG_RUN
 from ..runtime.exchange.messages import sub_comm
-from ..runtime.files import LARGE, in_rows, is_reordered, longest_run, run_length, writes
 from ..runtime.program import bind
 from .mapped import on_one_node
+from .positions import LARGE, in_rows, is_reordered, longest_run, run_length, writes
 
 __all__ = ["Staging"]
 

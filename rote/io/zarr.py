@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 
 from ..errors import RoteError
+from ..layout.grid import check_grid
 from ..layout.layout import Distribution
 from ..runtime.comm.collective_errors import collective_errors
 from ..runtime.comm.protocol import Array, Comm, Path
-from ..runtime.files import writes
-from ..runtime.program import check_grid
 from .boxes import in_chunks
+from .positions import writes
 from .progress import SLAB, progress
 from .replacement import Draft, replacing, sync
 from .stored import Contents, Part, StoredTensor, check_shape, finish, kept_attributes, pick_step, readably
@@ -68,7 +68,7 @@ def read_zarr(path: Path, stored: StoredTensor, dist: Distribution, comm: Comm) 
         LayoutError: the distribution is for another shape. CommError: the grid does not match the ranks.
         OSError, RoteError: the store cannot be read, is damaged, lacks a chunk, or a checksum does not match.
     """
-    check_grid(dist.grid, comm)
+    check_grid(dist.grid, comm.size)
     check_shape(path, stored.shape, dist)
     with collective_errors(comm), readably(path, "read"):
         block = np.empty(dist.local_shape(comm.rank), stored.dtype)

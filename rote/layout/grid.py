@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from math import prod
 from typing import SupportsIndex
 
-from ..errors import LayoutError, counted
+from ..errors import CommError, LayoutError, counted
 from ..grammar.nodes import exact
 
-__all__ = ["Grid", "grid_shape", "integer", "integers", "tensor_shape"]
+__all__ = ["Grid", "check_grid", "grid_shape", "integer", "integers", "tensor_shape"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +141,19 @@ def grid_shape(grid: Grid | Iterable[int] | int, nprocs: int | None = None) -> t
         )
     rest = iter(Grid.of(nprocs // given, extents.count(-1)).shape)
     return tuple(next(rest) if n == -1 else n for n in extents)
+
+
+def check_grid(grid: Grid, ranks: int) -> None:
+    """Refuse a grid of another number of ranks than a communicator has.
+
+    Raises:
+        CommError: it is.
+    """
+    if grid.size != ranks:
+        raise CommError(
+            f"grid {grid} has {grid.size} ranks, but the communicator has {ranks}; "
+            f"start {grid.size} ranks or give another grid"
+        )
 
 
 def tensor_shape(shape: Iterable[int] | int) -> tuple[int, ...]:

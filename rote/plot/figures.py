@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ..compiler.matrix import message_matrix
+from ..compiler.movement.matrix import message_matrix
 from ..compiler.plan import Plan
 from ..compiler.step import LOCAL, Step
 from ..errors import LayoutError, PlanError, RoteError

@@ -10,12 +10,11 @@ import numpy.typing as npt
 
 from ..compiler.step import as_dtype
 from ..errors import LayoutError
-from ..layout.grid import Grid, grid_shape, tensor_shape
+from ..layout.grid import Grid, check_grid, grid_shape, tensor_shape
 from ..layout.layout import Distribution, Layout, as_layout, distribute, find_distribution
 from .comm.collective_errors import collective_errors
 from .comm.protocol import Array, Comm
 from .copy.regions import cut, identity
-from .program import check_grid
 
 __all__ = [
     "GridLike",
@@ -25,7 +24,6 @@ __all__ = [
     "place",
     "place_slices",
     "same_everywhere",
-    "same_place",
 ]
 
 GridLike = Grid | Sequence[int] | int | None
@@ -45,7 +43,7 @@ def place(
     if isinstance(layout, Distribution):
         if (shape is not None and tensor_shape(shape) != layout.shape) or (grid is not None):
             raise LayoutError(f"{layout} says shape and grid itself\nleave shape= and grid= out, or give its .layout")
-        check_grid(layout.grid, ranks)
+        check_grid(layout.grid, ranks.size)
         return layout
     if shape is None:
         raise LayoutError(f"{layout} is a layout, which has no shape\ngive shape=, or a Distribution")
@@ -53,7 +51,7 @@ def place(
     if grid is None:
         grid = Grid.of(ranks.size, max((*meaning.grid_modes, 0)) + 1)
     dist = distribute(meaning, shape, grid_shape(grid, ranks.size))
-    check_grid(dist.grid, ranks)
+    check_grid(dist.grid, ranks.size)
     return dist
 
 
@@ -121,18 +119,6 @@ def same_everywhere(ranks: Comm, dist: Distribution, dtype: np.dtype[Any]) -> No
     if others:
         rank, text = others[0]
         raise LayoutError(f"a tensor is one thing on all ranks, but rank 0 has {texts[0]} and rank {rank} has {text}")
-
-
-def same_place(name: str, tensors: Sequence[tuple[Distribution, Comm]]) -> None:
-    """Refuse to do something element by element with tensors that lie differently."""
-    first, ranks = tensors[0]
-    for dist, comm in tensors:
-        if dist != first:
-            raise LayoutError(
-                f"{name} is element-wise and wants equal distributions, not {first} and {dist}; use .redistribute first"
-            )
-        if comm is not ranks:
-            raise LayoutError(f"{name} wants tensors of one communicator; give the same comm to all")
 
 
 def check_values(name: str, dist: Distribution) -> None:

@@ -4,42 +4,32 @@ A redistribution is a program of moves, a Fourier transform one of moves and ker
 operations (`operations`), fused (`sweeps`), given places (`buffers`) and bound to a transport: ranks that share memory
 read each other's blocks there, with one barrier per move (`shared`); others send messages, by the methods of exchange
 (`messages`).
-
-Runs between two tensors are prepared the first time and kept for the next, so that a call of small blocks costs little
-more than what the ranks do. What is prepared holds views of both blocks, and of workspace: it is let go as soon as one
-of the two tensors is, and blocks that are large are not prepared at all.
 """
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from math import prod
-from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from ..compiler.plan import Plan
 from ..errors import CommError, LayoutError
-from ..layout.grid import Grid
+from ..layout.grid import check_grid
 from ..layout.layout import Distribution
 from .comm import segments
 from .comm.cache import cached
 from .comm.protocol import Array, Comm
 from .copy.strided import Copy
 from .exchange.registry import check_method
+from .executor.buffers import PreparedRuns, is_small
 from .executor.messages import MessageTransport
 from .executor.operations import lowered
 
-__all__ = ["BoundPlan", "PreparedRuns", "bind", "check_grid", "is_small"]
+__all__ = ["BoundPlan", "bind"]
 
 _KEPT = 64  # programs that one communicator keeps
-_MOST = 32  # pairs of tensors
-_SMALL = 1 << 23  # bytes of a block: to prepare what moves it takes a hundredth of the time that moving takes
-
-R = TypeVar("R")
 
 
 def bind(plan: Plan, comm: Comm, method: str | tuple[str, ...] = "auto") -> BoundPlan:
@@ -55,15 +45,6 @@ def bind(plan: Plan, comm: Comm, method: str | tuple[str, ...] = "auto") -> Boun
             the method.
     """
     return cached(comm, "programs", (plan, method), lambda: BoundPlan(plan, comm, method), _KEPT)
-
-
-def check_grid(grid: Grid, comm: Comm) -> None:
-    """Refuse a grid that has another number of ranks than the communicator."""
-    if grid.size != comm.size:
-        raise CommError(
-            f"grid {grid} has {grid.size} ranks, but the communicator has {comm.size}; "
-            f"start {grid.size} ranks or give another grid"
-        )
 
 
 class BoundPlan:
@@ -94,7 +75,7 @@ class BoundPlan:
         before: Sequence[npt.ArrayLike] = (),
         after: Sequence[npt.ArrayLike] = (),
     ) -> None:
-        check_grid(plan.source.grid, comm)
+        check_grid(plan.source.grid, comm.size)
         for name in (method,) if isinstance(method, str) else method:
             check_method(name)
         names = (method,) * len(plan.steps) if isinstance(method, str) else method
@@ -158,48 +139,3 @@ class BoundPlan:
         if block.shape != shape or block.dtype != self.plan.dtype:
             rank, wanted = self._comm.rank, f"{shape} {self.plan.dtype}"
             raise LayoutError(f"{name} of rank {rank} is {block.shape} {block.dtype}, but {dist} wants {wanted}")
-
-
-def is_small(*ends: tuple[Distribution, np.dtype[Any]]) -> bool:
-    """Whether it pays to prepare runs between distributions: no rank has a large block in one; alike on all ranks."""
-    return all(prod(dist.max_local_shape()) * dtype.itemsize <= _SMALL for dist, dtype in ends)
-
-
-class PreparedRuns(Generic[R]):
-    """The calls that were prepared for runs between two tensors; of `_MOST` pairs, the oldest go first.
-
-    Attributes:
-        runs: by a key that has the `id` of both. That of a pair goes with either of the two.
-        kept: how many there were.
-
-    >>> class Tensor: ...
-    >>> x, y, prepared = Tensor(), Tensor(), PreparedRuns()
-    >>> prepared.keep((id(x), id(y)), x, y, [lambda: None])
-    >>> prepared.kept, (id(x), id(y)) in prepared.runs
-    (1, True)
-    >>> del x
-    >>> len(prepared.runs)
-    0
-    """
-
-    __slots__ = ("_newest", "_watches", "kept", "runs")
-
-    def __init__(self) -> None:
-        self.runs: dict[Hashable, R] = {}
-        self.kept: int = 0
-        self._newest: dict[Hashable, int] = {}  # by key: an `id` comes again when a tensor is gone
-        self._watches: dict[int, tuple[Hashable, weakref.ref[object], weakref.ref[object]]] = {}  # beside: no cycle
-
-    def keep(self, key: Hashable, x: object, out: object, run: R) -> None:
-        """Keep what was prepared for a run from x into `out`; ranks that keep alike let go alike, whatever the ids."""
-        oldest = self.kept - _MOST
-        if oldest in self._watches:
-            old, *_ = self._watches.pop(oldest)
-            if self._newest[old] == oldest:
-                del self._newest[old]
-                self.runs.pop(old, None)
-        forget = partial(self.runs.pop, key)  # called with the reference, which is the answer if there is none
-        self._watches[self.kept] = key, weakref.ref(x, forget), weakref.ref(out, forget)
-        self._newest[key] = self.kept
-        self.runs[key] = run
-        self.kept += 1

@@ -18,11 +18,12 @@ import numpy as np
 from ..compiler.plan import Plan
 from ..compiler.step import LOCAL, Step
 from ..errors import LayoutError
+from ..layout.grid import check_grid
 from .comm.protocol import Array, Comm
 from .exchange.bundle import Bundle
 from .exchange.messages import WHOLE, Messages, Transfer
 from .exchange.registry import alike
-from .program import bind, check_grid
+from .program import bind
 
 __all__ = ["BoundPlans"]
 
@@ -47,7 +48,7 @@ class BoundPlans:
     def __init__(self, plans: Sequence[Plan], comm: Comm) -> None:
         self.plans = tuple(plans)
         for plan in plans:
-            check_grid(plan.source.grid, comm)
+            check_grid(plan.source.grid, comm.size)
         _same_everywhere(plans, comm)
         together = [n for n, plan in enumerate(plans) if comm.size > 1 and _shares(plan, comm)]
         self._alone = {n: bind(plans[n], comm) for n in range(len(plans)) if n not in {*together}}

@@ -17,10 +17,10 @@ from ..runtime.comm import segments
 from ..runtime.comm.cache import cached
 from ..runtime.comm.protocol import Comm
 from ..runtime.executor.aliasing import bound_apart, may_overlap, meet, run_apart
-from ..runtime.limits import Tune
-from ..runtime.methods import tuned
 from ..runtime.placement import GridLike
 from ..runtime.program import BoundPlan, bind
+from ..runtime.tuning.limits import Tune
+from ..runtime.tuning.methods import tuned
 
 __all__ = ["BoundMove", "Movable", "move_into", "program_to"]
 

@@ -17,11 +17,11 @@ from ..io.formats import format_of
 from ..io.progress import telling
 from ..io.stored import Contents, Part, as_attributes, as_step, check_dtype, check_name
 from ..layout.layout import Layout
-from ..runtime.autotune import Progress
 from ..runtime.comm.collective_errors import collective_errors
 from ..runtime.comm.protocol import Comm, Path
 from ..runtime.comm.resolve import as_comm
 from ..runtime.placement import GridLike, place, same_everywhere
+from ..runtime.tuning.autotune import Progress
 
 __all__ = ["contents", "load_as", "save"]
 

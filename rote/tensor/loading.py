@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ..layout.layout import Layout
-from ..runtime.autotune import Progress
 from ..runtime.comm.protocol import Path
 from ..runtime.placement import GridLike
+from ..runtime.tuning.autotune import Progress
 from .files import load_as
 from .tensor import DistTensor
 

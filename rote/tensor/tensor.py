@@ -21,8 +21,8 @@ from ..runtime.comm.collective_errors import collective_errors
 from ..runtime.comm.protocol import Comm, Path
 from ..runtime.comm.resolve import as_comm
 from ..runtime.copy.regions import filled
-from ..runtime.limits import Tune
 from ..runtime.placement import GridLike, compute_block, cut_block, place, place_slices, same_everywhere
+from ..runtime.tuning.limits import Tune
 from .bound_move import Movable, move_into, program_to
 from .halo import Halos
 from .labels import Labelled

@@ -91,7 +91,7 @@ PROGRAM = """
 import os, shlex, sys
 import rote.bench.contest, rote.bench.local_libraries
 from rote.cli import main
-from rote.runtime.limits import LIMITS
+from rote.runtime.tuning.limits import LIMITS
 for limits in LIMITS.values():
     limits.seconds.update(measure=0.01, patient=0.1)
 rote.bench.contest.SPAN, rote.bench.local_libraries._LINGER = 0.01, 0.0

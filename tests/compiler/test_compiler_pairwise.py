@@ -36,9 +36,9 @@ from test_compiler_verify import (
 )
 
 import rote
-from rote.compiler import movement
-from rote.compiler.components import Group
-from rote.compiler.movement import receives, sends
+from rote.compiler.movement import messages as movement
+from rote.compiler.movement.components import Group
+from rote.compiler.movement.messages import receives, sends
 from rote.compiler.verify import pairwise
 from rote.errors import LayoutError, PlanError
 

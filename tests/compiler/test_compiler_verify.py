@@ -21,8 +21,9 @@ from marks import PARTS
 from parts import REST, SOME, share
 
 import rote
-from rote.compiler import components, movement, overlap
-from rote.compiler.components import Lattice, Listed
+from rote.compiler.movement import components, overlap
+from rote.compiler.movement import messages as movement
+from rote.compiler.movement.components import Lattice, Listed
 from rote.compiler.plan import Plan
 from rote.compiler.rules import one_step
 from rote.compiler.step import LOCAL

@@ -22,7 +22,7 @@ from execute.recording import Recording
 
 import rote
 from rote.compiler.cost import flow
-from rote.compiler.movement import receives
+from rote.compiler.movement.messages import receives
 from rote.compiler.rules import one_step
 from rote.compiler.step import LOCAL
 from rote.runtime.copy.strided import TILE

@@ -13,8 +13,8 @@ import growth
 import numpy as np
 
 import rote
-from rote.compiler.components import Listed
-from rote.compiler.movement import sends
+from rote.compiler.movement.components import Listed
+from rote.compiler.movement.messages import sends
 from rote.runtime import world
 from rote.runtime.comm.datatypes import FileView
 from rote.runtime.copy.regions import offsets, send_regions

@@ -12,8 +12,8 @@ from hurry import hurry
 import rote
 from rote import wisdom
 from rote.errors import PlanError
-from rote.runtime import methods
 from rote.runtime.exchange.registry import METHODS
+from rote.runtime.tuning import methods
 
 SWAP = rote.compile("block[(0),()] -> block[(),(0)]", shape=(12, 9), grid=3)
 REDUCED = rote.compile("[()]+(0) -> [(0)]", shape=6, grid=3, dtype="i8")
@@ -89,7 +89,8 @@ def test_a_tensor_moves_alike_however_its_method_is_found(kept):
 MPI = """
 from unittest.mock import patch
 import rote
-from rote.runtime import limits, methods, world
+from rote.runtime import world
+from rote.runtime.tuning import limits, methods
 
 comm = world()
 plan = rote.compile("block[(0),()] -> block[(),(0)]", shape=(300, 200), grid=comm.size)

@@ -11,7 +11,7 @@ from execute.recording import Recording
 from marks import mpi_parts, parts_on
 
 import rote
-from rote.compiler.matrix import message_matrix
+from rote.compiler.movement.matrix import message_matrix
 from rote.errors import CommError, LayoutError
 from rote.runtime.program import bind
 

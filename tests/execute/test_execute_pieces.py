@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import rote
-from rote.compiler.components import Group, Lattice
-from rote.compiler.components import Listed as GroupLists
+from rote.compiler.movement.components import Group, Lattice
+from rote.compiler.movement.components import Listed as GroupLists
 from rote.runtime.copy import strided, views
 from rote.runtime.copy.regions import REDUCE, direct_regions, receive_regions, send_regions
 from rote.runtime.copy.strided import Factor, IndexedCopy, StridedCopy

@@ -18,18 +18,20 @@ from hurry import hurry
 
 import rote
 from rote import DistTensor, Machine, wisdom
-from rote.fft import FFT, autotune, fftn
-from rote.fft.autotune import candidates, race
-from rote.fft.confirmation import Verdict
+from rote.fft import FFT, fftn
 from rote.fft.families.choose import best
 from rote.fft.families.resolve import choices_for, reread
 from rote.fft.request.arguments import as_arguments, requested_kinds
 from rote.fft.request.options import Options
 from rote.fft.request.request import as_request
+from rote.fft.tuning import walks as autotune
+from rote.fft.tuning.confirmation import Verdict
+from rote.fft.tuning.walks import candidates, race
 from rote.layout.grid import Grid
-from rote.runtime import autotune as clock
-from rote.runtime import calibrate, world
-from rote.runtime.limits import LIMITS
+from rote.runtime import world
+from rote.runtime.tuning import autotune as clock
+from rote.runtime.tuning import calibrate
+from rote.runtime.tuning.limits import LIMITS
 
 SHAPE = (8, 6, 10)
 SHORT = {"measure": 0.02, "patient": 0.04}

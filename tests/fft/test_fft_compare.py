@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import rote
-from rote.compiler.volumes import traffic
+from rote.compiler.movement.volumes import traffic
 from rote.fft import FFT, compare
 
 

@@ -11,11 +11,12 @@ from hurry import hurry
 
 import rote
 from rote import DistTensor, wisdom
-from rote.fft import FFT, confirmation
-from rote.fft.confirmation import Verdict
+from rote.fft import FFT
 from rote.fft.kernels import timing
 from rote.fft.kernels.config import KernelConfig
-from rote.runtime.leads import Lead
+from rote.fft.tuning import confirmation
+from rote.fft.tuning.confirmation import Verdict
+from rote.runtime.tuning.leads import Lead
 
 SHAPE = (8, 6, 10)
 

@@ -97,7 +97,7 @@ def test_a_kind_is_at_most_four_files():
         for path in files
         if path.suffix in (".py", ".lark") and re.search("dht|hartley", path.read_text("utf-8"), re.IGNORECASE)
     ]
-    assert sorted(naming) == ["fft/__init__.py", "fft/real_functions.py", "fft/transforms.py", "grammar/nodes.py"]
+    assert sorted(naming) == ["fft/__init__.py", "fft/functions/real.py", "fft/transforms.py", "grammar/nodes.py"]
 
 
 def test_kinds_are_told_by_the_table_alone():

@@ -7,7 +7,7 @@ from itertools import pairwise, permutations
 import numpy as np
 import pytest
 
-from rote.compiler.matrix import message_matrix
+from rote.compiler.movement.matrix import message_matrix
 from rote.fft.families.choose import walk_of
 from rote.fft.families.rows import row_layout
 from rote.fft.request.request import as_request

@@ -30,7 +30,7 @@ from rote.fft.request.options import Options
 from rote.fft.request.request import as_request
 from rote.runtime import world
 from rote.runtime.comm.threads import alone
-from rote.runtime.limits import LIMITS
+from rote.runtime.tuning.limits import LIMITS
 
 
 def check(comm, part):

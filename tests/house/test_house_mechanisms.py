@@ -11,8 +11,8 @@ from house import files, tree
 # Files that read the clock, and what for.
 CLOCKS = {
     "rote/__main__.py": "when the command began",
-    "rote/runtime/autotune.py": "the loop",
-    "rote/runtime/limits.py": "when all timing is to end",
+    "rote/runtime/tuning/autotune.py": "the loop",
+    "rote/runtime/tuning/limits.py": "when all timing is to end",
     "fft/kernels/turns.py": "a turn of a kernel: many calls for one reading",
     "fft/kernels/config.py": "when FFTW is to end its planning",
 }
@@ -31,7 +31,7 @@ def readers(name: str) -> set[str]:
 def test_one_loop_times() -> None:
     """No other file than these reads the clock, and one alone forms medians."""
     assert readers("perf_counter") == CLOCKS.keys()
-    assert readers("median") == {"rote/runtime/autotune.py"}
+    assert readers("median") == {"rote/runtime/tuning/autotune.py"}
 
 
 # Files that remember by functools alone what functions with arguments give, and why.

@@ -26,6 +26,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "rote.host": ("rote.caches",),
     "rote.late": (),  # names of what is made above
     "rote.layout": ("rote.grammar", "rote.errors", "rote.late"),
+    "rote.compiler.movement": ("rote.grammar", "rote.layout"),
     "rote.compiler": ("rote.grammar", "rote.errors", "rote.late", "rote.layout"),
     "rote.compiler.verify": ("rote.grammar", "rote.errors", "rote.layout", "rote.compiler"),
     "rote.html": ("rote.errors", "rote.layout", "rote.compiler"),
@@ -41,7 +42,11 @@ ROOMS: dict[str, tuple[str, ...]] = {
         *("rote.errors", "rote.layout", "rote.compiler"),
         *("rote.runtime.comm", "rote.runtime.copy", "rote.runtime.exchange", "rote.runtime.executor"),
     ),
-    "rote.runtime": ("rote.errors", "rote.layout", "rote.compiler", "rote.wisdom"),
+    "rote.runtime.tuning": (
+        *("rote.errors", "rote.layout", "rote.compiler", "rote.wisdom"),
+        *("rote.runtime.comm", "rote.runtime.exchange", "rote.runtime.program"),
+    ),
+    "rote.runtime": ("rote.errors", "rote.layout", "rote.compiler"),
     "rote.simulate": ("rote.errors", "rote.layout", "rote.compiler", "rote.runtime.copy.regions"),
     "rote.io": ("rote.errors", "rote.layout", "rote.compiler", "rote.runtime"),
     "rote.functions": ("rote.grammar", "rote.errors", "rote.layout", "rote.compiler", "rote.runtime"),
@@ -65,7 +70,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         *("rote.fft.transforms", "rote.fft.request"),
     ),
     "rote.fft.walk": (
-        *("rote.errors", "rote.late", "rote.grammar", "rote.layout", "rote.compiler"),
+        *("rote.errors", "rote.late", "rote.grammar", "rote.layout", "rote.compiler", "rote.html"),
         *("rote.fft.transforms", "rote.fft.request"),
     ),
     "rote.fft.families": (
@@ -77,10 +82,21 @@ ROOMS: dict[str, tuple[str, ...]] = {
         *("rote.fft.transforms", "rote.fft.request", "rote.fft.kernels", "rote.fft.walk"),
         "rote.fft.families",
     ),
-    "rote.fft": (
-        *("rote", "rote.errors", "rote.layout", "rote.compiler", "rote.runtime"),
-        *("rote.functions", "rote.tensor", "rote.html"),
+    "rote.fft.tuning": (
+        *("rote.layout", "rote.compiler", "rote.runtime"),
+        *("rote.fft.request", "rote.fft.walk", "rote.fft.families", "rote.fft.program"),
     ),
+    "rote.fft.plan": (
+        *("rote.errors", "rote.layout", "rote.compiler", "rote.runtime", "rote.tensor"),
+        *("rote.fft.transforms", "rote.fft.request", "rote.fft.walk", "rote.fft.families", "rote.fft.program"),
+        "rote.fft.tuning",
+    ),
+    "rote.fft.functions": (
+        *("rote.errors", "rote.layout", "rote.compiler", "rote.runtime", "rote.functions", "rote.tensor"),
+        *("rote.fft.transforms", "rote.fft.request", "rote.fft.walk", "rote.fft.families", "rote.fft.program"),
+        "rote.fft.plan",
+    ),
+    "rote.fft": ("rote.errors", "rote.functions", "rote.tensor"),
     "rote.array_api": (
         *("rote.grammar", "rote.errors", "rote.layout", "rote.compiler", "rote.runtime"),
         *("rote.functions", "rote.tensor", "rote.fft"),
@@ -353,7 +369,7 @@ def test_the_costly_imports_wait() -> None:
 def test_verify_is_a_second_program() -> None:
     """What proves a plan right shares no code with what found it and what priced it."""
     shared = [found.target for module, found in all_imports() if within(module, "rote.compiler.verify")]
-    names = "candidates compile cost explain halo machine matrix plan rules search volumes"
+    names = "candidates compile cost explain halo machine movement.matrix movement.volumes plan rules search"
     searching = [f"rote.compiler.{name}" for name in names.split()]
     held = {module for module, _ in all_imports() if within(module, "rote.compiler.verify")}
     assert held == {module_name(path) for path in files() if "/verify/" in path and not is_package(path)}
@@ -458,9 +474,11 @@ BREAKS = [
     ("rote.layout.grid", "import importlib\nimportlib.import_module(name)"),
     ("rote.compiler.plan", "from ..runtime.comm.protocol import Comm"),
     ("rote.compiler.plan", "import mpi4py.MPI"),
+    ("rote.compiler.movement.volumes", "from ..plan import Plan"),
     ("rote.runtime.comm.threads", "from mpi4py import MPI"),
     ("rote.runtime.program", "from ..tensor import DistTensor"),
     ("rote.runtime.program", "from ..fft import fftn"),
+    ("rote.runtime.program", "from .tuning.methods import chosen"),
     ("rote.simulate", "from .runtime.program import bind"),
     ("rote.runtime.comm.mpi", "from ..copy.regions import Region"),
     ("rote.runtime.copy.strided", "from ..comm.protocol import Comm"),
@@ -481,6 +499,9 @@ BREAKS = [
     ("rote.tensor", "import rich"),
     ("rote.plot", "import click"),
     ("rote.fft.kernels.kernel", "import mpi4py"),
+    ("rote.fft.functions.fourier", "from ..kernels.kernel import Kernel"),
+    ("rote.fft.plan", "from .functions.fourier import fftn"),
+    ("rote.fft.tuning.walks", "from ..plan import FFT"),
     ("rote.fft.walk.walk", "import pyfftw"),
     ("rote.fft.kernels.kernel", "import pyfftw"),
     ("rote.fft.walk.walk", "from rote.cli import main"),
@@ -506,7 +527,7 @@ ALLOWED = [
     ("rote.layout.grid", "import numpy as np\nfrom ..errors import LayoutError\nfrom .indexset import IndexSet"),
     ("rote.runtime.comm.mpi", "from mpi4py import MPI\nfrom .protocol import Comm"),
     ("rote.fft.walk.walk", "from ..transforms import complex_dtype\nimport functools"),
-    ("rote.fft.functions", "from rote.tensor import DistTensor\nfrom .kernels.kernel import complex_dtype"),
+    ("rote.fft.functions.fourier", "from rote.tensor import DistTensor\nfrom ..request.request import as_request"),
     ("rote.fft.kernels.fftw_core", "def f():\n    import pyfftw"),
     ("rote.compiler.relabel", "def f():\n    from scipy.optimize import linear_sum_assignment"),
     ("rote.cli", "import click, rich.table\nimport rote\nfrom rote import fft, Grid"),

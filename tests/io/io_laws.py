@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 
 from rote.errors import CommError, LayoutError, RoteError
 from rote.io.npy import read_block, read_header, write_npy
+from rote.io.positions import in_long_runs
 from rote.layout.layout import parse
 from rote.runtime import Comm, collective_errors, world
 from rote.runtime.copy.regions import cut
-from rote.runtime.files import in_long_runs
 
 
 def saved(array: NDArray[Any], version: tuple[int, int] | None = None) -> bytes:

@@ -19,10 +19,11 @@ import pytest
 from launch import Job
 
 import rote
+from rote.io import positions as files
 from rote.io.npy import read_block, read_header, write_npy
 from rote.layout.indexset import IndexSet
 from rote.layout.layout import Distribution
-from rote.runtime import Comm, files, run, world
+from rote.runtime import Comm, run, world
 from rote.runtime.comm.rawfile import copy_part
 
 KINDS = ("cyclic", "block", "cyclic(5)")

@@ -17,8 +17,8 @@ from strategies import pairs
 import rote
 from rote import plot
 from rote.compiler.cost import traffic
-from rote.compiler.matrix import message_matrix
-from rote.compiler.movement import sends
+from rote.compiler.movement.matrix import message_matrix
+from rote.compiler.movement.messages import sends
 from rote.layout.ownership import rank_color
 from rote.plot.matrix import Scale
 

@@ -14,10 +14,10 @@ from rote.fft.kernels.backends import versions
 from rote.fft.kernels.config import KernelConfig
 from rote.fft.kernels.kernel import Kernel
 from rote.fft.request.options import Options
-from rote.runtime import methods
-from rote.runtime.autotune import decided, middle, ranking, timings
 from rote.runtime.comm.threads import alone
-from rote.runtime.limits import LIMITS, Limits
+from rote.runtime.tuning import methods
+from rote.runtime.tuning.autotune import decided, middle, ranking, timings
+from rote.runtime.tuning.limits import LIMITS, Limits
 
 
 @pytest.fixture(autouse=True)

@@ -10,11 +10,11 @@ import pytest
 
 import rote
 from rote import wisdom
-from rote.runtime import autotune
-from rote.runtime.autotune import decided, ranking, timings
 from rote.runtime.comm.threads import alone
-from rote.runtime.leads import FEWEST, UNKNOWN, Lead, lead
-from rote.runtime.limits import LIMITS, budget
+from rote.runtime.tuning import autotune
+from rote.runtime.tuning.autotune import decided, ranking, timings
+from rote.runtime.tuning.leads import FEWEST, UNKNOWN, Lead, lead
+from rote.runtime.tuning.limits import LIMITS, budget
 
 SEEDS = range(30)
 

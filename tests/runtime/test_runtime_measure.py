@@ -16,8 +16,8 @@ import pytest
 
 import rote
 from rote import wisdom
-from rote.runtime.autotune import medians, recalled
-from rote.runtime.calibrate import as_machine, keep_machine, machine_key, measure, recalled_machine
+from rote.runtime.tuning.autotune import medians, recalled
+from rote.runtime.tuning.calibrate import as_machine, keep_machine, machine_key, measure, recalled_machine
 from rote.wisdom import record
 
 FACTS = {"what": "walk", "shape": [64, 64], "grid": [2]}
@@ -418,8 +418,8 @@ import sys
 from rote import wisdom
 from rote.wisdom import record
 from rote.runtime import world
-from rote.runtime.autotune import mpi_library
-from rote.runtime.calibrate import keep_machine, machine_key, measure, recalled_machine
+from rote.runtime.tuning.autotune import mpi_library
+from rote.runtime.tuning.calibrate import keep_machine, machine_key, measure, recalled_machine
 comm = world()
 machine = measure(comm, 0.2)
 assert comm.allgather_object(machine) == [machine] * comm.size

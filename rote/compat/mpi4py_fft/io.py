@@ -77,7 +77,9 @@ class HDF5File:
         for axis, line in enumerate(((0, 2 * np.pi),) * len(shape) if self.domain is None else self.domain):
             data, place = np.squeeze(np.asarray(line)), "mesh" if isinstance(line, np.ndarray) else "domain"
             group.require_dataset(f"{place}/x{axis}", data.shape, data.dtype, data=data)
-        words = ["_".join("slice" if isinstance(index, slice) else str(index) for index in part)] if part else []
+        words = []
+        if part:
+            words.append("_".join("slice" if isinstance(index, slice) else str(index) for index in part))
         path = "/".join([f"{x.ndim - field.rank}D", *words, str(step)])
         group.require_dataset(path, x.shape, x.dtype)[x.slices()] = x.local
 

@@ -31,8 +31,8 @@ from ...errors import PlanError
 from ...layout.blocks import Role
 from ...layout.grid import row_major
 from ...layout.layout import Distribution
-from ..components import Group
-from ..movement import Message, communicates, components, receives, sends
+from ..movement.components import Group, components
+from ..movement.messages import Message, communicates, receives, sends
 from ..step import LOCAL, Step
 from .pairwise import prove_pairs
 from .partition import DOES, RECEIVES, SENDS, Cut, Ends, ProvedComponent, prove, rank_at, same

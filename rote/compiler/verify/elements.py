@@ -19,8 +19,8 @@ from ...grammar.nodes import Kind
 from ...layout.indexset import IndexSet
 from ...layout.kinds import Split, mode_set
 from ...layout.view import to_tensor
-from ..components import Reading, Row
-from ..overlap import Side
+from ..movement.components import Reading, Row
+from ..movement.overlap import Side
 
 __all__ = [
     "Elements",

@@ -15,8 +15,8 @@ from math import prod
 import numpy as np
 
 from ...errors import PlanError
-from ..components import splitting
-from ..movement import Message, receives, sends
+from ..movement.components import splitting
+from ..movement.messages import Message, receives, sends
 from .partition import DOES, RECEIVES, SENDS, At, Ends, ProvedComponent, same
 from .recount import Recount
 

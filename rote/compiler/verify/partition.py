@@ -19,8 +19,8 @@ import numpy.typing as npt
 from ...caches import memoized
 from ...errors import PlanError
 from ...layout.layout import Distribution
-from ..components import Component, Group, Listed, Reading, Row, readings, splitting
-from ..overlap import Overlap, Scatter, overlaps
+from ..movement.components import Component, Group, Listed, Reading, Row, readings, splitting
+from ..movement.overlap import Overlap, Scatter, overlaps
 from .elements import (
     Elements,
     apart,

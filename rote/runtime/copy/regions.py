@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ...caches import memoized
-from ...compiler.components import Component, Group, Listed
-from ...compiler.movement import Message, components, receives, sends
+from ...compiler.movement.components import Component, Group, Listed, components
+from ...compiler.movement.messages import Message, receives, sends
 from ...layout.indexset import Strided
 from ...layout.layout import Distribution, Op
 from ...layout.view import View

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...caches import memoized
-from ...compiler.components import Group, Lattice, Listed
+from ...compiler.movement.components import Group, Lattice, Listed
 
 __all__ = ["Along", "ArrayView", "GroupViews", "Shape", "ViewPair", "group_views"]
 

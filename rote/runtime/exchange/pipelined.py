@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from ...compiler.movement import components
+from ...compiler.movement.components import components
 from ..copy.parts import part_of, reach
 from ..copy.regions import Region
 from ..copy.strided import Copy

@@ -17,18 +17,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rote.runtime.autotune import Candidate, decided, fastest, ranking, timings
 from rote.runtime.comm.protocol import Comm
-from rote.runtime.leads import FEWEST, UNKNOWN, Lead, lead
-from rote.runtime.limits import LIMITS, Limits, budget
+from rote.runtime.tuning.autotune import Candidate, decided, fastest, ranking, timings
+from rote.runtime.tuning.leads import FEWEST, UNKNOWN, Lead, lead
+from rote.runtime.tuning.limits import LIMITS, Limits, budget
 
-from .autotune import Decision, Tried, block_bytes, decide, named, priced_machine
-from .families.choose import Choice
-from .program.program import Pair, bind_pair
-from .request.arguments import Norm
-from .request.options import Options
-from .request.request import Arguments
-from .walk.walk import Walk
+from ..families.choose import Choice
+from ..program.program import Pair, bind_pair
+from ..request.arguments import Norm
+from ..request.options import Options
+from ..request.request import Arguments
+from ..walk.walk import Walk
+from .walks import Decision, Tried, block_bytes, decide, named
 
 __all__ = ["Tuned", "Verdict", "tuned"]
 
@@ -120,7 +120,7 @@ def tuned(
     def decision() -> Decision:
         if not choices:
             return Decision(usual, ())
-        return decide(arguments, choices, priced_machine(comm, options), comm, norm, options)
+        return decide(arguments, choices, options.priced_machine(comm), comm, norm, options)
 
     verdict = _verdict(arguments, usual, lambda: decision().walk, comm, norm, options)
     best = decision()

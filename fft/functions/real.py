@@ -12,8 +12,8 @@ from rote.errors import LayoutError
 from rote.layout.layout import Layout
 from rote.tensor import DistTensor
 
-from .functions import Axes, Lengths, transform
-from .request.arguments import Norm, check_norm, check_real, check_tensor
+from ..request.arguments import Norm, check_norm, check_real, check_tensor
+from .fourier import Axes, Lengths, transform
 
 __all__ = ["dctn", "dht", "dstn", "hc2r", "hfft", "idctn", "idstn", "ihfft", "r2hc"]
 

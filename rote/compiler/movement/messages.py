@@ -18,14 +18,14 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..caches import memoized
-from ..layout.blocks import Role
-from ..layout.grid import row_major
-from ..layout.layout import Distribution
+from ...caches import memoized
+from ...layout.blocks import Role
+from ...layout.grid import row_major
+from ...layout.layout import Distribution
 from .components import Component, Group, Lattice, Listed, Reading, Row, components, readings, splitting
 from .overlap import Overlap, Scatter, overlaps
 
-__all__ = ["Message", "communicates", "components", "groups", "receives", "sends"]
+__all__ = ["Message", "communicates", "groups", "receives", "sends"]
 
 Ints = npt.NDArray[np.int64]
 At = tuple[int, ...]

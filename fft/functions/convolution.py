@@ -22,10 +22,10 @@ from rote.runtime.comm.cache import cached
 from rote.runtime.comm.protocol import Comm
 from rote.tensor import DistTensor
 
-from ..functions import fftn, rfftn
 from ..plan import FFT
 from ..request.arguments import check_tensor, normal_axes
 from ..transforms import complex_dtype, real_dtype
+from .fourier import fftn, rfftn
 from .shift import alike, placed, refuse_tiles, resized
 
 __all__ = ["MODES", "ConvolveMode", "convolve", "correlate", "fast_length", "part"]

@@ -20,9 +20,9 @@ from ..layout.indexset import EMPTY, IndexSet
 from ..layout.kinds import Split, mode_set
 from ..layout.layout import Distribution, Entry, Layout
 from ..layout.layout import block as in_blocks
-from .comm.collective_errors import collective_errors
-from .comm.protocol import Array, Comm
-from .comm.rawfile import in_long_runs as lies_in_long_runs
+from ..runtime.comm.collective_errors import collective_errors
+from ..runtime.comm.protocol import Array, Comm
+from ..runtime.comm.rawfile import in_long_runs as lies_in_long_runs
 
 __all__ = [
     *("LARGE", "FileTransfer", "file_parts", "in_long_runs", "in_rows", "is_reordered", "is_scattered"),

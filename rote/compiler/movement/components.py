@@ -14,10 +14,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..caches import memoized
-from ..grammar.nodes import Kind
-from ..layout.layout import Distribution
-from ..layout.view import Digit
+from ...caches import memoized
+from ...grammar.nodes import Kind
+from ...layout.layout import Distribution
+from ...layout.view import Digit
 
 __all__ = ["Component", "Group", "Lattice", "Listed", "Reading", "Row", "components", "readings", "splitting", "spread"]
 

@@ -16,10 +16,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..caches import memoized
-from ..grammar.nodes import Kind
-from ..layout.kinds import Stretch, extent, split, stretches
-from ..layout.view import Digit, from_tensor
+from ...caches import memoized
+from ...grammar.nodes import Kind
+from ...layout.kinds import Stretch, extent, split, stretches
+from ...layout.view import Digit, from_tensor
 from .components import Reading, Row
 
 __all__ = ["Overlap", "Scatter", "Side", "boxes", "extents_of", "one_by_one", "overlaps"]

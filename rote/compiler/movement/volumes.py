@@ -1,6 +1,6 @@
 """The volumes of one movement: elements and messages that every rank sends and receives, for all at once.
 
-A message is a product of one group per component (see movement.py), and goes wherever two ranks meet along every grid
+A message is a product of one group per component (see messages.py), and goes wherever two ranks meet along every grid
 mode. So counts factor: a table per component, summed over the peers that meet, is all there is to work out, and tables
 are shared by all movements that do the same to a mode. NumPy broadcasting over the grid puts them together: arrays have
 one axis per grid mode, of extent 1 where all coordinates count alike, so that even splits cost the same on any grid.
@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..caches import memoized
-from ..grammar.nodes import Kind
-from ..layout import kinds
-from ..layout.blocks import Role
-from ..layout.grid import row_major
-from ..layout.layout import Distribution
+from ...caches import memoized
+from ...grammar.nodes import Kind
+from ...layout import kinds
+from ...layout.blocks import Role
+from ...layout.grid import row_major
+from ...layout.layout import Distribution
 from .components import Component, Reading, components, readings, splitting
-from .movement import communicates
+from .messages import communicates
 from .overlap import Scatter, boxes, extents_of, one_by_one, overlaps
 
 __all__ = ["Traffic", "block_sizes", "kept", "largest_block", "sent_sizes", "traffic"]

@@ -15,8 +15,8 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from ..errors import PlanError
-from .comm.protocol import Comm
+from ...errors import PlanError
+from ..comm.protocol import Comm
 from .leads import FEWEST
 
 __all__ = [

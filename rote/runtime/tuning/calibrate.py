@@ -12,12 +12,12 @@ from typing import Any, cast
 
 import numpy as np
 
-from .. import wisdom
-from ..compiler.compile import compile
-from ..compiler.machine import DEFAULT, Machine
+from ... import wisdom
+from ...compiler.compile import compile
+from ...compiler.machine import DEFAULT, Machine
+from ..comm.protocol import Comm
+from ..program import bind
 from .autotune import Progress, medians, ranks_key, recalled, remembered
-from .comm.protocol import Comm
-from .program import bind
 
 __all__ = [
     "as_machine",

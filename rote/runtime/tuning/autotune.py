@@ -3,7 +3,7 @@
 Walks, kernels and methods of exchange give it their candidates, and a machine is calibrated by its clock. All turns are
 taken round after round, there and back, so that a disturbance meets all candidates alike; a reading is that of the
 slowest rank, so that all ranks decide alike. The first candidate is the model's own choice, and stays unless another
-one leads by more than the spread of their ratios, round by round (see `rote.runtime.leads`).
+one leads by more than the spread of their ratios, round by round (see `rote.runtime.tuning.leads`).
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from .. import wisdom
-from .comm.cache import cached
-from .comm.collective_errors import collective_errors
-from .comm.protocol import Comm
-from .comm.threads import LocalComm
+from ... import wisdom
+from ..comm.cache import cached
+from ..comm.collective_errors import collective_errors
+from ..comm.protocol import Comm
+from ..comm.threads import LocalComm
 from .leads import FEWEST, lead
 from .limits import ENDLESS, Limits, within
 

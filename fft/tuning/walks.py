@@ -1,7 +1,7 @@
 """Autotuning of walks: the few that the model finds cheapest run there and back on the ranks, and the fastest stays.
 
-What was found is kept as wisdom, and found again by the next program that asks for the same. `rote.fft.confirmation`
-has the last word on it.
+What was found is kept as wisdom, and found again by the next program that asks for the same. Its neighbour
+`confirmation` has the last word on it.
 """
 
 from __future__ import annotations
@@ -17,20 +17,19 @@ import numpy as np
 from rote.compiler.explain import in_seconds, table
 from rote.compiler.machine import Machine
 from rote.layout.grid import Grid
-from rote.runtime.autotune import Progress, decided, fastest, ranking, timings
-from rote.runtime.calibrate import known_machine
 from rote.runtime.comm.protocol import Comm
-from rote.runtime.limits import LIMITS, budget
+from rote.runtime.tuning.autotune import Progress, decided, fastest, ranking, timings
+from rote.runtime.tuning.limits import LIMITS, budget
 
-from .families.choose import Choice, best, farther, preferred, walks
-from .families.resolve import reread
-from .program.program import bind_pair
-from .request.arguments import Norm
-from .request.options import Options
-from .request.request import Arguments
-from .walk.walk import Walk
+from ..families.choose import Choice, best, farther, preferred, walks
+from ..families.resolve import reread
+from ..program.program import bind_pair
+from ..request.arguments import Norm
+from ..request.options import Options
+from ..request.request import Arguments
+from ..walk.walk import Walk
 
-__all__ = ["Decision", "Tried", "block_bytes", "candidates", "decide", "named", "priced_machine", "race"]
+__all__ = ["Decision", "Tried", "block_bytes", "candidates", "decide", "named", "race"]
 
 _MOST = {"measure": 4, "patient": 8}  # walks that are timed
 _WITHIN = 3.0  # how many times as long as the best a walk may take by the model, and still be timed
@@ -103,11 +102,6 @@ def decide(
         return _fastest(field, comm, norm, options, seconds).as_json() if seconds else None
 
     return decided(comm, facts, options.tune, partial(_read, arguments), find) or Decision(next(iter(field)), ())
-
-
-def priced_machine(comm: Comm, options: Options) -> Machine:
-    """The machine by which walks are ranked: the one that is given, or that was measured, or the usual. Collective."""
-    return options.priced(options.machine or known_machine(comm))
 
 
 def block_bytes(walk: Walk) -> int:

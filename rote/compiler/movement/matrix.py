@@ -1,6 +1,6 @@
 """The volumes between all pairs of ranks in one movement, at once.
 
-A message is a product of one group per component (see movement.py), so its size is a product of numbers looked up by
+A message is a product of one group per component (see messages.py), so its size is a product of numbers looked up by
 the coordinates of its sender and of its receiver; no message is made.
 """
 
@@ -12,12 +12,12 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from ..caches import memoized
-from ..layout.blocks import Role
-from ..layout.grid import Grid
-from ..layout.layout import Distribution
+from ...caches import memoized
+from ...layout.blocks import Role
+from ...layout.grid import Grid
+from ...layout.layout import Distribution
 from .components import components, splitting
-from .movement import communicates
+from .messages import communicates
 from .volumes import kept, sent_sizes, traffic
 
 __all__ = ["coordinates", "from_others", "message_matrix", "overlap"]

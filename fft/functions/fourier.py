@@ -8,18 +8,17 @@ from rote.compiler.machine import DEFAULT
 from rote.compiler.step import as_wire
 from rote.errors import LayoutError
 from rote.layout.layout import Layout, as_layout
-from rote.runtime.calibrate import known_machine
 from rote.runtime.comm import segments
 from rote.runtime.comm.cache import cached
 from rote.tensor import DistTensor
 
-from .families.choose import walk_of
-from .families.gathered import warn_if_gathered
-from .program.program import BoundWalk, bind_walks
-from .request.arguments import check_extents, check_norm, check_real, check_tensor, normal_axes, scale
-from .request.options import USUAL, Options
-from .request.request import as_request, given_lengths
-from .transforms import FUNCTIONS, KINDS, complex_dtype, real_dtype
+from ..families.choose import walk_of
+from ..families.gathered import warn_if_gathered
+from ..program.program import BoundWalk, bind_walks
+from ..request.arguments import check_extents, check_norm, check_real, check_tensor, normal_axes, scale
+from ..request.options import USUAL, Options
+from ..request.request import as_request, given_lengths
+from ..transforms import FUNCTIONS, KINDS, complex_dtype, real_dtype
 
 __all__ = ["Axes", "Lengths", "fftn", "ifftn", "irfftn", "rfftn", "transform"]
 
@@ -170,7 +169,7 @@ def transform(
         wanted = as_request(distribution.shape, named, kind, dtype, lengths)
         as_wire(wire, dtype)
         options = USUAL if wire is None else Options(wire=wire)
-        machine = options.priced(known_machine(comm)) if algorithm == "auto" else DEFAULT
+        machine = options.priced_machine(comm) if algorithm == "auto" else DEFAULT
         walk = walk_of(distribution, wanted, algorithm, where, machine)
         bound = BoundWalk(walk, comm, scale(norm, walk.sizes, wanted.forward), norm == "ortho", options)
         bind_walks(comm, bound)

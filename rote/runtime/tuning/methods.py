@@ -9,16 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from ..compiler.plan import Plan
-from ..compiler.step import LOCAL, Step
-from ..errors import CommError
+from ...compiler.plan import Plan
+from ...compiler.step import LOCAL, Step
+from ...errors import CommError
+from ...layout.grid import check_grid
+from ..comm.cache import cached
+from ..comm.protocol import Comm
+from ..exchange.messages import WHOLE
+from ..exchange.registry import METHODS
+from ..program import BoundPlan
 from .autotune import decided, fastest, ranking, timings
-from .comm.cache import cached
-from .comm.protocol import Comm
-from .exchange.messages import WHOLE
-from .exchange.registry import METHODS
 from .limits import LIMITS, Tune, budget, check_tune
-from .program import BoundPlan, check_grid
 
 __all__ = ["chosen", "tuned"]
 
@@ -30,7 +31,7 @@ _TOGETHER = 32  # ranks: with no more of them the methods by blocks are those wi
 def tuned(plan: Plan, comm: Comm, tune: Tune) -> tuple[str, ...]:
     """The method of each step of a plan, as `chosen` finds it; once per communicator. Collective."""
     check_tune(tune)  # even where nothing moves
-    check_grid(plan.source.grid, comm)
+    check_grid(plan.source.grid, comm.size)
     steps, dtype = plan.steps, plan.dtype
     return cached(comm, "tuned", (plan, tune), lambda: tuple(chosen(step, dtype, comm, tune) for step in steps), _KEPT)
 

@@ -9,7 +9,7 @@ from rote.html.plans import move_scenes
 from rote.html.reprs import card
 from rote.html.scenes import Scene, start_scene
 
-from .walk.walk import Stage, Walk
+from .walk import Stage, Walk
 
 __all__ = ["walk_card", "walk_page"]
 

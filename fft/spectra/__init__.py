@@ -1,1 +1,0 @@
-"""Operations on spectra: wavenumbers, shifts, convolutions."""
