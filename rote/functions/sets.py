@@ -146,7 +146,7 @@ def histogram(
     if isinstance(edges, str):
         raise LayoutError(f"histogram takes a number of bins, or their edges, not {edges!r}")
     if np.ndim(edges) == 0:
-        if range is None and x.distribution.shape and 0 not in x.distribution.shape:
+        if range is None and 0 not in x.distribution.shape:
             kind = x.local.dtype if x.local.dtype.kind == "f" else np.dtype(np.float64)
             ends = np.array([x.local.max(), x.local.min()] if x.local.size else [-np.inf, np.inf], kind)
             ends[1] *= -1  # no sooner: an unsigned integer has no negative

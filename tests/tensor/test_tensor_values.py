@@ -91,3 +91,9 @@ def test_means_by_a_mask(layout, array):
 def test_borders(layout, call):
     """Law: nothing to do, modes that are not there, and orders of the wrong kind are as NumPy has them."""
     check(call, INTEGERS * 1.0, layout)
+
+
+@pytest.mark.parametrize("value", [-2.5, 0, 7, 0.5])
+def test_bins_of_a_number(value):
+    """Law: of order 0 the bins lie about the number, which one of them has."""
+    check(lambda x: np.histogram(x, 3), np.array(value), "[]")
