@@ -33,7 +33,7 @@ __all__ = ["Cast", "operations"]
 
 Array = npt.NDArray[Any]
 
-_LARGE = 1 << 20  # bytes of a block that is transformed along its first mode by itself, when others have been in cache
+_LARGE = 1 << 22  # bytes of a block that is transformed along its first mode by itself, after or before all others
 
 
 @dataclass(frozen=True, slots=True)
