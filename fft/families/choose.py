@@ -282,9 +282,9 @@ def _choice(
 
 
 def _grids(ranks: int, order: int) -> list[Grid]:
-    """The grids of so many ranks and at most so many modes, each of two ranks or more."""
+    """The grids of so many ranks and at most so many modes, each of two ranks or more; of order 0, one of replicas."""
     shapes: list[tuple[int, ...]] = [()]
-    every: list[tuple[int, ...]] = [(ranks,)] if ranks == 1 else []
+    every: list[tuple[int, ...]] = [(ranks,)] if ranks == 1 or order == 0 else []
     for _ in range(order):
         longer = list[tuple[int, ...]]()
         for shape in shapes:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy.typing as npt
 
-from rote.compiler.machine import DEFAULT, Machine
+from rote.compiler.machine import Machine, as_machine
 from rote.errors import LayoutError
 from rote.layout.grid import Grid, grid_shape, integer, tensor_shape
 from rote.layout.layout import Layout
@@ -64,4 +64,4 @@ def compare(
         raise LayoutError(f"grid {on} has {on.size} ranks, not {size}\nwrite ranks={on.size}, or -1 in the grid")
     request = planned_request(extents, dtype, axes, kinds, False, s, resample)
     arguments = as_arguments(extents, request, size, layout, on, output)
-    return choices_for(arguments, machine or DEFAULT)
+    return choices_for(arguments, as_machine(machine))

@@ -149,6 +149,7 @@ def ragged(source: Distribution, request: TransformRequest, output: Layout | str
         else:
             lines += transpose(dist, request.of(group))
             dist = refitted(dist, request.after(dist.shape, group))
+    lines = lines or [StageSpec(source.layout)]
     return lines if end in (None, dist.layout) else [*lines, StageSpec(end)]
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from math import inf
 from numbers import Real
 
-from rote.compiler.machine import Machine
+from rote.compiler.machine import Machine, as_machine
 from rote.errors import LayoutError
 from rote.layout.grid import integer
 from rote.runtime.comm.protocol import Comm
@@ -51,6 +51,7 @@ class Options:
         if integer(self.threads, "threads") < 1:
             raise LayoutError(f"a rank has one thread or more, not {self.threads}")
         check_method(self.method)
+        as_machine(self.machine)
         if self.tune_seconds is None:
             return
         if not isinstance(self.tune_seconds, Real) or not 0 < self.tune_seconds < inf:

@@ -168,9 +168,9 @@ def as_request(
     (4, 10)
     """
     usual = [shape[axis] for axis in axes]
-    if any(kind in RESTORING for kind in by_axis(kinds, axes).values()):
+    if s is None and any(kind in RESTORING for kind in by_axis(kinds, axes).values()):
         usual[-1] = 2 * (usual[-1] - 1)
-        if s is None and usual[-1] < 1:
+        if usual[-1] < 1:
             raise LayoutError("a spectrum of one point comes from an extent of 1; say so with s=")
     points = _lengths(s, axes, usual, "s")
     kept = _lengths(resample, axes, list(points), "resample")

@@ -15,6 +15,7 @@ __all__ = ["main"]
 _MENU = {
     "show": "Draw who owns what.",
     "explain": "Show a plan and what it costs; or which FFT costs least.",
+    "predict": "Predict what FFTs cost, on ranks that need not exist.",
     "fft": "Transform a .npy file into another.",
     "bench": "Measure transforms and moves, and those of other libraries.",
     "tune": "Measure this machine for the cost model, and keep it.",
@@ -32,6 +33,8 @@ def _load(name: str) -> click.Command:
             from .layouts import show as command
         case "explain":
             from .layouts import explain as command
+        case "predict":
+            from .layouts import predict as command
         case "fft":
             from .transform import fft as command
         case "bench":

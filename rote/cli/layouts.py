@@ -1,4 +1,4 @@
-"""`rote show` and `rote explain`: layouts and plans, without any rank."""
+"""`rote show`, `rote explain` and `rote predict`: layouts, plans and FFTs, without any rank."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ..compiler.plan import Plan
     from ..fft.families.choose import Choice
 
-__all__ = ["explain", "show"]
+__all__ = ["explain", "predict", "show"]
 
 _shape = click.option(
     "--shape",
@@ -176,6 +176,37 @@ def explain(
             click.echo("verified: every element arrives exactly once")
     if html is not None:
         _keep(plan.to_html(), html, as_json)
+
+
+@click.command()
+@click.argument("shape", metavar="64x64x64", callback=integers())
+@click.option("--ranks", type=click.IntRange(1), required=True, help="Of how many ranks, which need not exist.")
+@click.option("--grid", metavar="2x2", callback=integers(), help="Of this grid alone.")
+@click.option("--dtype", type=DTYPES, default="f8", show_default=True, help="Of the elements, as NumPy writes it.")
+@click.option("--why", is_flag=True, help="Say of every grid why a family has no walk there.")
+@json_option
+@click.option("--html", metavar="FILE.html", type=click.Path(), help="Write a page that steps through the first.")
+@force_option
+def predict(
+    shape: tuple[int, ...],
+    ranks: int,
+    grid: tuple[int, ...] | None,
+    dtype: str,
+    why: bool,
+    as_json: bool,
+    html: str | None,
+    force: bool,
+) -> None:
+    """Predict what FFTs cost, the cheapest first; as explain --fft.
+
+    \b
+    Examples:
+      rote predict 64x64x64 --ranks 8
+      rote predict 64x64 --ranks 4 --dtype c16 --json
+    """
+    if html is not None:
+        on_rank_0(partial(refuse_target, html, force))
+    _compare(shape, ranks, grid, dtype, why, as_json, html)
 
 
 def _plan_answer(plan: Plan, reason: str | None, verified: bool) -> Answer:

@@ -262,7 +262,7 @@ def _time(comm: Comm, wanted: _Transform) -> Answer:
             progress=part,
         )
     place = wisdom.folder()
-    kept = bool(f.tried) and place is not None and os.access(place, os.W_OK)
+    kept = bool(f.tried) and place is not None and place.is_dir() and os.access(place, os.W_OK)
     say(comm, f"{f}\n{_kept(kept) if f.tried else 'not timed, for there is no other walk'}")
     walk = [line.strip() for line in str(f.walk).splitlines()]
     return {**_about(comm, kept), "walk": walk, "tried": [asdict(tried) for tried in f.tried]}

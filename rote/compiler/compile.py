@@ -13,7 +13,7 @@ from ..errors import PlanError, counted
 from ..layout.grid import Grid, grid_shape, integer, tensor_shape
 from ..layout.layout import Distribution, Layout, Transition, distribute, parse_transition
 from .explain import in_bytes
-from .machine import DEFAULT, Machine
+from .machine import DEFAULT, Machine, as_machine
 from .plan import Plan
 from .search import Route, Search
 from .step import as_dtype, as_wire
@@ -65,7 +65,8 @@ def compile(
     most = None if max_bytes is None else integer(max_bytes, "max_bytes")
     element = as_dtype(dtype)
     narrower = None if wire is None else as_wire(wire, element)
-    return _compile(*pair, element, machine or DEFAULT, most, narrower)
+    times = DEFAULT if machine is None else as_machine(machine)
+    return _compile(*pair, element, times, most, narrower)
 
 
 def tradeoff(
@@ -86,7 +87,7 @@ def tradeoff(
     [['allreduce', 'allgather'], ['reduce_scatter', 'allgather']]
     """
     source, target = ends(source, target, shape, grid)
-    kind, machine = as_dtype(dtype), machine or DEFAULT
+    kind, machine = as_dtype(dtype), as_machine(machine)
     check_ends(source, target, kind, machine)
     search = Search(source, target, kind.itemsize, machine)
     return tuple(_proved(search, route, kind, within=number > 0) for number, route in enumerate(search.front()))

@@ -9,7 +9,7 @@ from typing import Any
 from ..caches import memoized
 from ..errors import PlanError, counted
 
-__all__ = ["DEFAULT", "Machine", "Times"]
+__all__ = ["DEFAULT", "Machine", "Times", "as_machine"]
 
 Time = float | tuple[float, ...]
 
@@ -109,3 +109,17 @@ def _number(name: str, value: object) -> float:
 
 DEFAULT = Machine()
 """The machine of plans that name none."""
+
+
+def as_machine(machine: Machine | None) -> Machine:
+    """The machine that is meant: the default one if None.
+
+    Raises:
+        PlanError: it is something else.
+
+    >>> as_machine(None) is DEFAULT
+    True
+    """
+    if machine is not None and not isinstance(machine, Machine):
+        raise PlanError(f"a machine is one of rote.Machine(latency=…, byte_time=…), not {machine!r}")
+    return machine or DEFAULT

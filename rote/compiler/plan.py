@@ -17,7 +17,7 @@ from ..late import late
 from ..layout.layout import Distribution, as_layout, distribute
 from .cost import Cost, lower_bound, steps_cost
 from .explain import explain, grids, in_bytes, in_seconds, kinds, versus
-from .machine import DEFAULT, Machine
+from .machine import DEFAULT, Machine, as_machine
 from .search import Route, Search
 from .step import Step, as_dtype, as_kind, error_of, sent_as, wire_of
 from .verify.certificate import verify
@@ -204,7 +204,7 @@ class Plan:
         """
         try:
             return _plan(json.loads(text))
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, OverflowError, TypeError, ValueError) as error:
             raise PlanError(
                 f"this text is no plan ({type(error).__name__}: {error}); plan.to_json() writes one"
             ) from None
@@ -228,7 +228,7 @@ class Plan:
         """
         from .text import read
 
-        return Plan(*read(text), machine or DEFAULT)
+        return Plan(*read(text), as_machine(machine))
 
     def __str__(self) -> str:
         from .text import write

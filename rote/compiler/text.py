@@ -52,6 +52,8 @@ def read(text: str) -> Parts:
         NotationError: a layout in it is not in the language.
         LayoutError: a layout in it does not fit the shape or the grid.
     """
+    if not isinstance(text, str):
+        raise PlanError(f"a plan is read from text, not from {type(text).__name__}; write str(plan)")
     first, *rest = text.removesuffix("\n").split("\n")
     source, target, dtype = _head(first)
     if rest == [_NOTHING]:

@@ -145,10 +145,15 @@ class LayoutAlgebra:
     def is_prefix_of(self, other: LayoutAlgebra) -> bool:
         """Whether every entry list is a prefix of the other's: then a rank's block under `other` is part of its own.
 
+        Raises:
+            LayoutError: `other` is no layout.
+
         >>> from rote import parse
         >>> parse("[(0),()]").is_prefix_of(parse("[(0,1),(2)]")), parse("[(1)]").is_prefix_of(parse("[(0,1)]"))
         (True, False)
         """
+        if not isinstance(other, LayoutAlgebra):
+            raise LayoutError(f"a layout is a prefix of a layout, not of {other!r}; write parse(text)")
         return (
             (self.view, self.partial, self.op, self.order) == (other.view, other.partial, other.op, other.order)
             and set(self.rooted) <= set(other.rooted)

@@ -25,6 +25,8 @@ __all__ = ["ArrayProtocols"]
 
 Array = npt.NDArray[Any]
 
+_EQUALITIES = (np.equal, np.not_equal)  # which have an answer for any object
+
 
 class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
     """The protocols of NumPy's arrays and of Python's objects, for what lies distributed."""
@@ -66,6 +68,8 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
         types = [type(x) for x in (*inputs, *kwargs.get("out", ())) if type(x) is not own]
         if types and _foreign([each for each in types if hasattr(each, "__array_ufunc__")]):
             return NotImplemented
+        if type(None) in types and ufunc not in _EQUALITIES and any(x is None for x in inputs):
+            raise TypeError(f"numpy.{ufunc.__name__} takes tensors, arrays and numbers, not None")
         if method == "__call__":
             if ufunc.signature is None:
                 return functions.blockwise.elementwise(ufunc.__name__, ufunc, inputs, kwargs)

@@ -105,9 +105,10 @@ def test_explain() -> None:
     assert (still["steps"], still["why_not"], still["verified"]) == ([], None, None)
 
 
-def test_explain_of_ffts() -> None:
-    """Every family on every grid, with figures, or with the reason why there is none."""
-    told = answer("explain --fft", "explain", "--fft", "16x15x8", "--ranks", 4)
+@pytest.mark.parametrize("command", [("explain", "--fft"), ("predict",)])
+def test_explain_of_ffts(command: tuple[str, ...]) -> None:
+    """Every family on every grid, with figures, or with the reason why there is none; by either name."""
+    told = answer(" ".join(command), *command, "16x15x8", "--ranks", 4)
     assert (told["transform"], told["shape"], told["dtype"], told["ranks"]) == ("rfft", [16, 15, 8], "f8", 4)
     walks = [choice for choice in told["choices"] if choice["why_none"] is None]
     assert 0 < len(walks) < len(told["choices"])

@@ -132,6 +132,16 @@ def test_a_damaged_file_is_one_warning(place, tmp_path):
     assert done.stderr.startswith(f"Error: {tmp_path / 'other.json'} holds no wisdom: ")
 
 
+def test_a_file_keeps_nothing(monkeypatch, tmp_path):
+    """Law: where the environment names a file in place of a folder, the answer says that nothing is kept."""
+    file = tmp_path / "wisdom.json"
+    file.write_text("")
+    monkeypatch.setenv("ROTE_WISDOM", str(file))
+    with pytest.warns(wisdom.WisdomWarning):
+        assert f"not kept: {file} cannot be written to" in tune("--shape", "8x8", "--ranks", 2).output
+    assert file.read_text() == ""
+
+
 def test_where_nothing_is_kept(monkeypatch):
     """It says so, and measures all the same."""
     monkeypatch.setenv("ROTE_WISDOM", "")

@@ -191,3 +191,13 @@ def test_kinds_are_those_that_the_compiler_names():
     """The list by which texts and expectations are read is complete, each kind once."""
     assert set(KINDS) == {rule.kind for rule in RULES}
     assert len(set(KINDS)) == len(KINDS)
+
+
+def test_what_is_no_plan_is_refused_as_such():
+    """Law: numbers beyond all bounds in JSON, and what is no text at all."""
+    plan = rote.compile("block[(0,1)] -> [()]", shape=5, grid=(5, 1))
+    with pytest.raises(rote.PlanError, match="this text is no plan"):
+        rote.Plan.from_json(plan.to_json().replace("[5]", "[1" + "0" * 30 + "]"))
+    for other in (None, 3, b"[(0)]"):
+        with pytest.raises(rote.PlanError, match="a plan is read from text"):
+            rote.Plan.from_text(other)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from math import prod
 
+import numpy as np
 import pytest
 
 import rote
@@ -152,3 +153,44 @@ def test_auto_takes_what_can_be():
 
     walk = rote.run(program, 4)[0]
     assert len(walk.moves) == 2 and "twiddle" not in str(walk)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_a_tensor_without_axes_is_its_own_transform(ranks):
+    """Law: of order 0 on any number of ranks, and of no axes in every family that takes the layout."""
+
+    def program(comm):
+        f = rote.fft.FFT((), comm=comm)
+        x = f.empty_input()
+        x.local[...] = 3 + 4j
+        assert f.moves == () and f.backward(f.forward(x)).to_global() == 3 + 4j
+        y = rote.DistTensor.from_global(np.arange(6.0).reshape(2, 3), "[(),()]", comm)
+        for algorithm in ("auto", "slab", "ragged", "cyclic", "volumetric"):
+            same = rote.fft.dstn(y, axes=(), algorithm=algorithm)
+            assert np.array_equal(same.to_global(), y.to_global())
+        return True
+
+    assert rote.run(program, ranks) == [True] * ranks
+
+
+@pytest.mark.parametrize("s", [(3, -1), (-1, 4), (-1, -1)])
+def test_a_length_of_minus_1_is_the_extent(s):
+    """Law: of half a spectrum too, as NumPy has it."""
+    X = np.fft.rfftn(np.random.default_rng(1).random((4, 8)))
+
+    def program(comm):
+        x = rote.DistTensor.from_global(X, "block[(0),()]", comm)
+        return np.allclose(rote.fft.irfftn(x, s, (0, 1)).to_global(), np.fft.irfftn(X, s, (0, 1)))
+
+    assert rote.run(program, 2) == [True] * 2
+
+
+def test_a_machine_is_one():
+    """Law: what is none is refused by name, wherever a machine is meant."""
+    for call in (
+        lambda: rote.fft.FFT((4, 4), machine=3),
+        lambda: rote.fft.compare((4, 4), 2, machine="fast"),
+        lambda: rote.compile("[(0)] -> [()]", shape=4, grid=2, machine=0.5),
+    ):
+        with pytest.raises(rote.PlanError, match="a machine is one of rote"):
+            call()

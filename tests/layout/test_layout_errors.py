@@ -141,3 +141,10 @@ def test_a_root_that_fits_is_taken():
     """The coordinates that the refusal tells are those that a root may have."""
     for at in range(3):
         assert (L(()) | root(0, at)).on(4, 3).holds(at)
+
+
+@pytest.mark.parametrize("other", [None, 3, "[(0)]"])
+def test_a_prefix_is_of_a_layout(other):
+    """Law: what is none is refused by name."""
+    with pytest.raises(LayoutError, match="a layout is a prefix of a layout"):
+        parse("[(0)]").is_prefix_of(other)

@@ -10,6 +10,7 @@ import numpy as np
 from ...compiler.step import as_dtype
 from ...errors import LayoutError
 from ...layout.layout import Distribution
+from ...runtime.comm.collective_errors import collective_errors
 from ..distributed import Distributed
 from ..moves import moved
 from ..rules import Function
@@ -40,6 +41,8 @@ def elementwise(name: str, function: Function, operands: Sequence[Any], options:
         LayoutError: shapes do not broadcast, tensors have several communicators, or `out` cannot be written.
         PlanError: the result's dtype is none that Rote moves.
     """
+    if function is np.power:
+        function = _power_of(operands)
     if "where" not in options:
         into = options.get("out")
         out = into[0] if type(into) is tuple and len(into) == 1 else into
@@ -52,6 +55,24 @@ def elementwise(name: str, function: Function, operands: Sequence[Any], options:
                 function(*blocks, **{**options, "out": out.local})
                 return out
     return _general(name, function, operands, options)
+
+
+def _power_of(operands: Sequence[Any]) -> Function:
+    """The power of blocks; that of integers to others, of which a negative one is refused, fails on all ranks or none.
+
+    Collective if it may fail.
+    """
+    exponent = operands[-1]
+    kinds = {x.local.dtype.kind if isinstance(x, Distributed) else np.asarray(x).dtype.kind for x in operands}
+    if "i" not in kinds or not kinds <= {*"biu"} or (isinstance(exponent, int) and exponent >= 0):
+        return np.power
+    comm = next(x.comm for x in operands if isinstance(x, Distributed))
+
+    def power(*blocks: Any, **options: Any) -> Any:
+        with collective_errors(comm):
+            return np.power(*blocks, **options)
+
+    return power
 
 
 def _alike(operands: Sequence[Any]) -> Distributed | None:

@@ -6,6 +6,7 @@ the plan that costs least, which is an implicit move.
 
 from __future__ import annotations
 
+from operator import index
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -198,10 +199,9 @@ def matrix_power(x: Distributed, n: int, /) -> Any:
     shape = x.distribution.shape
     if shape[-1] != shape[-2]:
         raise LayoutError(f"matrix_power takes square matrices, not {shape[-2:]}")
-    if n == 0:
+    if (n := index(n)) == 0:
         return _identity(x)
-    square, power = inv(x) if n < 0 else x, None
-    left = abs(int(n))
+    square, power, left = inv(x) if n < 0 else x, None, abs(n)
     while left:
         if left % 2:
             power = square if power is None else matmul(power, square)

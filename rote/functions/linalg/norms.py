@@ -44,8 +44,7 @@ def vector_norm(
     modes = normal_axes(axis, len(x.distribution.shape))
     x = _floating(x)
     if ord in (np.inf, -np.inf):
-        extreme = reductions.max if ord > 0 else reductions.min
-        return extreme(_magnitudes(x), modes, keepdims=keepdims)
+        return _extreme(_magnitudes(x), modes, keepdims, ord)
     if ord == 0:
         counts = reductions.count_nonzero(x, modes, keepdims=keepdims)
         return counts.astype(_magnitudes(x).local.dtype)
@@ -100,8 +99,7 @@ def matrix_norm(x: Distributed, /, *, keepdims: bool = False, ord: MatrixOrder |
     if ord in (1, -1, np.inf, -np.inf):
         added, compared = (rows, columns) if abs(ord) == 1 else (columns, rows)
         sums = reductions.sum(_magnitudes(x), added, keepdims=True)
-        extreme = reductions.max if ord > 0 else reductions.min
-        norms = extreme(sums, compared, keepdims=True)
+        norms = _extreme(sums, (compared,), True, ord)
         return norms if keepdims else squeeze(norms, (rows, columns))
     if ord not in (2, -2, "nuc"):
         raise LayoutError(f"the norms of matrices are 'fro', 'nuc', 1, -1, 2, -2, inf and -inf, not {ord!r}")
@@ -109,7 +107,7 @@ def matrix_norm(x: Distributed, /, *, keepdims: bool = False, ord: MatrixOrder |
     if ord == "nuc":
         norms = reductions.sum(values, rows)
     else:
-        norms = (reductions.max if ord == 2 else reductions.min)(values, rows)
+        norms = _extreme(values, (rows,), False, ord)
     return expand_dims(norms, (rows, columns)) if keepdims else norms
 
 
@@ -121,6 +119,8 @@ def norm(x: Distributed, ord: Any = None, axis: Axis = None, keepdims: bool = Fa
         return vector_norm(x, keepdims=keepdims)
     modes = normal_axes(axis, order)
     if len(modes) == 1:
+        if isinstance(ord, str):
+            raise ValueError(f"{ord!r} is the norm of a matrix; write a number, or name two modes")
         return vector_norm(x, axis=modes, keepdims=keepdims, ord=2 if ord is None else ord)
     if len(modes) != 2:
         raise LayoutError(f"norm takes vectors and matrices, not {len(modes)} modes; write vector_norm for more")
@@ -129,6 +129,13 @@ def norm(x: Distributed, ord: Any = None, axis: Axis = None, keepdims: bool = Fa
     others = [mode for mode in range(order) if mode not in modes]
     norms = matrix_norm(permute_dims(x, (*others, *modes)), ord=ord)
     return expand_dims(norms, modes) if keepdims else norms
+
+
+def _extreme(magnitudes: Any, modes: tuple[int, ...], keepdims: bool, ord: float) -> Any:
+    """The largest magnitudes, which of none is 0, or for a negative order the smallest."""
+    if ord > 0:
+        return reductions.max(magnitudes, modes, keepdims=keepdims, initial=0)
+    return reductions.min(magnitudes, modes, keepdims=keepdims)
 
 
 def _magnitudes(x: Distributed) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from math import prod
 from typing import Any, Literal, NamedTuple
 
@@ -114,7 +115,7 @@ def svd(x: Distributed, /, full_matrices: bool = True, compute_uv: bool = True, 
     results = ((*stack, ROWS, 3), (*stack, _OTHER), (*stack, 4, COLUMNS))
     sizes = {_OTHER: min(m, n), 3: m, 4: n}
     term = (*stack, ROWS, COLUMNS)
-    whole = stackwise(lambda block: tuple(np.linalg.svd(block)), (x,), (term,), results, "svd", term[-2:], sizes)
+    whole = stackwise(partial(_singular, full_matrices=True), (x,), (term,), results, "svd", term[-2:], sizes)
     return SingularValues(*whole)
 
 
@@ -192,6 +193,13 @@ def _floating(x: Distributed) -> Distributed:
     return x if x.local.dtype.kind in "fc" else x.astype("f8")
 
 
+def _singular(block: Array, full_matrices: bool = False) -> tuple[Array, ...]:
+    """Singular values and vectors of a block's matrices."""
+    if not np.isfinite(block).all():  # LAPACK may look for their values for ever
+        raise np.linalg.LinAlgError("SVD did not converge: an element is infinite, or no number")
+    return tuple(np.linalg.svd(block, full_matrices=full_matrices))
+
+
 def _thin_svd(x: Distributed) -> SingularValues:
     """Singular values and as many vectors, of a matrix whose rows or columns are split: those of its triangle."""
     x = plain(x, "svd")
@@ -203,18 +211,14 @@ def _thin_svd(x: Distributed) -> SingularValues:
     stack = stack_of("svd", x)
     k = min(m, n)
     results = ((*stack, ROWS, 3), (*stack, _OTHER), (*stack, 4, COLUMNS))
-
-    def factored(block: Array) -> tuple[Array, ...]:
-        return tuple(np.linalg.svd(block, full_matrices=False))
-
     if not (rows or columns):
         term = (*stack, ROWS, COLUMNS)
         sizes = {_OTHER: k, 3: k, 4: k}
-        return SingularValues(*stackwise(factored, (x,), (term,), results, "svd", term[-2:], sizes))
+        return SingularValues(*stackwise(_singular, (x,), (term,), results, "svd", term[-2:], sizes))
     Q, R = _tall_factors(x, "svd")
     term = (*stack, 5, COLUMNS)
     results = ((*stack, 5, 3), *results[1:])
-    left, values, right = stackwise(factored, (R,), (term,), results, "svd", term[-2:], {_OTHER: k, 3: k, 4: k})
+    left, values, right = stackwise(_singular, (R,), (term,), results, "svd", term[-2:], {_OTHER: k, 3: k, 4: k})
     return SingularValues(matmul(Q, left), values, right)
 
 

@@ -35,6 +35,7 @@ def setitem(x: Distributed, key: Any, value: Any) -> None:
 
     Raises:
         IndexError: an index is out of range, or none. ValueError: the value does not broadcast.
+        TypeError, ValueError, OverflowError: the tensor's dtype does not hold the value.
         LayoutError: the tensor is partial, or ranks give different keys. All are raised on all ranks, before anything
             is written.
     """
@@ -43,6 +44,8 @@ def setitem(x: Distributed, key: Any, value: Any) -> None:
     if chosen is False:
         return
     key = (None,) if chosen else key
+    if not isinstance(value, Distributed):
+        value = _stored(value, x.local.dtype)
     scalar = not isinstance(value, Distributed) and np.ndim(value) == 0
     mask = as_mask(x, key) if scalar and x.distribution.layout.view is None else None
     if mask is not None and mask.distribution == x.distribution:
@@ -55,6 +58,12 @@ def setitem(x: Distributed, key: Any, value: Any) -> None:
     y = y.copy() if y is x else y
     _assign(y, axes_of(y, key), value)
     x.local[...] = y.redistribute(x.distribution.layout).local
+
+
+def _stored(value: Any, dtype: np.dtype[Any]) -> Any:
+    """A value as an array of numbers; what cannot be stored fails here, on all ranks, not where its elements lie."""
+    numbers = getattr(value, "dtype", None)
+    return np.asarray(value, None if isinstance(numbers, np.dtype) and numbers.kind in "biufc" else dtype)
 
 
 def _assign(x: Distributed, axes: Sequence[KeyAxis], value: Any) -> None:

@@ -181,20 +181,28 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
 
 @follows("indexed", np.vsplit)
 def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
-    """A tensor split along mode 0, as `numpy.vsplit`."""
+    """A tensor of order 2 or more, split along mode 0, as `numpy.vsplit`."""
+    _of_order(ary, 2, "vsplit")
     return split(ary, indices_or_sections, 0)
 
 
 @follows("indexed", np.hsplit)
 def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
     """A tensor split along mode 1, or the only one, as `numpy.hsplit`."""
+    _of_order(ary, 1, "hsplit")
     return split(ary, indices_or_sections, min(len(ary.distribution.shape) - 1, 1))
 
 
 @follows("indexed", np.dsplit)
 def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
-    """A tensor split along mode 2, as `numpy.dsplit`."""
+    """A tensor of order 3 or more, split along mode 2, as `numpy.dsplit`."""
+    _of_order(ary, 3, "dsplit")
     return split(ary, indices_or_sections, 2)
+
+
+def _of_order(x: Distributed, order: int, name: str) -> None:
+    if len(x.distribution.shape) < order:
+        raise ValueError(f"{name} splits tensors of order {order} or more, not of {len(x.distribution.shape)}")
 
 
 def _tensors(arrays: Parts, name: str) -> list[Distributed]:

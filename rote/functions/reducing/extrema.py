@@ -7,6 +7,7 @@ integers in the order of the numbers, with NaN beyond all others, as NumPy has i
 from __future__ import annotations
 
 from math import prod
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -89,6 +90,7 @@ def _position(
     if dtype.kind == "c":
         raise unordered(name)
     first = np.argmax if op == "max" else np.argmin
+    axis = None if axis is None else index(axis)
     modes = normal_axes(axis, len(shape))
     if prod(shape) == 0:
         first(np.empty(shape, dtype), axis)  # which raises NumPy's error
@@ -98,20 +100,20 @@ def _position(
     least = np.iinfo(np.int64).max
     if block.size:
         nearest = np.asarray(first(block, axis, keepdims=True))
-        index = _flat(nearest, dist, rank, block.shape) if axis is None else _global(nearest, dist, rank, modes[0])
+        places = _flat(nearest, dist, rank, block.shape) if axis is None else _global(nearest, dist, rank, modes[0])
     if where.moves:
         wide = reduced(dist, modes, True, op)
         extents = wide.contributions.local_shape(rank)
         if block.size:
             own = block.reshape(-1)[nearest] if axis is None else np.take_along_axis(block, nearest, modes[0])
         else:
-            own, index = np.full(extents, identity(op, dtype)), np.full(extents, least)
+            own, places = np.full(extents, identity(op, dtype)), np.full(extents, least)
         own = own + dtype.type(0)  # of -0.0 and 0.0 the first counts
         best = _settled(name, x._on(own, wide.contributions), wide, op).local
-        index = np.where((own == best) | ((own != own) & (best != best)), index, least)
+        places = np.where((own == best) | ((own != own) & (best != best)), places, least)
     elif not block.size:
-        index = np.empty(0, np.int64)
-    block = np.asarray(index, np.int64).reshape(where.contributions.local_shape(rank))
+        places = np.empty(0, np.int64)
+    block = np.asarray(places, np.int64).reshape(where.contributions.local_shape(rank))
     return finished(name, settled(name, x._on(block, where.contributions), where), out)
 
 

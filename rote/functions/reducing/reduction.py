@@ -158,7 +158,7 @@ def extents_of(x: Distributed, modes: Modes) -> int:
 def finished(name: str, result: Any, out: Any, ufunc: np.ufunc | None = None, initial: Any = UNSET) -> Any:
     """The result combined with what it begins with, and written where it is to be."""
     if ufunc is not None and initial is not UNSET and initial is not None:
-        result = elementwise(name, ufunc, (result, initial), {})
+        result = elementwise(name, ufunc, (result, np.array(initial, result.local.dtype)), {})
     if out is None or out is UNSET:
         return result
     if not isinstance(out, Distributed):

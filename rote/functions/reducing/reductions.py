@@ -105,7 +105,8 @@ def max(
     """The largest element, or NaN where there is one; arguments as those of `sum`. Collective where modes are split.
 
     Raises:
-        ValueError: it is that of no elements. TypeError: the elements are complex.
+        ValueError: it is that of no elements, or may be by a mask without `initial`.
+        TypeError: the elements are complex.
         AxisError, ValueError: there is no such mode, or one is named twice.
         LayoutError: `layout` or `out` does not fit the result.
 
@@ -253,6 +254,10 @@ def _extreme(
         raise unordered(name)
     op: Op = "max" if name == "max" else "min"
     modes, given = normal_axes(axis, len(x.distribution.shape)), initial is not UNSET and initial is not None
+    if where is not UNSET and where is not True and not given:
+        raise ValueError(
+            f"the {name} of no elements is not said\nwrite initial=, which is that where the mask has none"
+        )
     if product(x.distribution.shape) == 0 and not given:
         ufunc.reduce(np.empty(x.distribution.shape, dtype), axis=modes)  # which raises NumPy's error
     result = extremum(name, masked(x, where, identity(op, dtype)), modes, op, keepdims, layout)

@@ -100,6 +100,7 @@ def diff(x: T, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any =
     """The differences of neighbours along a mode, n times.
 
     Args:
+        n: how often differences are taken; 0 leaves the tensor as it is.
         prepend, append: tensors or arrays that stand before and behind it, or scalars.
 
     Raises:
@@ -113,6 +114,8 @@ def diff(x: T, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any =
     if n < 0 or not shape:
         raise ValueError(f"diff takes differences 0 or more times of order 1 or more, not n={n} of shape {shape}")
     mode = normalize_axis_index(axis, len(shape))
+    if n == 0:
+        return x.copy()
     ends = [
         np.broadcast_to(end, (*shape[:mode], 1, *shape[mode + 1 :])) if end is not None and np.ndim(end) == 0 else end
         for end in (prepend, append)

@@ -54,7 +54,7 @@ def mean(
         _divide(total, extents_of(x, normal_axes(axis, len(x.distribution.shape))))
     else:
         count = reductions.number_of("mean", lambda block: np.ones(block.shape, bool), x, axis, keepdims, where)
-        total = elementwise("mean", np.true_divide, (total, count), {})
+        total = elementwise("mean", _quotient, (total, count), {})
     return finished("mean", total, out)
 
 
@@ -161,6 +161,10 @@ def _floating(x: Distributed) -> np.dtype[Any]:
     return x.local.dtype if x.local.dtype.kind in "fc" else np.dtype("f8")
 
 
+def _quotient(total: Array, count: Array) -> Array:
+    return np.asarray(np.true_divide(total, count)).astype(total.dtype, copy=False)
+
+
 def _divide(x: Any, count: float) -> None:
     """Divide a new tensor in place."""
     np.true_divide(x.local, count, out=x.local, casting="unsafe")
@@ -181,6 +185,7 @@ def average(
 
     Raises:
         TypeError: the weights have another shape.
+        ZeroDivisionError: they sum to zero.
     """
     keepdims = kept(keepdims)
     if weights is None:
@@ -197,8 +202,12 @@ def average(
             f"weights of an average have the tensor's shape, {x.distribution.shape}, not {np.shape(weights)}\n"
             "write numpy.broadcast_to(weights, x.shape), or sum(x * weights) / sum(weights)"
         )
-    heavy = elementwise("average", np.multiply, (x, weights), {})
-    ones = elementwise("average", lambda block, weight: weight + np.zeros_like(block), (x, weights), {})
+    given = weights.local.dtype if isinstance(weights, Distributed) else np.asarray(weights).dtype
+    dtype = np.result_type(x.local.dtype, given, *(["f8"] if x.local.dtype.kind in "biu" else []))
+    heavy = elementwise("average", np.multiply, (x, weights), {"dtype": dtype})
+    ones = elementwise("average", lambda block, weight: np.full_like(block, weight, dtype), (x, weights), {})
     total, scale = (reductions.sum(each, axis, keepdims=keepdims) for each in (heavy, ones))
+    if reductions.any(elementwise("average", np.equal, (scale, 0), {})):
+        raise ZeroDivisionError("the weights of an average sum to zero")
     result = elementwise("average", np.true_divide, (total, scale), {})
     return (result, scale) if returned else result

@@ -127,6 +127,7 @@ def bincount(x: Distributed, /, weights: Any = None, minlength: int = 0) -> Any:
     if ends[1] > 0 or not integers or block.ndim != 1:
         raise ValueError("bincount counts the integers from 0 on of a tensor of order 1")
     lying = None if weights is None else _as(weights, x).local
+    np.bincount([0], None if lying is None else np.zeros(1, lying.dtype), minlength)  # which raises NumPy's errors
     counts = np.bincount(block, lying, max(minlength, int(ends[0]) + 1))
     kind = np.int64 if weights is None or x.distribution.shape == (0,) else np.float64  # as NumPy, not where a block is
     return _summed(x, counts.astype(kind, copy=False), "bincount")
@@ -145,7 +146,7 @@ def histogram(
     if isinstance(edges, str):
         raise LayoutError(f"histogram takes a number of bins, or their edges, not {edges!r}")
     if np.ndim(edges) == 0:
-        if range is None and x.distribution.shape and 0 not in x.distribution.shape:
+        if range is None and 0 not in x.distribution.shape:
             kind = x.local.dtype if x.local.dtype.kind == "f" else np.dtype(np.float64)
             ends = np.array([x.local.max(), x.local.min()] if x.local.size else [-np.inf, np.inf], kind)
             ends[1] *= -1  # no sooner: an unsigned integer has no negative

@@ -10,6 +10,7 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from ...errors import LayoutError
 from ...layout.layout import Distribution, Layout
+from ...runtime.comm.collective_errors import collective_errors
 from ...runtime.indexed import IndexedMove
 from ..alignment import made_whole, plain
 from ..distributed import Array, Distributed
@@ -175,7 +176,9 @@ def take_along_axis(x: T, indices: Any, /, axis: int | None = -1) -> T:
     target = fitted(x.distribution, ends[1])
     if given.distribution != target:
         given = moved(plain(given, "take_along_axis"), target.layout, "take_along_axis", target.grid)
-    return x._on(np.take_along_axis(x.local, given.local, mode), target)
+    with collective_errors(x.comm):
+        taken = np.take_along_axis(x.local, given.local, mode)
+    return x._on(taken, target)
 
 
 def _along(x: T, axis: int | None, name: str) -> tuple[T, int]:

@@ -1,0 +1,99 @@
+"""Values, dtypes and refusals of functions with options that the random calls of the other tests do not give."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import rote
+from rote import DistTensor
+
+LAYOUTS = pytest.mark.parametrize("layout", ["[()]", "block[(0)]", "cyclic[(0)]"])
+INTEGERS, BYTES = np.array([3, -1, 2, 2]), np.array([200, 100, 7, 1], np.uint8)
+TRUTHS, SINGLES = np.array([True, False, True, True]), np.array([1, 2, 4, 8], np.float32)
+
+
+def check(call, array, layout):
+    """Compare a call with NumPy's: values, shape and dtype, or the type of its error."""
+    try:
+        wanted = call(array)
+    except Exception as error:
+        refused = type(error)
+    else:
+        refused = None
+
+    def program(comm):
+        x = DistTensor.from_global(array, layout, comm)
+        with rote.config(implicit="allow"):
+            if refused is not None:
+                with pytest.raises(refused):
+                    call(x)
+                return True
+            results = call(x)
+        pairs = zip(results, wanted, strict=True) if isinstance(wanted, tuple) else [(results, wanted)]
+        for result, right in pairs:
+            assert (result.shape, result.dtype) == (np.shape(right), right.dtype), (result, right)
+            assert np.array_equal(result.to_global(), right), (result.to_global(), right)
+        return True
+
+    assert rote.run(program, 3) == [True] * 3
+
+
+@LAYOUTS
+@pytest.mark.parametrize("array", [INTEGERS, BYTES, TRUTHS, SINGLES, 1j * SINGLES])
+@pytest.mark.parametrize("weights", [INTEGERS, BYTES, TRUTHS, SINGLES, 0 * INTEGERS])
+def test_averages(layout, array, weights):
+    """Law: products of integers are made in double precision, and weights that sum to zero are refused."""
+    check(lambda x: np.average(x, weights=weights, returned=True), array, layout)
+
+
+@LAYOUTS
+@pytest.mark.parametrize("function", [np.sum, np.prod, np.max, np.min, np.nansum, np.nanmax])
+@pytest.mark.parametrize("initial", [2, 2.5, True, float("inf"), -3])
+@pytest.mark.parametrize("array", [INTEGERS, TRUTHS, SINGLES])
+def test_initial_values(layout, function, initial, array):
+    """Law: what a reduction begins with has the dtype of its result."""
+    if array is TRUTHS and function in (np.max, np.min, np.nanmax) and initial != 2:
+        initial = False
+    check(lambda x: function(x, initial=initial), array, layout)
+
+
+@LAYOUTS
+@pytest.mark.parametrize("function", [np.max, np.min, np.nanmax, np.nanmin])
+@pytest.mark.parametrize("array", [INTEGERS, SINGLES])
+def test_extrema_by_a_mask(layout, function, array):
+    """Law: that of what may be no elements wants a value to begin with."""
+    check(lambda x: function(x, where=TRUTHS), array, layout)
+    check(lambda x: function(x, where=TRUTHS, initial=1), array, layout)
+    check(lambda x: function(x, where=~TRUTHS & False, initial=1), array, layout)
+
+
+@LAYOUTS
+@pytest.mark.parametrize("array", [INTEGERS, BYTES, SINGLES, 1j * SINGLES])
+def test_means_by_a_mask(layout, array):
+    """Law: they have the dtype of means of all."""
+    check(lambda x: np.mean(x, where=TRUTHS), array, layout)
+
+
+@LAYOUTS
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: np.diff(x, 0, prepend=1, append=2),
+        lambda x: np.vsplit(x, 1),
+        lambda x: np.dsplit(x, 1),
+        lambda x: np.linalg.norm(x, "fro", axis=0),
+        lambda x: np.linalg.norm(x[:0], np.inf),
+        lambda x: np.linalg.matrix_norm(x[:0].reshape(0, 1), ord=1),
+        lambda x: np.linalg.matrix_power(x.reshape(2, 2), 2.0),
+    ],
+)
+def test_borders(layout, call):
+    """Law: nothing to do, modes that are not there, and orders of the wrong kind are as NumPy has them."""
+    check(call, INTEGERS * 1.0, layout)
+
+
+@pytest.mark.parametrize("value", [-2.5, 0, 7, 0.5])
+def test_bins_of_a_number(value):
+    """Law: of order 0 the bins lie about the number, which one of them has."""
+    check(lambda x: np.histogram(x, 3), np.array(value), "[]")
