@@ -174,7 +174,7 @@ class Blocks:
         """
         global_indices: list[Ints] = [np.zeros((1,) * self.order, np.int64) for _ in self.shape]
         for mode, (digits, index) in enumerate(zip(self.digits, self.indices(rank), strict=True)):
-            along = index.reshape([-1 if k == mode else 1 for k in range(self.order)])
+            along = index.reshape((1,) * mode + (-1,) + (1,) * (self.order - mode - 1))
             for m, added in to_tensor(digits, along).items():
                 global_indices[m] = global_indices[m] + added
         return tuple(global_indices)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from itertools import chain
 from math import prod
 from typing import Any, NamedTuple
 
@@ -177,8 +178,10 @@ def _products(blocks: Sequence[Array], terms: Sequence[Term], result: Term) -> A
     if len(blocks) == 2:
         matrices = as_matrices(blocks[0], blocks[1], terms[0], terms[1], result)
         return matrices.restored(np.matmul(matrices.first, matrices.second))
-    numbers = {label: n for n, label in enumerate(dict.fromkeys(label for term in terms for label in term))}
-    given = [each for block, term in zip(blocks, terms, strict=True) for each in (block, [numbers[m] for m in term])]
+    numbers = {label: n for n, label in enumerate(dict.fromkeys(chain(*terms)))}
+    given: list[Any] = []
+    for block, term in zip(blocks, terms, strict=True):
+        given += [block, [numbers[label] for label in term]]
     return np.asarray(np.einsum(*given, [numbers[m] for m in result], optimize="greedy" if len(blocks) > 2 else False))
 
 

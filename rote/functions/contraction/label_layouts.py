@@ -61,14 +61,13 @@ def projected(splits: Splits, extents: dict[int, int], term: Term, shape: tuple[
 def contributions(dists: Sequence[Distribution], dtypes: Sequence[np.dtype[Any]], grid: Grid) -> tuple[Term, ...]:
     """Per operand, the labels of contributions that products may be made of: sums, in the dtype of the products."""
     dtype = np.result_type(*dtypes)
-    return tuple(
-        [
-            tuple([-1 - number * MAX_GRID_MODES - g for g in dist.layout.partial])
-            if dist.layout.op == "sum" and dist.layout.view is None and (dist.grid, own) == (grid, dtype)
-            else ()
-            for number, (dist, own) in enumerate(zip(dists, dtypes, strict=True))
-        ]
-    )
+    labels: list[Term] = []
+    for number, (dist, own) in enumerate(zip(dists, dtypes, strict=True)):
+        lay = dist.layout
+        usable = lay.op == "sum" and lay.view is None and (dist.grid, own) == (grid, dtype)
+        grid_modes = lay.partial if usable else ()
+        labels.append(tuple([-1 - number * MAX_GRID_MODES - g for g in grid_modes]))
+    return tuple(labels)
 
 
 def layout_of(result: Term, splits: Splits) -> Layout:
@@ -111,7 +110,8 @@ def _candidates(request: Placement) -> list[Splits]:
         spread += [
             {**base, label: (*base.get(label, ()), *added)} for label in extents if added and label not in request.whole
         ]
-    return [dict(items) for items in dict.fromkeys(tuple(each.items()) for each in (*mergers, *spread, {}))]
+    different = dict.fromkeys(tuple(each.items()) for each in (*mergers, *spread, {}))
+    return [dict(items) for items in different]
 
 
 def _seed(dist: Distribution, term: Term, hidden: Term, extents: dict[int, int]) -> Splits:

@@ -74,8 +74,13 @@ def _labels(text: str, part: str, order: int) -> Term:
     loose = order - len(before) - len(after)
     if loose < 0 or (loose and not dots):
         raise LayoutError(f"{part!r} in the subscripts {text!r} is for an operand of another order, which has {order}")
-    letters = [[_LETTERS.index(letter) for letter in letters] for letters in (before, after)]
-    return (*letters[0], *(len(_LETTERS) + n for n in reversed(range(loose))), *letters[1])
+    dotted = (len(_LETTERS) + n for n in reversed(range(loose)))
+    return (*map(_LETTERS.index, before), *dotted, *map(_LETTERS.index, after))
+
+
+def _letter(label: Any) -> str:
+    """The text of a label that is a number, or an ellipsis."""
+    return "..." if label is Ellipsis else _LETTERS[label]
 
 
 def as_text(given: Sequence[Any]) -> tuple[str, list[Any]]:
@@ -87,7 +92,7 @@ def as_text(given: Sequence[Any]) -> tuple[str, list[Any]]:
     pairs = len(given) // 2
     lists = [*given[1 : 2 * pairs : 2], *given[2 * pairs :]]
     try:
-        texts = ["".join("..." if each is Ellipsis else _LETTERS[each] for each in labels) for labels in lists]
+        texts = ["".join(map(_letter, labels)) for labels in lists]
     except (TypeError, IndexError):
         raise LayoutError(
             f"einsum takes text such as 'ij,jk->ik' and operands, or operands each with a list of labels from 0 to "

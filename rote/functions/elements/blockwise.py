@@ -46,7 +46,8 @@ def elementwise(name: str, function: Function, operands: Sequence[Any], options:
     if "where" not in options:
         into = options.get("out")
         out = into[0] if type(into) is tuple and len(into) == 1 else into
-        first = None if isinstance(out, tuple) else _alike(operands if out is None else (*operands, out))
+        given = operands if out is None else (*operands, out)
+        first = None if isinstance(out, tuple) else _alike(given)
         if first is not None:
             blocks = [x.local if isinstance(x, Distributed) else x for x in operands]
             if out is None:

@@ -11,9 +11,10 @@ import numpy as np
 from ...caches import memoized
 from ...compiler.compile import compile
 from ...errors import LayoutError
-from ...grammar.nodes import BLOCK, Entry
+from ...grammar.nodes import Entry
 from ...layout.layout import Distribution, Layout
 from ...runtime.copy.regions import cut
+from ..alignment import in_blocks
 from ..distributed import Array, Distributed
 from ..moves import moved
 
@@ -138,9 +139,7 @@ def _candidates(dists: Sequence[Distribution], shape: tuple[int, ...]) -> Iterat
         return
     grid = dists[0].grid
     if full:  # read in a view that the others have not
-        over = tuple([Entry(g, BLOCK) for g in range(grid.order)])
-        for mode in range(len(shape)):
-            yield Distribution(Layout(tuple([over if m == mode else () for m in range(len(shape))])), shape, grid)
+        yield from (Distribution(layout, shape, grid) for layout in in_blocks(len(shape), grid))
         return
     modes: list[tuple[Entry, ...]] = [() for _ in shape]
     used: set[int] = set()

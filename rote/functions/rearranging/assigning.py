@@ -86,16 +86,14 @@ def _assign(x: Distributed, axes: Sequence[KeyAxis], value: Any) -> None:
 
 def _value_groups(axes: Sequence[KeyAxis], positions: Sequence[Ints], shape: tuple[int, ...]) -> list[list[Ints]]:
     """Per part of a key, the indices of a value's modes, which is broadcast, for some positions along that part."""
-    missing = sum(len(axis.extents) for axis in axes) - len(shape)
+    mode = len(shape) - sum(len(axis.extents) for axis in axes)  # below 0 where the value has no such mode
     groups: list[list[Ints]] = []
     for axis, position in zip(axes, positions, strict=True):
-        digits = np.unravel_index(position, axis.extents) if axis.extents else ()
-        own = [
-            np.asarray(digit) if shape[mode - missing] != 1 else np.zeros(len(position), np.int64)
-            for mode, digit in enumerate(digits, sum(len(each.extents) for each in axes[: len(groups)]))
-            if mode >= missing
-        ]
-        groups.append(own)
+        groups.append([])
+        for digit in np.unravel_index(position, axis.extents) if axis.extents else ():
+            if mode >= 0:
+                groups[-1].append(np.zeros(len(position), np.int64) if shape[mode] == 1 else np.asarray(digit))
+            mode += 1
     return groups
 
 

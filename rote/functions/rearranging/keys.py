@@ -93,10 +93,11 @@ def outer_key(groups: Sequence[Sequence[Ints]]) -> Selection:
     filled = [group for group in groups if group]
     if all(len(group) == 1 for group in filled):
         return selection([group[0] for group in filled])
-    order = len(filled)
-    return tuple(
-        [each.reshape([-1 if a == k else 1 for k in range(order)]) for a, group in enumerate(filled) for each in group]
-    )
+    key: list[Ints] = []
+    for number, group in enumerate(filled):
+        along = (1,) * number + (-1,) + (1,) * (len(filled) - number - 1)
+        key += [each.reshape(along) for each in group]
+    return tuple(key)
 
 
 def said(axes: Sequence[KeyAxis]) -> tuple[object, ...]:

@@ -116,13 +116,10 @@ def diff(x: T, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any =
     mode = normalize_axis_index(axis, len(shape))
     if n == 0:
         return x.copy()
-    ends = [
-        np.broadcast_to(end, (*shape[:mode], 1, *shape[mode + 1 :])) if end is not None and np.ndim(end) == 0 else end
-        for end in (prepend, append)
-    ]
+    border = (*shape[:mode], 1, *shape[mode + 1 :])
     y: Any = plain(x, "diff")
     if prepend is not None or append is not None:
-        y = concat([part for part in (ends[0], y, ends[1]) if part is not None], mode)
+        y = concat([*_end(prepend, border), y, *_end(append, border)], mode)
     for _ in range(n):
         after, before = (
             read(y, parse_key((slice(None),) * mode + (each,), y.distribution.shape), "diff")
@@ -130,6 +127,13 @@ def diff(x: T, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any =
         )
         y = not_equal(after, before) if y.local.dtype == bool else subtract(after, before)
     return y
+
+
+def _end(values: Any, border: tuple[int, ...]) -> list[Any]:
+    """The values before or behind a tensor: nothing, a scalar over the whole border, or a part as it is."""
+    if values is None:
+        return []
+    return [np.broadcast_to(values, border) if np.ndim(values) == 0 else values]
 
 
 def _flat_scan(
