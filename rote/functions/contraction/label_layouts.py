@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import permutations, takewhile
+from itertools import chain, permutations, takewhile
 from math import prod
 from typing import Any, NamedTuple
 
@@ -105,7 +105,7 @@ def _candidates(request: Placement) -> list[Splits]:
     used = sorted({g for dist in request.dists if dist.grid == request.grid for g in _named(dist)})
     spread = []
     for base in [*mergers, {}]:
-        over = {entry.grid_mode for entries in base.values() for entry in entries}
+        over = {entry.grid_mode for entry in chain(*base.values())}
         added = tuple([Entry(g, BLOCK) for g in used if g not in over])
         spread += [
             {**base, label: (*base.get(label, ()), *added)} for label in extents if added and label not in request.whole
@@ -125,7 +125,7 @@ def _seed(dist: Distribution, term: Term, hidden: Term, extents: dict[int, int])
 
 def _named(dist: Distribution) -> tuple[int, ...]:
     """The grid modes over which the elements of a tensor are dealt out."""
-    return tuple([entry.grid_mode for entries in dist.layout.modes for entry in entries])
+    return tuple([entry.grid_mode for entry in chain(*dist.layout.modes)])
 
 
 def _merged(seeds: Iterable[Splits], whole: Term) -> Splits:

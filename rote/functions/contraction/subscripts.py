@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 from ...caches import memoized
@@ -50,7 +51,7 @@ def read_subscripts(text: str, orders: tuple[int, ...]) -> Subscripts:
     if len(parts) != len(orders):
         raise LayoutError(f"{text!r} has subscripts for {len(parts)} operands, not {len(orders)}; part them by commas")
     terms = tuple(_labels(text, part, order) for part, order in zip(parts, orders, strict=True))
-    together = [label for term in terms for label in term]
+    together = [*chain(*terms)]
     loose = sorted({label for label in together if label >= len(_LETTERS)}, reverse=True)
     if not arrow:
         once = [_LETTERS.index(letter) for letter in sorted(_LETTERS) if together.count(_LETTERS.index(letter)) == 1]

@@ -168,10 +168,11 @@ def _with_points(parts: Sequence[KeyAxis | _Points | None]) -> tuple[KeyAxis, ..
     """All arrays of a key broadcast to one part, in its place."""
     places = [p for p, part in enumerate(parts) if isinstance(part, _Points)]
     points = [part for part in parts if isinstance(part, _Points)]
+    given = [array for each in points for array in each.arrays]
     try:
-        arrays = np.broadcast_arrays(*[array for each in points for array in each.arrays])
+        arrays = np.broadcast_arrays(*given)
     except ValueError:
-        shapes = [array.shape for each in points for array in each.arrays]
+        shapes = [array.shape for array in given]
         raise IndexError(f"arrays of indices do not broadcast together: {shapes}") from None
     modes = tuple([each.mode + m for each in points for m in range(len(each.arrays))])
     axis = KeyAxis(modes, np.array(arrays, np.int64), arrays[0].shape)

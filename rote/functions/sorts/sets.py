@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -174,7 +175,7 @@ def _as(values: Any, x: T) -> Distributed:
 
 def _summed(x: T, counts: Array, name: str) -> T:
     """The sum of what every rank has counted in its block, replicated."""
-    split = tuple([s.grid_mode for splits in x.distribution.splits for s in splits])
+    split = tuple([split.grid_mode for split in chain(*x.distribution.splits)])
     partial = Layout(((),), partial=split).on(counts.shape, x.distribution.grid)
     return plain(x._on(counts, partial), name)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from math import prod
 from typing import Any, Literal, TypeVar
 
@@ -207,7 +208,7 @@ def _exchanged(x: T, mode: int, name: str, descending: bool) -> T:
     """
     dist, comm, n = x.distribution, x.comm, x.distribution.shape[mode]
     places = _places(dist, comm.rank, mode, descending)
-    split = {s.grid_mode for splits in dist.splits for s in splits}
+    split = {split.grid_mode for split in chain(*dist.splits)}
     replica = any(at for g, at in enumerate(dist.grid.coordinates(comm.rank)) if g not in split)
     values = np.moveaxis(x.local, mode, -1).reshape(-1)[: 0 if replica else None]
     own = places.reshape(-1)[: len(values)]
