@@ -86,8 +86,7 @@ class Kernel:
     @property
     def nbytes(self) -> int:
         """Bytes of the larger one of input and output."""
-        ends = (self.shape, self.dtype), (self.out_shape, self.out_dtype)
-        return max(prod(shape) * dtype.itemsize for shape, dtype in ends)
+        return max(prod(self.shape) * self.dtype.itemsize, prod(self.out_shape) * self.out_dtype.itemsize)
 
     @property
     def in_place(self) -> bool:
@@ -102,6 +101,22 @@ class Kernel:
     def wide_dtype(self) -> np.dtype[Any]:
         """The larger one of the input's dtype and the output's."""
         return max(self.dtype, self.out_dtype, key=lambda dtype: dtype.itemsize)
+
+    def in_turn(self) -> tuple[Kernel, ...]:
+        """The kernels of its axes but mode 0, and of the lines of mode 0 across these planes, one after the other.
+
+        >>> block = Kernel("rfft", (0, 1, 2), (64, 64, 64), (64, 64, 33), np.dtype("f8"))
+        >>> [(kernel.kind, kernel.axes, kernel.shape) for kernel in block.in_turn()]
+        [('rfft', (1, 2), (64, 64, 64)), ('fft', (0,), (64, 64, 33))]
+        """
+        planes = tuple(axis for axis in self.axes if axis)
+        if self.row.real not in ("input", "output"):
+            return replace(self, axes=planes), replace(self, axes=(0,))
+        real, others = (planes, (0,)) if self.axes[-1] else ((0,), planes)
+        if self.row.real == "output":
+            return replace(self, kind=self.row.others, axes=others, out_shape=self.shape), replace(self, axes=real)
+        then = replace(self, kind=self.row.others, axes=others, shape=self.out_shape, dtype=self.out_dtype)
+        return replace(self, axes=real), then
 
     def of_parts(self) -> Kernel:
         """The kernel of real numbers: of a complex block, an axis of real and imaginary part is behind the others."""

@@ -213,6 +213,8 @@ def _passes_of(kernel: Kernel, spectrum: tuple[int, ...], scratch: Scratch, pool
 
 def on_threads(kernel: Kernel, threads: int) -> Kernel:
     """The kernel on another number of threads."""
+    if kernel.config.threads == threads:
+        return kernel
     return replace(kernel, config=replace(kernel.config, threads=threads))
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from math import inf, prod
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -213,16 +214,23 @@ def _packages(comm: Comm) -> dict[str, str]:
 def fastest(kernel: Kernel, behind: bool, usual: KernelConfig, known: KnownSpeeds) -> KernelConfig:
     """The config with which a kernel's planes, or lines, take the least; the usual one unless another clearly leads."""
     planes = planes_of(kernel, behind)
-    times: dict[KernelConfig, float] = {}
     if planes is not None:
-        for name, speed in known.get(planes, {}).items():
-            times |= zip(_ways(name, usual), speed, strict=True)
+        speeds = known.get(planes, {})
+        ways = [
+            (time, config) for name in speeds for time, config in zip(speeds[name], _ways(name, usual), strict=True)
+        ]
+        before = speeds[usual.library][0] if usual.library in speeds else inf
     else:
         lines = {axis: known.get(along, {}) for axis, along in lines_of(kernel).items()}
-        for config in (usual, *(replace(usual, library=name, order=order) for name in _LIBRARIES for order in ORDERS)):
-            times[config] = _seconds(replace(kernel, config=config), lines)
-    best = min(times, key=times.__getitem__, default=usual)
-    return best if times.get(best, inf) < _BETTER * times.get(usual, inf) else usual
+        names = [name for name in _LIBRARIES if all(name in speeds for speeds in lines.values())]
+        configs = list[KernelConfig]()
+        for name in names if lines else ():
+            orders = ORDERS if name == "pyfftw" else ("usual", "lines")  # columns are what is usual for others
+            configs += [replace(usual, library=name, order=order) for order in orders]
+        ways = [(_seconds(replace(kernel, config=config), lines), config) for config in configs]
+        before = _seconds(replace(kernel, config=usual), lines) if usual.library in names else inf
+    least_time, best = min(ways, key=itemgetter(0), default=(inf, usual))
+    return best if least_time < _BETTER * before else usual
 
 
 def _ways(name: str, usual: KernelConfig) -> tuple[KernelConfig, KernelConfig, KernelConfig]:
@@ -232,11 +240,9 @@ def _ways(name: str, usual: KernelConfig) -> tuple[KernelConfig, KernelConfig, K
 
 
 def _seconds(kernel: Kernel, speeds: Mapping[int, Speeds]) -> float:
-    """The time of a kernel's lines by its config, as far as they are known; endless if its library cannot do some."""
+    """The time of a kernel's lines by its config."""
     total = 0.0
     for axis, by_library in speeds.items():
-        if kernel.config.library not in by_library:
-            return inf
         rows, columns, turned = by_library[kernel.config.library]
         total += rows if prod(kernel.shape[axis + 1 :]) == 1 else turned if in_lines(kernel, axis) else columns
     return total

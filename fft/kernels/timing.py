@@ -68,10 +68,10 @@ def with_configs(kernels: Sequence[Kernel], behind: Sequence[bool], comm: Comm, 
 
 def _usual(kernel: Kernel, behind: bool, options: Options, known: KnownSpeeds) -> KernelConfig:
     """The config of a kernel that was not timed itself; a block that threads cannot share in parts is FFTW's."""
-    if options.threads > 1 and min(kernel.axes) == 0:
+    if options.threads > 1 and min(kernel.axes) == 0 and len(kernel.axes) > 1:
         return KernelConfig(threads=options.threads)
     config = KernelConfig(usual(kernel.kind, kernel.of_parts().dtype), threads=options.threads)
-    return fastest(kernel, behind, config, known)
+    return fastest(kernel, behind, config, known) if any(known.values()) else config
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,8 @@ __all__ = ["Cast", "operations"]
 
 Array = npt.NDArray[Any]
 
+_LARGE = 1 << 20  # bytes of a block that is transformed along its first mode by itself, when others have been in cache
+
 
 @dataclass(frozen=True, slots=True)
 class Cast(LocalWork, BlockWork):
@@ -91,7 +93,12 @@ def operations(walk: Walk, comm: Comm, ortho: bool, options: Options, spectra: I
                     n = KINDS[action.kind].given(action.length)
                     out = _with(shape, action.modes[-1], n * stage.before.holds(rank))
                 then = dtype_after(action.kind, dtype)
-                run = KernelWork(Kernel(KINDS[action.kind].name, action.modes, shape, out, dtype), ortho, pool)
+                kernel = Kernel(KINDS[action.kind].name, action.modes, shape, out, dtype)
+                for each in _in_turn(kernel, stage):
+                    run = KernelWork(each, ortho, pool)
+                    run_list.append(Operation(run, each.shape, each.out_shape, each.dtype, each.out_dtype))
+                shape, dtype = out, then
+                continue
             else:
                 continue
             run_list.append(Operation(run, shape, out, dtype, then))
@@ -100,6 +107,14 @@ def operations(walk: Walk, comm: Comm, ortho: bool, options: Options, spectra: I
     if due:
         run_list.append(Operation.multiply(shape, dtypes[-1], due))
     return _with_configs(run_list, comm, options)
+
+
+def _in_turn(kernel: Kernel, stage: Stage) -> tuple[Kernel, ...]:
+    """The kernels that do a stage's kernel on this rank, as many on all ranks: two of them where blocks are large."""
+    if len(kernel.axes) == 1 or min(kernel.axes) > 0:
+        return (kernel,)
+    large = prod(stage.before.max_local_shape()) * kernel.dtype.itemsize > _LARGE
+    return kernel.in_turn() if large else (kernel,)
 
 
 def _with_configs(run_list: list[Operation], comm: Comm, options: Options) -> list[Operation]:
