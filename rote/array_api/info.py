@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import LayoutError
-from ..functions.dtypes import isdtype
+from ..functions.elements.dtypes import isdtype
 from ..grammar.nodes import MAX_MODES
 from .creation import check_device
 

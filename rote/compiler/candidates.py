@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from itertools import combinations, product
+from itertools import chain, combinations, product
 from math import prod
 
 from ..caches import memoized
@@ -133,7 +133,7 @@ def _made(
     shape: tuple[int, ...], grid: Grid, view: View | None, modes: Row, roles: dict[int, Role]
 ) -> Iterator[Distribution]:
     """The layout with these entries and roles, if the tensor can lie so."""
-    named = {entry.grid_mode for mode in modes for entry in mode}
+    named = {entry.grid_mode for entry in chain(*modes)}
     left = {g: role for g, role in roles.items() if g not in named}
     partial = tuple([g for g, (name, _) in left.items() if name in OPS])
     rooted = tuple([(g, at) for g, (name, at) in left.items() if name == "rooted"])
@@ -173,7 +173,7 @@ def _roles(source: Distribution, target: Distribution, g: int) -> tuple[Role, ..
 
 def _kinds(source: Distribution, target: Distribution, g: int) -> tuple[Kind, ...]:
     """The kinds in which a grid mode may split: its own at the ends, else those of the others, else block."""
-    entries = [s for end in (source, target) for mode in end.splits for s in mode]
+    entries = [*chain(*source.splits, *target.splits)]
     own = [s.kind for s in entries if s.grid_mode == g]
     free = [s.kind for s in entries if s.kind.name == "cyclic" or not s.kind.sizes]
     return tuple(dict.fromkeys(own or free or [Kind("block")]))

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import PlanError
+from ..layout.grid import ranks_at
 from ..layout.layout import Distribution, Transition
 from .compile import Ranks, Shape, check_ends, ends
 from .explain import in_bytes
@@ -104,10 +105,8 @@ class Relabelling:
         roots = {g: role.at for g, role in enumerate(target.roles) if role.name == "rooted"}
         indices = {}
         for where, index in _meshes(source, target, rank, sending=True):
-            fixed = roots | where
-            choices = [(fixed[g],) if g in fixed else range(p) for g, p in enumerate(target.grid.shape)]
-            for at in product(*choices):
-                peer = self.ranks[target.grid.rank(at)]
+            for number in ranks_at(target.grid, roots | where):
+                peer = self.ranks[number]
                 if all(source.grid.coordinates(peer)[g] == me[g] for g in serves):
                     indices[peer] = index
         return dict(sorted(indices.items()))

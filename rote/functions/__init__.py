@@ -1,7 +1,7 @@
 """Functions of tensors, by the rule that says where their result lies.
 
-Each module is imported when something of it is first used, and enters its functions into the tables of `rules`; `load`
-imports all, so that the tables are whole.
+Each module is handed out by its name alone, in whatever room it lies. It is imported when something of it is first
+used, and enters its functions into the tables of `rules`; `load` imports all, so that the tables are whole.
 """
 
 from __future__ import annotations
@@ -10,34 +10,39 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from . import agreed as agreed
-    from . import assigning as assigning
-    from . import blockwise as blockwise
-    from . import dtypes as dtypes
-    from . import elementwise as elementwise
-    from . import extrema as extrema
-    from . import indexing as indexing
-    from . import joining as joining
-    from . import likes as likes
-    from . import matrices as matrices
-    from . import nan as nan
-    from . import norms as norms
-    from . import ordering as ordering
-    from . import orthogonal as orthogonal
-    from . import placing as placing
-    from . import products as products
-    from . import reductions as reductions
-    from . import reshaping as reshaping
-    from . import scans as scans
-    from . import sets as sets
-    from . import sorting as sorting
-    from . import statistics as statistics
+    from .elements import agreed as agreed
+    from .elements import blockwise as blockwise
+    from .elements import dtypes as dtypes
+    from .elements import elementwise as elementwise
+    from .elements import likes as likes
+    from .linalg import matrices as matrices
+    from .linalg import norms as norms
+    from .linalg import orthogonal as orthogonal
+    from .linalg import products as products
+    from .rearranging import assigning as assigning
+    from .rearranging import indexing as indexing
+    from .rearranging import joining as joining
+    from .rearranging import ordering as ordering
+    from .rearranging import placing as placing
+    from .rearranging import reshaping as reshaping
+    from .reducing import extrema as extrema
+    from .reducing import nan as nan
+    from .reducing import reductions as reductions
+    from .reducing import scans as scans
+    from .reducing import statistics as statistics
+    from .sorts import sets as sets
+    from .sorts import sorting as sorting
 
-__all__ = (
-    *("agreed", "assigning", "blockwise", "dtypes", "elementwise", "extrema", "indexing", "joining", "likes"),
-    *("matrices", "nan", "norms", "ordering", "orthogonal", "placing", "products", "reductions", "reshaping"),
-    *("scans", "sets", "sorting", "statistics"),
-)
+# The room of each module; the imports above say the same to type checkers.
+_HOME = {
+    **dict.fromkeys(("agreed", "blockwise", "dtypes", "elementwise", "likes"), "elements"),
+    **dict.fromkeys(("assigning", "indexing", "joining", "ordering", "placing", "reshaping"), "rearranging"),
+    **dict.fromkeys(("extrema", "nan", "reductions", "scans", "statistics"), "reducing"),
+    **dict.fromkeys(("sets", "sorting"), "sorts"),
+    **dict.fromkeys(("matrices", "norms", "orthogonal", "products"), "linalg"),
+}
+
+__all__ = sorted(_HOME)
 
 
 @cache
@@ -45,19 +50,21 @@ def load() -> None:
     """Import all modules of functions."""
     from importlib import import_module
 
-    for name in __all__:
-        import_module(f"{__name__}.{name}")
+    for name, room in _HOME.items():
+        import_module(f"{__name__}.{room}.{name}")
 
 
 if not TYPE_CHECKING:  # a type checker would take any misspelt name for an attribute
 
     def __getattr__(name):
-        """Import a module of functions on first use; the import system keeps it."""
+        """Import a module of functions on first use, and keep it."""
         from importlib import import_module
 
-        if name not in __all__:
+        if name not in _HOME:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return import_module(f"{__name__}.{name}")
+        module = import_module(f"{__name__}.{_HOME[name]}.{name}")
+        globals()[name] = module
+        return module
 
 
 def __dir__() -> list[str]:

@@ -11,11 +11,12 @@ import numpy as np
 from ..caches import memoized
 from ..compiler.compile import compile
 from ..grammar.nodes import BLOCK, Entry
+from ..layout.grid import Grid
 from ..layout.layout import Distribution, Layout
 from .distributed import Distributed
 from .moves import moved
 
-__all__ = ["cheapest", "made_whole", "plain"]
+__all__ = ["cheapest", "in_blocks", "made_whole", "plain"]
 
 T = TypeVar("T", bound=Distributed)
 
@@ -31,10 +32,19 @@ def plain(x: T, cause: str) -> T:
         return x
     if lay.view is None:
         return moved(x, Layout(lay.modes), cause)
-    over = tuple([Entry(g, BLOCK) for g in range(dist.grid.order)])
-    order = len(dist.shape)
-    candidates = [Layout(tuple([over if m == mode else () for m in range(order)])) for mode in range(order)]
+    candidates = in_blocks(len(dist.shape), dist.grid)
     return moved(x, cheapest(dist, x.local.dtype, candidates or [Layout(())]), cause)
+
+
+def in_blocks(order: int, grid: Grid) -> list[Layout]:
+    """For each mode of a tensor the layout in which it alone is split, over the whole grid.
+
+    >>> print(*in_blocks(2, Grid((2, 3))))
+    block[(0,1),()] block[(),(0,1)]
+    """
+    over = tuple([Entry(g, BLOCK) for g in range(grid.order)])
+    empty: tuple[Entry, ...] = ()
+    return [Layout((*[empty] * mode, over, *[empty] * (order - mode - 1))) for mode in range(order)]
 
 
 def made_whole(x: T, modes: Collection[int], cause: str) -> T:
@@ -50,11 +60,8 @@ def made_whole(x: T, modes: Collection[int], cause: str) -> T:
         return x
     kept = [() if mode in modes else entries for mode, entries in enumerate(lay.modes)]
     added = tuple([Entry(entry.grid_mode, BLOCK) for entry in loose])
-    candidates = [
-        Layout(tuple([(*entries, *added) if m == mode else entries for m, entries in enumerate(kept)]))
-        for mode in range(lay.order)
-        if mode not in modes
-    ]
+    others = [mode for mode in range(lay.order) if mode not in modes]
+    candidates = [Layout((*kept[:mode], (*kept[mode], *added), *kept[mode + 1 :])) for mode in others]
     return moved(x, cheapest(x.distribution, x.local.dtype, candidates or [Layout(tuple(kept))]), cause)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Self
 
 from ..errors import LayoutError, counted
@@ -79,7 +80,8 @@ class LayoutAlgebra:
     @property
     def grid_modes(self) -> tuple[int, ...]:
         """The grid modes that the layout names, in the order of the text; it is replicated over all others."""
-        return tuple(e.grid_mode for mode in self.modes for e in mode) + self.partial + tuple(g for g, _ in self.rooted)
+        splitting = [entry.grid_mode for entry in chain(*self.modes)]
+        return (*splitting, *self.partial, *[g for g, _ in self.rooted])
 
     @property
     def syntax(self) -> LayoutSyntax:
@@ -95,7 +97,7 @@ class LayoutAlgebra:
         block[(),(1,0)]
         """
         grid_mode = integer(grid_mode, "a grid mode")
-        entries = [e for mode in self.modes for e in mode if e.grid_mode == grid_mode]
+        entries = [entry for entry in chain(*self.modes) if entry.grid_mode == grid_mode]
         if not entries:
             raise LayoutError(f"{self} splits no mode over grid mode {grid_mode}; use .split to add it")
         return self.drop(grid_mode).split(to, entries[0])

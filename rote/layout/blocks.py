@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import product
 from math import prod
 from typing import Literal, NamedTuple
 
@@ -17,7 +16,7 @@ import numpy.typing as npt
 from ..caches import memoized
 from ..errors import LayoutError, counted
 from .algebra import LayoutAlgebra
-from .grid import Grid, integers, tensor_shape
+from .grid import Grid, integers, ranks_at, tensor_shape
 from .indexset import EMPTY, IndexSet
 from .kinds import Split, check_mode, local_extents, locate, mode_set
 from .view import Digit, View, to_tensor
@@ -174,7 +173,7 @@ class Blocks:
         """
         global_indices: list[Ints] = [np.zeros((1,) * self.order, np.int64) for _ in self.shape]
         for mode, (digits, index) in enumerate(zip(self.digits, self.indices(rank), strict=True)):
-            along = index.reshape([-1 if k == mode else 1 for k in range(self.order)])
+            along = index.reshape((1,) * mode + (-1,) + (1,) * (self.order - mode - 1))
             for m, added in to_tensor(digits, along).items():
                 global_indices[m] = global_indices[m] + added
         return tuple(global_indices)
@@ -244,8 +243,7 @@ class Blocks:
         for mode, i in enumerate(where):
             coordinates, _ = self.locate(mode, np.array(i))
             fixed.update({g: int(c) for g, c in coordinates.items()})
-        choices = [(fixed[g],) if g in fixed else range(p) for g, p in enumerate(self.grid.shape)]
-        return tuple(self.grid.rank(coordinates) for coordinates in product(*choices))
+        return tuple(ranks_at(self.grid, fixed))
 
     def __str__(self) -> str:
         return f"{self.layout} on {self.shape}, grid {self.grid}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from math import prod
 from typing import Literal, NamedTuple
 
@@ -98,7 +99,7 @@ class Exports(Blocks):
         cure = "redistribute to [(0:cyclic(32)),(1:cyclic(32))] on a grid of two modes first"
         if len(dist.shape) != 2 or any(len(splits) > 1 for splits in dist.splits):
             raise LayoutError(f"{dist} is no matrix whose modes are split by one grid mode each\n{cure}")
-        grid_modes = [split.grid_mode for splits in dist.splits for split in splits]
+        grid_modes = [split.grid_mode for split in chain(*dist.splits)]
         if len(grid_modes) < sum(p > 1 for p in dist.grid.shape):
             raise LayoutError(
                 f"{dist} has replicas, or ranks outside its root, of which ScaLAPACK knows nothing\n{cure}"

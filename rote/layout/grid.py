@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from math import prod
 from typing import SupportsIndex
 
 from ..errors import CommError, LayoutError, counted
 from ..grammar.nodes import exact
 
-__all__ = ["Grid", "check_grid", "grid_shape", "integer", "integers", "tensor_shape"]
+__all__ = ["Grid", "check_grid", "grid_shape", "integer", "integers", "ranks_at", "tensor_shape"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +142,16 @@ def grid_shape(grid: Grid | Iterable[int] | int, nprocs: int | None = None) -> t
         )
     rest = iter(Grid.of(nprocs // given, extents.count(-1)).shape)
     return tuple(next(rest) if n == -1 else n for n in extents)
+
+
+def ranks_at(grid: Grid, fixed: Mapping[int, int]) -> Iterator[int]:
+    """The ranks with given coordinates along some grid modes, in ascending order.
+
+    >>> [*ranks_at(Grid((2, 3)), {1: 2})]
+    [2, 5]
+    """
+    choices = [(fixed[g],) if g in fixed else range(p) for g, p in enumerate(grid.shape)]
+    return map(grid.rank, product(*choices))
 
 
 def check_grid(grid: Grid, ranks: int) -> None:

@@ -221,9 +221,14 @@ def is_light(color: Color) -> bool:
     >>> is_light((1.0, 1.0, 0.0)), is_light((0.0, 0.0, 1.0))
     (True, False)
     """
-    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in color]
-    luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    red, green, blue = map(_linear, color)
+    luminance = 0.2126 * red + 0.7152 * green + 0.0722 * blue
     return (luminance + 0.05) ** 2 > 1.05 * 0.05
+
+
+def _linear(part: float) -> float:
+    """How much light a part of a colour is, by sRGB's gamma."""
+    return part / 12.92 if part <= 0.04045 else float(((part + 0.055) / 1.055) ** 2.4)
 
 
 @memoized(256)

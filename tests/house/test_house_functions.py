@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import re
 from importlib import import_module
+from pathlib import Path
 
 from house import ROOT
+from test_house_walls import all_imports, room_of
 
 import rote.array_api as xp
+from rote import functions as front
 from rote.functions import load
 from rote.functions.rules import FUNCTIONS, RULES
 
 PAGE = ROOT / "notebooks" / "array-functions.md"
+GUIDE = (ROOT / "notebooks" / "architecture.md").read_text("utf-8")
 HEADS = ("| rule | the result lies | what moves |\n|---|---|---|\n", "| rule | functions |\n|---|---|\n")
 
 
@@ -51,6 +55,29 @@ def test_every_function_of_the_namespace_has_a_rule() -> None:
     functions = {name for name in dir(xp) if callable(getattr(xp, name)) and not name.startswith("_")}
     assert functions - FUNCTIONS.keys() == {"broadcast_shapes"} & functions
     assert set(FUNCTIONS.values()) == RULES.keys()
+
+
+def test_modules_of_functions_are_handed_out_by_name() -> None:
+    """Those that type checkers know, and all that enter functions into the rules; no room's name is taken for one."""
+    homes = {name: getattr(front, name).__name__ for name in front.__all__}
+    assert all(home.endswith(f".{name}") for name, home in homes.items())
+    assert {imported.target for module, imported in all_imports() if module == "rote.functions"} >= {*homes.values()}
+    following = {module for module, imported in all_imports() if imported.target == "rote.functions.rules.follows"}
+    assert {module for module in following if module.startswith("rote.functions.")} <= {*homes.values()}
+    rooms = {str(room_of(home)).rpartition(".")[2] for home in homes.values()}
+    assert len(rooms) > 4 and not rooms & {*front.__all__}
+
+
+def test_functions_are_in_the_rooms_that_the_guide_says() -> None:
+    """Each function that notebooks/architecture.md names beside a room of functions is defined in a module of it."""
+    rows = dict(re.findall(r"^\| `(\w+)/` \| .* \| (.*) \|$", GUIDE.split("## The life of an array function")[1], re.M))
+    folders = {path.parent.name for path in Path(front.__path__[0]).glob("*/__init__.py")}
+    assert rows.keys() == folders
+    for room, text in rows.items():
+        modules = [getattr(front, name) for name in front.__all__ if f".{room}." in getattr(front, name).__name__]
+        for name in re.findall(r"`(\w+)`", text):
+            homes = [vars(module)[name].__module__ for module in modules if name in vars(module)]
+            assert any(f".{room}." in home for home in homes), (room, name)
 
 
 def test_a_page_that_is_old_is_seen() -> None:

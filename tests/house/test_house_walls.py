@@ -49,7 +49,46 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "rote.runtime": ("rote.errors", "rote.layout", "rote.compiler"),
     "rote.simulate": ("rote.errors", "rote.layout", "rote.compiler", "rote.runtime.copy.regions"),
     "rote.io": ("rote.errors", "rote.layout", "rote.compiler", "rote.runtime"),
-    "rote.functions": ("rote.grammar", "rote.errors", "rote.layout", "rote.compiler", "rote.runtime"),
+    "rote.functions.rules": (),
+    "rote.functions.distributed": ("rote.layout", "rote.runtime.comm.protocol"),
+    "rote.functions.moves": ("rote.errors", "rote.layout", "rote.functions.distributed"),
+    "rote.functions.alignment": (
+        *("rote.grammar", "rote.layout", "rote.compiler"),
+        *("rote.functions.distributed", "rote.functions.moves"),
+    ),
+    "rote.functions.elements": (
+        *("rote.grammar", "rote.errors", "rote.layout", "rote.compiler", "rote.runtime"),
+        *("rote.functions.rules", "rote.functions.distributed", "rote.functions.moves", "rote.functions.alignment"),
+    ),
+    "rote.functions.rearranging": (
+        *("rote.grammar", "rote.errors", "rote.layout", "rote.compiler", "rote.runtime"),
+        *("rote.functions.rules", "rote.functions.distributed", "rote.functions.moves", "rote.functions.alignment"),
+    ),
+    "rote.functions.contraction": (
+        *("rote.grammar", "rote.errors", "rote.layout", "rote.compiler"),
+        *("rote.functions.distributed", "rote.functions.moves", "rote.functions.alignment"),
+    ),
+    "rote.functions.reducing": (
+        *("rote.grammar", "rote.errors", "rote.layout", "rote.compiler", "rote.runtime.copy.regions"),
+        *("rote.functions.rules", "rote.functions.distributed", "rote.functions.moves", "rote.functions.alignment"),
+        *("rote.functions.elements", "rote.functions.rearranging", "rote.functions.contraction"),
+    ),
+    "rote.functions.sorts": (
+        *("rote.errors", "rote.layout", "rote.runtime"),
+        *("rote.functions.rules", "rote.functions.distributed", "rote.functions.moves", "rote.functions.alignment"),
+        *("rote.functions.rearranging", "rote.functions.reducing"),
+    ),
+    "rote.functions.linalg": (
+        *("rote.grammar", "rote.errors", "rote.layout", "rote.runtime.comm.collective_errors"),
+        *("rote.functions.rules", "rote.functions.distributed", "rote.functions.moves", "rote.functions.alignment"),
+        *("rote.functions.elements", "rote.functions.rearranging", "rote.functions.contraction"),
+        "rote.functions.reducing",
+    ),
+    # The front hands out the modules of its rooms, and names them to type checkers.
+    "rote.functions": (
+        *("rote.functions.elements", "rote.functions.rearranging", "rote.functions.reducing"),
+        *("rote.functions.sorts", "rote.functions.linalg"),
+    ),
     "rote.tensor.methods": ("rote.errors", "rote.late", "rote.functions"),
     "rote.tensor": (
         *("rote.errors", "rote.late", "rote.layout", "rote.compiler", "rote.runtime", "rote.io"),
@@ -486,6 +525,15 @@ BREAKS = [
     ("rote.fft.request.request", "from .families.choose import choices"),
     ("rote.fft.walk.walk", "from ..program.program import BoundWalk"),
     ("rote.compiler.verify.certificate", "from ...runtime import program"),
+    ("rote.functions.moves", "from .alignment import aligned"),
+    ("rote.functions.rules", "from .distributed import Distributed"),
+    ("rote.functions.alignment", "from .elements.operands import lie_alike"),
+    ("rote.functions.elements.likes", "from ..rearranging.indexing import getitem"),
+    ("rote.functions.rearranging.keys", "from ..sorts import sorting"),
+    ("rote.functions.contraction.contraction", "from ..linalg.products import matmul"),
+    ("rote.functions.reducing.extrema", "from ..sorts.sorting import sort"),
+    ("rote.functions.sorts.sorting", "from ..linalg.norms import norm"),
+    ("rote.functions.linalg.norms", "from ...tensor import DistTensor"),
     ("rote.tensor", "from .fft import fftn"),
     ("rote.tensor", "class T:\n    def f(self):\n        from rote import fft"),
     ("rote.io", "from . import fft"),

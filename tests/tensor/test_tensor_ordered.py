@@ -21,7 +21,8 @@ import rote
 import rote.array_api
 from rote import DistTensor
 from rote.errors import LayoutError
-from rote.functions import accumulator, products
+from rote.functions import products
+from rote.functions.reducing import accumulator
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,239 @@
+"""Contractions: sums of products of tensors over the modes that the result has not, block by block."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from itertools import chain
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...errors import LayoutError
+from ...layout.grid import Grid
+from ...layout.layout import Distribution, Layout, as_layout
+from ..distributed import Array, Distributed
+from ..moves import asked, moved
+from .diagonals import diagonal_of
+from .label_layouts import Placement, Splits, chosen, contributions, layout_of, projected
+from .subscripts import Term
+
+__all__ = ["Aligned", "Matrices", "aligned", "as_matrices", "common_operands", "contract", "extents_of", "narrowed"]
+
+
+class Aligned(NamedTuple):
+    """Operands in one layout of labels.
+
+    Attributes:
+        blocks: this rank's; a mode of one element that is broadcast stays one of one element.
+        splits: the layout.
+        grid: that of the largest operand.
+    """
+
+    blocks: list[Array]
+    splits: Splits
+    grid: Grid
+
+
+def contract(
+    operands: Sequence[Any],
+    terms: Sequence[Term],
+    result: Term,
+    cause: str,
+    layout: Layout | str | None = None,
+    whole: Iterable[int] = (),
+) -> Any:
+    """The sum of the products of operands over all labels that the result has not. Collective.
+
+    Args:
+        operands: tensors, of which there is at least one, and arrays that are the same on all ranks.
+        terms: per operand, a label for each mode. Modes of one label have one extent, or are of one element.
+        result: the labels of its modes, each once.
+        cause: the function that does it.
+        layout: of the result; as the operands have its labels if None, and not partial.
+        whole: labels that are not to be split.
+
+    Raises:
+        LayoutError: extents of one label differ; operands lie on other ranks.
+    """
+    tensors = common_operands(operands, cause)
+    tensors, terms = _without_repeats(tensors, terms, cause)
+    extents = extents_of(tensors, terms, cause)
+    wanted = None if layout is None else as_layout(layout)
+    together = aligned(tensors, terms, result, extents, cause, wanted, whole, linear=True)
+    dtype = np.result_type(*(x.local.dtype for x in tensors))
+    factors = [each.astype(dtype, copy=False) for each in together.blocks]
+    block = _products(*narrowed(factors, tensors, terms, extents), result)
+    if any(np.may_share_memory(block, x.local) for x in tensors):
+        block = block.copy()
+    shape = tuple([extents[label] for label in result])
+    lies = layout_of(result, together.splits)
+    product = tensors[0]._on(block, Distribution(lies, shape, together.grid))
+    final = Distribution(replace(lies, partial=()) if wanted is None else wanted, shape, together.grid)
+    if product.distribution.meaning == final.meaning:
+        return product._on(block, final)
+    return asked(product, final.layout, cause)
+
+
+def common_operands(operands: Sequence[Any], cause: str) -> list[Distributed]:
+    """Operands as tensors over the same ranks; arrays are replicated."""
+    tensors = [x for x in operands if isinstance(x, Distributed)]
+    first = max(tensors, key=lambda x: prod(x.distribution.shape))
+    if any(x.comm is not first.comm for x in tensors):
+        raise LayoutError(f"{cause} wants tensors of one communicator; give the same comm to all")
+    grid = first.distribution.grid
+
+    def replicated(value: Any) -> Distributed:
+        array = np.asarray(value)
+        return first._on(array, Distribution(Layout(((),) * array.ndim), array.shape, grid))
+
+    return [x if isinstance(x, Distributed) else replicated(x) for x in operands]
+
+
+def extents_of(tensors: Sequence[Distributed], terms: Sequence[Term], cause: str) -> dict[int, int]:
+    """The extent of each label.
+
+    Raises:
+        LayoutError: two operands have different ones, neither of which is 1.
+    """
+    extents: dict[int, int] = {}
+    for x, term in zip(tensors, terms, strict=True):
+        for label, n in zip(term, x.distribution.shape, strict=True):
+            if n != extents.setdefault(label, n) and 1 not in (n, extents[label]):
+                shapes = " and ".join(str(y.distribution.shape) for y in tensors)
+                raise LayoutError(
+                    f"{cause} takes modes of equal extents together, not {extents[label]} and {n} of {shapes}"
+                )
+            if n != 1:
+                extents[label] = n
+    return extents
+
+
+def aligned(
+    tensors: Sequence[Distributed],
+    terms: Sequence[Term],
+    result: Term,
+    extents: dict[int, int],
+    cause: str,
+    target: Layout | None = None,
+    whole: Iterable[int] = (),
+    linear: bool = False,
+) -> Aligned:
+    """Bring operands to the layout of labels that costs least. Collective.
+
+    Args:
+        tensors: over the same ranks.
+        terms: per operand, its labels, each once.
+        result: the labels of what comes out.
+        extents: of all labels.
+        cause: the function that needs them so.
+        target: where the result is to lie; as the layout has its labels if None.
+        whole: labels that are not to be split.
+        linear: whether contributions to one operand make contributions to the result.
+    """
+    dists = tuple([x.distribution for x in tensors])
+    grid = max(dists, key=lambda dist: prod(dist.shape)).grid
+    dtypes = tuple([x.local.dtype for x in tensors])
+    hidden = contributions(dists, dtypes, grid) if linear else ((),) * len(dists)
+    sizes = tuple(extents.items())
+    splits = dict(chosen(Placement(tuple(terms), result, sizes, dists, dtypes, grid, target, tuple(whole), hidden)))
+    blocks = [
+        moved(x, projected(splits, extents, term, x.distribution.shape, own), cause, grid).local
+        for x, term, own in zip(tensors, terms, hidden, strict=True)
+    ]
+    return Aligned(blocks, splits, grid)
+
+
+# --- blocks --------------------------------------------------------------------------------------------------------
+
+
+def _without_repeats(
+    tensors: Sequence[Distributed], terms: Sequence[Term], cause: str
+) -> tuple[list[Distributed], tuple[Term, ...]]:
+    """Operands of which no label comes twice: of those, the diagonals."""
+    operands, labels = list(tensors), list(terms)
+    for n, term in enumerate(labels):
+        while len(set(term)) < len(term):
+            first, second = next((a, b) for b in range(len(term)) for a in range(b) if term[a] == term[b])
+            operands[n] = diagonal_of(operands[n], first, second, 0, cause)
+            term = labels[n] = (*term[:second], *term[second + 1 :])
+    return operands, tuple(labels)
+
+
+def narrowed(
+    blocks: Sequence[Array], tensors: Sequence[Distributed], terms: Sequence[Term], extents: dict[int, int]
+) -> tuple[list[Array], list[Term]]:
+    """Blocks and their labels without the modes of one element that are broadcast."""
+    narrow, labels = [], []
+    for block, x, term in zip(blocks, tensors, terms, strict=True):
+        spread = [m for m, label in enumerate(term) if x.distribution.shape[m] != extents[label]]
+        narrow.append(block.squeeze(tuple(spread)) if spread else block)
+        labels.append(tuple([label for m, label in enumerate(term) if m not in spread]))
+    return narrow, labels
+
+
+def _products(blocks: Sequence[Array], terms: Sequence[Term], result: Term) -> Array:
+    """The sum of products of arrays; of two as products of matrices."""
+    if len(blocks) == 2:
+        matrices = as_matrices(blocks[0], blocks[1], terms[0], terms[1], result)
+        return matrices.restored(np.matmul(matrices.first, matrices.second))
+    numbers = {label: n for n, label in enumerate(dict.fromkeys(chain(*terms)))}
+    given: list[Any] = []
+    for block, term in zip(blocks, terms, strict=True):
+        given += [block, [numbers[label] for label in term]]
+    return np.asarray(np.einsum(*given, [numbers[m] for m in result], optimize="greedy" if len(blocks) > 2 else False))
+
+
+class Matrices(NamedTuple):
+    """Two arrays as stacks of matrices, of shapes (s, m, k) and (s, k, n).
+
+    Attributes:
+        first, second: the stacks.
+        extents: of the modes that the product has.
+        order: where those stand that the result has.
+    """
+
+    first: Array
+    second: Array
+    extents: tuple[int, ...]
+    order: tuple[int, ...]
+
+    def restored(self, product: Array) -> Array:
+        """The modes of the result, and more behind them, of an array of shape (s, m, n, …)."""
+        more = product.shape[3:]
+        shaped = product.reshape((*self.extents, *more))
+        return shaped.transpose([*self.order, *range(len(self.order), len(self.order) + len(more))])
+
+
+def as_matrices(a: Array, b: Array, a_term: Term, b_term: Term, result: Term) -> Matrices:
+    """Two arrays as stacks of matrices whose products are the sums of products over labels that the result has not."""
+    a, a_term = _summed_alone(a, a_term, (*b_term, *result))
+    b, b_term = _summed_alone(b, b_term, (*a_term, *result))
+    stack = [label for label in a_term if label in b_term and label in result]
+    summed = [label for label in a_term if label in b_term and label not in result]
+    rows = [label for label in a_term if label not in b_term]
+    columns = [label for label in b_term if label not in a_term]
+    a = a.transpose([a_term.index(label) for label in (*stack, *rows, *summed)])
+    b = b.transpose([b_term.index(label) for label in (*stack, *summed, *columns)])
+    extents = dict(zip((*stack, *rows, *summed), a.shape, strict=True)) | dict(
+        zip((*stack, *summed, *columns), b.shape, strict=True)
+    )
+    stacked, high, deep, wide = (prod(extents[label] for label in labels) for labels in (stack, rows, summed, columns))
+    kept = (*stack, *rows, *columns)
+    return Matrices(
+        a.reshape(stacked, high, deep),
+        b.reshape(stacked, deep, wide),
+        tuple([extents[label] for label in kept]),
+        tuple([kept.index(label) for label in result]),
+    )
+
+
+def _summed_alone(a: Array, term: Term, others: Term) -> tuple[Array, Term]:
+    """The array summed over the labels that nothing else has."""
+    alone = [label for label in term if label not in others]
+    if not alone:
+        return a, term
+    add: Callable[..., Array] = np.logical_or.reduce if a.dtype == bool else np.add.reduce
+    axes = tuple([term.index(label) for label in alone])
+    return np.asarray(add(a, axis=axes, dtype=a.dtype)), tuple([label for label in term if label not in alone])

@@ -1,0 +1,162 @@
+"""Element-wise functions of NumPy on tensors: operands that lie alike, then block by block."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...compiler.step import as_dtype
+from ...errors import LayoutError
+from ...layout.layout import Distribution
+from ...runtime.comm.collective_errors import collective_errors
+from ..distributed import Distributed
+from ..moves import moved
+from ..rules import Function
+from .operands import as_plain_operands, together
+
+__all__ = ["elementwise"]
+
+_NUMBERS = (float, int, bool, complex, type(None))  # types of what surely has no modes
+_USUAL = "?bhilqBHILQfdFD"  # codes of dtypes that need no look
+
+
+def elementwise(name: str, function: Function, operands: Sequence[Any], options: dict[str, Any]) -> Any:
+    """A function of each element of tensors, arrays and scalars, computed block by block.
+
+    Tensors that lie otherwise, or have another shape, are brought together first; of an array, which every rank has
+    whole, each takes its part. Operands of one distribution, and scalars, are taken as they are.
+
+    Args:
+        name: of the function, for errors and for the record of moves.
+        function: of NumPy, which takes blocks in the place of tensors.
+        operands: its positional arguments.
+        options: its other arguments; `out` is a tensor, or a tuple of tensors and None, which stay where they are.
+
+    Returns:
+        A tensor, or as many as the function gives; those of `out` where they are given.
+
+    Raises:
+        LayoutError: shapes do not broadcast, tensors have several communicators, or `out` cannot be written.
+        PlanError: the result's dtype is none that Rote moves.
+    """
+    if function is np.power:
+        function = _power_of(operands)
+    if "where" not in options:
+        into = options.get("out")
+        out = into[0] if type(into) is tuple and len(into) == 1 else into
+        given = operands if out is None else (*operands, out)
+        first = None if isinstance(out, tuple) else _alike(given)
+        if first is not None:
+            blocks = [x.local if isinstance(x, Distributed) else x for x in operands]
+            if out is None:
+                return _wrapped(first, first.distribution, function(*blocks, **options))
+            if isinstance(out, Distributed):
+                function(*blocks, **{**options, "out": out.local})
+                return out
+    return _general(name, function, operands, options)
+
+
+def _power_of(operands: Sequence[Any]) -> Function:
+    """The power of blocks; that of integers to others, of which a negative one is refused, fails on all ranks or none.
+
+    Collective if it may fail.
+    """
+    exponent = operands[-1]
+    kinds = {x.local.dtype.kind if isinstance(x, Distributed) else np.asarray(x).dtype.kind for x in operands}
+    if "i" not in kinds or not kinds <= {*"biu"} or (isinstance(exponent, int) and exponent >= 0):
+        return np.power
+    comm = next(x.comm for x in operands if isinstance(x, Distributed))
+
+    def power(*blocks: Any, **options: Any) -> Any:
+        with collective_errors(comm):
+            return np.power(*blocks, **options)
+
+    return power
+
+
+def _alike(operands: Sequence[Any]) -> Distributed | None:
+    """The first of tensors of one distribution, whose blocks are values, among scalars; None if they are not so."""
+    first: Distributed | None = None
+    for x in operands:
+        if isinstance(x, Distributed):
+            if first is None:
+                first = x
+            elif x.distribution != first.distribution or x.comm is not first.comm:
+                return None
+        elif type(x) not in _NUMBERS and np.ndim(x):
+            return None
+    return None if first is None or first.distribution.partial else first
+
+
+def _general(name: str, function: Function, operands: Sequence[Any], options: dict[str, Any]) -> Any:
+    into = options.get("out")
+    outs = into if isinstance(into, tuple) else (into,)
+    written = _written(name, outs)
+    if written is not None and written.distribution.partial:
+        return _contributed(name, function, operands, options, written)
+    named = {key: value for key, value in options.items() if key != "out" and _lies(value)}
+    keys, values = list(named), as_plain_operands([*operands, *named.values()])
+    target, blocks = together(name, values, written)
+    given = {**options, **dict(zip(keys, blocks[len(operands) :], strict=True))}
+    if written is not None:
+        given["out"] = tuple([None if out is None else out.local for out in outs])
+        if not isinstance(function, np.ufunc) or not isinstance(into, tuple):
+            given["out"] = given["out"][0]
+    result = function(*blocks[: len(operands)], **given)
+    first = next(x for x in (written, *values) if isinstance(x, Distributed))
+    owners = {id(out.local): out for out in outs if out is not None}
+    parts = result if isinstance(result, tuple) else (result,)
+    results = [owners[id(part)] if id(part) in owners else _wrapped(first, target, part) for part in parts]
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+def _contributed(
+    name: str, function: Function, operands: Sequence[Any], options: dict[str, Any], out: Distributed
+) -> Any:
+    """Write into a tensor of contributions: some ranks have the values, the others what the reduction ignores."""
+    given = {key: value for key, value in options.items() if key != "out"}
+    result = elementwise(name, function, operands, given)
+    if "where" in given or isinstance(result, tuple) or result.distribution.shape != out.distribution.shape:
+        raise LayoutError(
+            f"{name} writes into {out.distribution.layout}, whose blocks are contributions, one whole result only\n"
+            "give an out= whose layout has no +"
+        )
+    end = out.distribution
+    np.copyto(out.local, moved(result, end.layout, name, end.grid).local, casting="same_kind")
+    return out
+
+
+def _lies(value: Any) -> bool:
+    """Whether an option is an operand by name, as `where=`."""
+    return isinstance(value, Distributed) or bool(np.ndim(value))
+
+
+def _written(name: str, outs: Sequence[Any]) -> Distributed | None:
+    """The first tensor that is written; None if none is.
+
+    Raises:
+        LayoutError: it is an array, or several lie differently.
+    """
+    given = [out for out in outs if out is not None]
+    for out in given:
+        if not isinstance(out, Distributed):
+            raise LayoutError(
+                f"{name} of a DistTensor writes no array; give a tensor as out=, or read the result's .local"
+            )
+        if out.distribution != given[0].distribution:
+            raise LayoutError(
+                f"{name} wants out= of one distribution, not {given[0].distribution} and {out.distribution}"
+            )
+    return given[0] if given else None
+
+
+def _wrapped(first: Distributed, target: Distribution, result: Any) -> Any:
+    """Tensors of the blocks that a function gives, that share no memory with the operand."""
+    if isinstance(result, tuple):
+        return tuple([_wrapped(first, target, part) for part in result])
+    block = np.asarray(result)
+    if block.dtype.char not in _USUAL:
+        as_dtype(block.dtype)
+    return first._on(block.copy() if np.may_share_memory(block, first.local) else block, target)

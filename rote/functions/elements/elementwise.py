@@ -1,0 +1,200 @@
+"""Functions of each element, by the names of the array API standard; NumPy's ufuncs answer by the same mechanism."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..distributed import Distributed
+from ..rules import ANSWERS, Function, follows
+from .blockwise import elementwise
+from .operands import together
+
+__all__ = [
+    *("abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and", "bitwise_invert"),
+    *("bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "ceil", "clip", "conj", "copysign"),
+    *("copyto", "cos", "cosh", "divide", "equal", "exp", "expm1", "floor", "floor_divide", "greater", "greater_equal"),
+    *("hypot", "imag", "isfinite", "isinf", "isnan", "less", "less_equal", "log", "log10", "log1p", "log2"),
+    *("logaddexp", "logical_and", "logical_not", "logical_or", "logical_xor", "maximum", "minimum", "multiply"),
+    *("negative", "nextafter", "not_equal", "positive", "pow", "real", "reciprocal", "remainder", "round", "sign"),
+    *("signbit", "sin", "sinh", "sqrt", "square", "subtract", "tan", "tanh", "trunc", "where"),
+]
+
+
+def _unary(function: Function, name: str = "") -> Function:
+    """A function of one tensor, under the standard's name; NumPy's if that is the same."""
+    name = name or function.__name__
+
+    def called(x: Distributed, /) -> Any:
+        return elementwise(name, function, (x,), {})
+
+    return _named(name, called, function, 1)
+
+
+def _binary(function: Function, name: str = "") -> Function:
+    """A function of two operands, of which one at least is a tensor, under the standard's name; or NumPy's."""
+    name = name or function.__name__
+
+    def called(x1: Any, x2: Any, /) -> Any:
+        return elementwise(name, function, (x1, x2), {})
+
+    return _named(name, called, function, 2)
+
+
+_SHOWN = {"acosh": "[1.5, 2.0]"}  # where the usual values of an example are none of a function's
+
+_DOC = """The `numpy.{numpy}` of each element; NumPy's rules of dtypes and special values hold.
+
+{about}
+
+Raises:
+    TypeError: NumPy's function takes no such dtype.
+    LayoutError: shapes do not broadcast, or implicit moves are refused and one is needed.
+
+>>> import numpy as np, rote.array_api as xp
+>>> values = np.asarray({values})
+>>> bool(np.array_equal(xp.{name}(xp.asarray(values){more}).to_global(), np.{numpy}(values{more})))
+True
+"""
+
+
+def _named(name: str, called: Function, function: Function, operands: int) -> Function:
+    called.__name__ = called.__qualname__ = name
+    values = "[6, 5]" if name.startswith("bitwise") else _SHOWN.get(name, "[0.5, 0.25]")
+    about = "The result lies as x does." if operands == 1 else "Operands are tensors, arrays or scalars that broadcast."
+    called.__doc__ = _DOC.format(
+        name=name, numpy=function.__name__, values=values, about=about, more=", 2" * (operands - 1)
+    )
+    return follows("elementwise")(called)
+
+
+abs: Function = _unary(np.abs, "abs")
+acos: Function = _unary(np.arccos, "acos")
+acosh: Function = _unary(np.arccosh, "acosh")
+asin: Function = _unary(np.arcsin, "asin")
+asinh: Function = _unary(np.arcsinh, "asinh")
+atan: Function = _unary(np.arctan, "atan")
+atanh: Function = _unary(np.arctanh, "atanh")
+bitwise_invert: Function = _unary(np.invert, "bitwise_invert")
+ceil: Function = _unary(np.ceil)
+conj: Function = _unary(np.conj, "conj")
+cos: Function = _unary(np.cos)
+cosh: Function = _unary(np.cosh)
+exp: Function = _unary(np.exp)
+expm1: Function = _unary(np.expm1)
+floor: Function = _unary(np.floor)
+imag: Function = _unary(np.imag)
+isfinite: Function = _unary(np.isfinite)
+isinf: Function = _unary(np.isinf)
+isnan: Function = _unary(np.isnan)
+log: Function = _unary(np.log)
+log10: Function = _unary(np.log10)
+log1p: Function = _unary(np.log1p)
+log2: Function = _unary(np.log2)
+logical_not: Function = _unary(np.logical_not)
+negative: Function = _unary(np.negative)
+positive: Function = _unary(np.positive)
+real: Function = _unary(np.real)
+reciprocal: Function = _unary(np.reciprocal)
+round: Function = _unary(np.round)
+sign: Function = _unary(np.sign)
+signbit: Function = _unary(np.signbit)
+sin: Function = _unary(np.sin)
+sinh: Function = _unary(np.sinh)
+sqrt: Function = _unary(np.sqrt)
+square: Function = _unary(np.square)
+tan: Function = _unary(np.tan)
+tanh: Function = _unary(np.tanh)
+trunc: Function = _unary(np.trunc)
+
+add: Function = _binary(np.add)
+atan2: Function = _binary(np.arctan2, "atan2")
+bitwise_and: Function = _binary(np.bitwise_and)
+bitwise_left_shift: Function = _binary(np.left_shift, "bitwise_left_shift")
+bitwise_or: Function = _binary(np.bitwise_or)
+bitwise_right_shift: Function = _binary(np.right_shift, "bitwise_right_shift")
+bitwise_xor: Function = _binary(np.bitwise_xor)
+copysign: Function = _binary(np.copysign)
+divide: Function = _binary(np.divide)
+equal: Function = _binary(np.equal)
+floor_divide: Function = _binary(np.floor_divide)
+greater: Function = _binary(np.greater)
+greater_equal: Function = _binary(np.greater_equal)
+hypot: Function = _binary(np.hypot)
+less: Function = _binary(np.less)
+less_equal: Function = _binary(np.less_equal)
+logaddexp: Function = _binary(np.logaddexp)
+logical_and: Function = _binary(np.logical_and)
+logical_or: Function = _binary(np.logical_or)
+logical_xor: Function = _binary(np.logical_xor)
+maximum: Function = _binary(np.maximum)
+minimum: Function = _binary(np.minimum)
+multiply: Function = _binary(np.multiply)
+nextafter: Function = _binary(np.nextafter)
+not_equal: Function = _binary(np.not_equal)
+pow: Function = _binary(np.power, "pow")
+remainder: Function = _binary(np.remainder)
+subtract: Function = _binary(np.subtract)
+
+
+@follows("elementwise")
+def clip(x: Distributed, /, min: Any = None, max: Any = None) -> Any:
+    """Each element, or the bound that it is beyond; bounds are tensors, arrays, scalars or None.
+
+    >>> import rote.array_api as xp
+    >>> xp.clip(xp.asarray([1, 5, 9]), 2, 8).to_global()
+    array([2, 5, 8])
+    """
+    return elementwise("clip", np.clip, (x, min, max), {})
+
+
+@follows("elementwise")
+def where(condition: Any, x1: Any, x2: Any, /) -> Any:
+    """The elements of the one operand where the condition holds, elsewhere those of the other.
+
+    >>> import rote.array_api as xp
+    >>> xp.where(xp.asarray([True, False]), xp.asarray([1, 2]), 0).to_global()
+    array([1, 0])
+    """
+    return elementwise("where", np.where, (condition, x1, x2), {})
+
+
+@follows("elementwise", np.copyto)
+def copyto(dst: Distributed, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
+    """Write values into a tensor, which stays where it is.
+
+    Raises:
+        TypeError: `dst` is an array.
+    """
+    if not isinstance(dst, Distributed):
+        raise TypeError(
+            "numpy.copyto(array, x) of a DistTensor x is not answered: nothing is gathered silently\n"
+            "write numpy.copyto(array, x.to_global())"
+        )
+    _, (values, mask) = together("copyto", (src, where), dst)
+    np.copyto(dst.local, values, casting=casting, where=mask)
+
+
+@follows("elementwise", np.where, name="numpy.where")
+def _where(condition: Any, /, *values: Any) -> Any:
+    """Choose as `where` does; of a condition alone, where it holds, as `nonzero`."""
+    if not values and np.nonzero in ANSWERS:
+        return ANSWERS[np.nonzero](condition)
+    if len(values) != 2:
+        raise TypeError("numpy.where of a DistTensor takes a condition and two values\nwrite numpy.where(x, y, z)")
+    return where(condition, *values)
+
+
+def _answer(function: Function, *args: Any, **options: Any) -> Any:
+    return elementwise(function.__name__, function, args, options)
+
+
+_ANSWERED: tuple[Function, ...] = (
+    *(np.real, np.imag, np.angle, np.iscomplex, np.isreal, np.isneginf, np.isposinf, np.isclose),
+    *(np.around, np.round, np.fix, np.clip, np.nan_to_num, np.sinc, np.i0),
+)
+"""Functions of NumPy, none of them ufuncs, that take blocks in the place of tensors."""
+
+ANSWERS.update({function: partial(_answer, function) for function in _ANSWERED})

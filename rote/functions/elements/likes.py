@@ -1,0 +1,234 @@
+"""New tensors that lie as others do: filled ones, copies, triangles, meshes."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from ...compiler.step import as_dtype
+from ...errors import LayoutError
+from ...layout.grid import integer, tensor_shape
+from ...layout.layout import Distribution, Layout, as_layout, distribute
+from ...runtime.copy.regions import filled
+from ..alignment import plain
+from ..distributed import Array, Distributed
+from ..moves import moved
+from ..rules import follows
+from .blockwise import elementwise
+from .operands import common
+
+__all__ = ["astype", "copy", "empty_like", "full_like", "meshgrid", "ones_like", "tril", "triu", "zeros_like"]
+
+
+@follows("created", np.full_like)
+def full_like(
+    x: Distributed,
+    /,
+    fill_value: Any,
+    dtype: npt.DTypeLike | None = None,
+    order: str = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: str | None = None,
+    layout: Layout | str | None = None,
+) -> Any:
+    """A tensor of one value where another lies, or in another layout; blocks are in C order, whatever `order` says.
+
+    Raises:
+        LayoutError: another shape, or more than one value, is asked for.
+
+    >>> import rote.array_api as xp
+    >>> xp.full_like(xp.ones(3), 7).to_global()
+    array([7., 7., 7.])
+    """
+    dist = x.distribution
+    if shape is not None and tensor_shape(shape) != dist.shape:
+        raise LayoutError(
+            f"a tensor like another has its shape, {dist.shape}, not {shape}\n"
+            "write DistTensor.zeros(shape, layout), or empty, from_function or from_global"
+        )
+    if np.ndim(fill_value):
+        raise LayoutError("numpy.full_like takes one value; lay an array out with from_global")
+    if layout is not None:
+        dist = distribute(as_layout(layout), dist.shape, dist.grid)
+    element = x.local.dtype if dtype is None else as_dtype(dtype)
+    lay = dist.layout
+    if lay.op in ("max", "min") and element.kind == "c":  # of which there are no such contributions
+        dist = distribute(Layout(lay.modes, lay.view, rooted=lay.rooted), dist.shape, dist.grid)
+    return x._on(filled(dist, x.comm.rank, fill_value, element), dist)
+
+
+@follows("created", np.zeros_like)
+def zeros_like(
+    x: Distributed,
+    /,
+    dtype: npt.DTypeLike | None = None,
+    order: str = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: str | None = None,
+    layout: Layout | str | None = None,
+) -> Any:
+    """A tensor of zeros where another lies; other arguments as of `full_like`.
+
+    >>> import rote.array_api as xp
+    >>> xp.zeros_like(xp.ones(3)).to_global()
+    array([0., 0., 0.])
+    """
+    return full_like(x, 0, dtype, order, subok, shape, device=device, layout=layout)
+
+
+@follows("created", np.ones_like)
+def ones_like(
+    x: Distributed,
+    /,
+    dtype: npt.DTypeLike | None = None,
+    order: str = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: str | None = None,
+    layout: Layout | str | None = None,
+) -> Any:
+    """A tensor of ones where another lies; other arguments as of `full_like`.
+
+    >>> import rote.array_api as xp
+    >>> xp.ones_like(xp.zeros(3)).to_global()
+    array([1., 1., 1.])
+    """
+    return full_like(x, 1, dtype, order, subok, shape, device=device, layout=layout)
+
+
+@follows("created", np.empty_like)
+def empty_like(
+    x: Distributed,
+    /,
+    dtype: npt.DTypeLike | None = None,
+    order: str = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: str | None = None,
+    layout: Layout | str | None = None,
+) -> Any:
+    """A tensor of zeros where another lies, as replicas must not differ; other arguments as of `full_like`.
+
+    >>> import rote.array_api as xp
+    >>> xp.empty_like(xp.ones((2, 3))).shape
+    (2, 3)
+    """
+    return full_like(x, 0, dtype, order, subok, shape, device=device, layout=layout)
+
+
+@follows("elementwise", np.copy)
+def copy(x: Distributed, order: str = "K", subok: bool = False) -> Any:
+    """The tensor with blocks of its own."""
+    return x.copy()
+
+
+@follows("elementwise", np.astype)
+def astype(x: Distributed, dtype: npt.DTypeLike, /, *, copy: bool = True, device: str | None = None) -> Any:
+    """The tensor in another dtype; itself if it has it and `copy` is false.
+
+    Raises:
+        PlanError: Rote moves no elements of this dtype.
+
+    >>> import rote.array_api as xp
+    >>> xp.astype(xp.asarray([1.7, 2.2]), xp.int32).to_global()
+    array([1, 2], dtype=int32)
+    """
+    element = as_dtype(dtype)
+    if not copy and x.local.dtype == element:
+        return x
+    return elementwise("astype", lambda block: block.astype(element), (x,), {})
+
+
+@follows("elementwise", np.tril)
+def tril(x: Distributed, /, k: int = 0) -> Any:
+    """The matrices without what lies above the k-th diagonal.
+
+    Raises:
+        LayoutError: the tensor is of order 1 or less.
+
+    >>> import rote.array_api as xp
+    >>> xp.tril(xp.ones((2, 2))).to_global()
+    array([[1., 0.],
+           [1., 1.]])
+    """
+    above = integer(k, "the number of a diagonal")
+    return _triangle("tril", x, lambda row, column: column - row <= above)
+
+
+@follows("elementwise", np.triu)
+def triu(x: Distributed, /, k: int = 0) -> Any:
+    """The matrices without what lies below the k-th diagonal.
+
+    Raises:
+        LayoutError: the tensor is of order 1 or less.
+
+    >>> import rote.array_api as xp
+    >>> xp.triu(xp.ones((2, 2))).to_global()
+    array([[1., 1.],
+           [0., 1.]])
+    """
+    below = integer(k, "the number of a diagonal")
+    return _triangle("triu", x, lambda row, column: column - row >= below)
+
+
+def _triangle(name: str, x: Distributed, kept: Any) -> Any:
+    if len(x.distribution.shape) < 2:
+        raise LayoutError(f"{name} is of matrices, tensors of order 2 or more, not of shape {x.distribution.shape}")
+    if x.distribution.partial:
+        x = plain(x, name)
+    *_, row, column = x.distribution.tensor_indices(x.comm.rank)
+    return x._with(np.where(kept(row, column), x.local, x.local.dtype.type(0)))
+
+
+@follows("elementwise")
+def meshgrid(*arrays: Distributed, indexing: Literal["xy", "ij"] = "xy") -> tuple[Any, ...]:
+    """One tensor per vector, each constant along all modes but its own.
+
+    Args:
+        arrays: vectors.
+        indexing: "ij" for modes in the order of the vectors, "xy" with the first two exchanged.
+
+    Raises:
+        LayoutError: one is no vector, or `indexing` is neither.
+
+    >>> import rote.array_api as xp
+    >>> [x.to_global().tolist() for x in xp.meshgrid(xp.asarray([1, 2]), xp.asarray([3, 4]))]
+    [[[1, 2], [1, 2]], [[3, 3], [4, 4]]]
+    """
+    if indexing not in ("xy", "ij"):
+        raise LayoutError(f"indexing={indexing!r} is neither 'xy' nor 'ij'")
+    order = len(arrays)
+    modes = [1, 0, *range(2, order)] if indexing == "xy" and order > 1 else list(range(order))
+    standing = [_standing(plain(x, "meshgrid"), mode, order) for x, mode in zip(arrays, modes, strict=True)]
+    if not standing:
+        return ()
+    shape = np.broadcast_shapes(*[x.distribution.shape for x in standing])
+    target, wanted = common(tuple([(x.distribution, x.local.dtype) for x in standing]), shape)
+    extents = target.local_shape(standing[0].comm.rank)
+    ends = [
+        x if end is None else moved(x, end.layout, "meshgrid", end.grid)
+        for x, end in zip(standing, wanted, strict=True)
+    ]
+    return tuple([x._on(np.broadcast_to(x.local, extents).copy(), target) for x in ends])
+
+
+def _standing(x: Distributed, mode: int, order: int) -> Distributed:
+    """A vector along one mode of several, whose extents are 1 elsewhere; the blocks are the same memory."""
+    dist = x.distribution
+    if len(dist.shape) != 1:
+        raise LayoutError(f"meshgrid is of vectors, tensors of order 1, not of shape {dist.shape}")
+
+    def along(value: Any, fill: Any) -> tuple[Any, ...]:
+        return tuple([value if m == mode else fill for m in range(order)])
+
+    layout = Layout(along(dist.layout.modes[0], ()))
+    block: Array = x.local.reshape(along(-1 if x.local.size else 0, 1))
+    return x._on(block, Distribution(layout, along(dist.shape[0], 1), dist.grid))

@@ -1,0 +1,172 @@
+"""Operands of element-wise functions, brought to lie alike: towards the layout to which that costs least."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...caches import memoized
+from ...compiler.compile import compile
+from ...errors import LayoutError
+from ...grammar.nodes import Entry
+from ...layout.layout import Distribution, Layout
+from ...runtime.copy.regions import cut
+from ..alignment import in_blocks
+from ..distributed import Array, Distributed
+from ..moves import moved
+
+__all__ = ["Together", "as_plain_operands", "common", "together"]
+
+Placed = tuple[Distribution, np.dtype[Any]]
+"""Where a tensor lies, and its dtype."""
+
+
+class Together(NamedTuple):
+    """Operands that lie alike.
+
+    Attributes:
+        target: where the result lies.
+        blocks: per operand, this rank's part, which broadcasts to the result's block; scalars as they are.
+    """
+
+    target: Distribution
+    blocks: list[Any]
+
+
+def together(name: str, operands: Sequence[Any], into: Distributed | None = None) -> Together:
+    """Bring tensors, and arrays that every rank has whole, to lie alike. Collective where anything moves.
+
+    Args:
+        name: of the function, for the record of moves and for errors.
+        operands: tensors, one at least or `into`; arrays, or sequences of numbers; anything else stays as it is.
+        into: the tensor that is written, which stays where it is; None has the cheapest layout chosen.
+
+    Raises:
+        LayoutError: shapes do not broadcast, or the tensors have several communicators.
+    """
+    given = as_plain_operands(operands)
+    tensors = [x for x in given if isinstance(x, Distributed)]
+    first = tensors[0] if into is None else into
+    if any(x.comm is not first.comm for x in tensors):
+        raise LayoutError(f"{name} wants tensors of one communicator; give the same comm to all")
+    shapes = [x.distribution.shape if isinstance(x, Distributed) else np.shape(x) for x in given]
+    shape = _broadcast(name, shapes, None if into is None else into.distribution.shape)
+    if into is not None and into.distribution.layout.view is not None:  # whose blocks others do not broadcast to
+        given = [_spread(name, x, shape) if isinstance(x, Distributed) else x for x in given]
+    placed = tuple([(x.distribution, x.local.dtype) for x in given if isinstance(x, Distributed)])
+    target, wanted = common(placed, shape, None if into is None else into.distribution)
+    targets = iter(wanted)
+    blocks: list[Any] = []
+    for x in given:
+        if isinstance(x, Distributed):
+            dist = next(targets)
+            blocks.append(x.local if dist is None else moved(x, dist.layout, name, dist.grid).local)
+        else:
+            blocks.append(_part(x, target, first.comm.rank) if isinstance(x, np.ndarray) and x.ndim else x)
+    return Together(target, blocks)
+
+
+def as_plain_operands(operands: Sequence[Any]) -> list[Any]:
+    """Operands in which lists and tuples of numbers are arrays."""
+    return [np.asarray(x) if isinstance(x, list | tuple) else x for x in operands]
+
+
+def _broadcast(name: str, shapes: Sequence[tuple[int, ...]], fixed: tuple[int, ...] | None) -> tuple[int, ...]:
+    """The shape of the result; that of what is written, if something is."""
+    given = " and ".join(str(shape) for shape in dict.fromkeys(shapes) if shape)
+    try:
+        shape = np.broadcast_shapes(*shapes)
+        if fixed is None or np.broadcast_shapes(shape, fixed) == fixed:
+            return shape if fixed is None else fixed
+    except ValueError:
+        pass
+    raise LayoutError(
+        f"{name} of shapes {given}{'' if fixed is None else f' into shape {fixed}'}: they do not broadcast\n"
+        "aligned at the last mode, extents are equal or 1; an array is the whole one on every rank: combine one that "
+        "fits this rank's block with x.local"
+    )
+
+
+def _spread(name: str, x: Distributed, shape: tuple[int, ...]) -> Distributed:
+    """The tensor repeated along modes that it has not, or of extent 1; itself if it has them all, or none."""
+    if x.distribution.shape in (shape, ()):
+        return x
+    target, (end,) = common(((x.distribution, x.local.dtype),), shape)
+    y = x if end is None else moved(x, end.layout, name, end.grid)
+    return y._on(np.broadcast_to(y.local, target.local_shape(x.comm.rank)).copy(), target)
+
+
+def _part(array: Array, target: Distribution, rank: int) -> Array:
+    """A rank's part of an array that is broadcast to a tensor."""
+    if target.layout.view is not None or array.shape == target.shape:
+        return cut(np.broadcast_to(array, target.shape), target, rank)
+    return cut(array, _restricted(target, array.shape), rank)
+
+
+@memoized(4096, once=True)
+def common(
+    tensors: tuple[Placed, ...], shape: tuple[int, ...], into: Distribution | None = None
+) -> tuple[Distribution, tuple[Distribution | None, ...]]:
+    """Where the result of an element-wise function lies, and per tensor where it is to lie; None if it does so.
+
+    >>> from rote.layout.layout import parse
+    >>> field, row = parse("block[(0),()]").on((4, 6), 2), parse("[()]").on(6, 2)
+    >>> common(((field, np.dtype("f8")), (row, np.dtype("f8"))), (4, 6)) == (field, (None, None))
+    True
+    """
+    candidates = list(dict.fromkeys(_candidates([dist for dist, _ in tensors], shape))) if into is None else [into]
+    plans = [(target, [_restricted(target, dist.shape) for dist, _ in tensors]) for target in candidates]
+
+    def seconds(plan: tuple[Distribution, list[Distribution]]) -> float:
+        moves = [(x, y) for x, y in zip(tensors, plan[1], strict=True) if x[0].meaning != y.meaning]
+        return sum(compile(source, target, dtype).cost.seconds for (source, dtype), target in moves)
+
+    target, wanted = plans[0] if len(plans) == 1 else min(plans, key=seconds)
+    pairs = zip(tensors, wanted, strict=True)
+    return target, tuple([None if dist.meaning == end.meaning else end for (dist, _), end in pairs])
+
+
+def _candidates(dists: Sequence[Distribution], shape: tuple[int, ...]) -> Iterator[Distribution]:
+    """Where a result may lie: as the operands of its shape; else with each mode as the first that has it."""
+    full = [dist for dist in dists if dist.shape == shape]
+    broadcast = any(dist.shape not in (shape, ()) for dist in dists)
+    usable = [dist for dist in full if not broadcast or dist.layout.view is None]
+    if usable:
+        yield from (replace(dist, layout=_valued(dist.layout)) for dist in usable)
+        return
+    grid = dists[0].grid
+    if full:  # read in a view that the others have not
+        yield from (Distribution(layout, shape, grid) for layout in in_blocks(len(shape), grid))
+        return
+    modes: list[tuple[Entry, ...]] = [() for _ in shape]
+    used: set[int] = set()
+    for dist in dists:
+        start = len(shape) - len(dist.shape)
+        if dist.grid != grid or dist.layout.view is not None:
+            continue
+        for mode, entries in enumerate(dist.layout.modes, start):
+            grid_modes = {entry.grid_mode for entry in entries}
+            if not modes[mode] and shape[mode] == dist.shape[mode - start] and not used & grid_modes:
+                modes[mode] = entries
+                used |= grid_modes
+    yield Distribution(Layout(tuple(modes)), shape, grid)
+
+
+def _valued(layout: Layout) -> Layout:
+    """A layout whose blocks are values, not contributions."""
+    return replace(layout, partial=(), op="sum") if layout.partial else layout
+
+
+def _restricted(target: Distribution, shape: tuple[int, ...]) -> Distribution:
+    """Where an operand of a shape lies if its blocks broadcast to those of a result."""
+    if shape == target.shape:
+        return target
+    start = len(target.shape) - len(shape)
+    modes = [
+        target.layout.modes[mode] if extent == target.shape[mode] else () for mode, extent in enumerate(shape, start)
+    ]
+    layout = Layout(tuple(modes), rooted=target.layout.rooted if shape else ())
+    return Distribution(layout, shape, target.grid)

@@ -1,0 +1,320 @@
+"""Linear algebra of stacks of matrices that ranks have whole: what NumPy does with them, block by block.
+
+Modes before the last two are a stack, which may be split. A matrix that is split itself is made whole on some ranks, by
+the plan that costs least, which is an implicit move.
+"""
+
+from __future__ import annotations
+
+from operator import index
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import LayoutError
+from ..alignment import plain
+from ..contraction.contraction import contract
+from ..contraction.diagonals import diagonal_of
+from ..contraction.subscripts import Term
+from ..distributed import Distributed
+from ..rearranging.indexing import getitem, relabelled
+from ..reducing.reduction import finished, normal_axes
+from ..rules import follows
+from .products import conjugate, matmul
+from .stacks import stackwise
+
+__all__ = [
+    *("Eigensystem", "SignAndLog", "cholesky", "det", "diagonal", "eigh", "eigvalsh", "inv", "matrix_power"),
+    *("adjoint", "matrix_transpose", "numpy_diagonal", "numpy_trace", "slogdet", "solve", "stack_of", "trace"),
+]
+
+ROWS, COLUMNS = 0, 1
+"""Labels of the modes of a matrix; those of its stack are counted from 10 on, the last one first."""
+
+
+class SignAndLog(NamedTuple):
+    """The sign of a determinant, and the logarithm of its magnitude."""
+
+    sign: Any
+    logabsdet: Any
+
+
+class Eigensystem(NamedTuple):
+    """Eigenvalues in ascending order, and eigenvectors in columns."""
+
+    eigenvalues: Any
+    eigenvectors: Any
+
+
+def stack_of(cause: str, x: Any, least: int = 2) -> Term:
+    """The labels of a stack of matrices, or of vectors.
+
+    Raises:
+        LayoutError: its elements are of smaller order.
+    """
+    if np.ndim(x) < least:
+        raise LayoutError(f"{cause} takes matrices, or stacks of them, not a tensor of order {np.ndim(x)}")
+    return tuple(range(10 + np.ndim(x) - least, 10, -1))
+
+
+@follows("contracted", np.linalg.cholesky)
+def cholesky(x: Distributed, /, *, upper: bool = False) -> Any:
+    """The triangular factors of positive definite matrices, of x's shape. Collective.
+
+    Raises:
+        numpy.linalg.LinAlgError: some matrix is not positive definite; on all ranks.
+
+    >>> import rote.array_api as xp
+    >>> xp.linalg.cholesky(xp.asarray([[4.0, 2.0], [2.0, 5.0]])).to_global()
+    array([[2., 0.],
+           [1., 2.]])
+    """
+    stack = stack_of("cholesky", x)
+    term = (*stack, ROWS, COLUMNS)
+    return stackwise(
+        lambda block: np.linalg.cholesky(block, upper=upper), (x,), (term,), (term,), "cholesky", (ROWS, COLUMNS)
+    )[0]
+
+
+@follows("contracted", np.linalg.det)
+def det(x: Distributed, /) -> Any:
+    """The determinants of square matrices, of the shape of their stack. Collective.
+
+    >>> import rote
+    >>> det(rote.DistTensor.from_global([[[2.0, 1.0], [1.0, 3.0]]], "block[(0),(),()]")).to_global()
+    array([5.])
+    """
+    stack = stack_of("det", x)
+    return stackwise(np.linalg.det, (x,), ((*stack, ROWS, COLUMNS),), (stack,), "det", (ROWS, COLUMNS))[0]
+
+
+@follows("contracted", np.linalg.slogdet)
+def slogdet(x: Distributed, /) -> SignAndLog:
+    """Signs of determinants, and the logarithms of their magnitudes; both of the shape of the stack. Collective.
+
+    >>> import rote.array_api as xp
+    >>> [float(part) for part in xp.linalg.slogdet(xp.asarray([[1.0, 0.0], [0.0, -1.0]]))]
+    [-1.0, 0.0]
+    """
+    stack = stack_of("slogdet", x)
+    term = (*stack, ROWS, COLUMNS)
+    return SignAndLog(
+        *stackwise(lambda block: tuple(np.linalg.slogdet(block)), (x,), (term,), (stack, stack), "slogdet", term[-2:])
+    )
+
+
+@follows("contracted", np.linalg.inv)
+def inv(x: Distributed, /) -> Any:
+    """The inverses of square matrices. Collective.
+
+    Raises:
+        numpy.linalg.LinAlgError: some matrix is singular; on all ranks.
+
+    >>> import rote.array_api as xp
+    >>> xp.linalg.inv(xp.asarray([[2.0, 0.0], [0.0, 4.0]])).to_global()
+    array([[0.5 , 0.  ],
+           [0.  , 0.25]])
+    """
+    stack = stack_of("inv", x)
+    return stackwise(
+        np.linalg.inv, (x,), ((*stack, ROWS, COLUMNS),), ((*stack, ROWS, COLUMNS),), "inv", (ROWS, COLUMNS)
+    )[0]
+
+
+@follows("contracted", np.linalg.solve)
+def solve(x1: Any, x2: Any, /) -> Any:
+    """The solutions of linear systems; right-hand sides may stay split over their columns. Collective.
+
+    Args:
+        x1: square matrices, of shape (…, n, n).
+        x2: right-hand sides, of shape (n,) or (…, n, k), of which the stack broadcasts with that of `x1`.
+
+    Raises:
+        LayoutError: sizes do not fit. numpy.linalg.LinAlgError: some matrix is singular; on all ranks.
+
+    >>> import rote
+    >>> x = rote.DistTensor.from_global([[2.0, 0.0], [0.0, 4.0]], "[(),()]")
+    >>> solve(x, rote.DistTensor.from_global([2.0, 2.0], "[()]")).to_global()
+    array([1. , 0.5])
+    """
+    stack = stack_of("solve", x1)
+    first = (*stack, ROWS, COLUMNS)
+    second: Term = (ROWS,)
+    result: Term = (*stack, COLUMNS)
+    if np.ndim(x2) != 1:
+        other = stack_of("solve", x2)
+        second, result = (*other, ROWS, 2), (*max(stack, other, key=len), COLUMNS, 2)
+    if not np.shape(x1)[-2] == np.shape(x1)[-1] == np.shape(x2)[-min(np.ndim(x2), 2)]:
+        raise LayoutError(
+            f"solve takes square matrices and as many rows of right-hand sides, not {np.shape(x1)} and {np.shape(x2)}"
+        )
+    return stackwise(np.linalg.solve, (x1, x2), (first, second), (result,), "solve", (ROWS, COLUMNS))[0]
+
+
+@follows("contracted", np.linalg.eigh)
+def eigh(x: Distributed, /, UPLO: Literal["L", "U"] = "L") -> Eigensystem:
+    """Eigenvalues and eigenvectors of symmetric or Hermitian matrices, of which one triangle is read. Collective.
+
+    >>> import rote.array_api as xp
+    >>> xp.linalg.eigh(xp.asarray([[2.0, 0.0], [0.0, 3.0]])).eigenvalues.to_global()
+    array([2., 3.])
+    """
+    stack = stack_of("eigh", x)
+    term = (*stack, ROWS, COLUMNS)
+    results = ((*stack, ROWS), term)
+    return Eigensystem(
+        *stackwise(lambda block: tuple(np.linalg.eigh(block, UPLO)), (x,), (term,), results, "eigh", term[-2:])
+    )
+
+
+@follows("contracted", np.linalg.eigvalsh)
+def eigvalsh(x: Distributed, /, UPLO: Literal["L", "U"] = "L") -> Any:
+    """Eigenvalues of symmetric or Hermitian matrices in ascending order, of which one triangle is read. Collective.
+
+    >>> import rote.array_api as xp
+    >>> xp.linalg.eigvalsh(xp.asarray([[2.0, 0.0], [0.0, 3.0]])).to_global()
+    array([2., 3.])
+    """
+    stack = stack_of("eigvalsh", x)
+    term = (*stack, ROWS, COLUMNS)
+    return stackwise(
+        lambda block: np.linalg.eigvalsh(block, UPLO), (x,), (term,), ((*stack, ROWS),), "eigvalsh", term[-2:]
+    )[0]
+
+
+@follows("contracted", np.linalg.matrix_power)
+def matrix_power(x: Distributed, n: int, /) -> Any:
+    """Powers of square matrices by repeated squaring; of their inverses where `n` is negative. Collective.
+
+    Raises:
+        LayoutError: the matrices are not square.
+
+    >>> import rote.array_api as xp
+    >>> xp.linalg.matrix_power(xp.asarray([[1.0, 1.0], [0.0, 1.0]]), 3).to_global()
+    array([[1., 3.],
+           [0., 1.]])
+    """
+    stack_of("matrix_power", x)
+    shape = x.distribution.shape
+    if shape[-1] != shape[-2]:
+        raise LayoutError(f"matrix_power takes square matrices, not {shape[-2:]}")
+    if (n := index(n)) == 0:
+        return _identity(x)
+    square, power, left = inv(x) if n < 0 else x, None, abs(n)
+    while left:
+        if left % 2:
+            power = square if power is None else matmul(power, square)
+        left //= 2
+        square = matmul(square, square) if left else square
+    return power if power is not x else x.copy()
+
+
+def _identity(x: Distributed) -> Any:
+    """Unit matrices where others lie."""
+    lies = plain(x, "matrix_power")
+    rows, columns = lies.distribution.indices(lies.comm.rank)[-2:]
+    block = np.broadcast_to(rows[:, None] == columns, lies.local.shape)
+    return lies._with(block.astype(lies.local.dtype))
+
+
+@follows("relabelled", np.linalg.matrix_transpose, np.matrix_transpose)
+def matrix_transpose(x: Distributed, /) -> Any:
+    """The tensor with its last two modes exchanged; its blocks are views. Out of a view or a partial layout it moves.
+
+    >>> import rote
+    >>> print(matrix_transpose(rote.DistTensor.zeros((4, 6), "block[(0),()]")).layout)
+    block[(),(0)]
+    """
+    order = len(stack_of("matrix_transpose", x))
+    return relabelled(plain(x, "matrix_transpose"), (*range(order), order + 1, order))
+
+
+@follows("contracted", np.linalg.trace)
+def trace(x: Distributed, /, *, offset: int = 0, dtype: npt.DTypeLike | None = None) -> Any:
+    """The sums of the diagonals of matrices, of the shape of their stack. Matrices do not move. Collective.
+
+    Args:
+        offset: of the diagonal, above the main one if it is positive.
+        dtype: of the sum; that of the elements if None, for integers at least 64 bits.
+
+    >>> import rote.array_api as xp
+    >>> int(xp.linalg.trace(xp.asarray([[1, 2], [3, 4]])))
+    5
+    """
+    stack = stack_of("trace", x)
+    return _summed_diagonal(x, len(stack), len(stack) + 1, offset, dtype)
+
+
+@follows("contracted", np.trace, name="numpy.trace")
+def numpy_trace(
+    a: Distributed, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None
+) -> Any:
+    """The sums of the elements on a diagonal of two modes, as `numpy.trace`; errors as `diagonal`. Collective.
+
+    Args:
+        offset, dtype: as of the trace of matrices.
+        axis1, axis2: the modes that the diagonal runs through.
+        out: a tensor of the result's shape that is written.
+
+    >>> from rote import DistTensor
+    >>> DistTensor.from_global([[1, 2], [3, 4]], "block[(0),()]").trace().to_global()
+    array(5)
+    """
+    rows, columns = normal_axes((axis1, axis2), len(a.distribution.shape))
+    return finished("trace", _summed_diagonal(a, rows, columns, offset, dtype), out)
+
+
+def _summed_diagonal(x: Distributed, rows: int, columns: int, offset: int, dtype: npt.DTypeLike | None) -> Any:
+    diag = diagonal_of(x, rows, columns, offset, "trace")
+    if dtype is None:
+        dtype = np.add.reduce(np.empty(0, diag.local.dtype)).dtype
+    order = len(diag.distribution.shape)
+    along = rows - (columns < rows)
+    result = tuple([label for label in range(order) if label != along])
+    return contract((diag._with(diag.local.astype(dtype)),), (tuple(range(order)),), result, "trace")
+
+
+@follows("contracted", np.linalg.diagonal)
+def diagonal(x: Distributed, /, *, offset: int = 0) -> Any:
+    """The diagonals of matrices, of shape (…, length); only they move, not the matrices. Collective.
+
+    Args:
+        offset: of the diagonal, above the main one if it is positive.
+
+    >>> import rote.array_api as xp
+    >>> xp.linalg.diagonal(xp.asarray([[1, 2], [3, 4]])).to_global()
+    array([1, 4])
+    """
+    stack = stack_of("diagonal", x)
+    return numpy_diagonal(x, offset, len(stack), len(stack) + 1)
+
+
+@follows("contracted", np.diagonal, name="numpy.diagonal")
+def numpy_diagonal(a: Distributed, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    """The elements on a diagonal of two modes, along a mode at the end, as `numpy.diagonal`. Collective.
+
+    Args:
+        offset: of the diagonal, above the main one if it is positive.
+        axis1, axis2: the modes that it runs through; the result has them not.
+
+    Raises: AxisError if there is no such mode, ValueError if the two are one.
+
+    >>> from rote import DistTensor
+    >>> DistTensor.from_global([[1, 2], [3, 4]], "block[(0),()]").diagonal(1).to_global()
+    array([2])
+    """
+    order = len(a.distribution.shape)
+    axis1, axis2 = normal_axes((axis1, axis2), order)
+    rows, columns = a.distribution.shape[axis1], a.distribution.shape[axis2]
+    diag = diagonal_of(a, axis1, axis2, offset, "diagonal")
+    place = axis1 - (axis2 < axis1)
+    modes = [*(mode for mode in range(order - 1) if mode != place), place]
+    first, length = max(-offset, 0), max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
+    values = relabelled(plain(diag, "diagonal"), modes)
+    return values if (first, length) == (0, rows) else getitem(values, (..., slice(first, first + length)))
+
+
+def adjoint(x: Distributed) -> Any:
+    """The conjugates of matrices, transposed."""
+    return conjugate(matrix_transpose(x))

@@ -1,0 +1,147 @@
+"""Norms of vectors and of matrices, by the names of the array API standard and of NumPy."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+
+from ...errors import LayoutError
+from ..alignment import plain
+from ..contraction.contraction import contract
+from ..distributed import Distributed
+from ..elements.blockwise import elementwise
+from ..rearranging.reshaping import expand_dims, permute_dims, squeeze
+from ..reducing import reductions
+from ..reducing.reduction import Axis, normal_axes
+from ..rules import follows
+from .matrices import stack_of
+from .orthogonal import svdvals
+from .products import conjugate
+
+__all__ = ["matrix_norm", "norm", "vector_norm"]
+
+MatrixOrder = float | Literal["fro", "nuc"]
+
+
+@follows("reduction", np.linalg.vector_norm)
+def vector_norm(
+    x: Distributed, /, *, axis: Axis = None, keepdims: bool = False, ord: float = 2, exact: bool = False
+) -> Any:
+    """The norms of vectors along some modes, or of all elements. Collective where they are split.
+
+    Args:
+        axis: one mode, several that are taken together, or None for all.
+        keepdims: whether these modes stay, with extent 1.
+        ord: 2 for the root of the sum of squares; inf and -inf for the largest and smallest magnitude; 0 for the number
+            of elements that are not 0; any other number p for the p-th root of the sum of the p-th powers.
+        exact: add squares or powers so that the sum has the same bits in any layout, on any number of ranks.
+
+    >>> import rote
+    >>> vector_norm(rote.DistTensor.from_global([3.0, 4.0], "block[(0)]")).to_global()
+    array(5.)
+    """
+    modes = normal_axes(axis, len(x.distribution.shape))
+    x = _floating(x)
+    if ord in (np.inf, -np.inf):
+        return _extreme(_magnitudes(x), modes, keepdims, ord)
+    if ord == 0:
+        counts = reductions.count_nonzero(x, modes, keepdims=keepdims)
+        return counts.astype(_magnitudes(x).local.dtype)
+    if ord == 2:
+        squares = _exact_squares(x, modes, keepdims) if exact else _squares(x, modes, keepdims)
+        return elementwise("sqrt", np.sqrt, (squares,), {})
+    powers = elementwise("pow", np.power, (_magnitudes(x), ord), {})
+    total = reductions.sum(powers, modes, keepdims=keepdims, exact=exact)
+    return elementwise("pow", np.power, (total, 1 / ord), {})
+
+
+def _squares(x: Distributed, modes: tuple[int, ...], keepdims: bool) -> Any:
+    """The sums of the squares of magnitudes, by products of blocks that make no array of squares."""
+    x = plain(x, "vector_norm")
+    term = tuple(range(len(x.distribution.shape)))
+    result = tuple([label for label in term if label not in modes])
+    total = contract((conjugate(x), x), (term, term), result, "vector_norm")
+    total = elementwise("real", np.real, (total,), {}) if x.local.dtype.kind == "c" else total
+    return expand_dims(total, modes) if keepdims else total
+
+
+def _exact_squares(x: Distributed, modes: tuple[int, ...], keepdims: bool) -> Any:
+    """The sums of the rounded squares of magnitudes, rounded once."""
+    parts = [x] if x.local.dtype.kind == "f" else [elementwise(f.__name__, f, (x,), {}) for f in (np.real, np.imag)]
+    squares = [elementwise("square", np.square, (part,), {}) for part in parts]
+    whole = squares[0] if len(squares) == 1 else elementwise("add", np.add, squares, {})
+    return reductions.sum(whole, modes, keepdims=keepdims, exact=True)
+
+
+@follows("reduction", np.linalg.matrix_norm)
+def matrix_norm(x: Distributed, /, *, keepdims: bool = False, ord: MatrixOrder | None = "fro") -> Any:
+    """The norms of matrices, of the shape of their stack. Collective where they are split.
+
+    Args:
+        keepdims: whether the two modes stay, with extent 1.
+        ord: "fro" (or None) for the root of the sum of squares; 1 and inf for the largest sum of magnitudes of a column
+            and of a row, -1 and -inf for the smallest; 2, -2 and "nuc" for the largest, the smallest and the sum of the
+            singular values.
+
+    Raises:
+        LayoutError: `ord` is none of these.
+
+    >>> import rote.array_api as xp
+    >>> float(xp.linalg.matrix_norm(xp.asarray([[3.0, 0.0], [0.0, 4.0]])))
+    5.0
+    """
+    stack = stack_of("matrix_norm", x)
+    x = _floating(x)
+    rows, columns = len(stack), len(stack) + 1
+    if ord is None or ord == "fro":
+        return vector_norm(x, axis=(rows, columns), keepdims=keepdims)
+    if ord in (1, -1, np.inf, -np.inf):
+        added, compared = (rows, columns) if abs(ord) == 1 else (columns, rows)
+        sums = reductions.sum(_magnitudes(x), added, keepdims=True)
+        norms = _extreme(sums, (compared,), True, ord)
+        return norms if keepdims else squeeze(norms, (rows, columns))
+    if ord not in (2, -2, "nuc"):
+        raise LayoutError(f"the norms of matrices are 'fro', 'nuc', 1, -1, 2, -2, inf and -inf, not {ord!r}")
+    values = svdvals(x)
+    if ord == "nuc":
+        norms = reductions.sum(values, rows)
+    else:
+        norms = _extreme(values, (rows,), False, ord)
+    return expand_dims(norms, (rows, columns)) if keepdims else norms
+
+
+@follows("reduction", np.linalg.norm)
+def norm(x: Distributed, ord: Any = None, axis: Axis = None, keepdims: bool = False) -> Any:
+    """`numpy.linalg.norm`: of a vector, a matrix, or all elements, as order and axes say. Collective."""
+    order = len(x.distribution.shape)
+    if axis is None and ord is None:
+        return vector_norm(x, keepdims=keepdims)
+    modes = normal_axes(axis, order)
+    if len(modes) == 1:
+        if isinstance(ord, str):
+            raise ValueError(f"{ord!r} is the norm of a matrix; write a number, or name two modes")
+        return vector_norm(x, axis=modes, keepdims=keepdims, ord=2 if ord is None else ord)
+    if len(modes) != 2:
+        raise LayoutError(f"norm takes vectors and matrices, not {len(modes)} modes; write vector_norm for more")
+    if ord is None or ord == "fro":
+        return vector_norm(x, axis=modes, keepdims=keepdims)
+    others = [mode for mode in range(order) if mode not in modes]
+    norms = matrix_norm(permute_dims(x, (*others, *modes)), ord=ord)
+    return expand_dims(norms, modes) if keepdims else norms
+
+
+def _extreme(magnitudes: Any, modes: tuple[int, ...], keepdims: bool, ord: float) -> Any:
+    """The largest magnitudes, which of none is 0, or for a negative order the smallest."""
+    if ord > 0:
+        return reductions.max(magnitudes, modes, keepdims=keepdims, initial=0)
+    return reductions.min(magnitudes, modes, keepdims=keepdims)
+
+
+def _magnitudes(x: Distributed) -> Any:
+    return elementwise("abs", np.abs, (x,), {})
+
+
+def _floating(x: Distributed) -> Distributed:
+    """The tensor with elements of a floating dtype, as NumPy's norms take them."""
+    return x if x.local.dtype.kind in "fc" else x.astype("f8")

@@ -1,0 +1,313 @@
+"""Orthogonal factors of tall matrices, whose rows are split over ranks (TSQR; Demmel, Grigori, Hoemmen, Langou 2012).
+
+Each rank factors its rows. Then, in rounds, pairs of groups of ranks put their triangles one above the other and factor
+those: after as many rounds as the number of ranks has binary digits, all have the triangle of the whole, and each its
+rows of the orthogonal factor. What travels in a round is one triangle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from math import prod
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from ...errors import LayoutError
+from ...grammar.nodes import BLOCK, Entry
+from ...layout.layout import Distribution, Layout
+from ..alignment import made_whole, plain
+from ..contraction.contraction import contract
+from ..contraction.subscripts import Term
+from ..distributed import Array, Distributed
+from ..rearranging.fetching import fetch
+from ..rules import follows
+from .matrices import COLUMNS, ROWS, adjoint, stack_of
+from .products import conjugate, matmul
+from .stacks import stackwise
+
+__all__ = ["QRFactors", "SingularValues", "matrix_rank", "pinv", "qr", "svd", "svdvals"]
+
+_OTHER = 2  # the label of the columns of an orthogonal factor
+
+
+class QRFactors(NamedTuple):
+    """An orthogonal factor and a triangular one, whose product is the matrix."""
+
+    Q: Any
+    R: Any
+
+
+class SingularValues(NamedTuple):
+    """Left singular vectors in columns, singular values in descending order, right singular vectors in rows."""
+
+    U: Any
+    S: Any
+    Vh: Any
+
+
+@follows("contracted", np.linalg.qr)
+def qr(x: Distributed, /, mode: Literal["reduced", "complete", "r"] = "reduced") -> Any:
+    """Orthogonal and triangular factors of matrices, or of stacks of them. Collective.
+
+    Rows stay split as they are; of columns that are split the matrix is made whole. The diagonal of R is not negative,
+    so that the factors of a matrix of full rank are the same in all layouts, up to rounding.
+
+    Args:
+        x: of shape (…, m, n).
+        mode: "reduced" gives factors of shapes (…, m, k) and (…, k, n) with k = min(m, n); "complete" those with
+            k = m, for which the matrix is made whole; "r" the triangle alone, of shape (…, k, n).
+
+    Raises:
+        LayoutError: it is another mode.
+
+    >>> import numpy as np, rote
+    >>> def program(comm):
+    ...     x = rote.DistTensor.from_global(np.arange(12.0).reshape(6, 2) ** 2, "block[(0),()]", comm)
+    ...     Q, R = qr(x)
+    ...     return str(Q.layout), str(R.layout), np.allclose((Q @ R).to_global(), x.to_global())
+    >>> with rote.config(implicit="allow"):
+    ...     rote.run(program, ranks=2)[0]
+    ('block[(0),()]', '[(),()]', True)
+    """
+    stack = stack_of("qr", x)
+    if mode in ("reduced", "r"):
+        factors = _tall_factors(_floating(x), "qr")
+        return factors if mode == "reduced" else factors.R
+    if mode != "complete":
+        raise LayoutError(f"qr has the modes 'reduced', 'complete' and 'r', not {mode!r}")
+    term = (*stack, ROWS, COLUMNS)
+    results = ((*stack, ROWS, _OTHER), (*stack, _OTHER, COLUMNS))
+    sizes = {_OTHER: x.distribution.shape[-2]}
+    return QRFactors(*stackwise(_complete, (x,), (term,), results, "qr", (ROWS, COLUMNS), sizes))
+
+
+def _complete(block: Array) -> tuple[Array, Array]:
+    return _signed(*np.linalg.qr(block, mode="complete"))
+
+
+@follows("contracted", np.linalg.svd)
+def svd(x: Distributed, /, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
+    """Singular values and vectors of matrices, or of stacks of them. Collective.
+
+    Without `full_matrices`, or of square matrices, rows or columns may stay split, whichever are: a tall matrix is
+    factored first, and then its triangle.
+
+    Args:
+        x: of shape (…, m, n).
+        full_matrices: whether all m and n singular vectors are wanted, for which the matrix is made whole, or only
+            min(m, n) of each.
+        compute_uv: whether vectors are wanted at all.
+        hermitian: taken for the sake of NumPy's callers.
+
+    >>> import rote.array_api as xp
+    >>> xp.linalg.svd(xp.asarray([[0.0, 4.0], [3.0, 0.0]])).S.to_global()
+    array([4., 3.])
+    """
+    stack = stack_of("svd", x)
+    if not compute_uv:
+        return svdvals(x)
+    m, n = x.distribution.shape[-2:]
+    if not full_matrices or m == n:
+        return _thin_svd(_floating(x))
+    results = ((*stack, ROWS, 3), (*stack, _OTHER), (*stack, 4, COLUMNS))
+    sizes = {_OTHER: min(m, n), 3: m, 4: n}
+    term = (*stack, ROWS, COLUMNS)
+    whole = stackwise(partial(_singular, full_matrices=True), (x,), (term,), results, "svd", term[-2:], sizes)
+    return SingularValues(*whole)
+
+
+@follows("contracted", np.linalg.svdvals)
+def svdvals(x: Distributed, /) -> Any:
+    """The singular values of matrices in descending order, of shape (…, min(m, n)). Collective.
+
+    >>> import rote.array_api as xp
+    >>> xp.linalg.svdvals(xp.asarray([[0.0, 4.0], [3.0, 0.0]])).to_global()
+    array([4., 3.])
+    """
+    stack_of("svdvals", x)
+    return _thin_svd(_floating(x)).S
+
+
+@follows("contracted", np.linalg.pinv)
+def pinv(x: Distributed, /, rtol: Any = None) -> Any:
+    """The pseudoinverses of matrices, of shape (…, n, m), rows split as the columns of `x` are and the reverse.
+
+    Args:
+        rtol: singular values below `rtol` times the largest are taken for none; max(m, n) times the precision if None.
+
+    >>> import rote.array_api as xp
+    >>> xp.linalg.pinv(xp.asarray([[2.0], [0.0]])).to_global().round(12)
+    array([[0.5, 0. ]])
+    """
+    stack = stack_of("pinv", x)
+    left, values, right = _thin_svd(_floating(x))
+    inverses = _compared(values, _tolerance(x, values, rtol), _inverted, (*stack, _OTHER), "pinv")
+    terms = ((*stack, _OTHER, COLUMNS), (*stack, _OTHER), (*stack, ROWS, _OTHER))
+    return contract((conjugate(right), inverses, conjugate(left)), terms, (*stack, COLUMNS, ROWS), "pinv")
+
+
+def _inverted(values: Array, least: Array) -> Array:
+    inverses: Array = np.divide(1, values, where=values > least, out=np.zeros_like(values))
+    return inverses
+
+
+@follows("contracted", np.linalg.matrix_rank)
+def matrix_rank(x: Distributed, /, *, rtol: Any = None) -> Any:
+    """The numbers of singular values of matrices that are above `rtol` times the largest, as `pinv` counts them.
+
+    >>> import rote.array_api as xp
+    >>> int(xp.linalg.matrix_rank(xp.asarray([[1.0, 2.0], [2.0, 4.0]])))
+    1
+    """
+    stack = stack_of("matrix_rank", x)
+    values = svdvals(x)
+
+    def counted(block: Array, least: Array) -> Array:
+        return np.asarray(np.count_nonzero(block > least, axis=-1))
+
+    return _compared(values, _tolerance(x, values, rtol), counted, stack, "matrix_rank")
+
+
+def _tolerance(x: Distributed, values: Distributed, rtol: Any) -> Any:
+    """The part of the largest singular value below which another is none."""
+    return max(x.distribution.shape[-2:]) * float(np.finfo(values.local.dtype).eps) if rtol is None else rtol
+
+
+def _compared(values: Distributed, rtol: Any, function: Callable[..., Array], result: Term, cause: str) -> Any:
+    """A function of singular values and of the least of each matrix that count."""
+    stack = tuple([label for label in result if label != _OTHER])
+    share: Any = rtol if isinstance(rtol, Distributed) else np.asarray(rtol, values.local.dtype)
+    own = stack[len(stack) - np.ndim(share) :]
+
+    def called(block: Array, part: Array) -> Array:
+        return function(block, part[..., None] * block.max(axis=-1, keepdims=True, initial=0))
+
+    return stackwise(called, (values, share), ((*stack, _OTHER), own), (result,), cause, (_OTHER,))[0]
+
+
+def _floating(x: Distributed) -> Distributed:
+    """The tensor with elements of a floating dtype, as NumPy's linear algebra takes them."""
+    return x if x.local.dtype.kind in "fc" else x.astype("f8")
+
+
+def _singular(block: Array, full_matrices: bool = False) -> tuple[Array, ...]:
+    """Singular values and vectors of a block's matrices."""
+    if not np.isfinite(block).all():  # LAPACK may look for their values for ever
+        raise np.linalg.LinAlgError("SVD did not converge: an element is infinite, or no number")
+    return tuple(np.linalg.svd(block, full_matrices=full_matrices))
+
+
+def _thin_svd(x: Distributed) -> SingularValues:
+    """Singular values and as many vectors, of a matrix whose rows or columns are split: those of its triangle."""
+    x = plain(x, "svd")
+    rows, columns = (any(x.distribution.splits[mode]) for mode in (-2, -1))
+    m, n = x.distribution.shape[-2:]
+    if columns and (m < n or not rows):
+        other = _thin_svd(made_whole(adjoint(x), (-1 % len(x.distribution.shape),), "svd"))
+        return SingularValues(adjoint(other.Vh), other.S, adjoint(other.U))
+    stack = stack_of("svd", x)
+    k = min(m, n)
+    results = ((*stack, ROWS, 3), (*stack, _OTHER), (*stack, 4, COLUMNS))
+    if not (rows or columns):
+        term = (*stack, ROWS, COLUMNS)
+        sizes = {_OTHER: k, 3: k, 4: k}
+        return SingularValues(*stackwise(_singular, (x,), (term,), results, "svd", term[-2:], sizes))
+    Q, R = _tall_factors(x, "svd")
+    term = (*stack, 5, COLUMNS)
+    results = ((*stack, 5, 3), *results[1:])
+    left, values, right = stackwise(_singular, (R,), (term,), results, "svd", term[-2:], {_OTHER: k, 3: k, 4: k})
+    return SingularValues(matmul(Q, left), values, right)
+
+
+# --- factors of rows that are split --------------------------------------------------------------------------------
+
+
+class _Group(NamedTuple):
+    """Consecutive parts of the rows.
+
+    Attributes:
+        start: the first of them.
+        parts: how many there are.
+        triangle: the rows of their triangle.
+    """
+
+    start: int
+    parts: int
+    triangle: int
+
+
+def _tall_factors(x: Distributed, cause: str) -> QRFactors:
+    """Factors of matrices whose columns are whole, or are made whole: Q with the rows of the matrix, R replicated."""
+    x = made_whole(x, (len(x.distribution.shape) - 1,), cause)
+    dist, (n, rank) = x.distribution, (x.distribution.shape[-1], x.comm.rank)
+    splits = dist.splits[-2]
+    counts = _row_counts(dist, rank)
+    parts = [split.parts for split in splits]
+    coordinates = dist.grid.coordinates(rank)
+    mine = int(np.ravel_multi_index([coordinates[s.grid_mode] for s in splits], parts)) if parts else 0
+    Q, R = np.linalg.qr(x.local)
+    size = 1
+    while size < len(counts):
+        own, other = (_group(counts, n, size, number) for number in (mine // size, mine // size ^ 1))
+        peer = other.start + (mine - own.start) % other.parts if other.parts else None
+        arrived = _exchanged(x, R, peer, size, cause)
+        if peer is not None:
+            pair = (R, arrived[..., : other.triangle, :])
+            upper = own.start < other.start
+            joined, R = np.linalg.qr(np.concatenate(pair if upper else pair[::-1], axis=-2))
+            Q = Q @ (joined[..., : own.triangle, :] if upper else joined[..., other.triangle :, :])
+        size *= 2
+    Q, R = _signed(Q, R)
+    lay, stack = dist.layout, dist.shape[:-2]
+    k = min(dist.shape[-2:])
+    above = Distribution(Layout((*lay.modes[:-2], (), ())), (*stack, k, n), dist.grid)
+    return QRFactors(x._on(Q, replace(dist, shape=(*dist.shape[:-1], k))), x._on(R, above))
+
+
+def _row_counts(dist: Distribution, rank: int) -> list[int]:
+    """How many rows each part of the ranks has with which this one shares a matrix."""
+    splits, coordinates = dist.splits[-2], list(dist.grid.coordinates(rank))
+    counts = []
+    for place in np.ndindex(*[split.parts for split in splits]):
+        for split, c in zip(splits, place, strict=True):
+            coordinates[split.grid_mode] = c
+        counts.append(dist.local_shape(dist.grid.rank(coordinates))[-2])
+    return counts
+
+
+def _group(counts: list[int], n: int, size: int, number: int) -> _Group:
+    """A group of so many parts; the last one may have less, or none."""
+    members = counts[number * size : (number + 1) * size]
+    return _Group(number * size, len(members), min(sum(members), n))
+
+
+def _exchanged(x: Distributed, R: Array, peer: int | None, size: int, cause: str) -> Array:
+    """The triangle of another part of the rows, below which are zeros, in the round of groups of a size. Collective."""
+    dist, n = x.distribution, x.distribution.shape[-1]
+    over = tuple([Entry(split.grid_mode, BLOCK) for split in dist.splits[-2]])
+    shape = (*dist.shape[:-2], prod(split.parts for split in dist.splits[-2]), n, n)
+    lies = Distribution(Layout((*dist.layout.modes[:-2], over, (), ())), shape, dist.grid)
+    block = np.zeros(lies.local_shape(x.comm.rank), R.dtype)
+    block[..., 0, : R.shape[-2], :] = R
+
+    def wanted() -> list[Any]:
+        whole, stack = np.arange(n), dist.indices(x.comm.rank)[:-2]
+        return [*stack, np.array([] if peer is None else [peer], np.int64), whole, whole]
+
+    arrived = fetch(x._on(block, lies), lies, size, wanted, cause)
+    return arrived[..., 0, :, :] if peer is not None else arrived
+
+
+def _signed(Q: Array, R: Array) -> tuple[Array, Array]:
+    """Factors of which the triangle has a diagonal that is not negative, and zeros without a sign below."""
+    diagonal = np.diagonal(R, axis1=-2, axis2=-1)
+    size = np.abs(diagonal)
+    phases = np.divide(diagonal, size, where=size > 0, out=np.ones_like(diagonal))
+    k = phases.shape[-1]
+    Q, R = Q.copy(), R.copy()
+    Q[..., :k] *= phases[..., None, :]
+    R[..., :k, :] *= phases.conj()[..., None]
+    return Q, np.triu(R)

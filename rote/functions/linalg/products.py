@@ -1,0 +1,314 @@
+"""Products of tensors: every one of them a contraction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...errors import LayoutError
+from ...layout.layout import Layout
+from ..contraction.contraction import contract
+from ..contraction.subscripts import Term, as_text, read_subscripts
+from ..distributed import Distributed
+from ..moves import moved
+from ..reducing.exact import exact_contract
+from ..rules import follows
+from .stacks import stackwise
+
+__all__ = ["cross", "dot", "einsum", "inner", "matmul", "multi_dot", "outer", "tensordot", "vdot", "vecdot"]
+
+_STACK = 1000  # labels of modes that both operands have, the last one first
+_OTHER = 2000  # labels that one operand alone has
+
+
+@follows("contracted", np.einsum)
+def einsum(
+    subscripts: Any,
+    *operands: Any,
+    out: Distributed | None = None,
+    optimize: Any = True,
+    layout: Layout | str | None = None,
+) -> Any:
+    """The sum of products that subscripts say, over tensors in any layouts, as `numpy.einsum`. Collective.
+
+    Operands are moved, by the plans that take least time, until the modes of one letter lie alike; then each rank
+    contracts its blocks. What is summed over split modes is combined by the compiled plan towards `layout`.
+
+    Args:
+        subscripts: as "ij,jk->ik", "...ii->...", or operands each with a list of labels.
+        operands: tensors, and arrays that are the same on all ranks.
+        out: a tensor of the result's shape and dtype to write into.
+        optimize: taken for the sake of NumPy's callers; more than two operands are always multiplied two by two.
+        layout: of the result; as the operands have its letters if None.
+
+    Raises:
+        LayoutError: subscripts and operands do not fit each other; a move is refused by `rote.config`.
+
+    >>> import rote
+    >>> x = rote.DistTensor.from_global([[1.0, 2.0], [3.0, 4.0]], "block[(0),()]")
+    >>> einsum("ij,ij->i", x, x).to_global()
+    array([ 5., 25.])
+    """
+    given = [*operands]
+    if not isinstance(subscripts, str):
+        subscripts, given = as_text((subscripts, *operands))
+    said = read_subscripts(subscripts, tuple(map(np.ndim, given)))
+    return into(out, contract(given, said.terms, said.result, "einsum", layout), "einsum")
+
+
+@follows("contracted", np.matmul)
+def matmul(x1: Any, x2: Any, /, out: Any = None, *, layout: Layout | str | None = None) -> Any:
+    """The product of matrices, or of stacks of them: `x1 @ x2`. Collective.
+
+    Args:
+        x1, x2: of shapes (…, m, k) and (…, k, n), of which the leading modes broadcast; (k,) is a row or a column, of
+            which the mode of one element is left out of the result.
+        out: a tensor of the result's shape and dtype to write into.
+        layout: of the result.
+
+    Raises:
+        LayoutError: the shapes do not fit each other.
+
+    >>> import rote
+    >>> x = rote.DistTensor.from_global([[1.0, 2.0], [3.0, 4.0]], "block[(0),()]")
+    >>> (x @ x).to_global()
+    array([[ 7., 10.],
+           [15., 22.]])
+    """
+    first, second = np.ndim(x1), np.ndim(x2)
+    if not (first and second):
+        raise LayoutError("matmul takes no tensor of order 0; write x1 * x2")
+    stacks = [_stack(max(order - 2, 0)) for order in (first, second)]
+    rows, summed, columns = range(3)
+    terms = ((*stacks[0], rows, summed)[-first:], (*stacks[1], summed, columns)[: len(stacks[1]) + min(second, 2)])
+    _check_summed("matmul", (x1, -1), (x2, -min(second, 2)))
+    result = (*max(stacks, key=len), *((rows,) * (first > 1)), *((columns,) * (second > 1)))
+    return into(out, contract((x1, x2), terms, result, "matmul", layout), "matmul")
+
+
+@follows("contracted", np.tensordot, np.linalg.tensordot)
+def tensordot(x1: Any, x2: Any, /, axes: Any = 2, *, layout: Layout | str | None = None, exact: bool = False) -> Any:
+    """The sum of products over modes of both tensors. Collective.
+
+    Args:
+        x1, x2: tensors, or one of them an array.
+        axes: so many last modes of `x1` and first ones of `x2`; or two lists of modes.
+        layout: of the result, whose modes are the others of `x1`, then those of `x2`.
+        exact: round each true sum of products once, so that it has the same bits in any layout, on any number of ranks.
+
+    Raises:
+        LayoutError: there are no such modes, or their extents differ.
+        TypeError: `exact` is asked for of numbers wider than 64 bits.
+
+    >>> from rote import DistTensor
+    >>> x = DistTensor.from_global([1e200, 1.0, 3.0], "block[(0)]")
+    >>> float(tensordot(x, [1e200, 2.0, -1.0], 1, exact=True)), float(tensordot(x, [0.0, 0.1, 0.1], 1, exact=True))
+    (inf, 0.4)
+    """
+    first, second = np.ndim(x1), np.ndim(x2)
+    if isinstance(axes, int | np.integer):
+        summed = [[*range(first - int(axes), first)], [*range(int(axes))]]
+        if not 0 <= axes <= min(first, second):
+            raise LayoutError(f"tensordot over {axes} modes wants tensors of that order, not of {first} and {second}")
+    else:
+        summed = [
+            [_mode(axis, order) for axis in np.atleast_1d(each).tolist()]
+            for each, order in zip(axes, (first, second), strict=True)
+        ]
+        if len(summed[0]) != len(summed[1]) or any(len(set(each)) < len(each) for each in summed):
+            raise LayoutError(f"tensordot takes two lists of as many modes, each once, not axes={axes!r}")
+    for mode, other in zip(*summed, strict=True):
+        _check_summed("tensordot", (x1, mode), (x2, other))
+    term = tuple(range(first))
+    shared = dict(zip(summed[1], summed[0], strict=True))
+    second_term = tuple([shared.get(mode, _OTHER + mode) for mode in range(second)])
+    result = tuple([label for label in (*term, *second_term) if label not in shared.values()])
+    return _contract(exact)((x1, x2), (term, second_term), result, "tensordot", layout)
+
+
+@follows("contracted", np.vecdot, np.linalg.vecdot)
+def vecdot(
+    x1: Any, x2: Any, /, *, axis: int = -1, out: Any = None, layout: Layout | str | None = None, exact: bool = False
+) -> Any:
+    """The products of vectors along a mode, the first one conjugated; other modes broadcast. Collective.
+
+    Args:
+        x1, x2: tensors, or one of them an array.
+        axis: the mode, of one extent in both.
+        out: a tensor of the result's shape and dtype to write into.
+        layout: of the result.
+        exact: round each true sum of products once, so that it has the same bits in any layout, on any number of ranks.
+
+    Raises:
+        LayoutError: the vectors differ in length, or there is no such mode.
+        TypeError: `exact` is asked for of numbers wider than 64 bits.
+
+    >>> from rote import DistTensor
+    >>> x = DistTensor.from_global([1e16, 1.0, 1.0], "block[(0)]")
+    >>> float(vecdot(x, [1.0, 1.0, 0.5], exact=True))
+    1.0000000000000002e+16
+    """
+    first, second = np.ndim(x1), np.ndim(x2)
+    along = _mode(axis, first), _mode(axis, second)
+    _check_summed("vecdot", (x1, along[0]), (x2, along[1]))
+    a, b = _vectors(first, along[0]), _vectors(second, along[1])
+    result = tuple([label for label in max(a, b, key=len) if label])
+    return into(out, _contract(exact)((conjugate(x1), x2), (a, b), result, "vecdot", layout), "vecdot")
+
+
+@follows("contracted", np.dot)
+def dot(a: Any, b: Any, out: Any = None, *, layout: Layout | str | None = None, exact: bool = False) -> Any:
+    """The products summed over the last mode of `a` and the last but one of `b`, as `numpy.dot`. Collective.
+
+    Args:
+        a, b: tensors, or one of them an array.
+        out: a tensor of the result's shape and dtype to write into.
+        layout: of the result, whose modes are the others of `a`, then those of `b`.
+        exact: round each true sum of products once, so that it has the same bits in any layout, on any number of ranks.
+
+    Raises:
+        LayoutError: the extents of the modes differ.
+        TypeError: `exact` is asked for of numbers wider than 64 bits.
+
+    >>> from rote import DistTensor
+    >>> x = DistTensor.from_global([1e16, 1.0, -1e16], "block[(0)]")
+    >>> float(x.dot([0.1, 0.1, 0.1], exact=True))
+    0.1
+    """
+    axes = ([-1], [-min(np.ndim(b), 2)]) if np.ndim(a) and np.ndim(b) else 0
+    return into(out, tensordot(a, b, axes, layout=layout, exact=exact), "dot")
+
+
+@follows("contracted", np.inner)
+def inner(a: Any, b: Any, /, *, layout: Layout | str | None = None) -> Any:
+    """`numpy.inner`: over the last modes of both; of order 0, the product. Collective."""
+    if not (np.ndim(a) and np.ndim(b)):
+        return tensordot(a, b, 0, layout=layout)
+    return tensordot(a, b, ([-1], [-1]), layout=layout)
+
+
+@follows("contracted", np.vdot)
+def vdot(a: Any, b: Any, /, *, exact: bool = False) -> Any:
+    """`numpy.vdot`: the sum of the products of all elements, those of `a` conjugated; `exact` as of `dot`. Collective.
+
+    Raises:
+        LayoutError: the shapes differ; `numpy.vdot` would take both in C order, which is to be asked for by reshape.
+    """
+    if np.shape(a) != np.shape(b):
+        raise LayoutError(f"vdot takes tensors of one shape, not {np.shape(a)} and {np.shape(b)}; reshape one of them")
+    term = tuple(range(np.ndim(a)))
+    return _contract(exact)((conjugate(a), b), (term, term), (), "vdot")
+
+
+@follows("contracted", np.outer, np.linalg.outer)
+def outer(x1: Any, x2: Any, /, *, layout: Layout | str | None = None) -> Any:
+    """The products of all elements of a vector with all of another, of shape (m, n). Collective.
+
+    Raises:
+        LayoutError: one of them is no vector.
+
+    >>> import rote.array_api as xp
+    >>> xp.linalg.outer(xp.asarray([1, 2]), xp.asarray([3, 4])).to_global()
+    array([[3, 4],
+           [6, 8]])
+    """
+    if (np.ndim(x1), np.ndim(x2)) != (1, 1):
+        orders = f"{np.ndim(x1)} and {np.ndim(x2)}"
+        raise LayoutError(f"outer takes two vectors, not tensors of order {orders}\nwrite x.reshape(-1) of the others")
+    return tensordot(x1, x2, 0, layout=layout)
+
+
+@follows("contracted", np.linalg.multi_dot)
+def multi_dot(arrays: Sequence[Any], *, out: Any = None, layout: Layout | str | None = None) -> Any:
+    """`numpy.linalg.multi_dot`: the product of several matrices, of which the first and the last may be vectors."""
+    orders = [np.ndim(each) for each in arrays]
+    if len(orders) < 2 or any(order != 2 for order in orders[1:-1]) or {orders[0], orders[-1]} - {1, 2}:
+        raise LayoutError(f"multi_dot takes matrices, the first and last may be vectors; these have orders {orders}")
+    terms: list[Term] = [(n, n + 1) for n in range(len(orders))]
+    terms[0] = terms[0][-orders[0] :]
+    terms[-1] = terms[-1][: orders[-1]]
+    result = (0,) * (orders[0] - 1) + (len(orders),) * (orders[-1] - 1)
+    return into(out, contract(arrays, terms, result, "multi_dot", layout), "multi_dot")
+
+
+@follows("contracted", np.cross, np.linalg.cross)
+def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+    """The vector products of fields of vectors of 3 components along a mode, which is made whole. Collective.
+
+    Raises:
+        LayoutError: the mode has not 3 elements in both.
+
+    >>> import rote.array_api as xp
+    >>> xp.linalg.cross(xp.asarray([1, 0, 0]), xp.asarray([0, 1, 0])).to_global()
+    array([0, 0, 1])
+    """
+    along = _mode(axis, np.ndim(x1)), _mode(axis, np.ndim(x2))
+    extents = np.shape(x1)[along[0]], np.shape(x2)[along[1]]
+    if extents != (3, 3):
+        raise LayoutError(
+            f"cross takes vectors of 3 components along mode {axis}, not of {extents[0]} and {extents[1]}"
+        )
+    terms = [_vectors(np.ndim(x), at) for x, at in zip((x1, x2), along, strict=True)]
+    result = max(terms, key=len)
+
+    def product(a: Any, b: Any) -> Any:
+        return np.cross(a, b, *along, axisc=result.index(0))
+
+    return stackwise(product, (x1, x2), terms, (result,), "cross", whole=(0,))[0]
+
+
+def conjugate(x: Any) -> Any:
+    """The complex conjugate, contributions and all; of real numbers itself."""
+    if not isinstance(x, Distributed):
+        return np.conjugate(x)
+    return x._with(np.conjugate(x.local)) if x.local.dtype.kind == "c" else x
+
+
+def into(out: Any, result: Any, cause: str) -> Any:
+    """The result, or `out` with the result in it, wherever that lies.
+
+    Raises:
+        LayoutError: `out` is no tensor of the result's shape and dtype.
+    """
+    if out is None:
+        return result
+    target = out[0] if isinstance(out, tuple) else out
+    if not isinstance(target, Distributed) or target.distribution.shape != result.distribution.shape:
+        raise LayoutError(f"{cause} writes into a tensor of shape {result.distribution.shape}, which out is not")
+    if target.local.dtype != result.local.dtype:
+        raise LayoutError(f"{cause} makes elements of {result.local.dtype}, and out is of {target.local.dtype}")
+    target.local[...] = moved(result, target.distribution.layout, cause, target.distribution.grid).local
+    return target
+
+
+def _contract(exact: bool) -> Callable[..., Any]:
+    """The contraction, with sums that are rounded once or as the layout has it."""
+    return exact_contract if exact else contract
+
+
+def _stack(order: int) -> Term:
+    """Labels of leading modes, counted from the last one, so that a shorter stack has those of the end of a longer."""
+    return tuple(range(_STACK + order, _STACK, -1))
+
+
+def _vectors(order: int, along: int) -> Term:
+    """Labels of vectors along a mode, which is 0: those of the other modes are counted from the last one."""
+    stack = _stack(order - 1)
+    return (*stack[:along], 0, *stack[along:])
+
+
+def _mode(axis: Any, order: int) -> int:
+    """The number of a mode, which may count from the end."""
+    if not -order <= axis < order:
+        raise LayoutError(f"a tensor of order {order} has no mode {axis}")
+    return int(axis) % order
+
+
+def _check_summed(cause: str, *modes: tuple[Any, int]) -> None:
+    """Modes that are summed over together have one extent; nothing is broadcast there."""
+    extents = [np.shape(x)[mode] for x, mode in modes]
+    if extents[0] != extents[1]:
+        shapes = " and ".join(str(np.shape(x)) for x, _ in modes)
+        raise LayoutError(f"{cause} sums over modes of one extent, not of {extents[0]} and {extents[1]}, of {shapes}")

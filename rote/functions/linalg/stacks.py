@@ -1,0 +1,56 @@
+"""Functions of stacks of matrices, computed on blocks that have their matrices whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...layout.layout import Distribution
+from ...runtime.comm.collective_errors import collective_errors
+from ..contraction.contraction import aligned, common_operands, extents_of
+from ..contraction.label_layouts import layout_of
+from ..contraction.subscripts import Term
+
+__all__ = ["stackwise"]
+
+
+def stackwise(
+    function: Callable[..., Any],
+    operands: Sequence[Any],
+    terms: Sequence[Term],
+    results: Sequence[Term],
+    cause: str,
+    whole: Iterable[int],
+    extents: dict[int, int] | None = None,
+) -> list[Any]:
+    """Call a function of arrays on the blocks of operands in one layout of labels, in which some labels are whole.
+
+    Args:
+        function: of arrays with the modes of `terms`; gives an array, or a tuple of them, with the modes of `results`.
+            What it raises on one rank all ranks raise.
+        operands: tensors, of which there is at least one, and arrays that are the same on all ranks.
+        terms: per operand, the labels of its modes; modes of one element broadcast.
+        results: per result, its labels, each of which comes from a term or is in `extents`.
+        cause: the function that does it.
+        whole: labels that are not to be split.
+        extents: of labels that no operand has.
+
+    Raises:
+        LayoutError: extents of one label differ, or operands cannot be moved.
+    """
+    tensors = common_operands(operands, cause)
+    new = extents or {}
+    sizes = {**extents_of(tensors, terms, cause), **new}
+    together = aligned(tensors, terms, max(results, key=len), sizes, cause, whole=(*whole, *new))
+    with collective_errors(tensors[0].comm):
+        made = function(*together.blocks)
+        values = [np.asarray(each) for each in (made if isinstance(made, tuple) else (made,))]
+    outcomes = []
+    for value, result in zip(values, results, strict=True):
+        shape = tuple([sizes[label] for label in result])
+        lies = Distribution(layout_of(result, together.splits), shape, together.grid)
+        block = value if not any(np.may_share_memory(value, x.local) for x in tensors) else value.copy()
+        outcomes.append(tensors[0]._on(block, lies))
+    return outcomes

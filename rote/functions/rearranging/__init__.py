@@ -1,0 +1,1 @@
+"""Elements brought to other indices: keys read and elements fetched by them, assigned, joined, placed, reshaped."""

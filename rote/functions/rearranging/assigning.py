@@ -1,0 +1,135 @@
+"""Global assignment: `x[key] = value` with keys as NumPy's, into tensors that lie anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...layout.kinds import locate
+from ...layout.layout import Distribution
+from ...runtime.placement import check_values
+from ..alignment import plain
+from ..distributed import Distributed
+from .fetching import agree, fetch
+from .indexing import as_bool, as_mask, axes_of, read
+from .keys import KeyAxis, outer_key, said
+
+__all__ = ["setitem"]
+
+Ints = npt.NDArray[np.int64]
+
+_NAME = "assignment"
+
+
+def setitem(x: Distributed, key: Any, value: Any) -> None:
+    """Write values at a key of NumPy's into the blocks that hold these elements, replicas too. Collective.
+
+    Args:
+        key: as for reading; of an index that comes twice the last value stays.
+        value: a scalar or an array, the same on all ranks, or a tensor in any layout; it is broadcast to the key's
+            shape. Of a tensor those elements travel whose place lies on another rank.
+
+    Raises:
+        IndexError: an index is out of range, or none. ValueError: the value does not broadcast.
+        TypeError, ValueError, OverflowError: the tensor's dtype does not hold the value.
+        LayoutError: the tensor is partial, or ranks give different keys. All are raised on all ranks, before anything
+            is written.
+    """
+    check_values(_NAME, x.distribution)
+    chosen = as_bool(key)
+    if chosen is False:
+        return
+    key = (None,) if chosen else key
+    if not isinstance(value, Distributed):
+        value = _stored(value, x.local.dtype)
+    scalar = not isinstance(value, Distributed) and np.ndim(value) == 0
+    mask = as_mask(x, key) if scalar and x.distribution.layout.view is None else None
+    if mask is not None and mask.distribution == x.distribution:
+        x.local[mask.local] = value
+        return
+    if x.distribution.layout.view is None:
+        _assign(x, axes_of(x, key), value)
+        return
+    y = plain(x, _NAME)
+    y = y.copy() if y is x else y
+    _assign(y, axes_of(y, key), value)
+    x.local[...] = y.redistribute(x.distribution.layout).local
+
+
+def _stored(value: Any, dtype: np.dtype[Any]) -> Any:
+    """A value as an array of numbers; what cannot be stored fails here, on all ranks, not where its elements lie."""
+    numbers = getattr(value, "dtype", None)
+    return np.asarray(value, None if isinstance(numbers, np.dtype) and numbers.kind in "biufc" else dtype)
+
+
+def _assign(x: Distributed, axes: Sequence[KeyAxis], value: Any) -> None:
+    """Write values into a tensor without a view."""
+    dist, comm = x.distribution, x.comm
+    given = _fitting_value(x, tuple([n for axis in axes for n in axis.extents]), value)
+    places = [_places(dist, axis, comm.rank) for axis in axes]
+    groups = _value_groups(axes, [position for position, _ in places], np.shape(given))
+    if isinstance(given, Distributed):
+        rows = [np.array(group) for group in groups if group]
+        values = fetch(given, dist, said(axes), lambda: rows, _NAME)
+    else:
+        agree(comm, _NAME, said(axes))
+        values = given[outer_key(groups)]
+    if dist.holds(comm.rank) and all(len(position) for position, _ in places):
+        turned = x.local.transpose([mode for axis in axes for mode in axis.modes])
+        shape = [len(group[0]) if group else 1 for axis, group in zip(axes, groups, strict=True) if axis.modes]
+        turned[outer_key([held for _, held in places])] = values.reshape(shape)
+
+
+def _value_groups(axes: Sequence[KeyAxis], positions: Sequence[Ints], shape: tuple[int, ...]) -> list[list[Ints]]:
+    """Per part of a key, the indices of a value's modes, which is broadcast, for some positions along that part."""
+    mode = len(shape) - sum(len(axis.extents) for axis in axes)  # below 0 where the value has no such mode
+    groups: list[list[Ints]] = []
+    for axis, position in zip(axes, positions, strict=True):
+        groups.append([])
+        for digit in np.unravel_index(position, axis.extents) if axis.extents else ():
+            if mode >= 0:
+                groups[-1].append(np.zeros(len(position), np.int64) if shape[mode] == 1 else np.asarray(digit))
+            mode += 1
+    return groups
+
+
+def _fitting_value(x: Distributed, shape: tuple[int, ...], value: Any) -> Any:
+    """A value as an array or a plain tensor of no more modes than a key's shape; refused if it does not broadcast."""
+    given = value.distribution.shape if isinstance(value, Distributed) else np.shape(value)
+    extra = max(len(given) - len(shape), 0)
+    lacking = shape[len(shape) - len(given) + extra :]
+    if any(n != 1 for n in given[:extra]) or any(n not in (1, m) for n, m in zip(given[extra:], lacking, strict=True)):
+        text = f"a value of shape {given} does not broadcast to the shape {shape} of the key"
+        agree(x.comm, _NAME, text)
+        raise ValueError(text)
+    if not isinstance(value, Distributed):
+        return np.reshape(value, given[extra:])
+    value = plain(value, _NAME)
+    first = [KeyAxis((mode,), 0, ()) for mode in range(extra)]
+    rest = [KeyAxis((mode,), range(given[mode]), (given[mode],)) for mode in range(extra, len(given))]
+    return read(value, (*first, *rest), _NAME) if extra else value
+
+
+def _places(dist: Distribution, axis: KeyAxis, rank: int) -> tuple[Ints, list[Ints]]:
+    """The positions along a part of a key whose elements a rank holds, and per mode their local indices."""
+    if not axis.modes:
+        return np.arange(prod(axis.extents)), []
+    held = [dist.index_sets(rank)[mode] for mode in axis.modes]
+    if isinstance(axis.taken, range):
+        position, left = np.divmod(held[0].to_array() - axis.taken.start, axis.taken.step)
+        inside = (left == 0) & (position >= 0) & (position < len(axis.taken))
+        return position[inside], [np.flatnonzero(inside)]
+    points = np.asarray(axis.taken).reshape(len(axis.modes), -1)
+    at = dist.grid.coordinates(rank)
+    mine = np.full(points.shape[1], all(held))
+    locals_: list[Ints] = []
+    for mode, indices in zip(axis.modes, points, strict=True):
+        coordinates, local = locate(dist.splits[mode], dist.shape[mode], indices)
+        for g, coordinate in coordinates.items():
+            mine &= coordinate == at[g]
+        locals_.append(local)
+    return np.flatnonzero(mine), [local[mine] for local in locals_]

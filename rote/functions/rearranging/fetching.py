@@ -1,0 +1,106 @@
+"""Elements fetched by where they were: blocks made by indexed moves, on which all ranks agree."""
+
+from __future__ import annotations
+
+import marshal
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+from zlib import crc32
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import LayoutError
+from ...layout.expressions import fitting
+from ...layout.layout import Distribution, Layout
+from ...runtime.comm.cache import cached
+from ...runtime.comm.protocol import Comm
+from ...runtime.indexed import IndexedMove
+from ..distributed import Array, Distributed
+from ..moves import announce, because
+
+__all__ = ["agree", "fetch", "fetched", "fitted"]
+
+_KEPT = 64  # indexed moves that one communicator keeps
+
+T = TypeVar("T", bound=Distributed)
+Ints = npt.NDArray[np.int64]
+Origin = Callable[[Ints], Ints]
+"""Where elements come from: of indices along one mode of the result, those along the mode of the operand."""
+
+
+def agree(comm: Comm, name: str, key: Any) -> None:
+    """Refuse a call to which ranks give different arguments; the same error on all. Collective.
+
+    Args:
+        name: of the call.
+        key: its arguments, as numbers, text, bytes and tuples of them.
+
+    Raises:
+        LayoutError: they differ.
+    """
+    if comm.size == 1:
+        return
+    number = crc32(marshal.dumps(key, 0))
+    ends = np.array([number, -number])
+    comm.allreduce(ends, "max")
+    if ends[0] != -ends[1]:
+        raise LayoutError(
+            f"{name} is one call of all ranks, but not all give it the same arguments\n"
+            "give every rank the same, and take what differs from x.local"
+        )
+
+
+def fetch(
+    x: Distributed,
+    target: Distribution,
+    key: Any,
+    wanted: Callable[[], Sequence[Ints]],
+    name: str,
+    fill: Any = 0,
+) -> Array:
+    """Elements of a plain tensor for a block of another, by an indexed move that is kept for the next time. Collective.
+
+    Args:
+        target: where the other tensor lies.
+        key: for which elements it asks, if that is not said by the name and the distributions; see `agree`.
+        wanted: the indices for which this rank asks, as `IndexedMove` takes them.
+        name: of the function that wants them.
+        fill: the value at negative indices.
+    """
+    source, comm = x.distribution, x.comm
+    agree(comm, name, key)
+    move = cached(comm, "indexed", (source, target, name, key), lambda: IndexedMove(source, wanted(), comm), _KEPT)
+    with because(name):
+        announce(x, move.received * x.local.itemsize, lambda: f"an indexed move {source} -> {target}", name)
+    return move(x.local, fill)
+
+
+def fetched(x: T, target: Distribution, origins: Sequence[Origin | None], key: Any, name: str, fill: Any = 0) -> T:
+    """A tensor whose elements are those of a plain tensor of the same order at other indices. Collective.
+
+    Args:
+        target: where it lies.
+        origins: per mode, where its elements come from; None if from their own index. Negative ones are filled.
+        key, name, fill: as in `fetch`.
+    """
+
+    def wanted() -> list[Ints]:
+        held = target.indices(x.comm.rank)
+        return [index if origin is None else origin(index) for index, origin in zip(held, origins, strict=True)]
+
+    return x._on(fetch(x, target, key, wanted, name, fill), target)
+
+
+def fitted(dist: Distribution, shape: tuple[int, ...]) -> Distribution:
+    """The layout of a plain tensor on another shape of its order; on modes of another extent blocks are balanced anew.
+
+    >>> from rote.layout.layout import parse
+    >>> print(fitted(parse("[(0:block(3,2)),(1:block(2))]").on((5, 4), (2, 2)), (6, 4)))
+    block[(0),(1:block(2))] on (6, 4), grid 2x2
+    """
+    modes = [
+        entries if n == new else tuple(map(fitting, entries))
+        for entries, n, new in zip(dist.layout.modes, dist.shape, shape, strict=True)
+    ]
+    return Layout(tuple(modes)).on(shape, dist.grid)

@@ -1,0 +1,164 @@
+"""Global indexing: `x[key]` with keys as NumPy's, of tensors that lie anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from ...layout.expressions import fitting
+from ...layout.layout import Distribution, Entry, Layout
+from ..alignment import plain
+from ..distributed import Array, Distributed
+from ..moves import moved
+from .fetching import agree, fetch
+from .keys import KeyAxis, as_slice, parse_key, said
+from .ordering import compressed
+
+__all__ = ["as_bool", "as_mask", "axes_of", "getitem", "known", "read", "relabelled"]
+
+T = TypeVar("T", bound=Distributed)
+Ints = npt.NDArray[np.int64]
+
+_NAME = "indexing"
+
+
+def getitem(x: T, key: Any) -> T:
+    """The elements of a tensor at a key of NumPy's: integers, slices, `...`, `None`, arrays, masks. Collective.
+
+    Modes that are sliced keep what splits them, in blocks balanced anew where their extents change; those at an integer
+    are gone, and the result is replicated over what split them. Arrays of indices make modes that are split as the
+    first one they index; a mask of the tensor's shape gives one mode, in blocks of the sizes that came out. Nothing
+    moves, and the block is a view where NumPy gives one, if all modes that are split are taken whole.
+
+    Raises:
+        IndexError: an index is out of range, or none; on all ranks, before anything moves.
+        LayoutError: ranks give different keys, of which all say that something is to move.
+    """
+    chosen = as_bool(key)
+    if chosen is not None:
+        added = getitem(x, None)
+        return added if chosen else getitem(added, slice(0, 0))
+    mask = as_mask(x, key)
+    if mask is not None:
+        return compressed(plain(x, _NAME), mask, _NAME)
+    return read(plain(x, _NAME), axes_of(x, key), _NAME)
+
+
+def as_bool(key: Any) -> bool | None:
+    """The value of a key that is a single bool, of any kind; None if it is another key."""
+    if isinstance(key, tuple) and len(key) == 1:
+        (key,) = key
+    if isinstance(key, Distributed) and key.local.dtype == bool and not key.distribution.shape:
+        key = known(key)
+    single = isinstance(key, bool | np.bool_) or (isinstance(key, np.ndarray) and not key.ndim and key.dtype == bool)
+    return bool(key) if single else None
+
+
+def as_mask(x: T, key: Any) -> Distributed | None:
+    """A key that is a mask of the tensor's shape, laid out as the tensor is; None if it is another key."""
+    shape = x.distribution.shape
+    if isinstance(key, tuple) and len(key) == 1:
+        (key,) = key
+    if not shape or not isinstance(key, Distributed | np.ndarray):
+        return None
+    if isinstance(key, Distributed):
+        if key.local.dtype != bool or key.distribution.shape != shape:
+            return None
+        layout = plain(x, _NAME).distribution.layout
+        if key.distribution.grid == x.distribution.grid:
+            return moved(key, layout, _NAME)
+        key = known(key)
+    if key.dtype != bool or key.shape != shape:
+        return None
+    dist = plain(x, _NAME).distribution
+    return x._on(key[np.ix_(*dist.indices(x.comm.rank))], dist)
+
+
+def axes_of(x: Distributed, key: Any) -> tuple[KeyAxis, ...]:
+    """A key as what it takes of each mode; a wrong one is refused by all ranks."""
+    try:
+        items = tuple(map(known, key)) if isinstance(key, tuple) else known(key)
+        return parse_key(items, x.distribution.shape)
+    except IndexError as error:
+        agree(x.comm, _NAME, str(error))
+        raise
+
+
+def known(value: Any) -> Any:
+    """The values of a tensor among arguments, on every rank; other things are left alone."""
+    if not isinstance(value, Distributed):
+        return value
+    x = plain(value, _NAME)
+    array = moved(x, Layout(((),) * len(x.distribution.shape)), _NAME).local
+    return array if array.ndim or array.dtype == bool else array.item()
+
+
+def read(x: T, axes: Sequence[KeyAxis], name: str) -> T:
+    """The elements of a plain tensor at the parts of a key; all its modes are among them."""
+    dist, target = x.distribution, _laid(x.distribution, axes)
+    turned = relabelled(x, [mode for axis in axes for mode in axis.modes])
+    if all(_stays(dist, axis) for axis in axes):
+        parts: list[Any] = []
+        for axis in axes:
+            parts += _local_key(dist, axis)
+        return x._on(turned.local[(*parts, ...)], target)
+    block = fetch(turned, target, said(axes), lambda: _wanted(axes, target.indices(x.comm.rank)), name)
+    return x._on(block.reshape(target.local_shape(x.comm.rank)), target)
+
+
+def relabelled(x: T, modes: Sequence[int]) -> T:
+    """A plain tensor with its modes in another order; the block is a view."""
+    dist = x.distribution
+    layout = Layout(tuple([dist.layout.modes[m] for m in modes]))
+    return x._on(x.local.transpose(modes), layout.on([dist.shape[m] for m in modes], dist.grid))
+
+
+def _laid(dist: Distribution, axes: Sequence[KeyAxis]) -> Distribution:
+    """Where the elements at a key lie: as the tensor, see `getitem`."""
+    modes: list[tuple[Entry, ...]] = []
+    for axis in axes:
+        entries = [entry for mode in axis.modes for entry in dist.layout.modes[mode]]
+        if not isinstance(axis.taken, range) or len(axis.taken) != dist.shape[axis.modes[0]]:
+            entries = list(map(fitting, entries))
+        modes += [tuple(entries), *[()] * (len(axis.extents) - 1)][: len(axis.extents)]
+    return Layout(tuple(modes)).on([n for axis in axes for n in axis.extents], dist.grid)
+
+
+def _stays(dist: Distribution, axis: KeyAxis) -> bool:
+    """Whether every rank has what a part of a key takes of its modes: they are not split, or taken whole."""
+    if isinstance(axis.taken, range) and axis.taken == range(dist.shape[axis.modes[0]]):
+        return True
+    return not any(dist.splits[mode] for mode in axis.modes)
+
+
+def _local_key(dist: Distribution, axis: KeyAxis) -> list[Any]:
+    """NumPy's key of a block, with its modes in the order of the axes, for a part that stays."""
+    if not axis.modes:
+        return [None]
+    if isinstance(axis.taken, range):
+        whole = axis.taken == range(dist.shape[axis.modes[0]])
+        return [slice(None) if whole else as_slice(axis.taken)]
+    return [axis.taken] if isinstance(axis.taken, int) else list(axis.taken)
+
+
+def _wanted(axes: Sequence[KeyAxis], held: Sequence[Ints]) -> list[Ints]:
+    """The indices of the tensor that a rank asks for, if it holds some indices of the result."""
+    wanted: list[Ints] = []
+    mode = 0
+    for axis in axes:
+        if isinstance(axis.taken, range):
+            wanted.append(axis.taken.start + axis.taken.step * held[mode])
+        elif isinstance(axis.taken, int):
+            wanted += [np.array([axis.taken])] * len(axis.modes)
+        else:
+            chosen = axis.taken[:, held[mode]] if axis.extents else axis.taken
+            wanted.append(chosen.reshape(len(axis.modes), -1) if chosen.size else _nothing(axis))
+        mode += len(axis.extents)
+    return wanted
+
+
+def _nothing(axis: KeyAxis) -> Array:
+    return np.empty((len(axis.modes), 0), np.int64)

@@ -1,0 +1,231 @@
+"""Tensors joined along a mode, and taken apart: each result is made of indexed moves of its parts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from itertools import pairwise
+from operator import index as as_index
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numpy.lib.array_utils import normalize_axis_index
+
+from ...compiler.step import as_dtype
+from ...errors import LayoutError
+from ...layout.layout import Layout
+from ..alignment import made_whole, plain
+from ..distributed import Array, Distributed
+from ..rules import follows
+from .fetching import fetch, fitted
+from .indexing import known, read
+from .keys import parse_key
+from .reshaping import expand_dims, reshape
+
+__all__ = [
+    *("append", "array_split", "column_stack", "concat", "dsplit", "dstack", "hsplit", "hstack", "split", "stack"),
+    *("unstack", "vsplit", "vstack"),
+]
+
+Parts = Sequence[Any]
+Ints = npt.NDArray[np.int64]
+
+
+@follows("joined", np.concatenate)
+def concat(arrays: Parts, /, axis: int | None = 0, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
+    """Tensors and arrays that all ranks have, one behind the other along a mode. Collective.
+
+    The result lies as the first tensor does, balanced anew along that mode.
+
+    Args:
+        arrays: of equal shapes but for that mode, one tensor at least.
+        axis: None joins their elements in row-major order.
+        dtype: of the result; that to which all are promoted if None.
+
+    Raises:
+        ValueError: shapes do not fit each other. LayoutError: the tensors have several communicators.
+        TypeError: an operand is no tensor of numbers.
+
+    >>> from rote import DistTensor
+    >>> x = DistTensor.from_global([1, 2], "block[(0)]")
+    >>> concat([x, [3.5]]).to_global()
+    array([1. , 2. , 3.5])
+    """
+    parts = _tensors(arrays, "concat")
+    if axis is None:
+        parts, axis = [reshape(x, -1) for x in parts], 0
+    shapes = [x.distribution.shape for x in parts]
+    mode = normalize_axis_index(axis, len(shapes[0]))
+    rest = {(len(shape), shape[:mode], shape[mode + 1 :]) for shape in shapes}
+    if len(rest) > 1:
+        raise ValueError(f"concat along mode {mode} wants shapes that are equal but for it, not {shapes}")
+    first = next(x for given, x in zip(arrays, parts, strict=True) if isinstance(given, Distributed))
+    kind = as_dtype(np.result_type(*[x.local.dtype for x in parts]) if dtype is None else dtype)
+    extent = sum(shape[mode] for shape in shapes)
+    target = fitted(first.distribution, (*shapes[0][:mode], extent, *shapes[0][mode + 1 :]))
+    held = target.indices(first.comm.rank)
+    block = np.empty(target.local_shape(first.comm.rank), kind)
+    start = 0
+    for number, x in enumerate(parts):
+        stop = start + shapes[number][mode]
+        low, high = np.searchsorted(held[mode], [start, stop])
+        wanted = [*held[:mode], held[mode][low:high] - start, *held[mode + 1 :]]
+        into = block[(slice(None),) * mode + (slice(low, high),)]
+        np.copyto(into, fetch(x, target, (mode, start, stop), partial(list, wanted), "concat"), casting=casting)
+        start = stop
+    return first._on(block, target)
+
+
+@follows("joined", np.stack)
+def stack(arrays: Parts, /, axis: int = 0, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
+    """Tensors of one shape side by side along a new mode, which is whole; the others lie as the first tensor does.
+
+    Raises:
+        TypeError: an operand is no tensor of numbers.
+        ValueError: there is none, or shapes differ.
+        LayoutError: tensors are of several communicators.
+
+    >>> import rote.array_api as xp
+    >>> xp.stack([xp.asarray([1, 2]), xp.asarray([3, 4])]).to_global()
+    array([[1, 2],
+           [3, 4]])
+    """
+    parts = _tensors(arrays, "stack")
+    if len({x.distribution.shape for x in parts}) > 1:
+        raise ValueError(f"stack wants tensors of one shape, not {[x.distribution.shape for x in parts]}")
+    return concat([expand_dims(x, axis) for x in parts], axis, dtype=dtype, casting=casting)
+
+
+@follows("joined", np.vstack)
+def vstack(tup: Parts, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
+    """Tensors one above the other, as `numpy.vstack`."""
+    return concat([_rows(x) for x in _tensors(tup, "vstack")], 0, dtype=dtype, casting=casting)
+
+
+@follows("joined", np.hstack)
+def hstack(tup: Parts, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
+    """Tensors one beside the other, as `numpy.hstack`."""
+    parts = [x if x.distribution.shape else reshape(x, 1) for x in _tensors(tup, "hstack")]
+    return concat(parts, min(len(parts[0].distribution.shape) - 1, 1), dtype=dtype, casting=casting)
+
+
+@follows("joined", np.dstack)
+def dstack(tup: Parts) -> Any:
+    """Tensors one behind the other along mode 2, as `numpy.dstack`."""
+    parts = [_rows(x) for x in _tensors(tup, "dstack")]
+    return concat([x if len(x.distribution.shape) > 2 else expand_dims(x, 2) for x in parts], 2)
+
+
+@follows("joined", np.column_stack)
+def column_stack(tup: Parts) -> Any:
+    """Tensors of order 1 as columns, others as they are, as `numpy.column_stack`."""
+    parts = [reshape(x, (-1, 1)) if len(x.distribution.shape) < 2 else x for x in _tensors(tup, "column_stack")]
+    return concat(parts, 1)
+
+
+@follows("joined", np.append)
+def append(arr: Any, values: Any, axis: int | None = None) -> Any:
+    """Values behind a tensor along a mode, or in row-major order, as `numpy.append`."""
+    return concat([arr, values], axis)
+
+
+@follows("along", np.unstack)
+def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
+    """The tensors at each index along a mode, views of one that has the mode whole.
+
+    >>> import rote.array_api as xp
+    >>> [x.to_global().tolist() for x in xp.unstack(xp.asarray([[1, 2], [3, 4]]))]
+    [[1, 2], [3, 4]]
+    """
+    order = len(x.distribution.shape)
+    mode = normalize_axis_index(axis, order)
+    x = made_whole(x, (mode,), "unstack")
+    keys = [(slice(None),) * mode + (k,) for k in range(x.distribution.shape[mode])]
+    return tuple([read(x, parse_key(key, x.distribution.shape), "unstack") for key in keys])
+
+
+@follows("indexed", np.array_split)
+def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+    """The tensors between some indices along a mode, or so many of nearly equal extents, as `numpy.array_split`."""
+    x, shape = plain(ary, "split"), ary.distribution.shape
+    mode = normalize_axis_index(axis, len(shape))
+    cuts = known(indices_or_sections)
+    if np.ndim(cuts):
+        ends = [0, *map(as_index, cuts), shape[mode]]
+        pieces = [slice(a, b) for a, b in pairwise(ends)]
+    else:
+        number = as_index(cuts)
+        if number < 1:
+            raise ValueError(f"a mode is split into 1 part or more, not {number}")
+        least, more = divmod(shape[mode], number)
+        starts = [part * least + min(part, more) for part in range(number + 1)]
+        pieces = [slice(a, b) for a, b in pairwise(starts)]
+    return [read(x, parse_key((slice(None),) * mode + (piece,), shape), "split") for piece in pieces]
+
+
+@follows("indexed", np.split)
+def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+    """The tensors between some indices along a mode, or so many of equal extents.
+
+    Raises:
+        ValueError: the number of parts does not divide the extent.
+    """
+    cuts, shape = known(indices_or_sections), ary.distribution.shape
+    if not np.ndim(cuts):
+        extent, number = shape[normalize_axis_index(axis, len(shape))], as_index(cuts)
+        if number > 0 and extent % number:
+            raise ValueError(f"{number} parts do not divide extent {extent}; write array_split")
+    return array_split(ary, cuts, axis)
+
+
+@follows("indexed", np.vsplit)
+def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+    """A tensor of order 2 or more, split along mode 0, as `numpy.vsplit`."""
+    _of_order(ary, 2, "vsplit")
+    return split(ary, indices_or_sections, 0)
+
+
+@follows("indexed", np.hsplit)
+def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+    """A tensor split along mode 1, or the only one, as `numpy.hsplit`."""
+    _of_order(ary, 1, "hsplit")
+    return split(ary, indices_or_sections, min(len(ary.distribution.shape) - 1, 1))
+
+
+@follows("indexed", np.dsplit)
+def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+    """A tensor of order 3 or more, split along mode 2, as `numpy.dsplit`."""
+    _of_order(ary, 3, "dsplit")
+    return split(ary, indices_or_sections, 2)
+
+
+def _of_order(x: Distributed, order: int, name: str) -> None:
+    if len(x.distribution.shape) < order:
+        raise ValueError(f"{name} splits tensors of order {order} or more, not of {len(x.distribution.shape)}")
+
+
+def _tensors(arrays: Parts, name: str) -> list[Distributed]:
+    """Plain tensors; arrays among them are replicated ones."""
+    given = list(arrays)
+    first = next((x for x in given if isinstance(x, Distributed)), None)
+    if first is None:
+        raise ValueError(f"{name} joins tensors, one at least, not {given}")
+    if any(isinstance(x, Distributed) and x.comm is not first.comm for x in given):
+        raise LayoutError(f"{name} wants tensors of one communicator; give the same comm to all")
+
+    def replicated(array: Array) -> Distributed:
+        if array.dtype.kind not in "biufc":
+            raise TypeError(f"{name} joins numbers, not {array.dtype}\nwrite x.to_global() in the place of x")
+        array = array.astype(as_dtype(array.dtype), copy=False)
+        return first._on(array, Layout(((),) * array.ndim).on(array.shape, first.distribution.grid))
+
+    return [plain(x, name) if isinstance(x, Distributed) else replicated(np.asarray(x)) for x in given]
+
+
+def _rows(x: Distributed) -> Distributed:
+    """A tensor of order 2 or more, by a mode in front."""
+    order = len(x.distribution.shape)
+    if order == 0:
+        return reshape(x, (1, 1))
+    return expand_dims(x, 0) if order == 1 else x

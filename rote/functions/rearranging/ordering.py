@@ -1,0 +1,169 @@
+"""Tensors in the row-major order of their elements, each rank with a run of it; and what is chosen from there."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from ...grammar.nodes import BLOCK, Entry, Fuse, Kind
+from ...layout.grid import Grid
+from ...layout.kinds import extent
+from ...layout.layout import Distribution, Layout
+from ...layout.view import View
+from ..alignment import plain
+from ..distributed import Array, Distributed
+from ..moves import moved
+from ..rules import follows
+
+__all__ = [
+    "argwhere",
+    "blocks_of",
+    "compressed",
+    "first_index",
+    "flat_layout",
+    "flatnonzero",
+    "in_order",
+    "nonzero",
+    "of_sizes",
+    "over_ranks",
+]
+
+T = TypeVar("T", bound=Distributed)
+Ints = npt.NDArray[np.int64]
+
+
+def in_order(x: T, cause: str) -> T:
+    """The elements as a tensor of one mode in row-major order, each rank with a run of them.
+
+    Nothing moves if they lie so, as those of `block[(0),(),()]` do, or if every rank has all.
+    """
+    x = plain(x, cause)
+    entries = _runs(x.distribution)
+    if entries is None:
+        x = moved(x, flat_layout(x.distribution), cause)
+        entries = x.distribution.layout.modes[0]
+    return x._on(x.local.reshape(-1), Layout((entries,)).on((prod(x.distribution.shape),), x.distribution.grid))
+
+
+def flat_layout(dist: Distribution) -> Layout:
+    """The layout of the row-major order in balanced blocks over all ranks: the language says it as a fused mode.
+
+    >>> from rote.layout.layout import parse
+    >>> print(flat_layout(parse("[(0),(1)]").on((4, 6), (2, 2))))
+    (m00 m01): block[(0,1)]
+    """
+    entries = tuple([Entry(g, BLOCK) for g, p in enumerate(dist.grid.shape) if p > 1])
+    order = len(dist.shape)
+    view = View((Fuse(tuple([f"m{m:02}" for m in range(order)])),)) if order > 1 else None
+    return Layout((entries,) if order else (), view)
+
+
+def of_sizes(flat: T, block: Array) -> T:
+    """A tensor of one mode of what every rank has made of its run, in blocks of the sizes that came out. Collective.
+
+    Args:
+        flat: a tensor as `in_order` gives it.
+        block: this rank's; replicas make the same.
+    """
+    dist, comm = flat.distribution, flat.comm
+    (splits,) = dist.splits
+    if not splits:
+        return flat._on(block, Layout(((),)).on((len(block),), dist.grid))
+    numbers = np.zeros(comm.size, np.int64)
+    comm.allgatherv(np.array([len(block)]), numbers, [1] * comm.size)
+    if len(splits) > 1:
+        return over_ranks(flat, block, numbers.tolist())
+    g, at = splits[0].grid_mode, list(dist.grid.coordinates(comm.rank))
+    sizes = [int(numbers[dist.grid.rank([*at[:g], c, *at[g + 1 :]])]) for c in range(splits[0].parts)]
+    return flat._on(block, _blocks(g, sizes).on((sum(sizes),), dist.grid))
+
+
+def over_ranks(x: T, block: Array, sizes: list[int]) -> T:
+    """A tensor of one mode of which every rank has a block, in their order, of some sizes.
+
+    Uneven blocks over several grid modes are over one of all ranks.
+    """
+    split = [g for g, p in enumerate(x.distribution.grid.shape) if p > 1]
+    grid = x.distribution.grid if len(split) == 1 else Grid((len(sizes),))
+    return x._on(block, _blocks(split[0] if len(split) == 1 else 0, sizes).on((sum(sizes),), grid))
+
+
+def first_index(flat: Distributed) -> int:
+    """The global index of the first element of this rank's run."""
+    (held,) = flat.distribution.index_sets(flat.comm.rank)
+    return held.start
+
+
+def compressed(x: T, mask: Distributed, cause: str) -> T:
+    """The elements of a tensor where a mask that lies as it does is true, in row-major order."""
+    flat, chosen = in_order(x, cause), in_order(mask, cause)
+    return of_sizes(flat, flat.local[chosen.local])
+
+
+@follows("data-dependent", np.nonzero)
+def nonzero(x: T, /) -> tuple[T, ...]:
+    """The global indices of the elements that are not zero, one tensor per mode, in row-major order. Collective.
+
+    Raises:
+        ValueError: the tensor is of order 0.
+
+    >>> from rote import DistTensor
+    >>> [index.to_global().tolist() for index in nonzero(DistTensor.from_global([[0, 1], [2, 0]], "block[(0),()]"))]
+    [[0, 1], [1, 0]]
+    """
+    shape = x.distribution.shape
+    if not shape:
+        raise ValueError("nonzero takes a tensor of order 1 or more; write x[None]")
+    flat = flatnonzero(x)
+    return tuple([flat._with(index) for index in np.unravel_index(flat.local, shape)])
+
+
+@follows("data-dependent", np.flatnonzero)
+def flatnonzero(a: T) -> T:
+    """The places in row-major order of the elements that are not zero, as `numpy.flatnonzero`. Collective."""
+    flat = in_order(a, "nonzero")
+    return of_sizes(flat, first_index(flat) + np.flatnonzero(flat.local))
+
+
+@follows("data-dependent", np.argwhere)
+def argwhere(a: T) -> T:
+    """The global indices of the elements that are not zero, one row for each, as `numpy.argwhere`. Collective."""
+    flat, shape = flatnonzero(a), a.distribution.shape
+    dist = flat.distribution
+    rows = np.stack(np.unravel_index(flat.local, shape), axis=1) if shape else np.empty((len(flat.local), 0), np.int64)
+    return flat._on(rows, Layout((*dist.layout.modes, ())).on((*dist.shape, len(shape)), dist.grid))
+
+
+def _runs(dist: Distribution) -> tuple[Entry, ...] | None:
+    """The entries of the row-major order of a plain layout; None if ranks do not hold runs of it.
+
+    They do if the outermost mode of several indices alone is split, in blocks over one grid mode.
+    """
+    split = [mode for mode, splits in enumerate(dist.splits) if splits]
+    if not split:
+        return ()
+    first, rest = split[0], prod(dist.shape[split[0] + 1 :])
+    if len(split) > 1 or len(dist.splits[first]) > 1 or prod(dist.shape[:first]) != 1:
+        return None
+    (only,) = dist.splits[first]
+    if only.kind.name == "cyclic":
+        return None
+    sizes = extent(only.kind, only.parts, dist.shape[first], np.arange(only.parts)) * rest
+    return (Entry(only.grid_mode, blocks_of(sizes.tolist())),)
+
+
+def blocks_of(sizes: list[int]) -> Kind:
+    """Blocks of some sizes; balanced ones are said so.
+
+    >>> blocks_of([3, 2, 2]) == BLOCK, blocks_of([2, 3]).sizes
+    (True, (2, 3))
+    """
+    balanced = extent(BLOCK, len(sizes), sum(sizes), np.arange(len(sizes))).tolist()
+    return BLOCK if sizes == balanced else Kind("block", tuple(sizes))
+
+
+def _blocks(grid_mode: int, sizes: list[int]) -> Layout:
+    return Layout(((Entry(grid_mode, blocks_of(sizes)),),))

@@ -1,0 +1,243 @@
+"""Tensors of another shape with the same elements in the same order, and of other modes: views where digits allow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from operator import index as as_index
+from typing import Literal, TypeVar
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
+
+from ...grammar.nodes import BLOCK, Entry, Fuse, Kind
+from ...layout import kinds
+from ...layout.kinds import Split
+from ...layout.layout import Distribution, Layout
+from ...layout.view import View
+from ..alignment import made_whole, plain
+from ..distributed import Distributed
+from ..rules import follows
+from .indexing import read, relabelled
+from .keys import parse_key
+from .ordering import blocks_of, in_order
+
+__all__ = ["expand_dims", "moveaxis", "permute_dims", "ravel", "reshape", "squeeze", "swapaxes"]
+
+T = TypeVar("T", bound=Distributed)
+Axes = int | Sequence[int]
+
+
+@follows("relabelled", np.reshape)
+def reshape(x: T, /, shape: int | Sequence[int], order: Literal["C"] = "C", *, copy: bool | None = None) -> T:
+    """The elements in row-major order as a tensor of another shape.
+
+    Modes that are merged or taken apart keep what splits them where digits allow: they are whole, or their outermost
+    one alone is split, at multiples of the new inner extents. Then the block is a view; otherwise the elements move to
+    their row-major order, and to blocks of the new mode for which that costs least. Collective.
+
+    Args:
+        shape: the new one; one extent may be -1.
+        order: "C" alone.
+        copy: True copies the block in any case; False refuses what cannot be a view.
+
+    Raises:
+        ValueError: the shape has another number of elements, or `copy=False` cannot be had.
+
+    >>> from rote import DistTensor
+    >>> x = DistTensor.from_global(range(6), "block[(0)]")
+    >>> reshape(x, (2, 3))
+    DistTensor((2, 3), int64, 'block[(0),()]', grid=(1,), rank=0, local=(2, 3))
+    """
+    if order not in ("C", "A"):
+        raise ValueError(
+            f"order={order!r}: tensors are reshaped in row-major order; write reshape(x.T, …).T for columns"
+        )
+    wanted = _shape(x.distribution.shape, shape)
+    x = plain(x, "reshape")
+    target = _regrouped(x.distribution, wanted)
+    if target is not None:
+        y = x._on(x.local.reshape(target.local_shape(x.comm.rank)), target)
+    elif copy is False:
+        raise ValueError(f"{x.distribution} has no view of shape {wanted}; leave copy=None")
+    elif not wanted:
+        y = made_whole(in_order(x, "reshape"), (0,), "reshape")
+        return y._on(y.local.reshape(()), Layout(()).on((), y.distribution.grid))
+    else:
+        flat = in_order(x, "reshape")
+        names = tuple([f"m{mode:02}" for mode in range(len(wanted))])
+        view = View((Fuse(names),)) if len(names) > 1 else None
+        fused = Layout(flat.distribution.layout.modes, view).on(wanted, flat.distribution.grid)
+        y = plain(flat._on(flat.local, fused), "reshape")
+    return y.copy() if copy and np.may_share_memory(y.local, x.local) else y
+
+
+@follows("relabelled", np.ravel)
+def ravel(a: T, order: Literal["C"] = "C") -> T:
+    """The elements in row-major order, as `numpy.ravel`; see `reshape`."""
+    return reshape(a, (-1,), order)
+
+
+@follows("relabelled", np.permute_dims)
+def permute_dims(x: T, /, axes: Sequence[int] | None = None) -> T:
+    """The tensor with its modes in another order, reversed if none is given; the block is a view.
+
+    Raises:
+        ValueError: `axes` is no order of the tensor's modes.
+
+    >>> from rote import DistTensor
+    >>> print(permute_dims(DistTensor.zeros((4, 6), "block[(0),()]"), (1, 0)).layout)
+    block[(),(0)]
+    """
+    order = len(x.distribution.shape)
+    modes = tuple(range(order))[::-1] if axes is None else normalize_axis_tuple(tuple(axes), order, "axes")
+    if len(modes) != order:
+        raise ValueError(f"axes={axes} do not name every mode of a tensor of order {order}")
+    return relabelled(plain(x, "permute_dims"), modes)
+
+
+@follows("relabelled", np.swapaxes)
+def swapaxes(a: T, axis1: int, axis2: int) -> T:
+    """The tensor with two modes in each other's place, as `numpy.swapaxes`."""
+    order = len(a.distribution.shape)
+    first, second = normalize_axis_index(axis1, order), normalize_axis_index(axis2, order)
+    modes = list(range(order))
+    modes[first], modes[second] = second, first
+    return permute_dims(a, modes)
+
+
+@follows("relabelled", np.moveaxis)
+def moveaxis(x: T, source: Axes, destination: Axes, /) -> T:
+    """The tensor with some modes at other places, the others in their order.
+
+    Raises:
+        ValueError: there are not as many places as modes, or one comes twice.
+
+    >>> import rote.array_api as xp
+    >>> xp.moveaxis(xp.ones((2, 3, 4)), 0, -1).shape
+    (3, 4, 2)
+    """
+    order = len(x.distribution.shape)
+    origins, places = normalize_axis_tuple(source, order), normalize_axis_tuple(destination, order)
+    if len(origins) != len(places):
+        raise ValueError(f"moveaxis takes as many places as modes, not {source} and {destination}")
+    modes = [mode for mode in range(order) if mode not in origins]
+    for place, origin in sorted(zip(places, origins, strict=True)):
+        modes.insert(place, origin)
+    return permute_dims(x, modes)
+
+
+@follows("relabelled", np.expand_dims)
+def expand_dims(x: T, /, axis: Axes = 0) -> T:
+    """The tensor with modes of extent 1, which are whole, at some places of the result.
+
+    >>> import rote.array_api as xp
+    >>> xp.expand_dims(xp.ones((2, 3)), axis=1).shape
+    (2, 1, 3)
+    """
+    shape = x.distribution.shape
+    number = len(axis) if isinstance(axis, Sequence) else 1
+    places = normalize_axis_tuple(axis, len(shape) + number)
+    key = tuple([None if place in places else slice(None) for place in range(len(shape) + number)])
+    return read(plain(x, "expand_dims"), parse_key(key, shape), "expand_dims")
+
+
+@follows("indexed", np.squeeze)
+def squeeze(x: T, /, axis: Axes | None = None) -> T:
+    """The tensor without some modes of extent 1, all if none is named; what splits one moves its index to all.
+
+    Raises:
+        ValueError: a mode has another extent.
+
+    >>> import rote.array_api as xp
+    >>> xp.squeeze(xp.ones((1, 3)), axis=0).shape
+    (3,)
+    """
+    shape = x.distribution.shape
+    ones = tuple([mode for mode, n in enumerate(shape) if n == 1])
+    modes = ones if axis is None else normalize_axis_tuple(axis, len(shape))
+    if any(shape[mode] != 1 for mode in modes):
+        raise ValueError(f"squeeze leaves modes of extent 1 out, which {axis} of shape {shape} are not")
+    key = tuple([0 if mode in modes else slice(None) for mode in range(len(shape))])
+    return read(plain(x, "squeeze"), parse_key(key, shape), "squeeze")
+
+
+def _shape(old: tuple[int, ...], given: int | Sequence[int]) -> tuple[int, ...]:
+    """The new shape, with -1 made the extent that is left."""
+    shape = tuple(map(as_index, given if isinstance(given, Sequence) else (given,)))
+    known, number = prod([n for n in shape if n != -1]), prod(old)
+    if shape.count(-1) == 1 and known and number % known == 0:
+        shape = tuple([number // known if n == -1 else n for n in shape])
+    if min(shape, default=0) < 0 or prod(shape) != number:
+        raise ValueError(f"a tensor of shape {old} cannot be reshaped into {given}")
+    return shape
+
+
+def _regrouped(dist: Distribution, shape: tuple[int, ...]) -> Distribution | None:
+    """Where a plain tensor lies when its block is reshaped; None if it is no block of the new shape."""
+    if prod(shape) == 0 and dist.shape != shape:
+        return None
+    modes: list[tuple[Entry, ...]] = []
+    old = 0
+    new = 0
+    while old < len(dist.shape) or new < len(shape):
+        ends = _group(dist.shape[old:], shape[new:])
+        entries = _scaled(dist, range(old, old + ends[0]), shape[new : new + ends[1]])
+        if entries is None:
+            return None
+        modes += entries
+        old, new = old + ends[0], new + ends[1]
+    return Layout(tuple(modes)).on(shape, dist.grid)
+
+
+def _group(old: Sequence[int], new: Sequence[int]) -> tuple[int, int]:
+    """How many modes of either shape, from the first on, are the fewest of as many elements."""
+    if old and new and old[0] == new[0]:
+        return 1, 1
+    if not old or not new:
+        return len(old), len(new)
+    taken = [1, 1]
+    while (left := prod(old[: taken[0]])) != (right := prod(new[: taken[1]])):
+        taken[left > right] += 1
+    return taken[0], taken[1]
+
+
+def _scaled(dist: Distribution, old: range, new: Sequence[int]) -> list[tuple[Entry, ...]] | None:
+    """The entries of the new modes that old ones become; None if blocks of the old are none of the new."""
+    if len(old) == len(new) == 1:
+        return [dist.layout.modes[old[0]]]
+    entries = _leading(dist, old, new)
+    if entries is None:
+        return None if any(dist.splits[mode] for mode in old) else [()] * len(new)
+    first = next((mode for mode, n in enumerate(new) if n != 1), None)
+    return [entries if mode == first else () for mode in range(len(new))]
+
+
+def _leading(dist: Distribution, old: range, new: Sequence[int]) -> tuple[Entry, ...] | None:
+    """The entries of the outermost of the new modes, if the outermost old one alone is split, and where it may be."""
+    split = [mode for mode in old if dist.layout.modes[mode]]
+    first = next((mode for mode, n in enumerate(new) if n != 1), None)
+    if len(split) != 1 or first is None or prod(dist.shape[old.start : split[0]]) != 1:
+        return None
+    splits = [Split(e.grid_mode, e.kind, dist.grid.shape[e.grid_mode]) for e in dist.layout.modes[split[0]]]
+    extents = dist.shape[split[0]], prod(dist.shape[split[0] + 1 : old.stop]), prod(new[first + 1 :])
+    scaled = _scaled_kinds(splits, *extents)
+    if scaled is None:
+        return None
+    return tuple([Entry(s.grid_mode, kind) for s, kind in zip(splits, scaled, strict=True)])
+
+
+def _scaled_kinds(splits: Sequence[Split], extent: int, outer: int, inner: int) -> tuple[Kind, ...] | None:
+    """The kinds of a mode's splits when each index becomes `outer`, and `inner` of these one; None if none do."""
+    if all(s.kind.name == "cyclic" for s in splits):
+        tiles = [s.kind.sizes[0] * outer for s in splits]
+        if any(tile % inner for tile in tiles):
+            return None
+        return tuple([Kind("cyclic", (tile // inner,), s.kind.at) for s, tile in zip(splits, tiles, strict=True)])
+    if len(splits) == 1:
+        (only,) = splits
+        sizes = (kinds.extent(only.kind, only.parts, extent, np.arange(only.parts)) * outer).tolist()
+        return None if any(size % inner for size in sizes) else (blocks_of([size // inner for size in sizes]),)
+    parts = prod([s.parts for s in splits])
+    even = all(s.kind == BLOCK for s in splits) and extent % parts == 0 and extent // parts * outer % inner == 0
+    return (BLOCK,) * len(splits) if even else None

@@ -1,0 +1,182 @@
+"""Sums and sums of products that are rounded once: with the same bits in any order.
+
+A number is an integer of at most 53 bits times a power of two. It is cut into digits of 32 bits at fixed places, and
+the digits of each place are summed as integers, which is exact. The integer that comes out is rounded to the nearest
+number, as `math.fsum` does (a small superaccumulator: Neal 2015). A product is two numbers, itself rounded and what
+the rounding took away (Dekker 1971), both of fractions, so that nothing is too large or too small.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf, nan, nextafter, prod
+from typing import Any
+
+import numpy as np
+
+from ..distributed import Array
+
+__all__ = ["PRODUCTS", "SUMS", "Places", "digit_products", "digit_sums", "rounded"]
+
+_BITS = 32  # of a digit
+_DIGIT = np.uint64((1 << _BITS) - 1)
+_SPECIAL = 3  # places after those of digits: how many are NaN, inf and -inf
+_CHUNK = 1 << 20  # elements whose digits add up to less than 2**53, so that a sum of doubles is exact
+_PRODUCTS = 1 << 16  # products that are made at once
+_SPLITTER = float((1 << 27) + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The places of digits.
+
+    Attributes:
+        least: the exponent of the last bit of any mantissa.
+        count: how many there are, from the smallest number to the largest.
+    """
+
+    least: int
+    count: int
+
+    @property
+    def length(self) -> int:
+        """That of a row of sums: the digits, and the numbers of what is not finite."""
+        return self.count + _SPECIAL
+
+
+def _places(least: int, largest: int) -> Places:
+    return Places(least, -(-(largest - 53 - least) // _BITS) + 2)
+
+
+SUMS = _places(-1073 - 53, 1024)
+"""Those of any double."""
+
+PRODUCTS = _places(2 * -1073 - 105 - 53, 2 * 1024)
+"""Those of a product of any two, and of what its rounding takes away."""
+
+
+def digit_sums(block: Array, over: tuple[int, ...]) -> Array:
+    """The sums of the digits of doubles over some modes, as integers: one more mode, at the end, has their places.
+
+    >>> digits = digit_sums(np.array([1.0, -1.0, 1.0]), (0,))
+    >>> bool((digits == digit_sums(np.array([1.0]), (0,))).all())
+    True
+    """
+    kept = [n for mode, n in enumerate(block.shape) if mode not in over]
+    rows = np.moveaxis(block, over, range(-len(over), 0)).reshape(prod(kept), prod(block.shape[m] for m in over))
+    sums = np.zeros((len(rows), SUMS.length), np.int64)
+    height = max(1, _CHUNK // max(rows.shape[1], 1))
+    for top in range(0, len(rows), height):
+        for left in range(0, rows.shape[1], _CHUNK):
+            part = slice(top, top + height)
+            _add(SUMS, sums[part], *np.frexp(rows[part, left : left + _CHUNK]))
+    return sums.reshape(*kept, SUMS.length)
+
+
+def digit_products(pairs: list[tuple[Array, Array]]) -> Array:
+    """The sums of the digits of the elements of products of matrices, which are added up.
+
+    Args:
+        pairs: of stacks of matrices of doubles, of shapes (s, m, k) and (s, k, n), the same for all pairs.
+
+    Returns:
+        An array of integers of shape (s, m, n, places).
+
+    >>> a, b = np.array([[[1e200, 1.0]]]), np.array([[[1e200], [3.0]]])
+    >>> rounded(digit_products([(a, b), (-a, b), (a, b[:, ::-1])]), PRODUCTS).item() == 4 * 1e200
+    True
+    """
+    (stack, rows, depth), columns = pairs[0][0].shape, pairs[0][1].shape[2]
+    sums = np.zeros((stack, rows, columns, PRODUCTS.length), np.int64)
+    deep = min(max(depth, 1), _PRODUCTS)
+    wide = min(max(columns, 1), max(1, _PRODUCTS // deep))
+    high = max(1, _PRODUCTS // (deep * wide))
+    for s, top, left, start in np.ndindex(stack, -(-rows // high), -(-columns // wide), -(-depth // deep)):
+        row, column = slice(top * high, (top + 1) * high), slice(left * wide, (left + 1) * wide)
+        inner = slice(start * deep, (start + 1) * deep)
+        part = np.zeros((*sums[s, row, column].shape[:2], PRODUCTS.length), np.int64)
+        flat = part.reshape(-1, PRODUCTS.length)
+        for a, b in pairs:
+            _add_products(flat, a[s, row, None, inner], b[s, inner, column].T[None])
+        sums[s, row, column] += part
+    return sums
+
+
+def _add_products(sums: Array, a: Array, b: Array) -> None:
+    """Add the digits of products along the last mode of two arrays that broadcast."""
+    (first, first_exponent), (second, second_exponent) = np.frexp(a), np.frexp(b)
+    exponent = first_exponent + second_exponent
+    with np.errstate(invalid="ignore"):
+        product = first * second
+        (a_high, a_low), (b_high, b_low) = _halves(first), _halves(second)
+        lost = ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
+    for part in (product, np.where(np.isfinite(product), lost, 0)):
+        fraction, more = np.frexp(part)
+        _add(PRODUCTS, sums, fraction.reshape(len(sums), -1), (exponent + more).reshape(len(sums), -1))
+
+
+def _halves(fraction: Array) -> tuple[Array, Array]:
+    """Two numbers of half as many bits each, of which the products are exact (Veltkamp)."""
+    scaled = _SPLITTER * fraction
+    high = scaled - (scaled - fraction)
+    return high, fraction - high
+
+
+def _add(places: Places, sums: Array, fraction: Array, exponent: Array) -> None:
+    """Add the digits of rows of numbers, as `frexp` gives them, to a row of sums for each."""
+    finite = np.isfinite(fraction)
+    if not finite.all():
+        for kind, special in enumerate((np.isnan(fraction), fraction == np.inf, fraction == -np.inf)):
+            sums[:, places.count + kind] += special.sum(axis=1)
+        fraction = np.where(finite, fraction, 0)
+    exponent = np.where(fraction == 0, 0, exponent)
+    mantissa = np.ldexp(np.abs(fraction), 53).astype(np.uint64)
+    place, shift = np.divmod(exponent - 53 - places.least, _BITS)
+    shift = shift.astype(np.uint64)
+    low = (mantissa & _DIGIT) << shift
+    high = ((mantissa >> np.uint64(_BITS)) << shift) + (low >> np.uint64(_BITS))
+    index = place + places.count * np.arange(len(sums))[:, None]
+    for k, digit in enumerate((low & _DIGIT, high & _DIGIT, high >> np.uint64(_BITS))):
+        weights = np.copysign(digit.astype(float), fraction)
+        counts = np.bincount((index + k).reshape(-1), weights.reshape(-1), len(sums) * places.count)
+        sums[:, : places.count] += counts.reshape(len(sums), places.count).astype(np.int64)
+
+
+def rounded(digits: Array, places: Places, dtype: np.dtype[Any] | None = None) -> Array:
+    """The numbers nearest to sums of digits, whose places are the last mode.
+
+    Args:
+        dtype: of the numbers, single or double; double if None.
+
+    >>> rounded(digit_sums(np.array([1e100, 1.0, -1e100]), (0,)), SUMS)
+    array(1.)
+    """
+    dtype = np.dtype("f8") if dtype is None else dtype
+    rows = digits.reshape(prod(digits.shape[:-1]), digits.shape[-1])
+    values = [_nearest(row, places, dtype.itemsize < 8) for row in rows]
+    return np.array(values, float).reshape(digits.shape[:-1]).astype(dtype)
+
+
+def _nearest(row: Array, places: Places, again: bool) -> float:
+    """The double nearest to a sum; one that may be rounded once more, to less, if `again`."""
+    undefined, plus, minus = row[places.count :].tolist()
+    if undefined or (plus and minus):
+        return nan
+    if plus or minus:
+        return inf if plus else -inf
+    number = sum(int(row[place]) << (_BITS * place) for place in np.flatnonzero(row[: places.count]).tolist())
+    scale = 1 << -places.least
+    try:
+        value = number / scale
+    except OverflowError:
+        return inf if number > 0 else -inf
+    return _odd(value, number, scale) if again else value
+
+
+def _odd(value: float, number: int, scale: int) -> float:
+    """The double beside number / scale whose last bit is 1, unless that is a double (Boldo and Melquiond 2008)."""
+    numerator, denominator = value.as_integer_ratio()
+    beyond = number * denominator - numerator * scale
+    if beyond and not int(np.float64(value).view(np.int64)) & 1:
+        return nextafter(value, inf if beyond > 0 else -inf)
+    return value

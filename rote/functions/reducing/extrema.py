@@ -1,0 +1,167 @@
+"""Largest and smallest elements, and where they are: combined by integers that are ordered as numbers are.
+
+Libraries of messages compare floating-point numbers as they like where there are NaNs. So what ranks contribute are
+integers in the order of the numbers, with NaN beyond all others, as NumPy has it.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from operator import index
+from typing import Any
+
+import numpy as np
+
+from ...grammar.nodes import Op
+from ...layout.layout import Distribution, Layout, as_layout
+from ...runtime.copy.regions import identity
+from ..alignment import plain
+from ..distributed import Array, Distributed
+from ..rules import follows
+from .reduction import UNSET, Reduced, contributed, finished, normal_axes, reduced, reducible, settled
+
+__all__ = ["argmax", "argmin", "extremum", "unordered"]
+
+
+def extremum(
+    name: str,
+    x: Distributed,
+    modes: tuple[int, ...],
+    op: Op,
+    keepdims: bool = False,
+    layout: Layout | str | None = None,
+) -> Any:
+    """The largest or smallest element over some modes. Collective where they are split."""
+    x = reducible(name, x, modes, op)
+    dtype: np.dtype[Any] = x.local.dtype
+    ufunc: Any = np.maximum if op == "max" else np.minimum
+
+    def local(block: Array, over: tuple[int, ...] | None) -> Any:
+        start: Any = UNSET if block.size else identity(op, dtype)
+        return ufunc.reduce(block, axis=over, keepdims=keepdims, initial=start)
+
+    where = reduced(x.distribution, modes, keepdims, op, None if layout is None else as_layout(layout))
+    return _settled(name, contributed(x, modes, where, local), where, op)
+
+
+@follows("reduction", np.argmax)
+def argmax(
+    x: Distributed, /, axis: int | None = None, out: Any = None, *, keepdims: bool = False, layout: Any = None
+) -> Any:
+    """The index of the largest element, the first of several; a NaN counts as the largest.
+
+    Args:
+        axis: one mode, or None for the index into the flattened tensor.
+        out: a tensor of integers that is written, and stays where it is.
+        layout: of the result, as in `sum`.
+
+    Raises:
+        AxisError: there is no such mode.
+        LayoutError: `layout` or `out` does not fit the result.
+
+    >>> from rote import DistTensor
+    >>> int(DistTensor.from_global([3, 7, 7], "block[(0)]").argmax())
+    1
+    """
+    return _position("argmax", "max", x, axis, out, keepdims, layout)
+
+
+@follows("reduction", np.argmin)
+def argmin(
+    x: Distributed, /, axis: int | None = None, out: Any = None, *, keepdims: bool = False, layout: Any = None
+) -> Any:
+    """The index of the smallest element, the first of several; a NaN counts as the smallest. Arguments as `argmax`.
+
+    Raises:
+        AxisError: there is no such mode.
+        LayoutError: `layout` or `out` does not fit the result.
+
+    >>> from rote import DistTensor
+    >>> DistTensor.from_global([[1, 2], [3, 0]], "block[(0),()]").argmin(axis=1).to_global()
+    array([0, 1])
+    """
+    return _position("argmin", "min", x, axis, out, keepdims, layout)
+
+
+def _position(
+    name: str, op: Op, x: Distributed, axis: int | None, out: Any, keepdims: bool, layout: Layout | str | None
+) -> Any:
+    shape, dtype = x.distribution.shape, x.local.dtype
+    if dtype.kind == "c":
+        raise unordered(name)
+    first = np.argmax if op == "max" else np.argmin
+    axis = None if axis is None else index(axis)
+    modes = normal_axes(axis, len(shape))
+    if prod(shape) == 0:
+        first(np.empty(shape, dtype), axis)  # which raises NumPy's error
+    x = plain(x, name) if x.distribution.layout.view is not None else reducible(name, x, modes, "")
+    dist, block, rank = x.distribution, x.local, x.comm.rank
+    where = reduced(dist, modes, keepdims, "min", None if layout is None else as_layout(layout))
+    least = np.iinfo(np.int64).max
+    if block.size:
+        nearest = np.asarray(first(block, axis, keepdims=True))
+        places = _flat(nearest, dist, rank, block.shape) if axis is None else _global(nearest, dist, rank, modes[0])
+    if where.moves:
+        wide = reduced(dist, modes, True, op)
+        extents = wide.contributions.local_shape(rank)
+        if block.size:
+            own = block.reshape(-1)[nearest] if axis is None else np.take_along_axis(block, nearest, modes[0])
+        else:
+            own, places = np.full(extents, identity(op, dtype)), np.full(extents, least)
+        own = own + dtype.type(0)  # of -0.0 and 0.0 the first counts
+        best = _settled(name, x._on(own, wide.contributions), wide, op).local
+        places = np.where((own == best) | ((own != own) & (best != best)), places, least)
+    elif not block.size:
+        places = np.empty(0, np.int64)
+    block = np.asarray(places, np.int64).reshape(where.contributions.local_shape(rank))
+    return finished(name, settled(name, x._on(block, where.contributions), where), out)
+
+
+def unordered(name: str) -> TypeError:
+    """The refusal of complex numbers where an order is needed."""
+    return TypeError(
+        f"complex numbers are not ordered\nwrite {name}(abs(x)), or {name}(x.to_global()), where real parts come first"
+    )
+
+
+def _global(local: Array, dist: Distribution, rank: int, mode: int) -> Array:
+    """The global indices, along a mode, of elements of a block, given by the local ones."""
+    if not dist.splits[mode]:
+        return local
+    held = dist.index_sets(rank)[mode]
+    if local.size > 8:
+        return held.to_array()[local]
+    return np.array([held.at(position) for position in local.reshape(-1).tolist()], np.int64).reshape(local.shape)
+
+
+def _flat(nearest: Array, dist: Distribution, rank: int, block: tuple[int, ...]) -> Array:
+    """The index into the flattened tensor of an element of a block, given by that into the flattened block."""
+    if not any(dist.splits):
+        return nearest
+    parts = [_global(np.asarray(at), dist, rank, mode) for mode, at in enumerate(np.unravel_index(nearest, block))]
+    return np.asarray(np.ravel_multi_index(tuple(parts), dist.shape))
+
+
+_KEYS: dict[np.dtype[Any], np.dtype[Any]] = {np.dtype("f4"): np.dtype("i4"), np.dtype("f8"): np.dtype("i8")}
+
+
+def _settled(name: str, x: Distributed, where: Reduced, op: Op) -> Any:
+    """The extremes of what ranks contribute; NaN where any of them has it."""
+    values = x.local
+    if not where.moves or where.target.partial or values.dtype.kind != "f":
+        return settled(name, x, where)
+    missing, integer = np.isnan(values), _KEYS.get(values.dtype)
+    if integer is None:  # numbers that are wider than integers: what is missing is told apart
+        result, flags = settled(name, x, where), settled(name, x._with(missing if op == "max" else ~missing), where)
+        return result._with(np.where(flags.local if op == "max" else ~flags.local, np.nan, result.local))
+    info, bits = np.iinfo(integer), values.reshape(-1).view(integer).reshape(values.shape)
+    keys = np.where(missing, info.max if op == "max" else info.min, _turned(bits))
+    result = settled(name, x._with(keys), where)
+    return result._with(_turned(result.local).view(values.dtype))
+
+
+def _turned(bits: Array) -> Array:
+    """Bits of numbers with a sign as integers in their order, and back: all but the sign are turned if it is set."""
+    info = np.iinfo(bits.dtype)
+    result: Array = bits ^ ((bits >> (info.bits - 1)) & info.max)
+    return result

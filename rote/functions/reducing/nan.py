@@ -1,0 +1,162 @@
+"""Reductions that leave NaNs out, by NumPy's names: those of the other elements."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...grammar.nodes import Op
+from ...runtime.copy.regions import identity
+from ..distributed import Array, Distributed
+from ..elements.blockwise import elementwise
+from ..rules import follows
+from . import reductions
+from .reduction import UNSET, Axis, finished, kept
+
+__all__ = ["nanmax", "nanmean", "nanmin", "nanprod", "nanstd", "nansum", "nanvar"]
+
+
+@follows("reduction", np.nansum)
+def nansum(
+    x: Distributed,
+    /,
+    axis: Axis = None,
+    dtype: npt.DTypeLike | None = None,
+    out: Any = None,
+    keepdims: Any = UNSET,
+    initial: Any = UNSET,
+    where: Any = UNSET,
+) -> Any:
+    """The sum of the elements that are not NaN; arguments as those of `sum`."""
+    return reductions.sum(_filled(x, 0), axis, dtype, out, kept(keepdims), initial, where)
+
+
+@follows("reduction", np.nanprod)
+def nanprod(
+    x: Distributed,
+    /,
+    axis: Axis = None,
+    dtype: npt.DTypeLike | None = None,
+    out: Any = None,
+    keepdims: Any = UNSET,
+    initial: Any = UNSET,
+    where: Any = UNSET,
+) -> Any:
+    """The product of the elements that are not NaN; arguments as those of `sum`."""
+    return reductions.prod(_filled(x, 1), axis, dtype, out, kept(keepdims), initial, where)
+
+
+@follows("reduction", np.nanmax)
+def nanmax(
+    x: Distributed,
+    /,
+    axis: Axis = None,
+    out: Any = None,
+    keepdims: Any = UNSET,
+    initial: Any = UNSET,
+    where: Any = UNSET,
+) -> Any:
+    """The largest element that is not NaN; NaN, with a warning, where there is none. Arguments as those of `max`."""
+    return _extreme("max", x, axis, out, keepdims, initial, where)
+
+
+@follows("reduction", np.nanmin)
+def nanmin(
+    x: Distributed,
+    /,
+    axis: Axis = None,
+    out: Any = None,
+    keepdims: Any = UNSET,
+    initial: Any = UNSET,
+    where: Any = UNSET,
+) -> Any:
+    """The smallest element that is not NaN; as `nanmax`."""
+    return _extreme("min", x, axis, out, keepdims, initial, where)
+
+
+def _extreme(op: Op, x: Distributed, axis: Axis, out: Any, keepdims: Any, initial: Any, where: Any) -> Any:
+    reduce, dtype = (reductions.max if op == "max" else reductions.min), x.local.dtype
+    if dtype.kind != "f":
+        return reduce(x, axis, out, kept(keepdims), initial, where)
+    extreme = reduce(_filled(x, identity(op, dtype)), axis, None, kept(keepdims), initial, where)
+    if initial is UNSET:
+        nothing = reductions.all(elementwise("isnan", np.isnan, (x,), {}), axis, None, kept(keepdims), where)
+        extreme = elementwise("where", np.where, (nothing, dtype.type(np.nan), extreme), {})
+        if np.isnan(extreme.local).any():
+            warnings.warn("All-NaN slice encountered", RuntimeWarning, stacklevel=4)
+    return finished(f"nan{op}", extreme, out)
+
+
+@follows("reduction", np.nanmean)
+def nanmean(
+    x: Distributed,
+    /,
+    axis: Axis = None,
+    dtype: npt.DTypeLike | None = None,
+    out: Any = None,
+    keepdims: Any = UNSET,
+    where: Any = UNSET,
+) -> Any:
+    """The mean of the elements that are not NaN; arguments as those of `mean`."""
+    if dtype is None and x.local.dtype.kind in "biu":
+        dtype = np.dtype("f8")
+    total = nansum(x, axis, dtype, None, keepdims, UNSET, where)
+    result = elementwise("nanmean", np.true_divide, (total, _count(x, axis, keepdims, where)), {})
+    return finished("nanmean", elementwise("nanmean", _as(total), (result,), {}), out)
+
+
+@follows("reduction", np.nanvar)
+def nanvar(
+    x: Distributed,
+    /,
+    axis: Axis = None,
+    dtype: npt.DTypeLike | None = None,
+    out: Any = None,
+    ddof: float = 0,
+    keepdims: Any = UNSET,
+    where: Any = UNSET,
+    mean: Any = UNSET,
+    correction: Any = UNSET,
+) -> Any:
+    """The variance of the elements that are not NaN, in two passes; arguments as those of `var`."""
+    less = ddof if correction is UNSET else correction
+    centre = nanmean(x, axis, dtype, None, True, where) if mean is UNSET else mean
+    beyond = elementwise("nanvar", np.subtract, (x, centre), {} if dtype is None else {"dtype": dtype})
+    squares = elementwise("nanvar", _square_of_numbers, (beyond, x), {})  # that of an infinity is NaN, and counts
+    total = reductions.sum(squares, axis, None, None, kept(keepdims), UNSET, where)
+    count = elementwise(
+        "nanvar", lambda n: np.where(n > less, n - less, np.nan), (_count(x, axis, keepdims, where),), {}
+    )
+    result = elementwise("nanvar", np.true_divide, (total, count), {})
+    return finished("nanvar", elementwise("nanvar", _as(total), (result,), {}), out)
+
+
+@follows("reduction", np.nanstd)
+def nanstd(x: Distributed, /, *args: Any, out: Any = None, **options: Any) -> Any:
+    """The standard deviation of the elements that are not NaN: the root of `nanvar`, whose arguments it takes."""
+    return finished("nanstd", elementwise("nanstd", np.sqrt, (nanvar(x, *args, **options),), {}), out)
+
+
+def _square_of_numbers(beyond: Array, block: Array) -> Array:
+    """Squared magnitudes of deviations; zero of elements that are NaN."""
+    return np.where(np.isnan(block), beyond.real.dtype.type(0), (beyond * beyond.conj()).real)
+
+
+def _filled(x: Distributed, value: Any) -> Any:
+    """The tensor with a value in the place of NaNs."""
+    if x.local.dtype.kind not in "fc":
+        return x
+    return elementwise("isnan", lambda block: np.where(np.isnan(block), block.dtype.type(value), block), (x,), {})
+
+
+def _count(x: Distributed, axis: Axis, keepdims: Any, where: Any) -> Any:
+    """How many elements are not NaN."""
+    return reductions.number_of("isnan", lambda block: ~np.isnan(block), x, axis, keepdims, where)
+
+
+def _as(x: Any) -> Any:
+    """The function that brings blocks to the dtype of a tensor."""
+    return lambda block: block.astype(x.local.dtype)

@@ -1,0 +1,169 @@
+"""Reductions: each rank reduces its block, and contributions over what split the reduced modes are brought together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from ...caches import memoized
+from ...errors import LayoutError
+from ...grammar.nodes import Op
+from ...layout.layout import Distribution, Layout, as_layout, distribute
+from ..alignment import plain
+from ..distributed import Array, Distributed
+from ..elements.blockwise import elementwise
+from ..elements.elementwise import copyto
+from ..moves import asked, moved
+
+__all__ = [
+    "UNSET",
+    "Axis",
+    "Reduced",
+    "extents_of",
+    "finished",
+    "kept",
+    "normal_axes",
+    "reduced",
+    "reducible",
+    "reduction",
+    "settled",
+]
+
+Axis = int | tuple[int, ...] | None
+Modes = tuple[int, ...]
+Local = Callable[[Array, Modes | None], Any]
+T = TypeVar("T", bound=Distributed)
+
+UNSET: Any = np._NoValue
+"""The value that NumPy hands on for an argument that was not given."""
+
+
+class Reduced(NamedTuple):
+    """Where the contributions to a reduction lie, where its result does, and whether that takes a move."""
+
+    contributions: Distribution
+    target: Distribution
+    moves: bool
+
+
+def reduction(
+    name: str,
+    x: Distributed,
+    modes: Modes,
+    op: Op,
+    local: Local,
+    keepdims: bool = False,
+    layout: Layout | str | None = None,
+) -> Any:
+    """Reduce some modes of a tensor. Collective where they are split.
+
+    Args:
+        name: of the function, for the record of moves.
+        x: without contributions of another operation, as `reducible` gives it.
+        modes: that are reduced.
+        op: by which contributions of ranks are combined.
+        local: reduces a block, over some of its modes or, for None, over all; it keeps the others.
+        keepdims: whether reduced modes stay, with extent 1.
+        layout: of the result; that of the operand without the reduced modes if None.
+    """
+    where = reduced(x.distribution, modes, keepdims, op, None if layout is None else as_layout(layout))
+    return settled(name, contributed(x, modes, where, local), where)
+
+
+def contributed(x: T, modes: Modes, where: Reduced, local: Local) -> T:
+    """The tensor of contributions to a reduction; of its results already, where nothing is to move."""
+    viewed = x.distribution.layout.view is not None
+    block = np.asarray(local(x.local, None if viewed else modes))
+    shape = where.contributions.local_shape(x.comm.rank)
+    if block.shape != shape:  # kept modes of extent 1, or a rank outside the root
+        block = block.reshape(shape) if block.size == prod(shape) else np.empty(shape, block.dtype)
+    return x._on(block, where.contributions if where.moves else where.target)
+
+
+def settled(name: str, contributions: T, where: Reduced) -> T:
+    """The result of a reduction, from what the ranks contribute."""
+    if where.moves:
+        return asked(contributions, where.target.layout, name)
+    if contributions.distribution is where.target:
+        return contributions
+    return contributions._on(contributions.local, where.target)
+
+
+@memoized(4096)
+def reduced(source: Distribution, modes: Modes, keepdims: bool, op: Op, layout: Layout | None = None) -> Reduced:
+    """Where contributions to a reduction lie, and its result.
+
+    >>> from rote.layout.layout import parse
+    >>> where = reduced(parse("block[(0),(1)]").on((8, 6), (2, 3)), (0,), False, "max")
+    >>> print(where.contributions.layout, where.target.layout)
+    block[(1)]+max(0) block[(1)]
+    """
+    lay = source.layout
+    split = tuple([entry.grid_mode for m, mode in enumerate(lay.modes) if lay.view or m in modes for entry in mode])
+    kept = enumerate(lay.modes if lay.view is None else [()] * len(source.shape))
+    ends = tuple([() if m in modes else mode for m, mode in kept if keepdims or m not in modes])
+    shape = tuple([1 if m in modes else n for m, n in enumerate(source.shape) if keepdims or m not in modes])
+    partial = (*split, *lay.partial)
+    contributions = Layout(ends, op=op, partial=partial, rooted=lay.rooted)
+    target = Layout(ends, rooted=lay.rooted) if layout is None else layout
+    first, last = (distribute(each, shape, source.grid) for each in (contributions, target))
+    return Reduced(first, last, first.meaning != last.meaning)
+
+
+def reducible(name: str, x: T, modes: Modes, op: str, dtype: np.dtype[Any] | None = None) -> T:
+    """The tensor as a reduction takes it: blocks of values, or contributions of the same operation.
+
+    A view stays where all modes are reduced, for then it does not matter how they are read.
+
+    Args:
+        name: of the function, for the record of moves.
+        dtype: in which the reduction is made; contributions of another are brought together first.
+    """
+    lay = x.distribution.layout
+    if lay.partial and (lay.op != op or (dtype is not None and dtype != x.local.dtype)):
+        x = moved(x, Layout(lay.modes, lay.view, rooted=lay.rooted), name)
+    return x if lay.view is None or len(modes) == len(x.distribution.shape) else plain(x, name)
+
+
+def normal_axes(axis: Axis, order: int) -> Modes:
+    """The modes that `axis` names, in NumPy's way: None is all of them, and negative ones count from the last.
+
+    Raises:
+        numpy.exceptions.AxisError: there is none of that number.
+        ValueError: one is named twice.
+
+    >>> normal_axes(-1, 3), normal_axes(None, 2)
+    ((2,), (0, 1))
+    """
+    if axis is None:
+        return tuple(range(order))
+    if type(axis) is int and 0 <= axis < order:
+        return (axis,)
+    return tuple(np.lib.array_utils.normalize_axis_tuple(axis, order))
+
+
+def kept(keepdims: Any) -> bool:
+    """Whether reduced modes stay, as NumPy hands it on: they do not where it was not said."""
+    return keepdims is not UNSET and bool(keepdims)
+
+
+def extents_of(x: Distributed, modes: Modes) -> int:
+    """The number of elements that make one of the result."""
+    return prod([x.distribution.shape[mode] for mode in modes])
+
+
+def finished(name: str, result: Any, out: Any, ufunc: np.ufunc | None = None, initial: Any = UNSET) -> Any:
+    """The result combined with what it begins with, and written where it is to be."""
+    if ufunc is not None and initial is not UNSET and initial is not None:
+        result = elementwise(name, ufunc, (result, np.array(initial, result.local.dtype)), {})
+    if out is None or out is UNSET:
+        return result
+    if not isinstance(out, Distributed):
+        raise LayoutError(f"{name} of a DistTensor writes no array; give a tensor as out=, or read the result's .local")
+    if out.distribution.shape != result.distribution.shape:
+        raise LayoutError(f"{name} has shape {result.distribution.shape}, and out {out.distribution.shape}")
+    copyto(out, result)
+    return out

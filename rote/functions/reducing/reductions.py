@@ -1,0 +1,302 @@
+"""Sums, products, extrema and truth over modes of a tensor, by the names of the array API standard and of NumPy."""
+
+from __future__ import annotations
+
+from math import prod as product
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...compiler.step import as_dtype
+from ...grammar.nodes import Op
+from ...layout.layout import Layout
+from ...runtime.copy.regions import identity
+from ..distributed import Array, Distributed
+from ..elements.blockwise import elementwise
+from ..rules import UFUNC_METHODS, Function, follows
+from .exact import exact_sum
+from .extrema import extremum, unordered
+from .reduction import UNSET, Axis, finished, kept, normal_axes, reducible, reduction
+
+__all__ = ["all", "any", "count_nonzero", "masked", "max", "min", "number_of", "prod", "reduce_by", "sum"]
+
+
+@follows("reduction", np.sum)
+def sum(
+    x: Distributed,
+    /,
+    axis: Axis = None,
+    dtype: npt.DTypeLike | None = None,
+    out: Any = None,
+    keepdims: bool = False,
+    initial: Any = UNSET,
+    where: Any = UNSET,
+    *,
+    layout: Layout | str | None = None,
+    exact: bool = False,
+) -> Any:
+    """The sum over some modes, or all. Collective where they are split.
+
+    Args:
+        axis: one mode, several, or None for all.
+        dtype: of the sum; integers and bool are summed in the widest integers of their kind if None.
+        out: a tensor that is written, and stays where it is.
+        initial: added to each sum. where: a mask of the elements that are summed.
+        layout: of the result; that of the operand without the reduced modes if None.
+        exact: round the true sum once, so that the result has the same bits in any layout, on any number of ranks.
+
+    Raises:
+        AxisError, ValueError: there is no such mode, or one is named twice.
+        LayoutError: `layout` or `out` does not fit the result.
+
+    >>> from rote import DistTensor
+    >>> DistTensor.from_global([[1, 2], [3, 4]], "block[(0),()]").sum(axis=0).to_global()
+    array([4, 6])
+    """
+    x = masked(x, where, 0)
+    element = x.local.dtype if dtype is None else as_dtype(dtype)
+    if exact and element.kind in "fc":
+        modes = normal_axes(axis, len(x.distribution.shape))
+        return finished("sum", exact_sum("sum", x, modes, element, keepdims, layout), out, np.add, initial)
+    result = reduce_by("sum", np.add, "sum", x, axis, dtype, keepdims, layout)
+    return finished("sum", result, out, np.add, initial)
+
+
+@follows("reduction", np.prod)
+def prod(
+    x: Distributed,
+    /,
+    axis: Axis = None,
+    dtype: npt.DTypeLike | None = None,
+    out: Any = None,
+    keepdims: bool = False,
+    initial: Any = UNSET,
+    where: Any = UNSET,
+    *,
+    layout: Layout | str | None = None,
+) -> Any:
+    """The product over some modes, or all; arguments as those of `sum`. Collective where they are split.
+
+    Raises:
+        AxisError, ValueError: there is no such mode, or one is named twice.
+        LayoutError: `layout` or `out` does not fit the result.
+
+    >>> from rote import DistTensor
+    >>> DistTensor.from_global([[1, 2], [3, 0]], "block[(0),()]").prod(axis=1).to_global()
+    array([2, 0])
+    """
+    result = reduce_by("prod", np.multiply, "prod", masked(x, where, 1), axis, dtype, keepdims, layout)
+    return finished("prod", result, out, np.multiply, initial)
+
+
+@follows("reduction", np.max, np.amax)
+def max(
+    x: Distributed,
+    /,
+    axis: Axis = None,
+    out: Any = None,
+    keepdims: bool = False,
+    initial: Any = UNSET,
+    where: Any = UNSET,
+    *,
+    layout: Layout | str | None = None,
+) -> Any:
+    """The largest element, or NaN where there is one; arguments as those of `sum`. Collective where modes are split.
+
+    Raises:
+        ValueError: it is that of no elements, or may be by a mask without `initial`.
+        TypeError: the elements are complex.
+        AxisError, ValueError: there is no such mode, or one is named twice.
+        LayoutError: `layout` or `out` does not fit the result.
+
+    >>> from rote import DistTensor
+    >>> DistTensor.from_global([[1, 2], [3, 0]], "block[(0),()]").max(axis=0).to_global()
+    array([3, 2])
+    """
+    return _extreme("max", np.maximum, x, axis, out, keepdims, initial, where, layout)
+
+
+@follows("reduction", np.min, np.amin)
+def min(
+    x: Distributed,
+    /,
+    axis: Axis = None,
+    out: Any = None,
+    keepdims: bool = False,
+    initial: Any = UNSET,
+    where: Any = UNSET,
+    *,
+    layout: Layout | str | None = None,
+) -> Any:
+    """The smallest element, or NaN where there is one; as `max`.
+
+    Raises:
+        AxisError, ValueError: there is no such mode, or one is named twice.
+        LayoutError: `layout` or `out` does not fit the result.
+
+    >>> from rote import DistTensor
+    >>> DistTensor.from_global([[1, 2], [3, 0]], "block[(0),()]").min(axis=1).to_global()
+    array([1, 0])
+    """
+    return _extreme("min", np.minimum, x, axis, out, keepdims, initial, where, layout)
+
+
+@follows("reduction", np.any)
+def any(
+    x: Distributed,
+    /,
+    axis: Axis = None,
+    out: Any = None,
+    keepdims: bool = False,
+    where: Any = UNSET,
+    *,
+    layout: Layout | str | None = None,
+) -> Any:
+    """Whether any element is true; arguments as those of `sum`. Collective where modes are split.
+
+    Raises:
+        AxisError, ValueError: there is no such mode, or one is named twice.
+        LayoutError: `layout` or `out` does not fit the result.
+
+    >>> from rote import DistTensor
+    >>> DistTensor.from_global([[1, 2], [3, 0]], "block[(0),()]").any(axis=1).to_global()
+    array([ True,  True])
+    """
+    return _truth("any", np.logical_or, "sum", x, axis, out, keepdims, where, layout)
+
+
+@follows("reduction", np.all)
+def all(
+    x: Distributed,
+    /,
+    axis: Axis = None,
+    out: Any = None,
+    keepdims: bool = False,
+    where: Any = UNSET,
+    *,
+    layout: Layout | str | None = None,
+) -> Any:
+    """Whether all elements are true; arguments as those of `sum`. Collective where modes are split.
+
+    Raises:
+        AxisError, ValueError: there is no such mode, or one is named twice.
+        LayoutError: `layout` or `out` does not fit the result.
+
+    >>> from rote import DistTensor
+    >>> DistTensor.from_global([[1, 2], [3, 0]], "block[(0),()]").all(axis=1).to_global()
+    array([ True, False])
+    """
+    return _truth("all", np.logical_and, "prod", x, axis, out, keepdims, where, layout)
+
+
+@follows("reduction", np.count_nonzero)
+def count_nonzero(
+    x: Distributed, /, axis: Axis = None, *, keepdims: bool = False, layout: Layout | str | None = None
+) -> Any:
+    """The number of elements that are not zero. Collective where modes are split.
+
+    >>> import rote.array_api as xp
+    >>> int(xp.count_nonzero(xp.asarray([0, 5, 6])))
+    2
+    """
+    return number_of("count_nonzero", lambda block: block != 0, x, axis, keepdims, layout=layout)
+
+
+def number_of(
+    name: str,
+    condition: Function,
+    x: Distributed,
+    axis: Axis,
+    keepdims: Any = UNSET,
+    where: Any = UNSET,
+    layout: Layout | str | None = None,
+) -> Any:
+    """The number of elements for which a condition holds, which is asked of blocks; other arguments as of `sum`."""
+    holds = elementwise(name, condition, (x,), {})
+    return sum(holds, axis, None, None, kept(keepdims), UNSET, where, layout=layout)
+
+
+def reduce_by(
+    name: str,
+    ufunc: np.ufunc,
+    op: Op,
+    x: Distributed,
+    axis: Axis,
+    dtype: npt.DTypeLike | None,
+    keepdims: bool,
+    layout: Layout | str | None,
+) -> Any:
+    """Reduce by a ufunc, under the name of the function that does it; other arguments as of `sum`."""
+    modes, element = normal_axes(axis, len(x.distribution.shape)), None if dtype is None else as_dtype(dtype)
+    if x.distribution.partial or x.distribution.layout.view is not None:
+        x = reducible(name, x, modes, op, ufunc.reduce(np.empty(0, x.local.dtype), dtype=element).dtype)
+
+    def local(block: Array, over: tuple[int, ...] | None) -> Any:
+        return ufunc.reduce(block, axis=over, dtype=element, keepdims=keepdims)
+
+    return reduction(name, x, modes, op, local, keepdims, layout)
+
+
+def _extreme(
+    name: str,
+    ufunc: np.ufunc,
+    x: Distributed,
+    axis: Axis,
+    out: Any,
+    keepdims: bool,
+    initial: Any,
+    where: Any,
+    layout: Layout | str | None,
+) -> Any:
+    dtype = x.local.dtype
+    if dtype.kind == "c":
+        raise unordered(name)
+    op: Op = "max" if name == "max" else "min"
+    modes, given = normal_axes(axis, len(x.distribution.shape)), initial is not UNSET and initial is not None
+    if where is not UNSET and where is not True and not given:
+        raise ValueError(
+            f"the {name} of no elements is not said\nwrite initial=, which is that where the mask has none"
+        )
+    if product(x.distribution.shape) == 0 and not given:
+        ufunc.reduce(np.empty(x.distribution.shape, dtype), axis=modes)  # which raises NumPy's error
+    result = extremum(name, masked(x, where, identity(op, dtype)), modes, op, keepdims, layout)
+    return finished(name, result, out, ufunc, initial)
+
+
+def _truth(
+    name: str,
+    ufunc: np.ufunc,
+    op: Op,
+    x: Distributed,
+    axis: Axis,
+    out: Any,
+    keepdims: bool,
+    where: Any,
+    layout: Layout | str | None,
+) -> Any:
+    x, modes = masked(x, where, op == "prod"), normal_axes(axis, len(x.distribution.shape))
+    x = reducible(name, x, modes, op if x.local.dtype == bool else "")
+
+    def local(block: Array, over: tuple[int, ...] | None) -> Any:
+        return ufunc.reduce(block, axis=over, dtype=bool, keepdims=keepdims)
+
+    return finished(name, reduction(name, x, modes, op, local, keepdims, layout), out)
+
+
+def masked(x: Distributed, where: Any, otherwise: Any) -> Any:
+    """The tensor with what the reduction ignores in the place of elements that are not asked for."""
+    if where is UNSET or where is True:
+        return x
+    return elementwise("where", np.where, (where, x, x.local.dtype.type(otherwise)), {})
+
+
+_REDUCING: dict[np.ufunc, Function] = {
+    np.add: sum,
+    np.multiply: prod,
+    np.maximum: max,
+    np.minimum: min,
+    np.logical_or: any,
+    np.logical_and: all,
+}
+UFUNC_METHODS.update({(ufunc, "reduce"): function for ufunc, function in _REDUCING.items()})

@@ -1,0 +1,202 @@
+"""Scans along a mode, by the totals of ranks where blocks split it; and differences of neighbours."""
+
+from __future__ import annotations
+
+from functools import partial
+from math import prod
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+from numpy.lib.array_utils import normalize_axis_index
+
+from ...grammar.nodes import BLOCK, Entry, Op
+from ...layout.grid import ravel
+from ...layout.layout import Layout
+from ...runtime.copy.regions import identity
+from ..alignment import made_whole, plain
+from ..distributed import Array, Distributed
+from ..elements.elementwise import not_equal, subtract
+from ..moves import moved
+from ..rearranging.indexing import read
+from ..rearranging.joining import concat
+from ..rearranging.keys import parse_key
+from ..rearranging.placing import pad
+from ..rearranging.reshaping import reshape
+from ..rules import UFUNC_METHODS, follows
+from .extrema import unordered
+from .reduction import finished
+
+__all__ = ["cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "diff"]
+
+T = TypeVar("T", bound=Distributed)
+
+_SCANNING: dict[np.ufunc, Op] = {
+    np.add: "sum",
+    np.multiply: "prod",
+    np.maximum: "max",
+    np.minimum: "min",
+    np.logical_or: "sum",
+    np.logical_and: "prod",
+}
+"""The ufuncs that scan, each with the operation that ignores what it ignores."""
+
+
+@follows("along", np.cumulative_sum)
+def cumulative_sum(
+    x: T, /, *, axis: int | None = None, dtype: npt.DTypeLike | None = None, include_initial: bool = False
+) -> T:
+    """The sums of the elements up to each along a mode. Collective.
+
+    Where blocks split the mode, ranks exchange their totals alone; otherwise the mode is made whole.
+
+    Args:
+        axis: the only one if None.
+        dtype: of the result; int64 or uint64 for smaller integers if None.
+        include_initial: whether the sum of none, 0, stands in front.
+
+    Raises:
+        ValueError: the tensor is of order 2 or more, and no mode is named.
+
+    >>> from rote import DistTensor
+    >>> cumulative_sum(DistTensor.from_global([1, 2, 3], "block[(0)]"), include_initial=True).to_global()
+    array([0, 1, 3, 6])
+    """
+    y = _scan("cumulative_sum", np.add, x, axis, dtype)
+    return _after(y, axis, 0) if include_initial else y
+
+
+@follows("along", np.cumulative_prod)
+def cumulative_prod(
+    x: T, /, *, axis: int | None = None, dtype: npt.DTypeLike | None = None, include_initial: bool = False
+) -> T:
+    """The products of the elements up to each along a mode; arguments as for `cumulative_sum`.
+
+    Raises:
+        ValueError: the tensor is of order 2 or more, and no mode is named.
+
+    >>> import rote.array_api as xp
+    >>> xp.cumulative_prod(xp.asarray([3, 1, 2])).to_global()
+    array([3, 3, 6])
+    """
+    y = _scan("cumulative_prod", np.multiply, x, axis, dtype)
+    return _after(y, axis, 1) if include_initial else y
+
+
+@follows("along", np.cumsum)
+def cumsum(a: Distributed, axis: int | None = None, dtype: npt.DTypeLike | None = None, out: Any = None) -> Any:
+    """The sums of the elements up to each along a mode, or of the row-major order, as `numpy.cumsum`."""
+    return _flat_scan("cumsum", np.add, a, axis, dtype, out)
+
+
+@follows("along", np.cumprod)
+def cumprod(a: Distributed, axis: int | None = None, dtype: npt.DTypeLike | None = None, out: Any = None) -> Any:
+    """The products of the elements up to each along a mode, or of the row-major order, as `numpy.cumprod`."""
+    return _flat_scan("cumprod", np.multiply, a, axis, dtype, out)
+
+
+@follows("indexed", np.diff)
+def diff(x: T, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
+    """The differences of neighbours along a mode, n times.
+
+    Args:
+        n: how often differences are taken; 0 leaves the tensor as it is.
+        prepend, append: tensors or arrays that stand before and behind it, or scalars.
+
+    Raises:
+        ValueError: n is negative, or the tensor of order 0.
+
+    >>> import rote.array_api as xp
+    >>> xp.diff(xp.asarray([1, 4, 9])).to_global()
+    array([3, 5])
+    """
+    shape = x.distribution.shape
+    if n < 0 or not shape:
+        raise ValueError(f"diff takes differences 0 or more times of order 1 or more, not n={n} of shape {shape}")
+    mode = normalize_axis_index(axis, len(shape))
+    if n == 0:
+        return x.copy()
+    border = (*shape[:mode], 1, *shape[mode + 1 :])
+    y: Any = plain(x, "diff")
+    if prepend is not None or append is not None:
+        y = concat([*_end(prepend, border), y, *_end(append, border)], mode)
+    for _ in range(n):
+        after, before = (
+            read(y, parse_key((slice(None),) * mode + (each,), y.distribution.shape), "diff")
+            for each in (slice(1, None), slice(None, -1))
+        )
+        y = not_equal(after, before) if y.local.dtype == bool else subtract(after, before)
+    return y
+
+
+def _end(values: Any, border: tuple[int, ...]) -> list[Any]:
+    """The values before or behind a tensor: nothing, a scalar over the whole border, or a part as it is."""
+    if values is None:
+        return []
+    return [np.broadcast_to(values, border) if np.ndim(values) == 0 else values]
+
+
+def _flat_scan(
+    name: str, ufunc: np.ufunc, x: Distributed, axis: int | None, dtype: npt.DTypeLike | None, out: Any
+) -> Any:
+    """A scan along a mode, or of the row-major order if none is named."""
+    flat, mode = (reshape(x, -1), 0) if axis is None else (x, axis)
+    return finished(name, _scan(name, ufunc, flat, mode, dtype), out)
+
+
+def _accumulate(
+    ufunc: np.ufunc, x: Distributed, axis: int | None, dtype: npt.DTypeLike | None = None, out: Any = None
+) -> Any:
+    """`numpy.add.accumulate` and its like: a scan by a ufunc."""
+    name = f"{ufunc.__name__}.accumulate"
+    return finished(name, _scan(name, ufunc, x, axis, dtype), out)
+
+
+UFUNC_METHODS.update({(ufunc, "accumulate"): partial(_accumulate, ufunc) for ufunc in _SCANNING})
+
+
+def _scan(name: str, ufunc: np.ufunc, x: T, axis: int | None, dtype: npt.DTypeLike | None) -> T:
+    """A scan along a mode, the only one if none is named. Collective where it is split.
+
+    Raises:
+        ValueError: no mode is named, and there are several. TypeError: complex numbers are to be compared.
+    """
+    order = len(x.distribution.shape)
+    if axis is None and order != 1:
+        raise ValueError(f"a scan of a tensor of order {order} wants axis=")
+    if ufunc in (np.maximum, np.minimum) and x.local.dtype.kind == "c":
+        raise unordered(f"numpy.{name}")
+    mode = normalize_axis_index(0 if axis is None else axis, order)
+    x = plain(x, name)
+    if any(s.kind.name == "cyclic" for s in x.distribution.splits[mode]):
+        x = made_whole(x, (mode,), name)
+    block = ufunc.accumulate(x.local, mode, dtype)
+    return x._with(_carried(name, ufunc, x, block, mode) if x.distribution.splits[mode] else block)
+
+
+def _carried(name: str, ufunc: np.ufunc, x: Distributed, block: Array, mode: int) -> Array:
+    """The scan of a block, carried on from the total of all that lies before it along a mode."""
+    dist = x.distribution
+    splits = dist.splits[mode]
+    last = (slice(None),) * mode + (slice(-1, None),)
+    shape = (*block.shape[:mode], 1, *block.shape[mode + 1 :])
+    total = block[last] if block.shape[mode] else np.full(shape, identity(_SCANNING[ufunc], block.dtype))
+    parts = [s.parts for s in splits]
+    entries = tuple([Entry(s.grid_mode, BLOCK) for s in splits])
+    layout = Layout((*dist.layout.modes[:mode], entries, *dist.layout.modes[mode + 1 :]))
+    extents = (*dist.shape[:mode], prod(parts), *dist.shape[mode + 1 :])
+    totals = moved(x._on(total, layout.on(extents, dist.grid)), layout.whole(mode), name)
+    at = dist.grid.coordinates(x.comm.rank)
+    first = ravel([at[s.grid_mode] for s in splits], parts)
+    if not first:
+        return block
+    before = ufunc.reduce(totals.local[last[:-1] + (slice(0, first),)], mode, block.dtype, keepdims=True)
+    carried: Array = ufunc(before, block, dtype=block.dtype)
+    return carried
+
+
+def _after(x: T, axis: int | None, initial: int) -> T:
+    """A scan with what stands in front of it."""
+    order = len(x.distribution.shape)
+    mode = normalize_axis_index(0 if axis is None else axis, order)
+    return pad(x, [(int(m == mode), 0) for m in range(order)], constant_values=initial)

@@ -1,0 +1,213 @@
+"""Means, variances and ranges over modes of a tensor, by the names of the array API standard and of NumPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...compiler.step import as_dtype
+from ...errors import LayoutError
+from ...layout.layout import Layout, as_layout
+from ..distributed import Array, Distributed
+from ..elements.blockwise import elementwise
+from ..rules import follows
+from . import reductions
+from .reduction import UNSET, Axis, contributed, extents_of, finished, kept, normal_axes, reduced, reducible, settled
+
+__all__ = ["average", "mean", "ptp", "std", "var"]
+
+LayoutLike = Layout | str | None
+
+
+@follows("reduction", np.mean)
+def mean(
+    x: Distributed,
+    /,
+    axis: Axis = None,
+    dtype: npt.DTypeLike | None = None,
+    out: Any = None,
+    keepdims: bool = False,
+    where: Any = UNSET,
+    *,
+    layout: LayoutLike = None,
+    exact: bool = False,
+) -> Any:
+    """The mean over some modes, or all; that of integers is in double precision. Arguments as those of `sum`.
+
+    Raises:
+        AxisError, ValueError: there is no such mode, or one is named twice.
+        LayoutError: `layout` or `out` does not fit the result.
+
+    >>> from rote import DistTensor
+    >>> float(DistTensor.from_global([1, 2, 4, 5], "block[(0)]").mean())
+    3.0
+    """
+    element = _floating(x) if dtype is None else as_dtype(dtype)
+    if exact:
+        total = reductions.sum(x, axis, element, None, keepdims, where=where, layout=layout, exact=True)
+    else:
+        chosen = reductions.masked(x, where, 0)
+        total = reductions.reduce_by("mean", np.add, "sum", chosen, axis, element, keepdims, layout)
+    if where is UNSET or where is True:
+        _divide(total, extents_of(x, normal_axes(axis, len(x.distribution.shape))))
+    else:
+        count = reductions.number_of("mean", lambda block: np.ones(block.shape, bool), x, axis, keepdims, where)
+        total = elementwise("mean", _quotient, (total, count), {})
+    return finished("mean", total, out)
+
+
+@follows("reduction", np.var)
+def var(
+    x: Distributed,
+    /,
+    axis: Axis = None,
+    dtype: npt.DTypeLike | None = None,
+    out: Any = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+    where: Any = UNSET,
+    mean: Any = UNSET,
+    correction: Any = UNSET,
+    *,
+    layout: LayoutLike = None,
+) -> Any:
+    """The variance over some modes, or all, in two passes: the mean, then the squares of what is beyond it.
+
+    Args:
+        ddof, correction: two names of what is subtracted from the number of elements; other arguments as of `sum`.
+
+    Raises:
+        TypeError: `where` or `mean` is given.
+
+    >>> from rote import DistTensor
+    >>> float(DistTensor.from_global([1, 2, 4, 5], "block[(0)]").var(correction=1))
+    3.3333333333333335
+    """
+    for name, value in (("where", where), ("mean", mean)):
+        if value is not UNSET and value is not True:
+            raise TypeError(f"{name}= of a variance is not answered; write var(x.to_global(), {name}=…) or nanvar(x)")
+    less = ddof if correction is UNSET or correction is None else correction
+    return finished("var", _variance("var", x, axis, dtype, less, keepdims, layout), out)
+
+
+@follows("reduction", np.std)
+def std(
+    x: Distributed,
+    /,
+    axis: Axis = None,
+    dtype: npt.DTypeLike | None = None,
+    out: Any = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+    where: Any = UNSET,
+    mean: Any = UNSET,
+    correction: Any = UNSET,
+    *,
+    layout: LayoutLike = None,
+) -> Any:
+    """The standard deviation over some modes, or all: the square root of `var`, whose arguments it takes.
+
+    Raises:
+        TypeError: `where` or `mean` is given.
+        LayoutError: `layout` or `out` does not fit the result.
+
+    >>> from rote import DistTensor
+    >>> DistTensor.from_global([[1, 2], [3, 0]], "block[(0),()]").std(axis=1).to_global()
+    array([0.5, 1.5])
+    """
+    if layout is not None and as_layout(layout).partial:
+        raise LayoutError(f"a standard deviation is no sum of contributions, as {layout} has them; write x.var(…)")
+    variance = var(x, axis, dtype, None, ddof, keepdims, where, mean, correction, layout=layout)
+    np.sqrt(variance.local, out=variance.local)
+    return finished("std", variance, out)
+
+
+def _variance(
+    name: str, x: Distributed, axis: Axis, dtype: npt.DTypeLike | None, less: float, keepdims: bool, layout: LayoutLike
+) -> Any:
+    modes = normal_axes(axis, len(x.distribution.shape))
+    x = reducible(name, x, modes, "")
+    element, count = _floating(x) if dtype is None else as_dtype(dtype), extents_of(x, modes)
+    where = reduced(x.distribution, modes, keepdims, "sum", None if layout is None else as_layout(layout))
+    # Where each rank has all that its results take, NumPy's own is quicker.
+    if not where.moves and x.local.size and less < count and element.kind == "f":
+
+        def whole(block: Array, over: tuple[int, ...] | None) -> Any:
+            return block.var(over, element, ddof=less, keepdims=keepdims)
+
+        return settled(name, contributed(x, modes, where, whole), where)
+    centre = reductions.reduce_by(name, np.add, "sum", x, modes, element, True, None)
+    _divide(centre, count)
+    viewed = x.distribution.layout.view is not None
+    middle = centre.local.reshape(-1) if viewed and centre.local.size else centre.local
+
+    def local(block: Array, over: tuple[int, ...] | None) -> Any:
+        beyond: Array = np.asarray(np.subtract(block, middle, dtype=element))
+        if element.kind == "c":
+            beyond = beyond.real**2 + beyond.imag**2
+        else:
+            np.multiply(beyond, beyond, out=beyond)
+        return beyond.sum(axis=over, keepdims=keepdims)
+
+    result = settled(name, contributed(x, modes, where, local), where)
+    _divide(result, max(count - less, 0))
+    return result
+
+
+def _floating(x: Distributed) -> np.dtype[Any]:
+    """The dtype of a mean."""
+    return x.local.dtype if x.local.dtype.kind in "fc" else np.dtype("f8")
+
+
+def _quotient(total: Array, count: Array) -> Array:
+    return np.asarray(np.true_divide(total, count)).astype(total.dtype, copy=False)
+
+
+def _divide(x: Any, count: float) -> None:
+    """Divide a new tensor in place."""
+    np.true_divide(x.local, count, out=x.local, casting="unsafe")
+
+
+@follows("reduction", np.ptp)
+def ptp(x: Distributed, /, axis: Axis = None, out: Any = None, keepdims: bool = False) -> Any:
+    """The largest element less the smallest."""
+    largest, smallest = (extreme(x, axis, None, keepdims) for extreme in (reductions.max, reductions.min))
+    return finished("ptp", elementwise("ptp", np.subtract, (largest, smallest), {}), out)
+
+
+@follows("reduction", np.average)
+def average(
+    x: Distributed, /, axis: Axis = None, weights: Any = None, returned: bool = False, *, keepdims: bool = False
+) -> Any:
+    """The mean, or that with weights of the tensor's shape; with their sum where `returned` is true.
+
+    Raises:
+        TypeError: the weights have another shape.
+        ZeroDivisionError: they sum to zero.
+    """
+    keepdims = kept(keepdims)
+    if weights is None:
+        result = mean(x, axis, keepdims=keepdims)
+        count = elementwise(
+            "average",
+            lambda block: np.full_like(block, extents_of(x, normal_axes(axis, len(x.distribution.shape)))),
+            (result,),
+            {},
+        )
+        return (result, count) if returned else result
+    if np.shape(weights) != x.distribution.shape:
+        raise TypeError(
+            f"weights of an average have the tensor's shape, {x.distribution.shape}, not {np.shape(weights)}\n"
+            "write numpy.broadcast_to(weights, x.shape), or sum(x * weights) / sum(weights)"
+        )
+    given = weights.local.dtype if isinstance(weights, Distributed) else np.asarray(weights).dtype
+    dtype = np.result_type(x.local.dtype, given, *(["f8"] if x.local.dtype.kind in "biu" else []))
+    heavy = elementwise("average", np.multiply, (x, weights), {"dtype": dtype})
+    ones = elementwise("average", lambda block, weight: np.full_like(block, weight, dtype), (x, weights), {})
+    total, scale = (reductions.sum(each, axis, keepdims=keepdims) for each in (heavy, ones))
+    if reductions.any(elementwise("average", np.equal, (scale, 0), {})):
+        raise ZeroDivisionError("the weights of an average sum to zero")
+    result = elementwise("average", np.true_divide, (total, scale), {})
+    return (result, scale) if returned else result

@@ -1,0 +1,116 @@
+"""Keys of all ranks brought into ascending order, each rank with a run of it, none with all.
+
+Ranks sort their own keys. Regular samples of them, p of each of p ranks, give the p - 1 splitters that cut every rank's
+keys into p parts, one for each rank (sorting by regular sampling: Shi and Schaeffer 1992).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from ...runtime.comm.protocol import Array, Comm
+
+__all__ = ["SampleSort", "sorting_order"]
+
+Ints = npt.NDArray[np.int64]
+
+
+def sorting_order(keys: Sequence[Array]) -> Ints:
+    """The indices that sort rows of keys by the first, equal ones by the next, and so on; NaN is behind all numbers.
+
+    >>> sorting_order([np.array([2, 1, 2]), np.array([5, 6, 4])]).tolist()
+    [1, 2, 0]
+    """
+    order: Ints = np.lexsort(tuple(reversed(keys)))
+    return order
+
+
+class SampleSort:
+    """Which of each rank's keys go to which rank, so that runs of keys ascend with the ranks. Collective.
+
+    A rank comes to hold at most about 3 n/p of n keys where all differ, however unevenly they lie, and some p² samples
+    while it cuts its own. Rows of equal keys go to one rank.
+
+    Args:
+        keys: this rank's, sorted as by `sorting_order`: arrays of one length, the first of which counts most.
+        comm: of the ranks.
+
+    Attributes:
+        sizes: per rank, the number of keys that it comes to hold.
+        received: the most keys that any rank receives from others.
+        returned: the most keys of any rank that go to others.
+
+    >>> from rote import run
+    >>> def program(comm):
+    ...     keys = np.array([[1, 4, 7, 8], [2, 3, 5, 9]][comm.rank])
+    ...     return SampleSort([keys], comm)(keys).tolist()
+    >>> run(program, ranks=2)
+    [[1, 4, 2, 3], [7, 8, 5, 9]]
+    """
+
+    __slots__ = ("_comm", "_receives", "_sends", "received", "returned", "sizes")
+
+    def __init__(self, keys: Sequence[Array], comm: Comm) -> None:
+        self._comm = comm
+        cuts = [_place(keys, splitter) for splitter in _splitters(keys, comm)]
+        ends = [0, *(cuts or [0] * (comm.size - 1)), len(keys[0])]
+        counts = _gathered(np.diff(np.array(ends)), comm).reshape(comm.size, comm.size)
+        self._sends: list[int] = counts[comm.rank].tolist()
+        self._receives: list[int] = counts[:, comm.rank].tolist()
+        self.sizes: list[int] = counts.sum(axis=0).tolist()
+        own = counts.diagonal()
+        self.received: int = int((counts.sum(axis=0) - own).max())
+        self.returned: int = int((counts.sum(axis=1) - own).max())
+
+    def __call__(self, array: Array) -> Array:
+        """The values beside the keys that this rank comes to hold, rank after rank; to be merged yet. Collective.
+
+        Args:
+            array: the values beside this rank's keys; the keys themselves are such.
+        """
+        arrived = np.empty(sum(self._receives), array.dtype)
+        self._comm.alltoallv(np.ascontiguousarray(array), self._sends, arrived, self._receives)
+        return arrived
+
+    def back(self, array: Array) -> Array:
+        """The values beside this rank's keys, from where these went: the inverse of the call. Collective."""
+        arrived = np.empty(sum(self._sends), array.dtype)
+        self._comm.alltoallv(np.ascontiguousarray(array), self._receives, arrived, self._sends)
+        return arrived
+
+
+def _splitters(keys: Sequence[Array], comm: Comm) -> list[list[Array]]:
+    """Rows of keys that cut those of all ranks into as many parts as there are ranks; none if there are no keys.
+
+    A sample stands for the keys from it to the next one of its rank, so ranks with more keys have heavier samples.
+    """
+    lengths = _gathered(np.array([len(keys[0])]), comm)
+    numbers = np.minimum(lengths, comm.size)
+    mine = np.arange(numbers[comm.rank]) * len(keys[0]) // max(numbers[comm.rank], 1)
+    samples = [_gathered(key[mine], comm, numbers.tolist()) for key in keys]
+    order = sorting_order(samples)
+    weights = np.repeat(lengths / np.maximum(numbers, 1), numbers)[order]
+    before = np.cumsum(weights) - weights
+    wanted = np.arange(1, comm.size) * (lengths.sum() / comm.size)
+    chosen = order[np.searchsorted(before, wanted).clip(max=max(len(order) - 1, 0))] if len(order) else []
+    return [[sample[place : place + 1] for sample in samples] for place in chosen]
+
+
+def _place(keys: Sequence[Array], splitter: Sequence[Array]) -> int:
+    """How many rows of sorted keys come before a splitter."""
+    low, high = 0, len(keys[0])
+    for key, value in zip(keys, splitter, strict=True):
+        left, right = (int(np.searchsorted(key[low:high], value, side)[0]) for side in ("left", "right"))
+        low, high = low + left, low + right
+    return low
+
+
+def _gathered(array: Array, comm: Comm, numbers: Sequence[int] | None = None) -> Array:
+    """The arrays of all ranks one after the other, of some lengths, or all as long as this one."""
+    counts = [len(array)] * comm.size if numbers is None else list(numbers)
+    result = np.empty(sum(counts), array.dtype)
+    comm.allgatherv(np.ascontiguousarray(array), result, counts)
+    return result

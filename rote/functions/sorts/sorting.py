@@ -1,0 +1,259 @@
+"""Sorting, searching and taking along a mode. One that is split is made whole, or sorted where it lies."""
+
+from __future__ import annotations
+
+from itertools import chain
+from math import prod
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_index
+
+from ...errors import LayoutError
+from ...layout.layout import Distribution, Layout
+from ...runtime.comm.collective_errors import collective_errors
+from ...runtime.indexed import IndexedMove
+from ..alignment import made_whole, plain
+from ..distributed import Array, Distributed
+from ..moves import announce, because, moved
+from ..rearranging.fetching import fitted
+from ..rearranging.indexing import known, read
+from ..rearranging.keys import parse_key
+from ..rearranging.ordering import over_ranks
+from ..rearranging.placing import broadcast_to
+from ..rearranging.reshaping import reshape
+from ..rules import follows
+from .samplesort import SampleSort, sorting_order
+
+__all__ = ["argsort", "digitize", "isin", "searchsorted", "sort", "take", "take_along_axis"]
+
+T = TypeVar("T", bound=Distributed)
+
+
+@follows("sorted", np.sort)
+def sort(
+    x: T,
+    /,
+    axis: int | None = -1,
+    kind: Any = None,
+    order: None = None,
+    *,
+    descending: bool = False,
+    stable: bool | None = True,
+) -> T:
+    """The elements in ascending order along a mode; in row-major order of all if it is None. Collective.
+
+    Where the mode is split, another one is split in its place if that can be; else no rank has it whole: ranks sort
+    their elements and exchange runs of them, at most about 3 n/p of n to each of p, and the result lies as the tensor.
+
+    Args:
+        axis: the mode, or None for all as one.
+        kind, order: as `numpy.sort` takes them; every sort is stable.
+        descending: whether the largest is first; NaN is before it, and behind it otherwise.
+
+    Raises:
+        numpy.exceptions.AxisError: there is no such mode.
+
+    >>> from rote import DistTensor
+    >>> sort(DistTensor.from_global([3, 1, 2], "block[(0)]"), descending=True).to_global()
+    array([3, 2, 1])
+    """
+    x, mode = _sortable(x, axis, "sort")
+    if x.distribution.splits[mode]:
+        return _exchanged(x, mode, "sort", descending)
+    if not descending:
+        return x._with(np.sort(x.local, mode, kind="stable", order=order))
+    return x._with(np.flip(np.sort(np.flip(x.local, mode), mode, kind="stable", order=order), mode))
+
+
+@follows("sorted", np.argsort)
+def argsort(
+    x: T,
+    /,
+    axis: int | None = -1,
+    kind: Any = None,
+    order: None = None,
+    *,
+    descending: bool = False,
+    stable: bool | None = True,
+) -> T:
+    """The indices along a mode that sort it; equal elements keep their order. Arguments and layout as of `sort`.
+
+    >>> from rote import DistTensor
+    >>> argsort(DistTensor.from_global([3, 1, 2, 1], "block[(0)]")).to_global()
+    array([1, 3, 2, 0])
+    """
+    x, mode = _sortable(x, axis, "argsort")
+    if x.distribution.splits[mode]:
+        return _exchanged(x, mode, "argsort", descending)
+    if not descending:
+        return x._with(np.argsort(x.local, mode, kind="stable", order=order))
+    backwards = np.argsort(np.flip(x.local, mode), mode, kind="stable", order=order)
+    return x._with(x.distribution.shape[mode] - 1 - np.flip(backwards, mode))
+
+
+@follows("along", np.searchsorted)
+def searchsorted(x1: Any, x2: Any, /, side: Literal["left", "right"] = "left", sorter: Any = None) -> Any:
+    """The places at which elements would be put into a sorted tensor of order 1, which every rank gets whole.
+
+    Args:
+        x1: the sorted tensor or array.
+        x2: the elements; the result lies as they do.
+        side: before ("left") or behind ("right") those that are equal.
+        sorter: the indices that sort `x1`, if it is not sorted.
+
+    Raises:
+        LayoutError: neither operand is a tensor.
+
+    >>> import rote.array_api as xp
+    >>> xp.searchsorted(xp.asarray([1, 2, 4]), xp.asarray([3, 0])).to_global()
+    array([2, 0])
+    """
+    grid = known(x1), known(sorter)
+    return _of_each(lambda block: np.searchsorted(grid[0], block, side, grid[1]), x1, x2, "searchsorted")
+
+
+@follows("along", np.digitize)
+def digitize(x: Any, bins: Any, right: bool = False) -> Any:
+    """The bins to which elements belong, as `numpy.digitize`; the bins are made whole."""
+    edges = known(bins)
+    return _of_each(lambda block: np.digitize(block, edges, right), bins, x, "digitize")
+
+
+@follows("along", np.isin)
+def isin(element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False) -> Any:
+    """Whether elements are among others, of which every rank gets all, as `numpy.isin`."""
+    others = known(test_elements)
+    return _of_each(lambda block: np.isin(block, others, invert=invert), test_elements, element, "isin")
+
+
+@follows("indexed", np.take)
+def take(x: T, indices: Any, /, axis: int | None = None) -> T:
+    """The elements at some indices along a mode, or of the row-major order if it is None, as `numpy.take`.
+
+    Args:
+        indices: integers, the same on all ranks, or a tensor of them.
+
+    >>> import rote.array_api as xp
+    >>> xp.take(xp.asarray([5, 6, 7]), xp.asarray([2, 0])).to_global()
+    array([7, 5])
+    """
+    if axis is None:
+        x, axis = reshape(x, -1), 0
+    shape = x.distribution.shape
+    mode = normalize_axis_index(axis, len(shape))
+    key = (*(slice(None),) * mode, known(indices))
+    return read(plain(x, "take"), parse_key(key, shape), "take")
+
+
+@follows("along", np.take_along_axis)
+def take_along_axis(x: T, indices: Any, /, axis: int | None = -1) -> T:
+    """The elements at one index along a mode for each place of the others; that mode is made whole.
+
+    Args:
+        indices: a tensor of the order of x, whose other extents are those of x, or 1.
+
+    Raises:
+        IndexError: an index is out of range. ValueError: the shapes do not fit.
+
+    >>> import rote.array_api as xp
+    >>> xp.take_along_axis(xp.asarray([[5, 6], [7, 8]]), xp.asarray([[1], [0]]), axis=1).to_global()
+    array([[6],
+           [7]])
+    """
+    x, mode = _along(x, axis, "take_along_axis")
+    given = (
+        x._on(indices, Layout(((),) * indices.ndim).on(indices.shape, x.distribution.grid))
+        if isinstance(indices, np.ndarray)
+        else indices
+    )
+    shape, wanted = x.distribution.shape, given.distribution.shape
+    if len(wanted) != len(shape):
+        raise ValueError(f"indices have the order of the tensor, {len(shape)}, not {len(wanted)}")
+    rest = np.broadcast_shapes((*shape[:mode], 1, *shape[mode + 1 :]), (*wanted[:mode], 1, *wanted[mode + 1 :]))
+    ends = [(*rest[:mode], each[mode], *rest[mode + 1 :]) for each in (shape, wanted)]
+    x = x if ends[0] == shape else broadcast_to(x, ends[0])
+    given = given if ends[1] == wanted else broadcast_to(given, ends[1])
+    target = fitted(x.distribution, ends[1])
+    if given.distribution != target:
+        given = moved(plain(given, "take_along_axis"), target.layout, "take_along_axis", target.grid)
+    with collective_errors(x.comm):
+        taken = np.take_along_axis(x.local, given.local, mode)
+    return x._on(taken, target)
+
+
+def _along(x: T, axis: int | None, name: str) -> tuple[T, int]:
+    """A plain tensor with a mode whole, and the number of that; all modes as one if none is named."""
+    if axis is None:
+        x, axis = reshape(x, -1), 0
+    mode = normalize_axis_index(axis, len(x.distribution.shape))
+    return made_whole(x, (mode,), name), mode
+
+
+def _sortable(x: T, axis: int | None, name: str) -> tuple[T, int]:
+    """A plain tensor, and the number of the mode along which it is sorted, which is whole where that can be."""
+    if axis is None:
+        x, axis = reshape(x, -1), 0
+    x, mode = plain(x, name), normalize_axis_index(axis, len(x.distribution.shape))
+    parts = [prod(s.parts for s in splits) for splits in x.distribution.splits]
+    others = [m for m in range(len(parts)) if m != mode]
+    room = any(x.distribution.shape[m] >= parts[m] * parts[mode] for m in others)
+    return (made_whole(x, (mode,), name) if room or 0 in x.distribution.shape else x), mode
+
+
+def _exchanged(x: T, mode: int, name: str, descending: bool) -> T:
+    """The elements, or the indices, of a plain tensor in order along a mode that stays split. Collective.
+
+    All lines are sorted at once, by their number first: so the k-th element of line j is at n j + k of the sorted ones.
+    """
+    dist, comm, n = x.distribution, x.comm, x.distribution.shape[mode]
+    places = _places(dist, comm.rank, mode, descending)
+    split = {split.grid_mode for split in chain(*dist.splits)}
+    replica = any(at for g, at in enumerate(dist.grid.coordinates(comm.rank)) if g not in split)
+    values = np.moveaxis(x.local, mode, -1).reshape(-1)[: 0 if replica else None]
+    own = places.reshape(-1)[: len(values)]
+    lines = prod(dist.shape) // n
+    order = sorting_order(_keys(values, own, n, lines))
+    values, own = values[order], own[order]
+    ranks = SampleSort(_keys(values, own, n, lines), comm)
+    with because(name):
+        nbytes = ranks.received * (values.itemsize + own.itemsize)
+        announce(x, nbytes, lambda: f"a sample sort over {comm.size} ranks", name)
+    values, own = ranks(values), ranks(own)
+    merged = sorting_order(_keys(values, own, n, lines))
+    run = values[merged] if name == "sort" else own[merged] % n
+    if name == "argsort" and descending:
+        run = n - 1 - run
+    lying = over_ranks(x, run, ranks.sizes)
+    home = IndexedMove(lying.distribution, [places.reshape(-1)], comm)
+    with because(name):
+        announce(lying, home.received * run.itemsize, lambda: f"an indexed move {lying.distribution} -> {dist}", name)
+    block = np.moveaxis(home(run).reshape(places.shape), -1, mode)
+    return x._on(np.ascontiguousarray(block), dist)
+
+
+def _keys(values: Array, places: Array, n: int, lines: int) -> list[Array]:
+    """By which elements of lines of n are sorted: the line, the value, and the place, of which no two are equal."""
+    return [values, places] if lines == 1 else [places // n, values, places]
+
+
+def _places(dist: Distribution, rank: int, mode: int, descending: bool) -> Array:
+    """Where elements of a rank's block stand in the order of lines, with the mode of the lines last."""
+    n = dist.shape[mode]
+    held = list(dist.indices(rank))
+    along = held.pop(mode)
+    extents = (*dist.shape[:mode], *dist.shape[mode + 1 :])
+    lines = np.ravel_multi_index(np.ix_(*held), extents) if held else np.zeros((), np.int64)
+    places: Array = n * np.asarray(lines)[..., None] + (n - 1 - along if descending else along)
+    return places
+
+
+def _of_each(function: Any, other: Any, x: Any, name: str) -> Any:
+    """A function of each element of a tensor, or of an array or a scalar, of which the result is replicated."""
+    if isinstance(x, Distributed):
+        x = plain(x, name)
+        return x._with(function(x.local))
+    if not isinstance(other, Distributed):
+        raise LayoutError(f"{name} takes a tensor, one at least")
+    block: Array = np.asarray(function(np.asarray(x)))
+    return other._on(block, Layout(((),) * block.ndim).on(block.shape, other.distribution.grid))
