@@ -17,6 +17,7 @@ from .distributed import Distributed
 from .fetching import agree, fetch
 from .indexing import as_bool, as_mask, axes_of, read
 from .keys import KeyAxis, outer_key, said
+from .rules import fails_together
 
 __all__ = ["setitem"]
 
@@ -25,6 +26,7 @@ Ints = npt.NDArray[np.int64]
 _NAME = "assignment"
 
 
+@fails_together("assignment")
 def setitem(x: Distributed, key: Any, value: Any) -> None:
     """Write values at a key of NumPy's into the blocks that hold these elements, replicas too. Collective.
 

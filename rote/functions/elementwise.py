@@ -10,7 +10,7 @@ import numpy as np
 from .blockwise import elementwise
 from .distributed import Distributed
 from .operands import together
-from .rules import ANSWERS, Function, follows
+from .rules import ANSWERS, Function, fails_together, follows
 
 __all__ = [
     *("abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and", "bitwise_invert"),
@@ -162,6 +162,7 @@ def where(condition: Any, x1: Any, x2: Any, /) -> Any:
 
 
 @follows("elementwise", np.copyto)
+@fails_together("copyto")
 def copyto(dst: Distributed, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
     """Write values into a tensor, which stays where it is.
 
