@@ -23,7 +23,7 @@ from .joining import concat
 from .keys import parse_key
 from .moves import moved
 from .placing import pad
-from .reduction import finished
+from .reduction import computed_in, finished
 from .reshaping import reshape
 from .rules import UFUNC_METHODS, follows
 
@@ -137,7 +137,7 @@ def _flat_scan(
 ) -> Any:
     """A scan along a mode, or of the row-major order if none is named."""
     flat, mode = (reshape(x, -1), 0) if axis is None else (x, axis)
-    return finished(name, _scan(name, ufunc, flat, mode, dtype), out)
+    return finished(name, _scan(name, ufunc, flat, mode, computed_in(dtype, x.local.dtype, out)), out)
 
 
 def _accumulate(
@@ -145,7 +145,7 @@ def _accumulate(
 ) -> Any:
     """`numpy.add.accumulate` and its like: a scan by a ufunc."""
     name = f"{ufunc.__name__}.accumulate"
-    return finished(name, _scan(name, ufunc, x, axis, dtype), out)
+    return finished(name, _scan(name, ufunc, x, axis, computed_in(dtype, x.local.dtype, out)), out)
 
 
 UFUNC_METHODS.update({(ufunc, "accumulate"): partial(_accumulate, ufunc) for ufunc in _SCANNING})
