@@ -43,11 +43,12 @@ def setitem(x: Distributed, key: Any, value: Any) -> None:
     """
     check_values(_NAME, x.distribution)
     chosen = as_bool(key)
-    if chosen is False:
-        return
     key = (None,) if chosen else key
     if not isinstance(value, Distributed):
         value = _stored(value, x.local.dtype)
+    if chosen is False:
+        _fitting_value(x, (0, *x.distribution.shape), value)
+        return
     scalar = not isinstance(value, Distributed) and np.ndim(value) == 0
     mask = as_mask(x, key) if scalar and x.distribution.layout.view is None else None
     if mask is not None and mask.distribution == x.distribution:
