@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Literal, NamedTuple, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from typing import Any, Literal, NamedTuple, TypeVar, cast
+
+from ..runtime.comm.collective_errors import floating_errors, floating_errors_raise
+from .distributed import Distributed
 
 __all__ = [
     "ANSWERS",
@@ -14,6 +18,8 @@ __all__ = [
     "Function",
     "LayoutRule",
     "RuleName",
+    "failing_together",
+    "fails_together",
     "follows",
 ]
 
@@ -112,8 +118,41 @@ def follows(rule: RuleName, *answers: Function, name: str = "") -> Callable[[F],
     """
 
     def enter(function: F) -> F:
-        FUNCTIONS[name or function.__name__] = rule
+        own = name or function.__name__
+        FUNCTIONS[own] = rule
+        if rule in _COMPUTING:
+            function = fails_together(own)(function)
         ANSWERS.update(dict.fromkeys(answers, function))
         return function
 
     return enter
+
+
+_COMPUTING: tuple[RuleName, ...] = ("reduction", "along", "sorted", "contracted", "data-dependent", "agreed")
+"""The rules of functions that compute by several steps; `elementwise` has floating-point errors agreed on itself."""
+
+
+def failing_together(name: str, function: Function, args: Sequence[Any], options: Mapping[str, Any]) -> Any:
+    """Call a function of which floating-point errors are raised by all ranks of the first tensor that it is given."""
+    given = [*args, *options.values()]
+    given += [each for several in given if isinstance(several, list | tuple) for each in several]
+    comm = next((each.comm for each in given if isinstance(each, Distributed)), None)
+    if comm is None:
+        return function(*args, **options)
+    with floating_errors(comm, name):
+        return function(*args, **options)
+
+
+def fails_together(name: str) -> Callable[[F], F]:
+    """Have floating-point errors of a function raised by all ranks, where NumPy is to raise any."""
+
+    def agreeing(function: F) -> F:
+        @wraps(function)
+        def called(*args: Any, **options: Any) -> Any:
+            if floating_errors_raise():
+                return failing_together(name, function, args, options)
+            return function(*args, **options)
+
+        return cast(F, called)
+
+    return agreeing

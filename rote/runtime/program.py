@@ -20,6 +20,7 @@ from ..layout.grid import check_grid
 from ..layout.layout import Distribution
 from .comm import segments
 from .comm.cache import cached
+from .comm.collective_errors import floating_errors
 from .comm.protocol import Array, Comm
 from .copy.strided import Copy
 from .exchange.registry import check_method
@@ -59,11 +60,12 @@ class BoundPlan:
 
     Attributes:
         plan: itself.
+        computes: whether elements are reduced or rounded on their way, so that NumPy may raise floating-point errors.
         is_small: whether runs of it are worth to be prepared; the same on all ranks.
         prepared: those that are, each with a number that all ranks give it.
     """
 
-    __slots__ = ("_comm", "_shapes", "_transport", "is_small", "plan", "prepared")
+    __slots__ = ("_comm", "_shapes", "_transport", "computes", "is_small", "plan", "prepared")
 
     plan: Plan
 
@@ -86,6 +88,9 @@ class BoundPlan:
         self._shapes = plan.source.local_shape(comm.rank), plan.target.local_shape(comm.rank)
         operations = lowered(plan, comm.rank, before, after)
         self._transport = MessageTransport(operations, comm, lambda _: next(following), tight=False)
+        self.computes: bool = bool(plan.source.partial)
+        for step in plan.steps:
+            self.computes |= step.wire is not None
         self.is_small: bool = is_small((plan.source, plan.dtype), (plan.target, plan.dtype))
         self.prepared: PreparedRuns[tuple[int, list[Copy]]] = PreparedRuns()
 
@@ -116,7 +121,12 @@ class BoundPlan:
         else:
             self._check(out, after, self.plan.target, "out")
         end = out if out.flags.c_contiguous else np.empty(out.shape, out.dtype)
-        self._transport(np.asarray(block, order="C"), end)
+        start = np.asarray(block, order="C")
+        if self.computes:
+            with floating_errors(self._comm, "a move"):
+                self._transport(start, end)
+        else:
+            self._transport(start, end)
         if end is not out:
             out[...] = end
         return out

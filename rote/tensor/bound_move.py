@@ -15,6 +15,7 @@ from ..layout.grid import grid_shape
 from ..layout.layout import Distribution, Layout, as_layout, distribute
 from ..runtime.comm import segments
 from ..runtime.comm.cache import cached
+from ..runtime.comm.collective_errors import floating_errors
 from ..runtime.comm.protocol import Comm
 from ..runtime.executor.aliasing import bound_apart, may_overlap, meet, run_apart
 from ..runtime.placement import GridLike
@@ -73,6 +74,11 @@ def move_into(x: Distributed, out: Distributed, program: BoundPlan) -> None:
         if meeting.together and calls[0] == x.comm.barrier:
             calls = calls[1:]
         prepared.keep(key, x, out, (prepared.kept + 1, calls))
+    if program.computes:
+        with floating_errors(x.comm, "a move"):
+            for call in calls:
+                call()
+        return
     for call in calls:
         call()
 

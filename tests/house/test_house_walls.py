@@ -49,8 +49,8 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "rote.runtime": ("rote.errors", "rote.layout", "rote.compiler"),
     "rote.simulate": ("rote.errors", "rote.layout", "rote.compiler", "rote.runtime.copy.regions"),
     "rote.io": ("rote.errors", "rote.layout", "rote.compiler", "rote.runtime"),
-    "rote.functions.rules": (),
     "rote.functions.distributed": ("rote.layout", "rote.runtime.comm.protocol"),
+    "rote.functions.rules": ("rote.runtime.comm.collective_errors", "rote.functions.distributed"),
     "rote.functions.moves": ("rote.errors", "rote.layout", "rote.functions.distributed"),
     "rote.functions.alignment": (
         *("rote.grammar", "rote.layout", "rote.compiler"),
@@ -526,7 +526,7 @@ BREAKS = [
     ("rote.fft.walk.walk", "from ..program.program import BoundWalk"),
     ("rote.compiler.verify.certificate", "from ...runtime import program"),
     ("rote.functions.moves", "from .alignment import aligned"),
-    ("rote.functions.rules", "from .distributed import Distributed"),
+    ("rote.functions.rules", "from .moves import moved"),
     ("rote.functions.alignment", "from .elements.operands import lie_alike"),
     ("rote.functions.elements.likes", "from ..rearranging.indexing import getitem"),
     ("rote.functions.rearranging.keys", "from ..sorts import sorting"),

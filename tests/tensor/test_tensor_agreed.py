@@ -136,3 +136,76 @@ def test_singular_values_of_no_numbers(layout, bad):
         return True
 
     assert rote.run(program, 2) == [True] * 2
+
+
+BIG = np.array([1e-200, 2.0, 1e300])
+
+RAISING = {
+    "of each element": lambda x: np.exp(x),
+    "of a method": lambda x: x.__rtruediv__(1e200),
+    "into a tensor": lambda x: np.multiply(x, 1e300, out=x * 0),
+    "of a function that is no ufunc": lambda x: np.sinc(x * 1e300),
+    "of a cast": lambda x: x.astype("f4"),
+    "by a copy": lambda x: np.copyto(np.zeros_like(x, "f4"), x, casting="same_kind"),
+    "by an assignment": lambda x: np.zeros_like(x, "f4").__setitem__(slice(None), x),
+    "of a variance": lambda x: np.var(x),
+    "of a sum of ranks": lambda x: np.sum(np.where(x < 1, 1.5e308, x * 0 + 1e308)),
+    "of a scan": lambda x: np.cumsum(np.where(x < 1, 1.5e308, x * 0 + 1e308)),
+    "of a norm": lambda x: np.linalg.norm(x),
+}
+
+
+@pytest.mark.parametrize("layout", ["[()]", "block[(0)]", "cyclic(2)[(0)]"])
+@pytest.mark.parametrize("name", RAISING)
+def test_floating_point_errors_are_raised_by_all_ranks(name, layout):
+    """Law: where NumPy is to raise them, those of one rank's elements are raised on all, and the ranks go on."""
+
+    def call(x):
+        with np.errstate(all="raise", under="ignore"):
+            RAISING[name](x)
+
+    check(FloatingPointError, layout, call, BIG)
+
+
+def test_floating_point_errors_of_moves():
+    """Law: of contributions that are added up, and of what is rounded on its way."""
+
+    def program(comm):
+        x = DistTensor.from_local(np.full(2, 1e308), "[()]+(0)", 2, comm)
+        y = DistTensor.from_global(BIG, "[(0)]", comm)
+        for out in (None, DistTensor.zeros(2, "[()]", comm)):
+            with np.errstate(over="raise"), pytest.raises(FloatingPointError):
+                x.redistribute("[()]", out=out)
+        with np.errstate(over="raise"), pytest.raises(FloatingPointError):
+            y.redistribute("[()]", wire="f4", method="sendrecv")
+        return float(y.sum())
+
+    assert rote.run(program, 3) == [1e300] * 3
+
+
+def test_floating_point_errors_name_the_function_and_the_ranks():
+    """Law: the note says where, other kinds of errors stay as they are, and a rank alone has NumPy's own error."""
+
+    def program(comm):
+        x = DistTensor.from_global([1.0, 2.0, 0.0, 4.0], "block[(0)]", comm)
+        kinds = []
+        with np.errstate(all="ignore", divide="raise", invalid="call", call=lambda kind, flag: kinds.append(kind)):
+            with pytest.raises(FloatingPointError, match="divide by zero encountered in divide") as raised:
+                1 / x
+            (x - 1) * np.inf
+        return (raised.value.__notes__ if comm.size > 1 else [], kinds)
+
+    assert rote.run(program, 1) == [([], ["invalid value"])]
+    assert rote.run(program, 2) == [(["raised on rank 1 of 2"], ["invalid value"]), (["raised on rank 1 of 2"], [])]
+
+
+def test_floating_point_errors_that_are_not_raised_ask_nobody(monkeypatch):
+    """Law: ranks send nothing where NumPy warns, or is silent."""
+
+    def program(comm):
+        x = DistTensor.from_global(BIG, "block[(0)]", comm)
+        with monkeypatch.context() as patch, np.errstate(all="ignore"):
+            patch.setattr(type(comm), "allgather_object", None)
+            return len((x * 1e300).local)
+
+    assert rote.run(program, 3) == [1] * 3

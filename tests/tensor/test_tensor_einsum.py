@@ -92,3 +92,21 @@ def test_operands_on_other_grids_come_to_that_of_the_largest():
 
     with rote.config(implicit="allow"):
         rote.run(program, 4)
+
+
+@pytest.mark.parametrize("text", ["ij,k->i", "ik,j->i", "ij,k->", "ij,k->ij", "ij,kj,l->ik"])
+@pytest.mark.parametrize("extent", [0, 1, 2])
+def test_sums_of_nothing_are_zero(text, extent):
+    """Law: a factor that is summed alone and is empty, on all ranks or on some, makes no NaN of what is infinite."""
+    letters = dict.fromkeys("ijl", 2) | {"k": extent}
+    shapes = [tuple(letters[letter] for letter in term) for term in text.split("->")[0].split(",")]
+    arrays = [np.full(shape, np.inf) for shape in shapes]
+
+    def program(comm):
+        layouts = [f"block[{','.join(['()'] * (array.ndim - 1) + ['(0)'])}]" for array in arrays]
+        xs = [DistTensor.from_global(array, lay, comm) for array, lay in zip(arrays, layouts, strict=True)]
+        with rote.config(implicit="allow"):
+            return np.einsum(text, *xs).to_global()
+
+    for result in rote.run(program, 3):
+        np.testing.assert_array_equal(result, np.einsum(text, *arrays))

@@ -168,3 +168,44 @@ def test_wrong_keys_are_refused_on_all_ranks():
         return x.to_global().tolist()
 
     assert rote.run(program, 2) == [list(range(6))] * 2
+
+
+@pytest.mark.parametrize("shape", [(), (3, 4)])
+@pytest.mark.parametrize("value", ["a", 1j, [1, 2], np.ones((2, 3, 4)), np.ones((1, 1, 1)), 5, None, []])
+def test_what_is_assigned_nowhere_is_checked(shape, value):
+    """Law: a mask that is False takes what NumPy takes for it, and refuses the rest, on all ranks."""
+
+    def refused(x):
+        try:
+            x[False] = value
+        except (TypeError, ValueError) as error:
+            return type(error)
+        return None
+
+    if np.ndim(value) == 3 and not shape:
+        return  # one element more or less is NumPy's own affair
+
+    def program(comm):
+        return refused(DistTensor.zeros(shape, f"block[{','.join(['(0)', '()'][: len(shape)])}]", comm))
+
+    assert rote.run(program, 3) == [refused(np.zeros(shape))] * 3
+
+
+@pytest.mark.parametrize("mode", ["raise", "wrap", "clip", "else"])
+@pytest.mark.parametrize("axis", [None, 0, 1])
+def test_indices_that_are_out_of_range_are_taken_by_a_mode(mode, axis):
+    """Law: `numpy.take` has the modes of NumPy."""
+    array, indices = np.arange(12).reshape(3, 4), [[1, -2], [17, 0]]
+
+    def taken(x):
+        try:
+            return np.take(x, indices, axis=axis, mode=mode)
+        except (IndexError, ValueError) as error:
+            return type(error)
+
+    def program(comm):
+        result = taken(DistTensor.from_global(array, "block[(0),()]", comm))
+        return result.to_global() if isinstance(result, DistTensor) else result
+
+    for result in rote.run(program, 3):
+        np.testing.assert_array_equal(result, taken(array))

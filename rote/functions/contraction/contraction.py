@@ -63,7 +63,8 @@ def contract(
     wanted = None if layout is None else as_layout(layout)
     together = aligned(tensors, terms, result, extents, cause, wanted, whole, linear=True)
     dtype = np.result_type(*(x.local.dtype for x in tensors))
-    factors = [each.astype(dtype, copy=False) for each in together.blocks]
+    empty = any(each.size == 0 for each in together.blocks)  # then a sum is of nothing: 0, whatever the others hold
+    factors = [np.zeros(each.shape, dtype) if empty else each.astype(dtype, copy=False) for each in together.blocks]
     block = _products(*narrowed(factors, tensors, terms, extents), result)
     if any(np.may_share_memory(block, x.local) for x in tensors):
         block = block.copy()

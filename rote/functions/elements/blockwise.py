@@ -10,10 +10,10 @@ import numpy as np
 from ...compiler.step import as_dtype
 from ...errors import LayoutError
 from ...layout.layout import Distribution
-from ...runtime.comm.collective_errors import collective_errors
+from ...runtime.comm.collective_errors import collective_errors, floating_errors_raise
 from ..distributed import Distributed
 from ..moves import moved
-from ..rules import Function
+from ..rules import Function, failing_together
 from .operands import as_plain_operands, together
 
 __all__ = ["elementwise"]
@@ -43,6 +43,14 @@ def elementwise(name: str, function: Function, operands: Sequence[Any], options:
     """
     if function is np.power:
         function = _power_of(operands)
+    if floating_errors_raise():
+        return failing_together(
+            name, lambda *values, **given: _answered(name, function, values, given), operands, options
+        )
+    return _answered(name, function, operands, options)
+
+
+def _answered(name: str, function: Function, operands: Sequence[Any], options: dict[str, Any]) -> Any:
     if "where" not in options:
         into = options.get("out")
         out = into[0] if type(into) is tuple and len(into) == 1 else into

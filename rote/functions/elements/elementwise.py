@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..distributed import Distributed
-from ..rules import ANSWERS, Function, follows
+from ..rules import ANSWERS, Function, fails_together, follows
 from .blockwise import elementwise
 from .operands import together
 
@@ -162,6 +162,7 @@ def where(condition: Any, x1: Any, x2: Any, /) -> Any:
 
 
 @follows("elementwise", np.copyto)
+@fails_together("copyto")
 def copyto(dst: Distributed, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
     """Write values into a tensor, which stays where it is.
 

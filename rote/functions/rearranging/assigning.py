@@ -14,6 +14,7 @@ from ...layout.layout import Distribution
 from ...runtime.placement import check_values
 from ..alignment import plain
 from ..distributed import Distributed
+from ..rules import fails_together
 from .fetching import agree, fetch
 from .indexing import as_bool, as_mask, axes_of, read
 from .keys import KeyAxis, outer_key, said
@@ -25,6 +26,7 @@ Ints = npt.NDArray[np.int64]
 _NAME = "assignment"
 
 
+@fails_together("assignment")
 def setitem(x: Distributed, key: Any, value: Any) -> None:
     """Write values at a key of NumPy's into the blocks that hold these elements, replicas too. Collective.
 
@@ -41,11 +43,12 @@ def setitem(x: Distributed, key: Any, value: Any) -> None:
     """
     check_values(_NAME, x.distribution)
     chosen = as_bool(key)
-    if chosen is False:
-        return
     key = (None,) if chosen else key
     if not isinstance(value, Distributed):
         value = _stored(value, x.local.dtype)
+    if chosen is False:
+        _fitting_value(x, (0, *x.distribution.shape), value)
+        return
     scalar = not isinstance(value, Distributed) and np.ndim(value) == 0
     mask = as_mask(x, key) if scalar and x.distribution.layout.view is None else None
     if mask is not None and mask.distribution == x.distribution:

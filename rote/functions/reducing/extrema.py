@@ -57,6 +57,7 @@ def argmax(
 
     Raises:
         AxisError: there is no such mode.
+        TypeError: the elements are complex, `axis` is no integer, or `out` of none.
         LayoutError: `layout` or `out` does not fit the result.
 
     >>> from rote import DistTensor
@@ -74,6 +75,7 @@ def argmin(
 
     Raises:
         AxisError: there is no such mode.
+        TypeError: the elements are complex, `axis` is no integer, or `out` of none.
         LayoutError: `layout` or `out` does not fit the result.
 
     >>> from rote import DistTensor
@@ -90,8 +92,10 @@ def _position(
     if dtype.kind == "c":
         raise unordered(name)
     first = np.argmax if op == "max" else np.argmin
-    axis = None if axis is None else index(axis)
-    modes = normal_axes(axis, len(shape))
+    if isinstance(out, Distributed) and not np.can_cast(out.local.dtype, np.int64):
+        raise TypeError(f"{name} writes indices, which {out.local.dtype} does not hold\nwrite out= of int64")
+    modes = normal_axes(axis if axis is None or isinstance(axis, bool | np.bool_) else index(axis), len(shape))
+    axis = modes[0] if axis is not None and modes else None
     if prod(shape) == 0:
         first(np.empty(shape, dtype), axis)  # which raises NumPy's error
     x = plain(x, name) if x.distribution.layout.view is not None else reducible(name, x, modes, "")

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...compiler.step import as_dtype
 from ...grammar.nodes import Op
 from ...runtime.copy.regions import identity
 from ..distributed import Array, Distributed
 from ..elements.blockwise import elementwise
 from ..rules import follows
-from . import reductions
-from .reduction import UNSET, Axis, finished, kept
+from . import reductions, statistics
+from .reduction import UNSET, Axis, computed_in, finished, kept
 
 __all__ = ["nanmax", "nanmean", "nanmin", "nanprod", "nanstd", "nansum", "nanvar"]
 
@@ -101,9 +102,10 @@ def nanmean(
     where: Any = UNSET,
 ) -> Any:
     """The mean of the elements that are not NaN; arguments as those of `mean`."""
-    if dtype is None and x.local.dtype.kind in "biu":
-        dtype = np.dtype("f8")
-    total = nansum(x, axis, dtype, None, keepdims, UNSET, where)
+    if x.local.dtype.kind in "biu":
+        return statistics.mean(x, axis, dtype, out, kept(keepdims), where)
+    _check_inexact(x, dtype, out)
+    total = nansum(x, axis, computed_in(dtype, x.local.dtype, out), None, keepdims, UNSET, where)
     result = elementwise("nanmean", np.true_divide, (total, _count(x, axis, keepdims, where)), {})
     return finished("nanmean", elementwise("nanmean", _as(total), (result,), {}), out)
 
@@ -123,10 +125,16 @@ def nanvar(
 ) -> Any:
     """The variance of the elements that are not NaN, in two passes; arguments as those of `var`."""
     less = ddof if correction is UNSET else correction
+    if x.local.dtype.kind in "biu" and where is UNSET and mean is UNSET:
+        return statistics.var(x, axis, dtype, out, less, kept(keepdims))
+    _check_inexact(x, dtype, out)
     centre = nanmean(x, axis, dtype, None, True, where) if mean is UNSET else mean
-    beyond = elementwise("nanvar", np.subtract, (x, centre), {} if dtype is None else {"dtype": dtype})
+    beyond = elementwise("nanvar", np.subtract, (x, centre), {})
+    if x.local.dtype.kind in "fc":
+        beyond = beyond.astype(x.local.dtype)
     squares = elementwise("nanvar", _square_of_numbers, (beyond, x), {})  # that of an infinity is NaN, and counts
-    total = reductions.sum(squares, axis, None, None, kept(keepdims), UNSET, where)
+    asked = computed_in(dtype, squares.local.dtype, out)
+    total = reductions.sum(squares, axis, asked, None, kept(keepdims), UNSET, where)
     count = elementwise(
         "nanvar", lambda n: np.where(n > less, n - less, np.nan), (_count(x, axis, keepdims, where),), {}
     )
@@ -137,7 +145,20 @@ def nanvar(
 @follows("reduction", np.nanstd)
 def nanstd(x: Distributed, /, *args: Any, out: Any = None, **options: Any) -> Any:
     """The standard deviation of the elements that are not NaN: the root of `nanvar`, whose arguments it takes."""
-    return finished("nanstd", elementwise("nanstd", np.sqrt, (nanvar(x, *args, **options),), {}), out)
+    variance = nanvar(x, *args, **options)
+    if out is not None:
+        _check_inexact(x, None, out)
+        variance = variance.astype(np.result_type(variance.local.dtype, out.local.dtype))
+    return finished("nanstd", statistics.root_of(variance, out), out)
+
+
+def _check_inexact(x: Distributed, dtype: npt.DTypeLike | None, out: Any) -> None:
+    """Refuse integers for means of other numbers, as NumPy does."""
+    if x.local.dtype.kind not in "fc":
+        return
+    for name, element in (("dtype", dtype), ("out", out.local.dtype if isinstance(out, Distributed) else None)):
+        if element is not None and as_dtype(element).kind not in "fc":
+            raise TypeError(f"{name} is {as_dtype(element)}, but a mean of {x.local.dtype} is inexact")
 
 
 def _square_of_numbers(beyond: Array, block: Array) -> Array:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import prod
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from ...caches import memoized
 from ...errors import LayoutError
@@ -22,15 +23,19 @@ __all__ = [
     "UNSET",
     "Axis",
     "Reduced",
+    "computed_in",
     "extents_of",
     "finished",
     "kept",
+    "modes_of_mean",
     "normal_axes",
     "reduced",
     "reducible",
     "reduction",
     "settled",
 ]
+
+Casting = Literal["same_kind", "unsafe"]
 
 Axis = int | tuple[int, ...] | None
 Modes = tuple[int, ...]
@@ -131,9 +136,12 @@ def reducible(name: str, x: T, modes: Modes, op: str, dtype: np.dtype[Any] | Non
 def normal_axes(axis: Axis, order: int) -> Modes:
     """The modes that `axis` names, in NumPy's way: None is all of them, and negative ones count from the last.
 
+    Of order 0, 0 and -1 name none, as NumPy's ufuncs have it.
+
     Raises:
         numpy.exceptions.AxisError: there is none of that number.
         ValueError: one is named twice.
+        TypeError: one is no integer.
 
     >>> normal_axes(-1, 3), normal_axes(None, 2)
     ((2,), (0, 1))
@@ -142,6 +150,10 @@ def normal_axes(axis: Axis, order: int) -> Modes:
         return tuple(range(order))
     if type(axis) is int and 0 <= axis < order:
         return (axis,)
+    if order == 0 and type(axis) is int and axis in (0, -1):
+        return ()
+    if any(isinstance(each, bool | np.bool_) for each in (axis if isinstance(axis, tuple) else (axis,))):
+        raise TypeError(f"an axis is an integer, not {axis}")
     return tuple(np.lib.array_utils.normalize_axis_tuple(axis, order))
 
 
@@ -155,8 +167,29 @@ def extents_of(x: Distributed, modes: Modes) -> int:
     return prod([x.distribution.shape[mode] for mode in modes])
 
 
-def finished(name: str, result: Any, out: Any, ufunc: np.ufunc | None = None, initial: Any = UNSET) -> Any:
-    """The result combined with what it begins with, and written where it is to be."""
+def modes_of_mean(axis: Axis, order: int) -> Modes:
+    """The modes of a mean, of which NumPy counts the elements: of order 0, 0 and -1 name none that there is."""
+    return normal_axes((axis,) if order == 0 and isinstance(axis, int) else axis, order)
+
+
+def computed_in(dtype: npt.DTypeLike | None, own: np.dtype[Any], out: Any) -> npt.DTypeLike | None:
+    """The dtype in which a reduction is made: as asked for, else that of the elements and `out` together; None if none.
+
+    >>> computed_in("f4", np.dtype("i8"), None), computed_in(None, np.dtype("i8"), None)
+    ('f4', None)
+    """
+    return np.result_type(own, out.local.dtype) if dtype is None and isinstance(out, Distributed) else dtype
+
+
+def finished(
+    name: str,
+    result: Any,
+    out: Any,
+    ufunc: np.ufunc | None = None,
+    initial: Any = UNSET,
+    casting: Casting = "unsafe",
+) -> Any:
+    """The result combined with what it begins with, and written where it is to be, in any dtype as NumPy does."""
     if ufunc is not None and initial is not UNSET and initial is not None:
         result = elementwise(name, ufunc, (result, np.array(initial, result.local.dtype)), {})
     if out is None or out is UNSET:
@@ -165,5 +198,5 @@ def finished(name: str, result: Any, out: Any, ufunc: np.ufunc | None = None, in
         raise LayoutError(f"{name} of a DistTensor writes no array; give a tensor as out=, or read the result's .local")
     if out.distribution.shape != result.distribution.shape:
         raise LayoutError(f"{name} has shape {result.distribution.shape}, and out {out.distribution.shape}")
-    copyto(out, result)
+    copyto(out, result, casting)
     return out

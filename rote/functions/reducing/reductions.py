@@ -17,7 +17,7 @@ from ..elements.blockwise import elementwise
 from ..rules import UFUNC_METHODS, Function, follows
 from .exact import exact_sum
 from .extrema import extremum, unordered
-from .reduction import UNSET, Axis, finished, kept, normal_axes, reducible, reduction
+from .reduction import UNSET, Axis, computed_in, finished, kept, normal_axes, reducible, reduction
 
 __all__ = ["all", "any", "count_nonzero", "masked", "max", "min", "number_of", "prod", "reduce_by", "sum"]
 
@@ -54,7 +54,7 @@ def sum(
     >>> DistTensor.from_global([[1, 2], [3, 4]], "block[(0),()]").sum(axis=0).to_global()
     array([4, 6])
     """
-    x = masked(x, where, 0)
+    x, dtype = masked(x, where, 0), computed_in(dtype, x.local.dtype, out)
     element = x.local.dtype if dtype is None else as_dtype(dtype)
     if exact and element.kind in "fc":
         modes = normal_axes(axis, len(x.distribution.shape))
@@ -86,6 +86,7 @@ def prod(
     >>> DistTensor.from_global([[1, 2], [3, 0]], "block[(0),()]").prod(axis=1).to_global()
     array([2, 0])
     """
+    dtype = computed_in(dtype, x.local.dtype, out)
     result = reduce_by("prod", np.multiply, "prod", masked(x, where, 1), axis, dtype, keepdims, layout)
     return finished("prod", result, out, np.multiply, initial)
 
@@ -291,12 +292,26 @@ def masked(x: Distributed, where: Any, otherwise: Any) -> Any:
     return elementwise("where", np.where, (where, x, x.local.dtype.type(otherwise)), {})
 
 
+def _by_ufunc(ufunc: np.ufunc, function: Function) -> Function:
+    """The method `reduce` of a ufunc, by a function that takes no dtype."""
+
+    def called(x: Any, /, axis: Axis = 0, dtype: Any = None, out: Any = None, **options: Any) -> Any:
+        if function in (max, min):
+            return function(x if dtype is None else x.astype(dtype), axis, out, **options)
+        if dtype is not None and as_dtype(dtype).kind != "b":
+            raise TypeError(f"numpy.{ufunc.__name__}.reduce gives truth values, not {as_dtype(dtype)}")
+        initial = options.pop("initial", UNSET)
+        return finished(function.__name__, function(x, axis, **options), out, ufunc, initial)
+
+    return called
+
+
 _REDUCING: dict[np.ufunc, Function] = {
     np.add: sum,
     np.multiply: prod,
-    np.maximum: max,
-    np.minimum: min,
-    np.logical_or: any,
-    np.logical_and: all,
+    np.maximum: _by_ufunc(np.maximum, max),
+    np.minimum: _by_ufunc(np.minimum, min),
+    np.logical_or: _by_ufunc(np.logical_or, any),
+    np.logical_and: _by_ufunc(np.logical_and, all),
 }
 UFUNC_METHODS.update({(ufunc, "reduce"): function for ufunc, function in _REDUCING.items()})

@@ -25,7 +25,7 @@ from ..rearranging.placing import pad
 from ..rearranging.reshaping import reshape
 from ..rules import UFUNC_METHODS, follows
 from .extrema import unordered
-from .reduction import finished
+from .reduction import computed_in, finished
 
 __all__ = ["cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "diff"]
 
@@ -141,7 +141,7 @@ def _flat_scan(
 ) -> Any:
     """A scan along a mode, or of the row-major order if none is named."""
     flat, mode = (reshape(x, -1), 0) if axis is None else (x, axis)
-    return finished(name, _scan(name, ufunc, flat, mode, dtype), out)
+    return finished(name, _scan(name, ufunc, flat, mode, computed_in(dtype, x.local.dtype, out)), out)
 
 
 def _accumulate(
@@ -149,7 +149,7 @@ def _accumulate(
 ) -> Any:
     """`numpy.add.accumulate` and its like: a scan by a ufunc."""
     name = f"{ufunc.__name__}.accumulate"
-    return finished(name, _scan(name, ufunc, x, axis, dtype), out)
+    return finished(name, _scan(name, ufunc, x, axis, computed_in(dtype, x.local.dtype, out)), out)
 
 
 UFUNC_METHODS.update({(ufunc, "accumulate"): partial(_accumulate, ufunc) for ufunc in _SCANNING})

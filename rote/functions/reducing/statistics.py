@@ -14,9 +14,22 @@ from ..distributed import Array, Distributed
 from ..elements.blockwise import elementwise
 from ..rules import follows
 from . import reductions
-from .reduction import UNSET, Axis, contributed, extents_of, finished, kept, normal_axes, reduced, reducible, settled
+from .reduction import (
+    UNSET,
+    Axis,
+    computed_in,
+    contributed,
+    extents_of,
+    finished,
+    kept,
+    modes_of_mean,
+    normal_axes,
+    reduced,
+    reducible,
+    settled,
+)
 
-__all__ = ["average", "mean", "ptp", "std", "var"]
+__all__ = ["average", "mean", "ptp", "root_of", "std", "var"]
 
 LayoutLike = Layout | str | None
 
@@ -44,14 +57,17 @@ def mean(
     >>> float(DistTensor.from_global([1, 2, 4, 5], "block[(0)]").mean())
     3.0
     """
-    element = _floating(x) if dtype is None else as_dtype(dtype)
+    modes = modes_of_mean(axis, len(x.distribution.shape))
+    own = None if x.local.dtype.kind in "fc" else np.dtype("f8")
+    asked = computed_in(own if dtype is None else dtype, x.local.dtype, out)
+    element = x.local.dtype if asked is None else as_dtype(asked)
     if exact:
         total = reductions.sum(x, axis, element, None, keepdims, where=where, layout=layout, exact=True)
     else:
         chosen = reductions.masked(x, where, 0)
         total = reductions.reduce_by("mean", np.add, "sum", chosen, axis, element, keepdims, layout)
     if where is UNSET or where is True:
-        _divide(total, extents_of(x, normal_axes(axis, len(x.distribution.shape))))
+        total = _divided(total, extents_of(x, modes), out)
     else:
         count = reductions.number_of("mean", lambda block: np.ones(block.shape, bool), x, axis, keepdims, where)
         total = elementwise("mean", _quotient, (total, count), {})
@@ -85,11 +101,9 @@ def var(
     >>> float(DistTensor.from_global([1, 2, 4, 5], "block[(0)]").var(correction=1))
     3.3333333333333335
     """
-    for name, value in (("where", where), ("mean", mean)):
-        if value is not UNSET and value is not True:
-            raise TypeError(f"{name}= of a variance is not answered; write var(x.to_global(), {name}=…) or nanvar(x)")
+    _refuse_parts(where, mean)
     less = ddof if correction is UNSET or correction is None else correction
-    return finished("var", _variance("var", x, axis, dtype, less, keepdims, layout), out)
+    return finished("var", _variance("var", x, axis, dtype, less, keepdims, layout, out), out)
 
 
 @follows("reduction", np.std)
@@ -119,23 +133,47 @@ def std(
     """
     if layout is not None and as_layout(layout).partial:
         raise LayoutError(f"a standard deviation is no sum of contributions, as {layout} has them; write x.var(…)")
-    variance = var(x, axis, dtype, None, ddof, keepdims, where, mean, correction, layout=layout)
-    np.sqrt(variance.local, out=variance.local)
-    return finished("std", variance, out)
+    _refuse_parts(where, mean)
+    less = ddof if correction is UNSET or correction is None else correction
+    variance = _variance("std", x, axis, dtype, less, keepdims, layout, out)
+    return finished("std", root_of(variance, out), out)
+
+
+def root_of(variance: Any, out: Any = None) -> Any:
+    """The square root in the dtype of the variance; refused, as by NumPy, for integers that are more than a number."""
+    if out is None and not variance.distribution.shape:
+        variance.local[...] = np.sqrt(variance.local)
+    else:
+        np.sqrt(variance.local, out=variance.local)
+    return variance
+
+
+def _refuse_parts(where: Any, mean: Any) -> None:
+    for name, value in (("where", where), ("mean", mean)):
+        if value is not UNSET and value is not True:
+            raise TypeError(f"{name}= of a variance is not answered; write var(x.to_global(), {name}=…) or nanvar(x)")
 
 
 def _variance(
-    name: str, x: Distributed, axis: Axis, dtype: npt.DTypeLike | None, less: float, keepdims: bool, layout: LayoutLike
+    name: str,
+    x: Distributed,
+    axis: Axis,
+    dtype: npt.DTypeLike | None,
+    less: float,
+    keepdims: bool,
+    layout: LayoutLike,
+    out: Any,
 ) -> Any:
-    modes = normal_axes(axis, len(x.distribution.shape))
+    modes = modes_of_mean(axis, len(x.distribution.shape))
     x = reducible(name, x, modes, "")
-    element, count = _floating(x) if dtype is None else as_dtype(dtype), extents_of(x, modes)
+    asked = np.dtype("f8") if dtype is None and x.local.dtype.kind in "biu" else dtype
+    element, count = x.local.dtype if asked is None else as_dtype(asked), extents_of(x, modes)
     where = reduced(x.distribution, modes, keepdims, "sum", None if layout is None else as_layout(layout))
     # Where each rank has all that its results take, NumPy's own is quicker.
-    if not where.moves and x.local.size and less < count and element.kind == "f":
+    if not where.moves and x.local.size and less < count and not isinstance(out, Distributed):
 
         def whole(block: Array, over: tuple[int, ...] | None) -> Any:
-            return block.var(over, element, ddof=less, keepdims=keepdims)
+            return block.var(over, asked, ddof=less, keepdims=keepdims)
 
         return settled(name, contributed(x, modes, where, whole), where)
     centre = reductions.reduce_by(name, np.add, "sum", x, modes, element, True, None)
@@ -144,25 +182,27 @@ def _variance(
     middle = centre.local.reshape(-1) if viewed and centre.local.size else centre.local
 
     def local(block: Array, over: tuple[int, ...] | None) -> Any:
-        beyond: Array = np.asarray(np.subtract(block, middle, dtype=element))
-        if element.kind == "c":
+        beyond: Array = np.asarray(np.subtract(block, middle))
+        if block.dtype.kind == "c":
             beyond = beyond.real**2 + beyond.imag**2
         else:
             np.multiply(beyond, beyond, out=beyond)
-        return beyond.sum(axis=over, keepdims=keepdims)
+        return beyond.sum(axis=over, dtype=computed_in(asked, beyond.dtype, out), keepdims=keepdims)
 
     result = settled(name, contributed(x, modes, where, local), where)
-    _divide(result, max(count - less, 0))
-    return result
-
-
-def _floating(x: Distributed) -> np.dtype[Any]:
-    """The dtype of a mean."""
-    return x.local.dtype if x.local.dtype.kind in "fc" else np.dtype("f8")
+    return _divided(result, max(count - less, 0), out)
 
 
 def _quotient(total: Array, count: Array) -> Array:
     return np.asarray(np.true_divide(total, count)).astype(total.dtype, copy=False)
+
+
+def _divided(total: Any, count: float, out: Any) -> Any:
+    """A new tensor by a number, in the dtype of `out` if that is given: NumPy has the total there by then."""
+    if isinstance(out, Distributed) and out.local.dtype != total.local.dtype:
+        total = elementwise("mean", lambda block: block.astype(out.local.dtype), (total,), {})
+    _divide(total, count)
+    return total
 
 
 def _divide(x: Any, count: float) -> None:
@@ -174,7 +214,7 @@ def _divide(x: Any, count: float) -> None:
 def ptp(x: Distributed, /, axis: Axis = None, out: Any = None, keepdims: bool = False) -> Any:
     """The largest element less the smallest."""
     largest, smallest = (extreme(x, axis, None, keepdims) for extreme in (reductions.max, reductions.min))
-    return finished("ptp", elementwise("ptp", np.subtract, (largest, smallest), {}), out)
+    return finished("ptp", elementwise("ptp", np.subtract, (largest, smallest), {}), out, casting="same_kind")
 
 
 @follows("reduction", np.average)

@@ -128,11 +128,15 @@ def isin(element: Any, test_elements: Any, assume_unique: bool = False, invert: 
 
 
 @follows("indexed", np.take)
-def take(x: T, indices: Any, /, axis: int | None = None) -> T:
+def take(x: T, indices: Any, /, axis: int | None = None, *, mode: str = "raise") -> T:
     """The elements at some indices along a mode, or of the row-major order if it is None, as `numpy.take`.
 
     Args:
         indices: integers, the same on all ranks, or a tensor of them.
+        mode: "raise" refuses an index that is out of range, "wrap" counts on from the other end, "clip" takes the last.
+
+    Raises:
+        IndexError: an index is out of range. ValueError: there is no such mode.
 
     >>> import rote.array_api as xp
     >>> xp.take(xp.asarray([5, 6, 7]), xp.asarray([2, 0])).to_global()
@@ -141,8 +145,14 @@ def take(x: T, indices: Any, /, axis: int | None = None) -> T:
     if axis is None:
         x, axis = reshape(x, -1), 0
     shape = x.distribution.shape
-    mode = normalize_axis_index(axis, len(shape))
-    key = (*(slice(None),) * mode, known(indices))
+    along = normalize_axis_index(axis, len(shape))
+    if mode == "wrap":
+        indices = np.mod(indices, shape[along])
+    elif mode == "clip":
+        indices = np.clip(indices, 0, shape[along] - 1)
+    elif mode != "raise":
+        raise ValueError(f"mode is 'raise', 'wrap' or 'clip', not {mode!r}")
+    key = (*(slice(None),) * along, known(indices))
     return read(plain(x, "take"), parse_key(key, shape), "take")
 
 

@@ -10,10 +10,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from ...errors import CommError
 from .protocol import Comm
 
-__all__ = ["RemoteError", "all_come", "collective_errors", "where"]
+__all__ = ["RemoteError", "all_come", "collective_errors", "floating_errors", "floating_errors_raise", "where"]
 
 
 class RemoteError(Exception):
@@ -108,6 +110,52 @@ def collective_errors(comm: Comm) -> Iterator[None]:
         raise shared from cause
     finally:
         mine = None  # an error holds its traceback, which holds this frame
+
+
+def floating_errors_raise() -> bool:
+    """Whether NumPy is to raise floating-point errors of any kind, as `numpy.seterr(all="raise")` has it."""
+    return "raise" in np.geterr().values()
+
+
+@contextmanager
+def floating_errors(comm: Comm, name: str) -> Iterator[None]:
+    """All ranks raise FloatingPointError where NumPy would for the elements of some; the body ends before on each.
+
+    So it may make collective calls, before and behind what fails. Collective where `floating_errors_raise`, which all
+    ranks have alike: it then costs one small all-gather. On one rank NumPy raises by itself.
+
+    Args:
+        name: of the function, for the error.
+
+    >>> import numpy as np
+    >>> from rote.runtime import run
+    >>> def program(comm):
+    ...     with np.errstate(all="raise"), floating_errors(comm, "log"):
+    ...         np.log(np.arange(comm.rank, 3.0))
+    >>> run(program, ranks=3)
+    Traceback (most recent call last):
+    ...
+    FloatingPointError: divide by zero encountered in log
+    raised on rank 0 of 3
+    """
+    own, others = np.geterr(), np.geterrcall()
+    raising: dict[str, Any] = {kind: "call" for kind, answer in own.items() if answer == "raise"}
+    if comm.size == 1 or not raising:
+        yield
+        return
+    met: list[str] = []
+
+    def meet(text: str, flag: int) -> None:
+        if text.partition(" ")[0].removesuffix("flow") in raising:  # "divide by zero", "overflow", "invalid value"
+            met.append(text)
+        elif callable(others):
+            others(text, flag)
+
+    with np.errstate(call=meet, **raising):
+        yield
+    with collective_errors(comm):
+        if met:
+            raise FloatingPointError(f"{met[0]} encountered in {name}")
 
 
 def all_come(comm: Any, seconds: float) -> bool:

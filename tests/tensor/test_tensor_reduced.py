@@ -1,0 +1,145 @@
+"""Dtypes, `out=` and axes of reductions are NumPy's: those that are computed in, and those that are refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import rote
+from rote import DistTensor
+
+REALS = np.array([[0.5, 2, -3], [4, 1.5, 7], [1, -1, 2.25], [0, 3, 8]])
+ARRAYS = {
+    "f8": REALS,
+    "f4": REALS.astype("f4") / 3,
+    "c16": REALS + 1j * REALS[::-1],
+    "i2": (100 * REALS).astype("i2"),
+    "u1": np.abs(REALS).astype("u1"),
+    "?": REALS > 1,
+}
+LAYOUTS = pytest.mark.parametrize("layout", ["[(),()]", "block[(0),()]", "cyclic[(),(0)]"])
+
+
+def outcome(call, *operands):
+    """A value, or the kind of error that is raised."""
+    try:
+        return call(*operands)
+    except (TypeError, ValueError) as error:
+        return next(kind for kind in (TypeError, ValueError) if isinstance(error, kind))
+
+
+def check(call, layout, *arrays):
+    """A call gives or raises what NumPy does, on all ranks; the first operand lies in the layout, others whole."""
+    with np.errstate(all="ignore"):
+        expected = outcome(call, *[array.copy() for array in arrays])
+
+    def program(comm):
+        layouts = [layout, *(f"[{','.join(['()'] * array.ndim)}]" for array in arrays[1:])]
+        xs = [DistTensor.from_global(x.copy(), lay, comm) for x, lay in zip(arrays, layouts, strict=True)]
+        with rote.config(implicit="allow"), np.errstate(all="ignore"):
+            result = outcome(call, *xs)
+            return result if isinstance(result, type) else (result.dtype, result.to_global())
+
+    for result in rote.run(program, 3):
+        if isinstance(expected, type) or isinstance(result, type):
+            assert result is expected
+        else:
+            assert result[0] == expected.dtype
+            assert result[1].shape == np.shape(expected)
+            single = {expected.dtype.char, *(array.dtype.char for array in arrays)} & {"f", "F"}
+            assert np.allclose(result[1], expected, rtol=2e-6 if single else 1e-13)
+
+
+@LAYOUTS
+@pytest.mark.parametrize("name", ["var", "std", "nanvar", "nanstd", "nanmean", "mean"])
+@pytest.mark.parametrize("dtype", ["i1", "i8", "?", "f4", "c8", "c16", None])
+@pytest.mark.filterwarnings("ignore:Casting complex")
+def test_means_and_variances_in_other_dtypes(name, dtype, layout):
+    """Law: means are rounded to `dtype`, deviations are those of NumPy, and integers have no root but of one number."""
+    for element, array in ARRAYS.items():
+        if dtype in ("i1", "?") and name.endswith(("var", "std")) and element in ("f8", "f4", "c16", "i2"):
+            continue  # sums beyond the dtype wrap by the order in which they are added
+        for axis in (None, 0):
+            check(lambda x, axis=axis: getattr(np, name)(x, axis=axis, dtype=dtype), layout, array)
+
+
+@LAYOUTS
+@pytest.mark.parametrize(
+    "name", ["sum", "prod", "max", "any", "mean", "var", "std", "argmax", "nanmean", "nanvar", "ptp"]
+)
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i4", "c16", "?"])
+@pytest.mark.filterwarnings("ignore:Casting complex")
+def test_results_that_are_written(name, dtype, layout):
+    """Law: they are computed in the dtype of the elements and `out`, and cast into it, or refused, as by NumPy."""
+
+    def call(x, out):
+        getattr(np, name)(x, axis=0, out=out)
+        return out
+
+    for element, array in ARRAYS.items():
+        if element == "c16" and name in ("max", "argmax", "ptp"):
+            continue  # which are not ordered
+        if element == "?" and name == "ptp":
+            continue  # truth values are not subtracted
+        check(call, layout, array, np.zeros(3, dtype))
+
+
+@LAYOUTS
+def test_scans_that_are_written(layout):
+    """Law: as reductions are."""
+    for dtype in ("i4", "f4", "c16"):
+        check(lambda x, out: np.cumsum(x, axis=0, out=out), layout, ARRAYS["f8"], np.zeros((4, 3), dtype))
+
+
+def test_sums_in_the_dtype_of_out():
+    """Law: what integers overflow, floating-point numbers hold; what single precision loses, double precision keeps."""
+    check(lambda x, out: np.sum(x, out=out), "block[(0)]", np.full(4, 2**62), np.zeros(()))
+    thirds = np.full(100, 1 / 3, "f4")
+    check(lambda x, out: np.sum(x, out=out), "block[(0)]", thirds, np.zeros(()))
+    check(lambda x, out: np.var(x, out=out), "block[(0)]", np.cumsum(thirds), np.zeros(()))
+
+
+@LAYOUTS
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: np.maximum.reduce(x, dtype="f4"),
+        lambda x: np.minimum.reduce(x, axis=1, dtype="i8", initial=1),
+        lambda x: np.maximum.reduce(x, axis=None, dtype="c8") if x.dtype.kind == "?" else x,
+        lambda x: np.logical_or.reduce(x, initial=2),
+        lambda x: np.logical_and.reduce(x, axis=1, initial=0),
+        lambda x: np.logical_or.reduce(x, axis=None, initial=None, dtype=bool),
+        lambda x: np.logical_or.reduce(x, dtype="f8"),
+    ],
+)
+def test_reductions_by_ufuncs(call, layout):
+    """Law: `dtype=` and `initial=` are taken by all of them."""
+    for element in ("f8", "i2", "u1", "?"):
+        check(call, layout, ARRAYS[element])
+
+
+NAMES = (
+    *("sum", "prod", "max", "min", "any", "all", "mean", "var", "std", "argmax", "argmin", "ptp", "count_nonzero"),
+    *("nansum", "nanprod", "nanmax", "nanmin", "nanmean", "nanvar", "nanstd"),
+)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("axis", [0, -1, 1, (0,), (), None])
+def test_axes_of_order_0(name, axis):
+    """Law: NumPy's ufuncs take 0 and -1, its means do not."""
+    if name not in ("argmax", "argmin") or not isinstance(axis, tuple):
+        check(lambda x: getattr(np, name)(x, axis=axis), "[]", np.array(3.0))
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("axis", [True, (False,), np.True_])
+def test_truth_values_are_no_axes(name, axis):
+    """Law: they are refused, as NumPy's reductions refuse them."""
+    if name not in ("argmax", "argmin") or not isinstance(axis, tuple):
+        check(lambda x: getattr(np, name)(x, axis=axis), "block[(0),()]", REALS)
+
+
+def test_a_reduction_of_order_0_by_a_ufunc():
+    """Law: `axis=0` is what it has if none is given."""
+    check(np.add.reduce, "[]", np.array(3.0))
