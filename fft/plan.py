@@ -23,6 +23,7 @@ from rote.tensor import DistTensor
 
 from .families.choose import Choice, best, compared
 from .families.gathered import warn_if_gathered
+from .families.registry import is_text
 from .families.resolve import choices_for, walk_for
 from .program.ends import TransformEnds
 from .program.fields import transformed
@@ -132,7 +133,7 @@ class FFT(TransformEnds):
         self._comm = as_comm(comm)
         self._norm = check_norm(norm)
         self._lengths = {"s": s, "resample": resample}
-        extents, text = tensor_shape(shape), "[" in algorithm
+        extents, text = tensor_shape(shape), is_text(algorithm)
         request = planned_request(extents, dtype, axes, kinds, text, s, resample)
         self._axes = request.axes
         as_wire(wire, request.dtype)

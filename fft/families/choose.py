@@ -20,7 +20,7 @@ from ..walk.price import NONE, Price, Prices
 from ..walk.typecheck import StageSpec, build
 from ..walk.walk import Walk
 from .gathered import crowded, gathered_bytes
-from .registry import check_algorithm, lines_of, read_lines, start, transposed
+from .registry import check_algorithm, is_text, lines_of, read_lines, start, transposed
 
 __all__ = ["Choice", "best", "choices", "compared", "farther", "preferred", "ranking", "walk_of", "walks"]
 
@@ -74,7 +74,7 @@ def walk_of(
     Raises:
         LayoutError: the algorithm does not take such a tensor; the text says which would.
     """
-    if "[" in algorithm:
+    if is_text(algorithm):
         lines = read_lines(algorithm)
         walk = build(source, lines if output is None else [*lines, StageSpec(as_layout(output))], request)
         _check_said(walk, request)

@@ -20,7 +20,7 @@ from .ragged import ragged
 from .rows import row_layout, rows
 from .transpose import refitted, transpose
 
-__all__ = ["SPLITS", "algorithms", "check_algorithm", "lines_of", "read_lines", "start", "transposed"]
+__all__ = ["SPLITS", "algorithms", "check_algorithm", "is_text", "lines_of", "read_lines", "start", "transposed"]
 
 SPLITS = {"slab": 1, "pencil": 2}
 """The number of grid modes over which an algorithm splits, where nothing is said; a pencil takes more as well."""
@@ -110,6 +110,17 @@ def _read(action: ActionSyntax) -> list[Transform | Resize]:
             Resize(cast(ResizeName, action.name), m, 0, n) for m, n in zip(action.modes, action.extents, strict=True)
         ]
     return [Transform(cast(ActionKind, action.name), action.modes)]
+
+
+def is_text(algorithm: str) -> bool:
+    """Whether an algorithm is the text of a walk, and not a name.
+
+    Raises:
+        LayoutError: it is neither.
+    """
+    if not isinstance(algorithm, str):
+        raise LayoutError(f"algorithm is one of {', '.join(algorithms)}, or the text of a walk; not {algorithm!r}")
+    return "[" in algorithm
 
 
 def check_algorithm(algorithm: str, layout: Layout | None = None) -> None:

@@ -10,7 +10,7 @@ from rote.layout.layout import Distribution, distribute
 from ..request.request import Arguments
 from ..walk.walk import Walk
 from .choose import Choice, best, choices, ranking, walk_of
-from .registry import SPLITS, check_algorithm, read_lines, start
+from .registry import SPLITS, check_algorithm, is_text, read_lines, start
 
 __all__ = ["choices_for", "reread", "walk_for"]
 
@@ -52,7 +52,7 @@ def reread(arguments: Arguments, text: str, grid: Grid) -> Walk:
 def _source(arguments: Arguments, algorithm: str) -> Distribution:
     """The distribution in which the walk starts: the requested layout, or the one in which the algorithm begins."""
     layout, grid, shape, request = arguments.layout, arguments.grid, arguments.shape, arguments.request
-    if layout is None and "[" in algorithm:
+    if layout is None and is_text(algorithm):
         layout = read_lines(algorithm)[0].layout
     if layout is not None:
         named = max((*layout.grid_modes, 0)) + 1

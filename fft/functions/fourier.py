@@ -14,6 +14,7 @@ from rote.tensor import DistTensor
 
 from ..families.choose import walk_of
 from ..families.gathered import warn_if_gathered
+from ..families.registry import is_text
 from ..program.program import BoundWalk, bind_walks
 from ..request.arguments import check_extents, check_norm, check_real, check_tensor, normal_axes, scale
 from ..request.options import USUAL, Options
@@ -173,7 +174,7 @@ def transform(
         walk = walk_of(distribution, wanted, algorithm, where, machine)
         bound = BoundWalk(walk, comm, scale(norm, walk.sizes, wanted.forward), norm == "ortho", options)
         bind_walks(comm, bound)
-        if "[" not in algorithm:
+        if not is_text(algorithm):
             warn_if_gathered(walk, wanted, comm, _DEPTH)
         return bound
 

@@ -29,6 +29,7 @@ def expect(
     Raises:
         AssertionError: the plan is otherwise; the text says in what, and explains the plan.
         PlanError: `steps` names a kind that there is not.
+        TypeError: `plan` is none.
 
     >>> from rote.compiler.compile import compile
     >>> plan = compile("block[(0),()] -> block[(),(0)]", shape=(6, 4), grid=2)
@@ -49,6 +50,8 @@ def expect(
       about 22.0 us, 1.83 times as long: a rank receives 96 B (not 48 B), holds 672 B (not 288 B)
     """
     __tracebackhide__ = True  # pytest then shows the caller's line, not this file's
+    if not isinstance(plan, Plan):
+        raise TypeError(f"rote.expect takes a plan, not {plan!r}\nwrite rote.compile(…) for one")
     wrong = []
     if steps is not None:
         wanted, kinds = _kinds(steps), tuple(step.kind for step in plan.steps)

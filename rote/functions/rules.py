@@ -7,6 +7,7 @@ from functools import wraps
 from typing import Any, Literal, NamedTuple, TypeVar, cast
 
 from ..runtime.comm.collective_errors import floating_errors, floating_errors_raise
+from ..runtime.comm.protocol import Comm
 from .distributed import Distributed
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "Function",
     "LayoutRule",
     "RuleName",
+    "comm_of",
     "failing_together",
     "fails_together",
     "follows",
@@ -132,11 +134,16 @@ _COMPUTING: tuple[RuleName, ...] = ("reduction", "along", "sorted", "contracted"
 """The rules of functions that compute by several steps; `elementwise` has floating-point errors agreed on itself."""
 
 
-def failing_together(name: str, function: Function, args: Sequence[Any], options: Mapping[str, Any]) -> Any:
-    """Call a function of which floating-point errors are raised by all ranks of the first tensor that it is given."""
+def comm_of(args: Sequence[Any], options: Mapping[str, Any]) -> Comm | None:
+    """The communicator of the first tensor among arguments, or in a list of them; None if there is none."""
     given = [*args, *options.values()]
     given += [each for several in given if isinstance(several, list | tuple) for each in several]
-    comm = next((each.comm for each in given if isinstance(each, Distributed)), None)
+    return next((each.comm for each in given if isinstance(each, Distributed)), None)
+
+
+def failing_together(name: str, function: Function, args: Sequence[Any], options: Mapping[str, Any]) -> Any:
+    """Call a function of which floating-point errors are raised by all ranks of the first tensor that it is given."""
+    comm = comm_of(args, options)
     if comm is None:
         return function(*args, **options)
     with floating_errors(comm, name):

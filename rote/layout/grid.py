@@ -171,14 +171,17 @@ def tensor_shape(shape: Iterable[int] | int) -> tuple[int, ...]:
     """The shape of a tensor, given freely.
 
     Raises:
-        LayoutError: an extent is no integer, or negative.
+        LayoutError: an extent is no integer, negative, or none that an index of 64 bits reaches.
     """
     try:
-        return integers(shape, least=0)
+        extents = integers(shape, least=0)
     except TypeError:
         raise LayoutError(f"a shape is made of integers, not {shape!r}") from None
     except ValueError:
         raise LayoutError(f"the extents of a shape are 0 or more, not {shape!r}") from None
+    if extents and max(extents) >= 2**63:
+        raise LayoutError(f"the extents of a shape are below 2**63, not {extents}")
+    return extents
 
 
 def integer(value: SupportsIndex, name: str) -> int:

@@ -198,6 +198,9 @@ def test_what_is_no_plan_is_refused_as_such():
     plan = rote.compile("block[(0,1)] -> [()]", shape=5, grid=(5, 1))
     with pytest.raises(rote.PlanError, match="this text is no plan"):
         rote.Plan.from_json(plan.to_json().replace("[5]", "[1" + "0" * 30 + "]"))
+    cyclic = rote.compile("[(0),()] -> [(),(0)]", shape=(5, 4), grid=2)
+    with pytest.raises(rote.PlanError, match=r"no plan .*below 2\*\*63, not \(9223372036854775808, 4\)"):
+        rote.Plan.from_json(cyclic.to_json().replace("[5, 4]", f"[{2**63}, 4]"))
     for other in (None, 3, b"[(0)]"):
         with pytest.raises(rote.PlanError, match="a plan is read from text"):
             rote.Plan.from_text(other)

@@ -42,6 +42,17 @@ def test_options_are_frozen_and_checked():
             FFT((4, 4), **wrong)
 
 
+@pytest.mark.parametrize("algorithm", [None, 3, b"slab"])
+def test_an_algorithm_is_a_name_or_a_text(algorithm):
+    """Anything else is refused by name, by the class and by the functions."""
+    for call in (
+        lambda: FFT((4, 4), algorithm=algorithm),
+        lambda: rote.fft.fftn(rote.DistTensor.zeros((4, 4), "[(),()]"), algorithm=algorithm),
+    ):
+        with pytest.raises(rote.LayoutError, match=r"algorithm is one of auto, slab, .*, or the text of a walk; not "):
+            call()
+
+
 def test_nothing_inside_passes_many_things_on():
     """Only the doors, FFT itself and the comparison of such, take more than a few parameters."""
     long = {path.name: names for path in FILES if (names := _long(ast.parse(path.read_text("utf-8"))))}

@@ -50,7 +50,9 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "rote.simulate": ("rote.errors", "rote.layout", "rote.compiler", "rote.runtime.copy.regions"),
     "rote.io": ("rote.errors", "rote.layout", "rote.compiler", "rote.runtime"),
     "rote.functions.distributed": ("rote.layout", "rote.runtime.comm.protocol"),
-    "rote.functions.rules": ("rote.runtime.comm.collective_errors", "rote.functions.distributed"),
+    "rote.functions.rules": (
+        *("rote.runtime.comm.protocol", "rote.runtime.comm.collective_errors", "rote.functions.distributed"),
+    ),
     "rote.functions.moves": ("rote.errors", "rote.layout", "rote.functions.distributed"),
     "rote.functions.alignment": (
         *("rote.grammar", "rote.layout", "rote.compiler"),

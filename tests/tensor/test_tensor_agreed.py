@@ -209,3 +209,16 @@ def test_floating_point_errors_that_are_not_raised_ask_nobody(monkeypatch):
             return len((x * 1e300).local)
 
     assert rote.run(program, 3) == [1] * 3
+
+
+def test_powers_of_arrays_into_a_tensor():
+    """Law: the tensor that is written says whose ranks must agree."""
+    base = np.array([2, 3, 4])
+
+    def program(comm):
+        out = DistTensor.zeros(3, "block[(0)]", comm=comm, dtype="i8")
+        with pytest.raises(ValueError, match="negative"):
+            np.power(base, NUMBERS, out=out)
+        return np.power(base, base, out=out) is out and out.to_global().tolist()
+
+    assert rote.run(program, 5) == [(base**base).tolist()] * 5

@@ -13,7 +13,7 @@ from ...layout.layout import Distribution
 from ...runtime.comm.collective_errors import collective_errors, floating_errors_raise
 from ..distributed import Distributed
 from ..moves import moved
-from ..rules import Function, failing_together
+from ..rules import Function, comm_of, failing_together
 from .operands import as_plain_operands, together
 
 __all__ = ["elementwise"]
@@ -42,7 +42,7 @@ def elementwise(name: str, function: Function, operands: Sequence[Any], options:
         PlanError: the result's dtype is none that Rote moves.
     """
     if function is np.power:
-        function = _power_of(operands)
+        function = _power_of(operands, options)
     if floating_errors_raise():
         return failing_together(
             name, lambda *values, **given: _answered(name, function, values, given), operands, options
@@ -66,16 +66,16 @@ def _answered(name: str, function: Function, operands: Sequence[Any], options: d
     return _general(name, function, operands, options)
 
 
-def _power_of(operands: Sequence[Any]) -> Function:
+def _power_of(operands: Sequence[Any], options: dict[str, Any]) -> Function:
     """The power of blocks; that of integers to others, of which a negative one is refused, fails on all ranks or none.
 
     Collective if it may fail.
     """
     exponent = operands[-1]
     kinds = {x.local.dtype.kind if isinstance(x, Distributed) else np.asarray(x).dtype.kind for x in operands}
-    if "i" not in kinds or not kinds <= {*"biu"} or (isinstance(exponent, int) and exponent >= 0):
+    comm = comm_of(operands, options)
+    if comm is None or "i" not in kinds or not kinds <= {*"biu"} or (isinstance(exponent, int) and exponent >= 0):
         return np.power
-    comm = next(x.comm for x in operands if isinstance(x, Distributed))
 
     def power(*blocks: Any, **options: Any) -> Any:
         with collective_errors(comm):
