@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rote.layout.grid import unravel
-from rote.runtime.copy.strided import Copy
+from rote.runtime.copy.strided import Copy, times
 
 from .backends import prepare
 from .boxes import Box
@@ -162,7 +162,7 @@ class CopiedTile:
             if not every:
                 calls.append(partial(filled.__setitem__, ..., values))
             for factor in every:
-                calls.append(partial(np.multiply, values, factor, filled))
+                calls.append(partial(times, values, factor, filled))
                 values = filled
         return calls
 
@@ -200,7 +200,7 @@ class BoundTile:
             if not factors:
                 calls.append(partial(filled.__setitem__, ..., values))
             for factor in factors:
-                calls.append(partial(np.multiply, values, factor[tile.block][into], filled))
+                calls.append(partial(times, values, factor[tile.block][into], filled))
                 values = filled
         if self._scale is not None:
             part = whole[tile.filled]

@@ -14,7 +14,7 @@ from rote.compiler.movement.components import Group, Lattice
 from rote.compiler.movement.components import Listed as GroupLists
 from rote.runtime.copy import strided, views
 from rote.runtime.copy.regions import REDUCE, direct_regions, receive_regions, send_regions
-from rote.runtime.copy.strided import Factor, IndexedCopy, StridedCopy
+from rote.runtime.copy.strided import Factor, IndexedCopy, StridedCopy, times
 
 # --- copies -------------------------------------------------------------------------------------------------------
 
@@ -213,3 +213,15 @@ def test_messages_that_are_alike_share_their_pieces():
         regions = [region for rank in range(64) for region in side(source, target, rank)]
         assert len(regions) == 64 * 64
         assert len({piece for region in regions for piece in region.pieces}) == 64
+
+
+@pytest.mark.parametrize("dtype", ["c8", "c16"])
+def test_the_product_of_a_single_number_is_that_among_others(dtype):
+    """Law: in place or not, to the last bit."""
+    rng = np.random.default_rng(8)
+    values, factors = (rng.standard_normal((2, 500)).view("c16").astype(dtype) for _ in range(2))
+    together = times(values, factors, np.empty_like(values))
+    for index in np.ndindex(*values.shape):
+        alone, factor = np.full((1, 1), values[index]), np.full(1, factors[index])
+        assert times(alone, factor, np.empty_like(alone)).tobytes() == together[index].tobytes()
+        assert times(alone[:], factor, alone).tobytes() == together[index].tobytes()

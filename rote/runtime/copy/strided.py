@@ -32,6 +32,7 @@ __all__ = [
     "everything",
     "pieces",
     "reduction",
+    "times",
 ]
 
 Array = npt.NDArray[Any]
@@ -176,9 +177,20 @@ def _multiply(arrays: Sequence[Array], into: Array, op: np.ufunc | None) -> None
     narrows = into.dtype.itemsize < values.dtype.itemsize  # what is rounded is so once, by the last factor
     for number, factor in enumerate(factors, 1):
         stored = op is None and (number == len(factors) or not narrows)
-        values = np.multiply(values, factor, out=into if stored else None)
+        values = times(values, factor, into if stored else np.empty(into.shape, np.result_type(values, factor)))
     if op is not None:
         op(into, values, out=into)
+
+
+def times(values: Array, factor: Array, out: Array) -> Array:
+    """The product, stored.
+
+    The product of one complex number NumPy rounds otherwise than that of several: so of one there are two.
+    """
+    if out.size == 1:
+        out[...] = np.multiply(np.repeat(values, 2), np.repeat(factor, 2))[0]
+        return out
+    return np.multiply(values, factor, out=out)
 
 
 def _together(array: Array, item: np.dtype[Any] | None) -> Array:
@@ -238,7 +250,7 @@ class IndexedCopy:
             if others and values.dtype.itemsize < flat.itemsize:
                 values = values.astype(flat.dtype)
             for other in others:
-                values *= other
+                times(values, other, values)
             numbers = _numbers(self.target, self.strides[1], at)
             flat[numbers] = values if op is None else op(flat[numbers], values)
 

@@ -18,7 +18,7 @@ from ...errors import LayoutError, PlanError
 from ...layout.layout import Distribution
 from ..comm.protocol import Array
 from ..copy.regions import Region
-from ..copy.strided import Copy
+from ..copy.strided import Copy, times
 from ..exchange.pipelined import Chunks
 from .buffers import Scratch
 
@@ -123,7 +123,7 @@ class Multiply(LocalWork, BlockWork):
         if not self.factors:
             target[...] = source
         for number, factor in enumerate(self.factors):
-            np.multiply(target if number else source, factor, out=target)
+            times(target if number else source, factor, target)
 
 
 @dataclass(frozen=True, slots=True)
