@@ -16,12 +16,12 @@ from house import ROOT
 from test_house_contributing import PAGE, homes, row_of, rows
 from test_house_walls import all_imports
 
-__all__ = ["PICTURE", "ROOMS", "arrows", "drawn", "labels"]
+__all__ = ["LEFT", "MARGIN", "PICTURE", "ROOMS", "arrows", "drawn", "labels"]
 
 PICTURE = ROOT / "notebooks" / "architecture.svg"
 ROOMS = [row for row in rows(PAGE) if row]  # a page has tables of other things, too
 
-CELL, LEFT, TOP, MARGIN = 20, 330, 28, 12  # pixels
+CELL, LEFT, TOP, MARGIN = 20, 420, 28, 12  # pixels
 COLOURS = {"grammar": "#b45309", "rote": "#1d4ed8", "fft": "#047857"}
 GREY, BAND = "#d4d4d8", "#f4f4f5"
 

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 from house import ROOT, tree
-from picture import PICTURE, ROOMS, arrows, drawn, labels
+from picture import LEFT, MARGIN, PICTURE, ROOMS, arrows, drawn, labels
 
 GUIDE = (ROOT / "notebooks" / "architecture.md").read_text("utf-8")
 STEP = re.compile(r"^\| \d+ \| `([^`]+)`, ((?:`\w+`(?:, )?)+) \|", re.MULTILINE)
@@ -23,6 +23,11 @@ def defined(path: str) -> set[str]:
     """The names of all functions, methods and classes of a file."""
     kinds = (ast.FunctionDef, ast.ClassDef)
     return {node.name for node in ast.walk(tree(path)) if isinstance(node, kinds)}
+
+
+def test_names_end_before_the_dots_begin() -> None:
+    """A character of the picture's type is 7.3 pixels wide; a number and a space stand before each name."""
+    assert MARGIN + 7.3 * (3 + max(map(len, labels(ROOMS)))) <= LEFT
 
 
 def test_the_picture_is_current() -> None:
