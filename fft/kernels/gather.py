@@ -246,7 +246,7 @@ def _copies(kernel: Kernel) -> bool:
     """Whether a part is read as it is, and all its axes are transformed in cache, as in a block that lies in one piece.
 
     In planes that some cache holds, ducc0 takes 0.6 to 0.9 of the time that it takes in tiles, FFTW 0.8 to 1; and rows,
-    which lie there as FFTW and ducc0 want them, take 0.8 to 1.
+    which lie there as FFTW and ducc0 want them, take 0.8 to 1.1.
     """
     first, library = min(kernel.axes), kernel.config.library
     near = first > 0 and prod(kernel.shape[first:]) * kernel.dtype.itemsize <= _NEAR
