@@ -34,6 +34,7 @@ NO_CALL_SUITS = {
     *("astype", "can_cast", "reshape", "broadcast_to", "take_along_axis", "dsplit", "searchsorted", "digitize"),
     *("bincount", "cumulative_prod", "cumulative_sum", "inv", "solve", "cholesky", "outer", "einsum", "multi_dot"),
 }
+DEPRECATED = pytest.mark.filterwarnings("ignore:numpy.fix is deprecated:DeprecationWarning")  # and answered, while it is
 UNCERTAIN = (np.empty_like, np.shares_memory, np.may_share_memory)  # equal values are not what they promise
 UNCERTAIN += (np.linalg.slogdet,)  # nor that of a singular matrix, where all is rounding
 
@@ -43,7 +44,9 @@ def dispatching():
     found = {}
     for room in ROOMS:
         for name in dir(room):
-            function = getattr(room, name, None)
+            with warnings.catch_warnings():  # a name that is going to be removed warns as it is read
+                warnings.simplefilter("ignore", DeprecationWarning)
+                function = getattr(room, name, None)
             if not name.startswith("_") and hasattr(function, "_implementation"):
                 found.setdefault(function, f"{room.__name__}.{name}")
     return found
@@ -98,6 +101,7 @@ def same(got, want):
     return type(got) is type(want) and got == want
 
 
+@DEPRECATED
 @pytest.mark.parametrize("name", ["f8", *(pytest.param(name, marks=pytest.mark.slow) for name in ("i8", "c16"))])
 def test_every_function_answers_or_refuses(name, monkeypatch):
     """No function of NumPy takes a block for the tensor, or says what nobody understands.
@@ -202,6 +206,7 @@ ANSWERED = {
 }
 
 
+@DEPRECATED
 @settings(max_examples=12)
 @given(distributions(), st.sampled_from(["i8", "f8"]))
 def test_answers_are_those_of_the_whole_array(dist, dtype):
