@@ -18,6 +18,7 @@ from rote.cli import main
 from rote.cli.moves import moves, spearman
 from rote.cli.phases import progress
 from rote.fft import FFT
+from rote.fft.tuning.confirmation import Verdict
 
 TIMES = ["latency", "byte_time", "copy_time", "reduce_time", "step_time"]
 
@@ -84,8 +85,10 @@ def test_chores(place, tmp_path):
     assert wisdom.records() == known
 
 
-def test_a_transform_is_timed_and_kept(place, tmp_path):
+def test_a_transform_is_timed_and_kept(place, tmp_path, monkeypatch):
     """The plan with its times, as FFT prints it then; listed with its lines, and as good once exported and imported."""
+    # Transforms of some microseconds lead by chance, and where rounds speak against a lead, all is timed anew.
+    monkeypatch.setattr(Verdict, "broken_by", lambda self, ratio: False)
     done = tune("--ranks", 2, "--shape", "6x8x4", "--dtype", "f8", "--layout", "block[(0),(),()]")
     assert (done.exit_code, done.stderr) == (0, "")
     first, *plan, last = done.output.splitlines()
