@@ -114,7 +114,7 @@ def _pairs(source: Distribution, target: Distribution, sending: bool) -> tuple[I
             if sending:
                 total[senders] = counts.sum(axis=1)
             else:
-                total += counts.sum(axis=0)
+                total += np.add.reduce(counts, axis=0, dtype=np.int64)
     return totals[0], totals[1]
 
 

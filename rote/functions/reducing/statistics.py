@@ -172,7 +172,7 @@ def _variance(
     # Where each rank has all that its results take, NumPy's own is quicker.
     if not where.moves and x.local.size and less < count and not isinstance(out, Distributed):
 
-        def whole(block: Array, over: tuple[int, ...] | None) -> Any:
+        def whole(block: Any, over: tuple[int, ...] | None) -> Any:
             return block.var(over, asked, ddof=less, keepdims=keepdims)
 
         return settled(name, contributed(x, modes, where, whole), where)
@@ -182,7 +182,7 @@ def _variance(
     middle = centre.local.reshape(-1) if viewed and centre.local.size else centre.local
 
     def local(block: Array, over: tuple[int, ...] | None) -> Any:
-        beyond: Array = np.asarray(np.subtract(block, middle))
+        beyond: Any = np.asarray(np.subtract(block, middle))
         if block.dtype.kind == "c":
             beyond = beyond.real**2 + beyond.imag**2
         else:
