@@ -43,11 +43,6 @@ class Nodes(Method):
             node; else each pair of ranks has a message.
     """
 
-    __slots__ = (
-        *("_calls", "_incoming", "_leaving", "_messages", "_near", "_node", "_outgoing"),
-        *("_places", "_double_buffer", "_sizes", "_together"),
-    )
-
     def __init__(self, messages: Messages, together: bool) -> None:
         comm = messages.comm
         self._calls = Calls(messages, "two-level" if together else "nodes")
@@ -76,7 +71,7 @@ class Nodes(Method):
             )
         self._sizes = [sum(size for _, size in box) for box in (sent, received)]
         nbytes = sum(self._sizes) * messages.wire.itemsize * (node.rank == 0)
-        super().__init__(held=2 * nbytes)
+        self.held = 2 * nbytes
         double_buffer = DoubleBuffer.of(node, nbytes)
         if not all(comm.allgather_object(double_buffer is not None)) or double_buffer is None:
             raise CommError("the ranks of a node cannot share memory\nwrite method='auto', or one that sends messages")

@@ -85,13 +85,12 @@ class Pipelined(Method):
         chunks: how they are cut; one chunk if None. What is reduced is not cut.
     """
 
-    __slots__ = ("_begun", "_calls", "_chunks", "_handle")
     overlaps = True
 
     def __init__(self, messages: Messages, chunks: Chunks | None = None) -> None:
         self._calls = Calls(messages, "pipelined")
         self._handle = mpi_comm(messages.comm, "pipelined").handle
-        super().__init__(messages.sizes)
+        self.sizes = messages.sizes
         if chunks is None or messages.step.before.partial or messages.step.after.partial:
             chunks = Chunks(None, None, 1)
         early, late = chunks.early, chunks.late

@@ -92,7 +92,6 @@ class Reading:
 class Direct(Method):
     """Ranks of one process show each other their blocks; they meet before these are read, and after."""
 
-    __slots__ = ("_comm", "_places", "_prepared", "_reading")
     unpacks = False
 
     def __init__(self, messages: Messages) -> None:
@@ -100,7 +99,6 @@ class Direct(Method):
         self._comm = messages.comm
         if self._comm.share_reference(None) is None:
             raise CommError("these ranks are not threads of one process, and cannot read each other's blocks")
-        super().__init__()
         self._reading = Reading(step, messages.dtype, messages.rank)
         peers = {region.peer for region in self._reading.regions}
         self._places = {peer: place(grid, step.grid_modes, grid.coordinates(peer)) for peer in peers}
