@@ -164,7 +164,7 @@ class MessageTransport:
     def _start(self, block: Array, out: Array) -> tuple[Sequence[_Sent | Piped], Memories]:
         scratch = self._scratch
         if scratch is None:
-            workspace = shared_workspace(self._comm, "workspace", sum(self.sizes))
+            workspace = shared_workspace(self._comm, sum(self.sizes))
             scratch = workspace, workspace
             self._calls = self._calls or self._made(scratch)
         return self._calls, Memories((*scratch, block, out))
