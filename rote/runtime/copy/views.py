@@ -17,8 +17,9 @@ import numpy.typing as npt
 
 from ...caches import memoized
 from ...compiler.movement.components import Group, Lattice, Listed
+from ...compiler.movement.overlap import joined
 
-__all__ = ["Along", "ArrayView", "GroupViews", "Shape", "ViewPair", "group_views"]
+__all__ = ["Along", "ArrayView", "GroupViews", "Lies", "Shape", "ViewPair", "group_views"]
 
 Ints = npt.NDArray[np.int64]
 Shape = tuple[int, ...]
@@ -105,7 +106,9 @@ def group_views(group: Group, source: Lies, target: Lies) -> GroupViews:
     for lattice in _merged(group):
         message = (first, *(prod(lattice.shape[axis + 1 :]) for axis in range(len(lattice.shape))))
         sides = lattice.own, lattice.opposite, (message,)
-        shape, rows, others = _joined(lattice.shape, sides[source[1]], sides[target[1]])
+        rows = sides[source[1]]
+        shape, both = joined(lattice.shape, (*rows, *sides[target[1]]))
+        rows, others = both[: len(rows)], both[len(rows) :]
         views.append(ViewPair(shape, ArrayView.of(source[0], rows), ArrayView.of(target[0], others)))
         first += prod(lattice.shape)
     return GroupViews(group, source, target, tuple(views), len(group))
@@ -150,19 +153,3 @@ def _longer(earlier: Lattice, later: Lattice) -> Lattice | None:
             )
             return Lattice(shape, own, opposite)
     return None
-
-
-def _joined(shape: Shape, rows: Rows, others: Rows) -> tuple[Shape, Rows, Rows]:
-    """Join every two dimensions of a view that one could be; those of one element are left out."""
-    for axis in reversed(range(len(shape))):
-        at, every = axis + 1, (*rows, *others)
-        whole = at < len(shape) and all(row[at] == row[at + 1] * shape[at] for row in every)
-        if shape[axis] != 1 and not whole:
-            continue
-        inner = shape[at] if whole else 1
-        if whole:
-            shape = (*shape[:axis], shape[axis] * inner, *shape[at + 1 :])
-        else:
-            shape = (*shape[:axis], *shape[at:])
-        rows, others = (tuple((*row[:at], *row[at + 1 :]) for row in side) for side in (rows, others))
-    return shape, rows, others
