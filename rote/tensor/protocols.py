@@ -86,9 +86,9 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
         self, function: Callable[..., Any], types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
         own = type(self)
-        return (
-            NotImplemented if _foreign([each for each in types if each is not own]) else answer(function, args, kwargs)
-        )
+        if _foreign([each for each in types if each is not own]):
+            return NotImplemented
+        return answer(function, args, kwargs)
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
         raise LayoutError("a tensor is not gathered silently; write x.to_global(), or x.local for this rank's block")

@@ -112,9 +112,10 @@ def boxes(source: Reading, target: Reading, most: int = _FEW) -> tuple[Overlap, 
 def extents_of(reading: Reading) -> dict[int, int]:
     """The extents of the tensor's modes of a component, in order."""
     extents: dict[int, int] = {}
-    for digit in sorted({digit for digits, _, _ in reading for digit in digits}, key=lambda digit: digit.mode):
-        extents[digit.mode] = extents.get(digit.mode, 1) * digit.size
-    return extents
+    for digits, _, _ in reading:
+        for digit in digits:
+            extents[digit.mode] = extents.get(digit.mode, 1) * digit.size
+    return dict(sorted(extents.items()))
 
 
 def one_by_one(reading: Reading, extents: dict[int, int]) -> tuple[tuple[Ints, ...], tuple[Ints, ...]]:

@@ -145,7 +145,10 @@ def _image(held: IndexSet, start: int, along: list[tuple[int, int]]) -> tuple[in
     first = held.at(start)
     slopes = []
     for step, _ in along:
-        slopes.append(held.at(start + step) - first if step % width else step // width * held.period)
+        if step % width:
+            slopes.append(held.at(start + step) - first)
+        else:
+            slopes.append(step // width * held.period)
     if inner and held.at(start + end) - first != end:  # else they follow each other
         steep = [held.at(start + step) - first for step, _ in inner]
         for digits in product(*[range(n) for _, n in inner]):
@@ -237,9 +240,10 @@ def varied(rows: Sequence[Row]) -> list[int]:
 def extents_of(reading: Reading) -> dict[int, int]:
     """The extents of the tensor's modes of a component, in order."""
     extents: dict[int, int] = {}
-    for digit in sorted((digit for digits, _, _ in reading for digit in digits), key=lambda digit: digit.mode):
-        extents[digit.mode] = extents.get(digit.mode, 1) * digit.size
-    return extents
+    for digits, _, _ in reading:
+        for digit in digits:
+            extents[digit.mode] = extents.get(digit.mode, 1) * digit.size
+    return dict(sorted(extents.items()))
 
 
 def index_of(element: int, extents: dict[int, int]) -> At:

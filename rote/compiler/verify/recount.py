@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import product
 from math import prod
 from typing import Any, Protocol
 
@@ -113,9 +112,10 @@ def _block(dist: Distribution) -> Array:
 def _lengths(splits: tuple[tuple[Kind, int], ...], extent: int) -> Array:
     """The number of indices of a mode at every coordinate along its splits."""
     named = tuple([Split(k, kind, parts) for k, (kind, parts) in enumerate(splits)])
-    places = product(*[range(s.parts) for s in named])
-    lengths = np.array([len(mode_set(named, extent, at)) for at in places], np.int64)
-    return lengths.reshape([s.parts for s in named])
+    lengths = np.zeros([parts for _, parts in splits], np.int64)
+    for at in np.ndindex(lengths.shape):
+        lengths[at] = len(mode_set(named, extent, at))
+    return lengths
 
 
 def _totals(shape: At, parts: Sequence[ProvedComponent], met: Sequence[Array], sides: tuple[int, int]) -> Array:

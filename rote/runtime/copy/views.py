@@ -92,8 +92,9 @@ class GroupViews:
     @property
     def lists(self) -> tuple[Along, Along]:
         """The positions of the elements, one by one, in the order of a message."""
-        listed = isinstance(self.group.elements, Listed)
-        group = self.group if listed else Group(self.group.coordinates, _merged(self.group))
+        group = self.group
+        if not isinstance(group.elements, Listed):
+            group = Group(group.coordinates, _merged(group))
         sides = group.positions, group.opposite, (np.arange(self.size),)
         (modes, side), (others, other) = self.source, self.target
         return tuple(zip(modes, sides[side], strict=True)), tuple(zip(others, sides[other], strict=True))
@@ -139,17 +140,20 @@ def _longer(earlier: Lattice, later: Lattice) -> Lattice | None:
             has = len(lattice.shape) == len(wide.shape)
             if has and [row[at] for row in (*lattice.own, *lattice.opposite)] != steps:
                 break
+            without = [lattice.shape, *[row[1:] for row in (*lattice.own, *lattice.opposite)]]
+            if has:
+                without = [(*each[:axis], *each[at:]) for each in without]
             lengths.append(lattice.shape[axis] if has else 1)
-            without = (lattice.shape, *(row[1:] for row in (*lattice.own, *lattice.opposite)))
-            rests.append([(*each[:axis], *each[at:]) for each in without] if has else [*without])
+            rests.append(without)
         if len(rests) < 2:
             continue
         follows = all(b[0] == a[0] + lengths[0] * step for a, b, step in zip(rows, later_rows, steps, strict=True))
         if rests[0] == rests[1] and follows and len(earlier.shape) + len(later.shape) >= 2 * len(wide.shape) - 1:
             shape = (*wide.shape[:axis], sum(lengths), *wide.shape[at:])
-            own, opposite = (
-                tuple((begin[0], *row[1:]) for begin, row in zip(starts, side, strict=True))
-                for starts, side in ((earlier.own, wide.own), (earlier.opposite, wide.opposite))
-            )
-            return Lattice(shape, own, opposite)
+            return Lattice(shape, _from(earlier.own, wide.own), _from(earlier.opposite, wide.opposite))
     return None
+
+
+def _from(starts: Rows, rows: Rows) -> Rows:
+    """Numbers that begin where others do."""
+    return tuple([(start[0], *row[1:]) for start, row in zip(starts, rows, strict=True)])
