@@ -31,6 +31,7 @@ __all__ = [
     "extents_of",
     "index_of",
     "listed",
+    "numbered",
     "spread",
     "values",
     "varied",
@@ -84,7 +85,7 @@ def _range(row: Row, shape: At) -> tuple[int, int]:
 
 def _index_row(splits: Splits, extent: int, shape: At, at: list[Row], local: Row) -> Row:
     """The index along a view mode of what is at some coordinates and local indices, if it is linear in the digits."""
-    named = _named(splits)
+    named = numbered(splits)
     axes = varied(at)
     rest = [axis for axis in range(len(shape)) if axis not in axes]
     along = [(local[axis + 1], shape[axis]) for axis in rest]
@@ -111,7 +112,7 @@ def _index_row(splits: Splits, extent: int, shape: At, at: list[Row], local: Row
     return index
 
 
-def _named(splits: Splits) -> tuple[Split, ...]:
+def numbered(splits: Splits) -> tuple[Split, ...]:
     """Splits of one mode over grid modes that are numbered as they come."""
     return tuple([Split(g, kind, parts) for g, (kind, parts) in enumerate(splits)])
 
@@ -164,7 +165,7 @@ def listed(reading: Reading, side: tuple[tuple[Array, ...], tuple[Array, ...]], 
     """The elements at coordinates and local indices that are given one by one."""
     coordinates, elements = iter(side[0]), np.zeros(len(side[1][0]), np.int64)
     for (digits, splits, extent), local in zip(reading, side[1], strict=True):
-        named = _named(splits)
+        named = numbered(splits)
         at, index = [*islice(coordinates, len(splits))], np.full(len(local), -1)
         for where in product(*[range(split.parts) for split in named]):
             held = mode_set(named, extent, where).to_array()

@@ -8,7 +8,7 @@ the ranks are. Those are few messages, but each waits until a whole node has pac
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -84,12 +84,11 @@ class Nodes(Method):
             region.copy(transfer.block, outbox[start : start + region.size], before=transfer.before)
         if self._together:
             self._node.barrier()  # now the whole node has packed
-        started = [
-            request for peer, at, n in self._incoming for request in self._calls.receive(inbox[at : at + n], peer)
-        ]
-        started += [
-            request for peer, at, n in self._outgoing for request in self._calls.send(outbox[at : at + n], peer)
-        ]
+        started = list[Any]()
+        for peer, at, n in self._incoming:
+            started += self._calls.receive(inbox[at : at + n], peer)
+        for peer, at, n in self._outgoing:
+            started += self._calls.send(outbox[at : at + n], peer)
         if not self._together:
             self._node.barrier()
         boxes = [outbox if near else inbox for near in self._near]

@@ -163,14 +163,16 @@ class Transfer:
             return [partial(self.unpacker, received)]
         messages, op = self.messages, self._op
         copies: list[Copy] = [self.fill] if messages.step.after.partial else []
-        parts: list[Contribution] = [
-            (part.region, message, ()) for part, message in zip(messages.coming, received, strict=False)
-        ]
+        parts = list[Contribution]()
+        for part, message in zip(messages.coming, received, strict=False):
+            parts.append((part.region, message, ()))
         if messages.kept is not None:
             turn, kept = messages.kept
             parts.insert(turn, (kept, self.block, self.before))
         copies += joined(parts, self.out, op, self._factors)
-        return [*copies, self.scale_late] if self._late and self.after else copies
+        if self._late and self.after:
+            copies.append(self.scale_late)
+        return copies
 
     def unpack_after(
         self, wait: Callable[[], object], received: Sequence[Array] | None = None, ready: Sequence[bool] = ()

@@ -68,8 +68,11 @@ class Isend(Packed):
 
     def carry(self, transfer: Transfer) -> None:
         for leaving, coming in self._rounds:
-            started = [request for number in coming for request in self._calls.receive(*transfer.arriving(number))]
-            started += [request for number in leaving for request in self._calls.send(*transfer.departing(number))]
+            started = list[Any]()
+            for number in coming:
+                started += self._calls.receive(*transfer.arriving(number))
+            for number in leaving:
+                started += self._calls.send(*transfer.departing(number))
             started[0].Waitall(started)
 
 

@@ -86,7 +86,9 @@ class Reading:
             else:
                 parts.append((region, blocks[region.peer], before.get(region.peer, ()) if before else ()))
         copies += joined(parts, out, op, () if late else after)
-        return [*copies, *whole(out.shape).bound(out, out, after=after)] if late and after else copies
+        if late and after:
+            copies += whole(out.shape).bound(out, out, after=after)
+        return copies
 
 
 class Direct(Method):
