@@ -162,7 +162,9 @@ class Transfer:
         if self.unpacker is not None:
             return [partial(self.unpacker, received)]
         messages, op = self.messages, self._op
-        copies: list[Copy] = [self.fill] if messages.step.after.partial else []
+        copies, target = list[Copy](), messages.step.after
+        if target.partial:  # where nothing comes, it has what the reduction ignores
+            copies.append(partial(self.out.fill, identity(target.layout.op, messages.dtype)))
         parts = list[Contribution]()
         for part, message in zip(messages.coming, received, strict=False):
             parts.append((part.region, message, ()))
@@ -213,12 +215,6 @@ class Transfer:
     def where(self) -> list[Array]:
         """The messages that come, where they arrive if nothing else is said."""
         return [self.arrived[part.at] for part in self.messages.coming]
-
-    def fill(self) -> None:
-        """Before the first is unpacked: where nothing comes, a partial block has what the reduction ignores."""
-        target = self.messages.step.after
-        if target.partial:
-            self.out[...] = identity(target.layout.op, self.messages.dtype)
 
     def copy_kept(self) -> None:
         """Take what the rank keeps to its place."""

@@ -43,23 +43,6 @@ class Reading:
             return None
         return [(region.peer, region) for region in self.regions]
 
-    def run(
-        self,
-        blocks: Sequence[Array] | Mapping[int, Array],
-        out: Array,
-        after: Sequence[Factor] = (),
-        before: Mapping[int, Sequence[Factor]] | None = None,
-    ) -> None:
-        """Read this rank's block after the step into `out`, times factors of it.
-
-        Args:
-            blocks: those of all ranks, or of the peers that are read from.
-            out: C-contiguous.
-            after: factors of `out`.
-            before: by rank, factors of its block.
-        """
-        run(self.copies(blocks, out, after, before))
-
     def copies(
         self,
         blocks: Sequence[Array] | Mapping[int, Array],
@@ -68,9 +51,13 @@ class Reading:
         before: Mapping[int, Sequence[Factor]] | None = None,
         packed: Mapping[int, tuple[Region, Array]] | None = None,
     ) -> list[Copy]:
-        """The copies that `run` makes; they may run again and again.
+        """The copies that read this rank's block after the step into `out`; they may run again and again.
 
         Args:
+            blocks: those of all ranks, or of the peers that are read from.
+            out: C-contiguous.
+            after: factors of `out`.
+            before: by rank, factors of its block.
             packed: by rank, what is read instead of its block: the region of its message, and that.
         """
         source, target = self.step.before, self.step.after
