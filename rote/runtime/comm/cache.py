@@ -164,14 +164,9 @@ class DoubleBuffer:
         self.read = -1
         return True
 
-    @property
-    def free(self) -> int:
-        """The half that nobody else is reading."""
-        return int(self.read == 0)
-
     def next_half(self) -> list[Array]:
-        """The free halves of all ranks, which are read after the next barrier."""
-        self.read = self.free
+        """The halves of all ranks that nobody is reading, which are read after the next barrier."""
+        self.read = int(self.read == 0)
         return [pair[self.read] for pair in self.halves]
 
     def meet(self) -> None:
