@@ -207,7 +207,8 @@ def _prices(
         step = one_step(before, after)
         if step is None:
             return 0.0, None
-        step = rounded(step, wire)
+        if wire is not None:
+            step = rounded(step, wire)
         return duration(step, item, machine).seconds, step
 
     return price

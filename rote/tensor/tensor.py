@@ -28,7 +28,6 @@ from ..runtime.tuning.methods import tuned
 from .bound_move import BoundMove
 from .constructors import Constructors
 from .halo import Halos
-from .labels import Labelled
 from .methods import ArrayMethods
 from .protocols import ArrayProtocols
 from .rearranging import Rearranging
@@ -39,7 +38,7 @@ __all__ = ["DistTensor"]
 _KEPT = 64  # redistributions that one communicator keeps
 
 
-class DistTensor(Constructors, Rearranging, ArrayMethods, ArrayProtocols, Halos, Subsets, Labelled):
+class DistTensor(Constructors, Rearranging, ArrayMethods, ArrayProtocols, Halos, Subsets):
     """A tensor distributed over the ranks of a communicator.
 
     Operators and NumPy's element-wise functions work between tensors of equal distribution and with scalars;
