@@ -144,7 +144,7 @@ def _compile(
 
 def _too_large(search: Search, fastest: Route, max_bytes: int) -> PlanError:
     """The error where no plan keeps within a bound."""
-    least = search.least_peak() * search.item
+    least = min(route.peak for route in search.front()) * search.item
     known = "" if search.exact else " of those that were looked at"
     return PlanError(
         f"no plan keeps within max_bytes={max_bytes}: the fastest needs {counted(fastest.peak * search.item, 'byte')} "

@@ -173,7 +173,9 @@ def _needed(source: Distribution, target: Distribution) -> Ints:
 def _sizes_beside(source: Distribution, target: Distribution) -> Ints:
     """The sizes of the target's blocks, over all ranks in a row if it lies on another grid than the source."""
     sizes = block_sizes(target)
-    return sizes if source.grid == target.grid else np.broadcast_to(sizes, target.grid.shape).reshape(-1)
+    if source.grid == target.grid:
+        return sizes
+    return np.broadcast_to(sizes, target.grid.shape).reshape(-1)
 
 
 def at_least(source: Distribution, target: Distribution, item: int, machine: Machine, sent: int = 0) -> float:

@@ -57,6 +57,7 @@ class Machine:
         for field in fields(self):
             object.__setattr__(self, field.name, _checked(field.name, getattr(self, field.name)))
 
+    @memoized(256)
     def along(self, order: int) -> Times:
         """The times per mode of a grid of some order (of one mode if the order is 0).
 
@@ -66,7 +67,8 @@ class Machine:
         >>> Machine(latency=1e-6, byte_time=(1e-10, 4e-10)).along(2).byte_time
         (1e-10, 4e-10)
         """
-        return _along(self, order)
+        times = [_spread(each.name, getattr(self, each.name), order) for each in fields(Times)]
+        return Times(*times)
 
     def as_dict(self) -> dict[str, Any]:
         """The times by name, in seconds: `Machine(**machine.as_dict())` is the machine.
@@ -75,11 +77,6 @@ class Machine:
         2e-06
         """
         return asdict(self)
-
-
-@memoized(256)
-def _along(machine: Machine, order: int) -> Times:
-    return Times(**{each.name: _spread(each.name, getattr(machine, each.name), order) for each in fields(Times)})
 
 
 def _spread(name: str, time: Time, order: int) -> tuple[float, ...]:

@@ -108,23 +108,21 @@ def _kind(source: Distribution, target: Distribution, changed: tuple[int, ...]) 
     if name == "alltoall":
         if any(len(c.before) > 1 or len(c.after) > 1 for c in components(source, target)):
             return "exchange" if from_others(source, target)[0].any() else "relayout"  # read otherwise, it may stay
-        return "permute" if _same_tiles(source, target) else "alltoall"
+        return "permute" if _tiles(source) == _tiles(target) else "alltoall"
     if name in ("allreduce", "reduce", "broadcast") and source.digits != target.digits:
         return "exchange"  # these move whole blocks as they are, and the blocks are arranged anew
     return name
 
 
-def _same_tiles(source: Distribution, target: Distribution) -> bool:
-    """Whether every target tile is a source tile: the modes are split alike, only by other grid modes.
-
-    Compared by the splits themselves, never by sizes: nested blocks of the same size need not be the same tiles.
-    """
-    return _tiles(source) == _tiles(target)
-
-
 def _tiles(dist: Distribution) -> dict[object, object]:
-    """Per view mode, how it is split, whichever grid modes do it."""
-    return {name: [(split.kind, split.parts) for split in splits] for name, splits in _modes(dist)}
+    """Per view mode, how it is split, whichever grid modes do it.
+
+    By the splits themselves, never by sizes: nested blocks of the same size need not be the same tiles.
+    """
+    tiles: dict[object, object] = {}
+    for name, splits in _modes(dist):
+        tiles[name] = [(split.kind, split.parts) for split in splits]
+    return tiles
 
 
 def _function(dist: Distribution, g: int) -> tuple[object, ...]:

@@ -96,10 +96,6 @@ class Search:
                 front.append(route)
         return front
 
-    def least_peak(self) -> int:
-        """The least that a rank must hold, of all routes."""
-        return min(route.peak for route in self.front())
-
     def with_kind(self, kind: str) -> Route | None:
         """A cheapest route that has a step of some kind."""
         return next(self._routes(kind=kind), None)

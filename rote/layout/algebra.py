@@ -112,14 +112,13 @@ class LayoutAlgebra:
         grid_mode = integer(grid_mode, "a grid mode")
         if grid_mode not in self.grid_modes:
             raise LayoutError(f"{self} does not name grid mode {grid_mode}")
-        partial = tuple(g for g in self.partial if g != grid_mode)
-        return replace(
-            self,
-            modes=tuple(tuple(e for e in mode if e.grid_mode != grid_mode) for mode in self.modes),
-            op=self.op if partial else "sum",
-            partial=partial,
-            rooted=tuple((g, at) for g, at in self.rooted if g != grid_mode),
-        )
+        modes = []
+        for mode in self.modes:
+            modes.append(tuple([entry for entry in mode if entry.grid_mode != grid_mode]))
+        partial = tuple([g for g in self.partial if g != grid_mode])
+        rooted = tuple([(g, at) for g, at in self.rooted if g != grid_mode])
+        op: Op = self.op if partial else "sum"
+        return replace(self, modes=tuple(modes), op=op, partial=partial, rooted=rooted)
 
     def split(self, mode: int, entry: int | Entry) -> Self:
         """The layout in which `mode` is further split by `entry`; a local slice.

@@ -71,17 +71,18 @@ class Blocks:
                 raise LayoutError(f"{layout} is rooted at coordinate {at}, but grid mode {g} has {has}, from 0 on")
         view = layout.view or View.plain(len(shape))
         digits = view.digits(shape)
-        extents = tuple([prod([digit.size for digit in mode]) for mode in digits])
-        splits = tuple(
-            [tuple([Split(e.grid_mode, e.kind, grid.shape[e.grid_mode]) for e in mode]) for mode in layout.modes]
-        )
-        roles = tuple([_role(layout, g) if p > 1 else _REPLICATED for g, p in enumerate(grid.shape)])
-        for mode, extent in zip(splits, extents, strict=True):
+        extents, splits = list[int](), list[tuple[Split, ...]]()
+        for entries, read in zip(layout.modes, digits, strict=True):
+            mode = tuple([Split(entry.grid_mode, entry.kind, grid.shape[entry.grid_mode]) for entry in entries])
+            extent = prod([digit.size for digit in read])
             check_mode(mode, extent)
+            extents.append(extent)
+            splits.append(tuple([split for split in mode if split.parts > 1]))
+        roles = [_role(layout, g) if p > 1 else _REPLICATED for g, p in enumerate(grid.shape)]
         object.__setattr__(self, "digits", digits)
-        object.__setattr__(self, "view_shape", extents)
-        object.__setattr__(self, "splits", tuple([tuple([s for s in mode if s.parts > 1]) for mode in splits]))
-        object.__setattr__(self, "roles", roles)
+        object.__setattr__(self, "view_shape", tuple(extents))
+        object.__setattr__(self, "splits", tuple(splits))
+        object.__setattr__(self, "roles", tuple(roles))
         object.__setattr__(self, "partial", tuple([g for g, role in enumerate(roles) if role.name == "partial"]))
         object.__setattr__(self, "_hash", hash((layout, shape, grid)))
 
@@ -140,12 +141,10 @@ class Blocks:
         coordinates = self.grid.coordinates(rank)
         if not self._is_root(coordinates):
             return (EMPTY,) * self.order
-        return tuple(
-            [
-                mode_set(mode, extent, tuple([coordinates[s.grid_mode] for s in mode]))
-                for mode, extent in zip(self.splits, self.view_shape, strict=True)
-            ]
-        )
+        held = []
+        for splits, extent in zip(self.splits, self.view_shape, strict=True):
+            held.append(mode_set(splits, extent, tuple([coordinates[split.grid_mode] for split in splits])))
+        return tuple(held)
 
     def indices(self, rank: int) -> tuple[Ints, ...]:
         """Per view mode, the global indices that a rank holds, in local order: one array of integers per mode.
@@ -200,10 +199,8 @@ class Blocks:
         >>> parse("block[(0),()]").on((5, 3), 2).max_local_shape()
         (3, 3)
         """
-        return tuple(
-            max(local_extents(mode, extent), default=0)
-            for mode, extent in zip(self.splits, self.view_shape, strict=True)
-        )
+        extents = map(local_extents, self.splits, self.view_shape)
+        return tuple([max(each, default=0) for each in extents])
 
     def locate(self, mode: int, index: Ints) -> tuple[dict[int, Ints], Ints]:
         """Along one view mode: the coordinate per grid mode that holds each global index, and its local index there.

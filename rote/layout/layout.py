@@ -148,9 +148,10 @@ class Transition:
         return f"{self.source} -> {self.target}"
 
     def __repr__(self) -> str:
-        # | binds less tightly than >>
-        source, target = (f"({side!r})" if side.rooted else repr(side) for side in (self.source, self.target))
-        return f"{source} >> {target}"
+        sides = []
+        for side in (self.source, self.target):
+            sides.append(f"({side!r})" if side.rooted else repr(side))  # | binds less tightly than >>
+        return " >> ".join(sides)
 
 
 @memoized(4096)

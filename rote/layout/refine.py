@@ -113,8 +113,11 @@ def _in_front(view: View, number: int) -> View:
     new = dict(zip(sorted(names), letters[number:], strict=False))
 
     def renamed(item: ViewItem) -> ViewItem:
-        if isinstance(item, Tile):
-            return item
-        return Name(new[item.name]) if isinstance(item, Name) else Fuse(tuple([new[name] for name in item.names]))
+        match item:
+            case Name(name):
+                return Name(new[name])
+            case Fuse(fused):
+                return Fuse(tuple([new[name] for name in fused]))
+        return item
 
     return View((*map(Name, letters[:number]), *map(renamed, view.items)))

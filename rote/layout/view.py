@@ -8,6 +8,7 @@ permutes; a tile stands for the tensor mode at its own position.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import chain
 from math import prod
 from typing import NamedTuple
 
@@ -85,7 +86,7 @@ class View:
 
     def permutation(self) -> tuple[int, ...]:
         """The tensor's modes in the order in which the view reads them."""
-        return tuple(mode for modes in self.tensor_modes() for mode in modes)
+        return tuple(chain(*self.tensor_modes()))
 
 
 def _tensor_modes(items: tuple[ViewItem, ...]) -> tuple[tuple[int, ...], ...]:
@@ -116,7 +117,7 @@ def _tile_digits(tile: Tile, mode: int, extent: int) -> list[tuple[Digit, ...]]:
         below, above = extent // known * known, -(-extent // known) * known
         would = f"{below} or {above} would" if free else f"{known} would"
         raise LayoutError(f"tensor mode {mode} has extent {extent}, which {item_text(tile)} does not divide; {would}")
-    weight = known * (extent // known) if free else known
+    weight = extent
     digits: list[tuple[Digit, ...]] = []
     for _, size in tile.parts:
         if size is None:

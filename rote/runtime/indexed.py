@@ -247,8 +247,13 @@ def _requests(
     for (peer, *_), held in zip(counts[comm.rank], lists, strict=True):
         numbers[peer].extend(held)
     ordered = [np.concatenate(each) if each else np.empty(0, np.int64) for each in numbers]
-    asked = [(rank, tuple(shape)) for rank, each in enumerate(counts) for peer, *shape in each if peer == comm.rank]
-    receive_counts = [sum(sum(shape) for rank, shape in asked if rank == r) for r in range(comm.size)]
+    asked: list[tuple[int, tuple[int, ...]]] = []
+    receive_counts = [0] * comm.size
+    for rank, each in enumerate(counts):
+        for peer, *extents in each:
+            if peer == comm.rank:
+                asked.append((rank, tuple(extents)))
+                receive_counts[rank] += sum(extents)
     arrived = np.empty(sum(receive_counts), np.int64)
     comm.alltoallv(np.concatenate(ordered), [len(each) for each in ordered], arrived, receive_counts)
     segments, start = [], 0

@@ -110,14 +110,13 @@ class _Bound(NamedTuple):
 def _steps(plan: Plan, count: int, rank: int) -> list[_Bound]:
     """The steps of a plan, of so many tensors, said in messages between pairs of ranks."""
     components = (count,) if count > 1 else ()
-    return [
-        _Bound(
-            replace(step, kind="exchange" if step.kind == "allgather" else step.kind).of_field(components),
-            (*components, *step.after.local_shape(rank)),
-            step.kind == "allgather" and step.wire is not None,
-        )
-        for step in plan.steps
-    ]
+    bound = []
+    for step in plan.steps:
+        gathers = step.kind == "allgather"
+        said = replace(step, kind="exchange") if gathers else step
+        shape = (*components, *step.after.local_shape(rank))
+        bound.append(_Bound(said.of_field(components), shape, gathers and step.wire is not None))
+    return bound
 
 
 class _Round:
@@ -177,7 +176,7 @@ def _same_everywhere(plans: Sequence[Plan], comm: Comm) -> None:
         if theirs != texts[0]:
             lengths = min(len(theirs), len(texts[0]))
             at = next((n for n in range(lengths) if theirs[n] != texts[0][n]), lengths)
-            first, other = ((text[at] if at < len(text) else "nothing") for text in (texts[0], theirs))
+            first, other = (*texts[0], "nothing")[at], (*theirs, "nothing")[at]
             raise LayoutError(
                 f"tensors come in the same order on all ranks, but the one at {at} is {first} on rank 0 "
                 f"and {other} on rank {rank}"

@@ -1,4 +1,4 @@
-"""The protocols by which Python and NumPy treat a tensor as an array: operators, numbers, copies, functions.
+"""The protocols by which Python, NumPy and xarray treat a tensor as an array: operators, numbers, functions, labels.
 
 Each is answered rightly or refused with a cure; no rank gathers a tensor, or takes its own block for the whole, because
 somebody wrote `np.asarray(x)`, `for row in x` or `pickle.dumps(x)`.
@@ -6,7 +6,7 @@ somebody wrote `np.asarray(x)`, `for row in x` or `pickle.dumps(x)`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -14,11 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import functions
-from ..errors import LayoutError, counted
+from ..errors import LayoutError, RoteError, counted
 from ..functions.distributed import Distributed
 from ..late import late
 from ..layout.grid import Grid
 from ..layout.layout import Layout
+from ..runtime.placement import check_values
 from .answers import answer, answers, method_cure, refusal, ufunc_methods
 
 __all__ = ["ArrayProtocols"]
@@ -86,9 +87,9 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
         self, function: Callable[..., Any], types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
         own = type(self)
-        return (
-            NotImplemented if _foreign([each for each in types if each is not own]) else answer(function, args, kwargs)
-        )
+        if _foreign([each for each in types if each is not own]):
+            return NotImplemented
+        return answer(function, args, kwargs)
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
         raise LayoutError("a tensor is not gathered silently; write x.to_global(), or x.local for this rank's block")
@@ -137,6 +138,40 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
             "a tensor is not pickled, for its communicator lives in this run only\n"
             "write x.save(path), or pickle (x.local, x.distribution), of which DistTensor(*pair, comm) is one again"
         )
+
+    def to_xarray(
+        self,
+        dims: Sequence[Hashable] | None = None,
+        coords: Mapping[Any, npt.ArrayLike] | None = None,
+        name: Hashable | None = None,
+        attrs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """An `xarray.DataArray` of this tensor: its data is the tensor itself, and nothing is moved or copied.
+
+        What NumPy's functions do with a tensor, xarray's operations do: the result's data is a tensor again
+        (`a.data`). What would need the whole array, as `a.values`, is refused as it is for tensors.
+
+        Args:
+            dims: the names of the modes; "dim_0" and so on if None.
+            coords: by name, what lies along a mode: a plain array of the mode's whole extent, the same on all ranks.
+            name, attrs: as of `xarray.DataArray`.
+
+        Raises:
+            LayoutError: the tensor is partial. RoteError: there is no xarray.
+            ValueError: xarray's, where names or coordinates do not fit the shape.
+
+        >>> import numpy as np, rote
+        >>> x = rote.DistTensor.zeros((2, 3), "block[(0),()]")
+        >>> a = x.to_xarray(("t", "y"), {"y": np.linspace(0, 1, 3)}, name="u")
+        >>> a.data is x, (a + 1).dims, type((a + 1).data).__name__, a.y.values.tolist()
+        (True, ('t', 'y'), 'DistTensor', [0.0, 0.5, 1.0])
+        """
+        check_values("to_xarray", self.distribution)
+        try:
+            import xarray
+        except ImportError:
+            raise RoteError("labelled arrays need xarray\npip install xarray") from None
+        return xarray.DataArray(self, coords=coords, dims=dims, name=name, attrs=attrs)
 
     def _repr_html_(self) -> str:
         dist = self.distribution

@@ -96,7 +96,9 @@ class Rearranging(Distributed):
         >>> DistTensor.zeros((2, 3, 4), "block[(0),(),()]").transpose(2, 0, 1).shape
         (4, 2, 3)
         """
-        order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes or None
+        if not axes:
+            return self.T
+        order = axes if len(axes) > 1 or isinstance(axes[0], int) else axes[0]
         return functions.reshaping.permute_dims(self, order)
 
     def swapaxes(self, axis1: int, axis2: int) -> Self:

@@ -6,26 +6,28 @@ move data, and all constructors, are collective: every rank calls them, by one t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Self
+from typing import Self
 
-import numpy as np
-import numpy.typing as npt
-
-from ..compiler.step import as_dtype
+from ..compiler.compile import compile
+from ..compiler.plan import Plan
 from ..errors import LayoutError
+from ..functions.distributed import Array, Distributed
 from ..functions.moves import announce, implicit_cause, records_open
-from ..layout.layout import Distribution, Layout
+from ..layout.grid import grid_shape
+from ..layout.layout import Distribution, Layout, as_layout, distribute
 from ..runtime.comm import segments
-from ..runtime.comm.collective_errors import collective_errors
+from ..runtime.comm.cache import cached
+from ..runtime.comm.collective_errors import floating_errors
 from ..runtime.comm.protocol import Comm, Path
 from ..runtime.comm.resolve import as_comm
-from ..runtime.copy.regions import filled
-from ..runtime.placement import GridLike, compute_block, cut_block, place, place_slices, same_everywhere
+from ..runtime.executor.aliasing import bound_apart, meet, run_apart
+from ..runtime.placement import GridLike
+from ..runtime.program import BoundPlan, bind
 from ..runtime.tuning.limits import Tune
-from .bound_move import Movable, move_into, program_to
+from ..runtime.tuning.methods import tuned
+from .bound_move import BoundMove
+from .constructors import Constructors
 from .halo import Halos
-from .labels import Labelled
 from .methods import ArrayMethods
 from .protocols import ArrayProtocols
 from .rearranging import Rearranging
@@ -33,10 +35,10 @@ from .subsets import Subsets
 
 __all__ = ["DistTensor"]
 
-Array = npt.NDArray[Any]
+_KEPT = 64  # redistributions that one communicator keeps
 
 
-class DistTensor(Rearranging, ArrayMethods, ArrayProtocols, Movable, Halos, Subsets, Labelled):
+class DistTensor(Constructors, Rearranging, ArrayMethods, ArrayProtocols, Halos, Subsets):
     """A tensor distributed over the ranks of a communicator.
 
     Operators and NumPy's element-wise functions work between tensors of equal distribution and with scalars;
@@ -66,151 +68,6 @@ class DistTensor(Rearranging, ArrayMethods, ArrayProtocols, Movable, Halos, Subs
         if local.shape != wanted:
             raise LayoutError(f"rank {self._comm.rank} holds a block of {wanted} in {distribution}, not {local.shape}")
 
-    @staticmethod
-    def from_global(
-        array: npt.ArrayLike, layout: Layout | str, comm: object | None = None, grid: GridLike = None
-    ) -> DistTensor:
-        """A tensor from an array that every rank has whole; each copies its own part.
-
-        Args:
-            array: the same on all ranks.
-            layout: of the tensor's order.
-            comm: an mpi4py or Rote communicator; the ranks of `rote.run`, MPI's world or this process if None.
-            grid: of as many ranks as the communicator, as (2, 3), or (2, -1) for as many as there are; the most
-                balanced one that the layout allows if None.
-
-        Raises:
-            LayoutError: the layout does not fit.
-            CommError: the grid does not match the ranks.
-
-        >>> from rote import run
-        >>> run(lambda comm: DistTensor.from_global(np.arange(5), "block[(0)]", comm).local.tolist(), ranks=2)
-        [[0, 1, 2], [3, 4]]
-        """
-        return DistTensor(*cut_block(array, layout, as_comm(comm), grid))
-
-    @staticmethod
-    def from_local(
-        local: npt.ArrayLike,
-        layout: Layout | str | Distribution,
-        shape: Iterable[int] | int | None = None,
-        comm: object | None = None,
-        grid: GridLike = None,
-    ) -> DistTensor:
-        """A tensor of blocks that already lie where they belong; `x.local` shares their memory, of any strides.
-
-        Args:
-            local: this rank's block, of shape `distribution.local_shape(rank)`; copied if it is a list, or an array in
-                another byte order than the machine's.
-            layout: or a `Distribution`, as of `Distribution.from_ranges(…)`, which has shape and grid.
-            shape: of the whole tensor; the other arguments as in `from_global`.
-
-        Raises:
-            LayoutError: on all ranks, if on some rank the block has not the shape that the layout gives it.
-
-        >>> DistTensor.from_local(np.zeros((2, 3)), "block[(0),()]", (2, 3)).shape
-        (2, 3)
-        """
-        ranks = as_comm(comm)
-        with collective_errors(ranks):
-            block = np.asarray(local)
-            x = DistTensor(block.astype(as_dtype(block.dtype), copy=False), place(shape, layout, ranks, grid), ranks)
-        same_everywhere(ranks, x.distribution, x.dtype)
-        return x
-
-    @staticmethod
-    def from_slices(
-        local: npt.ArrayLike, slices: Sequence[slice], shape: Iterable[int] | int, comm: object | None = None
-    ) -> DistTensor:
-        """A tensor of blocks of which each rank knows the slices; layout and grid are found. Blocks are wrapped.
-
-        So those of other libraries come in: uneven, empty, replicated, elementwise cyclic, with ranks in row-major
-        order over the grid's modes in any order.
-
-        Args:
-            local, comm: as in `from_local`.
-            slices: per mode, which global indices it holds; an empty block may say so by any empty slice.
-            shape: of the whole tensor.
-
-        Raises:
-            LayoutError: on all ranks, where blocks overlap, leave a gap, or are those of no layout; it says which.
-
-        >>> print(DistTensor.from_slices(np.zeros((3, 4)), (slice(0, 3), slice(0, 4)), (3, 4)).layout)
-        [(),()]
-        """
-        return DistTensor(*place_slices(local, slices, shape, as_comm(comm)))
-
-    @staticmethod
-    def from_function(
-        function: Callable[..., npt.ArrayLike],
-        shape: Iterable[int] | int,
-        layout: Layout | str,
-        comm: object | None = None,
-        grid: GridLike = None,
-        dtype: npt.DTypeLike | None = None,
-    ) -> DistTensor:
-        """A tensor computed where it lies: `function(i, j, …)` of the global indices, one array per tensor mode.
-
-        The index arrays broadcast against each other to the block's shape (as `np.ogrid`), and so must the result.
-        All ranks raise the same error, or none.
-
-        Raises:
-            ValueError: the result of `function` does not broadcast to the block.
-            LayoutError: the layout does not fit the shape or the ranks.
-
-        >>> DistTensor.from_function(lambda i, j: 10 * i + j, (2, 3), "[(0),()]").to_global().tolist()
-        [[0, 1, 2], [10, 11, 12]]
-        """
-        return DistTensor(*compute_block(function, shape, layout, as_comm(comm), grid, dtype))
-
-    @staticmethod
-    def zeros(
-        shape: Iterable[int] | int,
-        layout: Layout | str,
-        comm: object | None = None,
-        grid: GridLike = None,
-        dtype: npt.DTypeLike = "f8",
-    ) -> DistTensor:
-        """A tensor of zeros; arguments and errors as `from_global`.
-
-        >>> DistTensor.zeros((2, 3), "[(0),()]", dtype="c8").dtype
-        dtype('complex64')
-        """
-        dist = place(shape, layout, ranks := as_comm(comm), grid)
-        return DistTensor(filled(dist, ranks.rank, 0, as_dtype(dtype)), dist, ranks)
-
-    @staticmethod
-    def empty(
-        shape: Iterable[int] | int,
-        layout: Layout | str,
-        comm: object | None = None,
-        grid: GridLike = None,
-        dtype: npt.DTypeLike = "f8",
-    ) -> DistTensor:
-        """A tensor whose elements are not set yet; arguments and errors as `from_global`.
-
-        >>> DistTensor.empty((2, 3), "[(0),()]").local[...] = 7
-        """
-        dist = place(shape, layout, ranks := as_comm(comm), grid)
-        return DistTensor(segments.empty(dist.local_shape(ranks.rank), as_dtype(dtype)), dist, ranks)
-
-    @staticmethod
-    def load(path: Path, layout: Layout | str, comm: object | None = None, grid: GridLike = None) -> DistTensor:
-        """A tensor from a file that holds one; every rank reads its own part. Arguments as `from_global`.
-
-        `rote.load` is the function that takes names and steps as well, and says all; errors as there.
-
-        Raises:
-            OSError, RoteError, LayoutError: as `rote.load`.
-
-        >>> np.save("volume.npy", np.arange(6.0).reshape(2, 3))
-        >>> DistTensor.load("volume.npy", "block[(),(0)]")
-        DistTensor((2, 3), float64, 'block[(),(0)]', grid=(1,), rank=0, local=(2, 3))
-        """
-        from .files import load_as
-
-        return load_as(DistTensor, path, layout, comm=comm, grid=grid)
-
     def save(self, path: Path) -> None:
         """Write one file, `.npy`, `.zarr`, `.h5` or `.xdmf` by its suffix; every rank writes its own part.
 
@@ -219,6 +76,7 @@ class DistTensor(Rearranging, ArrayMethods, ArrayProtocols, Movable, Halos, Subs
         Raises:
             OSError, RoteError, LayoutError: as `rote.save`.
 
+        >>> import numpy as np
         >>> DistTensor.zeros((2, 3), "[(0),()]").save("zeros.npy")
         >>> np.load("zeros.npy").shape
         (2, 3)
@@ -278,18 +136,72 @@ class DistTensor(Rearranging, ArrayMethods, ArrayProtocols, Movable, Halos, Subs
         Raises:
             LayoutError: the layout does not fit, or `out` is laid out otherwise.
             PlanError, CommError: the grid has another number of ranks; no such method, or `wire`, for these.
+            TypeError: `out` is no tensor.
 
         >>> x = DistTensor.zeros((4, 6), "block[(0),()]")
         >>> print(x.redistribute("block[(),(0)]").layout)
         block[(),(0)]
         """
-        program = program_to(self._distribution, self._local.dtype, self._comm, layout, grid, method, tune, wire)
+        program = self._program_to(layout, grid, method, tune, wire)
         if implicit_cause.get() or records_open.get():
             announce(self, program.plan.cost.bytes, lambda: str(program.plan))
         if out is None:
             return DistTensor._wrap(program(self._local), program.plan.target, self._comm)
-        move_into(self, out, program)
+        _move_into(self, out, program)
         return out
+
+    def move_to(
+        self,
+        layout: Layout | str,
+        out: DistTensor | None = None,
+        grid: GridLike = None,
+        method: str = "auto",
+        tune: Tune = "model",
+        wire: str | None = None,
+    ) -> BoundMove[DistTensor]:
+        """Bind the move of this tensor to another layout, to be called again and again. Collective.
+
+        It moves nothing yet. A call of it fills its result with what this tensor holds by then, as
+        `x.redistribute(layout, out=result)` does, at a fraction of its cost where blocks are small. It keeps the memory
+        of both tensors.
+
+        Args:
+            out: the tensor that is filled, which may share this one's memory; a new one if None.
+            layout, grid, method, tune, wire: as `redistribute` has them.
+
+        Returns:
+            A `BoundMove`, whose `result` is `out` or a new tensor that is not set yet.
+
+        Raises:
+            LayoutError: the layout does not fit, or `out` is laid out otherwise.
+            PlanError, CommError: the grid has another number of ranks; these ranks have no such method.
+            TypeError: `out` is no tensor.
+
+        >>> x = DistTensor.from_function(lambda i, j: 10 * i + j, (2, 3), "[(0),()]")
+        >>> move = x.move_to("[(),(0)]")
+        >>> move().to_global().tolist()
+        [[0, 1, 2], [10, 11, 12]]
+        """
+        program = self._program_to(layout, grid, method, tune, wire)
+        target = program.plan.target
+        if out is None:
+            out = self._on(segments.empty(target.local_shape(self.comm.rank), program.plan.dtype, lasting=True), target)
+        _check_out(out, program.plan)
+        return BoundMove(self, out, program)
+
+    def _program_to(self, layout: Layout | str, grid: GridLike, method: str, tune: Tune, wire: str | None) -> BoundPlan:
+        """The program that takes blocks of this tensor to those in another layout. Collective."""
+        source, dtype, comm, layout = self._distribution, self._local.dtype, self._comm, as_layout(layout)
+
+        def make() -> BoundPlan:
+            on = source.grid if grid is None else grid_shape(grid, comm.size)
+            plan = compile(source, distribute(layout, source.shape, on), dtype, wire=wire)
+            methods = method if method != "auto" or tune == "model" else tuned(plan, comm, tune)
+            return bind(plan, comm, methods)
+
+        if grid is not None:
+            return make()
+        return cached(comm, "redistributions", (source, dtype, layout, method, tune, wire), make, _KEPT)
 
     def to_global(self) -> Array:
         """The whole array, of shape `x.shape`, on every rank. Collective.
@@ -316,3 +228,40 @@ class DistTensor(Rearranging, ArrayMethods, ArrayProtocols, Movable, Halos, Subs
             f"DistTensor({self.shape}, {self.dtype}, {str(self.layout)!r}, grid={self.grid.shape}, "
             f"rank={self._comm.rank}, local={self.local.shape})"
         )
+
+
+def _move_into(x: Distributed, out: Distributed, program: BoundPlan) -> None:
+    """Move a tensor into another; small ones are prepared for the next time. Collective.
+
+    Raises:
+        LayoutError: `out` lies otherwise than the program ends.
+    """
+    if not program.is_small:
+        _check_out(out, program.plan)
+        run_apart(x.comm, program, x.local, out.local)
+        return
+    key, prepared = (id(x), id(out)), program.prepared
+    number, calls = prepared.runs.get(key, (0, []))
+    if not number:
+        _check_out(out, program.plan)
+    meeting = meet(x.comm, x.local, out.local, number)
+    if not meeting.agreed:
+        calls = bound_apart(x.comm, program.bound, x.local, out.local, meeting.overlaps)
+        if meeting.together and calls[0] == x.comm.barrier:
+            calls = calls[1:]
+        prepared.keep(key, x, out, (prepared.kept + 1, calls))
+    if program.computes:
+        with floating_errors(x.comm, "a move"):
+            for call in calls:
+                call()
+        return
+    for call in calls:
+        call()
+
+
+def _check_out(out: Distributed, plan: Plan) -> None:
+    """Refuse a tensor to write into that lies otherwise than the plan ends, and what is none."""
+    if not isinstance(out, Distributed):
+        raise TypeError(f"out is a DistTensor, not {type(out).__name__}\nwrite out=DistTensor.empty(shape, layout)")
+    if (out.distribution, out.local.dtype) != (plan.target, plan.dtype):
+        raise LayoutError(f"out is {out.distribution} {out.local.dtype}, but {plan.target} {plan.dtype} is asked for")

@@ -147,7 +147,7 @@ def cold(comm, plan, **scaled):
         np.ones(plan.source.local_shape(comm.rank), plan.dtype),
     )
     program(block)  # what is made at the first call of all is not the plan's
-    for key in [key for key in comm.cache if key[0] == "buffer"]:
+    for key in [key for key in comm.cache if key == "workspace"]:
         del comm.cache[key]
     comm.barrier()
     return program, block

@@ -105,7 +105,7 @@ def test_programs_share_their_workspace():
     def program(comm):
         bound, block = claims.cold(comm, plan)
         bound(block)
-        lent = [memory.nbytes for key, memory in comm.cache.items() if key[0] == "buffer"]
+        lent = [memory.nbytes for key, memory in comm.cache.items() if key == "workspace"]
         return lent, [bound.workspace_bytes]
 
     assert all(lent == needed for lent, needed in rote.run(program, 2))

@@ -37,7 +37,6 @@ def test_one_loop_times() -> None:
 # Files that remember by functools alone what functions with arguments give, and why.
 UNREGISTERED = {
     "rote/caches.py": "the decorator",
-    "rote/runtime/copy/regions.py": "it lives no longer than the call that makes it",
     "grammar/parser.py": "the grammar imports nothing of Rote; the register sees it from outside",
     "grammar/build.py": "the grammar imports nothing of Rote; the register sees it from outside",
 }

@@ -184,7 +184,7 @@ OUTSIDE: dict[str, tuple[str, ...]] = {
     "rich": ("rote.cli", "rote.io.progress"),
     "h5py": ("rote.io.hdf5", "rote.compat.mpi4py_fft.io"),
     "zarr": ("rote.io.zarr",),
-    "xarray": ("rote.tensor.labels",),
+    "xarray": ("rote.tensor.protocols",),
     "hypothesis": ("rote.testing.strategies",),
     "pytest": ("rote.testing.plugin",),
 }

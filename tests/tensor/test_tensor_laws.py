@@ -113,6 +113,26 @@ def test_redistribution_to_another_grid_is_the_definition(pair):
     rote.run(program, source.grid.size)
 
 
+def test_constructors_of_a_class_give_its_tensors(tmp_path):
+    """Law: every constructor of a class that inherits makes tensors of that class, on the same blocks."""
+
+    class Field(rote.DistTensor):
+        __slots__ = ()
+
+    block, layout = np.arange(6.0).reshape(2, 3), "block[(0),()]"
+    np.save(tmp_path / "field.npy", block)
+    made = [
+        Field.from_global(block, layout),
+        Field.from_local(block, layout, (2, 3)),
+        Field.from_slices(block, (slice(2), slice(3)), (2, 3)),
+        Field.from_function(lambda i, j: 3.0 * i + j, (2, 3), layout),
+        Field.load(tmp_path / "field.npy", layout),
+    ]
+    assert all(type(x) is Field and np.array_equal(x.local, block) for x in made)
+    assert type(Field.empty(4, "[(0)]")) is Field and not Field.zeros(4, "[(0)]").local.any()
+    assert type(Field.zeros(4, "[(0)]")) is Field
+
+
 def test_a_wrong_element_is_found():
     """The comparisons can fail: one element on one rank that is off by one is an error."""
 

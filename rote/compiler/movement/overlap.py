@@ -22,7 +22,7 @@ from ...layout.kinds import Stretch, extent, split, stretches
 from ...layout.view import Digit, from_tensor
 from .components import Reading, Row
 
-__all__ = ["Overlap", "Scatter", "Side", "boxes", "extents_of", "one_by_one", "overlaps"]
+__all__ = ["Overlap", "Scatter", "Side", "boxes", "extents_of", "joined", "one_by_one", "overlaps"]
 
 Ints = npt.NDArray[np.int64]
 Shape = tuple[int, ...]
@@ -112,9 +112,10 @@ def boxes(source: Reading, target: Reading, most: int = _FEW) -> tuple[Overlap, 
 def extents_of(reading: Reading) -> dict[int, int]:
     """The extents of the tensor's modes of a component, in order."""
     extents: dict[int, int] = {}
-    for digit in sorted({digit for digits, _, _ in reading for digit in digits}, key=lambda digit: digit.mode):
-        extents[digit.mode] = extents.get(digit.mode, 1) * digit.size
-    return extents
+    for digits, _, _ in reading:
+        for digit in digits:
+            extents[digit.mode] = extents.get(digit.mode, 1) * digit.size
+    return dict(sorted(extents.items()))
 
 
 def one_by_one(reading: Reading, extents: dict[int, int]) -> tuple[tuple[Ints, ...], tuple[Ints, ...]]:
@@ -286,7 +287,7 @@ def _split(box: _Box, axis: int, n: int, period: int) -> _Box:
 
 def _overlap(box: _Box, place: int, sides: tuple[Reading, ...]) -> Overlap:
     """A box whose numbers from a place on are what `overlaps` works out, with as few digits as its elements allow."""
-    shape, rows = _joined(box.shape, box.rows)
+    shape, rows = joined(box.shape, box.rows)
     lies = []
     for side in sides:
         at: list[Row] = []
@@ -299,8 +300,8 @@ def _overlap(box: _Box, place: int, sides: tuple[Reading, ...]) -> Overlap:
     return Overlap(shape, lies[0], lies[-1])
 
 
-def _joined(shape: Shape, rows: tuple[Row, ...]) -> tuple[Shape, tuple[Row, ...]]:
-    """Join every two digits of an overlap that one could be; digits of one value are left out."""
+def joined(shape: Shape, rows: tuple[Row, ...]) -> tuple[Shape, tuple[Row, ...]]:
+    """Join every two digits that one could be, for all numbers that are linear in them; those of one value go."""
     for axis in reversed(range(len(shape))):
         at, n = axis + 1, shape[axis]
         if n == 1:

@@ -102,10 +102,11 @@ def _verify_step(step: Step, dtype: np.dtype[Any]) -> Recount:
     if step.wire is not None:
         _check_wire(step, dtype)
     shared = components(source, target)
-    for dist, modes in ((source, [part.before for part in shared]), (target, [part.after for part in shared])):
+    for dist, before in ((source, True), (target, False)):
+        modes = [part.modes(before) for part in shared]
         if dist.partial and dist.layout.op in ("max", "min") and dtype.kind == "c":
             raise PlanError(f"complex numbers have no {dist.layout.op}: {dist.layout} of {dtype}")
-        if sorted(m for part in modes for m in part) != list(range(dist.order)):
+        if sorted(chain(*modes)) != list(range(dist.order)):
             raise PlanError(f"the components {modes} are not the modes of {dist.layout}, each once")
     parts = [prove((source, target), part) for part in shared]
     if step.across:
@@ -186,9 +187,12 @@ def _lists(ends: Ends, parts: list[ProvedComponent], met: list[Array], side: int
     """Compare the messages of the first ranks, one by one, with the products of what was proved."""
     grid, listed = ends[side].grid, (sends, receives)[side]
     strides = row_major(grid.shape)
-    split = {g for part in parts for g in part.over[1 - side]}
+    split = {*chain(*[part.over[1 - side] for part in parts])}
     free = [g for g in range(grid.order) if g not in split]
-    tables = {g: table if side == SENDS else table.T for g, table in enumerate(met) if g in free or not table.all()}
+    tables = {}
+    for g, table in enumerate(met):
+        if g in free or not table.all():
+            tables[g] = table if side == SENDS else table.T
     first, seen = rank_at(ends[side], (), ()), 0  # of a rooted tensor, the root
     compared: dict[Group, tuple[Cut, ...]] = {}
     for rank in chain((first,), range(first), range(first + 1, grid.size)):

@@ -31,6 +31,7 @@ __all__ = [
     "extents_of",
     "index_of",
     "listed",
+    "numbered",
     "spread",
     "values",
     "varied",
@@ -84,7 +85,7 @@ def _range(row: Row, shape: At) -> tuple[int, int]:
 
 def _index_row(splits: Splits, extent: int, shape: At, at: list[Row], local: Row) -> Row:
     """The index along a view mode of what is at some coordinates and local indices, if it is linear in the digits."""
-    named = _named(splits)
+    named = numbered(splits)
     axes = varied(at)
     rest = [axis for axis in range(len(shape)) if axis not in axes]
     along = [(local[axis + 1], shape[axis]) for axis in rest]
@@ -111,7 +112,7 @@ def _index_row(splits: Splits, extent: int, shape: At, at: list[Row], local: Row
     return index
 
 
-def _named(splits: Splits) -> tuple[Split, ...]:
+def numbered(splits: Splits) -> tuple[Split, ...]:
     """Splits of one mode over grid modes that are numbered as they come."""
     return tuple([Split(g, kind, parts) for g, (kind, parts) in enumerate(splits)])
 
@@ -145,7 +146,10 @@ def _image(held: IndexSet, start: int, along: list[tuple[int, int]]) -> tuple[in
     first = held.at(start)
     slopes = []
     for step, _ in along:
-        slopes.append(held.at(start + step) - first if step % width else step // width * held.period)
+        if step % width:
+            slopes.append(held.at(start + step) - first)
+        else:
+            slopes.append(step // width * held.period)
     if inner and held.at(start + end) - first != end:  # else they follow each other
         steep = [held.at(start + step) - first for step, _ in inner]
         for digits in product(*[range(n) for _, n in inner]):
@@ -161,7 +165,7 @@ def listed(reading: Reading, side: tuple[tuple[Array, ...], tuple[Array, ...]], 
     """The elements at coordinates and local indices that are given one by one."""
     coordinates, elements = iter(side[0]), np.zeros(len(side[1][0]), np.int64)
     for (digits, splits, extent), local in zip(reading, side[1], strict=True):
-        named = _named(splits)
+        named = numbered(splits)
         at, index = [*islice(coordinates, len(splits))], np.full(len(local), -1)
         for where in product(*[range(split.parts) for split in named]):
             held = mode_set(named, extent, where).to_array()
@@ -237,9 +241,10 @@ def varied(rows: Sequence[Row]) -> list[int]:
 def extents_of(reading: Reading) -> dict[int, int]:
     """The extents of the tensor's modes of a component, in order."""
     extents: dict[int, int] = {}
-    for digit in sorted((digit for digits, _, _ in reading for digit in digits), key=lambda digit: digit.mode):
-        extents[digit.mode] = extents.get(digit.mode, 1) * digit.size
-    return extents
+    for digits, _, _ in reading:
+        for digit in digits:
+            extents[digit.mode] = extents.get(digit.mode, 1) * digit.size
+    return dict(sorted(extents.items()))
 
 
 def index_of(element: int, extents: dict[int, int]) -> At:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import product
 from math import prod
 from typing import Any, Protocol
 
@@ -17,9 +16,10 @@ import numpy.typing as npt
 
 from ...caches import memoized
 from ...grammar.nodes import Kind
-from ...layout.kinds import Split, mode_set
+from ...layout.kinds import mode_set
 from ...layout.layout import Distribution
 from ..step import LOCAL
+from .elements import numbered
 from .partition import ProvedComponent
 
 __all__ = ["Claimed", "Recount", "figures", "recount"]
@@ -112,10 +112,11 @@ def _block(dist: Distribution) -> Array:
 @memoized(4096)
 def _lengths(splits: tuple[tuple[Kind, int], ...], extent: int) -> Array:
     """The number of indices of a mode at every coordinate along its splits."""
-    named = tuple([Split(k, kind, parts) for k, (kind, parts) in enumerate(splits)])
-    places = product(*[range(s.parts) for s in named])
-    lengths = np.array([len(mode_set(named, extent, at)) for at in places], np.int64)
-    return lengths.reshape([s.parts for s in named])
+    named = numbered(splits)
+    lengths = np.zeros([parts for _, parts in splits], np.int64)
+    for at in np.ndindex(lengths.shape):
+        lengths[at] = len(mode_set(named, extent, at))
+    return lengths
 
 
 def _totals(shape: At, parts: Sequence[ProvedComponent], met: Sequence[Array], sides: tuple[int, int]) -> Array:

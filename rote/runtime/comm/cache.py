@@ -92,18 +92,18 @@ def cached(comm: Comm, kind: str, key: Hashable, make: Callable[[], T], most: in
     return value
 
 
-def shared_workspace(comm: Comm, name: str, nbytes: int) -> Array:
-    """Memory of the communicator's, of so many bytes or more: whoever asks next for the same name gets the same.
+def shared_workspace(comm: Comm, nbytes: int) -> Array:
+    """Memory of the communicator's, of so many bytes or more: whoever asks next gets the same.
 
     >>> from rote.runtime import world
-    >>> a, b = (shared_workspace(world(), "doc", nbytes) for nbytes in (32, 24))
+    >>> a, b = (shared_workspace(world(), nbytes) for nbytes in (32, 24))
     >>> a.nbytes, b.nbytes, np.shares_memory(a, b)
     (32, 32, True)
     """
-    memory: Array | None = comm.cache.get(("buffer", name))
+    memory: Array | None = comm.cache.get("workspace")
     if memory is None or memory.nbytes < nbytes:
-        memory = comm.cache["buffer", name] = None  # the old memory goes before the new comes
-        memory = comm.cache["buffer", name] = np.empty(nbytes, np.uint8)
+        memory = comm.cache["workspace"] = None  # the old memory goes before the new comes
+        memory = comm.cache["workspace"] = np.empty(nbytes, np.uint8)
     return memory
 
 
@@ -164,14 +164,9 @@ class DoubleBuffer:
         self.read = -1
         return True
 
-    @property
-    def free(self) -> int:
-        """The half that nobody else is reading."""
-        return int(self.read == 0)
-
     def next_half(self) -> list[Array]:
-        """The free halves of all ranks, which are read after the next barrier."""
-        self.read = self.free
+        """The halves of all ranks that nobody is reading, which are read after the next barrier."""
+        self.read = int(self.read == 0)
         return [pair[self.read] for pair in self.halves]
 
     def meet(self) -> None:

@@ -105,11 +105,11 @@ class ThreadedRun:
                     f"{_names(waiting)} of {self.size} {wait} in {call} for {_names(gone)}, which {have} returned"
                 )
         if self._waiting and len(self._waiting) + len(self._gone) == self.size:
-            calls = ", ".join(
-                f"rank {rank} in {call} with {_names([other for other in group.members if other != rank])}"
-                for rank, (group, call) in sorted(self._waiting.items())
-            )
-            return self.refuse(f"every rank waits for another: {calls}")
+            calls = []
+            for rank, (group, call) in sorted(self._waiting.items()):
+                others = [other for other in group.members if other != rank]
+                calls.append(f"rank {rank} in {call} with {_names(others)}")
+            return self.refuse(f"every rank waits for another: {', '.join(calls)}")
         return None
 
 

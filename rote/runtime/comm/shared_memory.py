@@ -71,31 +71,17 @@ def _length(nbytes: int) -> int:
     return _PAGE + max(nbytes, 1)
 
 
-def _make(length: int) -> int:
-    """A file in memory of some length, all of which is there.
-
-    Raises:
-        AttributeError, OSError: the system has no such thing, or not now.
-    """
-    fd = os.memfd_create("rote")
-    try:
-        os.posix_fallocate(fd, 0, length)  # or a page that is missing later would kill the process
-    except BaseException:
-        os.close(fd)
-        raise
-    return fd
-
-
 def make_part(mark: bytes, nbytes: int) -> tuple[int, Array]:
     """A part of this process, which begins with a mark: its descriptor, by which others reach it, and its bytes.
 
     Raises:
         AttributeError, OSError: the system has no such thing, or not now.
     """
-    fd = _make(_length(nbytes))
+    fd = os.memfd_create("rote")
     try:
+        os.posix_fallocate(fd, 0, _length(nbytes))  # or a page that is missing later would kill the process
         memory = _map(fd, _length(nbytes))
-    except OSError:
+    except BaseException:
         os.close(fd)
         raise
     _system().madvise(memory.__array_interface__["data"][0], memory.nbytes, _POPULATE_WRITE)  # faster than by faults

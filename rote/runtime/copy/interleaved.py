@@ -44,10 +44,9 @@ def interleaved(pairs: Sequence[Pair]) -> Callable[[], object] | None:
     length = max(1, _PART // max(stride, 1))
     if any(each[1:] != (stride, n) for each in outer) or max(starts) - min(starts) >= stride or n < 2 * length:
         return None
-    axes = [axis for axis, _, _ in outer]
-    views = [
-        (np.moveaxis(pair[0], axis, 0), np.moveaxis(pair[1], axis, 0)) for pair, axis in zip(pairs, axes, strict=True)
-    ]
+    views = []
+    for (values, into), (axis, _, _) in zip(pairs, outer, strict=True):
+        views.append((np.moveaxis(values, axis, 0), np.moveaxis(into, axis, 0)))
     return partial(_run, views, n, length)
 
 

@@ -26,9 +26,12 @@ def part_of(region: Region, ranges: Ranges, packs: bool) -> Region:
     Args:
         region: from a block to the message if it `packs`, else from the message to a block.
     """
-    shape = tuple(ranges[mode][1] - ranges[mode][0] if mode in ranges else n for mode, n in enumerate(region.shape))
-    side = 1 if packs else 0
-    pieces = [cut for piece in region.pieces for cut in _cut(piece, ranges, shape, side)] if prod(shape) else []
+    extents, pieces = list(region.shape), list[Piece]()
+    for mode, (start, stop) in ranges.items():
+        extents[mode] = stop - start
+    shape, side = tuple(extents), int(packs)
+    for piece in region.pieces if prod(shape) else ():
+        pieces += _cut(piece, ranges, shape, side)
     return replace(region, shape=shape, pieces=tuple(pieces))
 
 
@@ -137,7 +140,9 @@ def _slice(pair: ViewPair, axis: int, start: int, stop: int) -> ViewPair:
 
 def _shifted(pair: ViewPair, ranges: Ranges, side: int) -> ViewPair:
     """A view of a message that begins where the ranges do."""
-    views = [pair.source, pair.target]
-    origin = tuple((mode, at - ranges[mode][0] if mode in ranges else at) for mode, at in views[side].origin)
-    views[side] = ArrayView(origin, views[side].steps)
+    views, origin = [pair.source, pair.target], []
+    for mode, at in views[side].origin:
+        start, _ = ranges.get(mode, (0, 0))
+        origin.append((mode, at - start))
+    views[side] = ArrayView(tuple(origin), views[side].steps)
     return ViewPair(pair.shape, views[0], views[1])

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from math import prod
 from typing import Any
 
@@ -20,7 +19,7 @@ from ...layout.view import View
 from .interleaved import LARGE, interleaved
 from .strided import Copy, Factor, IndexedCopy, Piece, alike, everything, pieces, reduction
 from .transposed import transposed
-from .views import GroupViews, Shape, group_views
+from .views import Lies, Shape, group_views
 
 __all__ = [
     "REDUCE",
@@ -41,6 +40,7 @@ __all__ = [
 Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
 Offsets = dict[int, tuple[tuple[Strided, ...] | Ints, ...]]
+Ends = list[tuple[Lies, Lies]]  # of the groups of each component, in the two arrays of a region
 
 _OWN, _OTHER, _MESSAGE = range(3)  # what `GroupViews` calls them
 
@@ -185,23 +185,25 @@ def direct_regions(
     """The regions that leave a rank and that come, where what it keeps is not sent but led from block to block."""
     parts, source_shape, target_shape = components(source, target), source.local_shape(rank), target.local_shape(rank)
     leaves, comes, stays = _leaving(parts), _coming(parts), _direct(parts)
-    incoming = (
-        _region(message, stays, source_shape, target_shape)
-        if message.peer == rank
-        else _region(message, comes, None, target_shape)
-        for message in receives(source, target, rank)
-    )
-    outgoing = (message for message in sends(source, target, rank) if message.peer != rank)
-    return tuple(_region(message, leaves, source_shape, None) for message in outgoing), tuple(incoming)
+    outgoing, incoming = list[Region](), list[Region]()
+    for message in sends(source, target, rank):
+        if message.peer != rank:
+            outgoing.append(_region(message, leaves, source_shape, None))
+    for message in receives(source, target, rank):
+        if message.peer == rank:
+            incoming.append(_region(message, stays, source_shape, target_shape))
+        else:
+            incoming.append(_region(message, comes, None, target_shape))
+    return tuple(outgoing), tuple(incoming)
 
 
 def read_regions(source: Distribution, target: Distribution, rank: int) -> tuple[Region, ...]:
     """From the blocks of others, and a rank's own, to its new block, by sender: for ranks that read each other's."""
     leads, target_shape = _direct(components(source, target)), target.local_shape(rank)
-    return tuple(
-        _region(message, leads, source.local_shape(message.peer), target_shape)
-        for message in receives(source, target, rank)
-    )
+    regions = list[Region]()
+    for message in receives(source, target, rank):
+        regions.append(_region(message, leads, source.local_shape(message.peer), target_shape))
+    return tuple(regions)
 
 
 def offsets(source: Distribution, target: Distribution, rank: int, itemsize: int) -> tuple[Offsets, Offsets]:
@@ -236,28 +238,24 @@ def _offsets(group: Group, along: tuple[int, ...], strides: Shape) -> tuple[Stri
     return tuple(places)
 
 
-def _leaving(parts: Sequence[Component]) -> Callable[[int, Group], GroupViews]:
-    """Views of a group of component k, in a block and in a message."""
-    return cache(
-        lambda k, group: group_views(group, (parts[k].before, _OWN), ((k,), _MESSAGE))
-    )  # it is in many messages
+def _leaving(parts: Sequence[Component]) -> Ends:
+    """From a block to a message."""
+    return [((part.before, _OWN), ((k,), _MESSAGE)) for k, part in enumerate(parts)]
 
 
-def _coming(parts: Sequence[Component]) -> Callable[[int, Group], GroupViews]:
-    """Views of a group of component k, in a message and in a block."""
-    return cache(lambda k, group: group_views(group, ((k,), _MESSAGE), (parts[k].after, _OWN)))
+def _coming(parts: Sequence[Component]) -> Ends:
+    """From a message to a block."""
+    return [(((k,), _MESSAGE), (part.after, _OWN)) for k, part in enumerate(parts)]
 
 
-def _direct(parts: Sequence[Component]) -> Callable[[int, Group], GroupViews]:
-    """Views of a receiver's group of component k, in its sender's block and in its own."""
-    return cache(lambda k, group: group_views(group, (parts[k].before, _OTHER), (parts[k].after, _OWN)))
+def _direct(parts: Sequence[Component]) -> Ends:
+    """From its sender's block to the receiver's own."""
+    return [((part.before, _OTHER), (part.after, _OWN)) for part in parts]
 
 
-def _region(
-    message: Message, part: Callable[[int, Group], GroupViews], source: Shape | None, target: Shape | None
-) -> Region:
+def _region(message: Message, ends: Ends, source: Shape | None, target: Shape | None) -> Region:
     """A region between a message and a block, or two blocks, of these shapes (None is the message)."""
-    parts = [part(k, group) for k, group in enumerate(message.groups)]
+    parts = [group_views(group, *pair) for group, pair in zip(message.groups, ends, strict=True)]
     shape = tuple([each.size for each in parts])
     combine = message.combine and target is not None  # what is packed is not reduced
     copies = pieces(parts, shape if source is None else source, shape if target is None else target)

@@ -111,12 +111,8 @@ class StridedCopy:
 
     def _lay(self, dtype: np.dtype[Any], other: np.dtype[Any]) -> _Laid:
         size = dtype.itemsize
-        first, then = (
-            tuple(each.itemsize * n for n in strides)
-            for each, strides in zip((dtype, other), self.strides, strict=True)
-        )
-        start, gaps = self.views.source.lies(first)
-        end, strides = self.views.target.lies(then)
+        start, gaps = self.views.source.lies(tuple([size * n for n in self.strides[0]]))
+        end, strides = self.views.target.lies(tuple([other.itemsize * n for n in self.strides[1]]))
         run = size * self.views.shape[-1] if dtype == other and gaps and gaps[-1] == strides[-1] == size else 0
         ends = (gaps[-2:-1], strides[-2:-1]) != ((run,), (run,))  # else runs follow each other
         return _Laid(start, gaps, end, strides, np.dtype((np.void, run)) if size < run <= _WIDE and ends else None)
@@ -148,7 +144,11 @@ def _assign(into: Array, values: Array, item: np.dtype[Any] | None) -> None:
 def _work(arrays: Sequence[Array], into: Array, op: np.ufunc | None, item: np.dtype[Any] | None) -> None:
     """The product of arrays of one shape, stored or reduced into another; short runs are laid together for it."""
     short = item if item is not None and into.shape[-1] < _SHORT else None
-    for tile in _tiles(into.shape) if short or len(arrays) > 2 or (op and len(arrays) > 1) else [...]:
+    sweeps = len(arrays) - (op is None)  # one for each factor, and one that reduces
+    if short is None and sweeps < 2:
+        _work_tile(arrays, into, op, None)
+        return
+    for tile in _tiles(into.shape):
         _work_tile([array[tile] for array in arrays], into[tile], op, short)
 
 
@@ -290,9 +290,8 @@ def pieces(parts: Sequence[GroupViews], source: Shape, target: Shape) -> tuple[P
     number = prod(map(len, views))
     if 0 < number <= _FEW or 0 < number * _SMALL <= prod([part.size for part in parts]):
         return tuple([_strided(each, strides) for each in product(*views)])
-    lists = [part.lists for part in parts]
-    first, second = (tuple(each[side] for each in lists) for side in (0, 1))
-    return (IndexedCopy(tuple(part.size for part in parts), first, second, strides),)
+    first, second = zip(*[part.lists for part in parts], strict=True)
+    return (IndexedCopy(tuple([part.size for part in parts]), first, second, strides),)
 
 
 @memoized(4096)

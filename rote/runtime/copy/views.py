@@ -17,8 +17,9 @@ import numpy.typing as npt
 
 from ...caches import memoized
 from ...compiler.movement.components import Group, Lattice, Listed
+from ...compiler.movement.overlap import joined
 
-__all__ = ["Along", "ArrayView", "GroupViews", "Shape", "ViewPair", "group_views"]
+__all__ = ["Along", "ArrayView", "GroupViews", "Lies", "Shape", "ViewPair", "group_views"]
 
 Ints = npt.NDArray[np.int64]
 Shape = tuple[int, ...]
@@ -91,8 +92,9 @@ class GroupViews:
     @property
     def lists(self) -> tuple[Along, Along]:
         """The positions of the elements, one by one, in the order of a message."""
-        listed = isinstance(self.group.elements, Listed)
-        group = self.group if listed else Group(self.group.coordinates, _merged(self.group))
+        group = self.group
+        if not isinstance(group.elements, Listed):
+            group = Group(group.coordinates, _merged(group))
         sides = group.positions, group.opposite, (np.arange(self.size),)
         (modes, side), (others, other) = self.source, self.target
         return tuple(zip(modes, sides[side], strict=True)), tuple(zip(others, sides[other], strict=True))
@@ -105,7 +107,9 @@ def group_views(group: Group, source: Lies, target: Lies) -> GroupViews:
     for lattice in _merged(group):
         message = (first, *(prod(lattice.shape[axis + 1 :]) for axis in range(len(lattice.shape))))
         sides = lattice.own, lattice.opposite, (message,)
-        shape, rows, others = _joined(lattice.shape, sides[source[1]], sides[target[1]])
+        rows = sides[source[1]]
+        shape, both = joined(lattice.shape, (*rows, *sides[target[1]]))
+        rows, others = both[: len(rows)], both[len(rows) :]
         views.append(ViewPair(shape, ArrayView.of(source[0], rows), ArrayView.of(target[0], others)))
         first += prod(lattice.shape)
     return GroupViews(group, source, target, tuple(views), len(group))
@@ -136,33 +140,20 @@ def _longer(earlier: Lattice, later: Lattice) -> Lattice | None:
             has = len(lattice.shape) == len(wide.shape)
             if has and [row[at] for row in (*lattice.own, *lattice.opposite)] != steps:
                 break
+            without = [lattice.shape, *[row[1:] for row in (*lattice.own, *lattice.opposite)]]
+            if has:
+                without = [(*each[:axis], *each[at:]) for each in without]
             lengths.append(lattice.shape[axis] if has else 1)
-            without = (lattice.shape, *(row[1:] for row in (*lattice.own, *lattice.opposite)))
-            rests.append([(*each[:axis], *each[at:]) for each in without] if has else [*without])
+            rests.append(without)
         if len(rests) < 2:
             continue
         follows = all(b[0] == a[0] + lengths[0] * step for a, b, step in zip(rows, later_rows, steps, strict=True))
         if rests[0] == rests[1] and follows and len(earlier.shape) + len(later.shape) >= 2 * len(wide.shape) - 1:
             shape = (*wide.shape[:axis], sum(lengths), *wide.shape[at:])
-            own, opposite = (
-                tuple((begin[0], *row[1:]) for begin, row in zip(starts, side, strict=True))
-                for starts, side in ((earlier.own, wide.own), (earlier.opposite, wide.opposite))
-            )
-            return Lattice(shape, own, opposite)
+            return Lattice(shape, _from(earlier.own, wide.own), _from(earlier.opposite, wide.opposite))
     return None
 
 
-def _joined(shape: Shape, rows: Rows, others: Rows) -> tuple[Shape, Rows, Rows]:
-    """Join every two dimensions of a view that one could be; those of one element are left out."""
-    for axis in reversed(range(len(shape))):
-        at, every = axis + 1, (*rows, *others)
-        whole = at < len(shape) and all(row[at] == row[at + 1] * shape[at] for row in every)
-        if shape[axis] != 1 and not whole:
-            continue
-        inner = shape[at] if whole else 1
-        if whole:
-            shape = (*shape[:axis], shape[axis] * inner, *shape[at + 1 :])
-        else:
-            shape = (*shape[:axis], *shape[at:])
-        rows, others = (tuple((*row[:at], *row[at + 1 :]) for row in side) for side in (rows, others))
-    return shape, rows, others
+def _from(starts: Rows, rows: Rows) -> Rows:
+    """Numbers that begin where others do."""
+    return tuple([(start[0], *row[1:]) for start, row in zip(starts, rows, strict=True)])

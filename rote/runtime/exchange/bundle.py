@@ -66,7 +66,7 @@ class Bundle:
         comm, double_buffer = self._steps[0].comm, self._double_buffer
         sends, receives = sum(self._sends), sum(self._receives)
         if double_buffer is None:
-            workspace = shared_workspace(comm, "workspace", sends + receives)
+            workspace = shared_workspace(comm, sends + receives)
             packed, arrived = workspace[:sends], workspace[sends : sends + receives]
         else:
             halves = double_buffer.next_half()

@@ -36,8 +36,6 @@ class Alltoallv(Packed):
         whole: whether they are sent as they are, because they are pieces.
     """
 
-    __slots__ = ("_arrived", "_handle", "_landing", "_lying", "_made", "_packed", "_pieces")
-
     def __init__(self, messages: Messages, whole: bool = False) -> None:
         super().__init__(messages)
         self._pieces: list[Alltoallv] | None = [] if whole else None  # None before all ranks have come to bind
@@ -118,13 +116,11 @@ class Alltoallw(Method):
     For steps that only move elements (Dalcin et al. 2019, listings 2 and 3).
     """
 
-    __slots__ = ("_handle", "_made", "_receiving", "_sending")
     unpacks = False
 
     def __init__(self, messages: Messages) -> None:
         comm = mpi_comm(messages.comm, "alltoallw")
         self._handle = comm.handle
-        super().__init__()
         if messages.wire != messages.dtype:
             raise CommError(
                 f"alltoallw sends elements out of the blocks themselves, and cannot round them to {messages.wire}\n"
@@ -165,13 +161,10 @@ class Alltoallw(Method):
 class Nonblocking(Method):
     """`MPI_Ialltoallv`: what the rank keeps is copied while messages are on their way."""
 
-    __slots__ = ("_handle", "_kind", "_messages")
-
     def __init__(self, messages: Messages) -> None:
         comm = mpi_comm(messages.comm, "nonblocking")
         self._handle, self._kind = comm.handle, comm.datatype(messages.wire)
-        self._messages = messages
-        super().__init__(messages.sizes)
+        self._messages, self.sizes = messages, messages.sizes
 
     def __call__(self, transfer: Transfer) -> None:
         messages = self._messages
@@ -186,12 +179,10 @@ class Nonblocking(Method):
 class Persistent(Method):
     """`MPI_Alltoallv_init` (MPI 4): a call that is prepared once and started again, on memory of its own."""
 
-    __slots__ = ("_found", "_packed", "_request")
-
     def __init__(self, messages: Messages) -> None:
         comm = mpi_comm(messages.comm, "persistent")
         kind = comm.datatype(messages.wire)
-        super().__init__(held=sum(messages.sizes) * messages.wire.itemsize)
+        self.held = sum(messages.sizes) * messages.wire.itemsize
         self._packed, arrived = (np.empty(size, messages.wire) for size in messages.sizes)
         self._found = [arrived[part.at] for part in messages.coming]
         try:
@@ -212,16 +203,12 @@ class Persistent(Method):
 class Local(Method):
     """No rank needs anything of another."""
 
-    __slots__ = ()
-
     def __call__(self, transfer: Transfer) -> None:
         transfer.unpack()
 
 
 class Allgather(Packed):
     """`MPI_Allgatherv` of one message, which all receive."""
-
-    __slots__ = ()
 
     def carry(self, transfer: Transfer) -> None:
         self.messages.comm.allgatherv(transfer.packed, transfer.arrived, self.messages.receives)
@@ -230,11 +217,9 @@ class Allgather(Packed):
 class ReduceScatter(Packed):
     """`MPI_Reduce_scatter`: the parts of all ranks, which are of one region, arrive as one."""
 
-    __slots__ = ()
-
     def __init__(self, messages: Messages) -> None:
         super().__init__(messages)
-        self.sizes: tuple[int, int] = (sum(messages.sends), max(messages.receives))
+        self.sizes = sum(messages.sends), max(messages.receives)
 
     def received(self, transfer: Transfer) -> list[Array]:
         return [transfer.arrived]
@@ -248,14 +233,12 @@ class ReduceScatter(Packed):
 class Whole(Method):
     """`MPI_Allreduce`, `MPI_Reduce` and `MPI_Bcast`: a block is its own buffer."""
 
-    __slots__ = ("_messages", "_root")
-
     def __init__(self, messages: Messages) -> None:
         step, comm = messages.step, messages.comm
         self._messages = messages
         self._root = place(step.before.grid, step.grid_modes, _root(step))
         lost = step.kind == "reduce" and comm.rank != self._root  # what is reduced elsewhere must stay as it is
-        super().__init__((prod(step.before.local_shape(messages.rank)) * lost, 0))
+        self.sizes = prod(step.before.local_shape(messages.rank)) * lost, 0
 
     def __call__(self, transfer: Transfer) -> None:
         step, comm = self._messages.step, self._messages.comm

@@ -8,7 +8,7 @@ the ranks are. Those are few messages, but each waits until a whole node has pac
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -43,11 +43,6 @@ class Nodes(Method):
             node; else each pair of ranks has a message.
     """
 
-    __slots__ = (
-        *("_calls", "_incoming", "_leaving", "_messages", "_near", "_node", "_outgoing"),
-        *("_places", "_double_buffer", "_sizes", "_together"),
-    )
-
     def __init__(self, messages: Messages, together: bool) -> None:
         comm = messages.comm
         self._calls = Calls(messages, "two-level" if together else "nodes")
@@ -76,7 +71,7 @@ class Nodes(Method):
             )
         self._sizes = [sum(size for _, size in box) for box in (sent, received)]
         nbytes = sum(self._sizes) * messages.wire.itemsize * (node.rank == 0)
-        super().__init__(held=2 * nbytes)
+        self.held = 2 * nbytes
         double_buffer = DoubleBuffer.of(node, nbytes)
         if not all(comm.allgather_object(double_buffer is not None)) or double_buffer is None:
             raise CommError("the ranks of a node cannot share memory\nwrite method='auto', or one that sends messages")
@@ -89,12 +84,11 @@ class Nodes(Method):
             region.copy(transfer.block, outbox[start : start + region.size], before=transfer.before)
         if self._together:
             self._node.barrier()  # now the whole node has packed
-        started = [
-            request for peer, at, n in self._incoming for request in self._calls.receive(inbox[at : at + n], peer)
-        ]
-        started += [
-            request for peer, at, n in self._outgoing for request in self._calls.send(outbox[at : at + n], peer)
-        ]
+        started = list[Any]()
+        for peer, at, n in self._incoming:
+            started += self._calls.receive(inbox[at : at + n], peer)
+        for peer, at, n in self._outgoing:
+            started += self._calls.send(outbox[at : at + n], peer)
         if not self._together:
             self._node.barrier()
         boxes = [outbox if near else inbox for near in self._near]

@@ -16,7 +16,7 @@ from ..comm.protocol import Array, Comm
 from ..copy.regions import Contribution, Region, direct_regions, identity, joined, receive_regions, send_regions, whole
 from ..copy.strided import Copy, Factor
 
-__all__ = ["WHOLE", "Messages", "Segment", "Transfer", "place", "run", "sub_comm"]
+__all__ = ["WHOLE", "Messages", "Segment", "Transfer", "counts", "place", "run", "sub_comm"]
 
 WHOLE = ("allreduce", "reduce", "broadcast")
 """The kinds of steps that leave blocks as they are: nothing is packed."""
@@ -81,12 +81,14 @@ class Messages:
             outgoing, incoming = direct_regions(*ends)
         if step.kind == "allgather":
             outgoing = outgoing[:1]  # the same part goes to all: it is packed once
-        direct = [n for n, region in enumerate(incoming) if region.peer == rank and not carried]
-        kept = (direct[0], incoming[direct[0]]) if direct else None
-        incoming = tuple(region for n, region in enumerate(incoming) if n not in direct)
-        leaving, coming = (_laid(step, grid, regions) for regions in (outgoing, incoming))
-        counts = (tuple(_counts(parts, sub.size)) for parts in (leaving, coming))
-        return cls(step, dtype, sub, rank, leaving, coming, kept, *counts)
+        kept = None
+        for turn, region in enumerate(incoming):
+            if region.peer == rank and not carried:
+                kept = turn, region
+                incoming = (*incoming[:turn], *incoming[turn + 1 :])
+        leaving, coming = _laid(step, grid, outgoing), _laid(step, grid, incoming)
+        sends, receives = counts(leaving, sub.size), counts(coming, sub.size)
+        return cls(step, dtype, sub, rank, leaving, coming, kept, sends, receives)
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -96,9 +98,9 @@ class Messages:
     @property
     def ordered(self) -> bool:
         """Whether it matters in which order the messages are unpacked, or the block is not made of them alone."""
-        regions = [part.region for part in self.coming]
-        regions += [] if self.kept is None else [self.kept[1]]
-        return bool(self.step.after.partial) or any(region.combine for region in regions)
+        if self.step.after.partial or (self.kept is not None and self.kept[1].combine):
+            return True
+        return any(part.region.combine for part in self.coming)
 
 
 class Transfer:
@@ -160,15 +162,19 @@ class Transfer:
         if self.unpacker is not None:
             return [partial(self.unpacker, received)]
         messages, op = self.messages, self._op
-        copies: list[Copy] = [self.fill] if messages.step.after.partial else []
-        parts: list[Contribution] = [
-            (part.region, message, ()) for part, message in zip(messages.coming, received, strict=False)
-        ]
+        copies, target = list[Copy](), messages.step.after
+        if target.partial:  # where nothing comes, it has what the reduction ignores
+            copies.append(partial(self.out.fill, identity(target.layout.op, messages.dtype)))
+        parts = list[Contribution]()
+        for part, message in zip(messages.coming, received, strict=False):
+            parts.append((part.region, message, ()))
         if messages.kept is not None:
             turn, kept = messages.kept
             parts.insert(turn, (kept, self.block, self.before))
         copies += joined(parts, self.out, op, self._factors)
-        return [*copies, self.scale_late] if self._late and self.after else copies
+        if self._late and self.after:
+            copies.append(self.scale_late)
+        return copies
 
     def unpack_after(
         self, wait: Callable[[], object], received: Sequence[Array] | None = None, ready: Sequence[bool] = ()
@@ -209,12 +215,6 @@ class Transfer:
     def where(self) -> list[Array]:
         """The messages that come, where they arrive if nothing else is said."""
         return [self.arrived[part.at] for part in self.messages.coming]
-
-    def fill(self) -> None:
-        """Before the first is unpacked: where nothing comes, a partial block has what the reduction ignores."""
-        target = self.messages.step.after
-        if target.partial:
-            self.out[...] = identity(target.layout.op, self.messages.dtype)
 
     def copy_kept(self) -> None:
         """Take what the rank keeps to its place."""
@@ -264,11 +264,12 @@ def _laid(step: Step, grid: Grid, regions: Sequence[Region]) -> tuple[Segment, .
     return tuple(segments)
 
 
-def _counts(parts: Sequence[Segment], ranks: int) -> list[int]:
-    counts = [0] * ranks
+def counts(parts: Sequence[Segment], ranks: int) -> tuple[int, ...]:
+    """The elements of messages, of which a rank has one at most, by rank."""
+    elements = [0] * ranks
     for part in parts:
-        counts[part.peer] = part.region.size
-    return counts
+        elements[part.peer] = part.region.size
+    return tuple(elements)
 
 
 def sub_comm(comm: Comm, grid: Grid, grid_modes: tuple[int, ...]) -> Comm:

@@ -19,24 +19,19 @@ class Method(ABC):
 
     The blocks that come out are the same by every method, bit for bit.
 
-    Args:
+    Attributes:
         sizes: the elements of workspace in which it packs messages, and in which they arrive.
         held: bytes of memory of its own that it holds, such as what ranks share.
-
-    Attributes:
         unpacks: whether it unpacks by the transfer's `unpack` or `unpack_after` alone.
         overlaps: whether messages travel while blocks are worked on, so that they want memory apart from these.
 
     Raises (when one is made, the same on all ranks): CommError where it cannot work on these ranks.
     """
 
-    __slots__ = ("held", "sizes")
+    sizes: tuple[int, int] = (0, 0)
+    held: int = 0
     unpacks: ClassVar[bool] = True
     overlaps: ClassVar[bool] = False
-
-    def __init__(self, sizes: tuple[int, int] = (0, 0), held: int = 0) -> None:
-        self.sizes: tuple[int, int] = sizes
-        self.held: int = held
 
     @abstractmethod
     def __call__(self, transfer: Transfer) -> None:
@@ -53,11 +48,9 @@ class Method(ABC):
 class Packed(Method):
     """A method that packs all messages, lets them travel between two pieces of workspace, and then unpacks them."""
 
-    __slots__ = ("messages",)
-
     def __init__(self, messages: Messages) -> None:
         self.messages: Messages = messages
-        super().__init__(messages.sizes)
+        self.sizes = messages.sizes
 
     def __call__(self, transfer: Transfer) -> None:
         run(self.bound(transfer))

@@ -17,15 +17,13 @@ __all__ = ["Put"]
 class Put(Method):
     """`MPI_Put` between two fences, into the window of the communicator."""
 
-    __slots__ = ("_kind", "_messages", "_offsets", "_window")
-
     def __init__(self, messages: Messages) -> None:
         comm = mpi_comm(messages.comm, "put")
         packed, arrived = messages.sizes
         self._kind = comm.datatype(messages.wire)
         self._messages = messages
         self._window = _Window.of(comm, arrived * messages.wire.itemsize)
-        super().__init__((packed, 0), arrived * messages.wire.itemsize)
+        self.sizes, self.held = (packed, 0), arrived * messages.wire.itemsize
         starts = list(accumulate(messages.receives, initial=0))
         self._offsets = [theirs[comm.rank] for theirs in comm.allgather_object(starts)]
 

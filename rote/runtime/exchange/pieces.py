@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ..copy.parts import part_of
-from .messages import Messages, Segment
+from .messages import Messages, Segment, counts
 
 __all__ = ["in_pieces"]
 
@@ -33,16 +33,15 @@ def in_pieces(messages: Messages, copied: bool) -> list[Messages]:
 
 def _cut(messages: Messages, number: int) -> Iterator[Messages]:
     for k in range(number):
-        leaving, sends = _parts(messages, messages.leaving, k, number, packs=True)
-        coming, receives = _parts(messages, messages.coming, k, number, packs=False)
+        leaving = _parts(messages.leaving, k, number, packs=True)
+        coming = _parts(messages.coming, k, number, packs=False)
+        sends, receives = (counts(parts, messages.comm.size) for parts in (leaving, coming))
         yield replace(messages, leaving=leaving, coming=coming, kept=None, sends=sends, receives=receives)
 
 
-def _parts(
-    messages: Messages, segments: Sequence[Segment], k: int, number: int, packs: bool
-) -> tuple[tuple[Segment, ...], tuple[int, ...]]:
-    """Part `k` of each message, and the elements of all by rank."""
-    cut, counts, start = list[Segment](), [0] * messages.comm.size, 0
+def _parts(segments: Sequence[Segment], k: int, number: int, packs: bool) -> tuple[Segment, ...]:
+    """Part `k` of each message."""
+    cut, start = list[Segment](), 0
     for region, peer, _ in segments:
         mode = next((m for m, n in enumerate(region.shape) if n >= number), None)
         if mode is None:
@@ -51,6 +50,5 @@ def _parts(
         part = part_of(region, {mode: (n * k // number, n * (k + 1) // number)}, packs)
         if part.size:
             cut.append(Segment(part, peer, slice(start, start + part.size)))
-            counts[peer] = part.size
             start += part.size
-    return tuple(cut), tuple(counts)
+    return tuple(cut)

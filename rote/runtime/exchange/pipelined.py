@@ -17,7 +17,7 @@ from ...compiler.movement.components import components
 from ..copy.parts import part_of, reach
 from ..copy.regions import Region
 from ..copy.strided import Copy
-from .messages import Messages, Segment, Transfer, run
+from .messages import Messages, Segment, Transfer, counts, run
 from .method import Method, mpi_comm
 from .point_to_point import Calls
 
@@ -54,7 +54,7 @@ class Chunks(NamedTuple):
         number = self.number
         if early is None or late is None or early == late:
             mode = late if early is None else early
-            return [{} if mode is None else {mode: (k, k + 1, number)} for k in range(1 if mode is None else number)]
+            return [{}] if mode is None else [{mode: (k, k + 1, number)} for k in range(number)]
         half = max(1, number // 2)
         return [
             *({early: (k, k + 1, half), late: (0, 1, 2)} for k in range(half)),
@@ -85,27 +85,27 @@ class Pipelined(Method):
         chunks: how they are cut; one chunk if None. What is reduced is not cut.
     """
 
-    __slots__ = ("_begun", "_calls", "_chunks", "_handle")
     overlaps = True
 
     def __init__(self, messages: Messages, chunks: Chunks | None = None) -> None:
         self._calls = Calls(messages, "pipelined")
         self._handle = mpi_comm(messages.comm, "pipelined").handle
-        super().__init__(messages.sizes)
+        self.sizes = messages.sizes
         if chunks is None or messages.step.before.partial or messages.step.after.partial:
             chunks = Chunks(None, None, 1)
         early, late = chunks.early, chunks.late
         cut = list(_cut(messages, chunks.parts(messages)))
-        lows = [
-            0 if late is None else min((reach(part.region, late, False)[0] for part in each.coming), default=_END)
-            for each in cut
-        ]
+        lows = [0] * len(cut)
+        if late is not None:
+            lows = [min([reach(part.region, late, False)[0] for part in each.coming], default=_END) for each in cut]
         untils = [min(lows[k:], default=_END) for k in range(len(lows) + 1)]
         self._begun: int = untils[0]
         self._chunks: list[_Chunk] = []
         for each, until in zip(cut, untils[1:], strict=True):
-            ends = [_END if early is None else reach(part.region, early, True)[1] for part in each.leaving]
-            self._chunks.append(_Chunk(each, max(ends, default=0), until))
+            ready = _END if each.leaving else 0
+            if early is not None:
+                ready = max([reach(part.region, early, True)[1] for part in each.leaving], default=0)
+            self._chunks.append(_Chunk(each, ready, until))
 
     @property
     def coming(self) -> list[Segment]:
@@ -124,10 +124,12 @@ class Pipelined(Method):
             after: reads what arrives, and makes what is behind it; `out` is made if that is None.
         """
         parts = [self._of(transfer, chunk.messages) for chunk in self._chunks]
-        receiving = [
-            [request for k in range(len(part.messages.coming)) for request in self._calls.receive(*part.arriving(k))]
-            for part in parts
-        ]
+        receiving = []
+        for part in parts:
+            requests = list[Any]()
+            for number in range(len(part.messages.coming)):
+                requests += self._calls.receive(*part.arriving(number))
+            receiving.append(requests)
         sending = self._leave(parts, iter(before))
         arrivals = self._arrivals(parts, receiving)
         if after is not None:
@@ -200,12 +202,9 @@ def _cut(messages: Messages, parts: Sequence[dict[int, Parts]]) -> Iterator[Mess
                     cut.append(Segment(region, peer, slice(starts[side], starts[side] + region.size)))
                     starts[side] += region.size
             sides.append(tuple(cut))
-        counts = [[0] * messages.comm.size, [0] * messages.comm.size]
-        for count, chunk in zip(counts, sides, strict=True):
-            for region, peer, _ in chunk:
-                count[peer] = region.size
-        sends, receives = (tuple(each) for each in counts)
-        yield replace(messages, leaving=sides[0], coming=sides[1], kept=None, sends=sends, receives=receives)
+        leaving, coming = sides
+        sends, receives = (counts(chunk, messages.comm.size) for chunk in sides)
+        yield replace(messages, leaving=leaving, coming=coming, kept=None, sends=sends, receives=receives)
 
 
 def _ranges(region: Region, parts: dict[int, Parts]) -> dict[int, tuple[int, int]]:

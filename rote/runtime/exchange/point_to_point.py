@@ -61,8 +61,6 @@ class Isend(Packed):
     In Duy and Ozaki (2014) these are Isend_Waitall and Isend_Waitall_Block.
     """
 
-    __slots__ = ("_calls", "_rounds")
-
     def __init__(self, messages: Messages, together: int | None = None) -> None:
         super().__init__(messages)
         self._calls = Calls(messages, "isend")
@@ -70,8 +68,11 @@ class Isend(Packed):
 
     def carry(self, transfer: Transfer) -> None:
         for leaving, coming in self._rounds:
-            started = [request for number in coming for request in self._calls.receive(*transfer.arriving(number))]
-            started += [request for number in leaving for request in self._calls.send(*transfer.departing(number))]
+            started = list[Any]()
+            for number in coming:
+                started += self._calls.receive(*transfer.arriving(number))
+            for number in leaving:
+                started += self._calls.send(*transfer.departing(number))
             started[0].Waitall(started)
 
 
@@ -82,14 +83,12 @@ class Waitsome(Method):
     (2014) these are Isend_Waitsome and Isend_Waitsome_Block.
     """
 
-    __slots__ = ("_calls", "_ordered", "_rounds")
     unpacks = False
 
     def __init__(self, messages: Messages, together: int | None = None) -> None:
         self._calls = Calls(messages, "waitsome")
         self._rounds = rounds(messages, together)
-        self._ordered = messages.ordered
-        super().__init__(messages.sizes)
+        self._ordered, self.sizes = messages.ordered, messages.sizes
 
     def __call__(self, transfer: Transfer) -> None:
         transfer.pack()
@@ -119,8 +118,6 @@ class Waitsome(Method):
 
 class Sendrecv(Packed):
     """In turn i, `MPI_Sendrecv` to the rank i behind this one and from the rank i before it."""
-
-    __slots__ = ("_handle", "_kind", "_nobody", "_turns")
 
     def __init__(self, messages: Messages) -> None:
         super().__init__(messages)

@@ -34,14 +34,13 @@ class Shared(Method):
     small, there is one barrier alone.
     """
 
-    __slots__ = ("__weakref__", "_double_buffer", "_messages", "_offsets", "_places", "_prepared", "_reading")
     unpacks = False
 
     def __init__(self, messages: Messages) -> None:
         comm, step, dtype = messages.comm, messages.step, messages.dtype
         self._messages = messages
         nbytes = sum(messages.sends) * dtype.itemsize
-        super().__init__(held=2 * nbytes)
+        self.held = 2 * nbytes
         double_buffer = DoubleBuffer.of(comm, nbytes)
         if double_buffer is None:
             raise CommError(

@@ -43,23 +43,6 @@ class Reading:
             return None
         return [(region.peer, region) for region in self.regions]
 
-    def run(
-        self,
-        blocks: Sequence[Array] | Mapping[int, Array],
-        out: Array,
-        after: Sequence[Factor] = (),
-        before: Mapping[int, Sequence[Factor]] | None = None,
-    ) -> None:
-        """Read this rank's block after the step into `out`, times factors of it.
-
-        Args:
-            blocks: those of all ranks, or of the peers that are read from.
-            out: C-contiguous.
-            after: factors of `out`.
-            before: by rank, factors of its block.
-        """
-        run(self.copies(blocks, out, after, before))
-
     def copies(
         self,
         blocks: Sequence[Array] | Mapping[int, Array],
@@ -68,9 +51,13 @@ class Reading:
         before: Mapping[int, Sequence[Factor]] | None = None,
         packed: Mapping[int, tuple[Region, Array]] | None = None,
     ) -> list[Copy]:
-        """The copies that `run` makes; they may run again and again.
+        """The copies that read this rank's block after the step into `out`; they may run again and again.
 
         Args:
+            blocks: those of all ranks, or of the peers that are read from.
+            out: C-contiguous.
+            after: factors of `out`.
+            before: by rank, factors of its block.
             packed: by rank, what is read instead of its block: the region of its message, and that.
         """
         source, target = self.step.before, self.step.after
@@ -86,13 +73,14 @@ class Reading:
             else:
                 parts.append((region, blocks[region.peer], before.get(region.peer, ()) if before else ()))
         copies += joined(parts, out, op, () if late else after)
-        return [*copies, *whole(out.shape).bound(out, out, after=after)] if late and after else copies
+        if late and after:
+            copies += whole(out.shape).bound(out, out, after=after)
+        return copies
 
 
 class Direct(Method):
     """Ranks of one process show each other their blocks; they meet before these are read, and after."""
 
-    __slots__ = ("_comm", "_places", "_prepared", "_reading")
     unpacks = False
 
     def __init__(self, messages: Messages) -> None:
@@ -100,7 +88,6 @@ class Direct(Method):
         self._comm = messages.comm
         if self._comm.share_reference(None) is None:
             raise CommError("these ranks are not threads of one process, and cannot read each other's blocks")
-        super().__init__()
         self._reading = Reading(step, messages.dtype, messages.rank)
         peers = {region.peer for region in self._reading.regions}
         self._places = {peer: place(grid, step.grid_modes, grid.coordinates(peer)) for peer in peers}

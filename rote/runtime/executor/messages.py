@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 from ..comm.cache import shared_workspace
 from ..comm.protocol import Array, Comm
@@ -142,12 +143,17 @@ class MessageTransport:
 
     def _made(self, scratch: Scratch) -> list[_Sent | Piped]:
         """The calls; a move whose messages overlap work takes that before it along."""
-        calls = list[_Sent | Piped]()
+        calls: list[_Sent | Piped] = []
         for placed in self._placed:
             sent = _Sent(placed, scratch)
+            if not sent.overlaps:
+                calls.append(sent)
+                continue
             before = calls[-1] if calls else None
-            made = before.in_steps if isinstance(before, _Sent) and sent.overlaps else None
-            calls[len(calls) - (made is not None) :] = [sent.piped(made) if sent.overlaps else sent]
+            made = before.in_steps if isinstance(before, _Sent) else None
+            if made is not None:
+                calls.pop()
+            calls.append(sent.piped(made))
         return calls
 
     def __call__(self, block: Array, out: Array) -> None:
@@ -164,7 +170,7 @@ class MessageTransport:
     def _start(self, block: Array, out: Array) -> tuple[Sequence[_Sent | Piped], Memories]:
         scratch = self._scratch
         if scratch is None:
-            workspace = shared_workspace(self._comm, "workspace", sum(self.sizes))
+            workspace = shared_workspace(self._comm, sum(self.sizes))
             scratch = workspace, workspace
             self._calls = self._calls or self._made(scratch)
         return self._calls, Memories((*scratch, block, out))
@@ -200,10 +206,11 @@ class _Sent:
         """The move, in chunks, with the work before it and behind it."""
         move = self._move
         assert move is not None and isinstance(move.method, Pipelined), "only these overlap"
-        read = None
-        if self._reads:
-            read = lambda memories, out: self._run.steps(self._run.reads(memories), out)  # noqa: E731
-        return Piped(move.method, partial(self._transfer, move), made, read)
+        return Piped(move.method, partial(self._transfer, move), made, self._read_in_steps if self._reads else None)
+
+    def _read_in_steps(self, memories: Sequence[Array], out: Array) -> Any:
+        """The work that reads what has arrived, in steps."""
+        return self._run.steps(self._run.reads(memories), out)
 
     def __call__(self, memories: Memories) -> None:
         if self._move is None:
@@ -231,7 +238,8 @@ class _Sent:
 
 def _largest(sweep: Sweep[MessageMove]) -> int:
     """Bytes of the largest of a sweep's blocks and messages."""
-    return max(*sweep.first.sizes, *sweep.last.sizes, *((0,) if sweep.move is None else sweep.move.sizes))
+    messages = () if sweep.move is None else sweep.move.sizes
+    return max(*sweep.first.sizes, *sweep.last.sizes, *messages)
 
 
 def _tight(swept: Sequence[Sweep[MessageMove]], out: int) -> list[_Placed]:

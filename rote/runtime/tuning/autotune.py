@@ -25,7 +25,7 @@ from ..comm.collective_errors import collective_errors
 from ..comm.protocol import Comm
 from ..comm.threads import LocalComm
 from .leads import FEWEST, lead
-from .limits import ENDLESS, Limits, within
+from .limits import Limits, within
 
 __all__ = [
     "Candidate",
@@ -150,7 +150,6 @@ def medians(
     calls: Sequence[Callable[[], object]],
     seconds: float,
     progress: Progress | None = None,
-    rounds: int = ENDLESS,
 ) -> list[float]:
     """The seconds that each of some collective calls takes, made in turn. Collective; the same on all ranks.
 
@@ -158,11 +157,10 @@ def medians(
 
     Args:
         seconds: the most that all rounds may take, about; one is always made.
-        progress: called after each turn with the part of the time that has passed, or of the rounds.
-        rounds: the most, however much time is left.
+        progress: called after each turn with the part of the time that has passed.
     """
     candidates = [partial(reading, comm, call) for call in calls]
-    return [*map(middle, timings(comm, candidates, seconds, Limits({}, rounds, each=True), progress))]
+    return [*map(middle, timings(comm, candidates, seconds, Limits({}, each=True), progress))]
 
 
 def reading(comm: Comm, call: Callable[[], object], seconds: float, progress: Progress | None) -> float:

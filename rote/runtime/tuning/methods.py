@@ -56,8 +56,11 @@ def chosen(step: Step, dtype: np.dtype[Any], comm: Comm, tune: Tune) -> str:
     facts = {"what": "method", "step": str(step), "shape": step.before.shape, "dtype": dtype.str, "nodes": nodes}
     seconds = budget(comm, "method", tune)
     facts |= {"grids": [str(step.before.grid), str(step.after.grid)]}
-    find = partial(_fastest, step, dtype, comm, seconds)
-    return decided(comm, facts, tune, _checked, lambda: find() if seconds else None) or "auto"
+
+    def find() -> str | None:
+        return _fastest(step, dtype, comm, seconds) if seconds else None
+
+    return decided(comm, facts, tune, _checked, find) or "auto"
 
 
 def _checked(decision: Any) -> str:
