@@ -77,7 +77,7 @@ if not TYPE_CHECKING:  # a type checker would take any misspelt name for an attr
         if name not in _HOME:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         rules = import_module("rote.functions.rules")  # from now on numpy.fft answers, too
-        rules.ENTERING["numpy.fft"] = partial(import_module, f"{__name__}.dispatch")
+        rules.ENTERING["numpy.fft"] = partial(import_module, f"{__name__}.functions.dispatch")
         value = globals()[name] = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
         return value
 

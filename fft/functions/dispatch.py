@@ -15,9 +15,9 @@ from rote.errors import LayoutError
 from rote.functions.rules import ANSWERS
 from rote.tensor import DistTensor
 
-from .functions.fourier import fftn, ifftn, irfftn, rfftn
-from .functions.real import hfft, ihfft
-from .functions.shift import fftshift, ifftshift
+from .fourier import fftn, ifftn, irfftn, rfftn
+from .real import hfft, ihfft
+from .shift import fftshift, ifftshift
 
 __all__ = ["TRANSFORMS"]
 
