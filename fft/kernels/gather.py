@@ -24,6 +24,7 @@ from .boxes import Box
 from .kernel import (
     ALIGNMENT,
     CHUNK,
+    NEAR,
     Kernel,
     is_bad,
     is_small_power,
@@ -42,7 +43,6 @@ Reads = list[Sequence[tuple[ReadTile, list[Read]]]]  # by parts
 
 _FEW = 16  # tiles whose calls are prepared one by one; where there are more, a call costs next to nothing
 _APART = 1 << 21  # bytes of a part that stays in a core's cache until its last pass
-_NEAR = 1 << 23  # bytes of a part that stays in the cache of all cores
 _KEPT = 4096  # tiles whose views are made once; of larger blocks they are made as they are read, or they were too many
 
 
@@ -249,7 +249,7 @@ def _copies(kernel: Kernel) -> bool:
     which lie there as FFTW and ducc0 want them, take 0.8 to 1.1.
     """
     first, library = min(kernel.axes), kernel.config.library
-    near = first > 0 and prod(kernel.shape[first:]) * kernel.dtype.itemsize <= _NEAR
+    near = first > 0 and prod(kernel.shape[first:]) * kernel.dtype.itemsize <= NEAR
     if not near or composed(kernel):
         return False
     if len(kernel.axes) == 1:

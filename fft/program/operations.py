@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
@@ -20,14 +20,14 @@ from rote.runtime.executor.buffers import Scratch
 from rote.runtime.executor.operations import BlockWork, Factors, LocalWork, Multiply, Operation, lowered
 
 from ..kernels.kernel import Kernel
-from ..kernels.timing import with_configs
+from ..kernels.speeds import with_usual_configs
 from ..kernels.workers import helpers
 from ..request.options import Options
 from ..transforms import KINDS
 from ..walk.walk import Convolve, Resize, Stage, Twiddle, Walk, dtype_after
 from .kernel_work import KernelWork
 from .padding import BoundResize
-from .twiddles import factor
+from .twiddles import chirp_spectrum, factor
 
 __all__ = ["Cast", "operations"]
 
@@ -47,16 +47,18 @@ class Cast(LocalWork, BlockWork):
         target[...] = source if target.dtype.kind == "c" else source.real
 
 
-def operations(walk: Walk, comm: Comm, ortho: bool, options: Options, spectra: Iterable[Array] = ()) -> list[Operation]:
+def operations(
+    walk: Walk, comm: Comm, ortho: bool, options: Options, run_once: Callable[[Walk, Array], Array]
+) -> list[Operation]:
     """The operations of a rank in a walk, in order. Collective.
 
     Args:
         ortho: whether cosine and sine transforms are orthogonal, but for the scale.
-        spectra: of the chirps: the factors of its blocks for each `Convolve` of the walk.
+        run_once: takes a block along a walk of another tensor, for the spectra of chirps.
     """
     run_list: list[Operation] = []
     due: Factors = ()  # factors that the next move takes along
-    dtypes, moves, rank, of_chirps = walk.dtypes(), walk.transitions, comm.rank, iter(spectra)
+    dtypes, moves, rank = walk.dtypes(), walk.transitions, comm.rank
     stays, pool = _stays_everywhere(moves, comm), helpers(comm, options.threads)
     shape: tuple[int, ...] = ()
     for number, stage in enumerate(walk.stages):
@@ -80,7 +82,7 @@ def operations(walk: Walk, comm: Comm, ortho: bool, options: Options, spectra: I
             if isinstance(action, Twiddle):
                 run = Multiply((factor(action, stage.before, rank, dtype),))
             elif isinstance(action, Convolve):
-                run = Multiply((next(of_chirps),))
+                run = Multiply((chirp_spectrum(action, stage.before, comm, dtype, run_once),))
             elif isinstance(action, Resize):
                 ends = zip((stage.before, stage.after), action.extents, strict=True)
                 begun, ended = (_held(dist, action.mode, n, rank) for dist, n in ends)
@@ -121,7 +123,11 @@ def _with_configs(run_list: list[Operation], comm: Comm, options: Options) -> li
     """The operations with the configs of their kernels. Collective."""
     transforms = {n: operation.run for n, operation in enumerate(run_list) if isinstance(operation.run, KernelWork)}
     behind = [n > 0 and isinstance(run_list[n - 1].run, Step) for n in transforms]
-    made = with_configs([transform.kernel for transform in transforms.values()], behind, comm, options)
+    made = with_usual_configs([work.kernel for work in transforms.values()], behind, comm, options.threads)
+    if options.tune != "model":
+        from ..kernels.timing import tuned
+
+        made = tuned(made, behind, comm, options)
     for (n, transform), kernel in zip(transforms.items(), made, strict=True):
         run_list[n] = replace(run_list[n], run=replace(transform, kernel=kernel))
     return run_list

@@ -30,7 +30,6 @@ from ..transforms import real_dtype
 from ..walk.walk import Walk
 from .kernel_work import KernelWork
 from .operations import operations
-from .twiddles import spectra
 
 __all__ = ["Batches", "BoundWalk", "Pair", "Workspace", "bind_pair", "bind_walks"]
 
@@ -73,8 +72,8 @@ class BoundWalk:
         self.dtypes = walk.dtypes()
         self.options = options
         self._comm = comm
-        chirps = spectra(walk, comm, partial(_once, comm))
-        self._operations = run_list = _scaled(operations(walk, comm, ortho, options, chirps), scale)
+        run_list = operations(walk, comm, ortho, options, partial(_once, comm))
+        self._operations = run_list = _scaled(run_list, scale)
         if not run_list or (isinstance(run_list[0].run, LocalWork) and run_list[0].run.overwrites_input):
             run_list.insert(0, Operation.multiply(walk.stages[0].before.local_shape(comm.rank), walk.dtype))
         # FFTW's plans are made on scratch, and rest there between two calls

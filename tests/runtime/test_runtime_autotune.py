@@ -133,5 +133,5 @@ def test_what_was_kept_is_still_read(monkeypatch):
         monkeypatch.setattr(module, "timings", None)
     assert rote.run(lambda comm: methods.tuned(plan, comm, "measure"), 3) == [("alltoallv",)] * 3
     block = Kernel("fft", (0,), (8, 2), (8, 2), np.dtype("D"))
-    (chosen,) = timing.with_configs([block], [False], alone(), Options("measure"))
+    (chosen,) = timing.tuned([block], [False], alone(), Options("measure"))
     assert chosen.config == KernelConfig(**config, order="columns")

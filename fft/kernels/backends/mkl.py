@@ -24,7 +24,7 @@ from rote.caches import memoized
 
 from ...transforms import KINDS
 from ..kernel import Kernel
-from .protocol import Array, ArrayTransform, kind_between
+from .protocol import Array, ArrayTransform
 
 __all__ = ["does", "prepare", "version"]
 
@@ -108,7 +108,7 @@ def does(kind: str, dtype: np.dtype[Any]) -> bool:
 
 
 def prepare(kernel: Kernel, axes: tuple[int, ...], source: Array, target: Array, threads: int) -> ArrayTransform:
-    ends, back = (source, target), KINDS[kind_between(kernel, source, target)].real == "output"
+    ends, back = (source, target), kernel.row_between(source, target).real == "output"
     last = axes[-1:] if back else axes[-_MOST:]  # a real transform's real axis is among these
     rest = axes[: -len(last)]
     groups = [rest[at : at + _MOST] for at in range(0, len(rest), _MOST)]
@@ -145,7 +145,7 @@ class _Plan(ArrayTransform):
     __slots__ = ("_execute", "_handle", "_starts")
 
     def __init__(self, kernel: Kernel, axes: tuple[int, ...], source: Array, target: Array) -> None:
-        row = KINDS[kind_between(kernel, source, target)]
+        row = kernel.row_between(source, target)
         points = source.shape if row.real == "input" else target.shape
         strides = [[n // array.itemsize for n in array.strides] for array in (source, target)]
         every = [(points[m], strides[0][m], strides[1][m]) for m in range(source.ndim)]
