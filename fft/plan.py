@@ -28,8 +28,7 @@ from .families.resolve import choices_for, walk_for
 from .program.ends import TransformEnds
 from .program.fields import transformed
 from .program.program import Pair, bind_pair
-from .request.arguments import Norm, as_arguments, check_norm, check_tensor, planned_request
-from .request.options import Options
+from .request.arguments import Norm, Options, as_arguments, check_norm, check_tensor, planned_request
 from .request.request import Arguments
 from .transforms import FOURIER
 from .walk.walk import Walk, describe

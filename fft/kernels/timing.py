@@ -15,7 +15,7 @@ from rote.runtime.comm.protocol import Comm
 from rote.runtime.tuning.autotune import Candidate, decided, ranking, timings
 from rote.runtime.tuning.limits import LIMITS, budget
 
-from ..request.options import Options
+from ..request.arguments import Options
 from .backends import transforms, versions
 from .config import ORDERS, WHOLE, KernelConfig, Study
 from .gather import gathers

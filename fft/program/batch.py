@@ -22,7 +22,7 @@ from rote.runtime.executor.operations import BlockWork, Factors, LocalWork, Make
 from ..kernels.boxes import Box, boxes
 from ..kernels.gather import Gather, Reads
 from ..kernels.kernel import ALIGNMENT, is_plain, plain
-from .kernel_work import KernelWork
+from .work import KernelWork
 
 __all__ = ["of_components"]
 

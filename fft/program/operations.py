@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -16,35 +16,22 @@ from rote.compiler.plan import Plan
 from rote.compiler.step import Step
 from rote.layout.layout import Distribution
 from rote.runtime.comm.protocol import Comm
-from rote.runtime.executor.buffers import Scratch
-from rote.runtime.executor.operations import BlockWork, Factors, LocalWork, Multiply, Operation, lowered
+from rote.runtime.executor.operations import Factors, LocalWork, Multiply, Operation, lowered
 
 from ..kernels.kernel import Kernel
 from ..kernels.speeds import with_usual_configs
 from ..kernels.workers import helpers
-from ..request.options import Options
+from ..request.arguments import Options
 from ..transforms import KINDS
 from ..walk.walk import Convolve, Resize, Stage, Twiddle, Walk, dtype_after
-from .kernel_work import KernelWork
-from .padding import BoundResize
 from .twiddles import chirp_spectrum, factor
+from .work import BoundResize, Cast, KernelWork
 
-__all__ = ["Cast", "operations"]
+__all__ = ["operations"]
 
 Array = npt.NDArray[Any]
 
 _LARGE = 1 << 22  # bytes of a block that is transformed along its first mode by itself, after or before all others
-
-
-@dataclass(frozen=True, slots=True)
-class Cast(LocalWork, BlockWork):
-    """Real numbers as complex ones, or the real part of complex ones."""
-
-    def bind(self, scratch: Scratch, behind: bool) -> Cast:
-        return self
-
-    def __call__(self, source: Array, target: Array) -> None:
-        target[...] = source if target.dtype.kind == "c" else source.real
 
 
 def operations(

@@ -24,12 +24,11 @@ from rote.runtime.tuning.calibrate import known_links
 from rote.runtime.tuning.methods import chosen
 
 from ..kernels.kernel import is_plain, normal, plain, scratch_bytes
-from ..request.arguments import Norm, scale
-from ..request.options import USUAL, Options
+from ..request.arguments import USUAL, Norm, Options, scale
 from ..transforms import real_dtype
 from ..walk.walk import Walk
-from .kernel_work import KernelWork
 from .operations import operations
+from .work import KernelWork
 
 __all__ = ["Batches", "BoundWalk", "Pair", "Workspace", "bind_pair", "bind_walks"]
 

@@ -24,8 +24,7 @@ from rote.runtime.tuning.limits import LIMITS, Limits, budget
 
 from ..families.choose import Choice
 from ..program.program import Pair, bind_pair
-from ..request.arguments import Norm
-from ..request.options import Options
+from ..request.arguments import Norm, Options
 from ..request.request import Arguments
 from ..walk.walk import Walk
 from .walks import Decision, Tried, block_bytes, decide, named

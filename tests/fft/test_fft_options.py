@@ -11,7 +11,7 @@ import pytest
 
 import rote
 from rote.fft import FFT
-from rote.fft.request.options import Options
+from rote.fft.request.arguments import Options
 
 FILES = sorted((Path(__file__).resolve().parents[2] / "fft").rglob("*.py"))
 MOST = 8  # parameters that travel together without being a value

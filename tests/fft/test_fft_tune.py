@@ -24,9 +24,9 @@ from rote.fft.kernels import timing
 from rote.fft.kernels.backends import mkl, numpyfft, usual_library
 from rote.fft.kernels.config import KernelConfig
 from rote.fft.kernels.kernel import Kernel
-from rote.fft.program.kernel_work import KernelWork
 from rote.fft.program.operations import operations
-from rote.fft.request.options import Options
+from rote.fft.program.work import KernelWork
+from rote.fft.request.arguments import Options
 from rote.fft.request.request import as_request
 from rote.runtime import world
 from rote.runtime.comm.threads import alone

@@ -13,7 +13,7 @@ from rote.fft.kernels import timing
 from rote.fft.kernels.backends import versions
 from rote.fft.kernels.config import KernelConfig
 from rote.fft.kernels.kernel import Kernel
-from rote.fft.request.options import Options
+from rote.fft.request.arguments import Options
 from rote.runtime.comm.threads import alone
 from rote.runtime.tuning import methods
 from rote.runtime.tuning.autotune import decided, middle, ranking, timings
