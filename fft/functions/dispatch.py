@@ -47,18 +47,6 @@ def _single(transform: Transform) -> Transform:
         a: DistTensor, n: int | None = None, axis: int = -1, norm: str | None = None, out: Any = None
     ) -> DistTensor:
         _refuse_out(out)
-        return transform(a, None if n is None else (n,), (axis,), norm)
-
-    return called
-
-
-def _hermitian(transform: Transform) -> Transform:
-    """NumPy's transform of a Hermitian signal."""
-
-    def called(
-        a: DistTensor, n: int | None = None, axis: int = -1, norm: str | None = None, out: Any = None
-    ) -> DistTensor:
-        _refuse_out(out)
         return transform(a, n, axis, norm)
 
     return called
@@ -84,8 +72,8 @@ TRANSFORMS: dict[Callable[..., Any], Transform] = {
     np.fft.ifftn: _many(ifftn),
     np.fft.rfftn: _many(rfftn),
     np.fft.irfftn: _many(irfftn),
-    np.fft.hfft: _hermitian(hfft),
-    np.fft.ihfft: _hermitian(ihfft),
+    np.fft.hfft: _single(hfft),
+    np.fft.ihfft: _single(ihfft),
     np.fft.fftshift: lambda x, axes=None: fftshift(x, axes),
     np.fft.ifftshift: lambda x, axes=None: ifftshift(x, axes),
 }
