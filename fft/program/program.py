@@ -293,6 +293,11 @@ class Pair:
         """How both directions run on this rank: pairs that have the same are as fast."""
         return self.forward.ways, self.backward.ways
 
+    def there_and_back(self, x: Array, spectrum: Array) -> None:
+        """Transform a block forward, and back into itself."""
+        self.forward(x, spectrum)
+        self.backward(spectrum, x)
+
     @property
     def nbytes(self) -> int:
         """Bytes of scratch; of that for fields as well, once there was one."""

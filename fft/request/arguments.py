@@ -88,6 +88,15 @@ class Options:
         if self.tune == "model":
             raise LayoutError("tune_seconds limits what is timed, and tune='model' times nothing; write tune='measure'")
 
+    def untuned(self) -> Options:
+        """These options with nothing timed: as the model chooses."""
+        return replace(self, tune="model", tune_seconds=None)
+
+    def facts(self) -> dict[str, object]:
+        """The facts that a decision depends on, as a JSON value."""
+        facts: dict[str, object] = {"threads": self.threads, "method": self.method}
+        return facts if self.wire is None else facts | {"wire": self.wire}
+
     def priced_machine(self, comm: Comm) -> Machine:
         """The machine by which walks are ranked: the one that is given, or that was measured, or the usual. Collective.
 

@@ -9,7 +9,7 @@ five rounds in a row break it, all is tuned anew.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from math import inf, prod
 from typing import Any
@@ -66,7 +66,7 @@ class Verdict:
         """Whether a round, by the ratio of the tuned transform's time to the other's, speaks against the verdict.
 
         >>> verdict = Verdict(True, Lead(0.8, 0.75, 0.9))
-        >>> verdict.broken_by(0.89), verdict.broken_by(0.91), replace(verdict, taken=False).broken_by(0.9)
+        >>> verdict.broken_by(0.89), verdict.broken_by(0.91), Verdict(False, verdict.lead).broken_by(0.9)
         (False, True, True)
         """
         if not self.taken:
@@ -127,23 +127,18 @@ def tuned(
         return Tuned(best.walk, options, verdict, best.tried)
     names = [named(choice) for choice in choices if choice.walk == usual]
     tried = tuple(sorted(best.tried, key=lambda each: each.name not in names))
-    return Tuned(usual, _of_model(options), verdict, tried)
-
-
-def _of_model(options: Options) -> Options:
-    return replace(options, tune="model", tune_seconds=None)
+    return Tuned(usual, options.untuned(), verdict, tried)
 
 
 def _verdict(
     arguments: Arguments, usual: Walk, rival: Callable[[], Walk], comm: Comm, norm: Norm, options: Options
 ) -> Verdict:
     """Whether what tuning comes to is faster than the model's choice."""
-    walk, grid = str(usual).splitlines(), usual.source.grid.shape
-    facts = {"what": "transform", **arguments.facts(), "usual": walk, "on": grid, "threads": options.threads}
-    facts |= {"method": options.method, "norm": norm} | ({} if options.wire is None else {"wire": options.wire})
+    facts = {"what": "transform", **arguments.facts(), **options.facts(), "norm": norm}
+    facts |= {"usual": str(usual).splitlines(), "on": usual.source.grid.shape}
 
     def turns() -> tuple[list[Candidate], float]:
-        by_model = bind_pair(usual, comm, norm, _of_model(options))
+        by_model = bind_pair(usual, comm, norm, options.untuned())
         pair = bind_pair(rival(), comm, norm, options, by_model.workspace.scratch)
         pairs = by_model, pair
         nbytes = max(block_bytes(each.forward.walk) for each in pairs)
@@ -177,12 +172,8 @@ def _turns(pairs: Sequence[Pair], comm: Comm) -> list[Candidate]:
     inputs, spectra = (
         np.ones(max(prod(each[end]) for each in shapes), dtype) for end, dtype in enumerate((dtypes[0], dtypes[-1]))
     )
-
-    def there_and_back(pair: Pair, x: Array, spectrum: Array) -> None:
-        pair.forward(x, spectrum)
-        pair.backward(spectrum, x)
-
-    blocks = [(inputs[: prod(a)].reshape(a), spectra[: prod(b)].reshape(b)) for a, b in shapes]
-    return [
-        partial(fastest, comm, partial(there_and_back, pair, *ends)) for pair, ends in zip(pairs, blocks, strict=True)
-    ]
+    candidates: list[Candidate] = []
+    for pair, (begin, end) in zip(pairs, shapes, strict=True):
+        x, spectrum = inputs[: prod(begin)].reshape(begin), spectra[: prod(end)].reshape(end)
+        candidates.append(partial(fastest, comm, partial(pair.there_and_back, x, spectrum)))
+    return candidates
