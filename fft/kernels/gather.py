@@ -33,13 +33,13 @@ from .kernel import (
     view,
 )
 from .passes import BoundKernel, on_threads
-from .tiles import BlockPart, BoundTile, CopiedTile, Read, ReadTile, ReadTiles, TileViews, length, tile_ranges
+from .tiles import BlockPart, BoundTile, CopiedTile, PartReads, ReadTiles, TileViews, length, tile_ranges
 from .workers import Pool, parallel_for
 
 __all__ = ["Gather", "Reads", "gathers"]
 
 Array = npt.NDArray[Any]
-Reads = list[Sequence[tuple[ReadTile, list[Read]]]]  # by parts
+Reads = list[PartReads]
 
 _FEW = 16  # tiles whose calls are prepared one by one; where there are more, a call costs next to nothing
 _APART = 1 << 21  # bytes of a part that stays in a core's cache until its last pass
@@ -60,13 +60,13 @@ class Gather:
 
     Args:
         kernel: one that `gathers`, of a rank's new block.
-        found: the boxes that make it up.
+        boxes: those that make it up.
         factors: of the new block, which are multiplied in as it is read.
         scratch: what the kernels of the other axes are planned on.
         pool: for the kernel's threads, if they are several.
     """
 
-    __slots__ = ("_boxes", "_factors", "_hands", "_parts", "_pool", "kernel")
+    __slots__ = ("_boxes", "_factors", "_parts", "_pool", "_workers", "kernel")
 
     kernel: Kernel
 
@@ -101,11 +101,11 @@ class Gather:
         many = len(self._parts) >= threads
         part_kernel = on_threads(kernel, 1 if many else threads)
         workers = range((threads if many else 1) if self._parts else 0)
-        self._hands = [_Worker(part_kernel, rest, at_once, self._parts, scratch, scale, pool) for _ in workers]
+        self._workers = [_Worker(part_kernel, rest, at_once, self._parts, scratch, scale, pool) for _ in workers]
 
     def ready(self) -> None:
         """Make now all transforms that the first calls would make; what lies in scratch is lost."""
-        for worker in self._hands:
+        for worker in self._workers:
             worker.ready()
 
     def reads(self, memories: Sequence[Array]) -> Reads:
@@ -120,27 +120,27 @@ class Gather:
     def steps(self, reads: Reads, target: Array) -> list[tuple[int, Callable[[], object]]]:
         """Steps that do the same, each with how far it reads: along the first mode, or the second behind an axis."""
         along = 0 if min(self.kernel.axes) > 0 else 1
-        if len(self._hands) > 1 or not self._parts:
+        if len(self._workers) > 1 or not self._parts:
             return [(self.kernel.shape[along], partial(self, reads, target))] if self._parts else []
         return [
             step
             for part, tiles in zip(self._parts, reads, strict=True)
-            for step in self._hands[0].steps(part, tiles, self._factors, target, along)
+            for step in self._workers[0].steps(part, tiles, self._factors, target, along)
         ]
 
     def __call__(self, reads: Reads, target: Array) -> None:
         """Transform what is read into `target`."""
-        if self._hands:
+        if self._workers:
             items = list(zip(self._parts, reads, strict=True))
-            parallel_for(self._pool, lambda worker, item: worker(*item, self._factors, target), self._hands, items)
+            parallel_for(self._pool, lambda worker, item: worker(*item, self._factors, target), self._workers, items)
 
     def bound(self, reads: Reads, target: Array) -> list[Copy]:
         """The calls, in order, that transform what is read by then into `target`, again and again."""
-        if len(self._hands) != 1 or sum(map(len, reads)) > _FEW:
+        if len(self._workers) != 1 or sum(map(len, reads)) > _FEW:
             return [partial(self, reads, target)]
         calls = list[Copy]()
         for part, part_reads in zip(self._parts, reads, strict=True):
-            calls += self._hands[0].bound(part, part_reads, self._factors, target)
+            calls += self._workers[0].bound(part, part_reads, self._factors, target)
         return calls
 
 
@@ -194,7 +194,7 @@ class _Worker:
     def steps(
         self,
         part: BlockPart,
-        reads: Sequence[tuple[ReadTile, list[Read]]],
+        reads: PartReads,
         factors: Sequence[Array],
         target: Array,
         along: int,
@@ -209,9 +209,7 @@ class _Worker:
             tile, views = reads[number]
             yield start + tile.room[along].stop, partial(self._tiles[0], tile, views, factors, out)
 
-    def __call__(
-        self, part: BlockPart, reads: Sequence[tuple[ReadTile, list[Read]]], factors: Sequence[Array], target: Array
-    ) -> None:
+    def __call__(self, part: BlockPart, reads: PartReads, factors: Sequence[Array], target: Array) -> None:
         room, out = self._ends(part, target)
         if len(self._tiles) == 1:
             run = self._tiles[0]
@@ -224,9 +222,7 @@ class _Worker:
         if self._rests:
             self._rests[part.shape](room, out)
 
-    def bound(
-        self, part: BlockPart, reads: Sequence[tuple[ReadTile, list[Read]]], factors: Sequence[Array], target: Array
-    ) -> list[Copy]:
+    def bound(self, part: BlockPart, reads: PartReads, factors: Sequence[Array], target: Array) -> list[Copy]:
         """The calls, in order, that do a part, again and again."""
         if len(self._tiles) > 1:
             return [partial(self, part, reads, factors, target)]

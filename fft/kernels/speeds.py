@@ -235,9 +235,9 @@ def fastest(kernel: Kernel, behind: bool, usual: KernelConfig, known: KnownSpeed
     planes = planes_of(kernel, behind)
     if planes is not None:
         speeds = known.get(planes, {})
-        ways = [
-            (time, config) for name in speeds for time, config in zip(speeds[name], _ways(name, usual), strict=True)
-        ]
+        ways: list[tuple[float, KernelConfig]] = []
+        for name, times in speeds.items():
+            ways += zip(times, _ways(name, usual), strict=True)
         before = speeds[usual.library][0] if usual.library in speeds else inf
     else:
         lines = {axis: known.get(along, {}) for axis, along in lines_of(kernel).items()}
@@ -284,7 +284,11 @@ def _read(decision: Any) -> Speeds:
 def _timed(each: Timed, names: Sequence[str], comm: Comm) -> Speeds:
     """The speeds of lines or planes by some libraries, as far as all ranks can load them. Collective."""
     loaded = comm.allgather_object({name for name in names if library(name).version()})
-    calls = {name: made for name in names if all(name in each for each in loaded) and (made := _calls(each, name))}
+    calls: dict[str, list[_Call]] = {}
+    for name in names:
+        made = _calls(each, name) if all(name in of_rank for of_rank in loaded) else []
+        if made:
+            calls[name] = made
     every = [call for made in calls.values() for call in made]
     times = timings(comm, [Turns(call) for call, _ in every], allowed(comm, _SECONDS), _IN_TURN)
     speeds = [float(f"{least(time) / elements * 1e9:.4g}") for time, (_, elements) in zip(times, every, strict=True)]

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Sequence
 from ctypes import CDLL, POINTER, c_char, c_int, c_ssize_t, c_uint, c_void_p
 from functools import cache, partial
-from itertools import product
+from itertools import product, starmap
 from typing import Any
 
 import numpy as np
@@ -162,7 +162,7 @@ class _Plan(ArrayTransform):
         sign = () if row.real != "neither" else (1 if row.backward else -1,)
         with _PLANNING:
             handle = plan(
-                *(len(along), (_Dimension * len(along))(*map(_dimension, along)), 1, _dimension(inner)),
+                *(len(along), (_Dimension * len(along))(*starmap(_Dimension, along)), 1, _Dimension(*inner)),
                 *(_address(source), _address(target), *sign, _ESTIMATE),
             )
         if not handle:
@@ -202,10 +202,6 @@ class _InTurn(ArrayTransform):
     def bound(self, source: Array, target: Array) -> Callable[[], object]:
         ends = source, target
         return partial(_all, [plan.bound(ends[begin], ends[end]) for plan, begin, end in self._plans])
-
-
-def _dimension(dimension: tuple[int, int, int]) -> _Dimension:
-    return _Dimension(*dimension)
 
 
 def _all(calls: Sequence[Callable[[], object]]) -> None:
