@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -16,14 +16,14 @@ from rote.compiler.plan import Plan
 from rote.compiler.step import Step
 from rote.layout.layout import Distribution
 from rote.runtime.comm.protocol import Comm
-from rote.runtime.executor.operations import Factors, LocalWork, Multiply, Operation, lowered
+from rote.runtime.executor.operations import Factors, Operation, lowered
 
 from ..kernels.kernel import Kernel
 from ..kernels.speeds import with_usual_configs
-from ..kernels.workers import helpers
+from ..kernels.workers import Pool, helpers
 from ..request.arguments import Options
-from ..transforms import KINDS
-from ..walk.walk import Convolve, Resize, Stage, Twiddle, Walk, dtype_after
+from ..transforms import CASTS, KINDS
+from ..walk.walk import Action, Convolve, Resize, Stage, Twiddle, Walk, dtype_after
 from .twiddles import chirp_spectrum, factor
 from .work import BoundResize, Cast, KernelWork
 
@@ -46,7 +46,8 @@ def operations(
     run_list: list[Operation] = []
     due: Factors = ()  # factors that the next move takes along
     dtypes, moves, rank = walk.dtypes(), walk.transitions, comm.rank
-    stays, pool = _stays_everywhere(moves, comm), helpers(comm, options.threads)
+    stays = _stays_everywhere(moves, comm)
+    lowering = _Lowering(comm, ortho, helpers(comm, options.threads), run_once)
     shape: tuple[int, ...] = ()
     for number, stage in enumerate(walk.stages):
         dtype, last = dtypes[number], _last_of_all(stage)
@@ -64,38 +65,52 @@ def operations(
             _lead(run_list, leading, block_shape, dtype)
         shape = block_shape
         for action in stage.done[len(leading) : last + 1]:
-            run: LocalWork
-            out, then = shape, dtype
-            if isinstance(action, Twiddle):
-                run = Multiply((factor(action, stage.before, rank, dtype),))
-            elif isinstance(action, Convolve):
-                run = Multiply((chirp_spectrum(action, stage.before, comm, dtype, run_once),))
-            elif isinstance(action, Resize):
-                ends = zip((stage.before, stage.after), action.extents, strict=True)
-                begun, ended = (_held(dist, action.mode, n, rank) for dist, n in ends)
-                run = BoundResize.of(action, begun, ended, dtype)
-                out = _with(shape, action.mode, len(ended))
-            elif action.kind in ("complex", "real"):
-                run, then = Cast(), dtype_after(action.kind, dtype)
-            elif action.modes:
-                if action.length:
-                    n = KINDS[action.kind].given(action.length)
-                    out = _with(shape, action.modes[-1], n * stage.before.holds(rank))
-                then = dtype_after(action.kind, dtype)
-                kernel = Kernel(KINDS[action.kind].name, action.modes, shape, out, dtype)
-                for each in _in_turn(kernel, stage):
-                    run = KernelWork(each, ortho, pool)
-                    run_list.append(Operation(run, each.shape, each.out_shape, each.dtype, each.out_dtype))
-                shape, dtype = out, then
-                continue
-            else:
-                continue
-            run_list.append(Operation(run, shape, out, dtype, then))
-            shape, dtype = out, then
+            for operation in lowering.of(action, stage, shape, dtype):
+                run_list.append(operation)
+                shape, dtype = operation.out_shape, operation.out_dtype
         due += tuple(factor(twiddle, stage.before, rank, dtype) for twiddle in trailing if isinstance(twiddle, Twiddle))
     if due:
         run_list.append(Operation.multiply(shape, dtypes[-1], due))
     return _with_configs(run_list, comm, options)
+
+
+@dataclass(frozen=True, slots=True)
+class _Lowering:
+    """From the actions of stages to operations of a rank; the attributes as `operations` has them.
+
+    Attributes:
+        pool: for the kernels' threads, if they are several.
+    """
+
+    comm: Comm
+    ortho: bool
+    pool: Pool
+    run_once: Callable[[Walk, Array], Array]
+
+    def of(self, action: Action, stage: Stage, shape: tuple[int, ...], dtype: np.dtype[Any]) -> list[Operation]:
+        """The operations of an action on a block of some shape and dtype."""
+        rank = self.comm.rank
+        if isinstance(action, Twiddle):
+            return [Operation.multiply(shape, dtype, (factor(action, stage.before, rank, dtype),))]
+        if isinstance(action, Convolve):
+            spectrum = chirp_spectrum(action, stage.before, self.comm, dtype, self.run_once)
+            return [Operation.multiply(shape, dtype, (spectrum,))]
+        if isinstance(action, Resize):
+            ends = zip((stage.before, stage.after), action.extents, strict=True)
+            begun, ended = (_held(dist, action.mode, n, rank) for dist, n in ends)
+            out = _with(shape, action.mode, len(ended))
+            return [Operation(BoundResize.of(action, begun, ended, dtype), shape, out, dtype, dtype)]
+        if action.kind in CASTS:
+            return [Operation(Cast(), shape, shape, dtype, dtype_after(action.kind, dtype))]
+        out = shape
+        if action.length:
+            n = KINDS[action.kind].given(action.length)
+            out = _with(shape, action.modes[-1], n * stage.before.holds(rank))
+        run_list = []
+        for kernel in _in_turn(Kernel(KINDS[action.kind].name, action.modes, shape, out, dtype), stage):
+            run = KernelWork(kernel, self.ortho, self.pool)
+            run_list.append(Operation(run, kernel.shape, kernel.out_shape, kernel.dtype, kernel.out_dtype))
+        return run_list
 
 
 def _in_turn(kernel: Kernel, stage: Stage) -> tuple[Kernel, ...]:
