@@ -16,8 +16,8 @@ if __name__ != "rote.fft":
     raise ImportError(f"this package is rote.fft, found as {__name__!r} in the checkout's root; write: import rote.fft")
 
 if TYPE_CHECKING:
-    from .families.comparison import compare as compare
     from .families.registry import algorithms as algorithms
+    from .families.resolve import compare as compare
     from .functions.convolution import convolve as convolve
     from .functions.convolution import correlate as correlate
     from .functions.fourier import fftn as fftn
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 _HOME = {
     "FFT": "plan",
     "algorithms": "families.registry",
-    "compare": "families.comparison",
+    "compare": "families.resolve",
     "convolve": "functions.convolution",
     "correlate": "functions.convolution",
     "dctn": "functions.real",
