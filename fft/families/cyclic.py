@@ -89,22 +89,22 @@ def levels(points: int, ranks: int) -> tuple[int, ...]:
     ((8,), (4, 2), (4, 4, 4, 4, 4))
     """
     sizes = _levels(points, ranks)
-    if sizes is None:
+    if sizes is not None:
+        return sizes
+    rule = f"{ranks} ranks do not divide {points} points"
+    if points % ranks == 0:
         rule = (
-            f"{ranks} ranks do not divide {points} points"
-            if points % ranks
-            else f"{ranks} ranks leave {points // ranks} of {points} points each: no multiple of {ranks}, and {ranks} "
-            "is no power of that times a divisor of it"
+            f"{ranks} ranks leave {points // ranks} of {points} points each: no multiple of {ranks}, and {ranks} is no "
+            "power of that times a divisor of it"
         )
-        pairs = ((p, points // p) for p in range(1, isqrt(points) + 1) if points % p == 0)
-        fits = [p for pair in pairs for p in pair if _levels(points, p) is not None]
-        below, above = max(p for p in fits if p < ranks), min((p for p in fits if p > ranks), default=None)
-        fewer = next((n for n in range(points - 1, 0, -1) if _levels(n, ranks) is not None), None)
-        more = next(n for n in range(points + 1, points + ranks**2 + 1) if _levels(n, ranks) is not None)
-        near = " or ".join(str(n) for n in (fewer, more) if n), " or ".join(str(p) for p in (below, above) if p)
-        ranks_named = "rank" if near[1] == "1" else "ranks"  # "2 or 4 ranks"
-        raise LayoutError(f"{rule}; {near[0]} points, or {near[1]} {ranks_named}, would do")
-    return sizes
+    pairs = ((p, points // p) for p in range(1, isqrt(points) + 1) if points % p == 0)
+    fits = [p for pair in pairs for p in pair if _levels(points, p) is not None]
+    below, above = max(p for p in fits if p < ranks), min((p for p in fits if p > ranks), default=None)
+    fewer = next((n for n in range(points - 1, 0, -1) if _levels(n, ranks) is not None), None)
+    more = next(n for n in range(points + 1, points + ranks**2 + 1) if _levels(n, ranks) is not None)
+    near_points = " or ".join([str(n) for n in (fewer, more) if n])
+    near_ranks = " or ".join([str(p) for p in (below, above) if p])
+    raise LayoutError(f"{rule}; {near_points} points, or {near_ranks} rank{'s' * (near_ranks != '1')}, would do")
 
 
 def _levels(points: int, ranks: int) -> tuple[int, ...] | None:
