@@ -46,7 +46,7 @@ _APART = 1 << 21  # bytes of a part that stays in a core's cache until its last 
 _KEPT = 4096  # tiles whose views are made once; of larger blocks they are made as they are read, or they were too many
 
 
-def gathers(kernel: Kernel, ortho: bool = True) -> bool:
+def gathers(kernel: Kernel, ortho: bool) -> bool:
     """Whether a kernel may read its block out of boxes; if it is orthogonal, only where no face is weighted for it."""
     return kernel.config.fused and not (ortho and any(kernel.row.ortho))
 

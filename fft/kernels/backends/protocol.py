@@ -30,7 +30,7 @@ class ArrayTransform(Protocol):
 
 
 class Library(Protocol):
-    """A library; every file of this folder but this one is one.
+    """A library: every file of this folder is one, but this and `by_parts`.
 
     Of cosine and sine transforms it takes real arrays only. A transform to real numbers may destroy its input.
     """
