@@ -98,10 +98,12 @@ class Gather:
             starts = [r.start for r in index] + [0] * (len(shape) - first)
             self._parts.append(BlockPart(index, lengths, ReadTiles(ranges, starts, boxes, axis)))
         threads = kernel.config.threads
-        many = len(self._parts) >= threads
-        part_kernel = on_threads(kernel, 1 if many else threads)
-        workers = range((threads if many else 1) if self._parts else 0)
-        self._workers = [_Worker(part_kernel, rest, at_once, self._parts, scratch, scale, pool) for _ in workers]
+        number = 1  # of workers, each with as many threads as there are for it
+        if len(self._parts) >= threads:
+            number, threads = threads, 1
+        part_kernel, self._workers = on_threads(kernel, threads), list[_Worker]()
+        for _ in range(number if self._parts else 0):
+            self._workers.append(_Worker(part_kernel, rest, at_once, self._parts, scratch, scale, pool))
 
     def ready(self) -> None:
         """Make now all transforms that the first calls would make; what lies in scratch is lost."""

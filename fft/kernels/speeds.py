@@ -263,7 +263,10 @@ def _seconds(kernel: Kernel, speeds: Mapping[int, Speeds]) -> float:
     total = 0.0
     for axis, by_library in speeds.items():
         rows, columns, turned = by_library[kernel.config.library]
-        total += rows if prod(kernel.shape[axis + 1 :]) == 1 else turned if in_lines(kernel, axis) else columns
+        if prod(kernel.shape[axis + 1 :]) == 1:
+            total += rows
+        else:
+            total += turned if in_lines(kernel, axis) else columns
     return total
 
 

@@ -69,10 +69,10 @@ class ReadTiles:
         self._ranges, self._starts, self._axis = ranges, starts, axis
         self._extents = tuple(map(len, ranges))
         self.largest = tuple(max(map(length, along), default=0) for along in ranges)
-        self._within = [
-            [[box.within(mode, r.start + start, r.stop + start) for box in boxes] for r in along]
-            for mode, (along, start) in enumerate(zip(ranges, starts, strict=True))
-        ]
+        self._within = []  # per mode, range and box: what of the box is in the range
+        for mode, (along, start) in enumerate(zip(ranges, starts, strict=True)):
+            in_ranges = [[box.within(mode, r.start + start, r.stop + start) for box in boxes] for r in along]
+            self._within.append(in_ranges)
 
     def __len__(self) -> int:
         return prod(self._extents)

@@ -137,10 +137,10 @@ class _GatherEach:
         begins = [memory.__array_interface__["data"][0] for memory in memories]
         if begins == self._begins:
             return self._reads
-        reads = [
-            self._gather.reads([memory[self._apart.get(n, 0) * component :] for n, memory in enumerate(memories)])
-            for component in range(self._count)
-        ]
+        reads = []
+        for component in range(self._count):
+            behind = [memory[self._apart.get(n, 0) * component :] for n, memory in enumerate(memories)]
+            reads.append(self._gather.reads(behind))
         if all(any(np.may_share_memory(memory, piece) for piece in self._scratch) for memory in memories):
             self._begins, self._reads = begins, reads  # nobody's own block stays alive for it
         return reads

@@ -166,14 +166,12 @@ def _verdict(
 
 def _turns(pairs: Sequence[Pair], comm: Comm) -> list[Candidate]:
     """The turns of transforms, there and back, which take turns in one input and one output on each rank."""
-    walks = [pair.forward.walk for pair in pairs]
-    shapes = [[dist.local_shape(comm.rank) for dist in (walk.source, walk.target)] for walk in walks]
-    dtypes = pairs[0].forward.dtypes
-    inputs, spectra = (
-        np.ones(max(prod(each[end]) for each in shapes), dtype) for end, dtype in enumerate((dtypes[0], dtypes[-1]))
-    )
+    walks, dtypes, rank = [pair.forward.walk for pair in pairs], pairs[0].forward.dtypes, comm.rank
+    begins = [walk.source.local_shape(rank) for walk in walks]
+    ends = [walk.target.local_shape(rank) for walk in walks]
+    inputs, spectra = np.ones(max(map(prod, begins)), dtypes[0]), np.ones(max(map(prod, ends)), dtypes[-1])
     candidates: list[Candidate] = []
-    for pair, (begin, end) in zip(pairs, shapes, strict=True):
+    for pair, begin, end in zip(pairs, begins, ends, strict=True):
         x, spectrum = inputs[: prod(begin)].reshape(begin), spectra[: prod(end)].reshape(end)
         candidates.append(partial(fastest, comm, partial(pair.there_and_back, x, spectrum)))
     return candidates

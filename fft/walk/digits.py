@@ -164,8 +164,11 @@ def name_modes(rows: list[list[int]]) -> View:
     View(items=(Fuse(names=('c', 'a')), Name(name='b')))
     """
     many = sum(map(len, rows)) > 26
-    names = [tuple(f"m{m:02}" if many else chr(ord("a") + m) for m in row) for row in rows]
-    return View(tuple(Fuse(row) if len(row) > 1 else Name(row[0]) for row in names))
+    items: list[Fuse | Name] = []
+    for row in rows:
+        names = tuple([f"m{m:02}" if many else chr(ord("a") + m) for m in row])
+        items.append(Fuse(names) if len(names) > 1 else Name(names[0]))
+    return View(tuple(items))
 
 
 def _tiled(mode: Mode, sizes: list[int | None]) -> list[Mode]:

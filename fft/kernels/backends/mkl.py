@@ -152,11 +152,11 @@ class _Plan(ArrayTransform):
         repeated = _merged([every[m] for m in range(source.ndim) if m not in axes and points[m] > 1])
         inner = max(repeated, default=(1, 0, 0))
         outer = [each for each in repeated if each is not inner]
-        sizes = (1, source.itemsize), (2, target.itemsize)
-        self._starts = [
-            tuple(size * sum(n * each[end] for n, each in zip(at, outer, strict=True)) for end, size in sizes)
-            for at in product(*(range(extent) for extent, *_ in outer))
-        ]
+        self._starts: list[tuple[int, int]] = []
+        for at in product(*(range(extent) for extent, *_ in outer)):
+            begin = sum(n * step for n, (_, step, _) in zip(at, outer, strict=True))
+            out_begin = sum(n * step for n, (*_, step) in zip(at, outer, strict=True))
+            self._starts.append((begin * source.itemsize, out_begin * target.itemsize))
         plan, self._execute, destroy = _functions(row.real, source.dtype.char in "fF")
         along = [every[axis] for axis in axes]
         sign = () if row.real != "neither" else (1 if row.backward else -1,)
