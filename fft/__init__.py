@@ -16,8 +16,8 @@ if __name__ != "rote.fft":
     raise ImportError(f"this package is rote.fft, found as {__name__!r} in the checkout's root; write: import rote.fft")
 
 if TYPE_CHECKING:
-    from .families.comparison import compare as compare
     from .families.registry import algorithms as algorithms
+    from .families.resolve import compare as compare
     from .functions.convolution import convolve as convolve
     from .functions.convolution import correlate as correlate
     from .functions.fourier import fftn as fftn
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 _HOME = {
     "FFT": "plan",
     "algorithms": "families.registry",
-    "compare": "families.comparison",
+    "compare": "families.resolve",
     "convolve": "functions.convolution",
     "correlate": "functions.convolution",
     "dctn": "functions.real",
@@ -77,7 +77,7 @@ if not TYPE_CHECKING:  # a type checker would take any misspelt name for an attr
         if name not in _HOME:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         rules = import_module("rote.functions.rules")  # from now on numpy.fft answers, too
-        rules.ENTERING["numpy.fft"] = partial(import_module, f"{__name__}.dispatch")
+        rules.ENTERING["numpy.fft"] = partial(import_module, f"{__name__}.functions.dispatch")
         value = globals()[name] = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
         return value
 

@@ -28,9 +28,7 @@ from .families.resolve import choices_for, walk_for
 from .program.ends import TransformEnds
 from .program.fields import transformed
 from .program.program import Pair, bind_pair
-from .request.arguments import Norm, as_arguments, check_norm, check_tensor, planned_request
-from .request.options import Options
-from .request.request import Arguments
+from .request.arguments import Norm, Options, as_arguments, check_norm, check_tensor, planned_request
 from .transforms import FOURIER
 from .walk.walk import Walk, describe
 from .walk.wavenumbers import Nyquist, wavenumbers
@@ -138,12 +136,16 @@ class FFT(TransformEnds):
         self._axes = request.axes
         as_wire(wire, request.dtype)
         arguments = as_arguments(extents, request, self._comm.size, layout, grid, output)
-        self._choices: tuple[Choice, ...] = ()
+        self._choices: tuple[Choice, ...] = ()  # that "auto" has had
         self._tuned: Tuned | None = None
         self._lock = threading.Lock()  # both directions have one scratch
         self._pairs: dict[Norm, Pair] = {}  # by their norm
         with time_limit(tune_seconds):
-            walk = self._cheapest(arguments) if algorithm == "auto" else walk_for(arguments, algorithm)
+            if algorithm == "auto":
+                self._choices = choices_for(arguments, self._options.priced_machine(self._comm))
+                walk = best(self._choices)
+            else:
+                walk = walk_for(arguments, algorithm)
             check_grid(walk.source.grid, self._comm.size)
             if tune != "model":
                 from .tuning.confirmation import tuned
@@ -155,11 +157,6 @@ class FFT(TransformEnds):
                 self._bound()
         if not text:
             warn_if_gathered(self.walk, request, self._comm, 1)
-
-    def _cheapest(self, arguments: Arguments) -> Walk:
-        """The walk that is cheapest by the model."""
-        self._choices = choices_for(arguments, self._options.priced_machine(self._comm))
-        return best(self._choices)
 
     @property
     def axes(self) -> tuple[int, ...]:

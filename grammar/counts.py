@@ -98,7 +98,12 @@ class Counts:
         if token.type == "GRID":
             check_grid(self.text, token)
         elif token.type == "NAME":
-            self._take_name(token)
+            if token.text in self.names:
+                raise self._error("repeated-name", token)
+            self.names.add(token.text)
+            if len(self.names) > MAX_MODES:
+                raise self._error("too-many-modes", token)
+            self.free.append(token)
         elif token.type == "PART_SIZE":
             self.free.pop()
             self.sized = True
@@ -108,14 +113,6 @@ class Counts:
             raise self._error("two-free-parts", self.free[1])
         elif token.type == "[":
             self.part = "brackets"
-
-    def _take_name(self, token: Token) -> None:
-        if token.text in self.names:
-            raise self._error("repeated-name", token)
-        self.names.add(token.text)
-        if len(self.names) > MAX_MODES:
-            raise self._error("too-many-modes", token)
-        self.free.append(token)
 
     def _take_brackets(self, token: Token, nodes: list[Any]) -> None:
         self.depth += (token.type == "(") - (token.type == ")")

@@ -71,16 +71,11 @@ def _mode_names(layout: nodes.LayoutSyntax) -> list[str]:
 
 def _brackets(modes: tuple[tuple[nodes.Entry, ...], ...]) -> str:
     """Write modes with the default kind that is shortest; of equal ones with none, then with the first that occurs."""
-    kinds = dict.fromkeys([nodes.CYCLIC, *(entry.kind for mode in modes for entry in mode)])
-    return min([_with_default(modes, kind) for kind in kinds], key=len)
-
-
-def _with_default(modes: tuple[tuple[nodes.Entry, ...], ...], default: nodes.Kind) -> str:
-    text = "" if default == nodes.CYCLIC else kind_text(default)
-    lists = []
-    for mode in modes:
-        lists.append(f"({','.join([_entry(entry, default) for entry in mode])})")
-    return f"{text}[{','.join(lists)}]"
+    texts = []
+    for default in dict.fromkeys([nodes.CYCLIC, *(entry.kind for mode in modes for entry in mode)]):
+        lists = [f"({','.join([_entry(entry, default) for entry in mode])})" for mode in modes]
+        texts.append(f"{'' if default == nodes.CYCLIC else kind_text(default)}[{','.join(lists)}]")
+    return min(texts, key=len)
 
 
 def _entry(entry: nodes.Entry, default: nodes.Kind) -> str:

@@ -136,25 +136,12 @@ def ranking(
     """
     candidates: list[Choice] = []
     prices = Prices(machine)
-    for on in [grid] if grid is not None else _grids(ranks, len(shape)):
-        usual = transposed(on.order)
-        for name in (usual, "cyclic", "volumetric", "rows") if on.order > 1 else (usual, "cyclic", "rows"):
-            try:
-                source = start(name, shape, on, request).on(shape, on)
-                _check_components(source, request)
-            except LayoutError as error:
-                source = L(*((),) * len(shape)).on(shape, on)
-                candidates.append(Choice(name, source, NONE, None, str(error)))
-            else:
-                candidates.append(_choice(name, source, request, output, prices))
+    grids = [grid] if grid is not None else _grids(ranks, len(shape))
+    for on in grids:
+        for name in (transposed(on.order), "cyclic", *["volumetric"] * (on.order > 1), "rows"):
+            candidates.append(_from_start(name, shape, on, request, output, prices))
     if not any(map(_spread, candidates)):
-        for on in [grid] if grid is not None else _grids(ranks, len(shape)):
-            try:
-                source = start("ragged", shape, on, request).on(shape, on)
-            except LayoutError as error:
-                candidates.append(Choice("ragged", L(*((),) * len(shape)).on(shape, on), NONE, None, str(error)))
-            else:
-                candidates.append(_choice("ragged", source, request, output, prices))
+        candidates += [_from_start("ragged", shape, on, request, output, prices) for on in grids]
     return preferred(candidates)
 
 
@@ -246,15 +233,6 @@ def compared(candidates: Sequence[Choice], walk: Walk) -> list[str]:
     return lines
 
 
-def _check_components(source: Distribution, request: TransformRequest) -> None:
-    """Refuse to split components where nobody has asked for it."""
-    split = [axis for axis in components(source.shape, request) if source.layout.view is None and source.splits[axis]]
-    if split:
-        raise LayoutError(
-            f"axis {split[0]} of {source.shape[split[0]]} components would be split; give the layout to say so"
-        )
-
-
 def _virtues(choice: Choice) -> tuple[bool, int, int, bool, tuple[float, int]]:
     """The sort key of walks that take about as long."""
     assert choice.walk is not None
@@ -264,6 +242,29 @@ def _virtues(choice: Choice) -> tuple[bool, int, int, bool, tuple[float, int]]:
     )
     blocks = before | after <= {"block"}
     return before != after, choice.price.moves, len(choice.walk.stages), not blocks, choice.price.order
+
+
+def _from_start(
+    name: str,
+    shape: tuple[int, ...],
+    grid: Grid,
+    request: TransformRequest,
+    output: Layout | str | None,
+    prices: Prices,
+) -> Choice:
+    """The choice of a family from where it begins on a grid; components are split only where a layout says so."""
+    try:
+        source = start(name, shape, grid, request).on(shape, grid)
+    except LayoutError as error:
+        why = str(error)
+    else:
+        plain = source.layout.view is None
+        split = [axis for axis in components(shape, request) if plain and source.splits[axis]]
+        if not split:
+            return _choice(name, source, request, output, prices)
+        axis = split[0]
+        why = f"axis {axis} of {shape[axis]} components would be split; give the layout to say so"
+    return Choice(name, L(*((),) * len(shape)).on(shape, grid), NONE, None, why)
 
 
 def _choice(

@@ -9,8 +9,8 @@ On more ranks s is taken in levels of n/p, one all-to-all each (the group-cyclic
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from math import isqrt, prod
 
@@ -53,7 +53,7 @@ def cyclic(source: Distribution, request: TransformRequest, together: bool) -> l
     lines = [StageSpec(source.layout, resizes)] if resizes else []
     grids = _Grids(dist, axes)
     tracks = [_axis(dist, axis, axis in axes, grids) for axis in range(dist.order)]
-    split = [axis for axis in tracks if axis.moves]
+    split = [axis for axis in tracks if isinstance(axis, _CyclicAxis)]
     rounds = range(max((len(axis.levels) for axis in split), default=0))
     together_at = [[axis for axis in split if len(axis.levels) > level] for level in rounds]
     first = [axis.first() for axis in tracks]
@@ -61,16 +61,17 @@ def cyclic(source: Distribution, request: TransformRequest, together: bool) -> l
         first[real] = replace(first[real], turned=())
     lines.append(_line(first, _turned(tracks, first, dist, request), bool(split), grids.start))
     for moving in together_at if together else [[axis] for axis in split for _ in axis.levels]:
-        if any(axis.at_last for axis in moving):
-            lines.append(_line([axis.cut() if axis in moving and axis.at_last else axis.stay() for axis in tracks]))
-        segments = [axis.move() if axis in moving else axis.stay() for axis in tracks]
+        ending = [axis for axis in moving if axis.at_last]
+        if ending:
+            lines.append(_line(_segments(tracks, ending, _CyclicAxis.cut)))
+        segments = _segments(tracks, moving, _CyclicAxis.move)
         due = any(axis.waits for axis in moving)
-        lines.append(_line(segments, _turned(tracks, segments, dist, request), due, grids.at(tracks)))
+        lines.append(_line(segments, _turned(tracks, segments, dist, request), due, grids.at(split)))
     if split:
         lines.append(_line([axis.close() for axis in tracks], grid=grids.end))
     last: list[Transform | Resize] = []
     for axis, kept in zip(axes, request.kept, strict=True):
-        if tracks[axis].moves and request.cut(axis):
+        if tracks[axis] in split and request.cut(axis):
             last.append(Resize("resample", axis, dist.shape[axis], kept))
     if not request.forward and real is not None:
         last += sized(Transform(KINDS[request.kind[real]].name, (real,)), {real: real}, dist.shape, request)
@@ -88,22 +89,22 @@ def levels(points: int, ranks: int) -> tuple[int, ...]:
     ((8,), (4, 2), (4, 4, 4, 4, 4))
     """
     sizes = _levels(points, ranks)
-    if sizes is None:
+    if sizes is not None:
+        return sizes
+    rule = f"{ranks} ranks do not divide {points} points"
+    if points % ranks == 0:
         rule = (
-            f"{ranks} ranks do not divide {points} points"
-            if points % ranks
-            else f"{ranks} ranks leave {points // ranks} of {points} points each: no multiple of {ranks}, and {ranks} "
-            "is no power of that times a divisor of it"
+            f"{ranks} ranks leave {points // ranks} of {points} points each: no multiple of {ranks}, and {ranks} is no "
+            "power of that times a divisor of it"
         )
-        pairs = ((p, points // p) for p in range(1, isqrt(points) + 1) if points % p == 0)
-        fits = [p for pair in pairs for p in pair if _levels(points, p) is not None]
-        below, above = max(p for p in fits if p < ranks), min((p for p in fits if p > ranks), default=None)
-        fewer = next((n for n in range(points - 1, 0, -1) if _levels(n, ranks) is not None), None)
-        more = next(n for n in range(points + 1, points + ranks**2 + 1) if _levels(n, ranks) is not None)
-        near = " or ".join(str(n) for n in (fewer, more) if n), " or ".join(str(p) for p in (below, above) if p)
-        ranks_named = "rank" if near[1] == "1" else "ranks"  # "2 or 4 ranks"
-        raise LayoutError(f"{rule}; {near[0]} points, or {near[1]} {ranks_named}, would do")
-    return sizes
+    pairs = ((p, points // p) for p in range(1, isqrt(points) + 1) if points % p == 0)
+    fits = [p for pair in pairs for p in pair if _levels(points, p) is not None]
+    below, above = max(p for p in fits if p < ranks), min((p for p in fits if p > ranks), default=None)
+    fewer = next((n for n in range(points - 1, 0, -1) if _levels(n, ranks) is not None), None)
+    more = next(n for n in range(points + 1, points + ranks**2 + 1) if _levels(n, ranks) is not None)
+    near_points = " or ".join([str(n) for n in (fewer, more) if n])
+    near_ranks = " or ".join([str(p) for p in (below, above) if p])
+    raise LayoutError(f"{rule}; {near_points} points, or {near_ranks} rank{'s' * (near_ranks != '1')}, would do")
 
 
 def _levels(points: int, ranks: int) -> tuple[int, ...] | None:
@@ -156,13 +157,13 @@ class _Grids:
         self.start = Grid(tuple(p for part in shape for p in part)) if self.levels else None
         self.end = source.grid if self.levels else None
 
-    def at(self, tracks: Sequence[_Axis]) -> Grid | None:
+    def at(self, axes: Sequence[_CyclicAxis]) -> Grid | None:
         """The grid once some axes are through: the levels of these stand the other way round."""
         if not self.levels:
             return None
         shape = list(self._shape)
-        for axis in tracks:
-            if axis.moves and not axis.waits:
+        for axis in axes:
+            if not axis.waits:
                 g = axis.own[0].grid_mode
                 shape[g] = shape[g][::-1]
         return Grid(tuple(p for part in shape for p in part))
@@ -176,22 +177,23 @@ def _check(source: Distribution, axis: int) -> None:
             )
 
 
-def _axis(source: Distribution, axis: int, wanted: bool, grids: _Grids) -> _Axis:
-    splits, own = source.splits[axis], source.layout.modes[axis]
+def _axis(source: Distribution, axis: int, wanted: bool, grids: _Grids) -> _Track:
+    splits, own, letter = source.splits[axis], source.layout.modes[axis], chr(ord("a") + axis)
     if not wanted or not splits:
         working = tuple(Entry(g, e.kind) for e in own for g in grids.numbers[e.grid_mode])
-        return _Axis(_letter(axis), wanted, own, working, tuple(s.parts for s in splits), (), [], [])
+        return _StillAxis(letter, own, working, wanted)
     working = tuple(Entry(g) for s in splits for g in grids.numbers[s.grid_mode][::-1])
-    taken = grids.levels.get(splits[0].grid_mode, (prod(s.parts for s in splits),))
-    return _Axis(_letter(axis), wanted, own, working, tuple(s.parts for s in splits), taken, [], [])
+    sizes = tuple(s.parts for s in splits)
+    return _CyclicAxis(letter, own, working, sizes, grids.levels.get(splits[0].grid_mode, (prod(sizes),)))
 
 
-def _letter(axis: int) -> str:
-    return chr(ord("a") + axis)
+def _segments(tracks: Sequence[_Track], moving: Sequence[_CyclicAxis], read: _Read) -> list[_Segment]:
+    """The segments of a line in which some axes are read anew, and all others as they were."""
+    return [read(axis) if isinstance(axis, _CyclicAxis) and axis in moving else axis.stay() for axis in tracks]
 
 
 def _turned(
-    tracks: Sequence[_Axis], segments: Sequence[_Segment], dist: Distribution, request: TransformRequest
+    tracks: Sequence[_Track], segments: Sequence[_Segment], dist: Distribution, request: TransformRequest
 ) -> tuple[Transform | Resize, ...]:
     """The transforms of the modes that the axes name, a real one last; digits stay as long as they are."""
     starts = accumulate((len(segment.modes) for segment in segments), initial=0)
@@ -204,7 +206,7 @@ def _turned(
     if not modes:
         return ()
     row = KINDS[request.kind[places[modes[-1]]]]
-    digits = tuple(m for m in modes if tracks[places[m]].moves)
+    digits = tuple(m for m in modes if isinstance(tracks[places[m]], _CyclicAxis))
     whole = tuple(m for m in modes if m not in digits)
     done = sized(Transform(row.name, whole), places, dist.shape, request) if whole else ()
     if len(done) <= 1:
@@ -232,13 +234,34 @@ class _Segment:
     turned: tuple[int, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class _StillAxis:
+    """An axis that stays as it is: whole on every rank, and transformed at first, or not transformed; see below."""
+
+    letter: str
+    own: tuple[Entry, ...]
+    entries: tuple[Entry, ...]
+    wanted: bool
+
+    def first(self) -> _Segment:
+        """The axis as the source has it."""
+        return replace(self.stay(), turned=(0,) if self.wanted else ())
+
+    def stay(self) -> _Segment:
+        """The axis on the grid of the walk."""
+        return _Segment([Name(self.letter)], [self.entries])
+
+    def close(self) -> _Segment:
+        """The axis on the grid of the source."""
+        return _Segment([Name(self.letter)], [self.own])
+
+
 @dataclass(slots=True)
-class _Axis:
-    """An axis on its way: the digits that it is in by now, and how they are read.
+class _CyclicAxis:
+    """An axis that is transformed in digits: those that it is in by now, and how they are read.
 
     Attributes:
         letter: of the names of its digits.
-        wanted: whether it is to be transformed.
         own: the entries of the source; `entries` are the same on the grid of the walk.
         sizes: the numbers of ranks over which they split; `levels` those that one all-to-all takes.
         digits: per mode of the tensor that is a digit of the axis, the grid modes that split it.
@@ -247,19 +270,13 @@ class _Axis:
     """
 
     letter: str
-    wanted: bool
     own: tuple[Entry, ...]
     entries: tuple[Entry, ...]
     sizes: tuple[int, ...]
     levels: tuple[int, ...]
-    digits: list[tuple[int, ...]]
-    rows: list[list[int]]
+    digits: list[tuple[int, ...]] = field(default_factory=list)
+    rows: list[list[int]] = field(default_factory=list)
     level: int = 0
-
-    @property
-    def moves(self) -> bool:
-        """Whether it is transformed in digits."""
-        return self.wanted and bool(self.levels)
 
     @property
     def at_last(self) -> bool:
@@ -273,12 +290,10 @@ class _Axis:
 
     def name(self, digit: int) -> str:
         """The name of a digit: sorted, names are in the order of the digits."""
-        return f"{self.letter}{_FIGURES[digit]}" if self.moves else self.letter
+        return f"{self.letter}{_FIGURES[digit]}"
 
     def first(self) -> _Segment:
-        """The axis as the source has it: in digits, or whole."""
-        if not self.moves:
-            return _Segment([Name(self.letter)], [self.entries], (0,) if self.wanted and not self.sizes else ())
+        """The axis as the source has it, in digits."""
         grid_modes = [entry.grid_mode for entry in self.entries[::-1]]
         parts = self.sizes[::-1] if len(self.levels) == 1 else self.levels
         self.digits = [(), *((g,) for g in grid_modes)]
@@ -288,8 +303,6 @@ class _Axis:
 
     def stay(self) -> _Segment:
         """The axis as the last line left it."""
-        if not self.moves:
-            return _Segment([Name(self.letter)], [self.entries])
         names = [tuple(map(self.name, row)) for row in self.rows]
         items: list[ViewItem] = [Fuse(row) if len(row) > 1 else Name(row[0]) for row in names]
         return _Segment(items, [tuple(Entry(g) for k in row for g in self.digits[k]) for row in self.rows])
@@ -328,7 +341,9 @@ class _Axis:
 
     def close(self) -> _Segment:
         """Read all digits as the axis that they make up, in natural order."""
-        if not self.moves:
-            return _Segment([Name(self.letter)], [self.own])
         row = [k for row in self.rows for k in row]
         return _Segment([Fuse(tuple(map(self.name, row)))], [self.own])
+
+
+_Track = _CyclicAxis | _StillAxis
+_Read = Callable[[_CyclicAxis], _Segment]

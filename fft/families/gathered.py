@@ -22,7 +22,8 @@ _CROWDED = 2  # times its part of the tensor
 def crowded(walk: Walk) -> bool:
     """Whether every rank comes to hold a whole axis that was split, or some rank more than twice what it began with."""
     before = max(_times(walk.source), 1.0)
-    return gathered_bytes(walk) > 0 or any(_times(stage.before) > _CROWDED * before for stage in _at_work(walk))
+    fullest = max((_times(stage.before) for stage in walk.stages if _transforms(stage)), default=0.0)
+    return fullest > _CROWDED * before or gathered_bytes(walk) > 0
 
 
 def gathered_bytes(walk: Walk) -> int:
@@ -38,9 +39,9 @@ def gathered_bytes(walk: Walk) -> int:
     """
     copies, own, most = _copies(walk.source), prod(walk.source.max_local_shape()), 0
     for stage, dtype in zip(walk.stages, walk.dtypes(), strict=False):
-        if stage in _at_work(walk) and _copies(stage.before) > copies:
-            held = prod(stage.before.max_local_shape())
-            most = max(most, held * dtype.itemsize if held > own else 0)
+        held = prod(stage.before.max_local_shape())
+        if held > own and _transforms(stage) and _copies(stage.before) > copies:
+            most = max(most, held * dtype.itemsize)
     return most
 
 
@@ -73,9 +74,9 @@ def _cure(source: Distribution, request: TransformRequest) -> str:
     return 'algorithm="ragged", or "auto", gathers nothing, for any number of points and of ranks'
 
 
-def _at_work(walk: Walk) -> list[Stage]:
-    """The stages that transform something."""
-    return [stage for stage in walk.stages if any(isinstance(action, Transform) for action in stage.done)]
+def _transforms(stage: Stage) -> bool:
+    """Whether a stage transforms something."""
+    return any(isinstance(action, Transform) for action in stage.done)
 
 
 def _copies(dist: Distribution) -> int:

@@ -169,10 +169,15 @@ def _along(dist: Distribution, axis: int, request: TransformRequest, output: Lay
         raise LayoutError(f"ragged takes fft and rfft, not {row.name} of axis {axis}, which is split")
     if row.real == "input" and points != kept:
         raise LayoutError(f"ragged does not resample axis {axis}, which is real and split; lay its ranks elsewhere")
-    early = [Resize("resize", axis, 0, taken)] if dist.shape[axis] != taken else []
-    early += [Resize("fold", axis, 0, points)] if row.real == "output" and points > 1 else []
-    late = [Resize("fold", axis, 0, row.given(points))] if row.real == "input" and points > 1 else []
-    late += [Resize("resample", axis, 0, kept)] if points != kept else []
+    early, late = list[Resize](), list[Resize]()
+    if dist.shape[axis] != taken:
+        early.append(Resize("resize", axis, 0, taken))
+    if row.real == "output" and points > 1:
+        early.append(Resize("fold", axis, 0, points))
+    if row.real == "input" and points > 1:
+        late.append(Resize("fold", axis, 0, row.given(points)))
+    if points != kept:
+        late.append(Resize("resample", axis, 0, kept))
     splits, place = dist.splits[axis], _Place(dist.layout, axis)
     if points == 1:  # without digits
         alone = place.line([()], [Transform(row.name, (axis,))])

@@ -16,8 +16,7 @@ from ..families.choose import walk_of
 from ..families.gathered import warn_if_gathered
 from ..families.registry import is_text
 from ..program.program import BoundWalk, bind_walks
-from ..request.arguments import check_extents, check_norm, check_real, check_tensor, normal_axes, scale
-from ..request.options import USUAL, Options
+from ..request.arguments import USUAL, Options, check_extents, check_norm, check_real, check_tensor, normal_axes, scale
 from ..request.request import as_request, given_lengths
 from ..transforms import FUNCTIONS, KINDS, complex_dtype, real_dtype
 

@@ -218,7 +218,7 @@ def hfft(
     [6.0, 4.0, 6.0, 0.0]
     """
     check_tensor(x, "hfft")
-    return transform("irfft", x.conj(), _points(n), axis, _SWAPPED[check_norm(norm)], output, algorithm)
+    return transform("irfft", x.conj(), n, axis, _SWAPPED[check_norm(norm)], output, algorithm)
 
 
 def ihfft(
@@ -244,7 +244,7 @@ def ihfft(
     [(4-0j), 1j, (2-0j)]
     """
     check_real(x, "ihfft")
-    X = transform("rfft", x, _points(n), axis, _SWAPPED[check_norm(norm)], output, algorithm)
+    X = transform("rfft", x, n, axis, _SWAPPED[check_norm(norm)], output, algorithm)
     np.conjugate(X.local, out=X.local)
     return X
 
@@ -254,8 +254,3 @@ def _checked(type: int) -> int:
     if type not in (1, 2, 3, 4):
         raise LayoutError(f"type is 1, 2, 3 or 4; not {type!r}")
     return int(type)
-
-
-def _points(n: int | None) -> tuple[int, ...] | None:
-    """NumPy's n of one axis as its s of several."""
-    return None if n is None else (n,)

@@ -109,11 +109,11 @@ def resized(dist: Distribution, shape: tuple[int, ...]) -> Distribution:
     >>> print(resized(parse("[(0:block(3,2)),(1:block(2))]").on((5, 4), (2, 2)), (6, 4)))
     block[(0),(1:block(2))] on (6, 4), grid 2x2
     """
-    modes = tuple(
-        tuple(map(fitting, mode)) if any(dist.shape[d.mode] != shape[d.mode] for d in digits) else mode
-        for digits, mode in zip(dist.digits, dist.layout.modes, strict=True)
-    )
-    return replace(dist.layout, modes=modes).on(shape, dist.grid)
+    modes = []
+    for digits, mode in zip(dist.digits, dist.layout.modes, strict=True):
+        stays = all(dist.shape[digit.mode] == shape[digit.mode] for digit in digits)
+        modes.append(mode if stays else tuple(map(fitting, mode)))
+    return replace(dist.layout, modes=tuple(modes)).on(shape, dist.grid)
 
 
 def refuse_tiles(dist: Distribution, changed: Sequence[bool]) -> None:

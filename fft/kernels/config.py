@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from time import perf_counter
 from typing import Any, Literal, get_args
 
@@ -60,12 +60,9 @@ class KernelConfig:
         if isinstance(value, Mapping):
             value = {"order": "columns", **value}  # the only one there was when decisions did not say it
         if not isinstance(value, Mapping) or value.keys() != usual.keys():
-            raise ValueError(f"a config has {', '.join(each.name for each in fields(cls))}")
-        if (
-            any(type(value[name]) is not type(usual[name]) for name in usual)
-            or value["threads"] < 1
-            or value["order"] not in ORDERS
-        ):
+            raise ValueError(f"a config has {', '.join(usual)}")
+        alike = all(type(value[name]) is type(usual[name]) for name in usual)
+        if not alike or value["threads"] < 1 or value["order"] not in ORDERS:
             raise ValueError("a part of a config is of another type")
         return cls(**value)
 

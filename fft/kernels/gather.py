@@ -24,6 +24,7 @@ from .boxes import Box
 from .kernel import (
     ALIGNMENT,
     CHUNK,
+    NEAR,
     Kernel,
     is_bad,
     is_small_power,
@@ -32,21 +33,20 @@ from .kernel import (
     view,
 )
 from .passes import BoundKernel, on_threads
-from .tiles import BlockPart, BoundTile, CopiedTile, Read, ReadTile, ReadTiles, TileViews, length, tile_ranges
+from .tiles import BlockPart, BoundTile, CopiedTile, PartReads, ReadTiles, TileViews, length, tile_ranges
 from .workers import Pool, parallel_for
 
 __all__ = ["Gather", "Reads", "gathers"]
 
 Array = npt.NDArray[Any]
-Reads = list[Sequence[tuple[ReadTile, list[Read]]]]  # by parts
+Reads = list[PartReads]
 
 _FEW = 16  # tiles whose calls are prepared one by one; where there are more, a call costs next to nothing
 _APART = 1 << 21  # bytes of a part that stays in a core's cache until its last pass
-_NEAR = 1 << 23  # bytes of a part that stays in the cache of all cores
 _KEPT = 4096  # tiles whose views are made once; of larger blocks they are made as they are read, or they were too many
 
 
-def gathers(kernel: Kernel, ortho: bool = True) -> bool:
+def gathers(kernel: Kernel, ortho: bool) -> bool:
     """Whether a kernel may read its block out of boxes; if it is orthogonal, only where no face is weighted for it."""
     return kernel.config.fused and not (ortho and any(kernel.row.ortho))
 
@@ -60,13 +60,13 @@ class Gather:
 
     Args:
         kernel: one that `gathers`, of a rank's new block.
-        found: the boxes that make it up.
+        boxes: those that make it up.
         factors: of the new block, which are multiplied in as it is read.
         scratch: what the kernels of the other axes are planned on.
         pool: for the kernel's threads, if they are several.
     """
 
-    __slots__ = ("_boxes", "_factors", "_hands", "_parts", "_pool", "kernel")
+    __slots__ = ("_boxes", "_factors", "_parts", "_pool", "_workers", "kernel")
 
     kernel: Kernel
 
@@ -98,14 +98,16 @@ class Gather:
             starts = [r.start for r in index] + [0] * (len(shape) - first)
             self._parts.append(BlockPart(index, lengths, ReadTiles(ranges, starts, boxes, axis)))
         threads = kernel.config.threads
-        many = len(self._parts) >= threads
-        part_kernel = on_threads(kernel, 1 if many else threads)
-        workers = range((threads if many else 1) if self._parts else 0)
-        self._hands = [_Worker(part_kernel, rest, at_once, self._parts, scratch, scale, pool) for _ in workers]
+        number = 1  # of workers, each with as many threads as there are for it
+        if len(self._parts) >= threads:
+            number, threads = threads, 1
+        part_kernel, self._workers = on_threads(kernel, threads), list[_Worker]()
+        for _ in range(number if self._parts else 0):
+            self._workers.append(_Worker(part_kernel, rest, at_once, self._parts, scratch, scale, pool))
 
     def ready(self) -> None:
         """Make now all transforms that the first calls would make; what lies in scratch is lost."""
-        for worker in self._hands:
+        for worker in self._workers:
             worker.ready()
 
     def reads(self, memories: Sequence[Array]) -> Reads:
@@ -120,27 +122,27 @@ class Gather:
     def steps(self, reads: Reads, target: Array) -> list[tuple[int, Callable[[], object]]]:
         """Steps that do the same, each with how far it reads: along the first mode, or the second behind an axis."""
         along = 0 if min(self.kernel.axes) > 0 else 1
-        if len(self._hands) > 1 or not self._parts:
+        if len(self._workers) > 1 or not self._parts:
             return [(self.kernel.shape[along], partial(self, reads, target))] if self._parts else []
         return [
             step
             for part, tiles in zip(self._parts, reads, strict=True)
-            for step in self._hands[0].steps(part, tiles, self._factors, target, along)
+            for step in self._workers[0].steps(part, tiles, self._factors, target, along)
         ]
 
     def __call__(self, reads: Reads, target: Array) -> None:
         """Transform what is read into `target`."""
-        if self._hands:
+        if self._workers:
             items = list(zip(self._parts, reads, strict=True))
-            parallel_for(self._pool, lambda worker, item: worker(*item, self._factors, target), self._hands, items)
+            parallel_for(self._pool, lambda worker, item: worker(*item, self._factors, target), self._workers, items)
 
     def bound(self, reads: Reads, target: Array) -> list[Copy]:
         """The calls, in order, that transform what is read by then into `target`, again and again."""
-        if len(self._hands) != 1 or sum(map(len, reads)) > _FEW:
+        if len(self._workers) != 1 or sum(map(len, reads)) > _FEW:
             return [partial(self, reads, target)]
         calls = list[Copy]()
         for part, part_reads in zip(self._parts, reads, strict=True):
-            calls += self._hands[0].bound(part, part_reads, self._factors, target)
+            calls += self._workers[0].bound(part, part_reads, self._factors, target)
         return calls
 
 
@@ -194,7 +196,7 @@ class _Worker:
     def steps(
         self,
         part: BlockPart,
-        reads: Sequence[tuple[ReadTile, list[Read]]],
+        reads: PartReads,
         factors: Sequence[Array],
         target: Array,
         along: int,
@@ -209,9 +211,7 @@ class _Worker:
             tile, views = reads[number]
             yield start + tile.room[along].stop, partial(self._tiles[0], tile, views, factors, out)
 
-    def __call__(
-        self, part: BlockPart, reads: Sequence[tuple[ReadTile, list[Read]]], factors: Sequence[Array], target: Array
-    ) -> None:
+    def __call__(self, part: BlockPart, reads: PartReads, factors: Sequence[Array], target: Array) -> None:
         room, out = self._ends(part, target)
         if len(self._tiles) == 1:
             run = self._tiles[0]
@@ -224,9 +224,7 @@ class _Worker:
         if self._rests:
             self._rests[part.shape](room, out)
 
-    def bound(
-        self, part: BlockPart, reads: Sequence[tuple[ReadTile, list[Read]]], factors: Sequence[Array], target: Array
-    ) -> list[Copy]:
+    def bound(self, part: BlockPart, reads: PartReads, factors: Sequence[Array], target: Array) -> list[Copy]:
         """The calls, in order, that do a part, again and again."""
         if len(self._tiles) > 1:
             return [partial(self, part, reads, factors, target)]
@@ -249,7 +247,7 @@ def _copies(kernel: Kernel) -> bool:
     which lie there as FFTW and ducc0 want them, take 0.8 to 1.1.
     """
     first, library = min(kernel.axes), kernel.config.library
-    near = first > 0 and prod(kernel.shape[first:]) * kernel.dtype.itemsize <= _NEAR
+    near = first > 0 and prod(kernel.shape[first:]) * kernel.dtype.itemsize <= NEAR
     if not near or composed(kernel):
         return False
     if len(kernel.axes) == 1:

@@ -19,6 +19,7 @@ __all__ = [
     "ALIGNMENT",
     "CACHED",
     "CHUNK",
+    "NEAR",
     "Kernel",
     "copies_first",
     "in_lines",
@@ -40,6 +41,7 @@ Array = npt.NDArray[Any]
 ALIGNMENT = 16  # bytes: FFTW's vector instructions ask for no more, and memory that NumPy allocates has it
 CACHED = 1 << 18  # bytes that stay in a core's second-level cache: of a tile, and of a block that needs none
 CHUNK = 1 << 19  # bytes of a part of a block that goes through all passes before the next one does
+NEAR = 1 << 23  # bytes that stay in the cache that all cores share: of planes
 _ALIASED = 1 << 11  # bytes: points so far apart, or a multiple of it, share one or two sets of the first-level cache
 _FAR = 1 << 14  # bytes: points so far apart, in a block that is `_LARGE`, are in pages of their own
 _LARGE = 1 << 20  # bytes
@@ -75,6 +77,10 @@ class Kernel:
     def row(self) -> TransformKind:
         """The row of its kind in the table."""
         return KINDS[self.kind]
+
+    def row_between(self, source: Array, target: Array) -> TransformKind:
+        """The row of what leads from one array to another: along its complex axes a real kernel is a complex one."""
+        return KINDS[self.row.others] if source.dtype == target.dtype else self.row
 
     @property
     def out_dtype(self) -> np.dtype[Any]:

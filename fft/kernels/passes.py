@@ -46,7 +46,7 @@ __all__ = ["BoundKernel", "on_threads"]
 Array = npt.NDArray[Any]
 Scratch = tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]
 _FEW = 16  # parts of a block of which each call is prepared
-_Hand = tuple[Array, Array, Callable[[], object]]  # memory for a tile before and after its transform, and this
+_TileWorker = tuple[Array, Array, Callable[[], object]]  # memory for a tile before and after its transform, and this
 
 
 class BoundKernel(BlockWork):
@@ -57,13 +57,13 @@ class BoundKernel(BlockWork):
     and sine transforms are weighted, so that they are orthogonal but for a scale.
     """
 
-    __slots__ = ("_begins", "_copies", "_hands", "_parts", "_pool", "_rest", "_shapes", "_stays", "_weights", "kernel")
+    __slots__ = ("_begins", "_copies", "_ortho", "_parts", "_pool", "_rest", "_shapes", "_stays", "_workers", "kernel")
 
     kernel: Kernel
 
     def __init__(self, kernel: Kernel, scratch: Scratch, ortho: bool = False, pool: Pool = None) -> None:
         self.kernel, self._pool = kernel, pool
-        self._weights = kernel.row.ortho if ortho and any(kernel.row.ortho) else None
+        self._ortho = kernel.row.ortho if ortho and any(kernel.row.ortho) else None
         self._parts = parts = kernel.of_parts()
         self._copies = copies_first(parts)
         self._stays = parts.row.real == "output"  # complex until the last pass
@@ -86,44 +86,44 @@ class BoundKernel(BlockWork):
             return _passes(on_threads(rows, threads), scratch, pool)
 
         last = outer % number
-        self._hands = [passes_of_rows(number) for _ in range(workers)] if prod(kernel.out_shape) else []
+        self._workers = [passes_of_rows(number) for _ in range(workers)] if prod(kernel.out_shape) else []
         self._rest = passes_of_rows(last) if last else []
 
     def ready(self) -> None:
         """Make now all transforms that the first calls would make; what lies in scratch is lost."""
-        for passes in (*self._hands, self._rest):
+        for passes in (*self._workers, self._rest):
             for each in passes:
                 each.ready()
 
     def __call__(self, source: Array, target: Array) -> None:
         """Transform `source` into `target`, both plain; they may share their memory if `kernel.in_place`."""
-        if not self._hands:
+        if not self._workers:
             return
         parts = self._parts
         sources, targets = self._rows(source, target)
-        if self._weights:
-            _weigh(sources, parts, self._weights[0], np.sqrt(np.longdouble(2)))
-        if len(self._hands) > 1:
-            parallel_for(self._pool, partial(self._run, sources, targets), self._hands, self._begins)
+        if self._ortho:
+            _weigh(sources, parts, self._ortho[0], np.sqrt(np.longdouble(2)))
+        if len(self._workers) > 1:
+            parallel_for(self._pool, partial(self._run, sources, targets), self._workers, self._begins)
         elif len(self._begins) > 1:
             for at in self._begins:
-                self._run(sources, targets, self._hands[0], at)
+                self._run(sources, targets, self._workers[0], at)
         else:
-            self._pass(sources, targets, self._hands[0])
-        if self._weights:
-            _weigh(targets, parts, self._weights[1], np.sqrt(np.longdouble(0.5)))
+            self._pass(sources, targets, self._workers[0])
+        if self._ortho:
+            _weigh(targets, parts, self._ortho[1], np.sqrt(np.longdouble(0.5)))
 
     def bound(self, source: Array, target: Array) -> list[Copy]:
-        if len(self._hands) > 1 or len(self._begins) > _FEW or self._weights:
+        if len(self._workers) > 1 or len(self._begins) > _FEW or self._ortho:
             return [partial(self, source, target)]
         (sources, targets), calls = self._rows(source, target), list[Copy]()
-        for at in self._begins if self._hands else ():
+        for at in self._begins if self._workers else ():
             part, rest = self._part(at)
             begin, end = sources[part], targets[part]
             if self._copies:
                 calls.append(partial(end.__setitem__, ..., begin))
                 begin = end
-            for each, start, stop in self._ends(begin, end, rest or self._hands[0]):
+            for each, start, stop in self._ends(begin, end, rest or self._workers[0]):
                 calls += each.bound(start, stop)
         return calls
 
@@ -133,12 +133,12 @@ class BoundKernel(BlockWork):
         It is one step where it goes to and fro.
         """
         parts = self._parts
-        one_pass = self._hands[0][0] if self._hands and len(self._hands[0]) == 1 else None
-        if self._weights or len(self._hands) != 1:
+        one_pass = self._workers[0][0] if self._workers and len(self._workers[0]) == 1 else None
+        if self._ortho or len(self._workers) != 1:
             pass
         elif min(parts.axes) > 0:
             rows, (sources, targets) = prod(parts.shape[1 : min(parts.axes)]), self._rows(source, target)
-            run, step = partial(self._run, sources, targets, self._hands[0]), self._begins.step
+            run, step = partial(self._run, sources, targets, self._workers[0]), self._begins.step
             return [(min(at + step, len(sources)) // rows, partial(run, at)) for at in self._begins]
         elif isinstance(one_pass, _TiledPass) and parts is self.kernel:
             return one_pass.steps(source, target, prod(parts.shape[2:]))
@@ -252,7 +252,7 @@ class _MultiAxisPass(BlockWork):
 class _TiledPass(BlockWork):
     """One axis whose points are apart, by tiles of columns; the block is read as (outer, points, inner)."""
 
-    __slots__ = ("_hands", "_pool", "_shape", "_step", "_tiles")
+    __slots__ = ("_pool", "_shape", "_step", "_tiles", "_workers")
 
     def __init__(self, kernel: Kernel, pool: Pool) -> None:
         self._pool = pool
@@ -266,7 +266,7 @@ class _TiledPass(BlockWork):
         self._shape = (outer, points, out_points, inner)
         self._step = (deep, wide)
         self._tiles = list(product(range(0, outer, deep), range(0, inner, wide)))
-        self._hands: list[_Hand] = []
+        self._workers: list[_TileWorker] = []
         lines = in_lines(kernel, axis)
         for _ in range(min(kernel.config.threads, len(self._tiles))):
             source = padded((deep, points, wide), kernel.dtype)[..., :wide]
@@ -275,26 +275,26 @@ class _TiledPass(BlockWork):
             else:
                 target = source if kernel.in_place else padded((deep, out_points, wide), kernel.out_dtype)[..., :wide]
             transform = prepare(kernel, (1,), source, target, 1)
-            self._hands.append((source, target, transform.bound(source, target)))
+            self._workers.append((source, target, transform.bound(source, target)))
 
     def ready(self) -> None:
         """Do nothing: all transforms are made."""
 
     def __call__(self, source: Array, target: Array) -> None:
-        parallel_for(self._pool, self._on(source, target), self._hands, self._tiles)
+        parallel_for(self._pool, self._on(source, target), self._workers, self._tiles)
 
     def steps(self, source: Array, target: Array, row: int) -> list[tuple[int, Callable[[], object]]]:
         """The tiles of columns of one part, each with the whole rows of so many columns that are done by then."""
         do, inner, wide = self._on(source, target), self._shape[3], self._step[1]
-        return [(min(at[1] + wide, inner) // row, partial(do, self._hands[0], at)) for at in self._tiles]
+        return [(min(at[1] + wide, inner) // row, partial(do, self._workers[0], at)) for at in self._tiles]
 
-    def _on(self, source: Array, target: Array) -> Callable[[_Hand, tuple[int, int]], None]:
+    def _on(self, source: Array, target: Array) -> Callable[[_TileWorker, tuple[int, int]], None]:
         """The work on a tile of these arrays."""
         outer, points, out_points, inner = self._shape
         blocks, out_blocks = source.reshape(outer, points, inner), target.reshape(outer, out_points, inner)
         deep, wide = self._step
 
-        def do_tile(worker: _Hand, at: tuple[int, int]) -> None:
+        def do_tile(worker: _TileWorker, at: tuple[int, int]) -> None:
             tile, out_tile, transform = worker
             place = np.s_[at[0] : at[0] + deep, :, at[1] : at[1] + wide]
             part = blocks[place]

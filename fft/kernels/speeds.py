@@ -24,10 +24,10 @@ from rote.runtime.tuning.autotune import keeps, least, local_key, recalled, reme
 from rote.runtime.tuning.limits import Limits, allowed
 
 from ..transforms import KINDS, Kind
-from .backends import library, prepare, transforms
+from .backends import library, prepare, transforms, usual_library
 from .config import ORDERS, KernelConfig
 from .gather import gathers
-from .kernel import CACHED, Kernel, in_lines, padded, padded_lines, scratch_bytes
+from .kernel import CACHED, NEAR, Kernel, in_lines, padded, padded_lines, scratch_bytes
 from .turns import Turns, kernel_call
 
 Array = npt.NDArray[Any]
@@ -41,11 +41,12 @@ __all__ = [
     "known_speeds",
     "lines_of",
     "planes_of",
+    "with_usual_configs",
 ]
 
 _LIBRARIES = ("pyfftw", "ducc0", "mkl")  # those that write where they are told to
 _SHORTEST, _LONGEST = 16, 1 << 13  # points: of lines whose calls count most, and of those that a cache does not hold
-_SMALLEST, _LARGEST = 1 << 14, 1 << 23  # bytes of a plane: below, a part has many of them; above, no cache holds it
+_SMALLEST = 1 << 14  # bytes of a plane: of smaller ones a part has many
 _BLOCK = 1 << 21  # bytes of planes that are timed, which no core's cache holds with what they become
 _BETTER = 0.95  # part of the usual config's time that another one must stay below
 _SECONDS, _IN_TURN = 0.02, Limits({}, rounds=10, each=True)  # nine calls, short ones several times for each reading
@@ -166,7 +167,7 @@ def planes_of(kernel: Kernel, behind: bool) -> Planes | None:
     """
     first = min(kernel.axes)
     shape, out_shape = kernel.shape[first:], kernel.out_shape[first:]
-    if len(kernel.axes) == 1 or not _SMALLEST < kernel.nbytes // max(prod(kernel.shape[:first]), 1) <= _LARGEST:
+    if len(kernel.axes) == 1 or not _SMALLEST < kernel.nbytes // max(prod(kernel.shape[:first]), 1) <= NEAR:
         return None
     axes = tuple(axis - first for axis in kernel.axes)
     reads = behind and gathers(kernel, ortho=False)
@@ -211,14 +212,32 @@ def _packages(comm: Comm) -> dict[str, str]:
     }
 
 
+def with_usual_configs(kernels: Sequence[Kernel], behind: Sequence[bool], comm: Comm, threads: int) -> list[Kernel]:
+    """The kernels of a walk on this rank, with the configs that they take where they are not timed themselves.
+
+    They are those by which lines and planes of their lengths are fastest. A block that threads cannot share in parts is
+    FFTW's. Collective.
+    """
+    known = known_speeds(kernels, behind, comm)
+    made = []
+    for kernel, after in zip(kernels, behind, strict=True):
+        config = KernelConfig(threads=threads)
+        if threads == 1 or min(kernel.axes) > 0 or len(kernel.axes) == 1:
+            config = replace(config, library=usual_library(kernel.kind, kernel.of_parts().dtype))
+            if any(known.values()):
+                config = fastest(kernel, after, config, known)
+        made.append(replace(kernel, config=config))
+    return made
+
+
 def fastest(kernel: Kernel, behind: bool, usual: KernelConfig, known: KnownSpeeds) -> KernelConfig:
     """The config with which a kernel's planes, or lines, take the least; the usual one unless another clearly leads."""
     planes = planes_of(kernel, behind)
     if planes is not None:
         speeds = known.get(planes, {})
-        ways = [
-            (time, config) for name in speeds for time, config in zip(speeds[name], _ways(name, usual), strict=True)
-        ]
+        ways: list[tuple[float, KernelConfig]] = []
+        for name, times in speeds.items():
+            ways += zip(times, _ways(name, usual), strict=True)
         before = speeds[usual.library][0] if usual.library in speeds else inf
     else:
         lines = {axis: known.get(along, {}) for axis, along in lines_of(kernel).items()}
@@ -244,7 +263,10 @@ def _seconds(kernel: Kernel, speeds: Mapping[int, Speeds]) -> float:
     total = 0.0
     for axis, by_library in speeds.items():
         rows, columns, turned = by_library[kernel.config.library]
-        total += rows if prod(kernel.shape[axis + 1 :]) == 1 else turned if in_lines(kernel, axis) else columns
+        if prod(kernel.shape[axis + 1 :]) == 1:
+            total += rows
+        else:
+            total += turned if in_lines(kernel, axis) else columns
     return total
 
 
@@ -265,7 +287,11 @@ def _read(decision: Any) -> Speeds:
 def _timed(each: Timed, names: Sequence[str], comm: Comm) -> Speeds:
     """The speeds of lines or planes by some libraries, as far as all ranks can load them. Collective."""
     loaded = comm.allgather_object({name for name in names if library(name).version()})
-    calls = {name: made for name in names if all(name in each for each in loaded) and (made := _calls(each, name))}
+    calls: dict[str, list[_Call]] = {}
+    for name in names:
+        made = _calls(each, name) if all(name in of_rank for of_rank in loaded) else []
+        if made:
+            calls[name] = made
     every = [call for made in calls.values() for call in made]
     times = timings(comm, [Turns(call) for call, _ in every], allowed(comm, _SECONDS), _IN_TURN)
     speeds = [float(f"{least(time) / elements * 1e9:.4g}") for time, (_, elements) in zip(times, every, strict=True)]

@@ -22,6 +22,7 @@ __all__ = [
     "BlockPart",
     "BoundTile",
     "CopiedTile",
+    "PartReads",
     "Read",
     "ReadTile",
     "ReadTiles",
@@ -68,10 +69,10 @@ class ReadTiles:
         self._ranges, self._starts, self._axis = ranges, starts, axis
         self._extents = tuple(map(len, ranges))
         self.largest = tuple(max(map(length, along), default=0) for along in ranges)
-        self._within = [
-            [[box.within(mode, r.start + start, r.stop + start) for box in boxes] for r in along]
-            for mode, (along, start) in enumerate(zip(ranges, starts, strict=True))
-        ]
+        self._within = []  # per mode, range and box: what of the box is in the range
+        for mode, (along, start) in enumerate(zip(ranges, starts, strict=True)):
+            in_ranges = [[box.within(mode, r.start + start, r.stop + start) for box in boxes] for r in along]
+            self._within.append(in_ranges)
 
     def __len__(self) -> int:
         return prod(self._extents)
@@ -82,20 +83,24 @@ class ReadTiles:
         at = unravel(number, self._extents)
         room = tuple(along[k] for along, k in zip(self._ranges, at, strict=True))
         block = tuple(slice(r.start + n, r.stop + n) for r, n in zip(room, self._starts, strict=True))
-        reads = [
-            (box, tuple(a for a, _ in some), tuple(b for _, b in some))
-            for box, pairs in enumerate(
-                zip(*(along[k] for along, k in zip(self._within, at, strict=True)), strict=True)
-            )
-            if len(some := [pair for pair in pairs if pair is not None]) == len(pairs)
-        ]
+        within = [along[k] for along, k in zip(self._within, at, strict=True)]
+        reads = []
+        for box, pairs in enumerate(zip(*within, strict=True)):  # of a box, the parts along each mode
+            inside = [pair for pair in pairs if pair is not None]
+            if len(inside) == len(pairs):
+                taken_of_box, into = zip(*inside, strict=True)
+                reads.append((box, taken_of_box, into))
         filled = tuple(slice(0, length(r)) for r in room)
         stored, taken = list(room), list(filled)
         stored[self._axis] = taken[self._axis] = slice(None)  # its points may be others afterwards
         return ReadTile(block, room, filled, tuple(stored), tuple(taken), tuple(reads))
 
 
-class TileViews(Sequence[tuple[ReadTile, list[Read]]]):
+PartReads = Sequence[tuple[ReadTile, list[Read]]]
+"""The tiles of a part, each with what it reads."""
+
+
+class TileViews(PartReads):
     """The tiles of a part, each with the views that it reads."""
 
     __slots__ = ("_tiles", "_views")

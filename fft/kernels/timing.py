@@ -15,16 +15,15 @@ from rote.runtime.comm.protocol import Comm
 from rote.runtime.tuning.autotune import Candidate, decided, ranking, timings
 from rote.runtime.tuning.limits import LIMITS, budget
 
-from ..request.options import Options
-from .backends import transforms, usual, versions
+from ..request.arguments import Options
+from .backends import transforms, versions
 from .config import ORDERS, WHOLE, KernelConfig, Study
 from .gather import gathers
 from .kernel import CACHED, CHUNK, Kernel, scratch_bytes
-from .speeds import KnownSpeeds, fastest, known_speeds
 from .turns import Turns, bound_kernel, kernel_call
 from .workers import helpers
 
-__all__ = ["with_configs"]
+__all__ = ["tuned"]
 
 _TIMES = {"measure": (0.5, 2.0), "patient": (0.25, 0.5, 2.0, 4.0)}  # the usual sizes that other tiles have
 _STUDY, _FIELD = 0.3, 0.3  # of the seconds is FFTW's own, and of the configs that are timed in turn
@@ -33,45 +32,29 @@ _HUGE = 1 << 30  # bytes of a block that are transformed at most
 _AT_ONCE = 1 << 23  # bytes of a block that FFTW looks for plans of as a whole, unless it is patient
 
 
-def with_configs(kernels: Sequence[Kernel], behind: Sequence[bool], comm: Comm, options: Options) -> list[Kernel]:
-    """The kernels of a walk on this rank, with the configs that all ranks take. Collective.
+def tuned(kernels: Sequence[Kernel], behind: Sequence[bool], comm: Comm, options: Options) -> list[Kernel]:
+    """The kernels of a walk on this rank, with the configs that are fastest on all ranks: timed, or recalled.
+
+    Collective.
 
     Args:
-        kernels: as many on each rank, of the same kinds and axes, of blocks of any shapes.
+        kernels: as many on each rank, of the same kinds and axes, of blocks of any shapes, with their usual configs.
         behind: whether each stands behind a move.
-        options: "model" takes the config by which lines or planes of their lengths are fastest; else they are timed
-            themselves, or recalled.
     """
-    known = known_speeds(kernels, behind, comm)
-    kernels = [
-        replace(kernel, config=_usual(kernel, after, options, known))
-        for kernel, after in zip(kernels, behind, strict=True)
-    ]
-    if options.tune == "model" or not kernels:
-        return kernels
+    if not kernels:
+        return []
     replies = comm.allgather_object(([(k.shape, k.out_shape) for k in kernels], tuple(behind), versions()))
     installed = {
         name: version for name, version in versions().items() if all(each.get(name) == version for *_, each in replies)
     }
-    jobs = [
-        _Job(
-            kernel,
-            tuple(shapes[n] for shapes, *_ in replies),
-            any(flags[n] for _, flags, _ in replies) and gathers(kernel, False),
-        )
-        for n, kernel in enumerate(kernels)
-    ]
+    jobs: list[_Job] = []
+    for n, kernel in enumerate(kernels):
+        shapes = tuple(of_rank[n] for of_rank, *_ in replies)
+        reads = any(flags[n] for _, flags, _ in replies) and gathers(kernel, False)
+        jobs.append(_Job(kernel, shapes, reads))
     different = {(job.kernel.kind, job.kernel.axes, job.shapes) for job in jobs}
     seconds = budget(comm, "kernel", options.tune, max(job.nbytes for job in jobs)) / len(different)
     return [replace(job.kernel, config=_config(job, installed, comm, options, seconds)) for job in jobs]
-
-
-def _usual(kernel: Kernel, behind: bool, options: Options, known: KnownSpeeds) -> KernelConfig:
-    """The config of a kernel that was not timed itself; a block that threads cannot share in parts is FFTW's."""
-    if options.threads > 1 and min(kernel.axes) == 0 and len(kernel.axes) > 1:
-        return KernelConfig(threads=options.threads)
-    config = KernelConfig(usual(kernel.kind, kernel.of_parts().dtype), threads=options.threads)
-    return fastest(kernel, behind, config, known) if any(known.values()) else config
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from rote.runtime.executor.operations import BlockWork, Factors, LocalWork, Make
 from ..kernels.boxes import Box, boxes
 from ..kernels.gather import Gather, Reads
 from ..kernels.kernel import ALIGNMENT, is_plain, plain
-from .kernel_work import KernelWork
+from .work import KernelWork
 
 __all__ = ["of_components"]
 
@@ -137,10 +137,10 @@ class _GatherEach:
         begins = [memory.__array_interface__["data"][0] for memory in memories]
         if begins == self._begins:
             return self._reads
-        reads = [
-            self._gather.reads([memory[self._apart.get(n, 0) * component :] for n, memory in enumerate(memories)])
-            for component in range(self._count)
-        ]
+        reads = []
+        for component in range(self._count):
+            behind = [memory[self._apart.get(n, 0) * component :] for n, memory in enumerate(memories)]
+            reads.append(self._gather.reads(behind))
         if all(any(np.may_share_memory(memory, piece) for piece in self._scratch) for memory in memories):
             self._begins, self._reads = begins, reads  # nobody's own block stays alive for it
         return reads

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
@@ -16,48 +16,38 @@ from rote.compiler.plan import Plan
 from rote.compiler.step import Step
 from rote.layout.layout import Distribution
 from rote.runtime.comm.protocol import Comm
-from rote.runtime.executor.buffers import Scratch
-from rote.runtime.executor.operations import BlockWork, Factors, LocalWork, Multiply, Operation, lowered
+from rote.runtime.executor.operations import Factors, Operation, lowered
 
 from ..kernels.kernel import Kernel
-from ..kernels.timing import with_configs
-from ..kernels.workers import helpers
-from ..request.options import Options
-from ..transforms import KINDS
-from ..walk.walk import Convolve, Resize, Stage, Twiddle, Walk, dtype_after
-from .kernel_work import KernelWork
-from .padding import BoundResize
-from .twiddles import factor
+from ..kernels.speeds import with_usual_configs
+from ..kernels.workers import Pool, helpers
+from ..request.arguments import Options
+from ..transforms import CASTS, KINDS
+from ..walk.walk import Action, Convolve, Resize, Stage, Twiddle, Walk, dtype_after
+from .twiddles import chirp_spectrum, factor
+from .work import BoundResize, Cast, KernelWork
 
-__all__ = ["Cast", "operations"]
+__all__ = ["operations"]
 
 Array = npt.NDArray[Any]
 
 _LARGE = 1 << 22  # bytes of a block that is transformed along its first mode by itself, after or before all others
 
 
-@dataclass(frozen=True, slots=True)
-class Cast(LocalWork, BlockWork):
-    """Real numbers as complex ones, or the real part of complex ones."""
-
-    def bind(self, scratch: Scratch, behind: bool) -> Cast:
-        return self
-
-    def __call__(self, source: Array, target: Array) -> None:
-        target[...] = source if target.dtype.kind == "c" else source.real
-
-
-def operations(walk: Walk, comm: Comm, ortho: bool, options: Options, spectra: Iterable[Array] = ()) -> list[Operation]:
+def operations(
+    walk: Walk, comm: Comm, ortho: bool, options: Options, run_once: Callable[[Walk, Array], Array]
+) -> list[Operation]:
     """The operations of a rank in a walk, in order. Collective.
 
     Args:
         ortho: whether cosine and sine transforms are orthogonal, but for the scale.
-        spectra: of the chirps: the factors of its blocks for each `Convolve` of the walk.
+        run_once: takes a block along a walk of another tensor, for the spectra of chirps.
     """
     run_list: list[Operation] = []
     due: Factors = ()  # factors that the next move takes along
-    dtypes, moves, rank, of_chirps = walk.dtypes(), walk.transitions, comm.rank, iter(spectra)
-    stays, pool = _stays_everywhere(moves, comm), helpers(comm, options.threads)
+    dtypes, moves, rank = walk.dtypes(), walk.transitions, comm.rank
+    stays = _stays_everywhere(moves, comm)
+    lowering = _Lowering(comm, ortho, helpers(comm, options.threads), run_once)
     shape: tuple[int, ...] = ()
     for number, stage in enumerate(walk.stages):
         dtype, last = dtypes[number], _last_of_all(stage)
@@ -75,38 +65,52 @@ def operations(walk: Walk, comm: Comm, ortho: bool, options: Options, spectra: I
             _lead(run_list, leading, block_shape, dtype)
         shape = block_shape
         for action in stage.done[len(leading) : last + 1]:
-            run: LocalWork
-            out, then = shape, dtype
-            if isinstance(action, Twiddle):
-                run = Multiply((factor(action, stage.before, rank, dtype),))
-            elif isinstance(action, Convolve):
-                run = Multiply((next(of_chirps),))
-            elif isinstance(action, Resize):
-                ends = zip((stage.before, stage.after), action.extents, strict=True)
-                begun, ended = (_held(dist, action.mode, n, rank) for dist, n in ends)
-                run = BoundResize.of(action, begun, ended, dtype)
-                out = _with(shape, action.mode, len(ended))
-            elif action.kind in ("complex", "real"):
-                run, then = Cast(), dtype_after(action.kind, dtype)
-            elif action.modes:
-                if action.length:
-                    n = KINDS[action.kind].given(action.length)
-                    out = _with(shape, action.modes[-1], n * stage.before.holds(rank))
-                then = dtype_after(action.kind, dtype)
-                kernel = Kernel(KINDS[action.kind].name, action.modes, shape, out, dtype)
-                for each in _in_turn(kernel, stage):
-                    run = KernelWork(each, ortho, pool)
-                    run_list.append(Operation(run, each.shape, each.out_shape, each.dtype, each.out_dtype))
-                shape, dtype = out, then
-                continue
-            else:
-                continue
-            run_list.append(Operation(run, shape, out, dtype, then))
-            shape, dtype = out, then
+            for operation in lowering.of(action, stage, shape, dtype):
+                run_list.append(operation)
+                shape, dtype = operation.out_shape, operation.out_dtype
         due += tuple(factor(twiddle, stage.before, rank, dtype) for twiddle in trailing if isinstance(twiddle, Twiddle))
     if due:
         run_list.append(Operation.multiply(shape, dtypes[-1], due))
     return _with_configs(run_list, comm, options)
+
+
+@dataclass(frozen=True, slots=True)
+class _Lowering:
+    """From the actions of stages to operations of a rank; the attributes as `operations` has them.
+
+    Attributes:
+        pool: for the kernels' threads, if they are several.
+    """
+
+    comm: Comm
+    ortho: bool
+    pool: Pool
+    run_once: Callable[[Walk, Array], Array]
+
+    def of(self, action: Action, stage: Stage, shape: tuple[int, ...], dtype: np.dtype[Any]) -> list[Operation]:
+        """The operations of an action on a block of some shape and dtype."""
+        rank = self.comm.rank
+        if isinstance(action, Twiddle):
+            return [Operation.multiply(shape, dtype, (factor(action, stage.before, rank, dtype),))]
+        if isinstance(action, Convolve):
+            spectrum = chirp_spectrum(action, stage.before, self.comm, dtype, self.run_once)
+            return [Operation.multiply(shape, dtype, (spectrum,))]
+        if isinstance(action, Resize):
+            ends = zip((stage.before, stage.after), action.extents, strict=True)
+            begun, ended = (_held(dist, action.mode, n, rank) for dist, n in ends)
+            out = _with(shape, action.mode, len(ended))
+            return [Operation(BoundResize.of(action, begun, ended, dtype), shape, out, dtype, dtype)]
+        if action.kind in CASTS:
+            return [Operation(Cast(), shape, shape, dtype, dtype_after(action.kind, dtype))]
+        out = shape
+        if action.length:
+            n = KINDS[action.kind].given(action.length)
+            out = _with(shape, action.modes[-1], n * stage.before.holds(rank))
+        run_list = []
+        for kernel in _in_turn(Kernel(KINDS[action.kind].name, action.modes, shape, out, dtype), stage):
+            run = KernelWork(kernel, self.ortho, self.pool)
+            run_list.append(Operation(run, kernel.shape, kernel.out_shape, kernel.dtype, kernel.out_dtype))
+        return run_list
 
 
 def _in_turn(kernel: Kernel, stage: Stage) -> tuple[Kernel, ...]:
@@ -121,7 +125,11 @@ def _with_configs(run_list: list[Operation], comm: Comm, options: Options) -> li
     """The operations with the configs of their kernels. Collective."""
     transforms = {n: operation.run for n, operation in enumerate(run_list) if isinstance(operation.run, KernelWork)}
     behind = [n > 0 and isinstance(run_list[n - 1].run, Step) for n in transforms]
-    made = with_configs([transform.kernel for transform in transforms.values()], behind, comm, options)
+    made = with_usual_configs([work.kernel for work in transforms.values()], behind, comm, options.threads)
+    if options.tune != "model":
+        from ..kernels.timing import tuned
+
+        made = tuned(made, behind, comm, options)
     for (n, transform), kernel in zip(transforms.items(), made, strict=True):
         run_list[n] = replace(run_list[n], run=replace(transform, kernel=kernel))
     return run_list

@@ -24,13 +24,11 @@ from rote.runtime.tuning.calibrate import known_links
 from rote.runtime.tuning.methods import chosen
 
 from ..kernels.kernel import is_plain, normal, plain, scratch_bytes
-from ..request.arguments import Norm, scale
-from ..request.options import USUAL, Options
+from ..request.arguments import USUAL, Norm, Options, scale
 from ..transforms import real_dtype
 from ..walk.walk import Walk
-from .kernel_work import KernelWork
 from .operations import operations
-from .twiddles import spectra
+from .work import KernelWork
 
 __all__ = ["Batches", "BoundWalk", "Pair", "Workspace", "bind_pair", "bind_walks"]
 
@@ -73,8 +71,8 @@ class BoundWalk:
         self.dtypes = walk.dtypes()
         self.options = options
         self._comm = comm
-        chirps = spectra(walk, comm, partial(_once, comm))
-        self._operations = run_list = _scaled(operations(walk, comm, ortho, options, chirps), scale)
+        run_list = operations(walk, comm, ortho, options, partial(_once, comm))
+        self._operations = run_list = _scaled(run_list, scale)
         if not run_list or (isinstance(run_list[0].run, LocalWork) and run_list[0].run.overwrites_input):
             run_list.insert(0, Operation.multiply(walk.stages[0].before.local_shape(comm.rank), walk.dtype))
         # FFTW's plans are made on scratch, and rest there between two calls
@@ -294,6 +292,11 @@ class Pair:
     def ways(self) -> tuple[object, ...]:
         """How both directions run on this rank: pairs that have the same are as fast."""
         return self.forward.ways, self.backward.ways
+
+    def there_and_back(self, x: Array, spectrum: Array) -> None:
+        """Transform a block forward, and back into itself."""
+        self.forward(x, spectrum)
+        self.backward(spectrum, x)
 
     @property
     def nbytes(self) -> int:

@@ -21,7 +21,7 @@ from ..transforms import real_dtype
 from ..walk.typecheck import build
 from ..walk.walk import Convolve, Twiddle, Walk
 
-__all__ = ["chirp", "factor", "roots", "spectra"]
+__all__ = ["chirp", "chirp_spectrum", "factor", "roots"]
 
 Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
@@ -103,26 +103,18 @@ def factor(twiddle: Twiddle, dist: Distribution, rank: int, dtype: np.dtype[Any]
     return values.reshape(shape)
 
 
-def spectra(walk: Walk, comm: Comm, run: Callable[[Walk, Array], Array]) -> list[Array]:
-    """The factors of a rank's block for each convolution of a walk (Bluestein 1970): they broadcast to it. Collective.
-
-    They are transformed as a tensor of their own, so that no rank holds more of them than of the tensor.
-
-    Args:
-        run: takes a block along a walk.
-    """
-    factors = []
-    for stage, dtype in zip(walk.stages, walk.dtypes(), strict=False):
-        for action in stage.done:
-            if isinstance(action, Convolve):
-                factors.append(_spectrum(action, stage.before, comm, dtype, run))
-    return factors
-
-
-def _spectrum(
+def chirp_spectrum(
     action: Convolve, dist: Distribution, comm: Comm, dtype: np.dtype[Any], run: Callable[[Walk, Array], Array]
 ) -> Array:
-    """The spectrum of exp(pi i k² / n) for -n < k < n, as the digits of a convolution lie."""
+    """The factor of a rank's block for a convolution (Bluestein 1970), which broadcasts to it. Collective.
+
+    It is the spectrum of exp(pi i k² / n) for -n < k < n, as the convolution's digits lie. That is transformed as a
+    tensor of its own, so that no rank holds more of it than of the tensor.
+
+    Args:
+        dist: how the tensor lies that is convolved.
+        run: takes a block along a walk.
+    """
     modes = tuple(dist.layout.modes[m] for m in action.modes)
     points = prod(action.sizes)
     start = Layout((tuple(Entry(entry.grid_mode) for mode in modes for entry in mode),)).on((points,), dist.grid)

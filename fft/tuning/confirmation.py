@@ -9,7 +9,7 @@ five rounds in a row break it, all is tuned anew.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from math import inf, prod
 from typing import Any
@@ -24,8 +24,7 @@ from rote.runtime.tuning.limits import LIMITS, Limits, budget
 
 from ..families.choose import Choice
 from ..program.program import Pair, bind_pair
-from ..request.arguments import Norm
-from ..request.options import Options
+from ..request.arguments import Norm, Options
 from ..request.request import Arguments
 from ..walk.walk import Walk
 from .walks import Decision, Tried, block_bytes, decide, named
@@ -67,7 +66,7 @@ class Verdict:
         """Whether a round, by the ratio of the tuned transform's time to the other's, speaks against the verdict.
 
         >>> verdict = Verdict(True, Lead(0.8, 0.75, 0.9))
-        >>> verdict.broken_by(0.89), verdict.broken_by(0.91), replace(verdict, taken=False).broken_by(0.9)
+        >>> verdict.broken_by(0.89), verdict.broken_by(0.91), Verdict(False, verdict.lead).broken_by(0.9)
         (False, True, True)
         """
         if not self.taken:
@@ -128,23 +127,18 @@ def tuned(
         return Tuned(best.walk, options, verdict, best.tried)
     names = [named(choice) for choice in choices if choice.walk == usual]
     tried = tuple(sorted(best.tried, key=lambda each: each.name not in names))
-    return Tuned(usual, _of_model(options), verdict, tried)
-
-
-def _of_model(options: Options) -> Options:
-    return replace(options, tune="model", tune_seconds=None)
+    return Tuned(usual, options.untuned(), verdict, tried)
 
 
 def _verdict(
     arguments: Arguments, usual: Walk, rival: Callable[[], Walk], comm: Comm, norm: Norm, options: Options
 ) -> Verdict:
     """Whether what tuning comes to is faster than the model's choice."""
-    walk, grid = str(usual).splitlines(), usual.source.grid.shape
-    facts = {"what": "transform", **arguments.facts(), "usual": walk, "on": grid, "threads": options.threads}
-    facts |= {"method": options.method, "norm": norm} | ({} if options.wire is None else {"wire": options.wire})
+    facts = {"what": "transform", **arguments.facts(), **options.facts(), "norm": norm}
+    facts |= {"usual": str(usual).splitlines(), "on": usual.source.grid.shape}
 
     def turns() -> tuple[list[Candidate], float]:
-        by_model = bind_pair(usual, comm, norm, _of_model(options))
+        by_model = bind_pair(usual, comm, norm, options.untuned())
         pair = bind_pair(rival(), comm, norm, options, by_model.workspace.scratch)
         pairs = by_model, pair
         nbytes = max(block_bytes(each.forward.walk) for each in pairs)
@@ -172,18 +166,12 @@ def _verdict(
 
 def _turns(pairs: Sequence[Pair], comm: Comm) -> list[Candidate]:
     """The turns of transforms, there and back, which take turns in one input and one output on each rank."""
-    walks = [pair.forward.walk for pair in pairs]
-    shapes = [[dist.local_shape(comm.rank) for dist in (walk.source, walk.target)] for walk in walks]
-    dtypes = pairs[0].forward.dtypes
-    inputs, spectra = (
-        np.ones(max(prod(each[end]) for each in shapes), dtype) for end, dtype in enumerate((dtypes[0], dtypes[-1]))
-    )
-
-    def there_and_back(pair: Pair, x: Array, spectrum: Array) -> None:
-        pair.forward(x, spectrum)
-        pair.backward(spectrum, x)
-
-    blocks = [(inputs[: prod(a)].reshape(a), spectra[: prod(b)].reshape(b)) for a, b in shapes]
-    return [
-        partial(fastest, comm, partial(there_and_back, pair, *ends)) for pair, ends in zip(pairs, blocks, strict=True)
-    ]
+    walks, dtypes, rank = [pair.forward.walk for pair in pairs], pairs[0].forward.dtypes, comm.rank
+    begins = [walk.source.local_shape(rank) for walk in walks]
+    ends = [walk.target.local_shape(rank) for walk in walks]
+    inputs, spectra = np.ones(max(map(prod, begins)), dtypes[0]), np.ones(max(map(prod, ends)), dtypes[-1])
+    candidates: list[Candidate] = []
+    for pair, begin, end in zip(pairs, begins, ends, strict=True):
+        x, spectrum = inputs[: prod(begin)].reshape(begin), spectra[: prod(end)].reshape(end)
+        candidates.append(partial(fastest, comm, partial(pair.there_and_back, x, spectrum)))
+    return candidates

@@ -7,7 +7,7 @@ What was found is kept as wisdom, and found again by the next program that asks 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from math import inf, prod
 from typing import Any
@@ -24,8 +24,7 @@ from rote.runtime.tuning.limits import LIMITS, budget
 from ..families.choose import Choice, best, farther, preferred, walks
 from ..families.resolve import reread
 from ..program.program import bind_pair
-from ..request.arguments import Norm
-from ..request.options import Options
+from ..request.arguments import Norm, Options
 from ..request.request import Arguments
 from ..walk.walk import Walk
 
@@ -95,8 +94,7 @@ def decide(
     seconds = budget(comm, "walk", options.tune, max(map(block_bytes, field)))
     if len(field) == 1 or comm.size == 1:  # on one rank all do the same
         return Decision(next(iter(field)), ())
-    facts = {"what": "walk", **arguments.facts(), "threads": options.threads, "method": options.method}
-    facts |= {} if options.wire is None else {"wire": options.wire}
+    facts = {"what": "walk", **arguments.facts(), **options.facts()}
 
     def find() -> dict[str, Any] | None:
         return _fastest(field, comm, norm, options, seconds).as_json() if seconds else None
@@ -146,12 +144,7 @@ def _turn(walk: Walk, comm: Comm, norm: Norm, options: Options, seconds: float, 
     dtypes = pair.forward.dtypes
     x = np.ones(walk.source.local_shape(comm.rank), dtypes[0])
     spectrum = np.empty(walk.target.local_shape(comm.rank), dtypes[-1])
-
-    def there_and_back() -> None:
-        pair.forward(x, spectrum)
-        pair.backward(spectrum, x)
-
-    return fastest(comm, there_and_back, seconds, progress)
+    return fastest(comm, partial(pair.there_and_back, x, spectrum), seconds, progress)
 
 
 def _fastest(field: dict[Walk, Choice], comm: Comm, norm: Norm, options: Options, seconds: float) -> Decision:
@@ -159,7 +152,7 @@ def _fastest(field: dict[Walk, Choice], comm: Comm, norm: Norm, options: Options
 
     Whoever is not patient has local transforms timed only in the walk that is taken, not in those that are tried.
     """
-    within = options if options.tune == "patient" else replace(options, tune="model", tune_seconds=None)
+    within = options if options.tune == "patient" else options.untuned()
     times = race([*field], comm, norm, within, seconds)
     order = ranking(times, LIMITS["walk"])
     ranked = [(min(times[n]), [*field.values()][n]) for n in order]

@@ -1,4 +1,4 @@
-"""Digits of axes: what the modes of a tensor stand for while a walk takes it from the signal to the spectrum.
+"""The state of a walk: the digits of axes that modes stand for on the way from the signal to the spectrum.
 
 An axis of n points is read in digits. A digit of weight w and size m is `index // w % m`. Where it is whole on a rank
 it is transformed, and becomes the digit of weight n / (w m) of the spectrum's index: the most significant digit of the
@@ -7,14 +7,20 @@ signal becomes the least significant one of the spectrum (Popovici et al. 2019, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import prod
+from typing import Any
+
+import numpy as np
 
 from rote.errors import LayoutError
 from rote.grammar.nodes import Fuse, Name, Tile
 from rote.layout.view import View
 
-__all__ = ["AxisDigit", "Mode", "extent", "fused", "name_modes", "read", "untiled", "whole"]
+from ..request.request import TransformRequest
+from ..transforms import KINDS, Kind
+
+__all__ = ["AxisDigit", "Mode", "State", "extent", "fused", "name_modes", "read", "said", "untiled", "whole"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +49,45 @@ def extent(mode: Mode) -> int:
 def whole(axis: int, points: int) -> Mode:
     """The mode that is one axis of the signal."""
     return (AxisDigit(axis, 1, points),)
+
+
+def said(mode: Mode) -> str:
+    """The digits of a mode in words."""
+    words = [f"{'spectrum' if d.done else 'signal'} // {d.weight} % {d.size} of axis {d.axis}" for d in mode]
+    return " and ".join(words) or "nothing"
+
+
+@dataclass(slots=True)
+class State:
+    """The axes and the dtype of a tensor in the middle of a walk.
+
+    Attributes:
+        request: what is asked for.
+        extents: of all axes by now.
+        dtype: by now.
+        kinds, sizes, points: of the axes that have begun, as a walk has them.
+        turned: of these, the transform that their digits go through.
+        chirped: of those that are padded for a convolution, the points that they had.
+    """
+
+    request: TransformRequest
+    extents: dict[int, int]
+    dtype: np.dtype[Any]
+    kinds: dict[int, Kind] = field(default_factory=dict)
+    sizes: dict[int, int] = field(default_factory=dict)
+    points: dict[int, int] = field(default_factory=dict)
+    turned: dict[int, Kind] = field(default_factory=dict)
+    chirped: dict[int, int] = field(default_factory=dict)
+
+    def begin(self, axis: int, kind: Kind, length: int) -> None:
+        """Begin what an axis of some length is to go through, unless it has begun."""
+        self.kinds.setdefault(axis, kind)
+        self.sizes.setdefault(axis, KINDS[kind].logical_size(length))
+        self.points.setdefault(axis, length)
+
+    def length(self, axis: int) -> int:
+        """The points that the request names for an axis."""
+        return self.request.points[self.request.axes.index(axis)]
 
 
 def fused(modes: list[Mode]) -> Mode:
@@ -119,8 +164,11 @@ def name_modes(rows: list[list[int]]) -> View:
     View(items=(Fuse(names=('c', 'a')), Name(name='b')))
     """
     many = sum(map(len, rows)) > 26
-    names = [tuple(f"m{m:02}" if many else chr(ord("a") + m) for m in row) for row in rows]
-    return View(tuple(Fuse(row) if len(row) > 1 else Name(row[0]) for row in names))
+    items: list[Fuse | Name] = []
+    for row in rows:
+        names = tuple([f"m{m:02}" if many else chr(ord("a") + m) for m in row])
+        items.append(Fuse(names) if len(names) > 1 else Name(names[0]))
+    return View(tuple(items))
 
 
 def _tiled(mode: Mode, sizes: list[int | None]) -> list[Mode]:

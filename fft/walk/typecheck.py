@@ -4,7 +4,8 @@ A line says how the tensor lies, and what is done there. Its view reads the digi
 parts of a tile stay modes of the tensor from then on, and so do digits that are fused to one; fused modes of several
 axes come apart again. Refused is a walk that transforms what is not whole on a rank, what is done already, or what
 waits for a more significant digit; that leaves out a twiddle or writes one that is not due; and one that forgets a
-digit, or leaves an axis in pieces. What an axis is by then, and all that is no transform of digits, is in state.py.
+digit, or leaves an axis in pieces. What modes and axes are by then is in digits.py, and all that is no transform of
+digits in conversions.py.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ from rote.layout.grid import Grid
 from rote.layout.layout import Distribution, Entry, Layout
 
 from ..request.request import TransformRequest
-from ..transforms import CASTS, COMPLEX, KINDS, REAL_TO_REAL, RESTORING, Kind
-from .digits import AxisDigit, Mode, extent, name_modes, read, untiled, whole
+from ..transforms import CASTS, COMPLEX, HALVING, KINDS, REAL_TO_REAL, RESTORING, Kind
+from .conversions import cast, convolved, resized
+from .digits import AxisDigit, Mode, State, extent, name_modes, read, said, untiled, whole
 from .resize import recut
-from .state import State, cast, check_ended, convolved, resized, said
 from .walk import Action, Resize, Stage, Transform, Twiddle, Walk, dtype_after
 
 __all__ = ["CONVOLVE", "TWIDDLE", "StageSpec", "build"]
@@ -69,7 +70,7 @@ def build(source: Distribution, lines: Sequence[StageSpec], request: TransformRe
         stages.append(Stage(before, after, done))
     if stages[0].before != source:
         stages.insert(0, Stage(source, source))
-    check_ended(state)
+    _check_ended(state)
     last = stages[-1].after
     target = _natural(last, read(last.layout.view, modes), state)
     axes = tuple(state.extents)
@@ -208,6 +209,20 @@ def _transformed(
 def _with_weights(mode: Mode) -> list[tuple[int, AxisDigit]]:
     """The digits of a mode, each with its weight in the mode's own index."""
     return [(extent(mode[k + 1 :]), digit) for k, digit in enumerate(mode)]
+
+
+def _check_ended(state: State) -> None:
+    """Refuse to leave an axis in the middle of something."""
+    for axis, points in state.chirped.items():
+        raise LayoutError(f"the walk leaves axis {axis} padded for a convolution; end it with chirp({axis}={points})")
+    for axis, kind in state.kinds.items():
+        half = state.points[axis] // 2 + 1
+        if kind in HALVING and state.extents[axis] != half:
+            raise LayoutError(
+                f"the walk leaves the whole spectrum of the real axis {axis}; end it with fold({axis}={half})"
+            )
+        if kind in RESTORING and state.dtype.kind == "c":
+            raise LayoutError(f"the walk leaves axis {axis} complex; write real behind its last transform")
 
 
 def _natural(last: Distribution, viewed: tuple[Mode, ...], state: State) -> Distribution:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import pi
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -33,9 +32,7 @@ def frequencies(walk: Walk, axes: tuple[int, ...], rank: int, d: Lengths) -> tup
     return tuple(rows)
 
 
-def wavenumbers(
-    walk: Walk, axes: tuple[int, ...], rank: int, L: Lengths = 2 * pi, nyquist: Nyquist = "keep"
-) -> tuple[Array, ...]:
+def wavenumbers(walk: Walk, axes: tuple[int, ...], rank: int, L: Lengths, nyquist: Nyquist) -> tuple[Array, ...]:
     """The angular wavenumbers 2 pi k / L of a rank's block of a spectrum; see `FFT.wavenumbers`."""
     if nyquist not in NYQUIST:
         raise LayoutError(f"nyquist is one of {', '.join(NYQUIST)}; not {nyquist!r}")

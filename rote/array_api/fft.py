@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 import numpy as np
 import numpy.typing as npt
 
-from rote.fft.dispatch import TRANSFORMS
+from rote.fft.functions.dispatch import TRANSFORMS
 
 from ..errors import LayoutError
 from ..layout.grid import tensor_shape

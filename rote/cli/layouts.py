@@ -251,7 +251,7 @@ def _compare(
     html: str | None,
 ) -> None:
     """Print the walks of an FFT on all grids of so many ranks, the one that is taken first, and why others are none."""
-    from ..fft.families.comparison import compare
+    from ..fft.families.resolve import compare
 
     element = of_ffts(dtype)
     kind = "fft" if element.kind == "c" else "rfft"

@@ -128,16 +128,19 @@ def _matrix(
     heads = [_text(column) for column in columns]
     if sum(map(len, heads)) + 2 * len(heads) > page // 2:  # where a run begins says enough
         heads = [str(column.start) if column else "…" for column in columns]
-    labels = [
-        [_label(dist, (*at, *row.at, *column.at)) if row and column else None for column in columns] for row in rows
-    ]
+    labels: list[list[Owners | None]] = []
+    for row in rows:
+        line: list[Owners | None] = []
+        for column in columns:
+            line.append(_label(dist, (*at, *row.at, *column.at)) if row and column else None)
+        labels.append(line)
     width = max(len(str(label)) for line in labels for label in line if label)
     widths = [max(len(head), width if column else 1) for head, column in zip(heads, columns, strict=True)]
     side = ["" if dist.order == 1 else _text(row) for row in rows]
     margin = max(map(len, side)) + 2
     yield " " * (margin + 1) + " ".join(f" {head:>{w}}" for head, w in zip(heads, widths, strict=True))
-    for name, line in zip(side, labels, strict=True):
-        cells = zip(line, widths, strict=True)
+    for name, owners in zip(side, labels, strict=True):
+        cells = zip(owners, widths, strict=True)
         painted = [_paint(label, dist, color, w) if label else " " * (w + 2) for label, w in cells]
         yield f"{name:>{margin}} " + "".join(painted)
 

@@ -90,9 +90,7 @@ def _name(function: Function) -> str:
 
 def _cure(function: Function) -> str:
     if function.__module__ == "numpy.fft":
-        return (
-            f"rote.fft.{_TRANSFORMS[function.__name__]}, or import rote.fft.dispatch first, by which numpy.fft answers"
-        )
+        return f"rote.fft.{_TRANSFORMS[function.__name__]}, after which numpy.fft answers, too"
     return _CURES.get(function, "")
 
 

@@ -21,8 +21,7 @@ from rote import DistTensor, Machine, wisdom
 from rote.fft import FFT, fftn
 from rote.fft.families.choose import best
 from rote.fft.families.resolve import choices_for, reread
-from rote.fft.request.arguments import as_arguments, requested_kinds
-from rote.fft.request.options import Options
+from rote.fft.request.arguments import Options, as_arguments, requested_kinds
 from rote.fft.request.request import as_request
 from rote.fft.tuning import walks as autotune
 from rote.fft.tuning.confirmation import Verdict

@@ -19,7 +19,7 @@ from parts import REST, SOME, share
 from rote import host
 from rote.fft.kernels import backends, gather, passes, workers
 from rote.fft.kernels import kernel as kernels
-from rote.fft.kernels.backends import NAMES, fftw, library, mkl, prepare, usual, versions
+from rote.fft.kernels.backends import NAMES, fftw, library, mkl, prepare, usual_library, versions
 from rote.fft.kernels.boxes import whole
 from rote.fft.kernels.config import WHOLE, KernelConfig, Study
 from rote.fft.kernels.gather import Gather, gathers
@@ -110,7 +110,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks of a few elements are large: the usual config has parts and tiles of them."""
     for module in (passes, gather):
         monkeypatch.setattr(module, "CHUNK", 1000)
-    monkeypatch.setattr(gather, "_NEAR", 300)
+    monkeypatch.setattr(gather, "NEAR", 300)
     small = {"CACHED": 700, "_WIDE": 900, "_FAR": 160, "_LARGE": 400}
     for name, number in {**small, "_ALIASED": 16, "_FEW": 3, "_SMALL": 4, "_MANY": 3}.items():
         monkeypatch.setattr(kernels, name, number)
@@ -145,7 +145,7 @@ def test_what_is_not_installed_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     host.installed.cache_clear()
     try:
         assert {*versions()} == {"pyfftw", "numpy"}
-        assert usual("fft", np.dtype("D")) == "pyfftw"
+        assert usual_library("fft", np.dtype("D")) == "pyfftw"
     finally:
         host.installed.cache_clear()
 
@@ -155,13 +155,13 @@ def test_mkl_is_taken_where_it_is(monkeypatch: pytest.MonkeyPatch, processor: st
     """Without timing, MKL transforms all that it can where it is installed, on Intel's processors; FFTW the rest."""
     monkeypatch.setattr(backends, "processor", lambda: processor)
     taken = "mkl" if "mkl" in HERE and "Intel" in processor else "pyfftw"
-    assert [usual(kind, np.dtype(code)) for kind in ("fft", "irfft") for code in "FD"] == [taken] * 4
-    assert usual("dct2", np.dtype("d")) == usual("fft", np.dtype("G")) == "pyfftw"
+    assert [usual_library(kind, np.dtype(code)) for kind in ("fft", "irfft") for code in "FD"] == [taken] * 4
+    assert usual_library("dct2", np.dtype("d")) == usual_library("fft", np.dtype("G")) == "pyfftw"
 
 
 def test_no_bit_depends_on_where_a_block_lies() -> None:
     """Law: of blocks that begin elsewhere in a line of the cache, the library that is taken makes the same bits."""
-    shape, name = (3, 60, 7), usual("fft", np.dtype("D"))
+    shape, name = (3, 60, 7), usual_library("fft", np.dtype("D"))
     values = np.random.default_rng(1).random((*shape, 2)).view("D")[..., 0]
     for axes in ((1,), (1, 2)):
         kernel, results = Kernel("fft", axes, shape, shape, values.dtype, KernelConfig(name)), []

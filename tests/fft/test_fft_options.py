@@ -11,7 +11,7 @@ import pytest
 
 import rote
 from rote.fft import FFT
-from rote.fft.request.options import Options
+from rote.fft.request.arguments import Options
 
 FILES = sorted((Path(__file__).resolve().parents[2] / "fft").rglob("*.py"))
 MOST = 8  # parameters that travel together without being a value
@@ -56,5 +56,5 @@ def test_an_algorithm_is_a_name_or_a_text(algorithm):
 def test_nothing_inside_passes_many_things_on():
     """Only the doors, FFT itself and the comparison of such, take more than a few parameters."""
     long = {path.name: names for path in FILES if (names := _long(ast.parse(path.read_text("utf-8"))))}
-    assert long == {"plan.py": ["__init__"], "comparison.py": ["compare"]}
+    assert long == {"plan.py": ["__init__"], "resolve.py": ["compare"]}
     assert _long(ast.parse("def f(a, b, c, d, e, f, g, h, i): pass")) == ["f"]

@@ -21,12 +21,12 @@ from rote import DistTensor, wisdom
 from rote.fft import FFT
 from rote.fft.families.choose import walk_of
 from rote.fft.kernels import timing
-from rote.fft.kernels.backends import mkl, numpyfft, usual
+from rote.fft.kernels.backends import mkl, numpyfft, usual_library
 from rote.fft.kernels.config import KernelConfig
 from rote.fft.kernels.kernel import Kernel
-from rote.fft.program.kernel_work import KernelWork
 from rote.fft.program.operations import operations
-from rote.fft.request.options import Options
+from rote.fft.program.work import KernelWork
+from rote.fft.request.arguments import Options
 from rote.fft.request.request import as_request
 from rote.runtime import world
 from rote.runtime.comm.threads import alone
@@ -58,7 +58,9 @@ def configs(comm, tune="measure", threads=1, shape=(5, 6, 7)):
     """The configs of a slab transform, of which some ranks hold nothing if they are many."""
     source = rote.parse("block[(0),(),()]").on(shape, (comm.size,))
     walk = walk_of(source, as_request(shape, (0, 1, 2), "fft", np.dtype("D")), "slab", None)
-    works = [operation.run for operation in operations(walk, comm, False, Options(tune, threads))]
+    works = [
+        operation.run for operation in operations(walk, comm, False, Options(tune, threads), lambda walk, block: block)
+    ]
     found = [work.kernel.config for work in works if isinstance(work, KernelWork)]
     assert len(set(comm.allgather_object(tuple(found)))) == 1
     return found
@@ -80,7 +82,9 @@ def test_recipes_are_remembered(ranks, monkeypatch, tmp_path):
     assert len(contests) == 2 * ranks * len(first[0])
     assert rote.run(configs, ranks) == patient
     assert len(contests) == 2 * ranks * len(first[0])
-    libraries = ["pyfftw"] if ranks == 1 else [usual("fft", np.dtype("D")), "pyfftw"]  # threads share no first axis
+    libraries = (
+        ["pyfftw"] if ranks == 1 else [usual_library("fft", np.dtype("D")), "pyfftw"]
+    )  # threads share no first axis
     expected = [KernelConfig(each, threads=2) for each in libraries]
     assert rote.run(configs, ranks, args=("model", 2)) == [expected] * ranks
     monkeypatch.setenv("ROTE_WISDOM", "")

@@ -137,7 +137,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         *("rote.fft.transforms", "rote.fft.request", "rote.fft.walk", "rote.fft.families", "rote.fft.program"),
         "rote.fft.plan",
     ),
-    "rote.fft": ("rote.errors", "rote.functions", "rote.tensor"),
+    "rote.fft": ("rote.functions",),
     "rote.array_api": (
         *("rote.grammar", "rote.errors", "rote.layout", "rote.compiler", "rote.runtime"),
         *("rote.functions", "rote.tensor", "rote.fft"),

@@ -13,7 +13,7 @@ from rote.fft.kernels import timing
 from rote.fft.kernels.backends import versions
 from rote.fft.kernels.config import KernelConfig
 from rote.fft.kernels.kernel import Kernel
-from rote.fft.request.options import Options
+from rote.fft.request.arguments import Options
 from rote.runtime.comm.threads import alone
 from rote.runtime.tuning import methods
 from rote.runtime.tuning.autotune import decided, middle, ranking, timings
@@ -133,5 +133,5 @@ def test_what_was_kept_is_still_read(monkeypatch):
         monkeypatch.setattr(module, "timings", None)
     assert rote.run(lambda comm: methods.tuned(plan, comm, "measure"), 3) == [("alltoallv",)] * 3
     block = Kernel("fft", (0,), (8, 2), (8, 2), np.dtype("D"))
-    (chosen,) = timing.with_configs([block], [False], alone(), Options("measure"))
+    (chosen,) = timing.tuned([block], [False], alone(), Options("measure"))
     assert chosen.config == KernelConfig(**config, order="columns")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from strategies import distributions
 
 import rote
-import rote.fft.dispatch
+import rote.fft.functions.dispatch
 import rote.tensor.protocols
 from rote import DistTensor
 from rote.errors import LayoutError, RoteError
@@ -335,7 +335,7 @@ def test_transforms_are_answered_once_they_are_there(monkeypatch):
     monkeypatch.setattr("rote.tensor.answers.ANSWERS", {})
     x = DistTensor.zeros(4, "[(0)]")
     for function in (np.fft.fft, np.fft.rfftn, np.fft.fftshift, np.fft.hfft, np.fft.irfft2):
-        with pytest.raises(TypeError, match=r"rote\.fft\.\w+\([xX]\), or import rote.fft"):
+        with pytest.raises(TypeError, match=r"rote\.fft\.\w+\([xX]\), after which numpy.fft answers"):
             function(x)
 
 

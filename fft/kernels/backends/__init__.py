@@ -16,7 +16,7 @@ from ..kernel import Kernel
 from .by_parts import ByParts, OfHalves
 from .protocol import Array, ArrayTransform, Library
 
-__all__ = ["NAMES", "composed", "library", "prepare", "transforms", "usual", "versions"]
+__all__ = ["NAMES", "composed", "library", "prepare", "transforms", "usual_library", "versions"]
 
 NAMES = ("pyfftw", "ducc0", "mkl", "scipy", "numpy")
 """The libraries by the names of their packages, the usual one first."""
@@ -51,13 +51,14 @@ def transforms(name: str, kind: str, dtype: np.dtype[Any]) -> bool:
     return own or (KINDS[kind].parts != "" and library(name).does(HALVING[0], dtype))
 
 
-def usual(kind: str, dtype: np.dtype[Any]) -> str:
+def usual_library(kind: str, dtype: np.dtype[Any]) -> str:
     """The library that is taken where none was timed: MKL where it is installed, on the processors of its makers.
 
     There it is faster at every length, and on others at none.
     """
-    mkl = library("mkl")
-    return "mkl" if "Intel" in processor() and mkl.does(kind, dtype) and mkl.version() else "pyfftw"
+    if "Intel" in processor() and library("mkl").does(kind, dtype) and library("mkl").version():
+        return "mkl"
+    return "pyfftw"
 
 
 def composed(kernel: Kernel) -> bool:

@@ -11,7 +11,7 @@ from rote.host import installed
 
 from ...transforms import KINDS
 from ..kernel import Kernel
-from .protocol import Array, ArrayTransform, Called, kind_between
+from .protocol import Array, ArrayTransform, Called
 
 __all__ = ["does", "prepare", "version"]
 
@@ -27,7 +27,7 @@ def does(kind: str, dtype: np.dtype[Any]) -> bool:
 def prepare(kernel: Kernel, axes: tuple[int, ...], source: Array, target: Array, threads: int) -> ArrayTransform:
     from ducc0 import fft
 
-    row = KINDS[kind_between(kernel, source, target)]
+    row = kernel.row_between(source, target)
     options: dict[str, Any] = {"axes": axes, "inorm": 0, "nthreads": threads}
     if row.real != "both":
         options["forward"] = not row.backward

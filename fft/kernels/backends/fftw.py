@@ -20,7 +20,7 @@ from rote.host import installed
 from ...transforms import KINDS, real_dtype
 from ..fftw_core import fftw_core, fftw_version
 from ..kernel import Kernel
-from .protocol import Array, ArrayTransform, kind_between
+from .protocol import Array, ArrayTransform
 
 __all__ = ["does", "merged", "prepare", "version"]
 
@@ -59,7 +59,7 @@ def prepare(kernel: Kernel, axes: tuple[int, ...], source: Array, target: Array,
 
     With the same plans, or by its own estimate, FFTW's transform is the same on every rank and in every run.
     """
-    row = KINDS[kind_between(kernel, source, target)]
+    row = kernel.row_between(source, target)
     direction = (row.fftw,) * len(axes) if row.real == "both" else row.fftw
     destroys = ("FFTW_DESTROY_INPUT",) if row.real == "output" else ()  # or it is slower along one axis
 

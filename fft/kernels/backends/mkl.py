@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Sequence
 from ctypes import CDLL, POINTER, c_char, c_int, c_ssize_t, c_uint, c_void_p
 from functools import cache, partial
-from itertools import product
+from itertools import product, starmap
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from rote.caches import memoized
 
 from ...transforms import KINDS
 from ..kernel import Kernel
-from .protocol import Array, ArrayTransform, kind_between
+from .protocol import Array, ArrayTransform
 
 __all__ = ["does", "prepare", "version"]
 
@@ -108,7 +108,7 @@ def does(kind: str, dtype: np.dtype[Any]) -> bool:
 
 
 def prepare(kernel: Kernel, axes: tuple[int, ...], source: Array, target: Array, threads: int) -> ArrayTransform:
-    ends, back = (source, target), KINDS[kind_between(kernel, source, target)].real == "output"
+    ends, back = (source, target), kernel.row_between(source, target).real == "output"
     last = axes[-1:] if back else axes[-_MOST:]  # a real transform's real axis is among these
     rest = axes[: -len(last)]
     groups = [rest[at : at + _MOST] for at in range(0, len(rest), _MOST)]
@@ -145,24 +145,24 @@ class _Plan(ArrayTransform):
     __slots__ = ("_execute", "_handle", "_starts")
 
     def __init__(self, kernel: Kernel, axes: tuple[int, ...], source: Array, target: Array) -> None:
-        row = KINDS[kind_between(kernel, source, target)]
+        row = kernel.row_between(source, target)
         points = source.shape if row.real == "input" else target.shape
         strides = [[n // array.itemsize for n in array.strides] for array in (source, target)]
         every = [(points[m], strides[0][m], strides[1][m]) for m in range(source.ndim)]
         repeated = _merged([every[m] for m in range(source.ndim) if m not in axes and points[m] > 1])
         inner = max(repeated, default=(1, 0, 0))
         outer = [each for each in repeated if each is not inner]
-        sizes = (1, source.itemsize), (2, target.itemsize)
-        self._starts = [
-            tuple(size * sum(n * each[end] for n, each in zip(at, outer, strict=True)) for end, size in sizes)
-            for at in product(*(range(extent) for extent, *_ in outer))
-        ]
+        self._starts: list[tuple[int, int]] = []
+        for at in product(*(range(extent) for extent, *_ in outer)):
+            begin = sum(n * step for n, (_, step, _) in zip(at, outer, strict=True))
+            out_begin = sum(n * step for n, (*_, step) in zip(at, outer, strict=True))
+            self._starts.append((begin * source.itemsize, out_begin * target.itemsize))
         plan, self._execute, destroy = _functions(row.real, source.dtype.char in "fF")
         along = [every[axis] for axis in axes]
         sign = () if row.real != "neither" else (1 if row.backward else -1,)
         with _PLANNING:
             handle = plan(
-                *(len(along), (_Dimension * len(along))(*map(_dimension, along)), 1, _dimension(inner)),
+                *(len(along), (_Dimension * len(along))(*starmap(_Dimension, along)), 1, _Dimension(*inner)),
                 *(_address(source), _address(target), *sign, _ESTIMATE),
             )
         if not handle:
@@ -202,10 +202,6 @@ class _InTurn(ArrayTransform):
     def bound(self, source: Array, target: Array) -> Callable[[], object]:
         ends = source, target
         return partial(_all, [plan.bound(ends[begin], ends[end]) for plan, begin, end in self._plans])
-
-
-def _dimension(dimension: tuple[int, int, int]) -> _Dimension:
-    return _Dimension(*dimension)
 
 
 def _all(calls: Sequence[Callable[[], object]]) -> None:

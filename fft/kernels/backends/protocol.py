@@ -9,10 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ...transforms import Kind
 from ..kernel import Kernel
 
-__all__ = ["Array", "ArrayTransform", "Called", "Library", "kind_between"]
+__all__ = ["Array", "ArrayTransform", "Called", "Library"]
 
 Array = npt.NDArray[Any]
 
@@ -31,7 +30,7 @@ class ArrayTransform(Protocol):
 
 
 class Library(Protocol):
-    """A library; every file of this folder but this one is one.
+    """A library: every file of this folder is one, but this and `by_parts`.
 
     Of cosine and sine transforms it takes real arrays only. A transform to real numbers may destroy its input.
     """
@@ -61,8 +60,3 @@ class Called(ArrayTransform):
 
     def __call__(self, source: Array, target: Array) -> None:
         self._run(source, target)
-
-
-def kind_between(kernel: Kernel, source: Array, target: Array) -> Kind:
-    """The kind between two arrays: of a real transform, an axis that is complex on both sides has a complex one."""
-    return kernel.row.others if source.dtype == target.dtype else kernel.kind

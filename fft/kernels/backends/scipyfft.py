@@ -11,7 +11,7 @@ from rote.host import installed
 
 from ...transforms import KINDS
 from ..kernel import Kernel
-from .protocol import Array, ArrayTransform, Called, kind_between
+from .protocol import Array, ArrayTransform, Called
 
 __all__ = ["does", "prepare", "version"]
 
@@ -28,7 +28,7 @@ def does(kind: str, dtype: np.dtype[Any]) -> bool:
 def prepare(kernel: Kernel, axes: tuple[int, ...], source: Array, target: Array, threads: int) -> ArrayTransform:
     import scipy.fft as fft
 
-    row = KINDS[kind_between(kernel, source, target)]
+    row = kernel.row_between(source, target)
     function = partial(getattr(fft, row.function), axes=axes)
     if row.real == "both":
         transform = partial(function, type=row.type)

@@ -1,4 +1,4 @@
-"""The state of a walk: what its axes are by then, and what actions that are no transforms of digits make of them.
+"""Actions of a walk that are no transforms of digits: changes of extent and of dtype, and convolutions.
 
 A real transform may go through complex numbers: `complex` begins "rfft", whose spectrum `fold` cuts to the half that is
 kept; back, `fold` pads that half, and `real` ends "irfft". And n points may be transformed as a convolution with a
@@ -9,60 +9,15 @@ chirp (Bluestein 1970), on m >= 2n - 1 points that have better factors: `chirp`,
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
-
-import numpy as np
+from dataclasses import replace
 
 from rote.errors import LayoutError
 
-from ..request.request import TransformRequest
-from ..transforms import COMPLEX, HALVING, KINDS, RESAMPLED, RESTORING, Kind, goes_back
-from .digits import Mode
+from ..transforms import COMPLEX, HALVING, KINDS, RESAMPLED, RESTORING, goes_back
+from .digits import Mode, State, said
 from .walk import Convolve, Resize, Transform, dtype_after
 
-__all__ = ["State", "cast", "check_ended", "convolved", "resized", "said"]
-
-
-@dataclass(slots=True)
-class State:
-    """The axes and the dtype of a tensor in the middle of a walk.
-
-    Attributes:
-        request: what is asked for.
-        extents: of all axes by now.
-        dtype: by now.
-        kinds, sizes, points: of the axes that have begun, as a walk has them.
-        turned: of these, the transform that their digits go through.
-        chirped: of those that are padded for a convolution, the points that they had.
-    """
-
-    request: TransformRequest
-    extents: dict[int, int]
-    dtype: np.dtype[Any]
-    kinds: dict[int, Kind] = field(default_factory=dict)
-    sizes: dict[int, int] = field(default_factory=dict)
-    points: dict[int, int] = field(default_factory=dict)
-    turned: dict[int, Kind] = field(default_factory=dict)
-    chirped: dict[int, int] = field(default_factory=dict)
-
-    def begin(self, axis: int, kind: Kind, length: int) -> None:
-        """Begin what an axis of some length is to go through, unless it has begun."""
-        self.kinds.setdefault(axis, kind)
-        self.sizes.setdefault(axis, KINDS[kind].logical_size(length))
-        self.points.setdefault(axis, length)
-
-    def length(self, axis: int) -> int:
-        """The points that the request names for an axis."""
-        return self.request.points[self.request.axes.index(axis)]
-
-
-def said(mode: Mode) -> str:
-    """The digits of a mode in words."""
-    return (
-        " and ".join(f"{'spectrum' if d.done else 'signal'} // {d.weight} % {d.size} of axis {d.axis}" for d in mode)
-        or "nothing"
-    )
+__all__ = ["cast", "convolved", "resized"]
 
 
 def resized(action: Resize, viewed: Sequence[Mode], state: State) -> Resize:
@@ -192,17 +147,3 @@ def cast(action: Transform, viewed: Sequence[Mode], state: State) -> Transform:
         raise LayoutError(f"real ends the irfft of axis {axis}, which fold has begun, once all of it is transformed")
     state.dtype = dtype_after(action.kind, state.dtype)
     return action
-
-
-def check_ended(state: State) -> None:
-    """Refuse to leave an axis in the middle of something."""
-    for axis, points in state.chirped.items():
-        raise LayoutError(f"the walk leaves axis {axis} padded for a convolution; end it with chirp({axis}={points})")
-    for axis, kind in state.kinds.items():
-        half = state.points[axis] // 2 + 1
-        if kind in HALVING and state.extents[axis] != half:
-            raise LayoutError(
-                f"the walk leaves the whole spectrum of the real axis {axis}; end it with fold({axis}={half})"
-            )
-        if kind in RESTORING and state.dtype.kind == "c":
-            raise LayoutError(f"the walk leaves axis {axis} complex; write real behind its last transform")

@@ -15,9 +15,9 @@ from rote.errors import LayoutError
 from rote.functions.rules import ANSWERS
 from rote.tensor import DistTensor
 
-from .functions.fourier import fftn, ifftn, irfftn, rfftn
-from .functions.real import hfft, ihfft
-from .functions.shift import fftshift, ifftshift
+from .fourier import fftn, ifftn, irfftn, rfftn
+from .real import hfft, ihfft
+from .shift import fftshift, ifftshift
 
 __all__ = ["TRANSFORMS"]
 
@@ -42,18 +42,6 @@ def _many(transform: Transform, usual: Sequence[int] | None = None) -> Transform
 
 def _single(transform: Transform) -> Transform:
     """NumPy's transform along one axis."""
-
-    def called(
-        a: DistTensor, n: int | None = None, axis: int = -1, norm: str | None = None, out: Any = None
-    ) -> DistTensor:
-        _refuse_out(out)
-        return transform(a, None if n is None else (n,), (axis,), norm)
-
-    return called
-
-
-def _hermitian(transform: Transform) -> Transform:
-    """NumPy's transform of a Hermitian signal."""
 
     def called(
         a: DistTensor, n: int | None = None, axis: int = -1, norm: str | None = None, out: Any = None
@@ -84,8 +72,8 @@ TRANSFORMS: dict[Callable[..., Any], Transform] = {
     np.fft.ifftn: _many(ifftn),
     np.fft.rfftn: _many(rfftn),
     np.fft.irfftn: _many(irfftn),
-    np.fft.hfft: _hermitian(hfft),
-    np.fft.ihfft: _hermitian(ihfft),
+    np.fft.hfft: _single(hfft),
+    np.fft.ihfft: _single(ihfft),
     np.fft.fftshift: lambda x, axes=None: fftshift(x, axes),
     np.fft.ifftshift: lambda x, axes=None: ifftshift(x, axes),
 }
