@@ -58,7 +58,7 @@ def move_into(x: Distributed, out: Distributed, program: BoundPlan) -> None:
     """Move a tensor into another; small ones are prepared for the next time. Collective.
 
     Raises:
-        LayoutError: `out` lies otherwise than the program ends.
+        LayoutError: `out` lies otherwise than the program ends, or is read-only.
     """
     if not program.is_small:
         check_out(out, program.plan)
@@ -84,11 +84,13 @@ def move_into(x: Distributed, out: Distributed, program: BoundPlan) -> None:
 
 
 def check_out(out: Distributed, plan: Plan) -> None:
-    """Refuse a tensor to write into that lies otherwise than the plan ends, and what is none."""
+    """Refuse a tensor to write into that lies otherwise than the plan ends, or is read-only, and what is none."""
     if not isinstance(out, Distributed):
         raise TypeError(f"out is a DistTensor, not {type(out).__name__}\nwrite out=DistTensor.empty(shape, layout)")
     if (out.distribution, out.local.dtype) != (plan.target, plan.dtype):
         raise LayoutError(f"out is {out.distribution} {out.local.dtype}, but {plan.target} {plan.dtype} is asked for")
+    if not out.local.flags.writeable:
+        raise LayoutError("out cannot be written to: its block is read-only\ngive a tensor of your own, or leave out=")
 
 
 class BoundMove(Generic[T]):
