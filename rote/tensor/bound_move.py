@@ -16,7 +16,7 @@ from ..layout.layout import Distribution, Layout, as_layout, distribute
 from ..runtime.comm import segments
 from ..runtime.comm.cache import cached
 from ..runtime.comm.collective_errors import floating_errors
-from ..runtime.comm.protocol import Comm
+from ..runtime.comm.protocol import BoundToRun, Comm
 from ..runtime.executor.aliasing import bound_apart, may_overlap, meet, run_apart
 from ..runtime.placement import GridLike
 from ..runtime.program import BoundPlan, bind
@@ -93,7 +93,7 @@ def check_out(out: Distributed, plan: Plan) -> None:
         raise LayoutError("out cannot be written to: its block is read-only\ngive a tensor of your own, or leave out=")
 
 
-class BoundMove(Generic[T]):
+class BoundMove(BoundToRun, Generic[T]):
     """A move from one tensor to another, bound to the memory of both: a call takes the values that are there by then.
 
     Made by `x.move_to(layout)`. A call costs little more than what the ranks say to each other. Collective, as the
