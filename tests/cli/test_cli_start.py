@@ -102,7 +102,7 @@ import signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background is started to ignore it
 from rote.tensor import loading
 def load(*args, **options):
-    print("ready", file=sys.stderr, flush=True)
+    sys.stderr.write("ready\\n")  # in one piece, whoever else writes
     while True:
         time.sleep(0.01)
 loading.load = load
