@@ -15,7 +15,8 @@ def start() -> None:
 
         main(obj=perf_counter() - process_time())  # when this process began: until here it has computed all the time
     except KeyboardInterrupt:
-        sys.exit("interrupted")
+        sys.stderr.write("interrupted\n")
+        sys.exit(130)  # as `cli.failures` has it, which may not be there yet
 
 
 if __name__ == "__main__":

@@ -38,7 +38,8 @@ def transformed(bound: BoundWalk, x: DistTensor, out: DistTensor | None, batches
             together, others one after the other, so that workspace is that of one.
 
     Raises:
-        LayoutError: x or `out` lies otherwise, or has another dtype, than the walk begins or ends with.
+        LayoutError: x or `out` lies otherwise, or has another dtype, than the walk begins or ends with; or `out` is
+            read-only.
     """
     if out is not None:
         calls = bound.prepared.runs.get((id(x), id(out)))
@@ -59,7 +60,7 @@ def transformed(bound: BoundWalk, x: DistTensor, out: DistTensor | None, batches
         out = empty(target, dtypes[-1], x.comm)
         run(x.local, out.local)
         return out
-    _check(out, target, dtypes[-1], "out")
+    _check_out(out, target, dtypes[-1])
     if reads_first:
         run(x.local, out.local)
     else:
@@ -85,7 +86,7 @@ def _each(bound: BoundWalk, batches: Batches, count: int, block: Array, out: Arr
 def _prepare(bound: BoundWalk, x: DistTensor, out: DistTensor) -> list[Copy]:
     """The calls, in order, that walk a tensor into another; kept for the next time. Of a walk that `prepares`."""
     _check(x, bound.walk.source, bound.dtypes[0], "the input")
-    _check(out, bound.walk.target, bound.dtypes[-1], "out")
+    _check_out(out, bound.walk.target, bound.dtypes[-1])
     overlaps = not bound.reads_first and np.may_share_memory(x.local, out.local)
     calls = bound_apart(x.comm, bound.bound, x.local, out.local, overlaps)
     bound.prepared.keep((id(x), id(out)), x, out, calls)
@@ -100,3 +101,9 @@ def _check(x: DistTensor, dist: Distribution, dtype: np.dtype[Any], name: str) -
         elif x.shape == dist.shape and x.grid == dist.grid:
             cure = f"\nwrite redistribute({str(dist.layout)!r})"
         raise LayoutError(f"{name} is {x.distribution} {x.dtype}, but the transform takes {dist} {dtype}{cure}")
+
+
+def _check_out(out: DistTensor, dist: Distribution, dtype: np.dtype[Any]) -> None:
+    _check(out, dist, dtype, "out")
+    if not out.local.flags.writeable:
+        raise LayoutError("out cannot be written to: its block is read-only\ngive a tensor of your own, or leave out=")

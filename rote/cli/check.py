@@ -1,8 +1,10 @@
-"""The comparison with numpy.fft, on one rank, and whether the machine has the memory for it."""
+"""The comparison with numpy.fft, on one rank; whether the machine has the memory for it, and the disk for a result."""
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 from math import prod
 from typing import Any
 
@@ -11,8 +13,9 @@ import numpy.typing as npt
 
 from ..compiler.explain import in_bytes
 from ..errors import RoteError
+from ..io.replacement import Draft
 
-__all__ = ["available_memory", "installed_memory", "largest_error", "refuse_too_large", "tolerance"]
+__all__ = ["available_memory", "installed_memory", "largest_error", "refuse_no_room", "refuse_too_large", "tolerance"]
 
 Array = npt.NDArray[Any]
 
@@ -44,6 +47,21 @@ def refuse_too_large(shape: tuple[int, ...], dtype: np.dtype[Any], out: tuple[in
             f"--check computes the whole transform on one rank, which needs about {in_bytes(needs)} of memory, "
             f"but {in_bytes(has)} are available\nleave --check out, or check a smaller array of the same kind"
         )
+
+
+def refuse_no_room(path: str, nbytes: int, folder: bool) -> None:
+    """Refuse a result that cannot be written, before the work: a file or folder beside it is made, and removed.
+
+    Raises:
+        OSError: no file can be made there or replaced, or the disk has less than so many bytes.
+        RoteError: there is a device or a pipe of that name.
+    """
+    draft = Draft.beside(path, folder)
+    draft.remove()
+    free = shutil.disk_usage(os.path.dirname(draft.path)).free
+    if free < nbytes:
+        needs = f"the result takes {in_bytes(nbytes)}, and the disk has {in_bytes(free)} left"
+        raise OSError(errno.ENOSPC, needs, path)
 
 
 def tolerance(dtype: np.dtype[Any]) -> float:

@@ -23,10 +23,21 @@ from ..launcher import launched
 if TYPE_CHECKING:
     from ..runtime.comm.mpi import MpiComm
 
-__all__ = ["Rote", "animated", "coloured", "columns", "described", "on_rank_0", "on_ranks", "on_terminal"]
+__all__ = [
+    "INTERRUPTED",
+    "Rote",
+    "animated",
+    "coloured",
+    "columns",
+    "described",
+    "on_rank_0",
+    "on_ranks",
+    "on_terminal",
+]
 
 T = TypeVar("T")
 
+INTERRUPTED = 130  # the status of what Ctrl-C has ended, as shells have it: 128 and the signal's number
 _PATIENCE = 3.0  # seconds for which a failed rank waits for the others to fail as well
 
 
@@ -64,7 +75,7 @@ class Rote(click.Group):
         standalone_mode: bool = True,
         **extra: Any,
     ) -> Any:
-        """Run a command line and exit: status 0, 1 after an error, 2 after a wrong use."""
+        """Run a command line and exit: status 0, 1 after an error, 2 after a wrong use, 130 after Ctrl-C."""
         if not standalone_mode:
             return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
         others, text = None, ""
@@ -76,7 +87,7 @@ class Rote(click.Group):
         except click.ClickException as error:
             text, status = _shown(error), error.exit_code
         except (click.Abort, KeyboardInterrupt):
-            text, status = "interrupted", 1
+            text, status = "interrupted", INTERRUPTED
         except Exception as error:
             if not _is_expected(error):
                 raise
@@ -214,7 +225,8 @@ def _say_once(text: str, status: int, others: MpiComm | None) -> None:
                 _say("\n".join(texts))
             others.barrier()  # mpiexec may end a job with the first rank that leaves so: not before all is said
             return
-        text += f"\nrank {others.rank} of {others.size} fails alone, and ends the job" if text else ""
+        if text and status != INTERRUPTED:
+            text += f"\nrank {others.rank} of {others.size} fails alone, and ends the job"
         set_abort(SystemExit(status))
     _say(text)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,7 +13,7 @@ from ..errors import RoteError
 from ..runtime.comm.collective_errors import collective_errors
 from ..runtime.comm.protocol import Comm
 from .answers import Answer, give, json_option
-from .check import largest_error, refuse_too_large, tolerance
+from .check import largest_error, refuse_no_room, refuse_too_large, tolerance
 from .failures import on_ranks
 from .options import force_option, integers, refuse_target, threads_option
 from .phases import Watch
@@ -164,6 +165,8 @@ def transform(comm: Comm, request: Request, began: float | None = None) -> Trans
         job = prepare(request, header.shape, header.dtype, comm, part)
         with collective_errors(comm):
             check_dtype(job.result, request.target, form.most)
+            if comm.rank == 0:
+                refuse_no_room(request.target, prod(job.target.shape) * job.result.itemsize, form.name == "Zarr")
             if comm.rank == 0 and request.check:
                 refuse_too_large(header.shape, job.dtype, job.target.shape, job.result)
     watch.say(job.text)

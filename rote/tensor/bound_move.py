@@ -8,6 +8,7 @@ from ..compiler.plan import Plan
 from ..errors import LayoutError
 from ..functions.distributed import Array, Distributed
 from ..functions.moves import announce, implicit_cause, records_open
+from ..runtime.comm.protocol import BoundToRun
 from ..runtime.executor.aliasing import bound_apart, may_overlap, run_apart
 from ..runtime.program import BoundPlan
 
@@ -16,7 +17,7 @@ __all__ = ["BoundMove"]
 T = TypeVar("T", bound=Distributed)
 
 
-class BoundMove(Generic[T]):
+class BoundMove(BoundToRun, Generic[T]):
     """A move from one tensor to another, bound to the memory of both: a call takes the values that are there by then.
 
     Made by `x.move_to(layout)`. A call costs little more than what the ranks say to each other. Collective, as the

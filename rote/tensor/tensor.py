@@ -134,7 +134,7 @@ class DistTensor(Constructors, Rearranging, ArrayMethods, ArrayProtocols, Halos,
             wire: "f4" rounds f8 and c16 to single precision in messages, of half the bytes (see `rote.compile`).
 
         Raises:
-            LayoutError: the layout does not fit, or `out` is laid out otherwise.
+            LayoutError: the layout does not fit, or `out` is laid out otherwise or read-only.
             PlanError, CommError: the grid has another number of ranks; no such method, or `wire`, for these.
             TypeError: `out` is no tensor.
 
@@ -173,7 +173,7 @@ class DistTensor(Constructors, Rearranging, ArrayMethods, ArrayProtocols, Halos,
             A `BoundMove`, whose `result` is `out` or a new tensor that is not set yet.
 
         Raises:
-            LayoutError: the layout does not fit, or `out` is laid out otherwise.
+            LayoutError: the layout does not fit, or `out` is laid out otherwise or read-only.
             PlanError, CommError: the grid has another number of ranks; these ranks have no such method.
             TypeError: `out` is no tensor.
 
@@ -234,7 +234,7 @@ def _move_into(x: Distributed, out: Distributed, program: BoundPlan) -> None:
     """Move a tensor into another; small ones are prepared for the next time. Collective.
 
     Raises:
-        LayoutError: `out` lies otherwise than the program ends.
+        LayoutError: `out` lies otherwise than the program ends, or is read-only.
     """
     if not program.is_small:
         _check_out(out, program.plan)
@@ -260,8 +260,10 @@ def _move_into(x: Distributed, out: Distributed, program: BoundPlan) -> None:
 
 
 def _check_out(out: Distributed, plan: Plan) -> None:
-    """Refuse a tensor to write into that lies otherwise than the plan ends, and what is none."""
+    """Refuse a tensor to write into that lies otherwise than the plan ends, or is read-only, and what is none."""
     if not isinstance(out, Distributed):
         raise TypeError(f"out is a DistTensor, not {type(out).__name__}\nwrite out=DistTensor.empty(shape, layout)")
     if (out.distribution, out.local.dtype) != (plan.target, plan.dtype):
         raise LayoutError(f"out is {out.distribution} {out.local.dtype}, but {plan.target} {plan.dtype} is asked for")
+    if not out.local.flags.writeable:
+        raise LayoutError("out cannot be written to: its block is read-only\ngive a tensor of your own, or leave out=")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -183,6 +185,7 @@ WRONG = [
     ("real.npy real.npy", 1, "real.npy is the input, and would be lost; give the result a name of its own"),
     ("real.npy real.npy --force --check", 1, "real.npy is the input, and would be lost"),
     ("real.npy half.npy", 1, "half.npy: this is there already; --force overwrites it"),
+    ("real.npy /dev/full --force", 1, "/dev/full is a device or a pipe, and saving would replace it"),
     ("real.npy out.npy --layout block[(0),()]", 1, "for tensors of order 2"),
     ("real.npy out.npy --layout block[(0),(),()", 1, "brackets of the modes are not closed"),
     ("real.npy out.npy --layout blok[(0),(),()]", 1, "    ^\n"),
@@ -232,6 +235,20 @@ def test_check_refuses_what_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> Non
     assert "needs about 26.6 KiB of memory, but 9.8 KiB are available\nleave --check out" in done.output
     assert not Path("out.npy").exists()
     assert fft("real.npy", "out.npy", "--ranks", "2").exit_code == 0
+
+
+@pytest.mark.parametrize("name", ["out.npy", "out.zarr", "half.npy"])
+def test_a_disk_that_is_full(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """It is refused before any work, and what was there stays; a disk with just the room takes the result."""
+    nbytes, half = HALF.nbytes, Path("half.npy").read_bytes()
+    free = shutil.disk_usage(".")
+    monkeypatch.setattr("shutil.disk_usage", lambda path: free._replace(free=nbytes - 1))
+    done = fft("real.npy", name, "--ranks", "2", "--force")
+    assert done.exit_code == 1 and "read  " not in done.output
+    assert re.fullmatch(f"Error: {name}: the result takes .* KiB, and the disk has .* KiB left\n", done.stderr)
+    assert Path("half.npy").read_bytes() == half and not list(Path.cwd().glob(".rote*"))
+    monkeypatch.setattr("shutil.disk_usage", lambda path: free._replace(free=nbytes))
+    assert fft("real.npy", name, "--ranks", "2", "--force").exit_code == 0
 
 
 def test_memory_is_known() -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
 
 import click
+import numpy as np
 import pytest
 
 import rote
@@ -83,9 +85,40 @@ def test_the_menu_names_the_commands() -> None:
 
 @pytest.mark.parametrize("package", ["click", "numpy", "rich"])
 def test_an_interrupt_during_imports(package: str, tmp_path: Path) -> None:
-    """Ctrl-C while anything is imported ends with one word and status 1."""
+    """Ctrl-C while anything is imported ends with one word and status 130."""
     (tmp_path / f"{package}.py").write_text("raise KeyboardInterrupt\n")
     done = python(START, "doctor", cwd=tmp_path, PYTHONPATH=str(tmp_path))
     assert "Traceback" not in done.stderr
     status = json.loads(done.stdout.splitlines()[-1])[0]
-    assert (status, done.stderr.strip()) in ((1, "interrupted"), ("interrupted", ""))
+    assert (status, done.stderr.strip()) == (130, "interrupted")
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_an_interrupt_of_ranks(ranks: int, tmp_path: Path) -> None:
+    """Ctrl-C while ranks read ends with one word and status 130, and leaves neither a file nor its draft."""
+    np.save(tmp_path / "in.npy", np.zeros((6, 5)))
+    code = f"""
+import signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background is started to ignore it
+from rote.tensor import loading
+def load(*args, **options):
+    sys.stderr.write("ready\\n")  # in one piece, whoever else writes
+    while True:
+        time.sleep(0.01)
+loading.load = load
+sys.argv = ["rote", "fft", "in.npy", "out.npy", "--ranks", "{ranks}"]
+from rote.__main__ import start
+start()
+"""
+    command = [sys.executable, "-c", code]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as job:
+        try:
+            assert job.stderr is not None
+            for _ in range(ranks):
+                assert job.stderr.readline() == "ready\n"
+            job.send_signal(signal.SIGINT)
+            _, said = job.communicate(timeout=30)
+        finally:
+            job.kill()
+    assert (said.strip(), job.returncode) == ("interrupted", 130)
+    assert [path.name for path in tmp_path.iterdir()] == ["in.npy"]

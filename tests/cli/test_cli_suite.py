@@ -298,7 +298,7 @@ def test_bad_input(line: str, status: int, part: str, content: str) -> None:
 
 
 def test_an_interrupt_leaves_what_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ctrl-C in the third turn: the file has two contestants, status 1."""
+    """Ctrl-C in the third turn: the file has two contestants, status 130."""
     from rote.bench import contest
 
     turns: list[object] = []
@@ -312,7 +312,7 @@ def test_an_interrupt_leaves_what_is_measured(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(contest, "_turn", interrupted)
     done = bench("--suite", "s.json", "--shape", "8x8x8", "--ranks", "1", "--rounds", "9")
-    assert (done.exit_code, done.stderr.strip()) == (1, "interrupted")
+    assert (done.exit_code, done.stderr.strip()) == (130, "interrupted")
     assert [len(entry["seconds"]) for entry in json.loads(Path("s.json").read_text())["entries"]] == [1, 1]
 
 

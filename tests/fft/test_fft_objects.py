@@ -131,6 +131,22 @@ values = [
 """
 
 
+def test_communicators_and_bound_moves_are_copied_as_themselves():
+    """Law: a copy of an object that holds some has the very same, so that its tensors still meet; `pickle` refuses."""
+
+    def program(comm):
+        move = rote.DistTensor.zeros(4, "block[(0)]", comm).move_to("[()]")
+        for alone in (comm, comm.split(0, comm.rank), move, rote.fft.FFT(4, comm=comm)):
+            assert copy.copy(alone) is alone or copy.copy(alone) == alone
+            assert copy.deepcopy({"held": [alone]}) == {"held": [alone]}
+        for alone in (comm, move):
+            with pytest.raises(TypeError, match="lives in this run only"):
+                pickle.dumps(alone)
+        return True
+
+    assert rote.run(program, 2) == [True] * 2
+
+
 @pytest.mark.parametrize("protocol", [0, 2, pickle.HIGHEST_PROTOCOL])
 def test_values_are_pickled(protocol, tmp_path):
     """Layouts, transitions, distributions, grids, machines and plans survive pickle, also from another process.

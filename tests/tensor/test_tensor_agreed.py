@@ -7,6 +7,7 @@ import pytest
 
 import rote
 from rote import DistTensor
+from rote.errors import LayoutError
 
 NUMBERS = np.array([3, -1, 2])
 
@@ -136,6 +137,51 @@ def test_singular_values_of_no_numbers(layout, bad):
         return True
 
     assert rote.run(program, 2) == [True] * 2
+
+
+def _shut(x):
+    x.local.flags.writeable = False
+    return x
+
+
+@LAYOUTS
+@pytest.mark.parametrize(
+    ("key", "value"), [(0, 7), ((-1,), 7), (slice(1), [8]), ([1], [8]), (slice(3, 3), 7), ([1], "tensor")]
+)
+def test_an_assignment_to_what_is_read_only(layout, key, value):
+    """Law: ranks on which nothing would be written refuse as well."""
+
+    def program(comm):
+        x = DistTensor.from_global(NUMBERS, layout, comm)
+        for rank in (*range(comm.size), None):
+            y = x.copy()
+            if rank in (comm.rank, None):
+                _shut(y)
+            with pytest.raises(ValueError if rank is None else LayoutError):
+                y[key] = x[:1] if isinstance(value, str) else value
+        return np.array_equal(x.to_global(), NUMBERS)
+
+    assert rote.run(program, 3) == [True] * 3
+
+
+@pytest.mark.parametrize("after", ["block[(),(0)]", "block[(),()]|(0)", "block[(),()]"])
+def test_an_output_that_is_read_only(after):
+    """Law: it is refused before anything moves, by ranks that would write nothing too."""
+
+    def program(comm):
+        x = DistTensor.from_global(np.ones((4, 3)), "block[(0),()]", comm)
+        out = _shut(x.redistribute(after))
+        with pytest.raises(LayoutError, match="read-only"):
+            x.redistribute(after, out=out)
+        with pytest.raises(LayoutError, match="read-only"):
+            x.move_to(after, out=out)
+        f = rote.fft.FFT((4, 3), "block[(0),()]", comm=comm, output=after)
+        for _ in range(2):
+            with pytest.raises(LayoutError, match="read-only"):
+                f.forward(x.astype("c16"), out=_shut(f.empty_output()))
+        return float(x.sum())
+
+    assert rote.run(program, 3) == [12.0] * 3
 
 
 BIG = np.array([1e-200, 2.0, 1e300])

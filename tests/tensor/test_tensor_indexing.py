@@ -170,6 +170,34 @@ def test_wrong_keys_are_refused_on_all_ranks():
     assert rote.run(program, 2) == [list(range(6))] * 2
 
 
+@pytest.mark.parametrize("layout", ["block[(0),()]", "(a b): [(0)]"])
+@pytest.mark.parametrize("key", [(1, 2), (-1, 0), (1, 2, ...), (1, None, 2), (1, [2]), (slice(1, 2), 2), (...,)])
+@pytest.mark.parametrize("value", [[5.0], [[5.0]], 5.0, np.array(5.0), [5.0, 6.0]])
+def test_a_single_element_takes_a_single_value(layout, key, value):
+    """Law: where NumPy refuses a list of one value, all ranks do; a key with dots, arrays or None takes it."""
+    want = np.zeros((3, 4))
+    try:
+        want[key] = np.asarray(value)
+        error = None
+    except ValueError as refusal:
+        error = type(refusal)
+
+    def program(comm):
+        values = DistTensor.from_global(value, "[" + ",".join(["()"] * np.ndim(value)) + "]", comm)
+        for number in (value, np.asarray(value), values):
+            x = DistTensor.zeros((3, 4), layout, comm)
+            if error is None:
+                x[key] = number
+            else:
+                with pytest.raises(error):
+                    x[key] = number
+            np.testing.assert_array_equal(x.to_global(), want)
+        return True
+
+    with rote.config(implicit="allow"):
+        assert rote.run(program, 2) == [True] * 2
+
+
 @pytest.mark.parametrize("shape", [(), (3, 4)])
 @pytest.mark.parametrize("value", ["a", 1j, [1, 2], np.ones((2, 3, 4)), np.ones((1, 1, 1)), 5, None, []])
 def test_what_is_assigned_nowhere_is_checked(shape, value):

@@ -50,10 +50,14 @@ class HDF5File:
         """
         pieces = []
         for name, items in fields.items():
-            for field, part in (item if isinstance(item, tuple | list) else (item, ()) for item in items):
-                for k in product(*map(range, field.shape[: field.rank])) if as_scalar else [()]:
-                    component = field[k if len(k) > 1 else k[0]] if k else field
-                    pieces.append(("".join([name, *map(str, k)]), step, component, part, component.part(part)))
+            for item in items:
+                field, part = item if isinstance(item, tuple | list) else (item, ())
+                numbers = product(*map(range, field.shape[: field.rank])) if as_scalar else [()]
+                for number in numbers:
+                    component = field
+                    for n in number:
+                        component = component[n]
+                    pieces.append(("".join([name, *map(str, number)]), step, component, part, component.part(part)))
         for rank in range(self.comm.size):
             with rote.runtime.collective_errors(self.comm):
                 if rank == self.comm.rank:

@@ -78,20 +78,15 @@ class PFFT:
         factors = np.broadcast_to(padding or 1.0, order)
         kept = {axis: extents[axis] for group in groups for axis in group if factors[axis] > 1 + 1e-6}
         padded = [int(n * factors[axis]) if axis in kept else n for axis, n in enumerate(extents)]
-        if grid is None:
-            split = (groups[-1][-1] + 1) % order if slab is True else slab
-            whole = groups[-1] if split is None or split is False else {*range(order)} - {range(order)[split]}
-            grid = [int(axis in whole) for axis in range(order)]
-        made = comm if darray is None else darray.pencil.subcomm
-        self.subcomm: Subcomm = (
-            made if isinstance(made, Subcomm) else Subcomm(comm, [*grid, *[1] * (order - len(grid))])
-        )
+        if darray is not None:
+            comm = darray.pencil.subcomm
+        if not isinstance(comm, Subcomm):
+            sizes = _usual_grid(groups[-1], order, slab) if grid is None else [*grid]
+            comm = Subcomm(comm, sizes + [1] * (order - len(sizes)))
+        self.subcomm: Subcomm = comm
         whole = {axis for axis, mode in enumerate(self.subcomm.modes) if mode == ()}
-        if collapse:  # what is whole from the beginning goes with what comes next
-            merged: list[list[int]] = [[]]
-            for group in reversed(groups):
-                merged[:1] = [[*group, *merged[0]]] if {*group} <= whole else [group, merged[0]]
-            groups = merged
+        if collapse:
+            groups = _collapsed(groups, whole)
         if not {*groups[-1]} <= whole:
             raise rote.LayoutError(f"axes {groups[-1]} are transformed first, but some rank has only a part of them")
         self.axes, self.collapse, self.xfftn = tuple(map(tuple, groups)), collapse, list[str]()
@@ -129,3 +124,22 @@ class PFFT:
     def dtype(self, forward_output: bool = False) -> Any:
         """The dtype of the signal, or of the spectrum."""
         return (self.forward.output_array if forward_output else self.forward.input_array).dtype
+
+
+def _usual_grid(first: Sequence[int], order: int, slab: Any) -> list[int]:
+    """The ranks along each axis, 0 for any number: axes that are transformed first are whole, or all but a slab's."""
+    if slab is None or slab is False:
+        return [int(axis in first) for axis in range(order)]
+    split = (first[-1] + 1) % order if slab is True else range(order)[slab]
+    return [int(axis != split) for axis in range(order)]
+
+
+def _collapsed(groups: Sequence[list[int]], whole: set[int]) -> list[list[int]]:
+    """Groups of axes, the last of which comes first: what is whole from the beginning goes with what comes next."""
+    merged: list[list[int]] = [[]]
+    for group in reversed(groups):
+        if {*group} <= whole:
+            merged[0] = [*group, *merged[0]]
+        else:
+            merged.insert(0, group)
+    return merged

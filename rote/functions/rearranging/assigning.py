@@ -36,10 +36,11 @@ def setitem(x: Distributed, key: Any, value: Any) -> None:
             shape. Of a tensor those elements travel whose place lies on another rank.
 
     Raises:
-        IndexError: an index is out of range, or none. ValueError: the value does not broadcast.
+        IndexError: an index is out of range, or none.
+        ValueError: the value does not broadcast, or is no single one for a single element; or the block is read-only.
         TypeError, ValueError, OverflowError: the tensor's dtype does not hold the value.
-        LayoutError: the tensor is partial, or ranks give different keys. All are raised on all ranks, before anything
-            is written.
+        LayoutError: the tensor is partial, or ranks give different keys, or the block of one alone is read-only. All
+            are raised on all ranks, before anything is written.
     """
     check_values(_NAME, x.distribution)
     chosen = as_bool(key)
@@ -54,13 +55,24 @@ def setitem(x: Distributed, key: Any, value: Any) -> None:
     if mask is not None and mask.distribution == x.distribution:
         x.local[mask.local] = value
         return
+    if not x.local.flags.writeable:
+        agree(x.comm, _NAME, "read-only")  # the others give their keys here: this is an error of theirs too
+        raise ValueError("assignment destination is read-only")
+    axes = axes_of(x, key)
+    if axes and all(axis.modes and isinstance(axis.taken, int) for axis in axes) and not _has_dots(key):
+        np.empty(1, x.local.dtype)[0] = np.empty(np.shape(value), x.local.dtype)  # NumPy says what one element takes
     if x.distribution.layout.view is None:
-        _assign(x, axes_of(x, key), value)
+        _assign(x, axes, value)
         return
     y = plain(x, _NAME)
     y = y.copy() if y is x else y
-    _assign(y, axes_of(y, key), value)
+    _assign(y, axes, value)
     x.local[...] = y.redistribute(x.distribution.layout).local
+
+
+def _has_dots(key: Any) -> bool:
+    items = key if isinstance(key, tuple) else (key,)
+    return any(item is Ellipsis for item in items)
 
 
 def _stored(value: Any, dtype: np.dtype[Any]) -> Any:

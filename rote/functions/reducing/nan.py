@@ -124,7 +124,7 @@ def nanvar(
     correction: Any = UNSET,
 ) -> Any:
     """The variance of the elements that are not NaN, in two passes; arguments as those of `var`."""
-    less = ddof if correction is UNSET else correction
+    less = statistics.freedom(ddof, correction)
     if x.local.dtype.kind in "biu" and where is UNSET and mean is UNSET:
         return statistics.var(x, axis, dtype, out, less, kept(keepdims))
     _check_inexact(x, dtype, out)

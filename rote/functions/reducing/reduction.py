@@ -81,11 +81,21 @@ def reduction(
 def contributed(x: T, modes: Modes, where: Reduced, local: Local) -> T:
     """The tensor of contributions to a reduction; of its results already, where nothing is to move."""
     viewed = x.distribution.layout.view is not None
-    block = np.asarray(local(x.local, None if viewed else modes))
+    block = np.asarray(local(_in_one_order(x), None if viewed else modes))
     shape = where.contributions.local_shape(x.comm.rank)
     if block.shape != shape:  # kept modes of extent 1, or a rank outside the root
         block = block.reshape(shape) if block.size == prod(shape) else np.empty(shape, block.dtype)
     return x._on(block, where.contributions if where.moves else where.target)
+
+
+def _in_one_order(x: Distributed) -> Array:
+    """A block in row-major order where others have its replicas, which may lie otherwise: sums have the same bits."""
+    block, dist = x.local, x.distribution
+    if block.flags.c_contiguous or block.dtype.kind not in "fc":
+        return block
+    extents = zip(dist.roles, dist.grid.shape, strict=True)
+    replicas = prod([extent for role, extent in extents if role.name == "replicated"])
+    return block if replicas == 1 else np.ascontiguousarray(block)
 
 
 def settled(name: str, contributions: T, where: Reduced) -> T:

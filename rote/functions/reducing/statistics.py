@@ -29,7 +29,7 @@ from .reduction import (
     settled,
 )
 
-__all__ = ["average", "mean", "ptp", "root_of", "std", "var"]
+__all__ = ["average", "freedom", "mean", "ptp", "root_of", "std", "var"]
 
 LayoutLike = Layout | str | None
 
@@ -96,13 +96,14 @@ def var(
 
     Raises:
         TypeError: `where` or `mean` is given.
+        ValueError: `ddof` and `correction` are both given.
 
     >>> from rote import DistTensor
     >>> float(DistTensor.from_global([1, 2, 4, 5], "block[(0)]").var(correction=1))
     3.3333333333333335
     """
     _refuse_parts(where, mean)
-    less = ddof if correction is UNSET or correction is None else correction
+    less = freedom(ddof, correction)
     return finished("var", _variance("var", x, axis, dtype, less, keepdims, layout, out), out)
 
 
@@ -125,6 +126,7 @@ def std(
 
     Raises:
         TypeError: `where` or `mean` is given.
+        ValueError: `ddof` and `correction` are both given.
         LayoutError: `layout` or `out` does not fit the result.
 
     >>> from rote import DistTensor
@@ -134,7 +136,7 @@ def std(
     if layout is not None and as_layout(layout).partial:
         raise LayoutError(f"a standard deviation is no sum of contributions, as {layout} has them; write x.var(…)")
     _refuse_parts(where, mean)
-    less = ddof if correction is UNSET or correction is None else correction
+    less = freedom(ddof, correction)
     variance = _variance("std", x, axis, dtype, less, keepdims, layout, out)
     return finished("std", root_of(variance, out), out)
 
@@ -146,6 +148,19 @@ def root_of(variance: Any, out: Any = None) -> Any:
     else:
         np.sqrt(variance.local, out=variance.local)
     return variance
+
+
+def freedom(ddof: float, correction: Any) -> Any:
+    """The number that is subtracted from that of elements, which has two names.
+
+    Raises:
+        ValueError: both are given.
+    """
+    if correction is UNSET or correction is None:
+        return ddof
+    if ddof != 0:
+        raise ValueError("ddof and correction are two names of one number; give one of them")
+    return correction
 
 
 def _refuse_parts(where: Any, mean: Any) -> None:
@@ -212,8 +227,10 @@ def _divide(x: Any, count: float) -> None:
 
 @follows("reduction", np.ptp)
 def ptp(x: Distributed, /, axis: Axis = None, out: Any = None, keepdims: bool = False) -> Any:
-    """The largest element less the smallest."""
+    """The largest element less the smallest, which is taken from the largest in the dtype of `out`, as NumPy does."""
     largest, smallest = (extreme(x, axis, None, keepdims) for extreme in (reductions.max, reductions.min))
+    if isinstance(out, Distributed):
+        largest = elementwise("ptp", lambda block: block.astype(out.local.dtype), (largest,), {})
     return finished("ptp", elementwise("ptp", np.subtract, (largest, smallest), {}), out, casting="same_kind")
 
 
