@@ -325,6 +325,26 @@ def test_refusals_say_what_to_do():
     assert not hasattr(x, "__array_interface__")
 
 
+@pytest.mark.parametrize("lies", ["[(),()]", "block[(0),()]", "[(),(0)]"])
+def test_counts_are_reductions(lies):
+    """Law: what ranks have counted is added up as a sum is: asked for, so that no setting warns of it or refuses it."""
+    whole = np.arange(12).reshape(3, 4) % 5
+
+    def program(comm):
+        x = DistTensor.from_global(whole, lies, comm)
+        flat = DistTensor.from_global(whole.ravel(), "block[(0)]", comm)
+        with rote.config(implicit="error"), rote.trace() as moves:
+            got = [np.histogram(x, 5)[0], np.histogram(x, 5, weights=x)[0], np.bincount(flat)]
+        with pytest.raises(ValueError, match=r"order 1\nwrite bincount\(x\.ravel\(\)\)"):
+            np.bincount(x)
+        return [each.to_global().tolist() for each in got], {move.implicit for move in moves}
+
+    want = [np.histogram(whole, 5)[0], np.histogram(whole, 5, weights=whole)[0], np.bincount(whole.ravel())]
+    for got, implicit in rote.run(program, 2):
+        assert got == [each.tolist() for each in want]
+        assert implicit == {False}
+
+
 def test_transforms_are_answered_once_they_are_there(monkeypatch):
     """`numpy.fft` names Rote's transform where `rote.fft` has not been imported."""
     monkeypatch.setattr("rote.tensor.answers.ANSWERS", {})
