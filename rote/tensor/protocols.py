@@ -110,6 +110,10 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
     def __complex__(self) -> complex:
         return complex(self._number("complex"))
 
+    def __format__(self, spec: str) -> str:
+        """The text of a number, of a tensor of order 0; collective, as `float(x)` is. Others have no format."""
+        return format(self._number("format"), spec) if spec else str(self)
+
     def _number(self, name: str) -> Any:
         """The value of a tensor of order 0, the same on all ranks. Collective."""
         shape = self.distribution.shape

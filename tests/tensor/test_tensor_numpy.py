@@ -345,6 +345,20 @@ def test_counts_are_reductions(lies):
         assert implicit == {False}
 
 
+@pytest.mark.parametrize("lies", ["[(0),()]", "[(),()]"])
+def test_numbers_are_formatted(lies):
+    """Law: a tensor of order 0 is written as its number, on every rank; one with modes has no format of numbers."""
+
+    def program(comm):
+        x = DistTensor.from_global(np.arange(6.0).reshape(2, 3), lies, comm)
+        with pytest.raises(TypeError, match=r"order 0, and x has shape \(2, 3\)"):
+            f"{x:.3f}"
+        assert f"{x}" == str(x)
+        return f"{x.sum():.3f}", f"{x.max():>6g}"
+
+    assert rote.run(program, 2) == [("15.000", "     5")] * 2
+
+
 def test_transforms_are_answered_once_they_are_there(monkeypatch):
     """`numpy.fft` names Rote's transform where `rote.fft` has not been imported."""
     monkeypatch.setattr("rote.tensor.answers.ANSWERS", {})
