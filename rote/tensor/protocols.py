@@ -19,7 +19,7 @@ from ..functions.distributed import Distributed
 from ..late import late
 from ..layout.grid import Grid
 from ..layout.layout import Layout
-from .answers import answer, answers, method_cure, refusal, ufunc_methods
+from .answers import answer, answers, method_cure, name_cure, refusal, ufunc_methods
 
 __all__ = ["ArrayProtocols"]
 
@@ -156,7 +156,9 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
         def __getattr__(self, name):
             """Refuse what arrays have and tensors have not, with a cure."""
             text = f"{type(self).__name__!r} object has no attribute {name!r}"
-            if not name.startswith("_") and hasattr(np.ndarray, name):
+            if cure := name_cure(name):
+                text += f"\nwrite {cure}"
+            elif not name.startswith("_") and hasattr(np.ndarray, name):
                 call = "()" if callable(getattr(np.ndarray, name)) else ""
                 text += "; " + refusal(f"{{}}.{name}{call}")
             raise AttributeError(text, name=name, obj=self)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import operator
+import re
 import warnings
 from functools import partial
 from itertools import product
 
 import numpy as np
 import pytest
+import scipy.fft
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import distributions
@@ -308,6 +310,15 @@ def test_refusals_say_what_to_do():
             call(x, 2) if call is np.percentile else call(x)
     with pytest.raises(AttributeError, match=r"x.to_global\(\).tobytes\(\), or x.local.tobytes\(\)"):
         x.tobytes()
+    for name, cure in {
+        "item": r"float\(x\)",
+        "fill": r"x\[\.\.\.\] = value",
+        "full_tensor": r"x\.to_global\(\)",
+    }.items():
+        with pytest.raises(AttributeError, match=rf"has no attribute '{name}'\nwrite {cure}"):
+            getattr(x, name)
+    with pytest.raises(TypeError, match=r"takes a Distribution\nwrite DistTensor\.from_global"):
+        DistTensor(x.local, "[(0),()]")
     with pytest.raises(AttributeError, match=r"^'DistTensor' object has no attribute 'sun'$"):
         x.sun  # noqa: B018
     with pytest.raises(TypeError, match=r"numpy\.add\(x\[\(\.\.\., \*\[None\] \* y\.ndim\)\], y\)"):
@@ -360,12 +371,31 @@ def test_numbers_are_formatted(lies):
 
 
 def test_transforms_are_answered_once_they_are_there(monkeypatch):
-    """`numpy.fft` names Rote's transform where `rote.fft` has not been imported."""
+    """`numpy.fft` names Rote's transform of the same axes where `rote.fft` has not been imported."""
     monkeypatch.setattr("rote.tensor.answers.ANSWERS", {})
     x = DistTensor.zeros(4, "[(0)]")
-    for function in (np.fft.fft, np.fft.rfftn, np.fft.fftshift, np.fft.hfft, np.fft.irfft2):
-        with pytest.raises(TypeError, match=r"rote\.fft\.\w+\([xX]\), or import rote.fft"):
+    cures = {
+        np.fft.fft: "fftn(x, axes=(-1,))",
+        np.fft.rfftn: "rfftn(x)",
+        np.fft.fftshift: "fftshift(X)",
+        np.fft.hfft: "hfft(x)",
+        np.fft.irfft2: "irfftn(X, axes=(-2, -1))",
+    }
+    for function, cure in cures.items():
+        with pytest.raises(TypeError, match=re.escape(f"rote.fft.{cure}, or import rote.fft")):
             function(x)
+
+
+@pytest.mark.parametrize("name", ["fft", "ifft2", "rfft", "irfft2", "dct", "idst"])
+def test_transforms_of_one_axis_name_those_of_any(name):
+    """Law: a name of NumPy's or SciPy's that `rote.fft` has not is refused with a call that gives the same."""
+    whole = np.arange(12.0).reshape(3, 4)
+    theirs = getattr(scipy.fft, name)(whole)
+    with pytest.raises(AttributeError, match=r"write rote\.fft\.") as refused:
+        getattr(rote.fft, name)
+    cure = str(refused.value).partition("write ")[2]
+    mine = eval(cure, {"rote": rote, "x": DistTensor.from_global(whole, "[(),()]")})
+    assert np.allclose(mine.to_global(), theirs)
 
 
 ONE = ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft"]
