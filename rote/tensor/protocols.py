@@ -91,7 +91,10 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
         )
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
-        raise LayoutError("a tensor is not gathered silently; write x.to_global(), or x.local for this rank's block")
+        number = "" if self.distribution.shape else " float(x) or"
+        raise LayoutError(
+            f"a tensor is not gathered silently; write{number} x.to_global(), or x.local for this rank's block"
+        )
 
     def __bool__(self) -> bool:
         if self.distribution.shape:

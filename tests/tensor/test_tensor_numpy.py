@@ -362,6 +362,8 @@ def test_numbers_are_formatted(lies):
 
     def program(comm):
         x = DistTensor.from_global(np.arange(6.0).reshape(2, 3), lies, comm)
+        with pytest.raises(LayoutError, match=r"write float\(x\) or x\.to_global\(\)"):
+            np.array([x.sum(), x.max()])
         with pytest.raises(TypeError, match=r"order 0, and x has shape \(2, 3\)"):
             f"{x:.3f}"
         assert f"{x}" == str(x)
