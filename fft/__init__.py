@@ -67,6 +67,18 @@ _HOME = {
 
 __all__ = sorted(_HOME)
 
+# NumPy's and SciPy's names for one axis or two, which the functions of any axes stand for.
+_ALONG = {
+    f"{name}{number}": f"rote.fft.{name}n(x, axes={axes})"
+    for names, number, axes in (
+        (("fft", "ifft", "rfft", "irfft"), "", "(-1,)"),
+        (("fft", "ifft", "rfft", "irfft"), "2", "(-2, -1)"),
+        (("dct", "idct", "dst", "idst"), "", "(-1,)"),
+    )
+    for name in names
+}
+_ALONG["rfftfreq"] = "rote.fft.fftfreq(f), or f.wavenumbers(L), of an FFT f"
+
 if not TYPE_CHECKING:  # a type checker would take any misspelt name for an attribute
 
     def __getattr__(name):
@@ -75,7 +87,10 @@ if not TYPE_CHECKING:  # a type checker would take any misspelt name for an attr
         from importlib import import_module
 
         if name not in _HOME:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            text = f"module {__name__!r} has no attribute {name!r}"
+            if cure := _ALONG.get(name):
+                text += f"\nwrite {cure}"
+            raise AttributeError(text)
         rules = import_module("rote.functions.rules")  # from now on numpy.fft answers, too
         rules.ENTERING["numpy.fft"] = partial(import_module, f"{__name__}.functions.dispatch")
         value = globals()[name] = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)

@@ -216,6 +216,8 @@ def by_axis(kinds: Kinds, axes: tuple[int, ...]) -> dict[int, MaybeKind]:
 
 def check_kind(name: object) -> None:
     """Refuse what names no kind of transform that leads from signals to spectra."""
+    if isinstance(name, list | tuple):
+        raise LayoutError(f"kinds are named by axis, not in a list; write kinds={dict(enumerate(name))!r}")
     if name not in FORWARD:
         raise LayoutError(f"a kind is one of {', '.join(FORWARD)}; not {name!r}")
 

@@ -15,7 +15,7 @@ import numpy as np
 from .. import functions
 from ..functions.rules import ANSWERS, ENTERING, UFUNC_METHODS, Function
 
-__all__ = ["ANSWERS", "UFUNC_METHODS", "answer", "answers", "method_cure", "refusal", "ufunc_methods"]
+__all__ = ["ANSWERS", "UFUNC_METHODS", "answer", "answers", "method_cure", "name_cure", "refusal", "ufunc_methods"]
 
 
 def answers() -> dict[Function, Function]:
@@ -77,6 +77,15 @@ def refusal(call: str, cure: str = "") -> str:
     return f"{call.format('x')} of a DistTensor x is not answered: nothing is gathered silently\nwrite {cure or usual}"
 
 
+def name_cure(name: str) -> str:
+    """The words for an attribute that arrays, or tensors of other libraries, have; empty if there are none.
+
+    >>> name_cure("full_tensor")
+    'x.to_global()'
+    """
+    return _NAMES.get(name, "")
+
+
 def method_cure(ufunc: np.ufunc, method: str) -> str:
     """The way around a method of a ufunc that is not answered; empty where it is that of the whole array."""
     if method == "outer":
@@ -94,13 +103,26 @@ def _cure(function: Function) -> str:
     return _CURES.get(function, "")
 
 
+_AXES = {"fft": ", axes=(-1,)", "fft2": ", axes=(-2, -1)", "fftn": ""}
 _TRANSFORMS = {
-    **dict.fromkeys(("fft", "fft2", "fftn"), "fftn(x)"),
-    **dict.fromkeys(("ifft", "ifft2", "ifftn"), "ifftn(X)"),
-    **dict.fromkeys(("rfft", "rfft2", "rfftn"), "rfftn(x)"),
-    **dict.fromkeys(("irfft", "irfft2", "irfftn"), "irfftn(X)"),
+    **{f"{real}{name}": f"{real}fftn(x{axes})" for real in ("", "r") for name, axes in _AXES.items()},
+    **{f"{real}{name}": f"{real}fftn(X{axes})" for real in ("i", "ir") for name, axes in _AXES.items()},
     **{name: f"{name}(x)" for name in ("hfft", "ihfft")},
     **{name: f"{name}(X)" for name in ("fftshift", "ifftshift")},
+}
+_NAMES = {
+    "item": "float(x), int(x) or complex(x) of a tensor of order 0; x[i, j] is one",
+    "fill": "x[...] = value",
+    "nbytes": "x.size * x.dtype.itemsize, or x.local.nbytes for this rank's block",
+    "itemsize": "x.dtype.itemsize",
+    "view": "x.astype(dtype), or x.local.view(dtype) for this rank's block alone",
+    "indices": "x.distribution.indices(x.comm.rank), or x.slices() of a layout in blocks",
+    "placements": "x.layout",
+    "global_shape": "x.shape",
+    "chunks": "x.distribution.to_chunks()",
+    "rechunk": "x.redistribute(layout)",
+    "to_local": "x.local",
+    **dict.fromkeys(("full_tensor", "compute", "numpy", "gather"), "x.to_global()"),
 }
 _CURES: dict[Function, str] = {
     np.convolve: "rote.fft.convolve(x, y)",

@@ -20,7 +20,7 @@ from ..late import late
 from ..layout.grid import Grid
 from ..layout.layout import Layout
 from ..runtime.placement import check_values
-from .answers import answer, answers, method_cure, refusal, ufunc_methods
+from .answers import answer, answers, method_cure, name_cure, refusal, ufunc_methods
 
 __all__ = ["ArrayProtocols"]
 
@@ -92,7 +92,10 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
         return answer(function, args, kwargs)
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
-        raise LayoutError("a tensor is not gathered silently; write x.to_global(), or x.local for this rank's block")
+        number = "" if self.distribution.shape else " float(x) or"
+        raise LayoutError(
+            f"a tensor is not gathered silently; write{number} x.to_global(), or x.local for this rank's block"
+        )
 
     def __bool__(self) -> bool:
         if self.distribution.shape:
@@ -110,6 +113,10 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
 
     def __complex__(self) -> complex:
         return complex(self._number("complex"))
+
+    def __format__(self, spec: str) -> str:
+        """The text of a number, of a tensor of order 0; collective, as `float(x)` is. Others have no format."""
+        return format(self._number("format"), spec) if spec else str(self)
 
     def _number(self, name: str) -> Any:
         """The value of a tensor of order 0, the same on all ranks. Collective."""
@@ -187,7 +194,9 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
         def __getattr__(self, name):
             """Refuse what arrays have and tensors have not, with a cure."""
             text = f"{type(self).__name__!r} object has no attribute {name!r}"
-            if not name.startswith("_") and hasattr(np.ndarray, name):
+            if cure := name_cure(name):
+                text += f"\nwrite {cure}"
+            elif not name.startswith("_") and hasattr(np.ndarray, name):
                 call = "()" if callable(getattr(np.ndarray, name)) else ""
                 text += "; " + refusal(f"{{}}.{name}{call}")
             raise AttributeError(text, name=name, obj=self)

@@ -64,8 +64,9 @@ class DistTensor(Constructors, Rearranging, ArrayMethods, ArrayProtocols, Halos,
         self._comm = as_comm(comm)
         self._distribution = distribution
         self._local = local
-        wanted = distribution.local_shape(self._comm.rank)
-        if local.shape != wanted:
+        if not isinstance(distribution, Distribution):
+            raise TypeError("DistTensor(block, dist) takes a Distribution\nwrite DistTensor.from_global(array, layout)")
+        if local.shape != (wanted := distribution.local_shape(self._comm.rank)):
             raise LayoutError(f"rank {self._comm.rank} holds a block of {wanted} in {distribution}, not {local.shape}")
 
     def save(self, path: Path) -> None:

@@ -185,6 +185,12 @@ def test_a_length_of_minus_1_is_the_extent(s):
     assert rote.run(program, 2) == [True] * 2
 
 
+def test_kinds_in_a_list_are_refused_with_the_same_by_axis():
+    """Law: kinds belong to axes by number; a list of them is told how to be written."""
+    with pytest.raises(rote.LayoutError, match=r"write kinds=\{0: 'dct2', 1: 'rfft'\}"):
+        FFT((6, 8), dtype="f8", kinds=["dct2", "rfft"])
+
+
 def test_a_machine_is_one():
     """Law: what is none is refused by name, wherever a machine is meant."""
     for call in (

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import operator
+import re
 import warnings
 from functools import partial
 from itertools import product
 
 import numpy as np
 import pytest
+import scipy.fft
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import distributions
@@ -313,6 +315,15 @@ def test_refusals_say_what_to_do():
             call(x, 2) if call is np.percentile else call(x)
     with pytest.raises(AttributeError, match=r"x.to_global\(\).tobytes\(\), or x.local.tobytes\(\)"):
         x.tobytes()
+    for name, cure in {
+        "item": r"float\(x\)",
+        "fill": r"x\[\.\.\.\] = value",
+        "full_tensor": r"x\.to_global\(\)",
+    }.items():
+        with pytest.raises(AttributeError, match=rf"has no attribute '{name}'\nwrite {cure}"):
+            getattr(x, name)
+    with pytest.raises(TypeError, match=r"takes a Distribution\nwrite DistTensor\.from_global"):
+        DistTensor(x.local, "[(0),()]")
     with pytest.raises(AttributeError, match=r"^'DistTensor' object has no attribute 'sun'$"):
         x.sun  # noqa: B018
     with pytest.raises(TypeError, match=r"numpy\.add\(x\[\(\.\.\., \*\[None\] \* y\.ndim\)\], y\)"):
@@ -330,13 +341,68 @@ def test_refusals_say_what_to_do():
     assert not hasattr(x, "__array_interface__")
 
 
+@pytest.mark.parametrize("lies", ["[(),()]", "block[(0),()]", "[(),(0)]"])
+def test_counts_are_reductions(lies):
+    """Law: what ranks have counted is added up as a sum is: asked for, so that no setting warns of it or refuses it."""
+    whole = np.arange(12).reshape(3, 4) % 5
+
+    def program(comm):
+        x = DistTensor.from_global(whole, lies, comm)
+        flat = DistTensor.from_global(whole.ravel(), "block[(0)]", comm)
+        with rote.config(implicit="error"), rote.trace() as moves:
+            got = [np.histogram(x, 5)[0], np.histogram(x, 5, weights=x)[0], np.bincount(flat)]
+        with pytest.raises(ValueError, match=r"order 1\nwrite bincount\(x\.ravel\(\)\)"):
+            np.bincount(x)
+        return [each.to_global().tolist() for each in got], {move.implicit for move in moves}
+
+    want = [np.histogram(whole, 5)[0], np.histogram(whole, 5, weights=whole)[0], np.bincount(whole.ravel())]
+    for got, implicit in rote.run(program, 2):
+        assert got == [each.tolist() for each in want]
+        assert implicit == {False}
+
+
+@pytest.mark.parametrize("lies", ["[(0),()]", "[(),()]"])
+def test_numbers_are_formatted(lies):
+    """Law: a tensor of order 0 is written as its number, on every rank; one with modes has no format of numbers."""
+
+    def program(comm):
+        x = DistTensor.from_global(np.arange(6.0).reshape(2, 3), lies, comm)
+        with pytest.raises(LayoutError, match=r"write float\(x\) or x\.to_global\(\)"):
+            np.array([x.sum(), x.max()])
+        with pytest.raises(TypeError, match=r"order 0, and x has shape \(2, 3\)"):
+            f"{x:.3f}"
+        assert f"{x}" == str(x)
+        return f"{x.sum():.3f}", f"{x.max():>6g}"
+
+    assert rote.run(program, 2) == [("15.000", "     5")] * 2
+
+
 def test_transforms_are_answered_once_they_are_there(monkeypatch):
-    """`numpy.fft` names Rote's transform where `rote.fft` has not been imported."""
+    """`numpy.fft` names Rote's transform of the same axes where `rote.fft` has not been imported."""
     monkeypatch.setattr("rote.tensor.answers.ANSWERS", {})
     x = DistTensor.zeros(4, "[(0)]")
-    for function in (np.fft.fft, np.fft.rfftn, np.fft.fftshift, np.fft.hfft, np.fft.irfft2):
-        with pytest.raises(TypeError, match=r"rote\.fft\.\w+\([xX]\), after which numpy.fft answers"):
+    cures = {
+        np.fft.fft: "fftn(x, axes=(-1,))",
+        np.fft.rfftn: "rfftn(x)",
+        np.fft.fftshift: "fftshift(X)",
+        np.fft.hfft: "hfft(x)",
+        np.fft.irfft2: "irfftn(X, axes=(-2, -1))",
+    }
+    for function, cure in cures.items():
+        with pytest.raises(TypeError, match=re.escape(f"rote.fft.{cure}, after which numpy.fft answers")):
             function(x)
+
+
+@pytest.mark.parametrize("name", ["fft", "ifft2", "rfft", "irfft2", "dct", "idst"])
+def test_transforms_of_one_axis_name_those_of_any(name):
+    """Law: a name of NumPy's or SciPy's that `rote.fft` has not is refused with a call that gives the same."""
+    whole = np.arange(12.0).reshape(3, 4)
+    theirs = getattr(scipy.fft, name)(whole)
+    with pytest.raises(AttributeError, match=r"write rote\.fft\.") as refused:
+        getattr(rote.fft, name)
+    cure = str(refused.value).partition("write ")[2]
+    mine = eval(cure, {"rote": rote, "x": DistTensor.from_global(whole, "[(),()]")})
+    assert np.allclose(mine.to_global(), theirs)
 
 
 ONE = ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft"]

@@ -12,7 +12,7 @@ from ...errors import LayoutError
 from ...layout.layout import Layout
 from ..alignment import plain
 from ..distributed import Array, Distributed
-from ..moves import announce, because, moved
+from ..moves import announce, asked, because, moved
 from ..rearranging.indexing import known
 from ..rearranging.ordering import first_index, in_order, over_ranks
 from ..rearranging.reshaping import reshape
@@ -126,7 +126,8 @@ def bincount(x: Distributed, /, weights: Any = None, minlength: int = 0) -> Any:
         ends[:] = (0, 1) if wrong else (most, 0)
     x.comm.allreduce(ends, "max")  # so all ranks refuse what one of them has
     if ends[1] > 0 or not integers or block.ndim != 1:
-        raise ValueError("bincount counts the integers from 0 on of a tensor of order 1")
+        cure = "\nwrite bincount(x.ravel()), or histogram(x, …), which takes any order" if block.ndim != 1 else ""
+        raise ValueError(f"bincount counts the integers from 0 on of a tensor of order 1{cure}")
     lying = None if weights is None else _as(weights, x).local
     np.bincount([0], None if lying is None else np.zeros(1, lying.dtype), minlength)  # which raises NumPy's errors
     counts = np.bincount(block, lying, max(minlength, int(ends[0]) + 1))
@@ -174,10 +175,11 @@ def _as(values: Any, x: T) -> Distributed:
 
 
 def _summed(x: T, counts: Array, name: str) -> T:
-    """The sum of what every rank has counted in its block, replicated."""
+    """The sum of what every rank has counted in its block, replicated: asked for, as that of any reduction is."""
     split = tuple([split.grid_mode for split in chain(*x.distribution.splits)])
     partial = Layout(((),), partial=split).on(counts.shape, x.distribution.grid)
-    return plain(x._on(counts, partial), name)
+    total = x._on(counts, partial)
+    return asked(total, Layout(((),)), name) if split else total
 
 
 def _unique(x: T, index: bool, inverse: bool, counts: bool, equal_nan: bool) -> list[T]:
