@@ -14,7 +14,7 @@ from rote.compiler.machine import Machine
 from rote.compiler.plan import Plan
 from rote.compiler.step import as_wire
 from rote.errors import LayoutError
-from rote.layout.grid import Grid, check_grid, tensor_shape
+from rote.layout.grid import Grid, tensor_shape
 from rote.layout.layout import Layout
 from rote.runtime.comm.resolve import as_comm
 from rote.runtime.tuning.autotune import Progress
@@ -28,7 +28,7 @@ from .families.resolve import choices_for, walk_for
 from .program.ends import TransformEnds
 from .program.fields import transformed
 from .program.program import Pair, bind_pair
-from .request.arguments import Norm, Options, as_arguments, check_norm, check_tensor, planned_request
+from .request.arguments import Norm, Options, as_arguments, check_norm, check_ranks, check_tensor, planned_request
 from .transforms import FOURIER
 from .walk.walk import Walk, describe
 from .walk.wavenumbers import Nyquist, wavenumbers
@@ -146,7 +146,7 @@ class FFT(TransformEnds):
                 walk = best(self._choices)
             else:
                 walk = walk_for(arguments, algorithm)
-            check_grid(walk.source.grid, self._comm.size)
+            check_ranks(walk.source.grid, self._comm.size)
             if tune != "model":
                 from .tuning.confirmation import tuned
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from math import prod
 
 from rote.caches import memoized
-from rote.compiler.explain import in_seconds
+from rote.compiler.explain import in_bytes, in_seconds
 from rote.compiler.machine import DEFAULT, Machine
-from rote.errors import LayoutError, PlanError
+from rote.compiler.movement.volumes import largest_block
+from rote.errors import LayoutError, PlanError, counted
 from rote.layout.builder import L
 from rote.layout.grid import Grid
 from rote.layout.layout import Distribution, Layout, as_layout
@@ -50,9 +51,31 @@ class Choice:
         return self.price.seconds
 
     @property
+    def peak_bytes(self) -> int:
+        """Bytes that a run takes on a rank, about: tensor and spectrum, and twice its largest block on the way.
+
+        0 without a walk.
+        """
+        if self.walk is None:
+            return 0
+        blocks = [largest_block(self.source) * self.walk.dtype.itemsize]
+        for stage, dtype in zip(self.walk.stages, self.walk.dtypes()[1:], strict=True):
+            blocks.append(largest_block(stage.after) * dtype.itemsize)
+        return blocks[0] + blocks[-1] + 2 * max(blocks)
+
+    @property
     def plain(self) -> bool:
         """Whether there is a walk that reads the tensor as it is, and so leaves its spectrum."""
         return self.walk is not None and self.walk.source.layout.view is None and self.walk.target.layout.view is None
+
+    def __str__(self) -> str:
+        if self.walk is None:
+            return f"{self.name} on {self.source.grid}: none, for {self.why}"
+        received, peak = in_bytes(self.price.received), in_bytes(self.peak_bytes)
+        return (
+            f"{self.name} on {self.source.grid}, from {self.source.layout}: about {in_seconds(self.seconds)}, "
+            f"{counted(self.price.moves, 'move')}, {received} received and {peak} of memory by a rank"
+        )
 
 
 def walk_of(

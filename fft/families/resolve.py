@@ -83,8 +83,9 @@ def compare(
 
     Returns:
         One `Choice` per family and grid, with the attributes `name`, `source` (the distribution in which it begins),
-        `price` (`seconds`, `moves`, `received` and `total` bytes) and `walk`, whose `moves` are the plans and whose
-        `plot()` draws it. Where a family has no walk, `walk` is None and `why` says why not; these come last.
+        `price` (`seconds`, `moves`, `received` and `total` bytes), `peak_bytes` (of memory on a rank, about) and
+        `walk`, whose `moves` are the plans and whose `plot()` draws it. Where a family has no walk, `walk` is None and
+        `why` says why not; these come last.
 
     Raises:
         LayoutError: shape, ranks, layout, grid, axes and kinds do not fit each other.

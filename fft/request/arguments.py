@@ -13,9 +13,9 @@ import numpy.typing as npt
 
 from rote.compiler.machine import Machine, as_machine
 from rote.compiler.step import as_dtype
-from rote.errors import LayoutError
+from rote.errors import CommError, LayoutError
 from rote.grammar.nodes import exact
-from rote.layout.grid import Grid, grid_shape, integer
+from rote.layout.grid import Grid, check_grid, grid_shape, integer
 from rote.layout.layout import Layout, as_layout
 from rote.runtime.comm.protocol import Comm
 from rote.runtime.exchange.registry import check_method
@@ -35,6 +35,7 @@ __all__ = [
     "as_arguments",
     "check_extents",
     "check_norm",
+    "check_ranks",
     "check_real",
     "check_tensor",
     "normal_axes",
@@ -127,6 +128,19 @@ def as_arguments(
     if grid is not None and not isinstance(grid, Grid):
         grid = Grid(grid_shape(grid, ranks))
     return Arguments(shape, request, ranks, where, grid, ends)
+
+
+def check_ranks(grid: Grid, ranks: int) -> None:
+    """Refuse a grid of another number of ranks than there are, with how to plan without them.
+
+    Raises:
+        CommError: it is.
+    """
+    try:
+        check_grid(grid, ranks)
+    except CommError as error:
+        cure = f"rote.fft.compare(shape, ranks={grid.size}) needs none, and says what walks take in time and memory"
+        raise CommError(f"{error}\n{cure}") from None
 
 
 def scale(norm: Norm, sizes: Sequence[int], forward: bool) -> np.longdouble:

@@ -276,28 +276,29 @@ def _choice(choice: Choice) -> Answer:
         "layout": None,
         "moves": None,
         "received_bytes": None,
+        "peak_bytes": None,
         "seconds": None,
         "why_none": choice.why or None,
     }
     if choice.walk is not None:
         price = choice.price
         answer |= {"layout": str(choice.source.layout), "moves": price.moves}
-        answer |= {"received_bytes": price.received, "seconds": price.seconds}
+        answer |= {"received_bytes": price.received, "peak_bytes": choice.peak_bytes, "seconds": price.seconds}
     return answer
 
 
 def _ranked(candidates: Sequence[Choice], why: bool) -> list[str]:
     """The table of the walks, and a line for each family that has none; with `why` for each of its grids."""
-    rows = [("family", "grid", "layout", "moves", "received", "about")]
+    rows = [("family", "grid", "layout", "moves", "received", "peak", "about")]
     none: dict[str, list[str]] = {}
     for choice in candidates:
         on, price = str(choice.source.grid), choice.price
         if choice.walk is None:
             none.setdefault(choice.name, []).append(f"{on}: {choice.why}")
         else:
-            cells = str(price.moves), in_bytes(price.received), in_seconds(price.seconds)
+            cells = str(price.moves), in_bytes(price.received), in_bytes(choice.peak_bytes), in_seconds(price.seconds)
             rows.append((choice.name, on, str(choice.source.layout), *cells))
-    lines = table(rows, range(3, 6))
+    lines = table(rows, range(3, 7))
     for name, reasons in none.items():
         if len(reasons) > 1 and not why:
             reasons = [f"{reasons[0]} (and none on {counted(len(reasons) - 1, 'other grid')}; --why)"]

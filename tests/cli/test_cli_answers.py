@@ -113,7 +113,7 @@ def test_explain_of_ffts(command: tuple[str, ...]) -> None:
     walks = [choice for choice in told["choices"] if choice["why_none"] is None]
     assert 0 < len(walks) < len(told["choices"])
     for choice in told["choices"]:
-        figures = {type(choice[name]) for name in ("seconds", "received_bytes", "moves", "layout")}
+        figures = {type(choice[name]) for name in ("seconds", "received_bytes", "peak_bytes", "moves", "layout")}
         assert figures == ({float, int, str} if choice in walks else {type(None)})
 
 

@@ -128,7 +128,7 @@ def test_explain_compares_ffts() -> None:
     """
     lines = run("explain", "--fft", "64x60x64", "--ranks", "8", "--dtype", "c16").output.splitlines()
     assert lines[0] == "fft of (64, 60, 64) complex128 on 8 ranks"
-    assert lines[1].split() == ["family", "grid", "layout", "moves", "received", "about"]
+    assert lines[1].split() == ["family", "grid", "layout", "moves", "received", "peak", "about"]
     found = ranking((64, 60, 64), 8, as_request((64, 60, 64), (0, 1, 2), "fft", np.dtype("c16")))
     none = dict.fromkeys(c.name for c in found if not c.walk)
     assert [line.split()[0] for line in lines[2:]] == [c.name for c in found if c.walk] + ["no"] * len(none)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import tracemalloc
+from itertools import product
 
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
 import rote
+from rote.compiler.explain import in_bytes
 from rote.compiler.movement.volumes import traffic
+from rote.errors import CommError
 from rote.fft import FFT, compare
 
 
@@ -85,3 +88,38 @@ def test_where_not_all_layouts_are_looked_at_no_answer_claims_so() -> None:
         .why_not("reduce")
         .endswith("block[(),(0)] has a step reduce")
     )
+
+
+@pytest.mark.parametrize(("shape", "dtype"), [((64, 60, 48), "f8"), ((30, 31, 33), "f8"), ((16, 16), "c16")])
+def test_the_memory_of_a_choice_is_what_a_run_takes(shape: tuple[int, ...], dtype: str) -> None:
+    """Law: `peak_bytes` of a walk is the most that input, spectrum and workspace take on a rank, by either transport.
+
+    As text, a choice says this beside its price.
+    """
+    choices = [choice for choice in compare(shape, ranks=4, dtype=dtype) if choice.plain]
+
+    def program(comm):
+        memory = []
+        for choice, method in product(choices, ("auto", "alltoallv")):
+            source = choice.source
+            f = FFT(shape, source.layout, source.grid, comm, dtype, algorithm=choice.name, method=method)
+            blocks = f.empty_input(), f.empty_output()
+            memory.append(f.workspace_bytes + sum(block.local.nbytes for block in blocks))
+        return memory
+
+    most = [max(of_ranks) for of_ranks in zip(*rote.run(program, 4), strict=True)]
+    assert len(choices) >= 2
+    assert most == [choice.peak_bytes for choice in choices for _ in range(2)]
+    assert all(f" and {in_bytes(choice.peak_bytes)} of memory by a rank" in str(choice) for choice in choices)
+
+
+def test_more_ranks_than_there_are() -> None:
+    """A choice without a walk prints why; a transform on ranks that are not there says how to plan it."""
+    none = compare((8, 8, 8), ranks=8)[-1]
+    assert (none.walk, none.peak_bytes, str(none)) == (
+        None,
+        0,
+        f"{none.name} on {none.source.grid}: none, for {none.why}",
+    )
+    with pytest.raises(CommError, match=r"rote\.fft\.compare\(shape, ranks=16\) needs none"):
+        FFT((64, 64, 64), "block[(0),(1),()]", grid=(4, 4))
