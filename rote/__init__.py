@@ -123,6 +123,17 @@ if not os.path.isdir(os.path.join(_here, "grammar")) and os.path.isfile(
 ):
     __path__.append(_beside)
 
+# Names that NumPy, mpi4py-fft and DTensor have, and what stands for them.
+_ELSEWHERE = {
+    **dict.fromkeys(("array", "asarray"), "rote.DistTensor.from_global(array, layout)"),
+    **{name: f"rote.DistTensor.{name}(shape, layout)" for name in ("zeros", "empty")},
+    "ones": "rote.array_api.ones(shape, layout=…)",
+    "full": "rote.array_api.full(shape, number, layout=…)",
+    **{name: f"rote.fft.{name}" for name in ("FFT", "fftn", "ifftn", "rfftn", "irfftn")},
+    **{name: f"from rote.compat.mpi4py_fft import {name}" for name in ("PFFT", "newDistArray")},
+    **dict.fromkeys(("Shard", "Replicate", "Partial"), "a layout, as text: block[(0),()] splits mode 0"),
+}
+
 if not TYPE_CHECKING:  # a type checker would take any misspelt name for an attribute
 
     def __getattr__(name):
@@ -134,7 +145,8 @@ if not TYPE_CHECKING:  # a type checker would take any misspelt name for an attr
         elif name in _SUBMODULES:
             value = import_module(f"{__name__}.{name}")
         else:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            cure = f"\nwrite {_ELSEWHERE[name]}" if name in _ELSEWHERE else ""
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}{cure}")
         globals()[name] = value
         return value
 

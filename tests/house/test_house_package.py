@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -99,6 +100,24 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
         rote.Lay0ut  # noqa: B018
     with pytest.raises(ImportError, match="cannot import name 'Lay0ut'"):
         exec("from rote import Lay0ut")
+
+
+@pytest.mark.parametrize(
+    ("name", "cure"),
+    [
+        ("zeros", "rote.DistTensor.zeros(shape, layout)"),
+        ("array", "rote.DistTensor.from_global(array, layout)"),
+        ("ones", "rote.array_api.ones(shape, layout=…)"),
+        ("fftn", "rote.fft.fftn"),
+        ("PFFT", "from rote.compat.mpi4py_fft import PFFT"),
+        ("Shard", "a layout, as text: block[(0),()] splits mode 0"),
+    ],
+)
+def test_names_of_other_libraries_say_what_to_write(name: str, cure: str) -> None:
+    """Law: a name that NumPy, mpi4py-fft or DTensor has, and Rote not, is refused with what stands for it."""
+    with pytest.raises(AttributeError, match=re.escape(f"module 'rote' has no attribute '{name}'\nwrite {cure}")):
+        getattr(rote, name)
+    assert name not in rote.__all__
 
 
 def test_modules_do_not_shadow_names(tmp_path: Path) -> None:
