@@ -68,7 +68,7 @@ class ReadTiles:
     def __init__(self, ranges: list[list[slice]], starts: Sequence[int], boxes: Sequence[Box], axis: int) -> None:
         self._ranges, self._starts, self._axis = ranges, starts, axis
         self._extents = tuple(map(len, ranges))
-        self.largest = tuple(max(map(length, along), default=0) for along in ranges)
+        self.largest: tuple[int, ...] = tuple(max(map(length, along), default=0) for along in ranges)
         self._within = []  # per mode, range and box: what of the box is in the range
         for mode, (along, start) in enumerate(zip(ranges, starts, strict=True)):
             in_ranges = [[box.within(mode, r.start + start, r.stop + start) for box in boxes] for r in along]

@@ -46,7 +46,7 @@ class BoundPlans:
     __slots__ = ("_alone", "_groups", "plans")
 
     def __init__(self, plans: Sequence[Plan], comm: Comm) -> None:
-        self.plans = tuple(plans)
+        self.plans: tuple[Plan, ...] = tuple(plans)
         for plan in plans:
             check_grid(plan.source.grid, comm.size)
         _same_everywhere(plans, comm)

@@ -119,10 +119,10 @@ class Rendezvous:
     __slots__ = ("calls", "held", "missing", "shared", "values")
 
     def __init__(self, size: int) -> None:
-        self.calls = [""] * size
+        self.calls: list[str] = [""] * size
         self.values: list[Any] = [None] * size
-        self.missing = size
-        self.held = False
+        self.missing: int = size
+        self.held: bool = False
         self.shared: Any = None
 
 

@@ -164,7 +164,8 @@ class Nonblocking(Method):
     def __init__(self, messages: Messages) -> None:
         comm = mpi_comm(messages.comm, "nonblocking")
         self._handle, self._kind = comm.handle, comm.datatype(messages.wire)
-        self._messages, self.sizes = messages, messages.sizes
+        self._messages = messages
+        self.sizes: tuple[int, int] = messages.sizes
 
     def __call__(self, transfer: Transfer) -> None:
         messages = self._messages
@@ -182,7 +183,7 @@ class Persistent(Method):
     def __init__(self, messages: Messages) -> None:
         comm = mpi_comm(messages.comm, "persistent")
         kind = comm.datatype(messages.wire)
-        self.held = sum(messages.sizes) * messages.wire.itemsize
+        self.held: int = sum(messages.sizes) * messages.wire.itemsize
         self._packed, arrived = (np.empty(size, messages.wire) for size in messages.sizes)
         self._found = [arrived[part.at] for part in messages.coming]
         try:
@@ -219,7 +220,7 @@ class ReduceScatter(Packed):
 
     def __init__(self, messages: Messages) -> None:
         super().__init__(messages)
-        self.sizes = sum(messages.sends), max(messages.receives)
+        self.sizes: tuple[int, int] = sum(messages.sends), max(messages.receives)
 
     def received(self, transfer: Transfer) -> list[Array]:
         return [transfer.arrived]
@@ -238,7 +239,7 @@ class Whole(Method):
         self._messages = messages
         self._root = place(step.before.grid, step.grid_modes, _root(step))
         lost = step.kind == "reduce" and comm.rank != self._root  # what is reduced elsewhere must stay as it is
-        self.sizes = prod(step.before.local_shape(messages.rank)) * lost, 0
+        self.sizes: tuple[int, int] = prod(step.before.local_shape(messages.rank)) * lost, 0
 
     def __call__(self, transfer: Transfer) -> None:
         step, comm = self._messages.step, self._messages.comm

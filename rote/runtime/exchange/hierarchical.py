@@ -71,7 +71,7 @@ class Nodes(Method):
             )
         self._sizes = [sum(size for _, size in box) for box in (sent, received)]
         nbytes = sum(self._sizes) * messages.wire.itemsize * (node.rank == 0)
-        self.held = 2 * nbytes
+        self.held: int = 2 * nbytes
         double_buffer = DoubleBuffer.of(node, nbytes)
         if not all(comm.allgather_object(double_buffer is not None)) or double_buffer is None:
             raise CommError("the ranks of a node cannot share memory\nwrite method='auto', or one that sends messages")

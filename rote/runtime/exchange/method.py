@@ -50,7 +50,7 @@ class Packed(Method):
 
     def __init__(self, messages: Messages) -> None:
         self.messages: Messages = messages
-        self.sizes = messages.sizes
+        self.sizes: tuple[int, int] = messages.sizes
 
     def __call__(self, transfer: Transfer) -> None:
         run(self.bound(transfer))

@@ -23,7 +23,8 @@ class Put(Method):
         self._kind = comm.datatype(messages.wire)
         self._messages = messages
         self._window = _Window.of(comm, arrived * messages.wire.itemsize)
-        self.sizes, self.held = (packed, 0), arrived * messages.wire.itemsize
+        self.sizes: tuple[int, int] = (packed, 0)
+        self.held: int = arrived * messages.wire.itemsize
         starts = list(accumulate(messages.receives, initial=0))
         self._offsets = [theirs[comm.rank] for theirs in comm.allgather_object(starts)]
 

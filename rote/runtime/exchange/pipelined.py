@@ -90,7 +90,7 @@ class Pipelined(Method):
     def __init__(self, messages: Messages, chunks: Chunks | None = None) -> None:
         self._calls = Calls(messages, "pipelined")
         self._handle = mpi_comm(messages.comm, "pipelined").handle
-        self.sizes = messages.sizes
+        self.sizes: tuple[int, int] = messages.sizes
         if chunks is None or messages.step.before.partial or messages.step.after.partial:
             chunks = Chunks(None, None, 1)
         early, late = chunks.early, chunks.late

@@ -88,7 +88,8 @@ class Waitsome(Method):
     def __init__(self, messages: Messages, together: int | None = None) -> None:
         self._calls = Calls(messages, "waitsome")
         self._rounds = rounds(messages, together)
-        self._ordered, self.sizes = messages.ordered, messages.sizes
+        self._ordered = messages.ordered
+        self.sizes: tuple[int, int] = messages.sizes
 
     def __call__(self, transfer: Transfer) -> None:
         transfer.pack()

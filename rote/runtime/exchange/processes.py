@@ -40,7 +40,7 @@ class Shared(Method):
         comm, step, dtype = messages.comm, messages.step, messages.dtype
         self._messages = messages
         nbytes = sum(messages.sends) * dtype.itemsize
-        self.held = 2 * nbytes
+        self.held: int = 2 * nbytes
         double_buffer = DoubleBuffer.of(comm, nbytes)
         if double_buffer is None:
             raise CommError(
