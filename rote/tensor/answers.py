@@ -128,5 +128,5 @@ _CURES: dict[Function, str] = {
     np.convolve: "rote.fft.convolve(x, y)",
     np.correlate: "rote.fft.correlate(x, y)",
     np.save: "x.save(path)",
-    np.unravel_index: "numpy.unravel_index(int(x), shape), of one number",
+    np.unravel_index: "numpy.unravel_index(int(x), shape) of one number, or of x.to_global()",
 }
