@@ -52,9 +52,9 @@ class Choice:
 
     @property
     def peak_bytes(self) -> int:
-        """Bytes that a run takes on a rank, about: tensor and spectrum, and twice its largest block on the way.
+        """Bytes that a run takes on a rank, about: tensor and spectrum, and twice its largest block between stages.
 
-        0 without a walk.
+        What a stage makes and cuts off again, as where real numbers are resampled, is not counted. 0 without a walk.
         """
         if self.walk is None:
             return 0
