@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from .reducing import reductions as reductions
     from .reducing import scans as scans
     from .reducing import statistics as statistics
+    from .sorts import quantiles as quantiles
     from .sorts import sets as sets
     from .sorts import sorting as sorting
 
@@ -38,7 +39,7 @@ _HOME = {
     **dict.fromkeys(("agreed", "blockwise", "dtypes", "elementwise", "likes"), "elements"),
     **dict.fromkeys(("assigning", "indexing", "joining", "ordering", "placing", "reshaping"), "rearranging"),
     **dict.fromkeys(("extrema", "nan", "reductions", "scans", "statistics"), "reducing"),
-    **dict.fromkeys(("sets", "sorting"), "sorts"),
+    **dict.fromkeys(("quantiles", "sets", "sorting"), "sorts"),
     **dict.fromkeys(("matrices", "norms", "orthogonal", "products"), "linalg"),
 }
 

@@ -68,9 +68,9 @@ def refusal(call: str, cure: str = "") -> str:
         call: as the user wrote it, with {} in the place of the tensor.
         cure: what to write instead, where there is more than the whole array to turn to.
 
-    >>> print(refusal("numpy.median({})"))
-    numpy.median(x) of a DistTensor x is not answered: nothing is gathered silently
-    write numpy.median(x.to_global()), or numpy.median(x.local) for this rank's block alone
+    >>> print(refusal("numpy.gradient({})"))
+    numpy.gradient(x) of a DistTensor x is not answered: nothing is gathered silently
+    write numpy.gradient(x.to_global()), or numpy.gradient(x.local) for this rank's block alone
     """
     whole, block = call.format("x.to_global()"), call.format("x.local")
     usual = f"{whole}, or {block} for this rank's block alone"

@@ -84,7 +84,12 @@ def sets(pick, shape):
     )
 
 
-CALLS = [accumulate, methods, sorts, sets]
+def medians(pick, shape):
+    axes = pick([None, *range(-len(shape), len(shape)), tuple(range(len(shape)))])
+    return lambda x: (np.median(x, axes), np.median(x, axes, keepdims=True))
+
+
+CALLS = [accumulate, methods, sorts, sets, medians]
 
 
 def pick_summable(pick, shape, grid):

@@ -310,9 +310,9 @@ def test_comparisons_bring_tensors_together():
 def test_refusals_say_what_to_do():
     """Functions, methods of ufuncs and attributes that are not answered name the whole array; transforms Rote's."""
     x = DistTensor.zeros((3, 4), "[(0),()]")
-    for call in (np.median, np.percentile, np.gradient):
+    for call in (np.nanmedian, np.gradient):
         with pytest.raises(TypeError, match=rf"write numpy\.{call.__name__}\(x\.to_global\(\)\)"):
-            call(x, 2) if call is np.percentile else call(x)
+            call(x)
     with pytest.raises(TypeError, match=r"write numpy\.unravel_index\(int\(x\), shape\) of one number"):
         np.unravel_index(x.argmax(), x.shape)
     with pytest.raises(AttributeError, match=r"x.to_global\(\).tobytes\(\), or x.local.tobytes\(\)"):

@@ -135,6 +135,65 @@ def test_orders_and_sets_are_numpys(data, call):
     rote.run(ordered.check_call, dist.grid.size, (dist, function, array))
 
 
+@given(st.data())
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.large_base_example])
+def test_medians_are_numpys(data):
+    """Law: medians of lines are bit for bit those of the array, in any layout, NaN and infinities among them."""
+    pick = picker(data.draw)
+    dist, function = pick_case(pick, pick([2, 1, 3, 4]), ordered.medians)
+    array = ordered.values(dist.shape, pick(["f8", "i8", "?", "f4", "u1"]))
+    with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
+        rote.run(ordered.check_call, dist.grid.size, (dist, function, array))
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i4"])
+@pytest.mark.parametrize("q", [0.3, [0.0, 0.25, 1.0], [[0.5], [0.99]]])
+def test_quantiles_are_numpys(q, dtype):
+    """Law: quantiles and percentiles of lines, whole or split, are those of the array, by all methods they have."""
+    array = (1e3 * np.random.default_rng(5).random((13, 2))).astype(dtype)
+    methods = {"linear", "weibull", "hazen", "median_unbiased", "normal_unbiased", "interpolated_inverted_cdf"}
+    methods |= {"lower", "higher", "nearest", "midpoint"}
+
+    def program(comm):
+        for text in ("block[(0),()]", "[(0),()]"):
+            x = DistTensor.from_global(array, text, comm)
+            for axis in (0, 1, None):
+                for method in sorted(methods):
+                    got = np.quantile(x, q, axis, method=method).to_global()
+                    want = np.quantile(array, q, axis, method=method)
+                    assert got.dtype == np.asarray(want).dtype
+                    np.testing.assert_allclose(got, want, 1e-13 if dtype == "f8" else 1e-6)
+                got = np.percentile(x, np.multiply(100, q), axis, keepdims=True)
+                want = np.percentile(array, np.multiply(100, q), axis, keepdims=True)
+                np.testing.assert_allclose(got.to_global(), want, 1e-13 if dtype == "f8" else 1e-6)
+            out = DistTensor.zeros(2, "[()]", comm)
+            assert np.median(x, 0, out=out) is out
+            np.testing.assert_array_equal(out.local, np.median(array, 0))
+
+    rote.run(program, 3)
+
+
+def test_quantiles_refuse_what_numpy_does():
+    """Complex numbers, q beyond 1 and unknown methods are refused, and on split lines methods that jump."""
+
+    def program(comm):
+        x = DistTensor.from_global(np.arange(12.0), "block[(0)]", comm)
+        with pytest.raises(ValueError, match="range"):
+            np.quantile(x, 1.5)
+        with pytest.raises(ValueError, match="not a valid method"):
+            np.quantile(x, 0.5, method="middle")
+        with pytest.raises(TypeError, match=r"numpy\.median"):
+            np.median(x.astype("c16"))
+        with pytest.raises(TypeError, match="no weights"):
+            np.quantile(x, 0.5, weights=x, method="inverted_cdf")
+        with pytest.raises(LayoutError, match=r"write numpy\.percentile\(x\.to_global\(\)"):
+            np.percentile(x, 50, method="inverted_cdf")
+        with pytest.raises(np.exceptions.AxisError):
+            np.median(x, 1)
+
+    rote.run(program, 2)
+
+
 @pytest.mark.parametrize("text", ["block[(0)]", "[(0)]", "block(0,1,4000,95)[(0)]", "cyclic(7)[(0)]"])
 @pytest.mark.parametrize("kind", ["different", "equal", "few", "sorted"])
 def test_no_rank_has_all_of_a_sort(text, kind):

@@ -25,7 +25,7 @@ from ..rearranging.reshaping import reshape
 from ..rules import follows
 from .samplesort import SampleSort, sorting_order
 
-__all__ = ["argsort", "digitize", "isin", "searchsorted", "sort", "take", "take_along_axis"]
+__all__ = ["argsort", "digitize", "isin", "searchsorted", "sort", "sortable", "take", "take_along_axis"]
 
 T = TypeVar("T", bound=Distributed)
 
@@ -58,7 +58,7 @@ def sort(
     >>> sort(DistTensor.from_global([3, 1, 2], "block[(0)]"), descending=True).to_global()
     array([3, 2, 1])
     """
-    x, mode = _sortable(x, axis, "sort")
+    x, mode = sortable(x, axis, "sort")
     if x.distribution.splits[mode]:
         return _exchanged(x, mode, "sort", descending)
     if not descending:
@@ -83,7 +83,7 @@ def argsort(
     >>> argsort(DistTensor.from_global([3, 1, 2, 1], "block[(0)]")).to_global()
     array([1, 3, 2, 0])
     """
-    x, mode = _sortable(x, axis, "argsort")
+    x, mode = sortable(x, axis, "argsort")
     if x.distribution.splits[mode]:
         return _exchanged(x, mode, "argsort", descending)
     if not descending:
@@ -200,7 +200,7 @@ def _along(x: T, axis: int | None, name: str) -> tuple[T, int]:
     return made_whole(x, (mode,), name), mode
 
 
-def _sortable(x: T, axis: int | None, name: str) -> tuple[T, int]:
+def sortable(x: T, axis: int | None, name: str) -> tuple[T, int]:
     """A plain tensor, and the number of the mode along which it is sorted, which is whole where that can be."""
     if axis is None:
         x, axis = reshape(x, -1), 0
