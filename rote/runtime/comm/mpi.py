@@ -27,11 +27,12 @@ from ...errors import CommError
 from ...layout.indexset import IndexSet, Strided
 from ...layout.layout import Op
 from . import shared_memory
+from .bound import RankComm
 from .cache import CacheOfAll, CachePerThread
 from .chunks import chunks, gather_in_turn, reduce_in_turn
 from .collective_errors import collective_errors
 from .datatypes import Datatype, FileView
-from .protocol import Array, BoundToRun, Path
+from .protocol import Array, Path
 from .rawfile import check_file_part, in_long_runs, move_part
 
 __all__ = ["MpiComm", "set_abort", "wrap"]
@@ -45,11 +46,10 @@ _wrapping = threading.Lock()
 _FRAME = 64  # bytes in which allgather_object sends a small value in one message
 
 
-class MpiComm(BoundToRun):
+class MpiComm(RankComm):
     """The `Comm` of one MPI rank; owns its MPI communicator and frees it with itself.
 
-    MPI lets a communicator be freed at any time by any rank as far as the freeing is local, as the standard expects of
-    implementations and both MPICH and Open MPI have it; so the garbage collector may do it.
+    The garbage collector may do so, on any rank at any time: MPICH and Open MPI free locally, as the standard expects.
     """
 
     def __init__(self, owned: MPI.Intracomm, family: list[weakref.ref[MpiComm]] | None = None) -> None:

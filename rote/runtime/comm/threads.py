@@ -22,9 +22,10 @@ from ...errors import CommError
 from ...layout.grid import integer
 from ...layout.indexset import IndexSet
 from ...layout.layout import Op
+from .bound import RankComm
 from .cache import CacheOfAll, CachePerThread
 from .collective_errors import collective_errors
-from .protocol import Array, BoundToRun, Path, inside
+from .protocol import Array, Path, inside
 from .rawfile import check_file_part, move_part
 from .rendezvous import RankGroup, Released, ThreadedRun
 
@@ -38,7 +39,7 @@ _MOMENT = 1.0  # seconds for which an interrupted run waits for its ranks, howev
 _OPS: dict[str, np.ufunc] = {"sum": np.add, "max": np.maximum, "min": np.minimum, "prod": np.multiply}
 
 
-class LocalComm(BoundToRun):
+class LocalComm(RankComm):
     """The `Comm` of one in-process rank. Only that rank's thread may use it, but any if the rank is alone."""
 
     __slots__ = ("__weakref__", "_caches", "_group", "rank", "size")
