@@ -8,7 +8,7 @@ from ..compiler.plan import Plan
 from ..errors import LayoutError
 from ..functions.distributed import Array, Distributed
 from ..functions.moves import announce, implicit_cause, records_open
-from ..runtime.comm.bound import BoundToRun
+from ..runtime.comm.protocol import BoundToRun
 from ..runtime.executor.aliasing import bound_apart, may_overlap, run_apart
 from ..runtime.program import BoundPlan
 

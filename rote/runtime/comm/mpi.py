@@ -27,12 +27,11 @@ from ...errors import CommError
 from ...layout.indexset import IndexSet, Strided
 from ...layout.layout import Op
 from . import shared_memory
-from .bound import RankComm
 from .cache import CacheOfAll, CachePerThread
 from .chunks import chunks, gather_in_turn, reduce_in_turn
 from .collective_errors import collective_errors
 from .datatypes import Datatype, FileView
-from .protocol import Array, Path
+from .protocol import Array, Path, RankComm
 from .rawfile import check_file_part, in_long_runs, move_part
 
 __all__ = ["MpiComm", "set_abort", "wrap"]

@@ -22,10 +22,9 @@ from ...errors import CommError
 from ...layout.grid import integer
 from ...layout.indexset import IndexSet
 from ...layout.layout import Op
-from .bound import RankComm
 from .cache import CacheOfAll, CachePerThread
 from .collective_errors import collective_errors
-from .protocol import Array, Path, inside
+from .protocol import Array, Path, RankComm, inside
 from .rawfile import check_file_part, move_part
 from .rendezvous import RankGroup, Released, ThreadedRun
 
