@@ -138,6 +138,8 @@ def _grid(text: str, tokens: list[Token], counts: Counts) -> int:
         raise mistake(_name(stands, Place({"GRID"}, "", ""), counts), text, grid.position, grid.text)
     check_grid(text, grid)
     spaced = behind.text in ("x", "X") and last.type == "number"
+    if behind.text[:1] == "." and behind.position == grid.position + len(grid.text):
+        raise mistake("decimal-number", text, grid.position + grid.text.rfind("x") + 1)
     if spaced or behind.type in (",", "number", "mixed") or behind.text in ("*", "\u00d7"):
         raise mistake("wrong-grid", text, behind.position)
     return 2

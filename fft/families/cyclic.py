@@ -29,6 +29,7 @@ from ..walk.walk import Resize, Transform
 __all__ = ["cyclic", "levels"]
 
 _FIGURES = "0123456789abcdefghijklmnopqrstuvwxyz"
+_NEAR = 1 << 16  # divisors up to here are tried, and what these leave: there may be very many points
 
 
 def cyclic(source: Distribution, request: TransformRequest, together: bool) -> list[StageSpec]:
@@ -97,11 +98,13 @@ def levels(points: int, ranks: int) -> tuple[int, ...]:
             f"{ranks} ranks leave {points // ranks} of {points} points each: no multiple of {ranks}, and {ranks} is no "
             "power of that times a divisor of it"
         )
-    pairs = ((p, points // p) for p in range(1, isqrt(points) + 1) if points % p == 0)
+    near = min(isqrt(points), max(_NEAR, ranks))
+    pairs = ((p, points // p) for p in range(1, near + 1) if points % p == 0)
     fits = [p for pair in pairs for p in pair if _levels(points, p) is not None]
     below, above = max(p for p in fits if p < ranks), min((p for p in fits if p > ranks), default=None)
-    fewer = next((n for n in range(points - 1, 0, -1) if _levels(n, ranks) is not None), None)
-    more = next(n for n in range(points + 1, points + ranks**2 + 1) if _levels(n, ranks) is not None)
+    multiple = points // ranks * ranks
+    fewer = next((n for n in range(multiple, 0, -ranks) if n < points and _levels(n, ranks) is not None), None)
+    more = next(n for n in range(multiple + ranks, points + ranks**2 + 1, ranks) if _levels(n, ranks) is not None)
     near_points = " or ".join([str(n) for n in (fewer, more) if n])
     near_ranks = " or ".join([str(p) for p in (below, above) if p])
     raise LayoutError(f"{rule}; {near_points} points, or {near_ranks} rank{'s' * (near_ranks != '1')}, would do")

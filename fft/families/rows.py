@@ -31,6 +31,9 @@ Way = tuple[int, int, tuple[Order, ...]]
 """What moves on a way, the numbers that a rank receives at most and those that all ranks receive; and its orders."""
 
 _NEAR = 1.02  # a busiest rank that has so many times the least counts alike: the total decides
+_SEARCHED = (
+    5  # axes, of which all ways are tried: of six there are 375,000, with a hundred times as many pairs of orders
+)
 
 
 def row_layout(order: Order) -> Layout:
@@ -91,12 +94,15 @@ def _order(dist: Distribution) -> Order | None:
 
 
 def _ways(order: Order, done: frozenset[int], source: Distribution, request: TransformRequest) -> list[Way]:
-    """The ways on from an order that no other beats for the busiest rank and in all; the best for that rank first."""
+    """The ways on from an order that no other beats for the busiest rank and in all; the best for that rank first.
+
+    Of more than `_SEARCHED` axes only the best next order is followed.
+    """
     done = done | {order[-1]}
     todo = [a for a in order if a not in done and not _waits(a, done, request.kind)]
     if not todo:
         return [(0, 0, (order,))]
-    ways: list[Way] = []
+    steps: list[tuple[int, int, Order]] = []
     weight = 2 if request.real in done else 1
     shape = request.after(source.shape, [*done])
     for axis in todo:
@@ -104,8 +110,11 @@ def _ways(order: Order, done: frozenset[int], source: Distribution, request: Tra
         for place in range(len(rest) + 1):  # the axis that is done goes anywhere among those that are fused
             next_order = (*rest[:place], order[-1], *rest[place:], axis)
             most, total = (weight * count for count in _moved(order, next_order, shape, source.grid))
-            further = _ways(next_order, done, source, request)
-            ways += [(most + other, total + more, (order, *orders)) for other, more, orders in further]
+            steps.append((most, total, next_order))
+    ways: list[Way] = []
+    for most, total, next_order in steps if len(order) <= _SEARCHED else [min(steps)]:
+        further = _ways(next_order, done, source, request)
+        ways += [(most + other, total + more, (order, *orders)) for other, more, orders in further]
     front: list[Way] = []
     for way in sorted(ways):
         if not front or way[1] < front[-1][1]:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = ["explain", "predict", "show"]
 
+_LISTED = 1 << 20  # ranks
+
 _shape = click.option(
     "--shape",
     metavar="8x9x10",
@@ -77,6 +79,8 @@ def show(
 
 def _owners(dist: Distribution) -> Answer:
     """The place of every rank, and its index sets."""
+    if dist.grid.size > _LISTED:
+        raise LayoutError(f"JSON lists {_LISTED} ranks at most, not {dist.grid.size}; leave --json out")
     ranks = []
     for rank in range(dist.grid.size):
         indices = [asdict(held) for held in dist.index_sets(rank)]

@@ -50,7 +50,7 @@ _compiling = threading.Lock()  # the first of in-process ranks compiles for all
 @click.option(
     "--seconds",
     metavar="S",
-    type=click.FloatRange(min=0, min_open=True),
+    type=click.FloatRange(0, 86_400, min_open=True),
     help="The most that measuring takes, and the check again; 2, if not given.",
 )
 @click.option("--check", is_flag=True, help="Run 60 moves, and say how well predicted and measured times rank.")

@@ -248,7 +248,8 @@ def _move_into(x: Distributed, out: Distributed, program: BoundPlan) -> None:
     meeting = meet(x.comm, x.local, out.local, number)
     if not meeting.agreed:
         calls = bound_apart(x.comm, program.bound, x.local, out.local, meeting.overlaps)
-        if meeting.together and calls[0] == x.comm.barrier:
+        begins_with_barrier = calls[:1] == [x.comm.barrier]  # not where a block is first copied: it is not contiguous
+        if meeting.together and all(x.comm.share_reference(begins_with_barrier) or ()):
             calls = calls[1:]
         prepared.keep(key, x, out, (prepared.kept + 1, calls))
     if program.computes:

@@ -172,6 +172,8 @@ def test_a_typo_is_under_its_caret() -> None:
         (("show", "[(0),()]", "--shape", "3x"), 2, "write it as 8x9x10"),
         (("show", "[(0),()]", "--shape", "٣x3"), 2, "write it as 8x9x10"),
         (("show", "[(0),()]", "--grid", "9" * 5000), 2, "write it as 2x2"),
+        (("show", "[(0)]", "--grid", "1000000x1000000", "--json"), 1, "1048576 ranks at most"),
+        (("tune", "--seconds", "inf"), 2, "'--seconds'"),
         (("show",), 2, "Missing argument"),
         (("explain",), 2, "write a transition"),
         (("explain", "[(0)] -> [()]", "--shape", "4", "--grid", "2", "--dtype", "S3"), 1, "not |S3"),

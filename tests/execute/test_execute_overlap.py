@@ -10,6 +10,7 @@ import pytest
 from execute import overlaps
 
 import rote
+from rote import DistTensor
 from rote.runtime.copy.strided import StridedCopy
 from rote.runtime.executor.aliasing import may_overlap
 
@@ -43,6 +44,22 @@ def test_mpi_ranks_may_share_buffers(job):
     done = job.run(PROGRAM)
     assert (done.returncode, done.stderr) == (0, "")
     assert int(done.stdout) >= 8 * len(overlaps.MOVES) + 4
+
+
+@pytest.mark.parametrize("ends", [("F", "C"), ("C", "F"), ("C", "C")])
+def test_only_some_blocks_are_contiguous(ends):
+    """Ranks of one process make the same calls, however the blocks of each lie in memory, the first time and later."""
+    whole = np.arange(42).reshape(6, 7)
+
+    def program(comm):
+        block = np.array(whole[3 * comm.rank :][:3], order=ends[comm.rank])
+        x = DistTensor.from_local(block, "block[(0),()]", (6, 7), comm)
+        out = DistTensor.empty((6, 7), "block[(),(0)]", comm, dtype=whole.dtype)
+        for factor in (1, 2, 3):
+            x.local[...] = factor * whole[3 * comm.rank :][:3]
+            assert np.array_equal(x.redistribute(out.layout, out=out).to_global(), factor * whole)
+
+    rote.run(program, 2)
 
 
 def test_overlap_is_found_by_bounds():

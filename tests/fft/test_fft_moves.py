@@ -133,9 +133,13 @@ def test_the_nearest_that_fit_are_named(points, ranks):
 
 
 def test_a_refusal_is_quick():
-    """Of a billion points, a prime number of them, the nearest choices are named at once."""
+    """Of a billion points, a prime number of them, and of very many more, the nearest choices are named at once."""
     with pytest.raises(rote.LayoutError, match="4 ranks do not divide 999999937 points; 999999936 or 999999952 points"):
         levels(999_999_937, 4)
+    with pytest.raises(rote.LayoutError, match="; 999999999999999984 or 1000000000000000000 points, or 3 or 9 ranks,"):
+        levels(10**18 - 1, 4)
+    with pytest.raises(rote.LayoutError, match="; 8192 points, or 2 ranks,"):
+        levels(12, 4096)
 
 
 @pytest.mark.parametrize(

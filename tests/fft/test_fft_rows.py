@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from rote.compiler.movement.matrix import message_matrix
+from rote.fft.families import rows
 from rote.fft.families.choose import walk_of
 from rote.fft.families.rows import row_layout
 from rote.fft.request.request import as_request
@@ -62,3 +63,20 @@ def test_totals():
             row_layout((0, 1, 2)).on(shape, ranks), as_request(shape, (0, 1, 2), "fft", np.dtype("D")), "rows"
         )
         assert moved(orders_of(walk), shape, ranks)[1] < total
+
+
+@pytest.mark.parametrize("order", [6, 8])
+def test_of_many_axes_few_orders_are_priced(order, monkeypatch):
+    """Law: beyond five axes fewer moves are priced than the cube of their number, and every axis is done."""
+    priced = []
+
+    def moved(before, after, shape, grid):
+        priced.append((before, after))
+        return _moved(before, after, shape, grid)
+
+    _moved = rows._moved
+    monkeypatch.setattr(rows, "_moved", moved)
+    axes, shape = tuple(range(order)), (2,) * order
+    walk = walk_of(row_layout(axes).on(shape, 4), as_request(shape, axes, "fft", np.dtype("D")), "rows")
+    assert sorted(each[-1] for each in orders_of(walk)) == [*axes]
+    assert len(priced) < order**3

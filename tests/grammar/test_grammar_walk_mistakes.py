@@ -97,6 +97,8 @@ CHOICES = {
     "on x4 [()]": "missing-colon",
     "on 04 [()]": "leading-zero",
     "on 4x [()]": "wrong-grid",
+    "on 4x2.5 [()]": "decimal-number",
+    "on 4x2. [()]": "decimal-number",
     "on 4": "missing-layout",
     "on 4 -> [()]": "transition-in-walk",
     "fft(0)": "missing-layout",

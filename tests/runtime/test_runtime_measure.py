@@ -385,7 +385,10 @@ def test_a_machine_is_kept():
 
 @pytest.mark.parametrize(
     "decision",
-    [5, [], {}, {"latency": 1e-6}, rote.Machine().as_dict() | {"latency": "low"}, {**rote.Machine().as_dict(), "x": 1}],
+    [
+        *(5, [], {}, {"latency": 1e-6}, {**rote.Machine().as_dict(), "x": 1}),
+        *(rote.Machine().as_dict() | {"latency": wrong} for wrong in ("low", [], {}, None)),
+    ],
 )
 def test_a_machine_that_is_none_is_ignored(decision):
     """On all ranks, with one warning."""

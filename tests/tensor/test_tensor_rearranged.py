@@ -193,6 +193,17 @@ def test_rows_are_iterated():
     assert rote.run(program, 2) == [(keyed.numbered((3, 4)).tolist(), 1)] * 2
 
 
+@pytest.mark.parametrize("shift", [2**63 - 1, 1 - 2**63, 10**20, -(10**20)])
+def test_rolled_by_any_number(shift):
+    """As NumPy has it, also where an index less the shift is no integer of 64 bits."""
+    whole = np.arange(10)
+
+    def program(comm):
+        return np.roll(DistTensor.from_global(whole, "block[(0)]", comm), shift).to_global().tolist()
+
+    assert rote.run(program, 2) == [np.roll(whole, shift).tolist()] * 2
+
+
 def test_wrong_arguments_are_refused():
     """Shapes, modes and numbers that do not fit, and ranks that disagree, are refused on all ranks."""
 

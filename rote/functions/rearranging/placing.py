@@ -63,7 +63,8 @@ def roll(x: T, /, shift: Axes, axis: Axes | None = None) -> T:
     x = plain(x, "roll")
 
     def origin(shift: int, n: int) -> Origin | None:
-        return None if n == 0 or shift % n == 0 else lambda index: (index - shift) % n
+        turn = shift % n if n else 0  # less than n: indices less a shift of any size may be none of 64 bits
+        return (lambda index: (index - turn) % n) if turn else None
 
     origins = [origin(shift, n) for shift, n in zip(shifts, shape, strict=True)]
     return fetched(x, x.distribution, origins, tuple(shifts), "roll")

@@ -182,6 +182,7 @@ def as_machine(decision: Any) -> Machine:
         ValueError, PlanError: the decision is none.
     """
     names = {field.name for field in fields(Machine)}
-    if not isinstance(decision, Mapping) or decision.keys() != names:
-        raise ValueError(f"a machine has {', '.join(sorted(names))}")
+    times = decision.values() if isinstance(decision, Mapping) and decision.keys() == names else [None]
+    if not all((time and isinstance(time, list | tuple)) or isinstance(time, int | float) for time in times):
+        raise ValueError(f"a machine has numbers for {', '.join(sorted(names))}")
     return Machine(**decision)
