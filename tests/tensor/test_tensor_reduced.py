@@ -85,6 +85,19 @@ def test_results_that_are_written(name, dtype, layout):
 
 
 @LAYOUTS
+@pytest.mark.parametrize("name", ["std", "nanstd", "var", "nanvar"])
+@pytest.mark.parametrize("dtype", ["u8", "i8", "f4", "?"])
+def test_deviations_of_integers_that_are_written(name, dtype, layout):
+    """Law: a root is not cast to integers without a word."""
+
+    def call(x, out):
+        getattr(np, name)(x, out=out)
+        return out
+
+    check(call, layout, ARRAYS["i2"], np.zeros((), dtype))
+
+
+@LAYOUTS
 def test_scans_that_are_written(layout):
     """Law: as reductions are."""
     for dtype in ("i4", "f4", "c16"):

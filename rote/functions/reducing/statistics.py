@@ -23,7 +23,6 @@ from .reduction import (
     finished,
     kept,
     modes_of_mean,
-    normal_axes,
     reduced,
     reducible,
     settled,
@@ -244,15 +243,10 @@ def average(
         TypeError: the weights have another shape.
         ZeroDivisionError: they sum to zero.
     """
-    keepdims = kept(keepdims)
+    keepdims, modes = kept(keepdims), modes_of_mean(axis, len(x.distribution.shape))
     if weights is None:
         result = mean(x, axis, keepdims=keepdims)
-        count = elementwise(
-            "average",
-            lambda block: np.full_like(block, extents_of(x, normal_axes(axis, len(x.distribution.shape)))),
-            (result,),
-            {},
-        )
+        count = elementwise("average", lambda block: np.full_like(block, extents_of(x, modes)), (result,), {})
         return (result, count) if returned else result
     if np.shape(weights) != x.distribution.shape:
         raise TypeError(
