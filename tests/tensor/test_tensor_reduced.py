@@ -85,6 +85,26 @@ def test_results_that_are_written(name, dtype, layout):
 
 
 @LAYOUTS
+@pytest.mark.parametrize("name", ["sum", "mean", "var"])
+@pytest.mark.parametrize("options", [{}, {"exact": True}, {"where": True}, {"correction": 1}])
+def test_results_that_are_left_as_contributions(name, options, layout):
+    """Law: they combine to the result, though each rank has all that its own contribution takes."""
+    if (name == "var") != ("correction" in options) and options:
+        return
+
+    def program(comm):
+        x = DistTensor.from_global(ARRAYS["f8"], layout, comm)
+        for axis, target in ((0, "[()]+(0)"), (None, "[]+(0)")):
+            found = getattr(x, name)(axis=axis, layout=target, **options)
+            assert str(found.layout) == target
+            wanted = getattr(np, name)(ARRAYS["f8"], axis, **{k: v for k, v in options.items() if k != "exact"})
+            np.testing.assert_allclose(found.to_global(), wanted, rtol=1e-14)
+        return True
+
+    assert rote.run(program, 3) == [True] * 3
+
+
+@LAYOUTS
 @pytest.mark.parametrize("name", ["std", "nanstd", "var", "nanvar"])
 @pytest.mark.parametrize("dtype", ["u8", "i8", "f4", "?"])
 def test_deviations_of_integers_that_are_written(name, dtype, layout):

@@ -184,7 +184,8 @@ def _variance(
     element, count = x.local.dtype if asked is None else as_dtype(asked), extents_of(x, modes)
     where = reduced(x.distribution, modes, keepdims, "sum", None if layout is None else as_layout(layout))
     # Where each rank has all that its results take, NumPy's own is quicker.
-    if not where.moves and x.local.size and less < count and not isinstance(out, Distributed):
+    alone = not where.moves and not where.target.layout.partial
+    if alone and x.local.size and less < count and not isinstance(out, Distributed):
 
         def whole(block: Any, over: tuple[int, ...] | None) -> Any:
             return block.var(over, asked, ddof=less, keepdims=keepdims)
