@@ -105,6 +105,24 @@ def test_results_that_are_left_as_contributions(name, options, layout):
 
 
 @LAYOUTS
+@pytest.mark.parametrize("target", ["[()]", "cyclic[(0)]", "[()]+(0)"])
+def test_results_lie_where_they_are_asked_for(target, layout):
+    """Law: with a mask that lies elsewhere, and with what they begin with, too."""
+
+    def program(comm):
+        x = DistTensor.from_global(ARRAYS["f8"], layout, comm)
+        mask = DistTensor.from_global(ARRAYS["?"], "block[(),(0)]", comm)
+        with rote.config(implicit="allow"):
+            sums, means = x.sum(axis=0, initial=3.0, layout=target), x.mean(axis=0, where=mask, layout=target)
+        assert str(sums.layout) == str(means.layout) == str(rote.parse(target))
+        np.testing.assert_allclose(sums.to_global(), ARRAYS["f8"].sum(0, initial=3.0))
+        np.testing.assert_allclose(means.to_global(), ARRAYS["f8"].mean(0, where=ARRAYS["?"]))
+        return True
+
+    assert rote.run(program, 3) == [True] * 3
+
+
+@LAYOUTS
 @pytest.mark.parametrize("name", ["std", "nanstd", "var", "nanvar"])
 @pytest.mark.parametrize("dtype", ["u8", "i8", "f4", "?"])
 def test_deviations_of_integers_that_are_written(name, dtype, layout):

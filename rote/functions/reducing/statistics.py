@@ -22,6 +22,7 @@ from .reduction import (
     extents_of,
     finished,
     kept,
+    laid,
     modes_of_mean,
     reduced,
     reducible,
@@ -69,7 +70,7 @@ def mean(
         total = _divided(total, extents_of(x, modes), out)
     else:
         count = reductions.number_of("mean", lambda block: np.ones(block.shape, bool), x, axis, keepdims, where)
-        total = elementwise("mean", _quotient, (total, count), {})
+        total = laid("mean", elementwise("mean", _quotient, (total, count), {}), layout)
     return finished("mean", total, out)
 
 
