@@ -94,7 +94,7 @@ def test_results_that_are_left_as_contributions(name, options, layout):
 
     def program(comm):
         x = DistTensor.from_global(ARRAYS["f8"], layout, comm)
-        for axis, target in ((0, "[()]+(0)"), (None, "[]+(0)")):
+        for axis, target in ((0, "[()]+(0)"), (None, "[]+(0)"), (0, "[()]+max(0)"), (None, "[]+prod(0)")):
             found = getattr(x, name)(axis=axis, layout=target, **options)
             assert str(found.layout) == target
             wanted = getattr(np, name)(ARRAYS["f8"], axis, **{k: v for k, v in options.items() if k != "exact"})

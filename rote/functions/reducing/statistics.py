@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -215,10 +216,13 @@ def _quotient(total: Array, count: Array) -> Array:
 
 def _divided(total: Any, count: float, out: Any) -> Any:
     """A new tensor by a number, in the dtype of `out` if that is given: NumPy has the total there by then."""
+    lay = total.distribution.layout
+    if lay.op == "prod":  # of factors, not each is divided
+        total = laid("mean", total, replace(lay, partial=(), op="sum"))
     if isinstance(out, Distributed) and out.local.dtype != total.local.dtype:
         total = elementwise("mean", lambda block: block.astype(out.local.dtype), (total,), {})
     _divide(total, count)
-    return total
+    return laid("mean", total, lay)
 
 
 def _divide(x: Any, count: float) -> None:
