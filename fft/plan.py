@@ -68,9 +68,10 @@ class FFT(TransformEnds):
             "dst1" (a complex dtype has its real and imaginary part each transformed), for all axes; or a mapping
             from axis to kind, `{0: "dct2", 1: "fft", 2: "rfft"}`, which names the axes itself. A real dtype has "fft"
             only beside one "rfft". If None: "rfft" if the dtype is real, else "fft"; or what the text of a walk does.
-        s: the lengths of the transforms along `axes`, as NumPy: `forward` cuts the tensor to them or pads it with
-            zeros, at the end; `backward` goes back to its shape. -1 leaves an extent as it is, and so does None all.
-        resample: along `axes`, the number of points whose spectrum is kept, for products without aliasing (the 3/2
+        s: the lengths of the transforms along `axes`, or the axes that `kinds` names, in its order, as NumPy: `forward`
+            cuts the tensor to them or pads it with zeros, at the end; `backward` goes back to its shape. -1 leaves an
+            extent as it is, and so does None all.
+        resample: along these, the number of points whose spectrum is kept, for products without aliasing (the 3/2
             rule): `forward` cuts the spectrum to that of so many points, `backward` pads it. -1 keeps all of it. With
             norm="forward" it is the same as that of a signal on these points. What is cut or padded never travels.
         tune: "model" estimates what is fastest, at once, and gives the same bits in every run; "measure" times it for
@@ -130,10 +131,11 @@ class FFT(TransformEnds):
         self._options = Options(tune, threads, method, machine, progress, tune_seconds, wire)
         self._comm = as_comm(comm)
         self._norm = check_norm(norm)
-        self._lengths = {"s": s, "resample": resample}
         extents, text = tensor_shape(shape), is_text(algorithm)
         request = planned_request(extents, dtype, axes, kinds, text, s, resample)
         self._axes = request.axes
+        lengths = (("s", s, request.points), ("resample", resample, request.kept))
+        self._lengths = {name: along for name, given, along in lengths if given is not None}
         as_wire(wire, request.dtype)
         arguments = as_arguments(extents, request, self._comm.size, layout, grid, output)
         self._choices: tuple[Choice, ...] = ()  # that "auto" has had
@@ -302,7 +304,7 @@ class FFT(TransformEnds):
         walk = self.walk
         kinds = {axis: walk.kinds[axis] for axis in self._axes}
         what = f"axes={self._axes}" if {*kinds.values()} <= {*FOURIER} else f"kinds={kinds}"
-        lengths = "".join(f", {name}={given!r}" for name, given in self._lengths.items() if given is not None)
+        lengths = "".join(f", {name}={along}" for name, along in self._lengths.items())
         norm = "" if self._norm == "backward" else f", norm={self._norm!r}"
         wire = "" if walk.wire is None else f", wire={walk.wire!r}"
         return (

@@ -25,7 +25,7 @@ from rote.runtime.tuning.limits import TUNES, Tune
 from rote.tensor import DistTensor
 
 from ..transforms import HALVING, Kinds, by_axis, check_kind, in_order
-from .request import Arguments, TransformRequest, as_request
+from .request import Arguments, TransformRequest, as_request, given_lengths
 
 __all__ = [
     "NORMS",
@@ -180,7 +180,20 @@ def planned_request(
     element = element if element.kind in "fc" else np.dtype("f8")
     named, kind = requested_kinds(kinds, axes, len(shape), element.kind == "f")
     check_extents(shape, named)
+    if isinstance(kinds, Mapping):
+        order = normal_axes(tuple(kinds), len(shape))
+        s = _reordered(given_lengths(s, "s"), order, named)
+        resample = _reordered(given_lengths(resample, "resample"), order, named)
     return as_request(shape, named, "" if by_text and kinds is None else kind, element, s, resample)
+
+
+def _reordered(
+    lengths: tuple[int, ...] | None, axes: tuple[int, ...], named: tuple[int, ...]
+) -> tuple[int, ...] | None:
+    """Lengths of some axes in the order of others, which are these; as they are if they are not as many."""
+    if lengths is None or len(lengths) != len(axes):
+        return lengths
+    return tuple(lengths[axes.index(axis)] for axis in named)
 
 
 def requested_kinds(

@@ -229,6 +229,8 @@ def _natural(last: Distribution, viewed: tuple[Mode, ...], state: State) -> Dist
     """The distribution of a tensor of whole axes that has the blocks of the last stage."""
     axes = state.request.axes
     for mode in viewed:
+        if not mode:
+            raise LayoutError("the walk ends with a part of a tile that is no axis, for its extent is 1; leave it out")
         for digit in mode:
             if digit.size != state.extents[digit.axis]:
                 raise LayoutError(

@@ -133,7 +133,7 @@ class ArrayMethods(Distributed):
         >>> DistTensor.from_global([1 + 2j, 3], "block[(0)]").conj().to_global()
         array([1.-2.j, 3.-0.j])
         """
-        return functions.elementwise.conj(self)
+        return functions.elementwise.conj(self) if self.local.dtype.kind == "c" else self.copy()
 
     conjugate = conj
 

@@ -27,6 +27,8 @@ __all__ = ["ArrayProtocols"]
 Array = npt.NDArray[Any]
 
 _EQUALITIES = (np.equal, np.not_equal)  # which have an answer for any object
+_POWERS = {(int, 2): np.square, (int, -1): np.reciprocal, (float, 0.5): np.sqrt}
+"""The functions that `**` of NumPy's arrays is for some exponents: of any dtype for 2, of inexact ones else."""
 
 
 class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
@@ -90,6 +92,14 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
         if _foreign([each for each in types if each is not own]):
             return NotImplemented
         return answer(function, args, kwargs)
+
+    def __pow__(self, power: Any) -> Any:
+        quick = _quick_power(self.local.dtype, power)
+        return super().__pow__(power) if quick is None else quick(self)
+
+    def __ipow__(self, power: Any) -> Any:
+        quick = _quick_power(self.local.dtype, power)
+        return super().__ipow__(power) if quick is None else quick(self, out=self)
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
         number = "" if self.distribution.shape else " float(x) or"
@@ -200,6 +210,13 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
                 call = "()" if callable(getattr(np.ndarray, name)) else ""
                 text += "; " + refusal(f"{{}}.{name}{call}")
             raise AttributeError(text, name=name, obj=self)
+
+
+def _quick_power(dtype: np.dtype[Any], power: Any) -> np.ufunc | None:
+    """The function that is this power of such elements, with its own dtype and rounding; None if none is."""
+    if type(power) not in (int, float) or (dtype.kind not in "fc" and power != 2):
+        return None
+    return _POWERS.get((type(power), power))
 
 
 def _foreign(types: Any) -> bool:

@@ -248,9 +248,8 @@ def _move_into(x: Distributed, out: Distributed, program: BoundPlan) -> None:
     meeting = meet(x.comm, x.local, out.local, number)
     if not meeting.agreed:
         calls = bound_apart(x.comm, program.bound, x.local, out.local, meeting.overlaps)
-        begins_with_barrier = calls[:1] == [x.comm.barrier]  # not where a block is first copied: it is not contiguous
-        if meeting.together and all(x.comm.share_reference(begins_with_barrier) or ()):
-            calls = calls[1:]
+        if meeting.together and all(x.comm.share_reference(calls[:1] == [x.comm.barrier]) or ()):
+            calls = calls[1:]  # all have just met; where a rank copies its block first, others wait for it
         prepared.keep(key, x, out, (prepared.kept + 1, calls))
     if program.computes:
         with floating_errors(x.comm, "a move"):

@@ -161,6 +161,7 @@ def check_shift(comm: Comm, part: str) -> None:
         assert not np.shares_memory(still.local, x.local)
     tiled = DistTensor.zeros((4, 6), "a (b c=2): [(0),(),()]", comm, g1)
     assert fftshift(tiled, 0).distribution == tiled.distribution
+    assert fftshift(DistTensor.from_global(3.0, "[]|(0)", comm, g1)).to_global() == 3
     refused(("mode 1", "tiles", "redistribute"), fftshift, tiled)
     refused(("(0, 0)", "twice"), fftshift, tiled, (0, 0))
     refused(("(2,)", "order 2"), ifftshift, tiled, 2)

@@ -175,6 +175,7 @@ REFUSED = [
     ((8, 6), (0, 1), "D", "[(),()]: fft(0)\n[(),(0)]: fft(1)", "line 2 .* mode 1 is not whole on a rank: grid mode 0"),
     ((16,), (0,), "D", "(a b=4): [(),(0)]: fft(a), twiddle, fft(b)", "mode 1 is not whole on a rank: grid mode 0"),
     ((8, 6), (0, 1), "D", "[(0),()]: fft(1)", "the walk leaves out axis 0"),
+    ((8,), (0,), "D", "[()]: fft(0)\n(a b=1): [(),()]", "ends with a part of a tile that is no axis, .* leave it out"),
     ((8, 6), (0, 1), "D", "[(0),()]", "the walk leaves out axis 0"),
     ((8,), (0,), "D", "[()]: chirp(0=16)", r"leaves axis 0 padded for a convolution; end it with chirp\(0=8\)"),
     ((8,), (0,), "d", "[()]: complex(0), fft(0)", r"leaves the whole spectrum of the real axis 0; .* fold\(0=5\)"),

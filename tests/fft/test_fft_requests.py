@@ -191,6 +191,27 @@ def test_kinds_in_a_list_are_refused_with_the_same_by_axis():
         FFT((6, 8), dtype="f8", kinds=["dct2", "rfft"])
 
 
+def test_a_part_of_a_tile_that_is_no_axis_is_refused():
+    """Law: a spectrum has no mode for a part of extent 1; the text says so."""
+    x = DistTensor.from_global(np.arange(6.0), "[()]")
+    with pytest.raises(rote.LayoutError, match="part of a tile that is no axis, for its extent is 1; leave it out"):
+        fftn(x, output="(a b=1): [(),()]")
+
+
+@pytest.mark.parametrize("order", [(0, 1, -1), (1, -1, 0), (-1, 0, 1)])
+def test_lengths_are_those_of_the_axes_that_kinds_name(order):
+    """Law: in the order in which kinds name them, wherever the halved axis is; `repr` gives the same transform."""
+    kinds, s, resample = {0: "rfft", 1: "fft", -1: "fft"}, {0: 8, 1: 6, -1: -1}, {0: -1, 1: 3, -1: 4}
+    f = FFT(
+        (4, 6, 5),
+        dtype="f8",
+        kinds={axis: kinds[axis] for axis in order},
+        s=[s[axis] for axis in order],
+        resample=np.array([resample[axis] for axis in order]),
+    )
+    assert f.output_shape == (5, 3, 4) and eval(repr(f), {"FFT": FFT}).output_shape == (5, 3, 4)
+
+
 def test_a_machine_is_one():
     """Law: what is none is refused by name, wherever a machine is meant."""
     for call in (

@@ -83,6 +83,21 @@ def check_memory_of_any_kind(comm: Comm) -> None:
                 same(out, DistTensor.from_global(numbers((n, n), turn), layouts[1], comm))
 
 
+def check_memory_of_a_kind_on_some_ranks(comm: Comm) -> None:
+    """Some ranks copy their blocks before they are read, and others, whose blocks are whole or empty, do not."""
+    for source, target in (("[(0:cyclic(3)),()]", "[(0),()]"), ("block[(0),()]", "[(),(0)]"), ("[(),()]", "[(0),()]")):
+        for turned in (0, comm.size - 1):
+            x = DistTensor.from_global(numbers((3, 5), 0), source, comm)
+            order = "F" if comm.rank == turned else "C"
+            x = DistTensor(np.asarray(x.local, order=order), x.distribution, comm)
+            out = DistTensor.empty((3, 5), target, comm, dtype="i8")
+            move = x.move_to(target)
+            for turn in range(3):
+                fill(x, turn)
+                for y in (x.redistribute(target, out=out), move()):
+                    same(y, DistTensor.from_global(numbers((3, 5), turn), target, comm))
+
+
 STEPS = (("block[(0,1),()]", "block[(),(0,1)]"), ("[(0),(1)]", "[(1),(0)]"), ("[()()]+(0,1)", "[(0),()]"))
 
 
@@ -178,6 +193,7 @@ def check_effort(comm: Comm) -> None:
 CHECKS: list[Callable[..., None]] = [
     check_random_moves,
     check_memory_of_any_kind,
+    check_memory_of_a_kind_on_some_ranks,
     check_every_method,
     check_larger_moves_between,
     check_what_does_not_fit,

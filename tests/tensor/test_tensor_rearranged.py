@@ -218,6 +218,7 @@ def test_wrong_arguments_are_refused():
             (ValueError, lambda: np.split(x, 4)),
             (ValueError, lambda: np.concatenate([x, x[None]])),
             (LayoutError, lambda: np.pad(x, 1, "mean")),
+            (LayoutError, lambda: np.pad(x, 1, constant_values=(1, 2))),
             (LayoutError, lambda: np.roll(x, 1 + comm.rank)),
             (LayoutError, lambda: x.mT),
             (TypeError, lambda: iter(x[0])),

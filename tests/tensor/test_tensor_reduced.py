@@ -85,6 +85,57 @@ def test_results_that_are_written(name, dtype, layout):
 
 
 @LAYOUTS
+@pytest.mark.parametrize("name", ["sum", "mean", "var"])
+@pytest.mark.parametrize("options", [{}, {"exact": True}, {"where": True}, {"correction": 1}])
+def test_results_that_are_left_as_contributions(name, options, layout):
+    """Law: they combine to the result, though each rank has all that its own contribution takes."""
+    if (name == "var") != ("correction" in options) and options:
+        return
+
+    def program(comm):
+        x = DistTensor.from_global(ARRAYS["f8"], layout, comm)
+        for axis, target in ((0, "[()]+(0)"), (None, "[]+(0)"), (0, "[()]+max(0)"), (None, "[]+prod(0)")):
+            found = getattr(x, name)(axis=axis, layout=target, **options)
+            assert str(found.layout) == target
+            wanted = getattr(np, name)(ARRAYS["f8"], axis, **{k: v for k, v in options.items() if k != "exact"})
+            np.testing.assert_allclose(found.to_global(), wanted, rtol=1e-14)
+        return True
+
+    assert rote.run(program, 3) == [True] * 3
+
+
+@LAYOUTS
+@pytest.mark.parametrize("target", ["[()]", "cyclic[(0)]", "[()]+(0)"])
+def test_results_lie_where_they_are_asked_for(target, layout):
+    """Law: with a mask that lies elsewhere, and with what they begin with, too."""
+
+    def program(comm):
+        x = DistTensor.from_global(ARRAYS["f8"], layout, comm)
+        mask = DistTensor.from_global(ARRAYS["?"], "block[(),(0)]", comm)
+        with rote.config(implicit="allow"):
+            sums, means = x.sum(axis=0, initial=3.0, layout=target), x.mean(axis=0, where=mask, layout=target)
+        assert str(sums.layout) == str(means.layout) == str(rote.parse(target))
+        np.testing.assert_allclose(sums.to_global(), ARRAYS["f8"].sum(0, initial=3.0))
+        np.testing.assert_allclose(means.to_global(), ARRAYS["f8"].mean(0, where=ARRAYS["?"]))
+        return True
+
+    assert rote.run(program, 3) == [True] * 3
+
+
+@LAYOUTS
+@pytest.mark.parametrize("name", ["std", "nanstd", "var", "nanvar"])
+@pytest.mark.parametrize("dtype", ["u8", "i8", "f4", "?"])
+def test_deviations_of_integers_that_are_written(name, dtype, layout):
+    """Law: a root is not cast to integers without a word."""
+
+    def call(x, out):
+        getattr(np, name)(x, out=out)
+        return out
+
+    check(call, layout, ARRAYS["i2"], np.zeros((), dtype))
+
+
+@LAYOUTS
 def test_scans_that_are_written(layout):
     """Law: as reductions are."""
     for dtype in ("i4", "f4", "c16"):

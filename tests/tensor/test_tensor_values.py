@@ -47,6 +47,37 @@ def test_averages(layout, array, weights):
     check(lambda x: np.average(x, weights=weights, returned=True), array, layout)
 
 
+@pytest.mark.parametrize("axis", [0, -1, 1, (), None])
+def test_averages_of_order_0(axis):
+    """Law: an average has no mode to go along, with weights or without."""
+    check(lambda x: np.average(x, axis=axis), np.array(3.0), "[]")
+    check(lambda x: np.average(x, axis=axis, weights=np.array(2.0)), np.array(3.0), "[]")
+
+
+@LAYOUTS
+@pytest.mark.parametrize("power", [2, -1, 0.5, 2.0, -1.0, 1, 0, True, np.int64(2), np.float64(0.5)])
+@pytest.mark.parametrize("array", [BYTES, TRUTHS, SINGLES, 1j * SINGLES, SINGLES.astype("g")])
+def test_powers(layout, power, array):
+    """Law: `**` gives what it gives NumPy's arrays, in dtype and rounding, into the tensor as well."""
+    with np.errstate(all="ignore"):
+        check(lambda x: x**power, array, layout)
+
+    def written(x):
+        x = x.copy()
+        x **= power
+        return x
+
+    with np.errstate(all="ignore"):
+        check(written, array, layout)
+
+
+@LAYOUTS
+@pytest.mark.parametrize("array", [INTEGERS, TRUTHS, SINGLES, 1j * SINGLES])
+def test_conjugates(layout, array):
+    """Law: the method keeps the dtype, of truth values too."""
+    check(lambda x: x.conj(), array, layout)
+
+
 @LAYOUTS
 @pytest.mark.parametrize("function", [np.sum, np.prod, np.max, np.min, np.nansum, np.nanmax])
 @pytest.mark.parametrize("initial", [2, 2.5, True, float("inf"), -3])

@@ -142,8 +142,10 @@ def pad(array: T, pad_width: Any, mode: str = "constant", *, constant_values: An
         LayoutError: the mode is another, or the constant no number. ValueError: nothing is there to pad by.
     """
     shape = array.distribution.shape
-    if mode not in _PADS or np.ndim(constant_values):
-        raise LayoutError(f"pad takes one constant and one of {', '.join(map(repr, _PADS))}, not {mode!r}")
+    if mode not in _PADS:
+        raise LayoutError(f"pad takes a mode of {', '.join(map(repr, _PADS))}, not {mode!r}")
+    if np.ndim(constant_values):
+        raise LayoutError(f"pad takes one constant for all ends, not {constant_values!r}; pad one end after the other")
     pairs = np.broadcast_to(np.asarray(pad_width), (len(shape), 2)).tolist()
     if any(width < 0 for pair in pairs for width in pair):
         raise ValueError(f"pads are of 0 or more indices, not {pad_width}")

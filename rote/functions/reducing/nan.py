@@ -149,7 +149,7 @@ def nanstd(x: Distributed, /, *args: Any, out: Any = None, **options: Any) -> An
     if out is not None:
         _check_inexact(x, None, out)
         variance = variance.astype(np.result_type(variance.local.dtype, out.local.dtype))
-    return finished("nanstd", statistics.root_of(variance, out), out)
+    return finished("nanstd", statistics.root_of(variance, out), out, casting="same_kind")
 
 
 def _check_inexact(x: Distributed, dtype: npt.DTypeLike | None, out: Any) -> None:

@@ -191,6 +191,12 @@ def computed_in(dtype: npt.DTypeLike | None, own: np.dtype[Any], out: Any) -> np
     return np.result_type(own, out.local.dtype) if dtype is None and isinstance(out, Distributed) else dtype
 
 
+def laid(name: str, x: T, layout: Layout | str | None) -> T:
+    """The tensor in the layout that is asked for, which arithmetic of contributions leaves; itself if none is."""
+    lay = None if layout is None else as_layout(layout)
+    return x if lay in (None, x.distribution.layout) else asked(x, lay, name)
+
+
 def finished(
     name: str,
     result: Any,
@@ -201,7 +207,8 @@ def finished(
 ) -> Any:
     """The result combined with what it begins with, and written where it is to be, in any dtype as NumPy does."""
     if ufunc is not None and initial is not UNSET and initial is not None:
-        result = elementwise(name, ufunc, (result, np.array(initial, result.local.dtype)), {})
+        lay = result.distribution.layout
+        result = laid(name, elementwise(name, ufunc, (result, np.array(initial, result.local.dtype)), {}), lay)
     if out is None or out is UNSET:
         return result
     if not isinstance(out, Distributed):

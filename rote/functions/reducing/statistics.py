@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,8 +23,8 @@ from .reduction import (
     extents_of,
     finished,
     kept,
+    laid,
     modes_of_mean,
-    normal_axes,
     reduced,
     reducible,
     settled,
@@ -70,7 +71,7 @@ def mean(
         total = _divided(total, extents_of(x, modes), out)
     else:
         count = reductions.number_of("mean", lambda block: np.ones(block.shape, bool), x, axis, keepdims, where)
-        total = elementwise("mean", _quotient, (total, count), {})
+        total = laid("mean", elementwise("mean", _quotient, (total, count), {}), layout)
     return finished("mean", total, out)
 
 
@@ -185,7 +186,8 @@ def _variance(
     element, count = x.local.dtype if asked is None else as_dtype(asked), extents_of(x, modes)
     where = reduced(x.distribution, modes, keepdims, "sum", None if layout is None else as_layout(layout))
     # Where each rank has all that its results take, NumPy's own is quicker.
-    if not where.moves and x.local.size and less < count and not isinstance(out, Distributed):
+    alone = not where.moves and not where.target.layout.partial
+    if alone and x.local.size and less < count and not isinstance(out, Distributed):
 
         def whole(block: Any, over: tuple[int, ...] | None) -> Any:
             return block.var(over, asked, ddof=less, keepdims=keepdims)
@@ -214,10 +216,13 @@ def _quotient(total: Array, count: Array) -> Array:
 
 def _divided(total: Any, count: float, out: Any) -> Any:
     """A new tensor by a number, in the dtype of `out` if that is given: NumPy has the total there by then."""
+    lay = total.distribution.layout
+    if lay.op == "prod":  # of factors, not each is divided
+        total = laid("mean", total, replace(lay, partial=(), op="sum"))
     if isinstance(out, Distributed) and out.local.dtype != total.local.dtype:
         total = elementwise("mean", lambda block: block.astype(out.local.dtype), (total,), {})
     _divide(total, count)
-    return total
+    return laid("mean", total, lay)
 
 
 def _divide(x: Any, count: float) -> None:
@@ -244,15 +249,10 @@ def average(
         TypeError: the weights have another shape.
         ZeroDivisionError: they sum to zero.
     """
-    keepdims = kept(keepdims)
+    keepdims, modes = kept(keepdims), modes_of_mean(axis, len(x.distribution.shape))
     if weights is None:
         result = mean(x, axis, keepdims=keepdims)
-        count = elementwise(
-            "average",
-            lambda block: np.full_like(block, extents_of(x, normal_axes(axis, len(x.distribution.shape)))),
-            (result,),
-            {},
-        )
+        count = elementwise("average", lambda block: np.full_like(block, extents_of(x, modes)), (result,), {})
         return (result, count) if returned else result
     if np.shape(weights) != x.distribution.shape:
         raise TypeError(
