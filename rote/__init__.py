@@ -24,6 +24,7 @@ import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from . import array_api as array_api
     from . import compiler as compiler
     from . import errors as errors
     from . import fft as fft
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from . import random as random
     from . import runtime as runtime
     from . import simulate as simulate
+    from . import testing as testing
     from . import wisdom as wisdom
     from .caches import cache_info as cache_info
     from .caches import clear_caches as clear_caches
@@ -111,6 +113,7 @@ _HOME = {
     "trace": "functions.moves",
 }
 _SUBMODULES = ("compiler", "errors", "fft", "grammar", "layout", "plot", "random", "runtime", "simulate", "wisdom")
+_BESIDE = ("array_api", "testing")  # modules that most programs import by themselves: no star brings them
 
 __all__ = sorted((*_HOME, *_SUBMODULES))
 
@@ -142,7 +145,7 @@ if not TYPE_CHECKING:  # a type checker would take any misspelt name for an attr
 
         if name in _HOME:
             value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
-        elif name in _SUBMODULES:
+        elif name in _SUBMODULES + _BESIDE:
             value = import_module(f"{__name__}.{name}")
         else:
             cure = f"\nwrite {_ELSEWHERE[name]}" if name in _ELSEWHERE else ""
