@@ -128,5 +128,11 @@ _CURES: dict[Function, str] = {
     np.convolve: "rote.fft.convolve(x, y)",
     np.correlate: "rote.fft.correlate(x, y)",
     np.save: "x.save(path)",
+    np.select: "numpy.where(condition, x, y), within one another for more",
+    np.piecewise: "numpy.where(condition, f(x), g(x)), within one another for more",
+    np.gradient: "x.halo(1), which is this rank's block with its neighbours' cells, and differences of that",
+    np.block: "numpy.concatenate of rows, each a numpy.concatenate",
+    np.linalg.lstsq: "numpy.linalg.pinv(x) @ y",
+    np.linalg.cond: "s = numpy.linalg.svdvals(x), and s[0] / s[-1]",
     np.unravel_index: "numpy.unravel_index(int(x), shape) of one number, or of x.to_global()",
 }
