@@ -126,7 +126,7 @@ if not os.path.isdir(os.path.join(_here, "grammar")) and os.path.isfile(
 ):
     __path__.append(_beside)
 
-# Names that NumPy, mpi4py-fft and DTensor have, and what stands for them.
+# Names that NumPy, mpi4py-fft, DTensor and the command line have, and what stands for them.
 _ELSEWHERE = {
     **dict.fromkeys(("array", "asarray"), "rote.DistTensor.from_global(array, layout)"),
     **{name: f"rote.DistTensor.{name}(shape, layout)" for name in ("zeros", "empty")},
@@ -134,6 +134,10 @@ _ELSEWHERE = {
     "full": "rote.array_api.full(shape, number, layout=…)",
     **{name: f"rote.fft.{name}" for name in ("FFT", "fftn", "ifftn", "rfftn", "irfftn")},
     **{name: f"from rote.compat.mpi4py_fft import {name}" for name in ("PFFT", "newDistArray")},
+    **dict.fromkeys(("COMM_WORLD", "world"), "rote.runtime.world()"),
+    "explain": 'rote.compile("A -> B", shape=…, grid=…).explain()',
+    "predict": "rote.fft.compare(shape, ranks)",
+    "show": "rote.plot.layout(rote.parse(layout).on(shape, grid))",
     **dict.fromkeys(("Shard", "Replicate", "Partial"), "a layout, as text: block[(0),()] splits mode 0"),
 }
 

@@ -110,11 +110,12 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
         ("ones", "rote.array_api.ones(shape, layout=…)"),
         ("fftn", "rote.fft.fftn"),
         ("PFFT", "from rote.compat.mpi4py_fft import PFFT"),
+        ("explain", 'rote.compile("A -> B", shape=…, grid=…).explain()'),
         ("Shard", "a layout, as text: block[(0),()] splits mode 0"),
     ],
 )
 def test_names_of_other_libraries_say_what_to_write(name: str, cure: str) -> None:
-    """Law: a name that NumPy, mpi4py-fft or DTensor has, and Rote not, is refused with what stands for it."""
+    """Law: a name of NumPy, mpi4py-fft, DTensor or the command line that Rote has not is refused with its like."""
     with pytest.raises(AttributeError, match=re.escape(f"module 'rote' has no attribute '{name}'\nwrite {cure}")):
         getattr(rote, name)
     assert name not in rote.__all__

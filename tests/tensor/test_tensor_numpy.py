@@ -14,6 +14,7 @@ import scipy.fft
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import distributions
+from tensor import typed
 
 import rote
 import rote.fft.functions.dispatch
@@ -306,6 +307,14 @@ def test_comparisons_bring_tensors_together():
             np.full_like(x, np.zeros((3, 4)))
 
     rote.run(program, 2)
+
+
+def test_values_are_of_the_types_that_type_checkers_infer():
+    """Law: what `.ci/types` proves of a user's program holds when it runs."""
+    with rote.config(implicit="allow"):
+        results = rote.run(typed.program, 2)
+    for values in results:
+        assert all(type(value) is DistTensor for value in values)
 
 
 def test_refusals_say_what_to_do():
