@@ -24,6 +24,7 @@ import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from . import array_api as array_api
     from . import compiler as compiler
     from . import errors as errors
     from . import fft as fft
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from . import random as random
     from . import runtime as runtime
     from . import simulate as simulate
+    from . import testing as testing
     from . import wisdom as wisdom
     from .caches import cache_info as cache_info
     from .caches import clear_caches as clear_caches
@@ -111,6 +113,7 @@ _HOME = {
     "trace": "functions.moves",
 }
 _SUBMODULES = ("compiler", "errors", "fft", "grammar", "layout", "plot", "random", "runtime", "simulate", "wisdom")
+_BESIDE = ("array_api", "testing")  # modules that most programs import by themselves: no star brings them
 
 __all__ = sorted((*_HOME, *_SUBMODULES))
 
@@ -123,7 +126,7 @@ if not os.path.isdir(os.path.join(_here, "grammar")) and os.path.isfile(
 ):
     __path__.append(_beside)
 
-# Names that NumPy, mpi4py-fft and DTensor have, and what stands for them.
+# Names that NumPy, mpi4py-fft, DTensor and the command line have, and what stands for them.
 _ELSEWHERE = {
     **dict.fromkeys(("array", "asarray"), "rote.DistTensor.from_global(array, layout)"),
     **{name: f"rote.DistTensor.{name}(shape, layout)" for name in ("zeros", "empty")},
@@ -131,6 +134,10 @@ _ELSEWHERE = {
     "full": "rote.array_api.full(shape, number, layout=…)",
     **{name: f"rote.fft.{name}" for name in ("FFT", "fftn", "ifftn", "rfftn", "irfftn")},
     **{name: f"from rote.compat.mpi4py_fft import {name}" for name in ("PFFT", "newDistArray")},
+    **dict.fromkeys(("COMM_WORLD", "world"), "rote.runtime.world()"),
+    "explain": 'rote.compile("A -> B", shape=…, grid=…).explain()',
+    "predict": "rote.fft.compare(shape, ranks)",
+    "show": "rote.plot.layout(rote.parse(layout).on(shape, grid))",
     **dict.fromkeys(("Shard", "Replicate", "Partial"), "a layout, as text: block[(0),()] splits mode 0"),
 }
 
@@ -142,7 +149,7 @@ if not TYPE_CHECKING:  # a type checker would take any misspelt name for an attr
 
         if name in _HOME:
             value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
-        elif name in _SUBMODULES:
+        elif name in _SUBMODULES + _BESIDE:
             value = import_module(f"{__name__}.{name}")
         else:
             cure = f"\nwrite {_ELSEWHERE[name]}" if name in _ELSEWHERE else ""

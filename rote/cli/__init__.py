@@ -76,6 +76,7 @@ def main() -> None:
     \b
     Exit status:
       0  done; what was to be checked is right
-      1  an error; a difference that a check found; something broken, as doctor finds; an interrupt
+      1  an error; a difference that a check found; something broken, as doctor finds
       2  a command line that is wrong: a command, an option or an argument
+      130  an interrupt: Ctrl-C has ended it
     """

@@ -115,7 +115,8 @@ def _attribute(name: str, value: object) -> Any:
     if not kinds <= {int, float} and (len(kinds) > 1 or not kinds <= {bool, str}):
         raise RoteError(
             f"attribute {name!r} is {value!r}, which files do not keep\n"
-            "write a number, a truth value, a text, or a list of such of one kind; str(…) or json.dumps(…) of others"
+            "write a number, a truth value, a text, or a list of such of one kind; "
+            "float(x) of a tensor of order 0, str(…) or json.dumps(…) of others"
         )
     return plain
 

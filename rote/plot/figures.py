@@ -49,7 +49,7 @@ def layout(
         The figure drawn on; a notebook shows it, `.savefig("who.png")` writes it.
 
     Raises:
-        LayoutError: the tensor has more than three modes and `modes` chooses none.
+        LayoutError: there is no distribution; or the tensor has more than three modes and `modes` chooses none.
         RoteError: matplotlib is not installed.
 
     >>> from rote.layout.layout import parse
@@ -57,6 +57,10 @@ def layout(
     >>> figure.axes[0].get_title()
     'block[(0),(1),()]'
     """
+    if not isinstance(dist, Distribution):
+        raise LayoutError(
+            f"drawn is a distribution, not {dist!r}\nwrite rote.parse(text).on(shape, grid), or x.distribution"
+        )
     chosen = _choose(dist, modes)
     if ax is None:
         figure = _new_figure(4.6 if legend else 3.8, (1.5, 1.5, 3.6, 3.8)[len(chosen)])

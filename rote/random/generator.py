@@ -52,6 +52,8 @@ class Generator:
 
     All methods that draw take, beside their own arguments, those of `DistTensor.zeros`: `shape`; `layout`, as
     `rote.config(layout=…)` has it if None; `grid`, `comm`; and `dtype`. Ranks make the same calls in the same order.
+    Bounds, means and scales are numbers; tensors of them are combined with the tensor that is drawn, as in
+    `mean + deviation * rng.standard_normal(mean.shape, mean.layout)`.
 
     Attributes:
         position: the number of words that are used up.
@@ -111,13 +113,14 @@ class Generator:
         """A tensor of numbers between `low`, included, and `high`; one word each.
 
         Raises:
-            TypeError: `dtype` is none of float32 and float64.
+            TypeError: `dtype` is none of float32 and float64, or a bound no number.
 
         >>> import rote
         >>> rote.random.default_rng(7).uniform(-1, 1, 2).to_global().round(4)
         array([-0.0624, -0.1477])
         """
         element = _real(dtype)
+        _check_numbers(low=low, high=high)
 
         def values(words: Words) -> Array:
             return low + (high - low) * fractions(words[:, 0], element)
@@ -137,13 +140,15 @@ class Generator:
         """A tensor of numbers of the exponential distribution of mean `scale`; one word each.
 
         Raises:
-            ValueError: `scale` is negative. TypeError: `dtype` is none of float32 and float64.
+            ValueError: `scale` is negative.
+            TypeError: `dtype` is none of float32 and float64, or `scale` no number.
 
         >>> import rote
         >>> rote.random.default_rng(7).exponential(2.0, 2).to_global().round(4)
         array([1.2653, 1.1108])
         """
         element = _real(dtype)
+        _check_numbers(scale=scale)
         _check_scale(scale)
 
         def values(words: Words) -> Array:
@@ -184,7 +189,8 @@ class Generator:
         Those of a complex dtype have independent real and imaginary parts, each of half the variance.
 
         Raises:
-            ValueError: `scale` is negative. TypeError: `dtype` is none of float32, float64, complex64 and complex128.
+            ValueError: `scale` is negative.
+            TypeError: `dtype` is none of float32, float64, complex64 and complex128; or `loc` or `scale` is no number.
 
         >>> import rote
         >>> rote.random.default_rng(7).normal(10.0, 0.5, 2).to_global().round(4)
@@ -195,6 +201,7 @@ class Generator:
             _real(element)
         elif element.itemsize > 16:
             raise TypeError(f"random numbers are made of 64-bit words, not as {element}; write dtype='c16'")
+        _check_numbers(loc=loc, scale=scale)
         _check_scale(scale)
 
         def values(words: Words) -> Array:
@@ -226,7 +233,8 @@ class Generator:
             endpoint: whether `high` itself is among them.
 
         Raises:
-            ValueError: there are none, or some do not fit the dtype. TypeError: it is no dtype of integers.
+            ValueError: there are none, or some do not fit the dtype.
+            TypeError: it is no dtype of integers, or a bound is no number.
 
         >>> import rote
         >>> rote.random.default_rng(7).integers(1, 6, 5, endpoint=True).to_global()
@@ -235,6 +243,7 @@ class Generator:
         element = as_dtype(dtype)
         if element.kind not in "iub":
             raise TypeError(f"integers are of an integer dtype, not {element}")
+        _check_numbers(low=low, high=0 if high is None else high)
         first, last = (0, low) if high is None else (low, high)
         last -= not endpoint
         least, most = (0, 1) if element.kind == "b" else (np.iinfo(element).min, np.iinfo(element).max)
@@ -282,6 +291,16 @@ def _real(dtype: npt.DTypeLike) -> np.dtype[Any]:
     if element.kind != "f" or element.itemsize > 8:
         raise TypeError(f"random numbers are float32 or float64, not {element}; write dtype='f8', and astype then")
     return element
+
+
+def _check_numbers(**parameters: Any) -> None:
+    """Refuse arrays and tensors: an array would meet the elements of a block, and the numbers depend on the layout."""
+    for name, value in parameters.items():
+        if isinstance(value, DistTensor) or np.ndim(value):
+            raise TypeError(
+                f"{name} is one number for all elements, not {value!r}\n"
+                "write float(x) of a tensor of order 0; combine others: low + (high - low) * rng.random(shape, layout)"
+            )
 
 
 def _check_scale(scale: float) -> None:

@@ -19,12 +19,11 @@ import numpy.typing as npt
 from ..layout.kinds import mode_set
 from ..layout.layout import Distribution
 from .comm.protocol import Array, Comm
+from .copy.selection import Selection, selection
 
-__all__ = ["IndexedMove", "Selection", "selection"]
+__all__ = ["IndexedMove"]
 
 Ints = npt.NDArray[np.int64]
-Selection = tuple[Any, ...]
-"""An index of NumPy that selects a product of lists, one per mode: slices alone, or open arrays alone."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -215,28 +214,6 @@ def _ravel(locals_: Sequence[Ints], extents: Sequence[int]) -> Ints:
     for local, extent in zip(locals_, extents, strict=True):
         number = number * extent + local
     return number
-
-
-def selection(lists: Sequence[Ints]) -> Selection:
-    """NumPy's index of a product of lists; slices, which copy fastest, where all are regular."""
-    slices = [_as_slice(each) for each in lists]
-    if None not in slices:
-        return tuple(slices)
-    return np.ix_(*lists)
-
-
-def _as_slice(indices: Ints) -> slice | None:
-    """The slice that selects a list of indices; None if none does."""
-    if len(indices) == 0:
-        return slice(0, 0)
-    first, last = int(indices[0]), int(indices[-1])
-    if len(indices) == 1:
-        return slice(first, first + 1)
-    step = int(indices[1]) - first
-    if step == 0 or last != first + step * (len(indices) - 1) or (np.diff(indices) != step).any():
-        return None
-    stop = last + (1 if step > 0 else -1)
-    return slice(first, None if stop < 0 else stop, step)
 
 
 def _requests(

@@ -60,7 +60,8 @@ def cut_block(array: npt.ArrayLike, layout: Layout | str, ranks: Comm, grid: Gri
     with collective_errors(ranks):
         whole = np.asarray(array)
         dist = place(whole.shape, layout, ranks, grid)
-        block = cut(whole.astype(as_dtype(whole.dtype), copy=False), dist, ranks.rank)
+        element = as_dtype(whole.dtype)
+        block = cut(whole, dist, ranks.rank).astype(element, copy=False)  # the whole may be a file larger than memory
     same_everywhere(ranks, dist, block.dtype)
     return block, dist, ranks
 

@@ -68,9 +68,9 @@ def refusal(call: str, cure: str = "") -> str:
         call: as the user wrote it, with {} in the place of the tensor.
         cure: what to write instead, where there is more than the whole array to turn to.
 
-    >>> print(refusal("numpy.gradient({})"))
-    numpy.gradient(x) of a DistTensor x is not answered: nothing is gathered silently
-    write numpy.gradient(x.to_global()), or numpy.gradient(x.local) for this rank's block alone
+    >>> print(refusal("numpy.cov({})"))
+    numpy.cov(x) of a DistTensor x is not answered: nothing is gathered silently
+    write numpy.cov(x.to_global()), or numpy.cov(x.local) for this rank's block alone
     """
     whole, block = call.format("x.to_global()"), call.format("x.local")
     usual = f"{whole}, or {block} for this rank's block alone"
@@ -128,5 +128,11 @@ _CURES: dict[Function, str] = {
     np.convolve: "rote.fft.convolve(x, y)",
     np.correlate: "rote.fft.correlate(x, y)",
     np.save: "x.save(path)",
+    np.select: "numpy.where(condition, x, y), within one another for more",
+    np.piecewise: "numpy.where(condition, f(x), g(x)), within one another for more",
+    np.gradient: "x.halo(1), which is this rank's block with its neighbours' cells, and differences of that",
+    np.block: "numpy.concatenate of rows, each a numpy.concatenate",
+    np.linalg.lstsq: "numpy.linalg.pinv(x) @ y",
+    np.linalg.cond: "s = numpy.linalg.svdvals(x), and s[0] / s[-1]",
     np.unravel_index: "numpy.unravel_index(int(x), shape) of one number, or of x.to_global()",
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from types import MethodType, ModuleType
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,15 @@ from ..functions.distributed import Array, Distributed
 from ..late import late
 
 __all__ = ["ArrayMethods"]
+
+if TYPE_CHECKING:
+    P = ParamSpec("P")
+    X = TypeVar("X")
+
+    def _method(function: Callable[Concatenate[Any, P], Any]) -> Callable[Concatenate[X, P], X]:
+        """A function as the method that type checkers see: of a tensor, it gives one of its type."""
+        return function
+
 
 VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 """The releases of the standard of which `rote.array_api` has the names."""
@@ -126,28 +135,33 @@ class ArrayMethods(Distributed):
             )
         return self.local
 
-    def conj(self) -> Any:
+    def conj(self) -> Self:
         """The complex conjugate, as a new tensor.
 
         >>> from rote import DistTensor
         >>> DistTensor.from_global([1 + 2j, 3], "block[(0)]").conj().to_global()
         array([1.-2.j, 3.-0.j])
         """
-        return functions.elementwise.conj(self) if self.local.dtype.kind == "c" else self.copy()
+        if self.local.dtype.kind != "c":
+            return self.copy()
+        values: Self = functions.elementwise.conj(self)
+        return values
 
     conjugate = conj
 
     @property
-    def real(self) -> Any:
+    def real(self) -> Self:
         """The real parts, as a new tensor of the real dtype."""
-        return functions.elementwise.real(self)
+        values: Self = functions.elementwise.real(self)
+        return values
 
     @property
-    def imag(self) -> Any:
+    def imag(self) -> Self:
         """The imaginary parts, as a new tensor of the real dtype."""
-        return functions.elementwise.imag(self)
+        values: Self = functions.elementwise.imag(self)
+        return values
 
-    def round(self, decimals: int = 0, out: Distributed | None = None) -> Any:
+    def round(self, decimals: int = 0, out: Distributed | None = None) -> Self:
         """The tensor with each element rounded to so many decimals, half to even.
 
         Raises:
@@ -157,9 +171,12 @@ class ArrayMethods(Distributed):
         >>> DistTensor.from_global([0.126, 1.5], "block[(0)]").round(2).to_global()
         array([0.13, 1.5 ])
         """
-        return functions.blockwise.elementwise("round", np.round, (self, decimals), {} if out is None else {"out": out})
+        values: Self = functions.blockwise.elementwise(
+            "round", np.round, (self, decimals), {} if out is None else {"out": out}
+        )
+        return values
 
-    def clip(self, min: Any = None, max: Any = None, out: Distributed | None = None) -> Any:
+    def clip(self, min: Any = None, max: Any = None, out: Distributed | None = None) -> Self:
         """The tensor with each element, or the bound that it is beyond.
 
         Raises:
@@ -169,7 +186,10 @@ class ArrayMethods(Distributed):
         >>> DistTensor.from_global([1, 5, 9], "block[(0)]").clip(2, 8).to_global()
         array([2, 5, 8])
         """
-        return functions.blockwise.elementwise("clip", np.clip, (self, min, max), {} if out is None else {"out": out})
+        values: Self = functions.blockwise.elementwise(
+            "clip", np.clip, (self, min, max), {} if out is None else {"out": out}
+        )
+        return values
 
     def copy(self) -> Self:
         """A tensor of the same values with a block of its own.
@@ -183,7 +203,7 @@ class ArrayMethods(Distributed):
         """
         return self._with(self.local.copy())
 
-    def astype(self, dtype: npt.DTypeLike, copy: bool = True) -> Any:
+    def astype(self, dtype: npt.DTypeLike, copy: bool = True) -> Self:
         """The tensor in another dtype; itself only if it has that and `copy` is false.
 
         Raises:
@@ -193,23 +213,24 @@ class ArrayMethods(Distributed):
         >>> DistTensor.zeros(3, "block[(0)]").astype("c8").dtype
         dtype('complex64')
         """
-        return functions.likes.astype(self, dtype, copy=copy)
+        values: Self = functions.likes.astype(self, dtype, copy=copy)
+        return values
 
     if TYPE_CHECKING:
-        sum: Final = functions.reductions.sum
-        prod: Final = functions.reductions.prod
-        max: Final = functions.reductions.max
-        min: Final = functions.reductions.min
-        any: Final = functions.reductions.any
-        all: Final = functions.reductions.all
-        mean: Final = functions.statistics.mean
-        var: Final = functions.statistics.var
-        std: Final = functions.statistics.std
-        argmax: Final = functions.extrema.argmax
-        argmin: Final = functions.extrema.argmin
-        dot: Final = functions.products.dot
-        trace: Final = functions.matrices.numpy_trace
-        diagonal: Final = functions.matrices.numpy_diagonal
+        sum = _method(functions.reductions.sum)
+        prod = _method(functions.reductions.prod)
+        max = _method(functions.reductions.max)
+        min = _method(functions.reductions.min)
+        any = _method(functions.reductions.any)
+        all = _method(functions.reductions.all)
+        mean = _method(functions.statistics.mean)
+        var = _method(functions.statistics.var)
+        std = _method(functions.statistics.std)
+        argmax = _method(functions.extrema.argmax)
+        argmin = _method(functions.extrema.argmin)
+        dot = _method(functions.products.dot)
+        trace = _method(functions.matrices.numpy_trace)
+        diagonal = _method(functions.matrices.numpy_diagonal)
     else:
         sum, prod, max, min, any, all = (_Late("reductions") for _ in range(6))
         mean, var, std = (_Late("statistics") for _ in range(3))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -198,6 +198,19 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
             (f"rank {self.comm.rank} holds", f"{self.local.shape}, {self.local.nbytes:,} bytes"),
         ]
         return str(late("card")("DistTensor", str(dist.layout), facts, [("", dist)]))
+
+    if TYPE_CHECKING:  # operators as type checkers see them: of NumPy's they know no result
+
+        def _unary(self) -> Self: ...
+        def _binary(self, other: Any, /) -> Self: ...
+
+        __neg__ = __pos__ = __abs__ = __invert__ = _unary
+        __add__ = __sub__ = __mul__ = __matmul__ = __truediv__ = __floordiv__ = __mod__ = __pow__ = _binary
+        __radd__ = __rsub__ = __rmul__ = __rmatmul__ = __rtruediv__ = __rfloordiv__ = __rmod__ = __rpow__ = _binary
+        __iadd__ = __isub__ = __imul__ = __imatmul__ = __itruediv__ = __ifloordiv__ = __imod__ = __ipow__ = _binary
+        __and__ = __or__ = __xor__ = __rand__ = __ror__ = __rxor__ = __iand__ = __ior__ = __ixor__ = _binary
+        __lshift__ = __rshift__ = __rlshift__ = __rrshift__ = __ilshift__ = __irshift__ = _binary
+        __lt__ = __le__ = __gt__ = __ge__ = _binary
 
     if not TYPE_CHECKING:  # a type checker would take any misspelt name for an attribute
 

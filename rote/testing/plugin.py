@@ -20,6 +20,7 @@ from .launch import launcher_environment, mpiexec_command
 _INSIDE = "ROTE_TESTING_INSIDE"  # in the environment of the ranks of one test
 _TIMEOUT = 300.0  # seconds for one test under MPI: a rank that hangs ends it
 _SHOWN = 6000  # characters of what failed ranks have said
+_SKIPS = "rote: this rank skips the test: "
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -65,6 +66,16 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     metafunc.parametrize("comm", numbers, indirect=True, ids=[f"ranks{number}" for number in numbers])
 
 
+def pytest_fixture_setup(fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest) -> None:
+    """Refuse a fixture of a communicator, which there is only inside of the test."""
+    if "comm" in fixturedef.argnames and request.node.get_closest_marker("ranks") is not None:
+        pytest.fail(
+            f"the fixture {fixturedef.argname} takes `comm`, but fixtures are made before there are ranks\n"
+            "write a function of comm, and call it in the test",
+            pytrace=False,
+        )
+
+
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, Any, Any]:
     """A marked test runs on its ranks, instead of once."""
@@ -103,8 +114,11 @@ def _one_rank(test: Any) -> Any:
 
         try:
             test(**{**fixtures, "comm": world()})
-        except BaseException:
-            print(f"rank {world().rank} of {world().size}\n{traceback.format_exc()}", file=sys.stderr, flush=True)
+        except BaseException as error:
+            said = f"rank {world().rank} of {world().size}\n{traceback.format_exc()}"
+            if isinstance(error, pytest.skip.Exception):
+                said = f"{_SKIPS}{error.msg}"
+            print(said, file=sys.__stderr__, flush=True)  # which no fixture has captured
             os._exit(1)
 
     return on_rank
@@ -127,7 +141,10 @@ def _under_mpiexec(item: pytest.Function, ranks: int) -> Any:
             )
         except subprocess.TimeoutExpired:
             pytest.fail(f"{ranks} ranks hang: {_TIMEOUT:.0f} s", pytrace=False)
+        said = done.stderr + done.stdout
+        if _SKIPS in said and "Traceback" not in said:
+            pytest.skip(said.partition(_SKIPS)[2].splitlines()[0])
         if done.returncode:
-            pytest.fail(f"on {ranks} ranks of MPI\n{(done.stderr + done.stdout)[:_SHOWN]}", pytrace=False)
+            pytest.fail(f"on {ranks} ranks of MPI\n{said[:_SHOWN]}", pytrace=False)
 
     return started

@@ -90,7 +90,7 @@ def test_type_checkers_see_the_same_names() -> None:
     seen = {a.asname: (n.module, a.name) for n in block.body if isinstance(n, ast.ImportFrom) for a in n.names}
     expected = {name: (home, name) for name, home in rote._HOME.items()}
     expected |= {name: (None, name) for name in rote._SUBMODULES}
-    assert seen == expected
+    assert seen == expected | {name: (None, name) for name in rote._BESIDE}
     assert rote.__all__ == sorted(expected)
 
 
@@ -110,14 +110,26 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
         ("ones", "rote.array_api.ones(shape, layout=…)"),
         ("fftn", "rote.fft.fftn"),
         ("PFFT", "from rote.compat.mpi4py_fft import PFFT"),
+        ("explain", 'rote.compile("A -> B", shape=…, grid=…).explain()'),
         ("Shard", "a layout, as text: block[(0),()] splits mode 0"),
     ],
 )
 def test_names_of_other_libraries_say_what_to_write(name: str, cure: str) -> None:
-    """Law: a name that NumPy, mpi4py-fft or DTensor has, and Rote not, is refused with what stands for it."""
+    """Law: a name of NumPy, mpi4py-fft, DTensor or the command line that Rote has not is refused with its like."""
     with pytest.raises(AttributeError, match=re.escape(f"module 'rote' has no attribute '{name}'\nwrite {cure}")):
         getattr(rote, name)
     assert name not in rote.__all__
+
+
+def test_names_that_cures_and_guides_write_are_there_after_import_rote(tmp_path: Path) -> None:
+    """Law: `import rote` alone is enough for what a cure says, and for the rooms that the guides write as `rote.…`."""
+    source = """
+import operator, re, rote
+cures = [re.match(r"rote\\.([\\w.]+)", cure) for cure in rote._ELSEWHERE.values()]
+for name in [*{cure[1] for cure in cures if cure}, "array_api.full", "testing.assert_equal"]:
+    assert callable(operator.attrgetter(name)(rote)), name
+"""
+    python("-c", source, cwd=tmp_path)
 
 
 def test_modules_do_not_shadow_names(tmp_path: Path) -> None:

@@ -156,6 +156,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "rote": (
         *("rote.grammar", "rote.errors", "rote.layout", "rote.compiler", "rote.simulate"),
         *("rote.runtime", "rote.functions", "rote.tensor", "rote.random", "rote.plot", "rote.fft", "rote.wisdom"),
+        *("rote.array_api", "rote.testing"),
     ),
 }
 

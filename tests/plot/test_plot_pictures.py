@@ -161,6 +161,8 @@ def test_orders_0_and_1_and_no_elements() -> None:
 def test_more_than_three_modes_must_be_chosen() -> None:
     """Others stand at index 0; the title says it, and the error how to choose."""
     dist = on("block[(0),(1),(2),()]", (4, 4, 4, 4), 2, 2, 2)
+    with pytest.raises(rote.LayoutError, match=r"write rote\.parse\(text\)\.on\(shape, grid\)"):
+        rote.plot.layout("block[(0),()]")
     with pytest.raises(rote.LayoutError, match=r"up to three modes.*modes=\(0, 1, 2\)"):
         plot.layout(dist)
     for wrong in ((0, 0), (4,), (-1, 0), ()):

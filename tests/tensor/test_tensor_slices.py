@@ -10,7 +10,7 @@ import pytest
 from cases import all_layouts
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from launch import RANKS
+from launch import RANKS, mpirun
 from layout.definition import held as brute
 from marks import examples
 from strategies import distributions
@@ -233,3 +233,22 @@ def test_blocks_of_another_program(job):
     """On MPI ranks, pencils of all alignments, also those whose blocks have equal shapes, hold the right elements."""
     done = job.run(FOREIGN)
     assert (done.returncode, done.stdout, done.stderr) == (0, "found\n", ""), done.stderr
+
+
+def test_a_rank_copies_its_part_of_a_file_alone():
+    """A large array in another byte order, as a mapped file may be, is not made into one of this order as a whole."""
+    done = mpirun(
+        4,
+        """
+import tracemalloc
+import numpy as np
+from rote import DistTensor
+
+whole = np.memmap("volume.raw", ">f8", "w+", shape=(64, 64, 64), order="F")
+DistTensor.from_global(whole, "block[(),(),(0)]")
+tracemalloc.start()
+x = DistTensor.from_global(whole, "block[(0),(),()]")
+assert tracemalloc.get_traced_memory()[1] < 0.75 * whole.nbytes and x.dtype.isnative
+""",
+    )
+    assert done.returncode == 0, done.stderr

@@ -27,6 +27,22 @@ def test_one_rank_fails(comm, wrong):
         raise KeyError(f"only on {comm.rank}")
     comm.barrier()
 
+@pytest.mark.ranks(2)
+def test_all_skip(comm, capsys):
+    pytest.skip(f"not on {comm.size}")
+
+@pytest.mark.ranks(2)
+def test_captured(comm, capsys):
+    assert comm.size == 1, "said though captured"
+
+@pytest.fixture
+def field(comm):
+    return comm.size
+
+@pytest.mark.ranks(2)
+def test_fixture_of_ranks(comm, field):
+    pass
+
 def test_alone(comm):
     assert comm.size == 1
 
@@ -35,6 +51,12 @@ def test_alone(comm):
 def test_drawn_outside(case):
     case.run(lambda x: assert_equal(x, case.array))
 """
+
+ON_TWO = {
+    "test_captured[ranks2]": "FAILED",
+    "test_fixture_of_ranks[ranks2]": "ERROR",
+    "test_one_rank_fails[ranks2-1]": "FAILED",
+}
 
 REFUSED = {
     "@pytest.mark.ranks()\ndef test_it(comm): pass": "names no numbers of ranks",
@@ -66,19 +88,25 @@ def test_on_ranks_of_this_process(tmp_path):
     assert outcomes(said) == {
         "test_alone": "PASSED",
         "test_drawn_outside": "PASSED",
-        "test_one_rank_fails[ranks2-1]": "FAILED",
+        **ON_TWO,
         **{f"test_sum[ranks{n}]": "PASSED" for n in (1, 2, 4)},
     }, said
     assert "only on 1" in said and "raised on rank 1 of 2" in said
+    assert "1 skipped" in said and "not on 2" in said
+    assert "the fixture field takes `comm`" in said and "write a function of comm" in said
 
 
 @pytest.mark.mpi
 @pytest.mark.slow
 def test_under_mpiexec(tmp_path, mpirun):
-    """With --mpi the same test runs in as many processes: it fails, and ends, if one rank raises while others wait."""
+    """With --mpi the same test runs in as many processes: it fails, and ends, if one rank raises while others wait.
+
+    It is skipped as it is in this process, and says why it fails, whatever its fixtures capture.
+    """
     said = pytest_says(tmp_path, TESTS, "--mpi", "-k", "ranks2")
-    assert outcomes(said) == {"test_one_rank_fails[ranks2-1]": "FAILED", "test_sum[ranks2]": "PASSED"}, said
-    assert "rank 1 of 2" in said and "only on 1" in said
+    assert outcomes(said) == {**ON_TWO, "test_sum[ranks2]": "PASSED"}, said
+    assert "rank 1 of 2" in said and "only on 1" in said and "said though captured" in said
+    assert "1 skipped" in said and "not on 2" in said
 
 
 def test_marks_that_mean_nothing_are_refused(tmp_path):

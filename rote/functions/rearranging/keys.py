@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ...runtime.indexed import Selection, selection
+from ...runtime.copy.selection import Selection, selection
 
 __all__ = ["KeyAxis", "as_slice", "outer_key", "parse_key", "said"]
 

@@ -273,12 +273,13 @@ def cut(array: Array, dist: Distribution, rank: int) -> Array:
 
     Of a partial distribution, coordinate 0 holds the values and the others hold what the reduction ignores.
     """
+    from .selection import selection  # which transforms do without
+
     if not dist.holds(rank):
         return np.empty(dist.local_shape(rank), array.dtype)
     if not dist.contributes(rank):
         return filled(dist, rank, 0, array.dtype)
-    viewed = as_view(array, dist)
-    return np.array(viewed[np.ix_(*dist.indices(rank))], order="C") if dist.order else np.array(viewed)
+    return np.array(as_view(array, dist)[selection(dist.indices(rank))], order="C")
 
 
 def filled(dist: Distribution, rank: int, value: Any, dtype: np.dtype[Any]) -> Array:

@@ -1,0 +1,37 @@
+"""Elements of an array by lists of indices, one per mode, as NumPy selects them fastest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Selection", "selection"]
+
+Ints = npt.NDArray[np.int64]
+Selection = tuple[Any, ...]
+"""An index of NumPy that selects a product of lists, one per mode: slices alone, or open arrays alone."""
+
+
+def selection(lists: Sequence[Ints]) -> Selection:
+    """NumPy's index of a product of lists; slices, which copy fastest, where all are regular."""
+    slices = [_as_slice(each) for each in lists]
+    if None not in slices:
+        return tuple(slices)
+    return np.ix_(*lists)
+
+
+def _as_slice(indices: Ints) -> slice | None:
+    """The slice that selects a list of indices; None if none does."""
+    if len(indices) == 0:
+        return slice(0, 0)
+    first, last = int(indices[0]), int(indices[-1])
+    if len(indices) == 1:
+        return slice(first, first + 1)
+    step = int(indices[1]) - first
+    if step == 0 or last != first + step * (len(indices) - 1) or (np.diff(indices) != step).any():
+        return None
+    stop = last + (1 if step > 0 else -1)
+    return slice(first, None if stop < 0 else stop, step)
