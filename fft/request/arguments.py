@@ -16,7 +16,7 @@ from rote.compiler.step import as_dtype
 from rote.errors import CommError, LayoutError
 from rote.grammar.nodes import exact
 from rote.layout.grid import Grid, check_grid, grid_shape, integer
-from rote.layout.layout import Layout, as_layout
+from rote.layout.layout import Layout, layout_or_none
 from rote.runtime.comm.protocol import Comm
 from rote.runtime.exchange.registry import check_method
 from rote.runtime.tuning.autotune import Progress
@@ -123,8 +123,8 @@ def as_arguments(
     output: Layout | str | None,
 ) -> Arguments:
     """The arguments that users write, as values."""
-    where = None if layout is None else as_layout(layout)
-    ends = None if output is None else as_layout(output)
+    where = layout_or_none(layout)
+    ends = layout_or_none(output)
     if grid is not None and not isinstance(grid, Grid):
         grid = Grid(grid_shape(grid, ranks))
     return Arguments(shape, request, ranks, where, grid, ends)

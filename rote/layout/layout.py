@@ -189,6 +189,11 @@ def parse_transition(text: str) -> Transition:
     return Transition(_from_syntax(syntax.source), _from_syntax(syntax.target))
 
 
+def layout_or_none(value: Layout | str | None) -> Layout | None:
+    """A layout, given as such or as text; None, where the caller is to choose one."""
+    return None if value is None else as_layout(value)
+
+
 def as_layout(value: Layout | str) -> Layout:
     """A layout, given as such or as text."""
     layout = parse(value) if isinstance(value, str) else value

@@ -12,7 +12,7 @@ import numpy as np
 
 from ...errors import LayoutError
 from ...layout.grid import Grid
-from ...layout.layout import Distribution, Layout, as_layout
+from ...layout.layout import Distribution, Layout, layout_or_none
 from ..distributed import Array, Distributed
 from ..moves import asked, moved
 from .diagonals import diagonal_of
@@ -60,7 +60,7 @@ def contract(
     tensors = common_operands(operands, cause)
     tensors, terms = _without_repeats(tensors, terms, cause)
     extents = extents_of(tensors, terms, cause)
-    wanted = None if layout is None else as_layout(layout)
+    wanted = layout_or_none(layout)
     together = aligned(tensors, terms, result, extents, cause, wanted, whole, linear=True)
     dtype = np.result_type(*(x.local.dtype for x in tensors))
     empty = any(each.size == 0 for each in together.blocks)  # then a sum is of nothing: 0, whatever the others hold

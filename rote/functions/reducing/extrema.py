@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...grammar.nodes import Op
-from ...layout.layout import Distribution, Layout, as_layout
+from ...layout.layout import Distribution, Layout, layout_or_none
 from ...runtime.copy.regions import identity
 from ..alignment import plain
 from ..distributed import Array, Distributed
@@ -40,7 +40,7 @@ def extremum(
         start: Any = UNSET if block.size else identity(op, dtype)
         return ufunc.reduce(block, axis=over, keepdims=keepdims, initial=start)
 
-    where = reduced(x.distribution, modes, keepdims, op, None if layout is None else as_layout(layout))
+    where = reduced(x.distribution, modes, keepdims, op, layout_or_none(layout))
     return _settled(name, contributed(x, modes, where, local), where, op)
 
 
@@ -100,7 +100,7 @@ def _position(
         first(np.empty(shape, dtype), axis)  # which raises NumPy's error
     x = plain(x, name) if x.distribution.layout.view is not None else reducible(name, x, modes, "")
     dist, block, rank = x.distribution, x.local, x.comm.rank
-    where = reduced(dist, modes, keepdims, "min", None if layout is None else as_layout(layout))
+    where = reduced(dist, modes, keepdims, "min", layout_or_none(layout))
     least = np.iinfo(np.int64).max
     if block.size:
         nearest = np.asarray(first(block, axis, keepdims=True))

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ...caches import memoized
 from ...errors import LayoutError
 from ...grammar.nodes import Op
-from ...layout.layout import Distribution, Layout, as_layout, distribute
+from ...layout.layout import Distribution, Layout, distribute, layout_or_none
 from ..alignment import plain
 from ..distributed import Array, Distributed
 from ..elements.blockwise import elementwise
@@ -74,7 +74,7 @@ def reduction(
         keepdims: whether reduced modes stay, with extent 1.
         layout: of the result; that of the operand without the reduced modes if None.
     """
-    where = reduced(x.distribution, modes, keepdims, op, None if layout is None else as_layout(layout))
+    where = reduced(x.distribution, modes, keepdims, op, layout_or_none(layout))
     return settled(name, contributed(x, modes, where, local), where)
 
 
