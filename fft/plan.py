@@ -302,16 +302,19 @@ class FFT(TransformEnds):
         walk = self.walk
         kinds = {axis: walk.kinds[axis] for axis in self._axes}
         what = f"axes={self._axes}" if {*kinds.values()} <= {*FOURIER} else f"kinds={kinds}"
-        lengths = "".join(f", {name}={given!r}" for name, given in self._lengths.items() if given is not None)
-        norm = "" if self._norm == "backward" else f", norm={self._norm!r}"
-        wire = "" if walk.wire is None else f", wire={walk.wire!r}"
+        more = "".join(f", {name}={given!r}" for name, given in self._lengths.items() if given is not None)
+        if self._norm != "backward":
+            more += f", norm={self._norm!r}"
+        more += f", output={str(self.output_layout)!r}"
+        if walk.wire is not None:
+            more += f", wire={walk.wire!r}"
         return (
             f"FFT({self.shape}, {str(self.input_layout)!r}, grid={self.grid.shape}, dtype={str(walk.dtype)!r}, "
-            f"{what}{lengths}{norm}, output={str(self.output_layout)!r}{wire})"
+            f"{what}{more})"
         )
 
     def __str__(self) -> str:
-        timed = [] if self._tuned is None else [str(self._tuned)]
-        return "\n".join(
-            [describe(self.walk, self._axes), *compared(self._choices, replace(self.walk, wire=None)), *timed]
-        )
+        lines = [describe(self.walk, self._axes), *compared(self._choices, replace(self.walk, wire=None))]
+        if self._tuned is not None:
+            lines.append(str(self._tuned))
+        return "\n".join(lines)

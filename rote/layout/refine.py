@@ -57,6 +57,12 @@ def unfused(dist: Distribution) -> Distribution:
     return Layout(_over(tuple([mode for _, mode in rows]), number), view).on(dist.shape, Grid(tuple(shape)))
 
 
+def unfused_ends(source: Distribution, target: Distribution) -> tuple[Distribution, Distribution]:
+    """The two ends with fused modes taken apart, if both lie on one grid then: the same blocks, counted by algebra."""
+    before, after = unfused(source), unfused(target)
+    return (before, after) if before.grid == after.grid else (source, target)
+
+
 def _over(modes: Modes, number: dict[int, int]) -> Modes:
     """The entries of modes, over grid modes of other numbers."""
     renumbered = []
