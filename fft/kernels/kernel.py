@@ -214,7 +214,8 @@ def is_bad(kernel: Kernel, axis: int) -> bool:
     """
     points, apart = kernel.shape[axis], prod(kernel.shape[axis + 1 :]) * kernel.dtype.itemsize
     nbytes = prod(kernel.shape) * kernel.dtype.itemsize
-    far = apart >= _FAR and nbytes > (_LARGE if points >= _FEW else 16 * _LARGE)
+    large = _LARGE if points >= _FEW else 16 * _LARGE
+    far = apart >= _FAR and nbytes > large
     if kernel.config.library == "mkl":
         return far
     aliased = apart % _ALIASED == 0 and nbytes > CACHED

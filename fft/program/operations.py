@@ -197,7 +197,7 @@ def _leading(stage: Stage, rank: int, dtype: np.dtype[Any]) -> Factors:
 
 def _stays_everywhere(moves: Sequence[Plan], comm: Comm) -> tuple[bool, ...]:
     """Whether blocks stay as they are, and are only read otherwise, on all ranks: all of them do the same."""
-    maybe = [all(step.kind == "relayout" for step in move.steps) for move in moves]
+    maybe = [{step.kind for step in move.steps} <= {"relayout"} for move in moves]
     if not any(maybe):
         return tuple(maybe)
     mine = [local and _stays(move, comm.rank) for local, move in zip(maybe, moves, strict=True)]

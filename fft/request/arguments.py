@@ -107,7 +107,9 @@ class Options:
         if self.wire is None:
             return machine
         times = machine.byte_time
-        return replace(machine, byte_time=tuple(t / 2 for t in times) if isinstance(times, tuple) else times / 2)
+        if isinstance(times, tuple):
+            return replace(machine, byte_time=tuple(time / 2 for time in times))
+        return replace(machine, byte_time=times / 2)
 
 
 USUAL = Options()
@@ -180,7 +182,9 @@ def planned_request(
     element = element if element.kind in "fc" else np.dtype("f8")
     named, kind = requested_kinds(kinds, axes, len(shape), element.kind == "f")
     check_extents(shape, named)
-    return as_request(shape, named, "" if by_text and kinds is None else kind, element, s, resample)
+    if by_text and kinds is None:
+        kind = ""
+    return as_request(shape, named, kind, element, s, resample)
 
 
 def requested_kinds(
@@ -209,7 +213,7 @@ def normal_axes(axes: Sequence[int] | int | None, order: int) -> tuple[int, ...]
     if axes is None:
         return tuple(range(order))
     try:
-        named = tuple(exact(a) for a in (axes if isinstance(axes, Iterable) else (axes,)))
+        named = tuple(map(exact, axes)) if isinstance(axes, Iterable) else (exact(axes),)
     except TypeError:
         raise LayoutError(f"axes are integers, not {axes!r}") from None
     if any(not -order <= a < order for a in named):
