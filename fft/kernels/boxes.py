@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import product
 from math import prod
 
+from rote.layout.grid import row_major
 from rote.runtime.copy.regions import Region
 from rote.runtime.copy.strided import StridedCopy
 
@@ -101,5 +102,4 @@ def _boxes(piece: StridedCopy, peer: int, order: int) -> Iterator[Box]:
 
 def whole(shape: tuple[int, ...]) -> tuple[Box, ...]:
     """A block that lies in one piece, as the only box."""
-    strides = tuple(prod(shape[m + 1 :]) for m in range(len(shape)))
-    return (Box(0, 0, strides, (0,) * len(shape), (1,) * len(shape), shape),)
+    return (Box(0, 0, row_major(shape), (0,) * len(shape), (1,) * len(shape), shape),)

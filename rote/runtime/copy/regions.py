@@ -13,6 +13,7 @@ import numpy.typing as npt
 from ...caches import memoized
 from ...compiler.movement.components import Component, Group, Listed, components
 from ...compiler.movement.messages import Message, receives, sends
+from ...layout.grid import row_major
 from ...layout.indexset import Strided
 from ...layout.layout import Distribution, Op
 from ...layout.view import View
@@ -135,8 +136,12 @@ def joined(parts: Sequence[Contribution], target: Array, op: str, after: Sequenc
         pair = None
         if number + 1 < len(parts) and parts[number + 1][0].combine and not after:
             pair = _reduced(parts[number], parts[number + 1], target, op)
-        copies += region.bound(source, target, op, before, after) if pair is None else pair
-        number += 1 if pair is None else 2
+        if pair is None:
+            copies += region.bound(source, target, op, before, after)
+            number += 1
+        else:
+            copies += pair
+            number += 2
     return copies
 
 
@@ -150,7 +155,9 @@ def _interleaved(parts: Sequence[Contribution], target: Array) -> Copy | None:
             if isinstance(piece, IndexedCopy):
                 return None
             values, into, item = piece.arrays(source, target)
-            pairs.append((values, into) if item is None else (values.view(item), into.view(item)))
+            if item is not None:
+                values, into = values.view(item), into.view(item)
+            pairs.append((values, into))
     turned = any(transposed(*pair) is not None for pair in pairs)
     return None if turned or len(pairs) < 2 else interleaved(pairs)
 
@@ -216,7 +223,7 @@ def offsets(source: Distribution, target: Distribution, rank: int, itemsize: int
     def places(
         message: Message, modes: Sequence[tuple[int, ...]], shape: Shape
     ) -> tuple[tuple[Strided, ...] | Ints, ...]:
-        strides = tuple([itemsize * prod(shape[mode + 1 :]) for mode in range(len(shape))])
+        strides = tuple([itemsize * n for n in row_major(shape)])
         return tuple([_offsets(each, along, strides) for each, along in zip(message.groups, modes, strict=True)])
 
     before, after = [part.before for part in parts], [part.after for part in parts]
@@ -258,8 +265,11 @@ def _region(message: Message, ends: Ends, source: Shape | None, target: Shape | 
     parts = [group_views(group, *pair) for group, pair in zip(message.groups, ends, strict=True)]
     shape = tuple([each.size for each in parts])
     combine = message.combine and target is not None  # what is packed is not reduced
-    copies = pieces(parts, shape if source is None else source, shape if target is None else target)
-    return Region(message.peer, shape, combine, copies)
+    if source is None:
+        source = shape
+    if target is None:
+        target = shape
+    return Region(message.peer, shape, combine, pieces(parts, source, target))
 
 
 @memoized(256)
@@ -283,7 +293,9 @@ def cut(array: Array, dist: Distribution, rank: int) -> Array:
 
 def filled(dist: Distribution, rank: int, value: Any, dtype: np.dtype[Any]) -> Array:
     """A rank's block of a tensor of one value; where a rank does not contribute, what the reduction ignores."""
-    return np.full(dist.local_shape(rank), value if dist.contributes(rank) else identity(dist.layout.op, dtype), dtype)
+    if not dist.contributes(rank):
+        value = identity(dist.layout.op, dtype)
+    return np.full(dist.local_shape(rank), value, dtype)
 
 
 def as_view(array: Array, dist: Distribution) -> Array:

@@ -163,10 +163,9 @@ class Shared(Method):
         """The copies out of some ranks' blocks, and out of what the others have packed."""
         messages, reading = self._messages, self._reading
         assert reading is not None, "blocks are shown where they are read"
-        received = {
-            segment.peer: (segment.region, message)
-            for segment, message in zip(messages.coming, self._received(halves), strict=True)
-        }
+        received = {}
+        for segment, message in zip(messages.coming, self._received(halves), strict=True):
+            received[segment.peer] = segment.region, message
         own = messages.rank
         packed = {peer: received[at] for peer, at in self._places.items() if peer not in blocks and peer != own}
         every = {**blocks, own: transfer.block}

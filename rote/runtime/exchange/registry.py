@@ -114,9 +114,10 @@ def _of_pairs(name: str, messages: Messages) -> tuple[str, Method]:
     Raises:
         CommError: these ranks cannot have it.
     """
-    for usual in _usual(messages) if name == "auto" else ():
+    usual = _usual(messages) if name == "auto" else ()
+    for first in usual:
         with suppress(CommError):
-            return usual, METHODS[usual](messages)
+            return first, METHODS[first](messages)
     step = messages.step
     if name == "auto" or (name == "alltoallw" and (step.before.partial or step.after.partial)):
         name = "alltoallv"  # MPI's datatypes move, and do not reduce
