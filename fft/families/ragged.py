@@ -20,6 +20,7 @@ from rote.errors import LayoutError
 from rote.grammar.nodes import CYCLIC, Entry, Fuse, Name, Tile, ViewItem
 from rote.layout.expressions import fitting
 from rote.layout.layout import Distribution, Layout, block, layout_or_none
+from rote.layout.refine import fitted
 from rote.layout.view import View
 
 from ..request.request import TransformRequest
@@ -28,7 +29,7 @@ from ..walk.digits import mode_names
 from ..walk.resize import begin
 from ..walk.typecheck import CONVOLVE, TWIDDLE, StageSpec
 from ..walk.walk import Resize, Transform
-from .transpose import refitted, transpose
+from .transpose import transpose
 
 __all__ = ["Factors", "best_factors", "padded_factors", "ragged"]
 
@@ -154,7 +155,7 @@ def ragged(source: Distribution, request: TransformRequest, output: Layout | str
             dist = layout.on(request.after(dist.shape, group), dist.grid)
         else:
             lines += transpose(dist, request.of(group))
-            dist = refitted(dist, request.after(dist.shape, group))
+            dist = fitted(dist, request.after(dist.shape, group))
     lines = lines or [StageSpec(source.layout)]
     return lines if end in (None, dist.layout) else [*lines, StageSpec(end)]
 

@@ -11,6 +11,7 @@ from rote.grammar import RESIZES, ActionSyntax, parse_walk, unparse
 from rote.grammar.nodes import BLOCK, CYCLIC, Kind, ResizeName
 from rote.layout.grid import Grid
 from rote.layout.layout import Distribution, Entry, Layout, as_layout
+from rote.layout.refine import fitted
 
 from ..request.request import TransformRequest, components
 from ..transforms import FOURIER, ActionKind
@@ -19,7 +20,7 @@ from ..walk.walk import Resize, Transform
 from .cyclic import cyclic
 from .ragged import ragged
 from .rows import row_layout, rows
-from .transpose import refitted, transpose
+from .transpose import transpose
 
 __all__ = ["SPLITS", "algorithms", "check_algorithm", "is_text", "lines_of", "read_lines", "start", "transposed"]
 
@@ -195,5 +196,5 @@ def _mixed(source: Distribution, request: TransformRequest, together: bool) -> l
     lines = cyclic(source, first, together)
     if not others:
         return lines
-    between = refitted(source, request.after(source.shape, first.axes))
+    between = fitted(source, request.after(source.shape, first.axes))
     return [*lines, *transpose(between, request.of(tuple(others)))]

@@ -6,12 +6,12 @@ are one rule.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import chain
 
 from rote.errors import LayoutError
 from rote.layout.expressions import fitting
 from rote.layout.layout import Distribution, Layout
+from rote.layout.refine import fitted
 
 from ..request.request import TransformRequest, components
 from ..transforms import AFTER, FOURIER, HALVING, KINDS, REAL_TO_REAL, RESTORING, MaybeKind
@@ -19,7 +19,7 @@ from ..walk.resize import begin, sized
 from ..walk.typecheck import StageSpec
 from ..walk.walk import Transform
 
-__all__ = ["refitted", "transpose"]
+__all__ = ["transpose"]
 
 
 def transpose(source: Distribution, request: TransformRequest, far: bool = False) -> list[StageSpec]:
@@ -55,7 +55,7 @@ def transpose(source: Distribution, request: TransformRequest, far: bool = False
         todo = [a for a in todo if a not in now]
         if not todo:
             return lines
-        after = refitted(dist, request.after(dist.shape, now))
+        after = fitted(dist, request.after(dist.shape, now))
         dist = _freed(after, todo[0], todo, kept, forward, far).on(after.shape, after.grid)
 
 
@@ -95,15 +95,6 @@ def _freed(dist: Distribution, axis: int, todo: list[int], kept: tuple[int, ...]
     for entry in moved.modes[axis]:
         moved = moved.drop(entry.grid_mode).split(to, fitting(entry))
     return moved
-
-
-def refitted(dist: Distribution, shape: tuple[int, ...]) -> Distribution:
-    """The distribution for other extents of some axes, which only grid modes of one coordinate split, if any."""
-    modes = list(dist.layout.modes)
-    for m, (before, after) in enumerate(zip(dist.shape, shape, strict=True)):
-        if before != after:
-            modes[m] = tuple(map(fitting, modes[m]))
-    return replace(dist.layout, modes=tuple(modes)).on(shape, dist.grid)
 
 
 def _check(source: Distribution) -> None:

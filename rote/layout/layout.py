@@ -38,6 +38,7 @@ __all__ = [
     "block",
     "distribute",
     "find_distribution",
+    "layout_or_none",
     "parse",
     "parse_transition",
 ]

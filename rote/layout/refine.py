@@ -7,11 +7,12 @@ from string import ascii_lowercase
 
 from ..caches import memoized
 from ..grammar.nodes import Entry, Fuse, Kind, Name, Tile, ViewItem
+from .expressions import fitting
 from .grid import Grid
 from .layout import Distribution, Layout
 from .view import View
 
-__all__ = ["unfused", "with_components", "without_roots"]
+__all__ = ["fitted", "unfused", "unfused_ends", "with_components", "without_roots"]
 
 Modes = tuple[tuple[Entry, ...], ...]
 
@@ -55,6 +56,20 @@ def unfused(dist: Distribution) -> Distribution:
     number = dict(enumerate(first)) | {-1 - g: first[g] + 1 for g in cut}
     view = View(tuple([Name(f"m{m:02}") for m, _ in rows]))
     return Layout(_over(tuple([mode for _, mode in rows]), number), view).on(dist.shape, Grid(tuple(shape)))
+
+
+def fitted(dist: Distribution, shape: tuple[int, ...]) -> Distribution:
+    """The layout of a tensor without a view on another shape; modes of another extent are cut in balanced blocks anew.
+
+    >>> from .layout import parse
+    >>> print(fitted(parse("[(0:block(3,2)),(1:block(2))]").on((5, 4), (2, 2)), (6, 4)))
+    block[(0),(1:block(2))] on (6, 4), grid 2x2
+    """
+    modes = list(dist.layout.modes)
+    for m, (old, new) in enumerate(zip(dist.shape, shape, strict=True)):
+        if old != new:
+            modes[m] = tuple(map(fitting, modes[m]))
+    return replace(dist.layout, modes=tuple(modes)).on(shape, dist.grid)
 
 
 def unfused_ends(source: Distribution, target: Distribution) -> tuple[Distribution, Distribution]:

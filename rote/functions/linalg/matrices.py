@@ -207,7 +207,7 @@ def matrix_power(x: Distributed, n: int, /) -> Any:
             power = square if power is None else matmul(power, square)
         left //= 2
         square = matmul(square, square) if left else square
-    return power if power is not x else x.copy()
+    return x.copy() if power is x else power
 
 
 def _identity(x: Distributed) -> Any:

@@ -92,7 +92,8 @@ def exact_contract(
 
 def _checked(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """A dtype whose numbers are doubles."""
-    if dtype.itemsize > (16 if dtype.kind == "c" else 8):
+    widest = 16 if dtype.kind == "c" else 8
+    if dtype.itemsize > widest:
         raise TypeError(f"exact=True is for numbers of at most 64 bits, not {dtype}; write x.astype('f8') first")
     return dtype
 

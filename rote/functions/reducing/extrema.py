@@ -94,7 +94,9 @@ def _position(
     first = np.argmax if op == "max" else np.argmin
     if isinstance(out, Distributed) and not np.can_cast(out.local.dtype, np.int64):
         raise TypeError(f"{name} writes indices, which {out.local.dtype} does not hold\nwrite out= of int64")
-    modes = normal_axes(axis if axis is None or isinstance(axis, bool | np.bool_) else index(axis), len(shape))
+    if axis is not None and not isinstance(axis, bool | np.bool_):
+        axis = index(axis)
+    modes = normal_axes(axis, len(shape))
     axis = modes[0] if axis is not None and modes else None
     if prod(shape) == 0:
         first(np.empty(shape, dtype), axis)  # which raises NumPy's error
@@ -159,7 +161,8 @@ def _settled(name: str, x: Distributed, where: Reduced, op: Op) -> Any:
         result, flags = settled(name, x, where), settled(name, x._with(missing if op == "max" else ~missing), where)
         return result._with(np.where(flags.local if op == "max" else ~flags.local, np.nan, result.local))
     info, bits = np.iinfo(integer), values.reshape(-1).view(integer).reshape(values.shape)
-    keys = np.where(missing, info.max if op == "max" else info.min, _turned(bits))
+    extreme = info.max if op == "max" else info.min
+    keys = np.where(missing, extreme, _turned(bits))
     result = settled(name, x._with(keys), where)
     return result._with(_turned(result.local).view(values.dtype))
 

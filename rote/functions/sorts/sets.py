@@ -150,7 +150,8 @@ def histogram(
     if np.ndim(edges) == 0:
         if range is None and 0 not in x.distribution.shape:
             kind = x.local.dtype if x.local.dtype.kind == "f" else np.dtype(np.float64)
-            ends = np.array([x.local.max(), x.local.min()] if x.local.size else [-np.inf, np.inf], kind)
+            own = [x.local.max(), x.local.min()] if x.local.size else [-np.inf, np.inf]
+            ends = np.array(own, kind)
             ends[1] *= -1  # no sooner: an unsigned integer has no negative
             x.comm.allreduce(ends, "max")
             range = (-ends[1], ends[0])
