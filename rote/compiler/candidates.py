@@ -41,7 +41,8 @@ def layouts(source: Distribution, target: Distribution) -> tuple[tuple[Distribut
         permuted = sorted(map(repr, source.digits)) == sorted(map(repr, target.digits))  # the same numbers in both
         exact = number <= (MOST if permuted else _MOST_VIEWED) and number * source.grid.size <= _MOST_RANKS
         dists = []
-        for end in (source,) if same else (source, target):
+        ends = [source] if same else [source, target]
+        for end in ends:
             every = _all(end.shape, end.grid, end.layout.view, end.order, choices) if exact else ()
             dists += every or [*_normal(source, target, end)]
     unique: dict[object, Distribution] = {}

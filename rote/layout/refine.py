@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import chain
 from string import ascii_lowercase
 
 from ..caches import memoized
@@ -30,7 +31,7 @@ def unfused(dist: Distribution) -> Distribution:
     """
     if all(len(digits) == 1 for digits in dist.digits) or dist.layout.rooted or dist.layout.partial:
         return dist
-    if any(digit.weight != 1 or digit.size != dist.shape[digit.mode] for digits in dist.digits for digit in digits):
+    if any(digit.weight != 1 or digit.size != dist.shape[digit.mode] for digit in chain(*dist.digits)):
         return dist  # tiles
     rows: list[tuple[int, tuple[Entry, ...]]] = []
     cut: dict[int, int] = {}  # per grid mode, the parts of the first of the two that it is cut into
