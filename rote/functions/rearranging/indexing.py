@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain
 from typing import Any, TypeVar
 
 import numpy as np
@@ -100,7 +99,7 @@ def known(value: Any) -> Any:
 def read(x: T, axes: Sequence[KeyAxis], name: str) -> T:
     """The elements of a plain tensor at the parts of a key; all its modes are among them."""
     dist, target = x.distribution, _laid(x.distribution, axes)
-    turned = relabelled(x, [*chain(*(axis.modes for axis in axes))])
+    turned = relabelled(x, [mode for axis in axes for mode in axis.modes])
     if all(_stays(dist, axis) for axis in axes):
         parts: list[Any] = []
         for axis in axes:
@@ -121,11 +120,11 @@ def _laid(dist: Distribution, axes: Sequence[KeyAxis]) -> Distribution:
     """Where the elements at a key lie: as the tensor, see `getitem`."""
     modes: list[tuple[Entry, ...]] = []
     for axis in axes:
-        entries = [*chain(*(dist.layout.modes[mode] for mode in axis.modes))]
+        entries = [entry for mode in axis.modes for entry in dist.layout.modes[mode]]
         if not isinstance(axis.taken, range) or len(axis.taken) != dist.shape[axis.modes[0]]:
             entries = list(map(fitting, entries))
         modes += [tuple(entries), *[()] * (len(axis.extents) - 1)][: len(axis.extents)]
-    return Layout(tuple(modes)).on([*chain(*(axis.extents for axis in axes))], dist.grid)
+    return Layout(tuple(modes)).on([n for axis in axes for n in axis.extents], dist.grid)
 
 
 def _stays(dist: Distribution, axis: KeyAxis) -> bool:
