@@ -227,7 +227,7 @@ def best(candidates: Sequence[Choice]) -> Walk:
 
 
 def farther(choice: Choice, request: TransformRequest, output: Layout | str | None, machine: Machine) -> Choice:
-    """A choice's family from its source, with entries moved to the farthest mode that will do, not the nearest."""
+    """Another walk of a choice's family from its source: entries move to the farthest mode that will do."""
     return _choice(choice.name, choice.source, request, output, Prices(machine), far=True)
 
 

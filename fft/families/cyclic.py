@@ -32,7 +32,7 @@ _FIGURES = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 def cyclic(source: Distribution, request: TransformRequest, together: bool) -> list[StageSpec]:
-    """The lines that transform the axes which lie cyclically, and those that are whole on every rank.
+    """The lines of a walk that transforms the axes which lie cyclically, and those that are whole on every rank.
 
     Args:
         source: where the tensor lies: every split axis that is to be transformed elementwise cyclic.
@@ -106,7 +106,7 @@ def levels(points: int, ranks: int) -> tuple[int, ...]:
 
 
 def _levels(points: int, ranks: int) -> tuple[int, ...] | None:
-    """The levels, if there are any."""
+    """The numbers of ranks of `levels`; None if the ranks do not fit the points."""
     if ranks == 1:
         return ()
     each, rest = divmod(points, ranks)

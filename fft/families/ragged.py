@@ -38,10 +38,10 @@ Entries = tuple[Entry, ...]
 
 @dataclass(frozen=True, slots=True)
 class Factors:
-    """The points of an axis as r s, in columns over ranks.
+    """The points of an axis as a matrix of r rows and s columns, which ranks hold by columns or by rows.
 
     Attributes:
-        r, s: the points along a column, and the number of columns.
+        r, s: the numbers of rows and of columns.
         ranks: how many.
 
     >>> Factors(5, 8, 3).largest
@@ -120,7 +120,7 @@ def _smooth(most: int) -> tuple[int, ...]:
 
 
 def ragged(source: Distribution, request: TransformRequest, output: Layout | str | None = None) -> list[StageSpec]:
-    """The lines that transform every axis that is split in six steps, and all that are whole together.
+    """The lines of a walk that transforms each split axis in six steps, and all that are whole at once.
 
     Args:
         source: where the tensor lies: a layout without view, not partial and not rooted.

@@ -51,7 +51,7 @@ def row_layout(order: Order) -> Layout:
 
 
 def rows(source: Distribution, request: TransformRequest) -> list[StageSpec]:
-    """The lines of the row-wise family, in the order of axes that moves least.
+    """The lines of a walk of the row-wise family, in the order of axes that moves least.
 
     Args:
         source: on a grid of order 1, a tensor of order 3 or more.

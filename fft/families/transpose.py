@@ -23,7 +23,7 @@ __all__ = ["transpose"]
 
 
 def transpose(source: Distribution, request: TransformRequest, far: bool = False) -> list[StageSpec]:
-    """The lines of the transpose family from a distribution.
+    """The lines of a walk of the transpose family, from where a tensor lies.
 
     Whatever is whole is transformed; then the entries of the next axis move to the nearest mode that is done; and so on
     until no axis is left. Forward walks take the axes from last to first and inverse walks from first to last, so that

@@ -123,7 +123,7 @@ class Gather:
         return [*map(list, views_of_parts)] if sum(map(len, views_of_parts)) <= _KEPT else [*views_of_parts]
 
     def steps(self, reads: Reads, target: Array) -> list[tuple[int, Callable[[], object]]]:
-        """Steps that do the same, each with how far it reads: along the first mode, or the second behind an axis."""
+        """The work in steps, each with how far it has read: along mode 0, or along mode 1 if mode 0 is transformed."""
         along = 0 if min(self.kernel.axes) > 0 else 1
         if len(self._workers) > 1:
             return [(self.kernel.shape[along], partial(self, reads, target))]

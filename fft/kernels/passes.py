@@ -128,7 +128,7 @@ class BoundKernel(BlockWork):
         return calls
 
     def steps(self, source: Array, target: Array) -> list[tuple[int, Callable[[], object]]]:
-        """Steps that do it all, each with how far it is then: along the first mode, or the second behind an axis.
+        """The work in steps, each with how far it has got: along mode 0, or along mode 1 if mode 0 is transformed.
 
         It is one step where it goes to and fro.
         """

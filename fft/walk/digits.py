@@ -97,7 +97,7 @@ class State:
     chirped: dict[int, int] = field(default_factory=dict)
 
     def begin(self, axis: int, kind: Kind, length: int) -> None:
-        """Begin what an axis of some length is to go through, unless it has begun."""
+        """Note the transform that an axis of some length goes through, unless one is noted already."""
         self.kinds.setdefault(axis, kind)
         self.sizes.setdefault(axis, KINDS[kind].logical_size(length))
         self.points.setdefault(axis, length)

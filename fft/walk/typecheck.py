@@ -210,7 +210,7 @@ def _with_weights(mode: Mode) -> list[tuple[int, AxisDigit]]:
 
 
 def _check_ended(state: State) -> None:
-    """Refuse to leave an axis in the middle of something."""
+    """Refuse a walk that ends before the transform of an axis is complete."""
     for axis, points in state.chirped.items():
         raise LayoutError(f"the walk leaves axis {axis} padded for a convolution; end it with chirp({axis}={points})")
     for axis, kind in state.kinds.items():

@@ -197,7 +197,7 @@ def _digit(row: Row, weight: int, modulus: int) -> Row:
 
 
 def _uneven(splits: list[tuple[Kind, int]]) -> bool:
-    """Whether it depends on the extent where some splits send an index."""
+    """Whether the extent of a mode decides where some splits send an index."""
     return any(kind.name != "cyclic" and len(kind.sizes) != 1 for kind, _ in splits)
 
 

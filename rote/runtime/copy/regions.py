@@ -175,13 +175,13 @@ def _reduced(first: Contribution, second: Contribution, target: Array, op: str) 
 
 
 def send_regions(source: Distribution, target: Distribution, rank: int) -> tuple[Region, ...]:
-    """From a rank's block to the messages that leave it, by receiver; the one for itself among them."""
+    """The regions from a rank's block to the messages that leave it, by receiver; the one for itself among them."""
     leaves, block = _leaving(components(source, target)), source.local_shape(rank)
     return tuple([_region(message, leaves, block, None) for message in sends(source, target, rank)])
 
 
 def receive_regions(source: Distribution, target: Distribution, rank: int) -> tuple[Region, ...]:
-    """From messages to a rank's new block, by sender; the one from itself among them."""
+    """The regions from messages to a rank's new block, by sender; the one from itself among them."""
     comes, block = _coming(components(source, target)), target.local_shape(rank)
     return tuple([_region(message, comes, None, block) for message in receives(source, target, rank)])
 
@@ -205,7 +205,7 @@ def direct_regions(
 
 
 def read_regions(source: Distribution, target: Distribution, rank: int) -> tuple[Region, ...]:
-    """From the blocks of others, and a rank's own, to its new block, by sender: for ranks that read each other's."""
+    """The regions from all ranks' blocks straight to a rank's new block, by sender: where ranks read each other's."""
     leads, target_shape = _direct(components(source, target)), target.local_shape(rank)
     regions = list[Region]()
     for message in receives(source, target, rank):
@@ -246,17 +246,17 @@ def _offsets(group: Group, along: tuple[int, ...], strides: Shape) -> tuple[Stri
 
 
 def _leaving(parts: Sequence[Component]) -> Ends:
-    """From a block to a message."""
+    """The two ends of what is copied from a block to a message, per component."""
     return [((part.before, _OWN), ((k,), _MESSAGE)) for k, part in enumerate(parts)]
 
 
 def _coming(parts: Sequence[Component]) -> Ends:
-    """From a message to a block."""
+    """The two ends of what is copied from a message to a block, per component."""
     return [(((k,), _MESSAGE), (part.after, _OWN)) for k, part in enumerate(parts)]
 
 
 def _direct(parts: Sequence[Component]) -> Ends:
-    """From its sender's block to the receiver's own."""
+    """The two ends of what is copied from the sender's block to the receiver's, per component."""
     return [((part.before, _OTHER), (part.after, _OWN)) for part in parts]
 
 
@@ -274,7 +274,7 @@ def _region(message: Message, ends: Ends, source: Shape | None, target: Shape | 
 
 @memoized(256)
 def whole(shape: tuple[int, ...]) -> Region:
-    """All of a block, to another of its shape."""
+    """The region of a whole block, which is copied to another block of its shape."""
     return Region(0, shape, False, everything(shape))
 
 

@@ -186,7 +186,7 @@ def _multiply(arrays: Sequence[Array], into: Array, op: np.ufunc | None) -> None
 
 
 def times(values: Array, factor: Array, out: Array) -> Array:
-    """The product, stored.
+    """Store the product of two arrays in a third, which is returned.
 
     The product of one complex number NumPy rounds otherwise than that of several: so of one there are two.
     """

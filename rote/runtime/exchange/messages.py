@@ -237,7 +237,7 @@ class Transfer:
         self.messages.coming[number].region.copy(message, self.out, self._op, after=self._factors)
 
     def scale_late(self) -> None:
-        """After the last is unpacked."""
+        """Multiply the block by the factors that wait until the last message is unpacked."""
         if self._late and self.after:
             whole(self.out.shape).copy(self.out, self.out, after=self.after)
 

@@ -165,7 +165,7 @@ class Pipelined(Method):
             yield chunk, part
 
     def _work(self, after: Progress, arrivals: Iterator[tuple[_Chunk, Transfer]]) -> None:
-        """Do each step of the work behind when what it reads is here."""
+        """Do each step of the work behind the move as soon as the messages that it reads have come."""
         until = self._begun
         for needed, work in after:
             while until < needed:

@@ -222,7 +222,7 @@ def _show(comm: Comm, own: segments.BlockPlace | None) -> list[segments.BlockPla
 
 
 def _all(comm: Comm, fine: bool) -> bool:
-    """Whether all ranks are. All have come when it returns."""
+    """Whether a condition holds on all ranks. All have come when it returns."""
     flag: Any = np.array([fine], np.int64)
     comm.allreduce(flag, "min")
     return bool(flag[0])

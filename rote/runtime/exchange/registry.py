@@ -36,7 +36,7 @@ _COUNTED = ("alltoallv", "nonblocking", "persistent", "put", "waitsome", "waitso
 
 
 def _shared(messages: Messages) -> Method:
-    """Out of the others' blocks where ranks are threads; else out of what they pack, or of blocks in shared memory."""
+    """The method within a node: threads read the others' very blocks; processes read these, or what the others pack."""
     return Shared(messages) if messages.comm.share_reference(None) is None else Direct(messages)
 
 
