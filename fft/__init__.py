@@ -74,6 +74,7 @@ for _name in ("fft", "ifft", "rfft", "irfft"):
     _ALONG[f"{_name}2"] = f"rote.fft.{_name}n(x, axes=(-2, -1))"
 for _name in ("dct", "idct", "dst", "idst"):
     _ALONG[_name] = f"rote.fft.{_name}n(x, axes=(-1,))"
+del _name
 _ALONG["rfftfreq"] = "rote.fft.fftfreq(f), or f.wavenumbers(L), of an FFT f"
 
 if not TYPE_CHECKING:  # a type checker would take any misspelt name for an attribute

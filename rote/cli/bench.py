@@ -185,9 +185,11 @@ def _bench(comm: Comm, request: _Request) -> Answer:
         contestants = [*chain(*(_contestants(request, work, usable, mpi) for work in family))]
         results = hold(comm, contestants, request.rounds)
         done.append(results)
-        if any(line.seconds for line in results) and request.scaling:
+        if not any(line.seconds for line in results):
+            continue
+        if request.scaling:
             say(comm, "", report.scaling(results, request.scaling == "weak"))
-        elif any(line.seconds for line in results):
+        else:
             say(comm, "", report.times(results))
     lines = [*chain(*done)]
     if len(families) > 1 and not request.scaling:

@@ -201,7 +201,7 @@ def matrix_power(x: Distributed, n: int, /) -> Any:
         raise LayoutError(f"matrix_power takes square matrices, not {shape[-2:]}")
     if (n := index(n)) == 0:
         return _identity(x)
-    square, power, left = inv(x) if n < 0 else x, None, abs(n)
+    square, power, left = (inv(x) if n < 0 else x), None, abs(n)
     while left:
         if left % 2:
             power = square if power is None else matmul(power, square)

@@ -182,7 +182,8 @@ def _variance(
     modes = modes_of_mean(axis, len(x.distribution.shape))
     x = reducible(name, x, modes, "")
     asked = np.dtype("f8") if dtype is None and x.local.dtype.kind in "biu" else dtype
-    element, count = x.local.dtype if asked is None else as_dtype(asked), extents_of(x, modes)
+    element = x.local.dtype if asked is None else as_dtype(asked)
+    count = extents_of(x, modes)
     where = reduced(x.distribution, modes, keepdims, "sum", layout_or_none(layout))
     # Where each rank has all that its results take, NumPy's own is quicker.
     if not where.moves and x.local.size and less < count and not isinstance(out, Distributed):

@@ -50,7 +50,8 @@ class Chunks(NamedTuple):
         both = components(messages.step.before, messages.step.after)
         early = next((k for k, part in enumerate(both) if self.early in part.before), None)
         late = next((k for k, part in enumerate(both) if self.late in part.after), None)
-        number, mode = self.number, late if early is None else early
+        number = self.number
+        mode = late if early is None else early
         if mode is None:
             return [{}]
         if early is None or late is None or early == late:
