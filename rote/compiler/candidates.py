@@ -159,7 +159,8 @@ def _idle(dist: Distribution) -> tuple[int, ...]:
 def _role(dist: Distribution, g: int) -> Role:
     """The role of a grid mode, other than where it splits; the operation, if it is partial."""
     role = dist.roles[g]
-    return (dist.layout.op if role.name == "partial" else role.name, role.at)
+    name = dist.layout.op if role.name == "partial" else role.name
+    return (name, role.at)
 
 
 def _roles(source: Distribution, target: Distribution, g: int) -> tuple[Role, ...]:

@@ -250,10 +250,13 @@ def _tall_factors(x: Distributed, cause: str) -> QRFactors:
         peer = other.start + (mine - own.start) % other.parts if other.parts else None
         arrived = _exchanged(x, R, peer, size, cause)
         if peer is not None:
-            pair = (R, arrived[..., : other.triangle, :])
-            upper = own.start < other.start
-            joined, R = np.linalg.qr(np.concatenate(pair if upper else pair[::-1], axis=-2))
-            Q = Q @ (joined[..., : own.triangle, :] if upper else joined[..., other.triangle :, :])
+            theirs = arrived[..., : other.triangle, :]
+            if own.start < other.start:
+                joined, R = np.linalg.qr(np.concatenate((R, theirs), axis=-2))
+                Q = Q @ joined[..., : own.triangle, :]
+            else:
+                joined, R = np.linalg.qr(np.concatenate((theirs, R), axis=-2))
+                Q = Q @ joined[..., other.triangle :, :]
         size *= 2
     Q, R = _signed(Q, R)
     lay, stack = dist.layout, dist.shape[:-2]

@@ -100,7 +100,7 @@ def _position(
     axis = modes[0] if axis is not None and modes else None
     if prod(shape) == 0:
         first(np.empty(shape, dtype), axis)  # which raises NumPy's error
-    x = plain(x, name) if x.distribution.layout.view is not None else reducible(name, x, modes, "")
+    x = reducible(name, x, modes, "") if x.distribution.layout.view is None else plain(x, name)
     dist, block, rank = x.distribution, x.local, x.comm.rank
     where = reduced(dist, modes, keepdims, "min", layout_or_none(layout))
     least = np.iinfo(np.int64).max
@@ -158,8 +158,12 @@ def _settled(name: str, x: Distributed, where: Reduced, op: Op) -> Any:
         return settled(name, x, where)
     missing, integer = np.isnan(values), _KEYS.get(values.dtype)
     if integer is None:  # numbers that are wider than integers: what is missing is told apart
-        result, flags = settled(name, x, where), settled(name, x._with(missing if op == "max" else ~missing), where)
-        return result._with(np.where(flags.local if op == "max" else ~flags.local, np.nan, result.local))
+        result = settled(name, x, where)
+        if op == "max":
+            missing = settled(name, x._with(missing), where).local
+        else:
+            missing = ~settled(name, x._with(~missing), where).local
+        return result._with(np.where(missing, np.nan, result.local))
     info, bits = np.iinfo(integer), values.reshape(-1).view(integer).reshape(values.shape)
     extreme = info.max if op == "max" else info.min
     keys = np.where(missing, extreme, _turned(bits))

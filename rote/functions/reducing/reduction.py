@@ -120,7 +120,7 @@ def reduced(source: Distribution, modes: Modes, keepdims: bool, op: Op, layout: 
     """
     lay = source.layout
     order = len(source.shape)
-    entries = lay.modes if lay.view is not None else [lay.modes[m] for m in range(order) if m in modes]
+    entries = [lay.modes[m] for m in range(order) if m in modes] if lay.view is None else lay.modes
     split = [entry.grid_mode for entry in chain(*entries)]
     left = list(lay.modes) if lay.view is None else [()] * order
     extents = list(source.shape)

@@ -126,7 +126,7 @@ def bincount(x: Distributed, /, weights: Any = None, minlength: int = 0) -> Any:
         ends[:] = (0, 1) if wrong else (most, 0)
     x.comm.allreduce(ends, "max")  # so all ranks refuse what one of them has
     if ends[1] > 0 or not integers or block.ndim != 1:
-        cure = "\nwrite bincount(x.ravel()), or histogram(x, …), which takes any order" if block.ndim != 1 else ""
+        cure = "" if block.ndim == 1 else "\nwrite bincount(x.ravel()), or histogram(x, …), which takes any order"
         raise ValueError(f"bincount counts the integers from 0 on of a tensor of order 1{cure}")
     lying = None if weights is None else _as(weights, x).local
     np.bincount([0], None if lying is None else np.zeros(1, lying.dtype), minlength)  # which raises NumPy's errors

@@ -222,7 +222,9 @@ def _exchanged(x: T, mode: int, name: str, descending: bool) -> T:
     places = _places(dist, comm.rank, mode, descending)
     split = {split.grid_mode for split in chain(*dist.splits)}
     replica = any(at for g, at in enumerate(dist.grid.coordinates(comm.rank)) if g not in split)
-    values = np.moveaxis(x.local, mode, -1).reshape(-1)[: 0 if replica else None]
+    values = np.moveaxis(x.local, mode, -1).reshape(-1)
+    if replica:
+        values = values[:0]
     own = places.reshape(-1)[: len(values)]
     lines = prod(dist.shape) // n
     order = sorting_order(_keys(values, own, n, lines))

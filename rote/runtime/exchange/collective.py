@@ -201,7 +201,7 @@ class Persistent(Method):
 
 
 class Local(Method):
-    """No rank needs anything of another."""
+    """The method of steps in which no rank needs anything of another."""
 
     def __call__(self, transfer: Transfer) -> None:
         transfer.unpack()
