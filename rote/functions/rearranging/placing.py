@@ -153,7 +153,9 @@ def pad(array: T, pad_width: Any, mode: str = "constant", *, constant_values: An
     wider = tuple([n + before + after for n, (before, after) in zip(shape, pairs, strict=True)])
 
     def origin(n: int, before: int, after: int) -> Origin | None:
-        return (lambda index: _PADS[mode](index - before, n)) if before or after else None
+        if not before and not after:
+            return None
+        return lambda index: _PADS[mode](index - before, n)
 
     origins = [origin(n, *pair) for n, pair in zip(shape, pairs, strict=True)]
     key = (mode, tuple(chain(*pairs)))
