@@ -302,15 +302,12 @@ class FFT(TransformEnds):
         walk = self.walk
         kinds = {axis: walk.kinds[axis] for axis in self._axes}
         what = f"axes={self._axes}" if {*kinds.values()} <= {*FOURIER} else f"kinds={kinds}"
-        more = "".join(f", {name}={given!r}" for name, given in self._lengths.items() if given is not None)
-        if self._norm != "backward":
-            more += f", norm={self._norm!r}"
-        more += f", output={str(self.output_layout)!r}"
-        if walk.wire is not None:
-            more += f", wire={walk.wire!r}"
+        lengths = "".join(f", {name}={given!r}" for name, given in self._lengths.items() if given is not None)
+        norm = "" if self._norm == "backward" else f", norm={self._norm!r}"
+        wire = "" if walk.wire is None else f", wire={walk.wire!r}"
         return (
             f"FFT({self.shape}, {str(self.input_layout)!r}, grid={self.grid.shape}, dtype={str(walk.dtype)!r}, "
-            f"{what}{more})"
+            f"{what}{lengths}{norm}, output={str(self.output_layout)!r}{wire})"
         )
 
     def __str__(self) -> str:

@@ -182,9 +182,7 @@ def planned_request(
     element = element if element.kind in "fc" else np.dtype("f8")
     named, kind = requested_kinds(kinds, axes, len(shape), element.kind == "f")
     check_extents(shape, named)
-    if by_text and kinds is None:
-        kind = ""
-    return as_request(shape, named, kind, element, s, resample)
+    return as_request(shape, named, "" if by_text and kinds is None else kind, element, s, resample)
 
 
 def requested_kinds(
