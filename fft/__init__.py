@@ -68,15 +68,13 @@ _HOME = {
 __all__ = sorted(_HOME)
 
 # NumPy's and SciPy's names for one axis or two, which the functions of any axes stand for.
-_ALONG = {
-    f"{name}{number}": f"rote.fft.{name}n(x, axes={axes})"
-    for names, number, axes in (
-        (("fft", "ifft", "rfft", "irfft"), "", "(-1,)"),
-        (("fft", "ifft", "rfft", "irfft"), "2", "(-2, -1)"),
-        (("dct", "idct", "dst", "idst"), "", "(-1,)"),
-    )
-    for name in names
-}
+_ALONG = {}
+for _name in ("fft", "ifft", "rfft", "irfft"):
+    _ALONG[_name] = f"rote.fft.{_name}n(x, axes=(-1,))"
+    _ALONG[f"{_name}2"] = f"rote.fft.{_name}n(x, axes=(-2, -1))"
+for _name in ("dct", "idct", "dst", "idst"):
+    _ALONG[_name] = f"rote.fft.{_name}n(x, axes=(-1,))"
+del _name
 _ALONG["rfftfreq"] = "rote.fft.fftfreq(f), or f.wavenumbers(L), of an FFT f"
 
 if not TYPE_CHECKING:  # a type checker would take any misspelt name for an attribute

@@ -313,7 +313,7 @@ class FFT(TransformEnds):
         )
 
     def __str__(self) -> str:
-        timed = [] if self._tuned is None else [str(self._tuned)]
-        return "\n".join(
-            [describe(self.walk, self._axes), *compared(self._choices, replace(self.walk, wire=None)), *timed]
-        )
+        lines = [describe(self.walk, self._axes), *compared(self._choices, replace(self.walk, wire=None))]
+        if self._tuned is not None:
+            lines.append(str(self._tuned))
+        return "\n".join(lines)

@@ -211,7 +211,8 @@ def by_axis(kinds: Kinds, axes: tuple[int, ...]) -> dict[int, MaybeKind]:
     if not kinds:
         return dict.fromkeys(axes, "")
     row = KINDS[FUNCTIONS[kinds].kind]
-    return {axis: row.name if axis == axes[-1] else row.others for axis in axes}
+    kind: dict[int, MaybeKind] = dict.fromkeys(axes, row.others)
+    return kind | dict.fromkeys(axes[-1:], row.name)
 
 
 def check_kind(name: object) -> None:
@@ -248,8 +249,10 @@ def in_order(kind: Mapping[int, str], real: bool) -> tuple[tuple[int, ...], Kind
     if complex_kinds and not halved and real:
         raise LayoutError("fft takes complex numbers; make one axis rfft, or give a complex dtype")
     if {*kinds} <= {*FOURIER}:
-        return axes, "rfft" if real else "fft"
-    return axes, kinds[0] if len({*kinds}) == 1 else kinds
+        return axes, ("rfft" if real else "fft")
+    if len({*kinds}) == 1:
+        return axes, kinds[0]
+    return axes, kinds
 
 
 def goes_back(kind: str) -> bool:
@@ -271,8 +274,8 @@ def complex_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
     >>> complex_dtype("f4"), complex_dtype("i8")
     (dtype('complex64'), dtype('complex128'))
     """
-    char = np.dtype(dtype).char
-    return np.dtype(char if char in _COMPLEX.values() else _COMPLEX.get(char, "D"))
+    element = np.dtype(dtype)
+    return element if element.char in _COMPLEX.values() else np.dtype(_COMPLEX.get(element.char, "D"))
 
 
 def real_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:

@@ -118,7 +118,8 @@ def _read(counts: Counts, start: str) -> tuple[Any, Counts]:
     except UnexpectedInput as error:
         tokens, position = scan(text), error.pos_in_stream or 0
         i = next((i for i, token in enumerate(tokens) if position < token.position + len(token.text)), len(tokens) - 1)
-        raise misplaced(text, tokens, i, _place(cursor, tokens[i - 1] if i else None), counts) from None
+        last = tokens[i - 1] if i else None
+        raise misplaced(text, tokens, i, _place(cursor, last), counts) from None
 
 
 def _place(cursor: InteractiveParser, last: Token | None) -> Place:

@@ -122,7 +122,8 @@ class Counts:
                 raise self._error("too-many-modes", token)
         elif token.type == "]":
             views = [node for node in nodes if isinstance(node, tuple) and node and isinstance(node[0], ViewItem)]
-            self.part, self.modes = "suffixes", modes_read(views[0]) if views else [()] * self.written
+            self.part = "suffixes"
+            self.modes = modes_read(views[0]) if views else [()] * self.written
             if self.stage and self.modes[:1] == [("on",)] and len(self.modes) == self.written + 1 > 1:
                 raise mistake("missing-grid", self.text, behind(self.text, self.text.index("on") + len("on")))
             if self.written != len(self.modes):

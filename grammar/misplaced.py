@@ -167,7 +167,7 @@ def _before_brackets(name: str, tokens: list[Token], i: int, counts: Counts) -> 
     side = _side(tokens, i)
     types = [token.type for token in side]
     if counts.stage and i == 0 and tokens[0].type == "end" and tokens[0].text:
-        return name if tokens[0].text == ":" else "transition-in-walk", tokens[0]
+        return (name if tokens[0].text == ":" else "transition-in-walk"), tokens[0]
     if counts.stage and side and side[0].text in ACTIONS and not {"[", ":"} & set(types):
         return "missing-layout", side[0]
     if name == "missing-layout":
@@ -182,7 +182,9 @@ def _before_brackets(name: str, tokens: list[Token], i: int, counts: Counts) -> 
     kind = before[-1] if before and before[-1].type in ("word", "mixed") else None  # where one would stand
     if kind and get_close_matches(kind.text, ("block", "cyclic")):
         return "unknown-kind", kind
-    return "missing-colon" if name == "reserved-name" else name, tokens[i]
+    if name == "reserved-name":
+        name = "missing-colon"
+    return name, tokens[i]
 
 
 def _side(tokens: list[Token], i: int) -> list[Token]:
@@ -223,7 +225,8 @@ def _hint(name: str, word: str, place: Place, counts: Counts) -> str:
         case "letter-for-size":
             if "ROUNDING" in place.expected:
                 return nearest(word, ROUNDINGS, "write a number")
-            return nearest(word, ("at",) if "_AT" in place.expected else (), "write a number")
+            words = ("at",) if "_AT" in place.expected else ()
+            return nearest(word, words, "write a number")
         case "unknown-action":
             return _action_to_write(word.lower())
         case "unknown-mode":

@@ -94,7 +94,7 @@ class Kind:
         if self.name in ROUNDINGS and sizes:
             raise ValueError(f"block({self.name}) has no sizes, not {sizes}")
         (at,) = exact_all((self.at,), "coordinates of a first tile")
-        if not 0 <= at < (MAX_NUMBER if self.name == "cyclic" else 1):
+        if not (0 <= at < MAX_NUMBER and (at == 0 or self.name == "cyclic")):
             raise ValueError(f"at is 0 or more, below 2**63, and 0 for all kinds but cyclic, not {at} for {self.name}")
         object.__setattr__(self, "sizes", sizes)
         object.__setattr__(self, "at", at)
@@ -306,7 +306,9 @@ class WalkSyntax:
             raise ValueError("a walk has at least one stage: write for example WalkSyntax((StageSyntax(layout),))")
         grid, stages = None, []
         for stage in self.stages:
-            stages.append(replace(stage, grid=None) if stage.grid == grid else stage)
+            if stage.grid == grid:
+                stage = replace(stage, grid=None)
+            stages.append(stage)
             grid = stage.grid or grid
         object.__setattr__(self, "stages", tuple(stages))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 from . import nodes
 
 
@@ -71,11 +73,19 @@ def _mode_names(layout: nodes.LayoutSyntax) -> list[str]:
 
 def _brackets(modes: tuple[tuple[nodes.Entry, ...], ...]) -> str:
     """Write modes with the default kind that is shortest; of equal ones with none, then with the first that occurs."""
-    texts = []
-    for default in dict.fromkeys([nodes.CYCLIC, *(entry.kind for mode in modes for entry in mode)]):
-        lists = [f"({','.join([_entry(entry, default) for entry in mode])})" for mode in modes]
-        texts.append(f"{'' if default == nodes.CYCLIC else kind_text(default)}[{','.join(lists)}]")
+    kinds = dict.fromkeys([entry.kind for entry in chain(*modes)])
+    texts = [_with_default("", modes, nodes.CYCLIC)]
+    texts += [_with_default(kind_text(kind), modes, kind) for kind in kinds if kind != nodes.CYCLIC]
     return min(texts, key=len)
+
+
+def _with_default(name: str, modes: tuple[tuple[nodes.Entry, ...], ...], default: nodes.Kind) -> str:
+    """Write modes in brackets behind the name of the kind that those entries have which name none."""
+    lists = []
+    for mode in modes:
+        entries = [_entry(entry, default) for entry in mode]
+        lists.append(f"({','.join(entries)})")
+    return f"{name}[{','.join(lists)}]"
 
 
 def _entry(entry: nodes.Entry, default: nodes.Kind) -> str:

@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from functools import lru_cache, wraps
+from operator import itemgetter
 from typing import Any, NamedTuple, ParamSpec, TypeVar, cast
 from weakref import WeakSet, WeakValueDictionary
 
@@ -116,10 +117,12 @@ def cache_info() -> dict[str, CacheInfo]:
     >>> after.hits - before.hits, after.misses - before.misses, after.size - before.size
     (1, 0, 0)
     """
-    infos = [(name, [cache.cache_info() for cache in caches]) for name, caches in _caches()]
-    return {
-        name: CacheInfo(*(sum(info[n] or 0 for info in group) for n in (0, 1, 3, 2))) for name, group in sorted(infos)
-    }
+    infos: dict[str, CacheInfo] = {}
+    for name, caches in sorted(_caches(), key=itemgetter(0)):
+        counts = [cache.cache_info() for cache in caches]
+        hits, misses, most, size = (sum(n or 0 for n in column) for column in zip(*counts, strict=True))
+        infos[name] = CacheInfo(hits, misses, size, most)
+    return infos
 
 
 def clear_caches() -> None:

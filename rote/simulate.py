@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ import numpy.typing as npt
 from .compiler.plan import Plan
 from .compiler.step import Step
 from .errors import LayoutError
+from .layout.grid import ranks_at
 from .layout.layout import Distribution
 from .layout.view import View
 from .runtime.copy.regions import REDUCE, cut, identity, receive_regions, send_regions
@@ -92,11 +92,11 @@ def gather(blocks: Sequence[Array], dist: Distribution) -> Array:
     whole = np.empty(dist.view_shape, blocks[0].dtype)
     grid = dist.grid
     roots = dict(dist.layout.rooted)
-    fixed = [range(p) if dist.roles[g].name == "split" else (roots.get(g, 0),) for g, p in enumerate(grid.shape)]
-    for at in product(*fixed):
-        summed = [range(grid.shape[g]) if g in dist.partial else (c,) for g, c in enumerate(at)]
-        parts = [blocks[grid.rank(coordinates)] for coordinates in product(*summed)]
-        indices = dist.indices(grid.rank(at))
+    fixed = {g: roots.get(g, 0) for g, role in enumerate(dist.roles) if role.name != "split"}
+    for rank in ranks_at(grid, fixed):
+        alike = {g: c for g, c in enumerate(grid.coordinates(rank)) if g not in dist.partial}
+        parts = [blocks[other] for other in ranks_at(grid, alike)]
+        indices = dist.indices(rank)
         whole[np.ix_(*indices) if indices else ()] = reduce(REDUCE[dist.layout.op], parts)
     permutation = view.permutation()
     permuted = whole.reshape([dist.shape[m] for m in permutation])
@@ -107,14 +107,14 @@ def gather(blocks: Sequence[Array], dist: Distribution) -> Array:
 def _run_step(step: Step, blocks: list[Array]) -> list[Array]:
     source, target, dtype = step.before, step.after, blocks[0].dtype
     ranks = range(source.grid.size)
-    mail = {
-        (rank, region.peer): region.take(blocks[rank])
-        for rank in ranks
-        for region in send_regions(source, target, rank)
-    }
-    if step.wire is not None:
-        kept = step.kind != "allgather"  # in which all copies are rounded
-        mail = {ends: part if kept and ends[0] == ends[1] else part.astype(step.wire) for ends, part in mail.items()}
+    kept = step.kind != "allgather"  # in which all copies are rounded, if any are
+    mail: dict[tuple[int, int], Array] = {}
+    for rank in ranks:
+        for region in send_regions(source, target, rank):
+            part = region.take(blocks[rank])
+            if step.wire is not None and not (kept and region.peer == rank):
+                part = part.astype(step.wire)
+            mail[rank, region.peer] = part
     results = [np.full(target.local_shape(rank), identity(target.layout.op, dtype), dtype) for rank in ranks]
     for rank, block in enumerate(results):
         for region in receive_regions(source, target, rank):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from math import prod
 
 from rote.caches import memoized
@@ -99,7 +100,9 @@ def walk_of(
     """
     if is_text(algorithm):
         lines = read_lines(algorithm)
-        walk = build(source, lines if output is None else [*lines, StageSpec(as_layout(output))], request)
+        if output is not None:
+            lines.append(StageSpec(as_layout(output)))
+        walk = build(source, lines, request)
         _check_said(walk, request)
         return walk
     check_algorithm(algorithm, source.layout)
@@ -130,11 +133,10 @@ def choices(
 ) -> tuple[Choice, ...]:
     """The walks of all families from where a tensor lies, in the order in which they are `preferred`."""
     prices = Prices(machine)
-    candidates = [
-        _choice(name, source, request, output, prices)
-        for name in (transposed(len(source.layout.grid_modes)), "cyclic", "volumetric", "rows")
-        if {"volumetric": source.grid.order > 1, "rows": source.layout.view is not None}.get(name, True)
-    ]
+    names = [transposed(len(source.layout.grid_modes)), "cyclic", *["volumetric"] * (source.grid.order > 1)]
+    if source.layout.view is not None:
+        names.append("rows")
+    candidates = [_choice(name, source, request, output, prices) for name in names]
     if not any(map(_spread, candidates)):
         candidates.append(_choice("ragged", source, request, output, prices))
     return preferred(candidates)
@@ -159,7 +161,7 @@ def ranking(
     """
     candidates: list[Choice] = []
     prices = Prices(machine)
-    grids = [grid] if grid is not None else _grids(ranks, len(shape))
+    grids = _grids(ranks, len(shape)) if grid is None else [grid]
     for on in grids:
         for name in (transposed(on.order), "cyclic", *["volumetric"] * (on.order > 1), "rows"):
             candidates.append(_from_start(name, shape, on, request, output, prices))
@@ -225,7 +227,7 @@ def best(candidates: Sequence[Choice]) -> Walk:
 
 
 def farther(choice: Choice, request: TransformRequest, output: Layout | str | None, machine: Machine) -> Choice:
-    """A choice's family from its source, with entries moved to the farthest mode that will do, not the nearest."""
+    """Another walk of a choice's family from its source: entries move to the farthest mode that will do."""
     return _choice(choice.name, choice.source, request, output, Prices(machine), far=True)
 
 
@@ -259,10 +261,8 @@ def compared(candidates: Sequence[Choice], walk: Walk) -> list[str]:
 def _virtues(choice: Choice) -> tuple[bool, int, int, bool, tuple[float, int]]:
     """The sort key of walks that take about as long."""
     assert choice.walk is not None
-    before, after = (
-        {entry.kind.name for mode in end.splits for entry in mode if entry.parts > 1}
-        for end in (choice.walk.source, choice.walk.target)
-    )
+    ends = choice.walk.source, choice.walk.target
+    before, after = ({split.kind.name for split in chain(*end.splits) if split.parts > 1} for end in ends)
     blocks = before | after <= {"block"}
     return before != after, choice.price.moves, len(choice.walk.stages), not blocks, choice.price.order
 

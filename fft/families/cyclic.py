@@ -9,9 +9,9 @@ On more ranks s is taken in levels of n/p, one all-to-all each (the group-cyclic
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate
+from itertools import chain, count, islice
 from math import isqrt, prod
 
 from rote.errors import LayoutError
@@ -33,7 +33,7 @@ _NEAR = 1 << 16  # divisors up to here are tried, and what these leave: there ma
 
 
 def cyclic(source: Distribution, request: TransformRequest, together: bool) -> list[StageSpec]:
-    """The lines that transform the axes which lie cyclically, and those that are whole on every rank.
+    """The lines of a walk that transforms the axes which lie cyclically, and those that are whole on every rank.
 
     Args:
         source: where the tensor lies: every split axis that is to be transformed elementwise cyclic.
@@ -55,13 +55,11 @@ def cyclic(source: Distribution, request: TransformRequest, together: bool) -> l
     grids = _Grids(dist, axes)
     tracks = [_axis(dist, axis, axis in axes, grids) for axis in range(dist.order)]
     split = [axis for axis in tracks if isinstance(axis, _CyclicAxis)]
-    rounds = range(max((len(axis.levels) for axis in split), default=0))
-    together_at = [[axis for axis in split if len(axis.levels) > level] for level in rounds]
     first = [axis.first() for axis in tracks]
     if not request.forward and real is not None:
         first[real] = replace(first[real], turned=())
     lines.append(_line(first, _turned(tracks, first, dist, request), bool(split), grids.start))
-    for moving in together_at if together else [[axis] for axis in split for _ in axis.levels]:
+    for moving in _rounds(split, together):
         ending = [axis for axis in moving if axis.at_last]
         if ending:
             lines.append(_line(_segments(tracks, ending, _CyclicAxis.cut)))
@@ -111,7 +109,7 @@ def levels(points: int, ranks: int) -> tuple[int, ...]:
 
 
 def _levels(points: int, ranks: int) -> tuple[int, ...] | None:
-    """The levels, if there are any."""
+    """The numbers of ranks of `levels`; None if the ranks do not fit the points."""
     if ranks == 1:
         return ()
     each, rest = divmod(points, ranks)
@@ -154,10 +152,10 @@ class _Grids:
                     )
                 self.levels[splits[0].grid_mode] = sizes
         shape = [self.levels.get(g, (p,)) for g, p in enumerate(source.grid.shape)]
-        first = [sum(map(len, shape[:g])) for g in range(len(shape))]
-        self.numbers = [tuple(range(first[g], first[g] + len(shape[g]))) for g in range(len(shape))]
+        number = count()
+        self.numbers = [tuple(islice(number, len(part))) for part in shape]
         self._shape = shape
-        self.start = Grid(tuple(p for part in shape for p in part)) if self.levels else None
+        self.start = Grid(tuple(chain(*shape))) if self.levels else None
         self.end = source.grid if self.levels else None
 
     def at(self, axes: Sequence[_CyclicAxis]) -> Grid | None:
@@ -169,7 +167,7 @@ class _Grids:
             if not axis.waits:
                 g = axis.own[0].grid_mode
                 shape[g] = shape[g][::-1]
-        return Grid(tuple(p for part in shape for p in part))
+        return Grid(tuple(chain(*shape)))
 
 
 def _check(source: Distribution, axis: int) -> None:
@@ -199,12 +197,11 @@ def _turned(
     tracks: Sequence[_Track], segments: Sequence[_Segment], dist: Distribution, request: TransformRequest
 ) -> tuple[Transform | Resize, ...]:
     """The transforms of the modes that the axes name, a real one last; digits stay as long as they are."""
-    starts = accumulate((len(segment.modes) for segment in segments), initial=0)
-    places = {
-        first + m: axis
-        for axis, (first, segment) in enumerate(zip(starts, segments, strict=False))
-        for m in segment.turned
-    }
+    places: dict[int, int] = {}  # of axes, by the modes that they turn
+    first = 0
+    for axis, segment in enumerate(segments):
+        places |= {first + m: axis for m in segment.turned}
+        first += len(segment.modes)
     modes = tuple(sorted(places, key=lambda m: places[m] == request.real))
     if not modes:
         return ()
@@ -217,15 +214,27 @@ def _turned(
     return (*done, Transform(row.others, digits)) if digits else done
 
 
+def _rounds(split: Sequence[_CyclicAxis], together: bool) -> Iterator[list[_CyclicAxis]]:
+    """The axes that move in each all-to-all: all that have a level left, or each by itself, one after the other."""
+    if together:
+        for level in count():
+            moving = [axis for axis in split if len(axis.levels) > level]
+            if not moving:
+                return
+            yield moving
+    for axis in split:
+        yield from [[axis]] * len(axis.levels)
+
+
 def _line(
     segments: Sequence[_Segment], done: tuple[Transform | Resize, ...] = (), due: bool = False, grid: Grid | None = None
 ) -> StageSpec:
     """The line that the axes make up, with a twiddle behind its transforms if one is due."""
-    layout = Layout(
-        tuple(mode for segment in segments for mode in segment.modes),
-        View(tuple(item for segment in segments for item in segment.items)),
-    )
-    return StageSpec(layout, (*done, TWIDDLE) if due and done else done, grid)
+    modes = chain(*(segment.modes for segment in segments))
+    items = chain(*(segment.items for segment in segments))
+    if due and done:
+        done = (*done, TWIDDLE)
+    return StageSpec(Layout(tuple(modes), View(tuple(items))), done, grid)
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +257,8 @@ class _StillAxis:
 
     def first(self) -> _Segment:
         """The axis as the source has it."""
-        return replace(self.stay(), turned=(0,) if self.wanted else ())
+        segment = self.stay()
+        return replace(segment, turned=(0,)) if self.wanted else segment
 
     def stay(self) -> _Segment:
         """The axis on the grid of the walk."""
@@ -308,7 +318,8 @@ class _CyclicAxis:
         """The axis as the last line left it."""
         names = [tuple(map(self.name, row)) for row in self.rows]
         items: list[ViewItem] = [Fuse(row) if len(row) > 1 else Name(row[0]) for row in names]
-        return _Segment(items, [tuple(Entry(g) for k in row for g in self.digits[k]) for row in self.rows])
+        grid_modes = [chain(*(self.digits[k] for k in row)) for row in self.rows]
+        return _Segment(items, [tuple(map(Entry, numbers)) for numbers in grid_modes])
 
     def cut(self) -> _Segment:
         """Read the last digit of the spectrum that is whole as `(b r)`: r is to be dealt out."""
@@ -344,8 +355,7 @@ class _CyclicAxis:
 
     def close(self) -> _Segment:
         """Read all digits as the axis that they make up, in natural order."""
-        row = [k for row in self.rows for k in row]
-        return _Segment([Fuse(tuple(map(self.name, row)))], [self.own])
+        return _Segment([Fuse(tuple(map(self.name, chain(*self.rows))))], [self.own])
 
 
 _Track = _CyclicAxis | _StillAxis

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from itertools import chain
 from math import prod
 
 from rote.compiler.explain import in_bytes
@@ -81,7 +82,7 @@ def _transforms(stage: Stage) -> bool:
 
 def _copies(dist: Distribution) -> int:
     """The number of ranks on which an element lies."""
-    return dist.grid.size // prod(split.parts for mode in dist.splits for split in mode)
+    return dist.grid.size // prod(split.parts for split in chain(*dist.splits))
 
 
 def _times(dist: Distribution) -> float:

@@ -19,15 +19,17 @@ from rote.caches import memoized
 from rote.errors import LayoutError
 from rote.grammar.nodes import CYCLIC, Entry, Fuse, Name, Tile, ViewItem
 from rote.layout.expressions import fitting
-from rote.layout.layout import Distribution, Layout, as_layout, block
+from rote.layout.layout import Distribution, Layout, block, layout_or_none
+from rote.layout.refine import fitted
 from rote.layout.view import View
 
 from ..request.request import TransformRequest
 from ..transforms import FOURIER, KINDS, TransformKind
+from ..walk.digits import mode_names
 from ..walk.resize import begin
 from ..walk.typecheck import CONVOLVE, TWIDDLE, StageSpec
 from ..walk.walk import Resize, Transform
-from .transpose import refitted, transpose
+from .transpose import transpose
 
 __all__ = ["Factors", "best_factors", "padded_factors", "ragged"]
 
@@ -36,10 +38,10 @@ Entries = tuple[Entry, ...]
 
 @dataclass(frozen=True, slots=True)
 class Factors:
-    """The points of an axis as r s, in columns over ranks.
+    """The points of an axis as a matrix of r rows and s columns, which ranks hold by columns or by rows.
 
     Attributes:
-        r, s: the points along a column, and the number of columns.
+        r, s: the numbers of rows and of columns.
         ranks: how many.
 
     >>> Factors(5, 8, 3).largest
@@ -79,7 +81,8 @@ def best_factors(points: int, ranks: int, cyclic: bool = False, ends: bool = Fal
         return factors.largest + moves * share, abs(factors.r - factors.s), factors.r
 
     small = [d for d in range(2, isqrt(points) + 1) if points % d == 0]
-    return min((Factors(r, points // r, ranks) for d in small for r in (d, points // d)), key=worth, default=None)
+    large = [points // d for d in small]
+    return min((Factors(r, points // r, ranks) for r in (*small, *large)), key=worth, default=None)
 
 
 @memoized(1024)
@@ -92,9 +95,12 @@ def padded_factors(points: int, ranks: int) -> Factors:
     least = 2 * points - 1
     columns = [ranks * t for t in _smooth(4 * isqrt(least) // ranks + 2)]
     rows = _smooth(8 * max(isqrt(least), 16))  # no longer ones: blocks are smallest where rows are about as many
-    pairs = ((next((r for r in rows if r > 1 and r * s >= least), 0), s) for s in columns if s > 1)
-    pairs_that_fit = [Factors(r, s, ranks) for r, s in pairs if r]
-    return min(pairs_that_fit, key=lambda factors: (factors.largest, factors.points, abs(factors.r - factors.s)))
+    pairs = []
+    for s in columns:
+        r = next((r for r in rows if r > 1 and r * s >= least), None)
+        if s > 1 and r is not None:
+            pairs.append(Factors(r, s, ranks))
+    return min(pairs, key=lambda factors: (factors.largest, factors.points, abs(factors.r - factors.s)))
 
 
 @memoized(64)
@@ -114,7 +120,7 @@ def _smooth(most: int) -> tuple[int, ...]:
 
 
 def ragged(source: Distribution, request: TransformRequest, output: Layout | str | None = None) -> list[StageSpec]:
-    """The lines that transform every axis that is split in six steps, and all that are whole together.
+    """The lines of a walk that transforms each split axis in six steps, and all that are whole at once.
 
     Args:
         source: where the tensor lies: a layout without view, not partial and not rooted.
@@ -136,19 +142,20 @@ def ragged(source: Distribution, request: TransformRequest, output: Layout | str
     """
     if source.layout.view is not None or source.layout.partial or source.layout.rooted:
         raise LayoutError(f"ragged walks start from plain layouts, not {source.layout}; redistribute first")
-    end = None if output is None else as_layout(output)
+    end = layout_or_none(output)
     plain = end if end is not None and not (end.view or end.partial or end.rooted) else None
     dist, cuts = begin(source, request)
     lines = [StageSpec(source.layout, cuts)] if cuts else []
     groups = _groups(source, request)
     for group in groups:
         if source.splits[group[0]]:
-            lines += _along(dist, group[0], request, plain if group == groups[-1] else None)
+            last = group == groups[-1]
+            lines += _along(dist, group[0], request, plain if last else None)
             layout = replace(lines[-1].layout, view=None)
             dist = layout.on(request.after(dist.shape, group), dist.grid)
         else:
             lines += transpose(dist, request.of(group))
-            dist = refitted(dist, request.after(dist.shape, group))
+            dist = fitted(dist, request.after(dist.shape, group))
     lines = lines or [StageSpec(source.layout)]
     return lines if end in (None, dist.layout) else [*lines, StageSpec(end)]
 
@@ -156,8 +163,10 @@ def ragged(source: Distribution, request: TransformRequest, output: Layout | str
 def _groups(source: Distribution, request: TransformRequest) -> list[tuple[int, ...]]:
     """The axes in turn: those that are whole together, each other one by itself; a real one where it is real."""
     whole = tuple(a for a in request.axes if not source.splits[a])
-    split = [(a,) for a in request.axes if source.splits[a]]
-    groups = sorted([whole, *split] if whole else split, key=lambda group: request.real not in group)
+    groups: list[tuple[int, ...]] = [(a,) for a in request.axes if source.splits[a]]
+    if whole:
+        groups.insert(0, whole)
+    groups.sort(key=lambda group: request.real not in group)
     return groups if request.forward else groups[::-1]
 
 
@@ -193,8 +202,10 @@ def _along(dist: Distribution, axis: int, request: TransformRequest, output: Lay
         last = place.line([place.cyclic], late)
     elif output is not None:
         last = StageSpec(output)
+    elif points == dist.shape[axis]:
+        last = place.line([place.own])
     else:
-        last = place.line([place.own if points == dist.shape[axis] else tuple(map(fitting, place.own))])
+        last = place.line([tuple(map(fitting, place.own))])
     return [*lines, *_six_steps(place, factors, row, starts, last)]
 
 
@@ -269,8 +280,7 @@ class _Place:
 
     @property
     def _names(self) -> list[str]:
-        order = len(self.layout.modes) + 1
-        return [chr(ord("a") + m) if order <= 26 else f"m{m:02}" for m in range(order)]
+        return mode_names(len(self.layout.modes) + 1)
 
     def _view(self, item: ViewItem) -> View:
         items: list[ViewItem] = [Name(name) for name in self._names]

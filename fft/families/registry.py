@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import chain
 from typing import Final, cast
 
 from rote.errors import LayoutError
 from rote.grammar import RESIZES, ActionSyntax, parse_walk, unparse
-from rote.grammar.nodes import CYCLIC, ResizeName
-from rote.layout.builder import L
+from rote.grammar.nodes import BLOCK, CYCLIC, Kind, ResizeName
 from rote.layout.grid import Grid
-from rote.layout.layout import Distribution, Entry, Layout, as_layout, block
+from rote.layout.layout import Distribution, Entry, Layout, as_layout
+from rote.layout.refine import fitted
 
 from ..request.request import TransformRequest, components
 from ..transforms import FOURIER, ActionKind
@@ -18,7 +20,7 @@ from ..walk.walk import Resize, Transform
 from .cyclic import cyclic
 from .ragged import ragged
 from .rows import row_layout, rows
-from .transpose import refitted, transpose
+from .transpose import transpose
 
 __all__ = ["SPLITS", "algorithms", "check_algorithm", "is_text", "lines_of", "read_lines", "start", "transposed"]
 
@@ -65,12 +67,12 @@ def start(algorithm: str, shape: tuple[int, ...], grid: Grid, request: Transform
                 f"{algorithm} splits no more than {len(split)} of the axes {request.axes}{whole}; "
                 f"the grid {grid} is of order {grid.order}"
             )
-        return L(*(split.index(a) if a in split else () for a in range(order)))
+        return _laid(order, split)
     if algorithm == "ragged":
         axes = sorted(request.axes, key=lambda a: a == request.real)[: grid.order]
         if len(axes) < grid.order and grid.size > 1:
             raise LayoutError(f"ragged splits the axes {request.axes}; the grid {grid} is of order {grid.order}")
-        return L(*(axes.index(a) if a in axes else () for a in range(order)))
+        return _laid(order, axes)
     if (algorithm == "slab" and grid.order != 1) or (algorithm == "pencil" and grid.order < 2):
         wanted = f"1, not {grid}" if algorithm == "slab" else f"2, not {grid}, or of a higher one"
         raise LayoutError(f"a {algorithm} takes a grid of order {wanted}")
@@ -83,7 +85,15 @@ def start(algorithm: str, shape: tuple[int, ...], grid: Grid, request: Transform
     usable = [axis for axis in range(order) if axis not in kept]
     if grid.order >= max(len(usable), 2):
         usable = [*range(order)]
-    return L(*(block(usable.index(axis)) if axis in usable[: grid.order] else () for axis in range(order)))
+    return _laid(order, usable[: grid.order], BLOCK)
+
+
+def _laid(order: int, axes: Sequence[int], kind: Kind = CYCLIC) -> Layout:
+    """The layout that splits some axes, the first of them over grid mode 0, the next over 1, and so on."""
+    modes: list[tuple[Entry, ...]] = [()] * order
+    for grid_mode, axis in enumerate(axes):
+        modes[axis] = (Entry(grid_mode, kind),)
+    return Layout(tuple(modes))
 
 
 def read_lines(text: str) -> list[StageSpec]:
@@ -98,7 +108,7 @@ def read_lines(text: str) -> list[StageSpec]:
     lines = []
     for stage in parse_walk(text).stages:
         grid = None if stage.grid is None else Grid(stage.grid)
-        done = tuple(each for action in stage.actions for each in _read(action))
+        done = tuple(chain(*map(_read, stage.actions)))
         lines.append(StageSpec(as_layout(unparse(stage.layout)), done, grid))
     return lines
 
@@ -106,9 +116,8 @@ def read_lines(text: str) -> list[StageSpec]:
 def _read(action: ActionSyntax) -> list[Transform | Resize]:
     """The actions of a walk that one action of a text stands for."""
     if action.name in RESIZES:
-        return [
-            Resize(cast(ResizeName, action.name), m, 0, n) for m, n in zip(action.modes, action.extents, strict=True)
-        ]
+        name = cast(ResizeName, action.name)
+        return [Resize(name, mode, 0, extent) for mode, extent in zip(action.modes, action.extents, strict=True)]
     return [Transform(cast(ActionKind, action.name), action.modes)]
 
 
@@ -131,8 +140,10 @@ def check_algorithm(algorithm: str, layout: Layout | None = None) -> None:
     """
     if algorithm not in algorithms:
         raise LayoutError(f"algorithm is one of {', '.join(algorithms)}; not {algorithm!r}")
-    splits = None if layout is None else len(layout.grid_modes)
-    if splits is not None and algorithm in SPLITS and transposed(splits) != algorithm:
+    if layout is None or algorithm not in SPLITS:
+        return
+    splits = len(layout.grid_modes)
+    if transposed(splits) != algorithm:
         modes = "1 grid mode" if algorithm == "slab" else "2 grid modes or more"
         raise LayoutError(f"a {algorithm} splits over {modes}, but {layout} names {splits}")
 
@@ -172,7 +183,7 @@ def _mixed(source: Distribution, request: TransformRequest, together: bool) -> l
     split = [a for a in axes if source.splits[a]]
     if not split:
         return transpose(source, request)
-    others = [a for a in split if any(s.kind != CYCLIC for s in source.splits[a])]
+    others = [a for a in split if {s.kind for s in source.splits[a]} != {CYCLIC}]
     if len(others) == len(split):
         modes = list(source.layout.modes)
         for a in split:
@@ -185,5 +196,5 @@ def _mixed(source: Distribution, request: TransformRequest, together: bool) -> l
     lines = cyclic(source, first, together)
     if not others:
         return lines
-    between = refitted(source, request.after(source.shape, first.axes))
+    between = fitted(source, request.after(source.shape, first.axes))
     return [*lines, *transpose(between, request.of(tuple(others)))]

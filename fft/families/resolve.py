@@ -113,8 +113,9 @@ def _source(arguments: Arguments, algorithm: str) -> Distribution:
     if layout is None and is_text(algorithm):
         layout = read_lines(algorithm)[0].layout
     if layout is not None:
-        named = max((*layout.grid_modes, 0)) + 1
-        return distribute(layout, shape, Grid.of(arguments.ranks, named) if grid is None else grid)
+        if grid is None:
+            grid = Grid.of(arguments.ranks, max((*layout.grid_modes, 0)) + 1)
+        return distribute(layout, shape, grid)
     check_algorithm(algorithm)
     if grid is None:
         split = [axis for axis in request.axes if axis != request.real]

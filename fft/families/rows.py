@@ -7,13 +7,15 @@ busiest rank, and least in all among those that are as good for it.
 
 from __future__ import annotations
 
+from itertools import chain
+
 from rote.caches import memoized
 from rote.compiler.movement.matrix import from_others
 from rote.errors import LayoutError
 from rote.grammar.nodes import Entry, Fuse, Kind, Name, Tile
 from rote.layout.grid import Grid
 from rote.layout.layout import Distribution, Layout
-from rote.layout.refine import unfused
+from rote.layout.refine import unfused_ends
 from rote.layout.view import View
 
 from ..request.request import TransformRequest
@@ -52,7 +54,7 @@ def row_layout(order: Order) -> Layout:
 
 
 def rows(source: Distribution, request: TransformRequest) -> list[StageSpec]:
-    """The lines of the row-wise family, in the order of axes that moves least.
+    """The lines of a walk of the row-wise family, in the order of axes that moves least.
 
     Args:
         source: on a grid of order 1, a tensor of order 3 or more.
@@ -89,7 +91,7 @@ def _waits(axis: int, done: frozenset[int], kind: dict[int, MaybeKind]) -> bool:
 
 def _order(dist: Distribution) -> Order | None:
     """The order in which a distribution reads the axes, if it is one of the family's."""
-    order = tuple(digit.mode for digits in dist.digits for digit in digits)
+    order = tuple(digit.mode for digit in chain(*dist.digits))
     return order if row_layout(order).on(dist.shape, dist.grid) == dist else None
 
 
@@ -125,7 +127,6 @@ def _ways(order: Order, done: frozenset[int], source: Distribution, request: Tra
 @memoized(8192)  # of five axes there are 1920 pairs of orders
 def _moved(before: Order, after: Order, shape: tuple[int, ...], grid: Grid) -> tuple[int, int]:
     """The elements that a rank receives at most from one order to another, and those that all ranks receive."""
-    ends = row_layout(before).on(shape, grid), row_layout(after).on(shape, grid)
-    plain = unfused(ends[0]), unfused(ends[1])
-    received = from_others(*(plain if plain[0].grid == plain[1].grid else ends))[0]
+    ends = unfused_ends(row_layout(before).on(shape, grid), row_layout(after).on(shape, grid))
+    received = from_others(*ends)[0]
     return int(received.max()), int(received.sum()) * (grid.size // received.size)

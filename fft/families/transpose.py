@@ -6,11 +6,12 @@ are one rule.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from itertools import chain
 
 from rote.errors import LayoutError
 from rote.layout.expressions import fitting
 from rote.layout.layout import Distribution, Layout
+from rote.layout.refine import fitted
 
 from ..request.request import TransformRequest, components
 from ..transforms import AFTER, FOURIER, HALVING, KINDS, REAL_TO_REAL, RESTORING, MaybeKind
@@ -18,11 +19,11 @@ from ..walk.resize import begin, sized
 from ..walk.typecheck import StageSpec
 from ..walk.walk import Transform
 
-__all__ = ["refitted", "transpose"]
+__all__ = ["transpose"]
 
 
 def transpose(source: Distribution, request: TransformRequest, far: bool = False) -> list[StageSpec]:
-    """The lines of the transpose family from a distribution.
+    """The lines of a walk of the transpose family, from where a tensor lies.
 
     Whatever is whole is transformed; then the entries of the next axis move to the nearest mode that is done; and so on
     until no axis is left. Forward walks take the axes from last to first and inverse walks from first to last, so that
@@ -49,13 +50,12 @@ def transpose(source: Distribution, request: TransformRequest, far: bool = False
         now = _ready(dist, todo, kind)
         done = _transforms([a for a in request.axes if a in now], kind, forward)
         places = {a: a for a in now}
-        lines.append(
-            StageSpec(dist.layout, tuple(action for t in done for action in sized(t, places, dist.shape, request)))
-        )
+        actions = [sized(transform, places, dist.shape, request) for transform in done]
+        lines.append(StageSpec(dist.layout, tuple(chain(*actions))))
         todo = [a for a in todo if a not in now]
         if not todo:
             return lines
-        after = refitted(dist, request.after(dist.shape, now))
+        after = fitted(dist, request.after(dist.shape, now))
         dist = _freed(after, todo[0], todo, kept, forward, far).on(after.shape, after.grid)
 
 
@@ -68,12 +68,13 @@ def _ready(dist: Distribution, todo: list[int], kind: dict[int, MaybeKind]) -> l
 
 def _transforms(now: list[int], kind: dict[int, MaybeKind], forward: bool) -> tuple[Transform, ...]:
     """The transforms of some axes, in NumPy's order: cosines and sines as long as the numbers are real, if ever."""
-    transforms = [Transform(name, tuple(a for a in now if kind[a] == name)) for name in REAL_TO_REAL]
+    by_kind = {name: tuple(a for a in now if kind[a] == name) for name in REAL_TO_REAL}
+    transforms = [Transform(name, axes) for name, axes in by_kind.items() if axes]
     fourier = sorted((a for a in now if kind[a] in FOURIER), key=lambda a: kind[a] in (*HALVING, *RESTORING))
-    if fourier:
-        last = KINDS[kind[fourier[-1]]].name
-        transforms.insert(len(transforms) if forward else 0, Transform(last, tuple(fourier)))
-    return tuple(transform for transform in transforms if transform.modes)
+    if not fourier:
+        return tuple(transforms)
+    last = Transform(KINDS[kind[fourier[-1]]].name, tuple(fourier))
+    return (*transforms, last) if forward else (last, *transforms)
 
 
 def _freed(dist: Distribution, axis: int, todo: list[int], kept: tuple[int, ...], forward: bool, far: bool) -> Layout:
@@ -89,23 +90,16 @@ def _freed(dist: Distribution, axis: int, todo: list[int], kept: tuple[int, ...]
     worth = {m: (m in kept, m in todo, bool(dist.splits[m])) for m in places}
     equals = [m for m in places if worth[m] == min(worth.values())]
     equals.sort(key=lambda m: ((m < axis) == forward, abs(m - axis)))
-    to = equals[-1 if far else 0]
+    to = equals[-1] if far else equals[0]
     moved = dist.layout
     for entry in moved.modes[axis]:
         moved = moved.drop(entry.grid_mode).split(to, fitting(entry))
     return moved
 
 
-def refitted(dist: Distribution, shape: tuple[int, ...]) -> Distribution:
-    """The distribution for other extents of some axes, which only grid modes of one coordinate split, if any."""
-    modes = zip(dist.layout.modes, dist.shape, shape, strict=True)
-    fitted = tuple(mode if n == m else tuple(map(fitting, mode)) for mode, n, m in modes)
-    return replace(dist.layout, modes=fitted).on(shape, dist.grid)
-
-
 def _check(source: Distribution) -> None:
     if source.layout.view is not None or source.layout.partial:
-        what = "reads modes through a view" if source.layout.view is not None else "is partial"
+        what = "is partial" if source.layout.view is None else "reads modes through a view"
         raise LayoutError(
             f"an FFT walks through plain layouts, and {source.layout} {what}; redistribute the tensor first"
         )

@@ -8,7 +8,6 @@ second tensor is shifted, so that the part begins where the transform does.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import count
 from typing import Any, Literal, get_args
 
@@ -90,7 +89,8 @@ def correlate(
 def _convolved(
     x: DistTensor, y: DistTensor | npt.ArrayLike, mode: ConvolveMode, axes: Axes, correlated: bool
 ) -> DistTensor:
-    check_tensor(x, "correlate" if correlated else "convolve")
+    name = "correlate" if correlated else "convolve"
+    check_tensor(x, name)
     if not isinstance(y, DistTensor):
         kernel = np.asarray(y)
         y = DistTensor.from_global(kernel, Layout(((),) * kernel.ndim), x.comm, x.grid)
@@ -106,13 +106,17 @@ def _convolved(
     dtype = np.result_type(x.dtype, y.dtype)
     dtype = complex_dtype(dtype) if dtype.kind == "c" else real_dtype(dtype)
     if any(shifts):  # the one that is shifted is the one that is shorter, as a rule, and lies on all ranks
-        padded = resized(y.distribution, tuple(points[a] if a in named else m for a, m in enumerate(y.shape)))
-        y = placed(placed(y, padded, (0,) * y.ndim), padded, tuple(-b if correlated else b for b in shifts))
+        extents = list(y.shape)
+        for a in named:
+            extents[a] = points[a]
+        padded = resized(y.distribution, tuple(extents))
+        y = placed(placed(y, padded, (0,) * y.ndim), padded, tuple(shifts))
     f = _transform(resized(x.distribution, tuple(wanted)), x.comm, dtype, named, lengths)
     X, Y = (_spectrum(tensor, f, lengths) for tensor in (x, y))
     if correlated:
         np.conjugate(Y.local, out=Y.local)
-    product = np.multiply(X.local, Y.local, out=X.local if X.distribution == f.walk.target else None)
+    out = X.local if X.distribution == f.walk.target else None
+    product = np.multiply(X.local, Y.local, out=out)
     return f.backward(DistTensor(product, f.walk.target, x.comm))
 
 
@@ -126,7 +130,7 @@ def part(n: int, m: int, mode: ConvolveMode, correlated: bool) -> tuple[int, int
         return n, 0, n
     first = {"full": 0, "same": (m - 1) // 2, "valid": min(n, m) - 1}[mode]
     points = {"full": n + m - 1, "same": n, "valid": abs(n - m) + 1}[mode]
-    return fast_length(n + m - 1 - first), (m - 1 if correlated else 0) - first, points
+    return fast_length(n + m - 1 - first), (first - m + 1 if correlated else -first), points
 
 
 def _check(x: DistTensor, y: DistTensor, mode: ConvolveMode, axes: tuple[int, ...]) -> None:
@@ -190,15 +194,17 @@ def _spectrum(x: DistTensor, f: FFT, lengths: tuple[int, ...]) -> DistTensor:
     serving = [a for a, n in enumerate(x.shape) if a not in f.axes and n != start.shape[a]]
     if serving and start.layout.view is not None:
         raise LayoutError(f"{start.layout} reads modes through a view, which does not let axis {serving[0]} serve all")
-    x = x if x.dtype == f.walk.dtype else x.astype(f.walk.dtype)
-    like = _whole(start.layout, serving).on(
-        tuple(1 if a in serving else n for a, n in enumerate(start.shape)), start.grid
-    )
+    if x.dtype != f.walk.dtype:
+        x = x.astype(f.walk.dtype)
+    extents = list(start.shape)
+    for a in serving:
+        extents[a] = 1
+    like = _whole(start.layout, serving).on(extents, start.grid)
     if not alike(x.distribution, like):
         needed = resized(like, x.shape)
         x = x.redistribute(needed.layout, grid=needed.grid)
     if serving:
-        X = (rfftn if x.dtype.kind == "f" else fftn)(x, lengths, f.axes)
+        X = rfftn(x, lengths, f.axes) if x.dtype.kind == "f" else fftn(x, lengths, f.axes)
         return X.redistribute(_whole(end.layout, serving), grid=end.grid)
     X = _transform(x.distribution, x.comm, x.dtype, f.axes, lengths).forward(x)
     return X if X.distribution == end else X.redistribute(end.layout, grid=end.grid)
@@ -206,4 +212,6 @@ def _spectrum(x: DistTensor, f: FFT, lengths: tuple[int, ...]) -> DistTensor:
 
 def _whole(layout: Layout, modes: list[int]) -> Layout:
     """The layout with some modes split over nothing."""
-    return replace(layout, modes=tuple(() if m in modes else mode for m, mode in enumerate(layout.modes)))
+    for mode in modes:
+        layout = layout.whole(mode)
+    return layout

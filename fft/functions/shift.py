@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -54,7 +55,7 @@ def fftshift(X: DistTensor, axes: Axes = None) -> DistTensor:
     """
     check_tensor(X, "fftshift")
     named = normal_axes(axes, X.ndim)
-    return placed(X, X.distribution, tuple(n // 2 if a in named else 0 for a, n in enumerate(X.shape)))
+    return placed(X, X.distribution, tuple(_halves(X.shape, named)))
 
 
 def ifftshift(X: DistTensor, axes: Axes = None) -> DistTensor:
@@ -66,7 +67,15 @@ def ifftshift(X: DistTensor, axes: Axes = None) -> DistTensor:
     """
     check_tensor(X, "ifftshift")
     named = normal_axes(axes, X.ndim)
-    return placed(X, X.distribution, tuple(-(n // 2) if a in named else 0 for a, n in enumerate(X.shape)))
+    return placed(X, X.distribution, tuple(-half for half in _halves(X.shape, named)))
+
+
+def _halves(shape: tuple[int, ...], axes: tuple[int, ...]) -> list[int]:
+    """Half the extents, rounded down, along some axes; 0 along the others."""
+    halves = [0] * len(shape)
+    for axis in axes:
+        halves[axis] = shape[axis] // 2
+    return halves
 
 
 def placed(x: DistTensor, target: Distribution, shifts: tuple[int, ...]) -> DistTensor:
@@ -124,7 +133,7 @@ def refuse_tiles(dist: Distribution, changed: Sequence[bool]) -> None:
     Raises:
         LayoutError: one that is to be changed is.
     """
-    for digit in (digit for digits in dist.digits for digit in digits):
+    for digit in chain(*dist.digits):
         if changed[digit.mode] and digit.size != dist.shape[digit.mode]:
             raise LayoutError(
                 f"{dist.layout} reads mode {digit.mode} in tiles, which do not shift; redistribute it first"
@@ -142,7 +151,7 @@ def alike(dist: Distribution, other: Distribution) -> bool:
 
     def frame(dist: Distribution) -> tuple[object, ...]:
         lay = dist.layout
-        given = tuple(tuple(entry.grid_mode for entry in mode) for mode in lay.modes)
+        given = [[entry.grid_mode for entry in mode] for mode in lay.modes]
         return dist.grid, given, lay.view, lay.partial, lay.partial and lay.op, lay.rooted
 
     return frame(dist) == frame(other)

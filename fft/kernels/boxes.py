@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import product
 from math import prod
 
+from rote.layout.grid import row_major
 from rote.runtime.copy.regions import Region
 from rote.runtime.copy.strided import StridedCopy
 
@@ -74,30 +75,31 @@ def _boxes(piece: StridedCopy, peer: int, order: int) -> Iterator[Box]:
             along[modes[0]].append(d)
         elif shape[d] > 1:
             return
-    kept = [max(dims, key=lambda d: shape[d]) if dims else None for dims in along]
-    apart = [d for dims, keep in zip(along, kept, strict=True) for d in dims if d != keep]
-    origin = dict.fromkeys(range(order), 0)
+    origin, gaps, steps, counts = [0] * order, [0] * order, [1] * order, [1] * order
     for mode, index in target.origin:
         origin[mode] += index
     step_of = [dict(pairs) for pairs in target.steps]
-    if prod(shape[d] for d in apart) > _FEW:
+    apart: list[tuple[int, int]] = []  # dimensions, each with the mode along which it leads
+    for mode, dims in enumerate(along):
+        if not dims:
+            continue
+        kept = max(dims, key=lambda d: shape[d])
+        apart += [(d, mode) for d in dims if d != kept]
+        gaps[mode], steps[mode], counts[mode] = strides[kept], step_of[kept][mode], shape[kept]
+        if steps[mode] < 0:  # the other way round
+            offset += (counts[mode] - 1) * gaps[mode]
+            origin[mode] += (counts[mode] - 1) * steps[mode]
+            steps[mode], gaps[mode] = -steps[mode], -gaps[mode]
+    if prod(shape[d] for d, _ in apart) > _FEW:
         return
-    for at in product(*(range(shape[d]) for d in apart)):
-        moved = dict(zip(apart, at, strict=True))
-        starts = [origin[m] + sum(n * step_of[d].get(m, 0) for d, n in moved.items()) for m in range(order)]
-        begins = offset + sum(n * strides[d] for d, n in moved.items())
-        gaps = [0 if d is None else strides[d] for d in kept]
-        steps = [1 if d is None else step_of[d][mode] for mode, d in enumerate(kept)]
-        counts = tuple(1 if d is None else shape[d] for d in kept)
-        for mode, step in enumerate(steps):
-            if step < 0:  # the other way round
-                begins += (counts[mode] - 1) * gaps[mode]
-                starts[mode] += (counts[mode] - 1) * step
-                steps[mode], gaps[mode] = -step, -gaps[mode]
-        yield Box(peer, begins, tuple(gaps), tuple(starts), tuple(steps), counts)
+    for at in product(*(range(shape[d]) for d, _ in apart)):
+        begins, starts = offset, [*origin]
+        for n, (d, mode) in zip(at, apart, strict=True):
+            begins += n * strides[d]
+            starts[mode] += n * step_of[d][mode]
+        yield Box(peer, begins, tuple(gaps), tuple(starts), tuple(steps), tuple(counts))
 
 
 def whole(shape: tuple[int, ...]) -> tuple[Box, ...]:
     """A block that lies in one piece, as the only box."""
-    strides = tuple(prod(shape[m + 1 :]) for m in range(len(shape)))
-    return (Box(0, 0, strides, (0,) * len(shape), (1,) * len(shape), shape),)
+    return (Box(0, 0, row_major(shape), (0,) * len(shape), (1,) * len(shape), shape),)

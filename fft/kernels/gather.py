@@ -82,7 +82,7 @@ class Gather:
         shape, first, axis = kernel.shape, min(kernel.axes), _read_axis(kernel)
         at_once = _copies(kernel)
         scale = factors[0].astype(kernel.dtype) if len(factors) == 1 and not factors[0].ndim else None
-        self._factors = [] if scale is not None else [np.broadcast_to(factor, shape) for factor in factors]
+        self._factors = [np.broadcast_to(factor, shape) for factor in factors] if scale is None else []
         rest = kernel.axes if at_once else tuple(a for a in kernel.axes if a != axis)
         ends = (shape, kernel.dtype), (kernel.out_shape, kernel.out_dtype)
         row_bytes = [prod(extents[first:]) * dtype.itemsize for extents, dtype in ends]  # bytes along the other modes
@@ -90,10 +90,12 @@ class Gather:
         budget = (kernel.config.part or CHUNK) // max(*row_bytes, 1) if cut else prod(shape[:first])
         columns = max(8, tile_bytes(kernel) // max(max(e[axis] * d.itemsize for e, d in ends), 1))
         self._parts: list[BlockPart] = []
-        for index in product(*tile_ranges(shape[:first], budget)) if 0 not in shape else ():
+        indices = [] if 0 in shape else product(*tile_ranges(shape[:first], budget))
+        for index in indices:
             lengths = (*map(length, index), *shape[first:])
-            each = [1 if m == axis else n for m, n in enumerate(lengths)]
-            ranges = tile_ranges(each, prod(each) if at_once else columns)
+            across = [*lengths]
+            across[axis] = 1
+            ranges = tile_ranges(across, prod(across) if at_once else columns)
             ranges[axis] = [slice(0, lengths[axis])]
             starts = [r.start for r in index] + [0] * (len(shape) - first)
             self._parts.append(BlockPart(index, lengths, ReadTiles(ranges, starts, boxes, axis)))
@@ -102,8 +104,9 @@ class Gather:
         if len(self._parts) >= threads:
             number, threads = threads, 1
         part_kernel, self._workers = on_threads(kernel, threads), list[_Worker]()
-        for _ in range(number if self._parts else 0):
-            self._workers.append(_Worker(part_kernel, rest, at_once, self._parts, scratch, scale, pool))
+        if self._parts:
+            for _ in range(number):
+                self._workers.append(_Worker(part_kernel, rest, at_once, self._parts, scratch, scale, pool))
 
     def ready(self) -> None:
         """Make now all transforms that the first calls would make; what lies in scratch is lost."""
@@ -120,15 +123,14 @@ class Gather:
         return [*map(list, views_of_parts)] if sum(map(len, views_of_parts)) <= _KEPT else [*views_of_parts]
 
     def steps(self, reads: Reads, target: Array) -> list[tuple[int, Callable[[], object]]]:
-        """Steps that do the same, each with how far it reads: along the first mode, or the second behind an axis."""
+        """The work in steps, each with how far it has read: along mode 0, or along mode 1 if mode 0 is transformed."""
         along = 0 if min(self.kernel.axes) > 0 else 1
-        if len(self._workers) > 1 or not self._parts:
-            return [(self.kernel.shape[along], partial(self, reads, target))] if self._parts else []
-        return [
-            step
-            for part, tiles in zip(self._parts, reads, strict=True)
-            for step in self._workers[0].steps(part, tiles, self._factors, target, along)
-        ]
+        if len(self._workers) > 1:
+            return [(self.kernel.shape[along], partial(self, reads, target))]
+        steps: list[tuple[int, Callable[[], object]]] = []
+        for part, tiles in zip(self._parts, reads, strict=True):
+            steps += self._workers[0].steps(part, tiles, self._factors, target, along)
+        return steps
 
     def __call__(self, reads: Reads, target: Array) -> None:
         """Transform what is read into `target`."""
@@ -181,7 +183,8 @@ class _Worker:
         else:
             self._tiles = [BoundTile(inner, axis, shape, later, scale) for _ in range(number)]
         self._rests: dict[tuple[int, ...], BoundKernel] = {}
-        for lengths in {part.shape: None for part in parts} if rest else ():
+        shapes = dict.fromkeys(part.shape for part in parts) if rest else {}
+        for lengths in shapes:
             out_shape = (*lengths[:first], *kernel.out_shape[first:])
             rest_kernel = replace(kernel, axes=rest, shape=lengths, out_shape=out_shape)
             if kernel.row.real == "input" and not at_once:  # its real axis is no more
@@ -206,7 +209,8 @@ class _Worker:
             stop = part.range[along].stop if along < len(part.range) else part.shape[along]
             yield stop, partial(self, part, reads, factors, target)
             return
-        out, start = target[part.range], part.range[along].start if along < len(part.range) else 0
+        out = target[part.range]
+        start = part.range[along].start if along < len(part.range) else 0
         for number in range(len(reads)):
             tile, views = reads[number]
             yield start + tile.room[along].stop, partial(self._tiles[0], tile, views, factors, out)
@@ -237,7 +241,9 @@ class _Worker:
     def _ends(self, part: BlockPart, target: Array) -> tuple[Array, Array]:
         """Where the tiles of a part are stored, and where the part is in the end."""
         out = target[part.range]
-        return out if self._room is None else view(self._room, part.shape, self._tiles[0].dtype), out
+        if self._room is None:
+            return out, out
+        return view(self._room, part.shape, self._tiles[0].dtype), out
 
 
 def _copies(kernel: Kernel) -> bool:

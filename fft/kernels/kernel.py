@@ -79,7 +79,7 @@ class Kernel:
         return KINDS[self.kind]
 
     def row_between(self, source: Array, target: Array) -> TransformKind:
-        """The row of what leads from one array to another: along its complex axes a real kernel is a complex one."""
+        """The row in the table of transforms for a pass between two arrays: of a real kernel, only one pass is real."""
         return KINDS[self.row.others] if source.dtype == target.dtype else self.row
 
     @property
@@ -109,7 +109,7 @@ class Kernel:
         return max(self.dtype, self.out_dtype, key=lambda dtype: dtype.itemsize)
 
     def in_turn(self) -> tuple[Kernel, ...]:
-        """The kernels of its axes but mode 0, and of the lines of mode 0 across these planes, one after the other.
+        """The kernel as two, one after the other: of the planes behind mode 0, and of the lines along mode 0.
 
         >>> block = Kernel("rfft", (0, 1, 2), (64, 64, 64), (64, 64, 33), np.dtype("f8"))
         >>> [(kernel.kind, kernel.axes, kernel.shape) for kernel in block.in_turn()]
@@ -125,7 +125,7 @@ class Kernel:
         return replace(self, axes=real), then
 
     def of_parts(self) -> Kernel:
-        """The kernel of real numbers: of a complex block, an axis of real and imaginary part is behind the others."""
+        """The kernel for real numbers: it reads a complex block as a real one, of two parts along one more mode."""
         if self.row.real != "both" or self.dtype.kind != "c":
             return self
         shape = (*self.shape, 2)
@@ -214,7 +214,8 @@ def is_bad(kernel: Kernel, axis: int) -> bool:
     """
     points, apart = kernel.shape[axis], prod(kernel.shape[axis + 1 :]) * kernel.dtype.itemsize
     nbytes = prod(kernel.shape) * kernel.dtype.itemsize
-    far = apart >= _FAR and nbytes > (_LARGE if points >= _FEW else 16 * _LARGE)
+    large = _LARGE if points >= _FEW else 16 * _LARGE
+    far = apart >= _FAR and nbytes > large
     if kernel.config.library == "mkl":
         return far
     aliased = apart % _ALIASED == 0 and nbytes > CACHED

@@ -128,7 +128,7 @@ class BoundKernel(BlockWork):
         return calls
 
     def steps(self, source: Array, target: Array) -> list[tuple[int, Callable[[], object]]]:
-        """Steps that do it all, each with how far it is then: along the first mode, or the second behind an axis.
+        """The work in steps, each with how far it has got: along mode 0, or along mode 1 if mode 0 is transformed.
 
         It is one step where it goes to and fro.
         """
@@ -142,7 +142,8 @@ class BoundKernel(BlockWork):
             return [(min(at + step, len(sources)) // rows, partial(run, at)) for at in self._begins]
         elif isinstance(one_pass, _TiledPass) and parts is self.kernel:
             return one_pass.steps(source, target, prod(parts.shape[2:]))
-        return [(source.shape[0 if min(parts.axes) > 0 else 1], partial(self, source, target))]
+        along = 0 if min(parts.axes) > 0 else 1
+        return [(source.shape[along], partial(self, source, target))]
 
     def _rows(self, source: Array, target: Array) -> tuple[Array, Array]:
         """The two blocks, read as rows of what lies behind the modes before the first axis."""
@@ -154,7 +155,7 @@ class BoundKernel(BlockWork):
     def _part(self, at: int) -> tuple[slice, list[_Pass] | None]:
         """The rows of a part of a block; and the passes of the last part, if it is shorter than the others."""
         part = slice(at, at + self._begins.step)
-        return part, self._rest if part.stop > self._shapes[0][0] else None
+        return part, (self._rest if part.stop > self._shapes[0][0] else None)
 
     def _run(self, sources: Array, targets: Array, passes: list[_Pass], at: int) -> None:
         """Do a part of a block."""
@@ -238,8 +239,8 @@ class _MultiAxisPass(BlockWork):
         in_place = self._in_place and np.may_share_memory(source, target)
         if in_place not in self._transforms:
             kernel, (source, target) = self._kernel, self._parked
-            ends = source, source if in_place else target
-            self._transforms[in_place] = prepare(kernel, kernel.axes, *ends, kernel.config.threads)
+            end = source if in_place else target
+            self._transforms[in_place] = prepare(kernel, kernel.axes, source, end, kernel.config.threads)
         return self._transforms[in_place]
 
     def __call__(self, source: Array, target: Array) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, starmap
 from math import inf, prod
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -24,8 +24,8 @@ from rote.runtime.tuning.autotune import keeps, least, local_key, recalled, reme
 from rote.runtime.tuning.limits import Limits, allowed
 
 from ..transforms import KINDS, Kind
-from .backends import library, prepare, transforms, usual_library
-from .config import ORDERS, KernelConfig
+from .backends import common_versions, library, prepare, transforms, usual_library
+from .config import ORDERS, KernelConfig, Order
 from .gather import gathers
 from .kernel import CACHED, NEAR, Kernel, in_lines, padded, padded_lines, scratch_bytes
 from .turns import Turns, kernel_call
@@ -151,12 +151,12 @@ def lines_of(kernel: Kernel) -> dict[int, AxisLines]:
     parts = kernel.of_parts()
     every = dict.fromkeys(parts.axes[:-1], (parts.row.others, parts.wide_dtype))
     every[parts.axes[-1]] = (parts.kind, parts.dtype)
-    points = {axis: max(parts.shape[axis], parts.out_shape[axis]) for axis in every}
-    return {
-        axis: AxisLines("fft" if kind == "ifft" else kind, points[axis], dtype.str)
-        for axis, (kind, dtype) in every.items()
-        if _SHORTEST <= points[axis] <= _LONGEST
-    }
+    lines: dict[int, AxisLines] = {}
+    for axis, (kind, dtype) in every.items():
+        points = max(parts.shape[axis], parts.out_shape[axis])
+        if _SHORTEST <= points <= _LONGEST:
+            lines[axis] = AxisLines("fft" if kind == "ifft" else kind, points, dtype.str)
+    return lines
 
 
 def planes_of(kernel: Kernel, behind: bool) -> Planes | None:
@@ -182,7 +182,7 @@ def known_speeds(kernels: Sequence[Kernel], behind: Sequence[bool], comm: Comm) 
         behind: whether each stands behind a move.
     """
     known: dict[Timed, Speeds] = comm.cache.setdefault(_KNOWN, {})
-    own = [each for pair in zip(kernels, behind, strict=True) for each in _timed_of(*pair)]
+    own = [*chain(*starmap(_timed_of, zip(kernels, behind, strict=True)))]
     new = [each for each in dict.fromkeys(chain(*comm.allgather_object(own))) if each not in known]
     if new and not keeps(comm):
         known |= {each: {} for each in new}
@@ -206,10 +206,8 @@ def _timed_of(kernel: Kernel, behind: bool) -> list[Timed]:
 
 def _packages(comm: Comm) -> dict[str, str]:
     """The versions of the libraries that all ranks have alike; none of them is loaded. Collective."""
-    first, *others = comm.allgather_object({name: installed(name) for name in _LIBRARIES})
-    return {
-        name: version for name, version in first.items() if version and all(each[name] == version for each in others)
-    }
+    own = {name: installed(name) for name in _LIBRARIES}
+    return common_versions(comm.allgather_object({name: version for name, version in own.items() if version}))
 
 
 def with_usual_configs(kernels: Sequence[Kernel], behind: Sequence[bool], comm: Comm, threads: int) -> list[Kernel]:
@@ -241,9 +239,11 @@ def fastest(kernel: Kernel, behind: bool, usual: KernelConfig, known: KnownSpeed
         before = speeds[usual.library][0] if usual.library in speeds else inf
     else:
         lines = {axis: known.get(along, {}) for axis, along in lines_of(kernel).items()}
+        if not lines:
+            return usual
         names = [name for name in _LIBRARIES if all(name in speeds for speeds in lines.values())]
         configs = list[KernelConfig]()
-        for name in names if lines else ():
+        for name in names:
             orders = ORDERS if name == "pyfftw" else ("usual", "lines")  # columns are what is usual for others
             configs += [replace(usual, library=name, order=order) for order in orders]
         ways = [(_seconds(replace(kernel, config=config), lines), config) for config in configs]
@@ -255,7 +255,8 @@ def fastest(kernel: Kernel, behind: bool, usual: KernelConfig, known: KnownSpeed
 def _ways(name: str, usual: KernelConfig) -> tuple[KernelConfig, KernelConfig, KernelConfig]:
     """How a library may transform planes: as is usual; in one call; in tiles of the order that is not usual for it."""
     config = replace(usual, library=name)
-    return config, replace(config, tiled=False), replace(config, order="columns" if name == "pyfftw" else "lines")
+    other_order: Order = "columns" if name == "pyfftw" else "lines"
+    return config, replace(config, tiled=False), replace(config, order=other_order)
 
 
 def _seconds(kernel: Kernel, speeds: Mapping[int, Speeds]) -> float:
@@ -265,8 +266,10 @@ def _seconds(kernel: Kernel, speeds: Mapping[int, Speeds]) -> float:
         rows, columns, turned = by_library[kernel.config.library]
         if prod(kernel.shape[axis + 1 :]) == 1:
             total += rows
+        elif in_lines(kernel, axis):
+            total += turned
         else:
-            total += turned if in_lines(kernel, axis) else columns
+            total += columns
     return total
 
 
@@ -289,10 +292,10 @@ def _timed(each: Timed, names: Sequence[str], comm: Comm) -> Speeds:
     loaded = comm.allgather_object({name for name in names if library(name).version()})
     calls: dict[str, list[_Call]] = {}
     for name in names:
-        made = _calls(each, name) if all(name in of_rank for of_rank in loaded) else []
-        if made:
-            calls[name] = made
-    every = [call for made in calls.values() for call in made]
+        if all(name in of_rank for of_rank in loaded):
+            calls[name] = _calls(each, name)
+    calls = {name: made for name, made in calls.items() if made}
+    every = [*chain(*calls.values())]
     times = timings(comm, [Turns(call) for call, _ in every], allowed(comm, _SECONDS), _IN_TURN)
     speeds = [float(f"{least(time) / elements * 1e9:.4g}") for time, (_, elements) in zip(times, every, strict=True)]
     by_library = {name: (speeds[3 * n], speeds[3 * n + 1], speeds[3 * n + 2]) for n, name in enumerate(calls)}

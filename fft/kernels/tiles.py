@@ -71,7 +71,9 @@ class ReadTiles:
         self.largest: tuple[int, ...] = tuple(max(map(length, along), default=0) for along in ranges)
         self._within = []  # per mode, range and box: what of the box is in the range
         for mode, (along, start) in enumerate(zip(ranges, starts, strict=True)):
-            in_ranges = [[box.within(mode, r.start + start, r.stop + start) for box in boxes] for r in along]
+            in_ranges = []
+            for r in along:
+                in_ranges.append([box.within(mode, r.start + start, r.stop + start) for box in boxes])
             self._within.append(in_ranges)
 
     def __len__(self) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from math import inf, prod
 from typing import Any
 
@@ -16,7 +17,7 @@ from rote.runtime.tuning.autotune import Candidate, decided, ranking, timings
 from rote.runtime.tuning.limits import LIMITS, budget
 
 from ..request.arguments import Options
-from .backends import transforms, versions
+from .backends import common_versions, transforms, versions
 from .config import ORDERS, WHOLE, KernelConfig, Study
 from .gather import gathers
 from .kernel import CACHED, CHUNK, Kernel, scratch_bytes
@@ -44,9 +45,7 @@ def tuned(kernels: Sequence[Kernel], behind: Sequence[bool], comm: Comm, options
     if not kernels:
         return []
     replies = comm.allgather_object(([(k.shape, k.out_shape) for k in kernels], tuple(behind), versions()))
-    installed = {
-        name: version for name, version in versions().items() if all(each.get(name) == version for *_, each in replies)
-    }
+    installed = common_versions([of_rank for *_, of_rank in replies])
     jobs: list[_Job] = []
     for n, kernel in enumerate(kernels):
         shapes = tuple(of_rank[n] for of_rank, *_ in replies)
@@ -68,7 +67,7 @@ class _Job:
     @property
     def nbytes(self) -> int:
         """Bytes of the largest block."""
-        return max(prod(shape) for pair in self.shapes for shape in pair) * self.kernel.wide_dtype.itemsize
+        return max(map(prod, chain(*self.shapes))) * self.kernel.wide_dtype.itemsize
 
     def ways(self, first: KernelConfig) -> list[KernelConfig]:
         """The first config, and the others that differ from it for these blocks; the last is one call for all."""
@@ -178,7 +177,8 @@ def _bounded(kernel: Kernel) -> Kernel:
     """
     axes = kernel.axes
     for mode in sorted(range(len(kernel.shape)), key=lambda mode: mode in axes):
-        limit, extent = _HUGE if mode in axes else _LARGEST, kernel.shape[mode]
+        limit = _HUGE if mode in axes else _LARGEST
+        extent = kernel.shape[mode]
         while extent > 1 and extent == kernel.out_shape[mode] and kernel.nbytes > limit:
             if mode < min(axes):
                 extent = max(1, extent * limit // kernel.nbytes)

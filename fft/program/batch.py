@@ -66,7 +66,9 @@ class _Componentwise(LocalWork):
 
     def bind(self, scratch: Scratch, behind: bool) -> BlockWork:
         work = self.work.bind(scratch, behind)
-        return _EachComponent(work if self.aligned or not isinstance(self.work, KernelWork) else _Aligned(work))
+        if isinstance(self.work, KernelWork) and not self.aligned:
+            work = _Aligned(work)
+        return _EachComponent(work)
 
     def reader(self, regions: Iterable[tuple[int, Region]]) -> MakeReader | None:
         if not (self.aligned and isinstance(self.work, KernelWork) and self.work.gathers):
@@ -95,8 +97,10 @@ class _EachComponent(BlockWork):
             self._work(component, result)
 
     def bound(self, source: Array, target: Array) -> list[Copy]:
-        pairs = zip(source, target, strict=True)
-        return [call for component, result in pairs for call in self._work.bound(component, result)]
+        calls: list[Copy] = []
+        for component, result in zip(source, target, strict=True):
+            calls += self._work.bound(component, result)
+        return calls
 
 
 class _Aligned(BlockWork):
@@ -141,9 +145,12 @@ class _GatherEach:
         for component in range(self._count):
             behind = [memory[self._apart.get(n, 0) * component :] for n, memory in enumerate(memories)]
             reads.append(self._gather.reads(behind))
-        if all(any(np.may_share_memory(memory, piece) for piece in self._scratch) for memory in memories):
+        if all(map(self._is_scratch, memories)):
             self._begins, self._reads = begins, reads  # nobody's own block stays alive for it
         return reads
+
+    def _is_scratch(self, memory: Array) -> bool:
+        return any(np.may_share_memory(memory, piece) for piece in self._scratch)
 
     def __call__(self, reads: Sequence[Reads], target: Array) -> None:
         """Transform what is read into `target`."""
@@ -152,7 +159,10 @@ class _GatherEach:
 
     def bound(self, reads: Sequence[Reads], target: Array) -> list[Copy]:
         """The calls, in order, that transform what is read by then into `target`, again and again."""
-        return [call for read, out in zip(reads, target, strict=False) for call in self._gather.bound(read, out)]
+        calls: list[Copy] = []
+        for read, out in zip(reads, target, strict=False):
+            calls += self._gather.bound(read, out)
+        return calls
 
 
 def _of_first(box: Box) -> Box:

@@ -72,15 +72,18 @@ def _each(bound: BoundWalk, batches: Batches, count: int, block: Array, out: Arr
     """Walk the components of a block, so many at once as a batch has; a rank that holds none of them takes part."""
     if not count:
         return
-    ends = [len(dist.layout.modes) for dist in (bound.walk.source, bound.walk.target)]
-    sources, targets = (
-        each.reshape(count, *each.shape[each.ndim - order :]) for each, order in zip((block, out), ends, strict=True)
-    )
+    sources = _by_component(block, count, bound.walk.source)
+    targets = _by_component(out, count, bound.walk.target)
     for part, batch in batches.of(bound, count):
         alone = part.start if batch is bound else part
         batch(sources[alone], targets[alone])
     if not np.may_share_memory(targets, out):  # a copy, where modes of the output do not follow each other
         out[...] = targets.reshape(out.shape)
+
+
+def _by_component(block: Array, count: int, dist: Distribution) -> Array:
+    """A field's block with its components along the first mode; those of each lie as `dist` says."""
+    return block.reshape(count, *block.shape[block.ndim - len(dist.layout.modes) :])
 
 
 def _prepare(bound: BoundWalk, x: DistTensor, out: DistTensor) -> list[Copy]:

@@ -14,6 +14,7 @@ from rote.compiler.movement.components import components
 from rote.compiler.movement.messages import sends
 from rote.compiler.plan import Plan
 from rote.compiler.step import Step
+from rote.layout.grid import row_major
 from rote.layout.layout import Distribution
 from rote.runtime.comm.protocol import Comm
 from rote.runtime.executor.operations import Factors, Operation, lowered
@@ -197,7 +198,7 @@ def _leading(stage: Stage, rank: int, dtype: np.dtype[Any]) -> Factors:
 
 def _stays_everywhere(moves: Sequence[Plan], comm: Comm) -> tuple[bool, ...]:
     """Whether blocks stay as they are, and are only read otherwise, on all ranks: all of them do the same."""
-    maybe = [all(step.kind == "relayout" for step in move.steps) for move in moves]
+    maybe = [{step.kind for step in move.steps} <= {"relayout"} for move in moves]
     if not any(maybe):
         return tuple(maybe)
     mine = [local and _stays(move, comm.rank) for local, move in zip(maybe, moves, strict=True)]
@@ -211,9 +212,9 @@ def _stays(move: Plan, rank: int) -> bool:
     kept = [message for message in sends(source, target, rank) if message.peer == rank]
     if prod(shapes[0]) != prod(shapes[1]) or sum(map(len, kept)) != prod(shapes[0]):
         return False
-    strides = [[prod(shape[mode + 1 :]) for mode in range(len(shape))] for shape in shapes]
+    before, after = map(row_major, shapes)
     for message in kept:
         for part, group in zip(components(source, target), message.groups, strict=True):
-            if not group.lies([strides[0][m] for m in part.before], [strides[1][m] for m in part.after]):
+            if not group.lies([before[m] for m in part.before], [after[m] for m in part.after]):
                 return False
     return True

@@ -67,7 +67,9 @@ class BoundWalk:
         ortho: bool = False,
         options: Options = USUAL,
     ) -> None:
-        self.walk = walk = walk if walk.wire == options.wire else replace(walk, wire=options.wire)
+        if walk.wire != options.wire:
+            walk = replace(walk, wire=options.wire)
+        self.walk = walk
         self.dtypes = walk.dtypes()
         self.options = options
         self._comm = comm

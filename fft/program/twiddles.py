@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import chain
 from math import prod
 from typing import Any
 
@@ -18,6 +19,7 @@ from rote.tensor import DistTensor
 from ..families.ragged import ragged
 from ..request.request import as_request
 from ..transforms import real_dtype
+from ..walk.digits import mode_names
 from ..walk.typecheck import build
 from ..walk.walk import Convolve, Twiddle, Walk
 
@@ -99,7 +101,9 @@ def factor(twiddle: Twiddle, dist: Distribution, rank: int, dtype: np.dtype[Any]
         values = np.conj(values)
     if twiddle.mode > twiddle.other:
         values = values.T
-    shape = [len(index) if m in (twiddle.mode, twiddle.other) else 1 for m, index in enumerate(held)]
+    shape = [1] * len(held)
+    for m in (twiddle.mode, twiddle.other):
+        shape[m] = len(held[m])
     return values.reshape(shape)
 
 
@@ -117,7 +121,7 @@ def chirp_spectrum(
     """
     modes = tuple(dist.layout.modes[m] for m in action.modes)
     points = prod(action.sizes)
-    start = Layout((tuple(Entry(entry.grid_mode) for mode in modes for entry in mode),)).on((points,), dist.grid)
+    start = Layout((tuple(Entry(entry.grid_mode) for entry in chain(*modes)),)).on((points,), dist.grid)
     wanted = as_request((points,), (0,), "fft", dtype)
     walk = build(start, ragged(start, wanted), wanted)
     (index,) = start.indices(comm.rank)
@@ -126,12 +130,14 @@ def chirp_spectrum(
     block = np.zeros(len(index), dtype)
     block[inside] = chirp(distance[inside], action.n, dtype, back=True)
     tensor = DistTensor(run(walk, block), walk.target, comm)
-    names = [chr(ord("a") + digit) for digit in range(len(modes))]
-    sizes = (None, *action.sizes[1:])
-    parts = tuple(zip(names, sizes, strict=True))
-    view = View((Tile(parts) if len(parts) > 1 else Name(names[0]),))
+    parts = tuple(zip(mode_names(len(modes)), (None, *action.sizes[1:]), strict=True))
+    item = Tile(parts) if len(parts) > 1 else Name(parts[0][0])
+    view = View((item,))
     spectrum: Array = tensor.redistribute(Layout(modes, view), grid=dist.grid).local / real_dtype(dtype).type(points)
     spectrum = spectrum.transpose(np.argsort(action.modes))
     held = dist.local_shape(comm.rank)
-    spectrum = spectrum.reshape([extent if m in action.modes else 1 for m, extent in enumerate(held)])
+    shape = [1] * len(held)
+    for m in action.modes:
+        shape[m] = held[m]
+    spectrum = spectrum.reshape(shape)
     return np.conj(spectrum) if action.back else spectrum

@@ -59,9 +59,9 @@ class KernelWork(LocalWork):
         axes, order = self.kernel.axes, len(self.kernel.shape)
         if self.kernel.config.threads > 1 or order < 2:
             return None
-        if axes == (0,):
-            return 1
-        return 0 if min(axes) > 0 else None
+        if min(axes) > 0:
+            return 0
+        return 1 if axes == (0,) else None
 
     def bind(self, scratch: Scratch, behind: bool) -> BlockWork:
         if behind and self.gathers:

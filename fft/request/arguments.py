@@ -16,7 +16,7 @@ from rote.compiler.step import as_dtype
 from rote.errors import CommError, LayoutError
 from rote.grammar.nodes import exact
 from rote.layout.grid import Grid, check_grid, grid_shape, integer
-from rote.layout.layout import Layout, as_layout
+from rote.layout.layout import Layout, layout_or_none
 from rote.runtime.comm.protocol import Comm
 from rote.runtime.exchange.registry import check_method
 from rote.runtime.tuning.autotune import Progress
@@ -107,7 +107,9 @@ class Options:
         if self.wire is None:
             return machine
         times = machine.byte_time
-        return replace(machine, byte_time=tuple(t / 2 for t in times) if isinstance(times, tuple) else times / 2)
+        if isinstance(times, tuple):
+            return replace(machine, byte_time=tuple(time / 2 for time in times))
+        return replace(machine, byte_time=times / 2)
 
 
 USUAL = Options()
@@ -123,8 +125,8 @@ def as_arguments(
     output: Layout | str | None,
 ) -> Arguments:
     """The arguments that users write, as values."""
-    where = None if layout is None else as_layout(layout)
-    ends = None if output is None else as_layout(output)
+    where = layout_or_none(layout)
+    ends = layout_or_none(output)
     if grid is not None and not isinstance(grid, Grid):
         grid = Grid(grid_shape(grid, ranks))
     return Arguments(shape, request, ranks, where, grid, ends)
@@ -222,7 +224,7 @@ def normal_axes(axes: Sequence[int] | int | None, order: int) -> tuple[int, ...]
     if axes is None:
         return tuple(range(order))
     try:
-        named = tuple(exact(a) for a in (axes if isinstance(axes, Iterable) else (axes,)))
+        named = tuple(map(exact, axes)) if isinstance(axes, Iterable) else (exact(axes),)
     except TypeError:
         raise LayoutError(f"axes are integers, not {axes!r}") from None
     if any(not -order <= a < order for a in named):

@@ -90,7 +90,10 @@ class TransformRequest:
         >>> as_request((4, 6), (0, 1), "rfft", np.dtype("f8"), s=(8, 9)).after((4, 6), (1,))
         (4, 5)
         """
-        return tuple(self.given(axis) if axis in done else n for axis, n in enumerate(shape))
+        extents = [*shape]
+        for axis in done:
+            extents[axis] = self.given(axis)
+        return tuple(extents)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +208,6 @@ def given_lengths(given: Sequence[int] | int | None, name: str) -> tuple[int, ..
     if given is None:
         return None
     try:
-        return tuple(exact(n) for n in (given if isinstance(given, Sequence | np.ndarray) else (given,)))
+        return tuple(map(exact, given)) if isinstance(given, Sequence | np.ndarray) else (exact(given),)
     except TypeError:
         raise LayoutError(f"{name} is one integer per axis, not {given!r}") from None

@@ -71,7 +71,10 @@ class Verdict:
         """
         if not self.taken:
             return ratio < 1 / _SLACK
-        return ratio > max(_SLACK * self.lead.ratio, self.lead.high if self.lead.high < inf else 0.0)
+        limit = _SLACK * self.lead.ratio
+        if self.lead.high < inf:
+            limit = max(limit, self.lead.high)
+        return ratio > limit
 
     def __str__(self) -> str:
         known = self.lead
@@ -99,7 +102,9 @@ class Tuned:
     tried: tuple[Tried, ...] = ()
 
     def __str__(self) -> str:
-        return "\n".join([str(self.verdict), *([str(Decision(self.walk, self.tried))] if self.tried else [])])
+        if not self.tried:
+            return str(self.verdict)
+        return f"{self.verdict}\n{Decision(self.walk, self.tried)}"
 
 
 def tuned(
@@ -143,7 +148,8 @@ def _verdict(
         pairs = by_model, pair
         nbytes = max(block_bytes(each.forward.walk) for each in pairs)
         alike = all(comm.allgather_object(pair.ways == by_model.ways))
-        return [] if alike else _turns(pairs, comm), budget(comm, "transform", options.tune, nbytes)
+        candidates = [] if alike else _turns(pairs, comm)
+        return candidates, budget(comm, "transform", options.tune, nbytes)
 
     def find() -> dict[str, Any] | None:
         candidates, seconds = turns()

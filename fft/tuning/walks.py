@@ -184,8 +184,7 @@ def _read(arguments: Arguments, kept: Any) -> Decision:
 
 
 def _tried(name: Any, seconds: Any, model: Any) -> Tried:
-    if not isinstance(name, str) or not all(
-        isinstance(time, int | float) and 0 <= time < inf for time in (seconds, model)
-    ):
-        raise ValueError("of what was tried there is a name and two times")
+    for time in (seconds, model):
+        if not isinstance(name, str) or not isinstance(time, int | float) or not 0 <= time < inf:
+            raise ValueError("of what was tried there is a name and two times")
     return Tried(name, float(seconds), float(model))

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 
 from rote.errors import LayoutError
 
-from ..transforms import COMPLEX, HALVING, KINDS, RESAMPLED, RESTORING, goes_back
+from ..transforms import COMPLEX, HALVING, KINDS, RESAMPLED, RESTORING, Kind, goes_back
 from .digits import Mode, State, said
 from .walk import Convolve, Resize, Transform, dtype_after
 
@@ -103,7 +104,8 @@ def _chirp(action: Resize, axis: int, done: bool, state: State) -> Resize:
         raise LayoutError(f"chirp takes complex numbers, but they are {state.dtype} by then; write complex before")
     if action.new < 2 * action.old - 1:
         raise LayoutError(f"chirp pads {action.old} points to {2 * action.old - 1} or more, not to {action.new}")
-    state.begin(axis, "ifft" if back else "fft", action.old)
+    kind: Kind = "ifft" if back else "fft"
+    state.begin(axis, kind, action.old)
     state.turned[axis], state.chirped[axis] = "fft", action.old
     return replace(action, back=back)
 
@@ -113,7 +115,7 @@ def convolved(viewed: list[Mode], state: State) -> list[Convolve]:
     convolutions: list[Convolve] = []
     for axis, n in state.chirped.items():
         modes = [m for m, mode in enumerate(viewed) if any(digit.axis == axis for digit in mode)]
-        if state.turned[axis] != "fft" or not all(digit.done for m in modes for digit in viewed[m]):
+        if state.turned[axis] != "fft" or not all(digit.done for digit in chain(*(viewed[m] for m in modes))):
             continue
         if any(len(viewed[m]) > 1 for m in modes):
             raise LayoutError(f"convolve takes axis {axis} in digits, each of them a mode of its own")
@@ -130,11 +132,11 @@ def convolved(viewed: list[Mode], state: State) -> list[Convolve]:
 
 def cast(action: Transform, viewed: Sequence[Mode], state: State) -> Transform:
     """A change of dtype, for the one axis that is real on one side."""
-    axes = {digit.axis for m in action.modes for digit in viewed[m]}
+    axes = {digit.axis for digit in chain(*(viewed[m] for m in action.modes))}
     if len(axes) != 1:
         raise LayoutError(f"{action.kind} is for one axis, and names a mode of it, not of axes {sorted(axes)}")
     (axis,) = axes
-    digits = [digit for mode in viewed for digit in mode if digit.axis == axis]
+    digits = [digit for digit in chain(*viewed) if digit.axis == axis]
     if action.kind == "complex":
         if state.dtype.kind == "c" or axis in state.kinds or state.request.kind.get(axis, "") not in ("", *HALVING):
             raise LayoutError(

@@ -8,7 +8,9 @@ signal becomes the least significant one of the spectrum (Popovici et al. 2019, 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from itertools import chain, count, islice
 from math import prod
+from string import ascii_lowercase
 from typing import Any
 
 import numpy as np
@@ -20,7 +22,19 @@ from rote.layout.view import View
 from ..request.request import TransformRequest
 from ..transforms import KINDS, Kind
 
-__all__ = ["AxisDigit", "Mode", "State", "extent", "fused", "name_modes", "read", "said", "untiled", "whole"]
+__all__ = [
+    "AxisDigit",
+    "Mode",
+    "State",
+    "extent",
+    "fused",
+    "mode_names",
+    "name_modes",
+    "read",
+    "said",
+    "untiled",
+    "whole",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +67,10 @@ def whole(axis: int, points: int) -> Mode:
 
 def said(mode: Mode) -> str:
     """The digits of a mode in words."""
-    words = [f"{'spectrum' if d.done else 'signal'} // {d.weight} % {d.size} of axis {d.axis}" for d in mode]
+    words = []
+    for digit in mode:
+        of_what = "spectrum" if digit.done else "signal"
+        words.append(f"{of_what} // {digit.weight} % {digit.size} of axis {digit.axis}")
     return " and ".join(words) or "nothing"
 
 
@@ -80,7 +97,7 @@ class State:
     chirped: dict[int, int] = field(default_factory=dict)
 
     def begin(self, axis: int, kind: Kind, length: int) -> None:
-        """Begin what an axis of some length is to go through, unless it has begun."""
+        """Note the transform that an axis of some length goes through, unless one is noted already."""
         self.kinds.setdefault(axis, kind)
         self.sizes.setdefault(axis, KINDS[kind].logical_size(length))
         self.points.setdefault(axis, length)
@@ -97,7 +114,7 @@ def fused(modes: list[Mode]) -> Mode:
     (AxisDigit(axis=0, weight=1, size=8, done=False),)
     """
     digits: list[AxisDigit] = []
-    for digit in (digit for mode in modes for digit in mode):
+    for digit in chain(*modes):
         last = digits[-1] if digits else None
         if last and (last.axis, last.done, last.weight) == (digit.axis, digit.done, digit.weight * digit.size):
             digits[-1] = replace(digit, size=last.size * digit.size)
@@ -138,23 +155,23 @@ def untiled(
     """
     if view is None:
         return None, viewed
-    parts: dict[int, list[tuple[int, Mode]]] = {}  # per old mode, its new ones: the view's mode that reads it, digits
-    number = 0
+    parts: dict[int, tuple[Mode, ...]] = {}  # per old mode, the new ones
+    number = 0  # of the view's mode
     for item, numbers in zip(view.items, view.tensor_modes(), strict=True):
+        width = len(item.parts) if isinstance(item, Tile) else 1
         if isinstance(item, Fuse) and len(viewed[number]) > 1:
-            parts |= {m: [(number, modes[m])] for m in numbers}
-        elif isinstance(item, Fuse):
-            parts |= {m: [(number, viewed[number])] if m == min(numbers) else [] for m in numbers}
+            parts |= {m: (modes[m],) for m in numbers}
         else:
-            places = range(number, number + (len(item.parts) if isinstance(item, Tile) else 1))
-            parts[numbers[0]] = [(place, viewed[place]) for place in places]
-        number += len(item.parts) if isinstance(item, Tile) else 1
-    first = {m: sum(len(parts[other]) for other in range(m)) for m in parts}  # its number in the new tensor
+            parts |= dict.fromkeys(numbers, ())
+            parts[min(numbers)] = viewed[number : number + width]
+        number += width
+    place = count()
+    places = {m: [*islice(place, len(parts[m]))] for m in sorted(parts)}  # in the new tensor
     rows: list[list[int]] = []
     for item, numbers in zip(view.items, view.tensor_modes(), strict=True):
-        new = [first[m] + k for m in numbers for k in range(len(parts[m]))]
+        new = [*chain(*(places[m] for m in numbers))]
         rows += [[m] for m in new] if isinstance(item, Tile) else [new]
-    return name_modes(rows), tuple(mode for m in sorted(parts) for _, mode in parts[m])
+    return name_modes(rows), tuple(chain(*(parts[m] for m in sorted(parts))))
 
 
 def name_modes(rows: list[list[int]]) -> View:
@@ -163,19 +180,32 @@ def name_modes(rows: list[list[int]]) -> View:
     >>> name_modes([[2, 0], [1]])
     View(items=(Fuse(names=('c', 'a')), Name(name='b')))
     """
-    many = sum(map(len, rows)) > 26
+    letters = mode_names(sum(map(len, rows)))
     items: list[Fuse | Name] = []
     for row in rows:
-        names = tuple([f"m{m:02}" if many else chr(ord("a") + m) for m in row])
+        names = tuple([letters[m] for m in row])
         items.append(Fuse(names) if len(names) > 1 else Name(names[0]))
     return View(tuple(items))
+
+
+def mode_names(order: int) -> list[str]:
+    """Names for the modes of a tensor in a view: letters, if there are enough of them.
+
+    >>> mode_names(3), mode_names(100)[-2:]
+    (['a', 'b', 'c'], ['m98', 'm99'])
+    """
+    if order <= len(ascii_lowercase):
+        return [*ascii_lowercase[:order]]
+    return [f"m{m:02}" for m in range(order)]
 
 
 def _tiled(mode: Mode, sizes: list[int | None]) -> list[Mode]:
     """A mode cut into parts of some sizes, the slowest first; None takes what the others leave."""
     known = prod(size for size in sizes if size is not None)
     rest, parts = list(mode), list[Mode]()
-    for size in reversed([extent(mode) // known if size is None else size for size in sizes]):
+    for size in reversed(sizes):
+        if size is None:
+            size = extent(mode) // known
         part: list[AxisDigit] = []
         left = size
         while left > 1:

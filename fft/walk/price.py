@@ -67,7 +67,7 @@ class Prices:
         moves = [self._move(*end) for end in walk.ends]
         seconds = sum(move.seconds for move in moves)
         for stage, dtype in zip(walk.stages, walk.dtypes(), strict=False):
-            points = prod(stage.before.view_shape[m] for action in stage.actions for m in action.modes)
+            points = prod(stage.before.view_shape[m] for m in stage.acted_modes)
             block_bytes = prod(stage.before.max_local_shape()) * dtype.itemsize
             seconds += block_bytes * log2(max(points, 1)) * _TRANSFORMED * copy_time
         received, total = sum(move.received for move in moves), sum(move.total for move in moves)
@@ -110,7 +110,9 @@ def _likeness(before: Distribution, after: Distribution, machine: Machine) -> Ha
     number = {g: n for n, (*_, g) in enumerate(ranked)}
     over = []
     for modes in sides:
-        entries_of = [tuple([(number[s.grid_mode], s.kind.name, s.kind.sizes) for s in splits]) for _, splits in modes]
+        entries_of = []
+        for _, splits in modes:
+            entries_of.append(tuple([(number[s.grid_mode], s.kind.name, s.kind.sizes) for s in splits]))
         over.append(entries_of)
     read_by: list[list[tuple[object, ...]]] = [[] for _ in shape]
     for side, modes in enumerate(sides):

@@ -55,10 +55,12 @@ def recut(before: Distribution, mode: int, entries: tuple[Entry, ...], resize: R
         cut = Kind("block", tuple(b - a for a, b in pairwise(ends)))
         return tuple(Entry(e.grid_mode, cut) if e.grid_mode == split.grid_mode else fitting(e) for e in entries)
     names = ", ".join(str(s.grid_mode) for s in splits)
+    where = "whole, or cyclic"
+    if resize.kind == "resample":
+        where += f" over ranks that divide {abs(old - new)}"
     raise LayoutError(
         f"{resize.kind} of mode {mode} from {old} to {new} would move elements, for grid mode {names} splits it; "
-        "do it where the mode is whole, or cyclic"
-        + (f" over ranks that divide {abs(old - new)}" if resize.kind == "resample" else "")
+        f"do it where the mode is {where}"
     )
 
 
@@ -107,17 +109,18 @@ def sized(
     Resize(kind='resample', mode=1, old=9, new=6, half=False, back=False)
     Transform(kind='fft', modes=(0,), length=0)
     """
-    pads = {m: Resize("resize", m, shape[axes[m]], request.taken(axes[m])) for m in transform.modes}
-    pads = {m: pad for m, pad in pads.items() if pad.old != pad.new}
+    taken = {m: request.taken(axes[m]) for m in transform.modes}
+    pads = {m: Resize("resize", m, shape[axes[m]], n) for m, n in taken.items() if n != shape[axes[m]]}
     cuts = [m for m in transform.modes if request.cut(axes[m])]
     if not cuts:
         return (*pads.values(), transform)
     actions: list[Transform | Resize] = []
     for m in reversed(transform.modes):  # the real axis is the last, and whole spectra are cut after it
         kind = transform.kind if m == transform.modes[-1] else KINDS[transform.kind].others
-        actions += [pads[m]] if m in pads else []
+        if m in pads:
+            actions.append(pads[m])
         actions.append(Transform(kind, (m,)))
         if m in cuts:
-            points, kept = (numbers[request.axes.index(axes[m])] for numbers in (request.points, request.kept))
-            actions.append(Resize("resample", m, points, kept))
+            at = request.axes.index(axes[m])
+            actions.append(Resize("resample", m, request.points[at], request.kept[at]))
     return tuple(actions)

@@ -139,10 +139,8 @@ def _transform(
     if row.real == "input" and dtype.kind == "c":
         raise LayoutError(f"{kind} takes real numbers, but they are {dtype} by then; write {row.others}")
     if row.real in ("neither", "output") and dtype.kind != "c":
-        raise LayoutError(
-            f"{kind} takes complex numbers, but they are {dtype} by then; begin with a complex dtype"
-            + ("" if row.backward else ", or with rfft")
-        )
+        cure = "begin with a complex dtype" if row.backward else "begin with a complex dtype, or with rfft"
+        raise LayoutError(f"{kind} takes complex numbers, but they are {dtype} by then; {cure}")
     state.dtype = dtype_after(kind, dtype)
     for m in action.modes:
         if before.splits[m]:
@@ -150,7 +148,8 @@ def _transform(
             raise LayoutError(f"mode {m} is not whole on a rank: grid mode {names} splits it")
     real = action.modes[-1] if row.real in ("input", "output") else None
     for m in sorted(action.modes, key=lambda m: (m == real) != (row.real == "input")):
-        viewed[m], more = _transformed(row.name if m == real else row.others, m, viewed, due, state)
+        along = row.name if m == real else row.others
+        viewed[m], more = _transformed(along, m, viewed, due, state)
         due += more
     length = 0 if real is None else state.points[viewed[real][0].axis]
     return replace(action, length=length)
@@ -186,24 +185,23 @@ def _transformed(
     if kind not in COMPLEX:
         state.extents[axis] = KINDS[kind].given(length)
         return (AxisDigit(axis, 1, state.extents[axis], True),), []
-    waiting = [
-        (other, inner, part)
-        for other, mode in enumerate(viewed)
-        for inner, part in _with_weights(mode)
-        if part.axis == axis and not part.done and part != digit and part.size > 1
-    ]
-    for other, _, part in waiting:
-        if part.weight > digit.weight:
-            raise LayoutError(f"mode {m} waits for a more significant digit of axis {axis}, which mode {other} is")
+    waiting = []
+    for other, mode in enumerate(viewed):
+        for inner, part in _with_weights(mode):
+            if part.axis != axis or part.done or part == digit or part.size < 2:
+                continue
+            if part.weight > digit.weight:
+                raise LayoutError(f"mode {m} waits for a more significant digit of axis {axis}, which mode {other} is")
+            waiting.append((other, inner, part))
     if any(m == twiddle.other for twiddle in due):
         raise LayoutError(f"a twiddle is due before mode {m} is transformed; write twiddle in between")
     turned = digit.turned(n)
     if digit.size == 1:
         return (turned,), []
-    back = KINDS[kind].backward
-    return (turned,), [
-        Twiddle(m, other, inner, part.size, turned.weight * part.weight, n, back) for other, inner, part in waiting
-    ]
+    back, twiddles = KINDS[kind].backward, []
+    for other, inner, part in waiting:
+        twiddles.append(Twiddle(m, other, inner, part.size, turned.weight * part.weight, n, back))
+    return (turned,), twiddles
 
 
 def _with_weights(mode: Mode) -> list[tuple[int, AxisDigit]]:
@@ -212,7 +210,7 @@ def _with_weights(mode: Mode) -> list[tuple[int, AxisDigit]]:
 
 
 def _check_ended(state: State) -> None:
-    """Refuse to leave an axis in the middle of something."""
+    """Refuse a walk that ends before the transform of an axis is complete."""
     for axis, points in state.chirped.items():
         raise LayoutError(f"the walk leaves axis {axis} padded for a convolution; end it with chirp({axis}={points})")
     for axis, kind in state.kinds.items():
@@ -237,12 +235,11 @@ def _natural(last: Distribution, viewed: tuple[Mode, ...], state: State) -> Dist
                     f"the walk ends with axis {digit.axis} in pieces, {said(mode)}; "
                     "end it with a line that reads its digits as one mode, the last to be done first"
                 )
-            of_one = digit.size == 1 and state.kinds.get(digit.axis) not in REAL_TO_REAL
-            if digit.done != (digit.axis in axes) and not of_one:
-                raise LayoutError(
-                    f"the walk leaves out axis {digit.axis}"
-                    if digit.axis in axes
-                    else f"the walk transforms axis {digit.axis}, which is not among the axes {axes}"
-                )
+            if digit.size == 1 and state.kinds.get(digit.axis) not in REAL_TO_REAL:
+                continue
+            if digit.axis in axes and not digit.done:
+                raise LayoutError(f"the walk leaves out axis {digit.axis}")
+            if digit.done and digit.axis not in axes:
+                raise LayoutError(f"the walk transforms axis {digit.axis}, which is not among the axes {axes}")
     view = name_modes([[digit.axis for digit in mode] for mode in viewed])
     return replace(last.layout, view=view).on(tuple(state.extents.values()), last.grid)

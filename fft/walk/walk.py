@@ -14,12 +14,12 @@ import numpy as np
 from rote.compiler.compile import compile
 from rote.compiler.explain import in_bytes
 from rote.compiler.plan import Plan
-from rote.compiler.step import LOCAL
+from rote.compiler.step import LOCAL, Step
 from rote.grammar import CONVOLVE, TWIDDLE, ActionSyntax, StageSyntax, WalkSyntax, unparse_walk
 from rote.grammar.nodes import ResizeName
 from rote.late import late
 from rote.layout.layout import Distribution
-from rote.layout.refine import unfused
+from rote.layout.refine import unfused_ends
 
 from ..transforms import CASTS, HALVING, KINDS, RESTORING, ActionKind, MaybeKind, complex_dtype, real_dtype
 
@@ -43,7 +43,9 @@ class Transform:
 
     def inverse(self) -> Transform:
         """The transform that undoes this one, but for a factor."""
-        return replace(self, kind=CASTS[self.kind] if self.kind in CASTS else KINDS[self.kind].inverse)
+        if self.kind in CASTS:
+            return replace(self, kind=CASTS[self.kind])
+        return replace(self, kind=KINDS[self.kind].inverse)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +159,11 @@ class Stage:
                 actions.append(ActionSyntax(TWIDDLE))
         return tuple(actions)
 
+    @property
+    def acted_modes(self) -> tuple[int, ...]:
+        """The modes that its actions name, one after the other."""
+        return tuple(chain(*(action.modes for action in self.actions)))
+
     def inverse(self) -> Stage:
         """The stage turned round."""
         return Stage(self.after, self.before, tuple(action.inverse() for action in reversed(self.done)))
@@ -210,10 +217,10 @@ class Walk:
     @property
     def ends(self) -> tuple[tuple[Distribution, Distribution, np.dtype[Any]], ...]:
         """The two ends of each transition from a stage to the next, and the dtype."""
-        return tuple(
-            (*_alike(stage.after, following.before), dtype)
-            for stage, following, dtype in zip(self.stages, self.stages[1:], self.dtypes()[1:], strict=False)
-        )
+        ends = []
+        for (stage, following), dtype in zip(pairwise(self.stages), self.dtypes()[1:], strict=False):
+            ends.append((*unfused_ends(stage.after, following.before), dtype))
+        return tuple(ends)
 
     @property
     def transitions(self) -> tuple[Plan, ...]:
@@ -223,7 +230,7 @@ class Walk:
     @property
     def moves(self) -> tuple[Plan, ...]:
         """The plans in which ranks talk, in order."""
-        return tuple(plan for plan in self.transitions if any(step.kind not in LOCAL for step in plan.steps))
+        return tuple(filter(_messages, self.transitions))
 
     def inverse(self) -> Walk:
         """The walk back: every stage and every move turned round."""
@@ -242,10 +249,9 @@ class Walk:
         """
         last = len(self.stages) - 1
         shown = [n for n, stage in enumerate(self.stages) if stage.done or n in (0, last)]
-        moves = [[step for step in plan.steps if step.kind not in LOCAL] for plan in self.transitions]
         arrows = []
         for start, stop in pairwise(shown):
-            steps = chain.from_iterable(moves[start:stop])
+            steps = chain(*map(_messages, self.transitions[start:stop]))
             arrows.append(_arrow([str(step).partition(":")[0] for step in steps]))
         drawn = [self.stages[n] for n in shown]
         captions = [str(stage).partition("]: ")[2] for stage in drawn]
@@ -257,9 +263,8 @@ class Walk:
         grid, moves = self.source.grid, self.transitions
         for number, stage in enumerate(self.stages):
             if number:
-                steps = [step for step in moves[number - 1].steps if step.kind not in LOCAL]
-                lines += [f"    # {str(step).split(':', 1)[0]}" for step in steps]
-            on = f"on {stage.before.grid} " if stage.before.grid != grid else ""
+                lines += [f"    # {str(step).split(':', 1)[0]}" for step in _messages(moves[number - 1])]
+            on = "" if stage.before.grid == grid else f"on {stage.before.grid} "
             grid = stage.before.grid
             lines.append(f"  {on}{stage}")
         return "\n".join(lines)
@@ -276,27 +281,26 @@ def describe(walk: Walk, axes: tuple[int, ...]) -> str:
     )
 
 
+def _messages(plan: Plan) -> list[Step]:
+    """The steps of a plan in which ranks talk to each other."""
+    return [step for step in plan.steps if step.kind not in LOCAL]
+
+
 def _arrow(steps: Sequence[str]) -> tuple[str, str]:
     """The words above and below the arrow between two stages, of the steps between them."""
     if not steps:
         return "nothing", "moves"
     kind, _, over = steps[0].partition(" ")
-    return ("; ".join(steps), "") if len(steps) > 1 else (kind, over)
+    return (kind, over) if len(steps) == 1 else ("; ".join(steps), "")
 
 
 def _shown_modes(stage: Stage) -> tuple[int, ...]:
     """The modes of a stage that its picture shows: three at most, those that are split before the transformed."""
     dist = stage.before
     every = range(len(dist.view_shape))
-    acted = {m for action in stage.actions for m in action.modes}
+    acted = {*stage.acted_modes}
     ranked = sorted(every, key=lambda m: (not dist.splits[m], m not in acted, m))
     return tuple(sorted(ranked[:3]))
-
-
-def _alike(source: Distribution, target: Distribution) -> tuple[Distribution, Distribution]:
-    """The two ends with fused modes taken apart, if both lie on one grid then: the same blocks, counted by algebra."""
-    pair = unfused(source), unfused(target)
-    return pair if pair[0].grid == pair[1].grid else (source, target)
 
 
 def dtype_after(kind: ActionKind, dtype: np.dtype[Any]) -> np.dtype[Any]:

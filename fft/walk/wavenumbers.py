@@ -58,8 +58,10 @@ def _harmonics(walk: Walk, axes: tuple[int, ...], rank: int) -> list[Array]:
             rows.append(index + first)
         elif KINDS[kind].parts == "halves":
             rows.append(np.minimum(index, n - index))
+        elif kind in HALVING:
+            rows.append(index)
         else:
-            rows.append(index if kind in HALVING else np.where(index < (n + 1) // 2, index, index - n))
+            rows.append(np.where(index < (n + 1) // 2, index, index - n))
     return rows
 
 

@@ -161,4 +161,6 @@ def _frequencies(
     if count == n:
         index = np.where(index < (n + 1) // 2, index, index - n)
     values = index / (n * d)
-    return DistTensor(values.astype(np.dtype("f8") if dtype is None else dtype), harmonics.distribution, harmonics.comm)
+    if dtype is None:
+        dtype = np.dtype("f8")
+    return DistTensor(values.astype(dtype), harmonics.distribution, harmonics.comm)

@@ -13,13 +13,9 @@ from .creation import check_device
 
 __all__ = ["DTYPES", "NamespaceInfo"]
 
-DTYPES: dict[str, np.dtype[Any]] = {
-    name: np.dtype(name)
-    for name in (
-        *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
-        *("float32", "float64", "complex64", "complex128"),
-    )
-}
+_INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+_FLOATING = ("float32", "float64", "complex64", "complex128")
+DTYPES: dict[str, np.dtype[Any]] = {name: np.dtype(name) for name in ("bool", *_INTEGERS, *_FLOATING)}
 """The dtypes of the standard, by name."""
 
 _DEFAULTS = {"real floating": "float64", "complex floating": "complex128", "integral": "int64", "indexing": "int64"}

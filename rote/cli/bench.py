@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -181,13 +182,16 @@ def _bench(comm: Comm, request: _Request) -> Answer:
     say(comm, head)
     done: list[list[Score]] = []
     for family in families:
-        contestants = [contestant for work in family for contestant in _contestants(request, work, usable, mpi)]
+        contestants = [*chain(*(_contestants(request, work, usable, mpi) for work in family))]
         results = hold(comm, contestants, request.rounds)
         done.append(results)
-        if any(line.seconds for line in results):
-            weak = request.scaling == "weak"
-            say(comm, "", report.scaling(results, weak) if request.scaling else report.times(results))
-    lines = [line for results in done for line in results]
+        if not any(line.seconds for line in results):
+            continue
+        if request.scaling:
+            say(comm, "", report.scaling(results, request.scaling == "weak"))
+        else:
+            say(comm, "", report.times(results))
+    lines = [*chain(*done)]
     if len(families) > 1 and not request.scaling:
         say(comm, "", report.summary(lines))
     built = report.libraries(lines)

@@ -41,20 +41,16 @@ def contents(path: str, step: int | None, as_json: bool) -> None:
 
 
 def _answer(path: str, held: Contents) -> Answer:
+    tensors = []
+    for name, stored in held.tensors.items():
+        nbytes = prod(stored.shape) * stored.dtype.itemsize
+        tensors.append({"name": name, "shape": stored.shape, "dtype": stored.dtype.str[1:], "bytes": nbytes})
     return {
         "path": path,
         "step": held.step,
         "steps": held.steps,
         "attributes": dict(held.attributes),
-        "tensors": [
-            {
-                "name": name,
-                "shape": stored.shape,
-                "dtype": stored.dtype.str[1:],
-                "bytes": prod(stored.shape) * stored.dtype.itemsize,
-            }
-            for name, stored in held.tensors.items()
-        ],
+        "tensors": tensors,
     }
 
 

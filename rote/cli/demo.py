@@ -94,7 +94,7 @@ def _said(stage: Stage) -> str:
     for action in stage.actions:
         said = action.name
         if action.modes:
-            said += f" along {'mode' if len(action.modes) == 1 else 'modes'} {', '.join(map(str, action.modes))}"
+            said += f" along mode{'s' * (len(action.modes) > 1)} {', '.join(map(str, action.modes))}"
         words.append(said)
     return ", ".join(words) or "rest"
 

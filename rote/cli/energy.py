@@ -39,10 +39,10 @@ def vortices(size: int) -> Callable[..., Floats]:
     along = np.array([(m, m, n) for m, n in pairs])
 
     def velocity(*index: npt.NDArray[np.int64]) -> Floats:
-        angle = [
-            np.outer(along[:, axis], 2 * np.pi / size * indices.ravel()) + phase[:, axis, None]
-            for axis, indices in enumerate(index)
-        ]
+        angle = []
+        for axis, indices in enumerate(index):
+            places = 2 * np.pi / size * indices.ravel()
+            angle.append(np.outer(along[:, axis], places) + phase[:, axis, None])
         u: Floats = np.einsum(
             "ai,aj,ak->ijk", amplitude[:, None] * np.sin(angle[0]), np.cos(angle[1]), np.cos(angle[2]), optimize=True
         )

@@ -215,24 +215,18 @@ def predict(
 
 def _plan_answer(plan: Plan, reason: str | None, verified: bool) -> Answer:
     """A plan, which `rote.Plan.from_json` reads, and its figures."""
+    steps = []
     rows = figures((plan.source, plan.target), plan.steps, plan.dtype.itemsize, plan.machine)
+    for step, row in zip(plan.steps, rows, strict=True):
+        about: Answer = {"kind": row.kind, "grid_modes": step.grid_modes, "layout": row.layout}
+        cost: Answer = {"received_bytes": row.received, "rounds": row.rounds, "peak_bytes": row.peak}
+        steps.append({**about, **cost, "rule": row.rule})
     return {
         "plan": json.loads(plan.to_json()),
         "optimality": plan.optimality,
         "cost": asdict(plan.cost),
         "lower_bound": plan.lower_bound,
-        "steps": [
-            {
-                "kind": row.kind,
-                "grid_modes": step.grid_modes,
-                "layout": row.layout,
-                "received_bytes": row.received,
-                "rounds": row.rounds,
-                "peak_bytes": row.peak,
-                "rule": row.rule,
-            }
-            for step, row in zip(plan.steps, rows, strict=True)
-        ],
+        "steps": steps,
         "why_not": reason,
         "verified": verified or None,
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import chain
 from math import prod
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -146,7 +147,7 @@ def _begins(request: Request, shape: tuple[int, ...], wanted: TransformRequest, 
 
 
 def _is_in_blocks(dist: Distribution) -> bool:
-    return all(entry.kind.name == "block" for mode in dist.layout.modes for entry in mode)
+    return all(entry.kind.name == "block" for entry in chain(*dist.layout.modes))
 
 
 def _backward(

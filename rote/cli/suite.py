@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Sequence
 from functools import partial
+from itertools import chain
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -57,8 +58,8 @@ def suite(
         mpi, usable, count = taking_part(comm, ranks)
         chosen = [work for work in works(count) if not shapes or work.shape in shapes]
         chosen = [work for work in chosen if not dtypes or work.dtype.str[1:] in dtypes]
-        field = [each for work in chosen for each in contestants(work, usable, mpi)]
-        field = [each for each in field if not only or each.group in only]
+        every = chain(*(contestants(work, usable, mpi) for work in chosen))
+        field = [each for each in every if not only or each.group in only]
         if not field:
             raise RoteError("no row is left, or nobody to run it\nask for other shapes, dtypes or contestants")
         with collective_errors(comm):
@@ -81,7 +82,9 @@ def taking_part(comm: Comm, ranks: int | None) -> tuple[bool, int, int]:
     if comm.size > 1 and ranks is not None:
         raise click.UsageError(f"--ranks is for threads, but mpiexec has started {comm.size} ranks; leave --ranks out")
     usable = len(cores_of_all(comm))
-    return comm.size > 1, usable, comm.size if comm.size > 1 else ranks or usable
+    if comm.size > 1:
+        return True, usable, comm.size
+    return False, usable, ranks or usable
 
 
 def _measure(comm: Comm, field: list[Contestant], about: dict[str, Any], path: str) -> None:

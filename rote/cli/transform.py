@@ -172,7 +172,8 @@ def transform(comm: Comm, request: Request, began: float | None = None) -> Trans
     watch.say(job.text)
     with watch.phase("read") as part:
         x = load(request.source, job.source.layout, comm=comm, grid=job.source.grid, progress=part)
-        x = x if x.dtype == job.dtype else x.astype(job.dtype)
+        if x.dtype != job.dtype:
+            x = x.astype(job.dtype)
     with watch.phase("transform"):
         result = job.run(x)
     if job.target.layout != result.layout:

@@ -263,7 +263,8 @@ def _time(comm: Comm, wanted: _Transform) -> Answer:
         )
     place = wisdom.folder()
     kept = bool(f.tried) and place is not None and place.is_dir() and os.access(place, os.W_OK)
-    say(comm, f"{f}\n{_kept(kept) if f.tried else 'not timed, for there is no other walk'}")
+    outcome = _kept(kept) if f.tried else "not timed, for there is no other walk"
+    say(comm, f"{f}\n{outcome}")
     walk = [line.strip() for line in str(f.walk).splitlines()]
     return {**_about(comm, kept), "walk": walk, "tried": [asdict(tried) for tried in f.tried]}
 

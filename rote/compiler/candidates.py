@@ -41,7 +41,8 @@ def layouts(source: Distribution, target: Distribution) -> tuple[tuple[Distribut
         permuted = sorted(map(repr, source.digits)) == sorted(map(repr, target.digits))  # the same numbers in both
         exact = number <= (MOST if permuted else _MOST_VIEWED) and number * source.grid.size <= _MOST_RANKS
         dists = []
-        for end in (source,) if same else (source, target):
+        ends = [source] if same else [source, target]
+        for end in ends:
             every = _all(end.shape, end.grid, end.layout.view, end.order, choices) if exact else ()
             dists += every or [*_normal(source, target, end)]
     unique: dict[object, Distribution] = {}
@@ -158,7 +159,8 @@ def _idle(dist: Distribution) -> tuple[int, ...]:
 def _role(dist: Distribution, g: int) -> Role:
     """The role of a grid mode, other than where it splits; the operation, if it is partial."""
     role = dist.roles[g]
-    return (dist.layout.op if role.name == "partial" else role.name, role.at)
+    name = dist.layout.op if role.name == "partial" else role.name
+    return (name, role.at)
 
 
 def _roles(source: Distribution, target: Distribution, g: int) -> tuple[Role, ...]:

@@ -45,6 +45,8 @@ def figures(
     for number, step in enumerate(steps, 1):
         quick = duration(step, item, machine)
         rule = rule_of(step).name
+        if quick.rounds > 1:
+            rule += f", {quick.algorithm}"
         rows.append(
             StepFigures(
                 kind=step.kind,
@@ -55,7 +57,7 @@ def figures(
                 peak=peak(step, *ends, number == 1, number == len(steps)) * item,
                 seconds=quick.seconds,
                 algorithm=quick.algorithm,
-                rule=f"{rule}, {quick.algorithm}" if quick.rounds > 1 else rule,
+                rule=rule,
             )
         )
     return rows
@@ -127,7 +129,8 @@ def table(rows: Sequence[tuple[str, ...]], figures: Container[int]) -> list[str]
     for row in rows:
         line = ""
         for column, (cell, width) in enumerate(zip(row, widths, strict=True)):
-            line += "  " + (cell.rjust(width) if column in figures else cell.ljust(width))
+            aligned = cell.rjust(width) if column in figures else cell.ljust(width)
+            line += f"  {aligned}"
         lines.append(line.rstrip())
     return lines
 

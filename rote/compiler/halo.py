@@ -228,7 +228,8 @@ def _tables(pieces: tuple[tuple[_Piece, ...], ...], blocks: Ints, extents: Ints)
         for piece in row:
             taken[k] += piece.length
             given[piece.owner] += piece.length
-            own[k] += piece.length if piece.owner == k else 0
+            if piece.owner == k:
+                own[k] += piece.length
         owners = {piece.owner for piece in row}
         sources[k] = len(owners)
         targets[list(owners)] += 1

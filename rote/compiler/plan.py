@@ -69,7 +69,8 @@ class Plan:
         Each element counts as it travels, in half of its bytes if that is how the plan sends it.
         """
         wire = wire_of(self.steps)
-        return lower_bound(self.source, self.target) * (self.dtype if wire is None else wire).itemsize
+        sent = self.dtype if wire is None else wire
+        return lower_bound(self.source, self.target) * sent.itemsize
 
     def explain(self) -> str:
         """A table of the steps, what they cost, how far that is from the lower bound, and the runner-up.

@@ -133,7 +133,8 @@ def _function(dist: Distribution, g: int) -> tuple[object, ...]:
             for depth, split in enumerate(mode):
                 if split.grid_mode == g:
                     return (role, name, mode[: depth + 1])
-    return (role, dist.layout.op if role.name == "partial" else "")
+    op = dist.layout.op if role.name == "partial" else ""
+    return (role, op)
 
 
 def _modes(dist: Distribution) -> Iterator[tuple[object, tuple[Split, ...]]]:

@@ -112,7 +112,8 @@ class Search:
     def direct(self) -> Route:
         """The route of one step (of none if there is nothing to do)."""
         seconds, step = _prices(self.item, self.machine, self.wire)(self.source, self.target)
-        return self._route(seconds, () if step is None else (step,))
+        steps = () if step is None else (step,)
+        return self._route(seconds, steps)
 
     def _number(self, dist: Distribution) -> int:
         return next(n for n, other in enumerate(self._all()) if other.meaning == dist.meaning)
@@ -218,8 +219,10 @@ def _prices(
 def _bounds(item: int, machine: Machine, wire: np.dtype[Any] | None) -> Callable[[Distribution, Distribution], float]:
     """The seconds that it takes at least from one layout to another."""
 
+    sent = 0 if wire is None else wire.itemsize
+
     @memoized(65536)
     def bound(before: Distribution, after: Distribution) -> float:
-        return at_least(before, after, item, machine, 0 if wire is None else wire.itemsize)
+        return at_least(before, after, item, machine, sent)
 
     return bound

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import replace
+from itertools import chain
 from typing import Any, TypeVar
 
 import numpy as np
@@ -55,10 +56,12 @@ def made_whole(x: T, modes: Collection[int], cause: str) -> T:
     """
     x = plain(x, cause)
     lay = x.distribution.layout
-    loose = [entry for mode in modes for entry in lay.modes[mode]]
+    loose = [*chain(*(lay.modes[mode] for mode in modes))]
     if not loose:
         return x
-    kept = [() if mode in modes else entries for mode, entries in enumerate(lay.modes)]
+    kept = list(lay.modes)
+    for mode in modes:
+        kept[mode] = ()
     added = tuple([Entry(entry.grid_mode, BLOCK) for entry in loose])
     others = [mode for mode in range(lay.order) if mode not in modes]
     candidates = [Layout((*kept[:mode], (*kept[mode], *added), *kept[mode + 1 :])) for mode in others]

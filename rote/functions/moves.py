@@ -120,13 +120,12 @@ def config(
     before = _settings.get()
     if implicit is not None and implicit not in get_args(Policy):
         raise ValueError(f"implicit={implicit!r} is no policy\nwrite one of {', '.join(map(repr, get_args(Policy)))}")
-    _settings.set(
-        replace(
-            before,
-            implicit=before.implicit if implicit is None else implicit,
-            layout=before.layout if layout is None else layout,
-        )
-    )
+    settings = before
+    if implicit is not None:
+        settings = replace(settings, implicit=implicit)
+    if layout is not None:
+        settings = replace(settings, layout=layout)
+    _settings.set(settings)
     return Config(before)
 
 

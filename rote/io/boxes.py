@@ -66,10 +66,12 @@ def in_boxes(dist: Distribution) -> Distribution:
     block[(0),(1)]
     """
     plain = without_view(dist)
-    modes = tuple(
-        tuple(block(e.grid_mode) if e.kind.name == "cyclic" else e for e in mode) for mode in plain.layout.modes
-    )
-    return plain if modes == plain.layout.modes else replace(plain.layout, modes=modes).on(dist.shape, dist.grid)
+    modes = []
+    for mode in plain.layout.modes:
+        modes.append(tuple([block(entry.grid_mode) if entry.kind.name == "cyclic" else entry for entry in mode]))
+    if tuple(modes) == plain.layout.modes:
+        return plain
+    return replace(plain.layout, modes=tuple(modes)).on(dist.shape, dist.grid)
 
 
 def in_chunks(dist: Distribution, itemsize: int) -> ChunkGrid:
@@ -96,12 +98,13 @@ def in_chunks(dist: Distribution, itemsize: int) -> ChunkGrid:
         if prod(shards) // shards[m] * blocks[m] * itemsize > SHARD:
             break
         shards[m] = blocks[m]
-    modes = tuple(
-        _nested(splits, block) if splits and block != size else entries
-        for entries, splits, block, size in zip(plain.layout.modes, plain.splits, blocks, sizes, strict=True)
-    )
-    same = modes == plain.layout.modes
-    target = plain if same else replace(plain.layout, modes=modes).on(dist.shape, dist.grid)
+    modes = list(plain.layout.modes)
+    for m, splits in enumerate(plain.splits):
+        if splits and blocks[m] != sizes[m]:
+            modes[m] = _nested(splits, blocks[m])
+    target = plain
+    if tuple(modes) != plain.layout.modes:
+        target = replace(plain.layout, modes=tuple(modes)).on(dist.shape, dist.grid)
     return ChunkGrid(target, tuple(chunks), tuple(shards))
 
 

@@ -107,11 +107,11 @@ def _windows(
     def step(axis: int) -> int:
         return max(WINDOW * shape[axis] // total, 1)
 
-    long = [
-        axis
-        for axis in range(1, len(shape))
-        if total <= WINDOW * shape[axis] and step(axis) * prod(shape[axis + 1 :]) * target.itemsize >= LONG_RUN
-    ]
+    long = []
+    for axis in range(1, len(shape)):
+        run = step(axis) * prod(shape[axis + 1 :]) * target.itemsize
+        if total <= WINDOW * shape[axis] and run >= LONG_RUN:
+            long.append(axis)
     cut = max([0, *long], key=lambda axis: step(axis) * abs(target.strides[axis]))
     held = index[cut]
     for start in range(0, shape[cut], step(cut)):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice, product
+from itertools import chain, islice, product
 from math import lcm, prod
 from typing import Any
 
@@ -44,7 +44,7 @@ class _Storage:
     @classmethod
     def of(cls, dist: Distribution, fortran_order: bool) -> _Storage:
         """The storage of the digits that a view reads; those that are neighbours in both are one axis."""
-        digits = [digit for mode in dist.digits for digit in mode]
+        digits = [*chain(*dist.digits)]
         mode_of = [m for m, mode in enumerate(dist.digits) for _ in mode]
         sign = -1 if fortran_order else 1
         shape: list[int] = []
@@ -57,8 +57,10 @@ class _Storage:
                 axes[k] = len(shape)
                 shape.append(digits[k].size)
             before = k
-        groups = [tuple(axes[k] for k in sorted(axes) if mode_of[k] == m) for m in range(dist.order)]
-        return cls(tuple(shape), tuple(groups))
+        groups: list[list[int]] = [[] for _ in range(dist.order)]
+        for k in sorted(axes):
+            groups[mode_of[k]].append(axes[k])
+        return cls(tuple(shape), tuple(map(tuple, groups)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,7 +125,7 @@ def file_parts(
     These are views of the block; or, where there is none, a buffer, which is stored when the next part is asked for.
     """
     storage = _Storage.of(dist, fortran_order)
-    order = tuple(axis for group in storage.axes for axis in group)
+    order = tuple(chain(*storage.axes))
     inverse = sorted(range(len(order)), key=order.__getitem__)
     for places, index in _boxes(dist.index_sets(rank), storage):
         place = _place(storage, places, index)
@@ -151,7 +153,7 @@ def is_scattered(block: Array, dist: Distribution, rank: int) -> bool:
 
 def is_reordered(dist: Distribution) -> bool:
     """Whether blocks hold the elements in another order than a file in C order."""
-    digits = [digit for mode in dist.digits for digit in mode]
+    digits = [*chain(*dist.digits)]
     return digits != sorted(digits, key=lambda digit: (digit.mode, -digit.weight))
 
 
@@ -159,7 +161,7 @@ def _transfer(
     block: Array, storage: _Storage, places: tuple[IndexSet, ...], index: tuple[IndexSet, ...]
 ) -> FileTransfer:
     """The transfer of one box."""
-    order = tuple(axis for group in storage.axes for axis in group)
+    order = tuple(chain(*storage.axes))
     buffer = np.empty([len(held) for held in index], block.dtype)
     return FileTransfer(storage.shape, index, buffer, block, _place(storage, places, index), order)
 
@@ -168,21 +170,20 @@ def _place(storage: _Storage, places: tuple[IndexSet, ...], index: tuple[IndexSe
     """The index of a box in a block, in NumPy's words: slices, which NumPy copies much faster, if there are such."""
     if all(held.runs == ((0, 1),) for held in places):
         return tuple(slice(held.start, held.stop, held.period) for held in places)
-    left = [len(storage.shape) - sum(map(len, storage.axes[: m + 1])) for m in range(len(places))]
-    return tuple(
-        held.to_array().reshape(*(len(index[axis]) for axis in group), *(1,) * after)
-        for held, group, after in zip(places, storage.axes, left, strict=True)
-    )
+    arrays, after = [], len(storage.shape)  # and the axes of the file behind those of a mode
+    for held, group in zip(places, storage.axes, strict=True):
+        after -= len(group)
+        arrays.append(held.to_array().reshape(*(len(index[axis]) for axis in group), *(1,) * after))
+    return tuple(arrays)
 
 
 def _boxes(
     index: tuple[IndexSet, ...], storage: _Storage
 ) -> Iterator[tuple[tuple[IndexSet, ...], tuple[IndexSet, ...]]]:
     """A block as products of sets: for each, its places per view mode, and its positions per axis of the file."""
-    modes = [
-        list(_products(held, [storage.shape[axis] for axis in group]))
-        for held, group in zip(index, storage.axes, strict=True)
-    ]
+    modes = []
+    for held, group in zip(index, storage.axes, strict=True):
+        modes.append(list(_products(held, [storage.shape[axis] for axis in group])))
     for box in product(*modes):
         along: dict[int, IndexSet] = {}
         for group, (_, digits) in zip(storage.axes, box, strict=True):
@@ -263,7 +264,7 @@ def in_rows(layout: Layout, shape: Sequence[int], grid: Grid) -> Layout:
     >>> print(in_rows(parse("c b a: [(0),(),(1)]"), (3, 8, 8), Grid((2, 4))))
     block[(0),(1),()]
     """
-    left = [e.grid_mode for mode in layout.modes for e in mode if grid.shape[e.grid_mode] > 1]
+    left = [entry.grid_mode for entry in chain(*layout.modes) if grid.shape[entry.grid_mode] > 1]
     modes: list[tuple[Entry, ...]] = []
     for extent in shape:
         taken: list[Entry] = []

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from math import prod
 from typing import Any, NamedTuple
 
@@ -70,21 +71,21 @@ class Staging:
         if (on_one_node(comm) and not writing) or (not is_reordered(dist) and run_length(dist) * itemsize >= LONG_RUN):
             return None
         places = _places(dist)
-        kept = tuple(
-            _kept(dist.splits[places[m]], extent, prod(dist.shape[m + 1 :]) * itemsize) if m in places else ()
-            for m, extent in enumerate(dist.shape)
-        )
-        names = {s.grid_mode for splits in kept for s in splits}
+        splits_kept: list[tuple[Split, ...]] = [()] * len(dist.shape)
+        for m, v in places.items():
+            splits_kept[m] = _kept(dist.splits[v], dist.shape[m], prod(dist.shape[m + 1 :]) * itemsize)
+        kept = tuple(splits_kept)
+        names = {split.grid_mode for split in chain(*kept)}
         grid_modes = tuple(g for g in range(dist.grid.order) if g not in names)
         grid = Grid(tuple(dist.grid.shape[g] for g in grid_modes))
         lying = _among(dist, grid_modes)
         shape = tuple(max(local_extents(splits, n)) for splits, n in zip(kept, dist.shape, strict=True))
         whole = _Cut(-1, -1, 1, in_rows(lying, shape, grid), 0, 0, 0)
-        cuts = [
-            _cut(dist, m, places[m], kept, lying, shape, grid, itemsize)
-            for m in sorted(places)
-            if all(s.kind.name == "cyclic" for s in dist.splits[places[m]][len(kept[m]) :])
-        ]  # along others, not even some rows lie as all of them do
+        cuts = []
+        for m in sorted(places):
+            left = dist.splits[places[m]][len(kept[m]) :]
+            if all(s.kind.name == "cyclic" for s in left):  # along others, not even some rows lie as all of them do
+                cuts.append(_cut(dist, m, places[m], kept, lying, shape, grid, itemsize))
         good = [cut for cut in cuts if cut.mode == 0 or (cut.run >= LONG_RUN and cut.nbytes <= grid.size * PIECE)]
         best = max(good, key=lambda cut: (min(cut.run, LONG_RUN), cut.beside)) if good else whole
         return cls(dist, kept, grid_modes, grid, lying, best)
@@ -127,10 +128,9 @@ class Staging:
         """The pieces, one after the other, as many on every rank; one buffer is that of all."""
         group = sub_comm(comm, self.dist.grid, self.grid_modes)
         at = self.dist.grid.coordinates(comm.rank)
-        held = [
-            mode_set(splits, extent, tuple(at[s.grid_mode] for s in splits))
-            for splits, extent in zip(self.kept, self.dist.shape, strict=True)
-        ]
+        held = []
+        for splits, extent in zip(self.kept, self.dist.shape, strict=True):
+            held.append(mode_set(splits, extent, tuple(at[s.grid_mode] for s in splits)))
         mode, place_mode, step = self.cut.mode, self.cut.place, self.cut.step
         along = max(local_extents(self.kept[mode], self.dist.shape[mode])) if mode >= 0 else 1
         memory, first = np.empty(0, dtype), 0
@@ -196,7 +196,7 @@ class _Cut(NamedTuple):
 
 def _places(dist: Distribution) -> dict[int, int]:
     """The modes of the tensor that are read as they are, and which modes of the view they are."""
-    plain = {mode: v for v, digits in enumerate(dist.digits) for mode, weight, size in digits[:1] if len(digits) == 1}
+    plain = {digits[0].mode: v for v, digits in enumerate(dist.digits) if len(digits) == 1}
     return {mode: v for mode, v in plain.items() if dist.view_shape[v] == dist.shape[mode]}
 
 
@@ -241,9 +241,9 @@ def _among(dist: Distribution, grid_modes: Sequence[int]) -> Layout:
     Of a partial tensor coordinate 0 has the values.
     """
     number = {g: n for n, g in enumerate(grid_modes)}
-    modes = tuple(
-        tuple(replace(entry, grid_mode=number[entry.grid_mode]) for entry in mode if entry.grid_mode in number)
-        for mode in dist.layout.modes
-    )
-    rooted = tuple((number[g], at) for g, at in dist.layout.rooted) + tuple((number[g], 0) for g in dist.partial)
-    return Layout(modes, dist.layout.view, rooted=tuple(sorted(rooted)))
+    modes = []
+    for mode in dist.layout.modes:
+        entries = [entry for entry in mode if entry.grid_mode in number]
+        modes.append(tuple([replace(entry, grid_mode=number[entry.grid_mode]) for entry in entries]))
+    rooted = [(number[g], at) for g, at in (*dist.layout.rooted, *((g, 0) for g in dist.partial))]
+    return Layout(tuple(modes), dist.layout.view, rooted=tuple(sorted(rooted)))

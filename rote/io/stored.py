@@ -68,11 +68,12 @@ class Contents:
             RoteError: there is none of that name, or no name is given and there are several.
         """
         names = ", ".join(map(repr, self.tensors)) or "no tensor"
-        where = os.fspath(path) + ("" if self.step is None else f", step {self.step},")
+        where = os.fspath(path) if self.step is None else f"{os.fspath(path)}, step {self.step},"
         if name is None and len(self.tensors) == 1:
             return next(iter(self.tensors.values()))
         if name is None:
-            raise RoteError(f"{where} holds {names}\n" + ("write name=…" if self.tensors else "save one first"))
+            cure = "write name=…" if self.tensors else "save one first"
+            raise RoteError(f"{where} holds {names}\n{cure}")
         if name not in self.tensors:
             raise RoteError(f"{where} has no tensor {name!r}, it holds {names}\nwrite one of these names")
         return self.tensors[name]
@@ -87,15 +88,19 @@ def pick_step(path: Path, step: int | None, steps: tuple[int, ...], plain: bool)
     if step is None:
         return steps[-1] if steps and not plain else None
     if step not in steps:
-        held = f"has the steps {', '.join(map(str, steps))}" if steps else "has no steps"
-        raise RoteError(f"{os.fspath(path)} {held}, not {step}\nwrite {'one of these' if steps else 'no step'}")
+        held, cure = "has no steps", "write no step"
+        if steps:
+            held, cure = f"has the steps {', '.join(map(str, steps))}", "write one of these"
+        raise RoteError(f"{os.fspath(path)} {held}, not {step}\n{cure}")
     return step
 
 
 def as_step(step: object) -> int | None:
     """A step as users give it: a number from 0 on, or None."""
-    if step is None or (isinstance(step, int | np.integer) and not isinstance(step, bool) and step >= 0):
-        return None if step is None else int(step)
+    if step is None:
+        return None
+    if isinstance(step, int | np.integer) and not isinstance(step, bool) and step >= 0:
+        return int(step)
     raise RoteError(f"a step is a number from 0 on, not {step!r}\nwrite step=3; what else is to be kept, as attributes")
 
 

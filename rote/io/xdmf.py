@@ -127,7 +127,8 @@ def _add_grid(parent: xml.Element, path: Path, contents: Contents) -> None:
         number = {"NumberType": _NUMBERS[stored.dtype.kind], "Precision": str(stored.dtype.itemsize)}
         source = f"{os.path.basename(_beside(path))}:{stored.place}"
         components = stored.shape != shape
-        for k in range(stored.shape[0] if components else 1):
+        count = stored.shape[0] if components else 1
+        for k in range(count):
             title = f"{name}_{k}" if components else name
             field = xml.SubElement(grid, "Attribute", Name=title, AttributeType="Scalar", Center="Node")
             if components:

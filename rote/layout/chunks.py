@@ -69,8 +69,8 @@ def tile_in_turn(splits: tuple[Split, ...], extent: int) -> Kind | None:
     (split,) = splits
     first = kinds.stretches(split.kind, split.parts, extent)[0]
     kind = Kind("cyclic", (first.tile,), first.first)
-    alike = all(
-        kinds.local_positions(kind, split.parts, extent, c) == kinds.local_positions(split.kind, split.parts, extent, c)
-        for c in range(split.parts)
-    )
-    return kind if alike else None
+    for c in range(split.parts):
+        held = kinds.local_positions(split.kind, split.parts, extent, c)
+        if held != kinds.local_positions(kind, split.parts, extent, c):
+            return None
+    return kind

@@ -18,7 +18,7 @@ def example_grid(*layouts: Layout) -> tuple[int, ...]:
     >>> example_grid(parse("[(0:block(3,5,2)),()]|(1@2)"))
     (3, 3)
     """
-    order = 1 + max([g for layout in layouts for g in layout.grid_modes], default=0)
+    order = 1 + max(chain(*(layout.grid_modes for layout in layouts)), default=0)
     grid = [2] * order
     for layout in layouts:
         for entry in chain.from_iterable(layout.modes):

@@ -114,7 +114,8 @@ class Exports(Blocks):
             sources.append(tiles.at)
         rows, columns = (prod([split.parts for split in splits]) for splits in dist.splits)
         desc = (1, context, *dist.shape, *sizes, *sources, max(1, held[0]))
-        return ScalapackArray(desc, (rows, columns), "row" if grid_modes == sorted(grid_modes) else "column")
+        order: Literal["row", "column"] = "row" if grid_modes == sorted(grid_modes) else "column"
+        return ScalapackArray(desc, (rows, columns), order)
 
     def to_sharding(self, names: Sequence[str] | None = None) -> ShardedArray:
         """The mesh and the PartitionSpec of the tensor for JAX: an axis for each grid mode.
@@ -133,7 +134,7 @@ class Exports(Blocks):
         ShardedArray(mesh={'x': 2, 'y': 2}, spec=(('x', 'y'), None))
         """
         dist = _plain(self)
-        axes = tuple(names) if names is not None else tuple(f"g{g}" for g in range(dist.grid.order))
+        axes = tuple(f"g{g}" for g in range(dist.grid.order)) if names is None else tuple(names)
         if len(axes) != dist.grid.order or len(set(axes)) < len(axes):
             raise LayoutError(f"{axes} are not {counted(dist.grid.order, 'different name')}, one for each grid mode")
         if any(role.name == "rooted" for role in dist.roles):
@@ -147,10 +148,12 @@ class Exports(Blocks):
                     "pad the tensor, or redistribute to block[…] over grid modes that divide it"
                 )
             named = tuple([axes[split.grid_mode] for split in splits])
-            if len(named) > 1:
-                spec.append(named)
+            if not named:
+                spec.append(None)
+            elif len(named) == 1:
+                spec.append(named[0])
             else:
-                spec.append(named[0] if named else None)
+                spec.append(named)
         return ShardedArray(dict(zip(axes, dist.grid.shape, strict=True)), tuple(spec))
 
 

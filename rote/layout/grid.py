@@ -150,7 +150,9 @@ def ranks_at(grid: Grid, fixed: Mapping[int, int]) -> Iterator[int]:
     >>> [*ranks_at(Grid((2, 3)), {1: 2})]
     [2, 5]
     """
-    choices = [(fixed[g],) if g in fixed else range(p) for g, p in enumerate(grid.shape)]
+    choices: list[Iterable[int]] = list(map(range, grid.shape))
+    for g, coordinate in fixed.items():
+        choices[g] = (coordinate,)
     return map(grid.rank, product(*choices))
 
 
@@ -208,7 +210,7 @@ def integers(values: Iterable[int] | int, least: int) -> tuple[int, ...]:
     """
     if isinstance(values, bytes):  # its items are integers, but it says none
         raise TypeError(f"{values!r} is text")
-    numbers = tuple(map(exact, values if isinstance(values, Iterable) else (values,)))
+    numbers = tuple(map(exact, values)) if isinstance(values, Iterable) else (exact(values),)
     for n in numbers:  # a loop is fastest for a few, and every compile from text comes by here
         if n < least:
             raise ValueError(f"{n} is less than {least}")

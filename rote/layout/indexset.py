@@ -120,7 +120,9 @@ class IndexSet:
         cycles, offset = divmod(min(index, self.stop) - self.start, self.period)
         below = 0
         for a, b in self.runs:
-            below += cycles * (b - a) + (min(b, offset) - a if a < offset else 0)
+            below += cycles * (b - a)
+            if a < offset:
+                below += min(b, offset) - a
         return below
 
     def cycles(self) -> tuple[Cycles, ...]:
@@ -163,7 +165,8 @@ class IndexSet:
         period = common // width * self.period
         first = positions.start
         picked = self._runs_at(positions.unroll(min(end, first + common)))
-        return IndexSet.of_runs(picked, period, self._element(end - 1) + 1 if end > first else 0)
+        stop = self._element(end - 1) + 1 if end > first else 0
+        return IndexSet.of_runs(picked, period, stop)
 
     def at(self, position: int) -> int:
         """The element at a position, from 0 on.

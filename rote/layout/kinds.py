@@ -45,9 +45,10 @@ def check_kind(kind: Kind, p: int, n: int) -> None:
     """Refuse a split of extent `n` over `p` coordinates that its sizes, or its first coordinate, do not allow."""
     if kind.at >= p:
         less = f"at={p - 1} or less, or " * (p > 1)
+        there_are = "there is" if p == 1 else "there are"
         raise LayoutError(
-            f"the first tile of {kind_text(kind)} lies at coordinate {kind.at}, but there "
-            f"{'is' if p == 1 else 'are'} {counted(p, 'coordinate')}, from 0 on; "
+            f"the first tile of {kind_text(kind)} lies at coordinate {kind.at}, but {there_are} "
+            f"{counted(p, 'coordinate')}, from 0 on; "
             f"write {less}{kind_text(replace(kind, at=0))}"
         )
     if kind.name != "block" or not kind.sizes:

@@ -38,6 +38,7 @@ __all__ = [
     "block",
     "distribute",
     "find_distribution",
+    "layout_or_none",
     "parse",
     "parse_transition",
 ]
@@ -187,6 +188,11 @@ def parse_transition(text: str) -> Transition:
     if isinstance(syntax, LayoutSyntax):
         raise mistake("missing-arrow", text, len(text.rstrip()))
     return Transition(_from_syntax(syntax.source), _from_syntax(syntax.target))
+
+
+def layout_or_none(value: Layout | str | None) -> Layout | None:
+    """A layout, given as such or as text; None, where the caller is to choose one."""
+    return None if value is None else as_layout(value)
 
 
 def as_layout(value: Layout | str) -> Layout:

@@ -35,7 +35,7 @@ Color = tuple[float, float, float]
 # P. Tol's "sunset" scheme, safe for colour-blind readers, from red to blue: the first rank is red and the last one
 # blue, as in Figures 1 and 4 of Dalcin et al. 2019.
 _SUNSET = "A50026 DD3D2D F67E4B FDB366 FEDA8B EAECCC C2E4EF 98CAE1 6EA6CD 4A7BB7 364B9A"
-_COLORS = np.array([[int(text[i : i + 2], 16) / 255 for i in (0, 2, 4)] for text in _SUNSET.split()])
+_COLORS = np.array([[*bytes.fromhex(text)] for text in _SUNSET.split()]) / 255
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,8 @@ def ticks(dists: Sequence[Distribution], mode: int, room: int, small: int) -> li
     places: list[Tick] = []
     start = 0
     while start < extent and len(places) <= room:
-        places.append(run := _common_run(dists, mode, start))
+        run = _common_run(dists, mode, start)
+        places.append(run)
         start = run.stop
     return places if len(places) <= room else [*places[: room - 2], None, _common_run(dists, mode, extent - 1)]
 
@@ -209,7 +210,8 @@ def rank_color(rank: float, size: int) -> Color:
     >>> rank_color(0, 4) == rank_color(0, 8), [round(part, 2) for part in rank_color(7, 8)]
     (True, [0.25, 0.39, 0.66])
     """
-    place = 0.5 + 9 * (rank / (size - 1) if size > 1 else 0.9)
+    part = rank / (size - 1) if size > 1 else 0.9
+    place = 0.5 + 9 * part
     low = int(place)
     red, green, blue = _COLORS[low] + (place - low) * (_COLORS[low + 1] - _COLORS[low])
     return float(red), float(green), float(blue)

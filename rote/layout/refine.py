@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import chain
 from string import ascii_lowercase
 
 from ..caches import memoized
 from ..grammar.nodes import Entry, Fuse, Kind, Name, Tile, ViewItem
+from .expressions import fitting
 from .grid import Grid
 from .layout import Distribution, Layout
 from .view import View
 
-__all__ = ["unfused", "with_components", "without_roots"]
+__all__ = ["fitted", "unfused", "unfused_ends", "with_components", "without_roots"]
 
 Modes = tuple[tuple[Entry, ...], ...]
 
@@ -29,7 +31,7 @@ def unfused(dist: Distribution) -> Distribution:
     """
     if all(len(digits) == 1 for digits in dist.digits) or dist.layout.rooted or dist.layout.partial:
         return dist
-    if any(digit.weight != 1 or digit.size != dist.shape[digit.mode] for digits in dist.digits for digit in digits):
+    if any(digit.weight != 1 or digit.size != dist.shape[digit.mode] for digit in chain(*dist.digits)):
         return dist  # tiles
     rows: list[tuple[int, tuple[Entry, ...]]] = []
     cut: dict[int, int] = {}  # per grid mode, the parts of the first of the two that it is cut into
@@ -55,6 +57,26 @@ def unfused(dist: Distribution) -> Distribution:
     number = dict(enumerate(first)) | {-1 - g: first[g] + 1 for g in cut}
     view = View(tuple([Name(f"m{m:02}") for m, _ in rows]))
     return Layout(_over(tuple([mode for _, mode in rows]), number), view).on(dist.shape, Grid(tuple(shape)))
+
+
+def fitted(dist: Distribution, shape: tuple[int, ...]) -> Distribution:
+    """The layout of a tensor without a view on another shape; modes of another extent are cut in balanced blocks anew.
+
+    >>> from .layout import parse
+    >>> print(fitted(parse("[(0:block(3,2)),(1:block(2))]").on((5, 4), (2, 2)), (6, 4)))
+    block[(0),(1:block(2))] on (6, 4), grid 2x2
+    """
+    modes = list(dist.layout.modes)
+    for m, (old, new) in enumerate(zip(dist.shape, shape, strict=True)):
+        if old != new:
+            modes[m] = tuple(map(fitting, modes[m]))
+    return replace(dist.layout, modes=tuple(modes)).on(shape, dist.grid)
+
+
+def unfused_ends(source: Distribution, target: Distribution) -> tuple[Distribution, Distribution]:
+    """The two ends with fused modes taken apart, if both lie on one grid then: the same blocks, counted by algebra."""
+    before, after = unfused(source), unfused(target)
+    return (before, after) if before.grid == after.grid else (source, target)
 
 
 def _over(modes: Modes, number: dict[int, int]) -> Modes:

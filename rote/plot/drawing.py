@@ -31,7 +31,9 @@ def draw(ax: Axes, dist: Distribution, modes: tuple[int, ...]) -> None:
     names = mode_names(dist)
     sides = [ShownMode(names[m], dist.view_shape[m], tuple(islice(runs(dist, m), _MOST_RUNS))) for m in modes]
     text = str(dist.layout)
-    lines = [text if len(text) <= _LONG else text.replace(": ", ":\n", 1)]
+    if len(text) > _LONG:
+        text = text.replace(": ", ":\n", 1)
+    lines = [text]
     if rest:
         lines.append(f"at index 0 of {', '.join([names[m] for m in rest])}")
     lines += [f"{side.name} up to {side.shown} of {side.extent}" for side in sides if side.shown < side.extent]

@@ -89,7 +89,8 @@ def plan(plan: Plan, *, modes: Sequence[int] | None = None, messages: bool = Fal
     if not plan.steps:
         dists, names = [plan.source, plan.target], [("nothing", "to do")]
     pictures = [(dist, _choose(dist, modes)) for dist in dists]
-    heights = [3.6 if max([len(chosen) for _, chosen in pictures]) > 1 else 2.2]
+    most = max([len(chosen) for _, chosen in pictures])
+    heights = [3.6 if most > 1 else 2.2]
     matrices = _matrices(plan) if messages else []
     if messages:
         heights.append(3.4)

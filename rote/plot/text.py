@@ -88,7 +88,8 @@ def _picture(dist: Distribution, color: bool, width: int) -> Iterator[str]:
     elif dist.order == 2:
         yield f"{names[0]} down, {names[1]} across"
         rows = ticks([dist], 0, _LINES - 2, small=24)
-        rows = rows if None not in rows else ticks([dist], 0, _LINES // 2, small=0)  # all do not fit: a few will do
+        if None in rows:  # all do not fit: a few will do
+            rows = ticks([dist], 0, _LINES // 2, small=0)
         yield from _matrix(dist, (), rows, _columns(dist, 1, width - 4 - max(map(len, map(_text, rows)))), color, width)
     else:
         yield f"{names[-2]} down, {names[-1]} across, for each part of {', '.join(names[:-2])}"
@@ -98,17 +99,18 @@ def _picture(dist: Distribution, color: bool, width: int) -> Iterator[str]:
 def _slices(dist: Distribution, color: bool, page: int) -> Iterator[str]:
     """A tensor of order 3 or more as matrices of its last two modes, side by side as they fit."""
     leading = range(dist.order - 2)
-    rows, columns = (
-        ticks([dist], dist.order - 2, 12, small=8),
-        _columns(dist, dist.order - 1, min(44, page - 6), small=8),
-    )
+    rows = ticks([dist], dist.order - 2, 12, small=8)
+    columns = _columns(dist, dist.order - 1, min(44, page - 6), small=8)
+    parts = [list(islice(_parts(dist, mode), _LINES)) for mode in leading]
     panels = []
-    for chosen in islice(product(*(list(islice(_parts(dist, mode), _LINES)) for mode in leading)), _LINES):
-        at = tuple(pair for tick in chosen for pair in tick)
-        sets = [brief(_held(dist, mode, tick), 20).strip("{}") for mode, tick in zip(leading, chosen, strict=True)]
-        sets = [f"{{{text}}}" if "," in text else text for text in sets]
-        panels.append([f"[{', '.join([*sets, ':', ':'])}]", *_matrix(dist, at, rows, columns, color, page)])
-    width = max(_visible(line) for panel in panels for line in panel) + 3
+    for chosen in islice(product(*parts), _LINES):
+        sets = []
+        for mode, tick in zip(leading, chosen, strict=True):
+            text = brief(_held(dist, mode, tick), 20).strip("{}")
+            sets.append(f"{{{text}}}" if "," in text else text)
+        matrix = _matrix(dist, tuple(chain(*chosen)), rows, columns, color, page)
+        panels.append([f"[{', '.join([*sets, ':', ':'])}]", *matrix])
+    width = max(map(_visible, chain(*panels))) + 3
     beside, height = max(1, (page + 3) // width), len(panels[0]) + 1
     beside = min(beside, -(-len(panels) // -(-len(panels) // beside)))  # as many in the last row as in the others
     shown = panels[: beside * max(1, _LINES // height)]
@@ -134,7 +136,7 @@ def _matrix(
         for column in columns:
             line.append(_label(dist, (*at, *row.at, *column.at)) if row and column else None)
         labels.append(line)
-    width = max(len(str(label)) for line in labels for label in line if label)
+    width = max(len(str(label)) for label in chain(*labels) if label)
     widths = [max(len(head), width if column else 1) for head, column in zip(heads, columns, strict=True)]
     side = ["" if dist.order == 1 else _text(row) for row in rows]
     margin = max(map(len, side)) + 2
@@ -158,9 +160,9 @@ def _table(dist: Distribution, color: bool, width: int) -> Iterator[str]:
             lines.append(["…", f"{size - _FEW - 1:,} more ranks"])
             continue
         shape = dist.local_shape(rank)
-        sets = [brief(held, room) for held in dist.index_sets(rank)]
+        sets = ["holds nothing"] if 0 in shape else [brief(held, room) for held in dist.index_sets(rank)]
         at = ",".join(map(str, dist.grid.coordinates(rank)))
-        lines.append([str(rank), at, str(shape), *(["holds nothing"] if 0 in shape else sets)])
+        lines.append([str(rank), at, str(shape), *sets])
     aligned = [line[:3] if line[-1] == "holds nothing" else line for line in lines if line[0] != "…"]
     widths = [max(len(line[k]) for line in aligned if k < len(line)) for k in range(len(lines[0]))]
     for rank, (number, *line) in zip([None, *ranks], lines, strict=True):
@@ -170,8 +172,10 @@ def _table(dist: Distribution, color: bool, width: int) -> Iterator[str]:
 
 def _columns(dist: Distribution, mode: int, width: int, small: int = 32) -> list[Tick]:
     """The ticks of a view mode that stand side by side in some width."""
-    extreme = [owners_at(dist, {s.grid_mode: c * (s.parts - 1) for m in dist.splits for s in m}) for c in (0, 1)]
-    widest = max(len(str(dist.view_shape[mode] - 1)), *(len(str(owners)) for owners in extreme))
+    splits = [*chain(*dist.splits)]
+    first = owners_at(dist, {split.grid_mode: 0 for split in splits})
+    last = owners_at(dist, {split.grid_mode: split.parts - 1 for split in splits})
+    widest = max(len(str(dist.view_shape[mode] - 1)), len(str(first)), len(str(last)))
     return ticks([dist], mode, max(4, width // (widest + 2)), small)
 
 
@@ -211,7 +215,8 @@ def _paint(owners: Owners, dist: Distribution, color: bool, width: int = 0) -> s
     middle = owners.first + (owners.replicas[-1] + owners.parts[-1]) / 2
     paper = rank_color(middle, dist.grid.size)
     red, green, blue = (int(np.abs(_LEVELS - 255 * part).argmin()) for part in paper)
-    return f"\x1b[38;5;{16 if is_light(paper) else 231};48;5;{16 + 36 * red + 6 * green + blue}m{text}\x1b[0m"
+    ink = 16 if is_light(paper) else 231
+    return f"\x1b[38;5;{ink};48;5;{16 + 36 * red + 6 * green + blue}m{text}\x1b[0m"
 
 
 def _visible(line: str) -> int:

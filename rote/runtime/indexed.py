@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, product
+from itertools import accumulate, pairwise, product, repeat
 from math import prod
 from typing import Any
 
@@ -75,10 +75,8 @@ class IndexedMove:
         asked: list[tuple[_Segment, Selection]] = []
         starts = [0, *accumulate(map(len, axes))]
         extents = source.local_shape(comm.rank)
-        self._held = tuple(
-            [prod(extents[start : start + len(axis)]) for start, axis in zip(starts, axes, strict=False)]
-        )
-        groups = [_groups(source, start, axis) for start, axis in zip(starts, axes, strict=False)]
+        self._held = tuple([prod(extents[start:stop]) for start, stop in pairwise(starts)])
+        groups = list(map(_groups, repeat(source), starts, axes))
         mine = list(source.grid.coordinates(comm.rank))
         for g, at in source.layout.rooted:
             mine[g] = at

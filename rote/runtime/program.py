@@ -78,9 +78,11 @@ class BoundPlan:
         after: Sequence[npt.ArrayLike] = (),
     ) -> None:
         check_grid(plan.source.grid, comm.size)
-        for name in (method,) if isinstance(method, str) else method:
+        names = (method,) if isinstance(method, str) else method
+        for name in names:
             check_method(name)
-        names = (method,) * len(plan.steps) if isinstance(method, str) else method
+        if isinstance(method, str):
+            names *= len(plan.steps)
         if len(names) != len(plan.steps):
             raise CommError(f"{len(names)} methods are given, but the plan has {len(plan.steps)} steps: one for each")
         following = iter(names)  # by place, for a step may come twice

@@ -84,7 +84,9 @@ class _Group:
         self._members = [*equal.values()]
         columns = zip_longest(*(_steps(plan, len(members), comm.rank) for plan, members in equal.items()))
         dtypes = [plan.dtype for plan in equal]
-        self._rounds = [_Round({n: step for n, step in enumerate(steps) if step}, dtypes, comm) for steps in columns]
+        self._rounds = []
+        for steps in columns:
+            self._rounds.append(_Round({n: step for n, step in enumerate(steps) if step}, dtypes, comm))
 
     def __call__(self, blocks: Sequence[Array], after: list[Array]) -> None:
         """Put the blocks after the plans into their places."""
@@ -95,7 +97,8 @@ class _Group:
         for each in self._rounds:
             each(current)
         for members, block in zip(self._members, current, strict=True):
-            for n, part in zip(members, block if len(members) > 1 else [block], strict=True):
+            parts = block if len(members) > 1 else [block]
+            for n, part in zip(members, parts, strict=True):
                 after[n] = part
 
 
@@ -129,9 +132,13 @@ class _Round:
         self._shapes = {n: bound.shape for n, bound in steps.items()}
         self._local = [n for n, bound in steps.items() if bound.step.kind in LOCAL]
         by_ranks: dict[int, list[int]] = {}  # one communicator has one object, on every rank in the same order
-        for n in (n for n in steps if n not in self._local):
+        for n in steps:
+            if n in self._local:
+                continue
             by_ranks.setdefault(id(self._messages[n].comm), []).append(n)
-        self._bundles = [(ns, Bundle([self._messages[n] for n in ns])) for ns in by_ranks.values()]
+        self._bundles = []
+        for ns in by_ranks.values():
+            self._bundles.append((ns, Bundle([self._messages[n] for n in ns])))
 
     def __call__(self, current: list[Array]) -> None:
         """Take each block to that after its step."""

@@ -124,7 +124,9 @@ def load_as(
     stored = form.look(path, number, ranks).pick(path, name)
     with collective_errors(ranks):
         check_dtype(stored.dtype, os.fspath(path))
-        wanted = place(stored.shape, default_layout(stored.shape) if layout is None else layout, ranks, grid)
+        if layout is None:
+            layout = default_layout(stored.shape)
+        wanted = place(stored.shape, layout, ranks, grid)
     same_everywhere(ranks, wanted, stored.dtype)
     dist = form.read_in(wanted)
     with telling(ranks, progress):

@@ -141,7 +141,7 @@ def records() -> tuple[Record, ...]:
     ...     [record.decision for record in records()]
     ['slab']
     """
-    return tuple(sorted((record for path in _files(_DECISIONS) if (record := _read(path))), key=str))
+    return tuple(sorted(filter(None, map(_read, _files(_DECISIONS))), key=str))
 
 
 def forget(match: str = "", *, all: bool = False) -> tuple[Record | Path, ...]:

@@ -45,9 +45,8 @@ class Key:
 
     def __str__(self) -> str:
         machine, versions, facts = (json.loads(self.text)[part] for part in _PARTS)
-        said = " ".join(
-            f"{name}={_shown(facts[name])}" for name in sorted(facts, key=lambda name: (name != "what", name))
-        )
+        names = sorted(facts, key=lambda name: (name != "what", name))
+        said = " ".join(f"{name}={_shown(facts[name])}" for name in names)
         ran = ", ".join(f"{name} {_shown(version)}" for name, version in versions.items() if version)
         return f"{said} ({_shown(machine['cpu'])}, {_shown(machine['cores'])} cores, {ran})"
 

@@ -5,6 +5,7 @@ All but pyfftw and numpy are optional: they are imported when they transform, an
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from ..kernel import Kernel
 from .by_parts import ByParts, OfHalves
 from .protocol import Array, ArrayTransform, Library
 
-__all__ = ["NAMES", "composed", "library", "prepare", "transforms", "usual_library", "versions"]
+__all__ = ["NAMES", "common_versions", "composed", "library", "prepare", "transforms", "usual_library", "versions"]
 
 NAMES = ("pyfftw", "ducc0", "mkl", "scipy", "numpy")
 """The libraries by the names of their packages, the usual one first."""
@@ -74,6 +75,16 @@ def prepare(kernel: Kernel, axes: tuple[int, ...], source: Array, target: Array,
     (axis,) = axes
     made = OfHalves if kernel.row.backward else ByParts
     return made(backend, kernel, axis, source, target, threads)
+
+
+def common_versions(replies: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    """The versions of the libraries that all ranks have alike, of what each says.
+
+    >>> common_versions([{"pyfftw": "0.14", "numpy": "2.1"}, {"pyfftw": "0.15", "numpy": "2.1"}])
+    {'numpy': '2.1'}
+    """
+    alike = set.intersection(*(set(each.items()) for each in replies))
+    return {name: version for name, version in replies[0].items() if (name, version) in alike}
 
 
 def versions() -> dict[str, str]:

@@ -129,5 +129,6 @@ def _wisdom(plans: str, dtype: np.dtype[Any]) -> Iterator[Callable[[], str]]:
 
 
 def _as_wisdom(plans: str, dtype: np.dtype[Any]) -> tuple[bytes, ...]:
-    place = _PLACES[real_dtype(dtype).char]
-    return tuple(plans.encode("ascii") if n == place else b"" for n in range(3))
+    wisdom = [b"", b"", b""]
+    wisdom[_PLACES[real_dtype(dtype).char]] = plans.encode("ascii")
+    return tuple(wisdom)

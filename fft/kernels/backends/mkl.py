@@ -56,12 +56,15 @@ def version() -> str:
 @cache
 def _interface() -> CDLL | None:
     """The interface, on one thread; that of a program which runs MKL already is used as it is."""
+    if sys.platform != "linux":
+        return None
     paths: dict[str, str] = {}
     for base in (sys.prefix, site.getuserbase()):  # where wheels put libraries
         folder = os.path.join(base, "lib")
-        for file in sorted(os.listdir(folder)) if sys.platform == "linux" and os.path.isdir(folder) else ():
-            if file.startswith("libmkl_"):
-                paths.setdefault(file.removeprefix("libmkl_").partition(".so")[0], os.path.join(folder, file))
+        if os.path.isdir(folder):
+            for file in sorted(os.listdir(folder)):
+                if file.startswith("libmkl_"):
+                    paths.setdefault(file.removeprefix("libmkl_").partition(".so")[0], os.path.join(folder, file))
     if not {*_BELOW, _INTERFACE, _ALL, _ANYWHERE} <= paths.keys():
         return None
     try:
@@ -88,16 +91,15 @@ def _interface() -> CDLL | None:
 @memoized(8)
 def _functions(kind: str, single: bool) -> tuple[Any, Any, Any]:
     """FFTW's functions that plan transforms, run them on any arrays, and let go of plans."""
-    interface, precision = _interface(), "fftwf" if single else "fftw"
-    name = _FUNCTIONS[kind]
+    interface, name = _interface(), _FUNCTIONS[kind]
+    precision = "fftwf" if single else "fftw"
     plan = getattr(interface, f"{precision}_plan_guru64_{name}")
     dimensions = (c_int, POINTER(_Dimension)) * 2
-    plan.argtypes = (*dimensions, c_void_p, c_void_p, *((c_int,) if kind == "neither" else ()), c_uint)
+    sign = (c_int,) if kind == "neither" else ()
+    plan.argtypes = (*dimensions, c_void_p, c_void_p, *sign, c_uint)
     plan.restype = c_void_p
-    execute, destroy = (
-        getattr(interface, f"{precision}_execute_{name}"),
-        getattr(interface, f"{precision}_destroy_plan"),
-    )
+    execute = getattr(interface, f"{precision}_execute_{name}")
+    destroy = getattr(interface, f"{precision}_destroy_plan")
     execute.argtypes, execute.restype = (c_void_p,) * 3, None
     destroy.argtypes, destroy.restype = (c_void_p,), None
     return plan, execute, destroy
@@ -112,9 +114,10 @@ def prepare(kernel: Kernel, axes: tuple[int, ...], source: Array, target: Array,
     last = axes[-1:] if back else axes[-_MOST:]  # a real transform's real axis is among these
     rest = axes[: -len(last)]
     groups = [rest[at : at + _MOST] for at in range(0, len(rest), _MOST)]
-    within = 0 if back else 1
-    parts = [(group, within, within) for group in groups]
-    parts.insert(len(parts) if back else 0, (last, 0, 1))
+    if back:
+        parts = [*((group, 0, 0) for group in groups), (last, 0, 1)]
+    else:
+        parts = [(last, 0, 1), *((group, 1, 1) for group in groups)]
     plans = [(_Plan(kernel, group, ends[begin], ends[end]), begin, end) for group, begin, end in parts]
     return plans[0][0] if len(plans) == 1 else _InTurn(plans)
 
@@ -147,8 +150,9 @@ class _Plan(ArrayTransform):
     def __init__(self, kernel: Kernel, axes: tuple[int, ...], source: Array, target: Array) -> None:
         row = kernel.row_between(source, target)
         points = source.shape if row.real == "input" else target.shape
-        strides = [[n // array.itemsize for n in array.strides] for array in (source, target)]
-        every = [(points[m], strides[0][m], strides[1][m]) for m in range(source.ndim)]
+        steps = [n // source.itemsize for n in source.strides]
+        out_steps = [n // target.itemsize for n in target.strides]
+        every = list(zip(points, steps, out_steps, strict=True))
         repeated = _merged([every[m] for m in range(source.ndim) if m not in axes and points[m] > 1])
         inner = max(repeated, default=(1, 0, 0))
         outer = [each for each in repeated if each is not inner]
@@ -159,7 +163,9 @@ class _Plan(ArrayTransform):
             self._starts.append((begin * source.itemsize, out_begin * target.itemsize))
         plan, self._execute, destroy = _functions(row.real, source.dtype.char in "fF")
         along = [every[axis] for axis in axes]
-        sign = () if row.real != "neither" else (1 if row.backward else -1,)
+        sign: tuple[int, ...] = ()
+        if row.real == "neither":
+            sign = (1,) if row.backward else (-1,)
         with _PLANNING:
             handle = plan(
                 *(len(along), (_Dimension * len(along))(*starmap(_Dimension, along)), 1, _Dimension(*inner)),
@@ -175,10 +181,9 @@ class _Plan(ArrayTransform):
             self._execute(self._handle, begin + start, out + out_start)
 
     def bound(self, source: Array, target: Array) -> Callable[[], object]:
-        calls = [
-            partial(self._execute, self._handle, _Begin(source, start), _Begin(target, out_start))
-            for start, out_start in self._starts
-        ]
+        calls = []
+        for start, out_start in self._starts:
+            calls.append(partial(self._execute, self._handle, _Begin(source, start), _Begin(target, out_start)))
         return calls[0] if len(calls) == 1 else partial(_all, calls)
 
 

@@ -34,7 +34,8 @@ def prepare(kernel: Kernel, axes: tuple[int, ...], source: Array, target: Array,
         transform = partial(function, type=row.type)
     else:
         lengths = {"s": [target.shape[axis] for axis in axes]} if row.real == "output" else {}
-        transform = partial(function, norm="forward" if row.backward else "backward", **lengths)
+        norm = "forward" if row.backward else "backward"
+        transform = partial(function, norm=norm, **lengths)
 
     def run(block: Array, out: Array) -> None:
         out[...] = transform(block, workers=threads)

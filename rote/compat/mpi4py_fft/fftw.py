@@ -25,13 +25,17 @@ C2C_FORWARD, C2C_BACKWARD, R2C, C2R = -1, 1, -2, 2
 flag_dict: dict[str, Any] = {name: flag for name, flag in globals().items() if name.startswith("FFTW_")}
 _NUMBER = {name: flag_dict[kind.fftw] for name, kind in rote.fft.kinds.items()}
 _REAL = {_NUMBER[name]: kind for name, kind in rote.fft.kinds.items() if kind.real == "both"}
-dct_type: dict[int, int]
-idct_type: dict[int, int]
-dst_type: dict[int, int]
-idst_type: dict[int, int]
-dct_type, idct_type, dst_type, idst_type = (
-    {n: _NUMBER[f"{name}{n}"] for n in range(1, 5)} for name in ("dct", "idct", "dst", "idst")
-)
+
+
+def _numbers(name: str) -> dict[int, int]:
+    """FFTW's numbers of the four types of a transform of real numbers, by SciPy's."""
+    return {n: _NUMBER[f"{name}{n}"] for n in range(1, 5)}
+
+
+dct_type: dict[int, int] = _numbers("dct")
+idct_type: dict[int, int] = _numbers("idct")
+dst_type: dict[int, int] = _numbers("dst")
+idst_type: dict[int, int] = _numbers("idst")
 
 
 def get_normalization(kind: Any, shape: Sequence[int], axes: Sequence[int]) -> float:
@@ -87,7 +91,8 @@ class Plan:
             source[...] = input_array
         if output_array is not None and (self.implicit if implicit is None else implicit):
             target = output_array
-        signal, spectrum = map(np.asarray, (target, source) if self.back else (source, target))
+        ends = (target, source) if self.back else (source, target)
+        signal, spectrum = map(np.asarray, ends)
         x = rote.DistTensor(signal, f.input_distribution, f.comm)
         X = rote.DistTensor(spectrum, f.output_distribution, f.comm)
         norm = "forward" if (scaled and self.factor is None) != self.back else "backward"
@@ -114,18 +119,18 @@ class FFT(Plan):
             raise rote.PlanError(
                 f"{kind} is no kind between real arrays\ngive complex ones, or FFTW_R2HC or FFTW_REDFT10"
             )
-        back = numbers[0] > 0 if not real else FFTW_HC2R in numbers
+        back = FFTW_HC2R in numbers if real else numbers[0] > 0
         if real and back and {*numbers} != {FFTW_HC2R}:
             raise rote.PlanError(
                 "halfcomplex spectra lead back along all axes or none\nplan the other axes by themselves"
             )
         signal, other = (output_array, input_array) if back else (input_array, output_array)
-        rows = [_REAL[number] for number in numbers] if real else []
-        kinds = (
-            {axis: row.inverse if back else row.name for axis, row in zip(axes, rows, strict=True)} if real else None
-        )
-        named = None if real else axes
-        f = rote.fft.FFT(signal.shape, None, 1, ALONE, signal.dtype, named, kinds=kinds, threads=threads)
+        what: dict[str, Any] = {"axes": axes}
+        if real:
+            rows = [_REAL[number] for number in numbers]
+            names = [row.inverse if back else row.name for row in rows]
+            what = {"kinds": dict(zip(axes, names, strict=True))}
+        f = rote.fft.FFT(signal.shape, None, 1, ALONE, signal.dtype, threads=threads, **what)
         if (spectrum := (f.output_shape, f.output_dtype)) != (other.shape, other.dtype):
             raise rote.LayoutError(f"the spectrum is {spectrum}, the array given for it {other.shape} {other.dtype}")
         super().__init__(f, back, input_array, output_array, factor=normalization)
@@ -152,12 +157,15 @@ def _planner(name: str) -> Callable[..., FFT]:
         kind = _FOURIER.get(name) or f"{name[:-1]}{options.pop('type', 2)}"
         row, dtype = rote.fft.kinds[kind], str(input_array.dtype.char)
         if row.real == "output":
-            shape[last], dtype = 2 * shape[last] - 2 if s is None else int(s[-1]), dtype.lower()
+            shape[last] = 2 * shape[last] - 2 if s is None else int(s[-1])
+            dtype = dtype.lower()
         elif row.real == "input":
             shape[last], dtype = row.given(shape[last]), dtype.upper()
         target = options.pop("output_array", None)
-        target = aligned(shape, get_alignment(input_array), dtype) if target is None else target
-        factor = get_normalization(_NUMBER[kind], shape if row.backward else input_array.shape, axes)
+        if target is None:
+            target = aligned(shape, get_alignment(input_array), dtype)
+        signal_shape = shape if row.backward else input_array.shape
+        factor = get_normalization(_NUMBER[kind], signal_shape, axes)
         return FFT(input_array, target, axes, _NUMBER[kind], normalization=factor, **options)
 
     plan.__name__ = name

@@ -78,8 +78,10 @@ class HDF5File:
         for key, value in (("shape", shape), ("rank", field.rank)):
             if not np.array_equal(group.attrs.setdefault(key, value), value):
                 raise rote.LayoutError(f"{name} in {self.filename} is of {key} {group.attrs[key]}, the new one {value}")
-        for axis, line in enumerate(((0, 2 * np.pi),) * len(shape) if self.domain is None else self.domain):
-            data, place = np.squeeze(np.asarray(line)), "mesh" if isinstance(line, np.ndarray) else "domain"
+        domain = ((0, 2 * np.pi),) * len(shape) if self.domain is None else self.domain
+        for axis, line in enumerate(domain):
+            data = np.squeeze(np.asarray(line))
+            place = "mesh" if isinstance(line, np.ndarray) else "domain"
             group.require_dataset(f"{place}/x{axis}", data.shape, data.dtype, data=data)
         words = []
         if part:
@@ -98,7 +100,8 @@ class NCFile(HDF5File):
 
 def opened(filename: str, domain: Any, mode: str) -> HDF5File:
     """The file of a name, of the kind that its suffix says."""
-    return (HDF5File if filename.endswith(".h5") else NCFile)(filename, domain, mode)
+    kind = HDF5File if filename.endswith(".h5") else NCFile
+    return kind(filename, domain, mode)
 
 
 def generate_xdmf(h5filename: str, periodic: Any = True, order: str = "paraview") -> None:

@@ -32,7 +32,9 @@ class FFT:
                  backend: str = "fftw", transforms: Transforms = None, **kw: Any) -> None:  # fmt: skip
         self.shape: list[int] = np.atleast_1d(shape).tolist()
         order, self.dtype = len(self.shape), np.dtype(dtype)
-        self.axes = [range(order)[axis] for axis in np.atleast_1d(range(order) if axes is None else axes)]
+        if axes is None:
+            axes = range(order)
+        self.axes = [range(order)[axis] for axis in np.atleast_1d(axes)]
         last = self.axes[-1]
         kept = {last: round(self.shape[last] / np.broadcast_to(padding, order)[last])} if padding else {}
         actions, _ = actions_of(self.axes, self.dtype.kind == "f", transforms, kept)

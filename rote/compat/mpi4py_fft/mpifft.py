@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -69,17 +69,23 @@ class PFFT:
     def __init__(self, comm: Any, shape: Sequence[int] | None = None, axes: Any = None, dtype: npt.DTypeLike = float,
                  grid: Sequence[int] | None = None, padding: Any = False, collapse: bool = False, backend: str = "fftw",
                  transforms: Transforms = None, darray: Any = None, slab: Any = False, **kw: Any) -> None:  # fmt: skip
-        extents = list(map(int, darray.pencil.shape if shape is None else shape))
-        order, dtype = len(extents), np.dtype(dtype if darray is None else darray.dtype)
+        if shape is None:
+            shape = darray.pencil.shape
+        if darray is not None:
+            comm, dtype = darray.pencil.subcomm, darray.dtype
+        extents, dtype = list(map(int, shape)), np.dtype(dtype)
+        order = len(extents)
         if axes is None:  # from the one that is whole
-            axes = np.roll(range(order), 0 if darray is None else order - 1 - darray.alignment).tolist()
+            turn = 0 if darray is None else order - 1 - darray.alignment
+            axes = np.roll(range(order), turn).tolist()
         named: Any = [axes] if isinstance(axes, int | np.integer) else axes
         groups = [[range(order)[axis] for axis in np.ravel(group)] for group in named]
         factors = np.broadcast_to(padding or 1.0, order)
-        kept = {axis: extents[axis] for group in groups for axis in group if factors[axis] > 1 + 1e-6}
-        padded = [int(n * factors[axis]) if axis in kept else n for axis, n in enumerate(extents)]
-        if darray is not None:
-            comm = darray.pencil.subcomm
+        flat = [*chain(*groups)]
+        kept = {axis: extents[axis] for axis in flat if factors[axis] > 1 + 1e-6}
+        padded = extents.copy()
+        for axis, n in kept.items():
+            padded[axis] = int(n * factors[axis])
         if not isinstance(comm, Subcomm):
             sizes = _usual_grid(groups[-1], order, slab) if grid is None else [*grid]
             comm = Subcomm(comm, sizes + [1] * (order - len(sizes)))
@@ -97,7 +103,7 @@ class PFFT:
             actions, real = actions_of(group, real, transforms, kept)
             self.xfftn.append(f"{last.on().layout}: {actions}")
         self.transfer, self._own = list(pairwise(self.xfftn)), darray is None
-        flat, walk = [axis for group in groups for axis in group], "\n".join(self.xfftn)
+        walk = "\n".join(self.xfftn)
         onward, back = plans(padded, self.subcomm.grid, self.subcomm.comm, dtype, flat, walk, kw)
         self.pencil = [first, Pencil(last.subcomm, onward.transform.output_shape, last.axis)]
         self.forward, self.backward = Transform([onward], [], self.pencil), Transform([back], [], self.pencil[::-1])

@@ -27,7 +27,9 @@ class Subcomm(tuple[Any, ...]):
     modes: tuple[Any, ...]  # per axis, the mode of the grid that splits it; () of an axis that is whole
 
     def __new__(cls, comm: Any, dims: Sequence[int] | int | None = None, reorder: bool = True) -> Subcomm:
-        sizes = getattr(comm, "dims", None) or ([0] * (dims or 1) if dims is None or isinstance(dims, int) else dims)
+        if dims is None or isinstance(dims, int):
+            dims = [0] * (dims or 1)
+        sizes = getattr(comm, "dims", None) or dims
         grid = rote.Grid.of(comm.size, [n if n > 0 else -1 for n in sizes])
         where, split = grid.coordinates(comm.rank), getattr(comm, "Split", None) or comm.split
         first = [grid.rank((*where[:g], 0, *where[g + 1 :])) for g in range(grid.order)]
@@ -116,13 +118,17 @@ class Transfer:
                  subshapeB: Sequence[int], axisB: int) -> None:  # fmt: skip
         self.comm, self.shape, self.dtype = comm, tuple(shape), np.dtype(dtype)
         self.subshapeA, self.axisA, self.subshapeB, self.axisB = tuple(subshapeA), axisA, tuple(subshapeB), axisB
-        modes = [[0 if axis == split else () for axis in range(len(shape))] for split in (axisB, axisA)]
-        self._ends = [rote.L(*each, kind="block").on(self.shape, comm.size) for each in modes]
+        self._ends = []
+        for split in (axisB, axisA):
+            modes: list[Any] = [()] * len(shape)
+            modes[split] = 0
+            self._ends.append(rote.L(*modes, kind="block").on(self.shape, comm.size))
 
     def forward(self, arrayA: Array, arrayB: Array, back: bool = False) -> None:
         """Fill B from A."""
-        pairs = zip((arrayA, arrayB), self._ends[::-1] if back else self._ends, strict=True)
-        x, y = (rote.DistTensor(np.asarray(array), end, self.comm) for array, end in pairs)
+        begin, end = self._ends[::-1] if back else self._ends
+        x = rote.DistTensor(np.asarray(arrayA), begin, self.comm)
+        y = rote.DistTensor(np.asarray(arrayB), end, self.comm)
         x.redistribute(y.layout, out=y)
 
     def backward(self, arrayB: Array, arrayA: Array) -> None:

@@ -168,7 +168,8 @@ def _deal(box: _Box, splits: tuple[tuple[Kind, int], ...], n: int) -> Iterator[_
                 if not inner:
                     yield dealt
                     continue
-                for held, left in _by_extent(dealt, kind, parts, n) if _uneven(inner) else [(dealt, n)]:
+                by_extent = _by_extent(dealt, kind, parts, n) if _uneven(inner) else [(dealt, n)]
+                for held, left in by_extent:
                     yield from _deal(held, tuple(inner), left)
 
 
@@ -196,7 +197,7 @@ def _digit(row: Row, weight: int, modulus: int) -> Row:
 
 
 def _uneven(splits: list[tuple[Kind, int]]) -> bool:
-    """Whether it depends on the extent where some splits send an index."""
+    """Whether the extent of a mode decides where some splits send an index."""
     return any(kind.name != "cyclic" and len(kind.sizes) != 1 for kind, _ in splits)
 
 
@@ -229,7 +230,8 @@ def _cut(box: _Box, place: int, at: int) -> tuple[list[_Box], list[_Box]]:
     n = box.shape[axis]
     under = max(0, -(-(at - start - most) // step) + n - 1)  # so many for which all others stay below
     over = min(n, -(-(at - start) // step))  # from there on even the first is not
-    below, above = [_slice(box, axis, 0, under)] if under else [], [_slice(box, axis, over, n)] if over < n else []
+    below = [_slice(box, axis, 0, under)] if under else []
+    above = [_slice(box, axis, over, n)] if over < n else []
     for k in range(under, over):
         low, high = _cut(_slice(box, axis, k, k + 1), place, at)
         below, above = below + low, high + above
@@ -242,7 +244,8 @@ def _fitted(box: _Box, place: int, divisor: int) -> Iterator[_Box]:
     rest = start % divisor
     over = rest - divisor
     for step, n in zip(steps, box.shape, strict=True):
-        over += step * (n - 1) if step % divisor else 0
+        if step % divisor:
+            over += step * (n - 1)
     if over < 0:
         yield box
         return

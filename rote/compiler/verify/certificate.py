@@ -86,7 +86,8 @@ def verify(
         return
     claim = claimed() if callable(claimed) else claimed
     for name, count in figures(source, target, recounts).items():
-        says, recounted = getattr(claim, name), count * dtype.itemsize if name == "peak_bytes" else count
+        says = getattr(claim, name)
+        recounted = count * dtype.itemsize if name == "peak_bytes" else count
         if says != recounted:
             raise PlanError(f"the plan claims {name}={says}, but its steps make it {recounted}")
 
@@ -141,8 +142,9 @@ def _grid_mode(source: Distribution, target: Distribution, g: int) -> Array:
     own = before.name in ("split", "partial")  # each coordinate has what no other has
     single = before.name == "partial" and changes  # a new reduction starts when the old one is over
     if after.name != "partial":
-        right = (inside.sum(axis=0) == (len(holds) if own else 1)).all()
-        rule = f"each of {[*wants]} hears from {'all' if own else 'one'} of {[*holds]}"
+        number, some = (len(holds), "all") if own else (1, "one")
+        right = (inside.sum(axis=0) == number).all()
+        rule = f"each of {[*wants]} hears from {some} of {[*holds]}"
     elif own:
         right = (inside.sum(axis=1) == 1).all() and (not single or inside.any(axis=0).sum() == 1)
         rule = f"each contribution enters one accumulator{', the same for all' * single}"
@@ -300,7 +302,9 @@ def _talk(parts: list[ProvedComponent], met: Array, g: int) -> bool:
         given, taken = part.at[SENDS].get(g), part.at[RECEIVES].get(g)
         if given is not None or taken is not None:
             meant = np.zeros_like(met)
-            meant[slice(None) if given is None else given, slice(None) if taken is None else taken] = True
+            rows = slice(None) if given is None else given
+            columns = slice(None) if taken is None else taken
+            meant[rows, columns] = True
             pairs &= meant
     return bool(pairs.any())
 

@@ -93,7 +93,8 @@ def _verify_rank(
                 raise PlanError(f"rank {each.sender} is to give {indices} of mode {mode}, but holds {owned[mode]}")
     inside = []
     for n, first, extent, around in zip(shape, firsts, source.shape, periodic, strict=True):
-        inside.append((0, n) if around else (min(max(0, -first), n), min(max(0, extent - first), n)))
+        low, high = (0, n) if around else (max(0, -first), max(0, extent - first))
+        inside.append((min(low, n), min(high, n)))
     _verify_cover(rank, shape, tuple(inside), [each.places for each in deliveries])
 
 

@@ -162,4 +162,7 @@ def _sums(
 
 def _over(table: Array, grid_modes: Sequence[int], shape: At) -> Array:
     """Tables over some ascending grid modes, as arrays that broadcast over the whole grid."""
-    return table.reshape(-1, *[p if g in grid_modes else 1 for g, p in enumerate(shape)])
+    extents = [1] * len(shape)
+    for g in grid_modes:
+        extents[g] = shape[g]
+    return table.reshape(-1, *extents)

@@ -12,7 +12,7 @@ import numpy as np
 
 from ...errors import LayoutError
 from ...layout.grid import Grid
-from ...layout.layout import Distribution, Layout, as_layout
+from ...layout.layout import Distribution, Layout, layout_or_none
 from ..distributed import Array, Distributed
 from ..moves import asked, moved
 from .diagonals import diagonal_of
@@ -60,7 +60,7 @@ def contract(
     tensors = common_operands(operands, cause)
     tensors, terms = _without_repeats(tensors, terms, cause)
     extents = extents_of(tensors, terms, cause)
-    wanted = None if layout is None else as_layout(layout)
+    wanted = layout_or_none(layout)
     together = aligned(tensors, terms, result, extents, cause, wanted, whole, linear=True)
     dtype = np.result_type(*(x.local.dtype for x in tensors))
     empty = any(each.size == 0 for each in together.blocks)  # then a sum is of nothing: 0, whatever the others hold
@@ -139,10 +139,10 @@ def aligned(
     hidden = contributions(dists, dtypes, grid) if linear else ((),) * len(dists)
     sizes = tuple(extents.items())
     splits = dict(chosen(Placement(tuple(terms), result, sizes, dists, dtypes, grid, target, tuple(whole), hidden)))
-    blocks = [
-        moved(x, projected(splits, extents, term, x.distribution.shape, own), cause, grid).local
-        for x, term, own in zip(tensors, terms, hidden, strict=True)
-    ]
+    blocks = []
+    for x, term, own in zip(tensors, terms, hidden, strict=True):
+        layout = projected(splits, extents, term, x.distribution.shape, own)
+        blocks.append(moved(x, layout, cause, grid).local)
     return Aligned(blocks, splits, grid)
 
 
@@ -156,7 +156,8 @@ def _without_repeats(
     operands, labels = list(tensors), list(terms)
     for n, term in enumerate(labels):
         while len(set(term)) < len(term):
-            first, second = next((a, b) for b in range(len(term)) for a in range(b) if term[a] == term[b])
+            second = next(m for m, label in enumerate(term) if label in term[:m])
+            first = term.index(term[second])
             operands[n] = diagonal_of(operands[n], first, second, 0, cause)
             term = labels[n] = (*term[:second], *term[second + 1 :])
     return operands, tuple(labels)
@@ -183,7 +184,8 @@ def _products(blocks: Sequence[Array], terms: Sequence[Term], result: Term) -> A
     given: list[Any] = []
     for block, term in zip(blocks, terms, strict=True):
         given += [block, [numbers[label] for label in term]]
-    return np.asarray(np.einsum(*given, [numbers[m] for m in result], optimize="greedy" if len(blocks) > 2 else False))
+    optimize: Any = "greedy" if len(blocks) > 2 else False
+    return np.asarray(np.einsum(*given, [numbers[m] for m in result], optimize=optimize))
 
 
 class Matrices(NamedTuple):

@@ -55,7 +55,8 @@ def projected(splits: Splits, extents: dict[int, int], term: Term, shape: tuple[
         hidden: the labels of its contributions, of which those stay that the layout of labels splits.
     """
     modes = [splits.get(label, ()) if n == extents[label] else () for label, n in zip(term, shape, strict=True)]
-    return Layout(tuple(modes), partial=tuple([entry.grid_mode for h in hidden for entry in splits.get(h, ())]))
+    partial = [entry.grid_mode for entry in chain(*(splits.get(label, ()) for label in hidden))]
+    return Layout(tuple(modes), partial=tuple(partial))
 
 
 def contributions(dists: Sequence[Distribution], dtypes: Sequence[np.dtype[Any]], grid: Grid) -> tuple[Term, ...]:
@@ -72,7 +73,7 @@ def contributions(dists: Sequence[Distribution], dtypes: Sequence[np.dtype[Any]]
 
 def layout_of(result: Term, splits: Splits) -> Layout:
     """The layout of a result with some labels: contributions over the grid modes of all others."""
-    others = [entry for label, entries in splits.items() if label not in result for entry in entries]
+    others = chain(*(entries for label, entries in splits.items() if label not in result))
     modes = tuple([splits.get(label, ()) for label in result])
     return Layout(modes, partial=tuple(entry.grid_mode for entry in others))
 
@@ -94,12 +95,16 @@ def _candidates(request: Placement) -> list[Splits]:
     seeds = [_seed(*each, extents) if each[0].grid == request.grid else {} for each in operands]
     if request.target is not None and request.target.view is None:
         seeds.insert(0, dict(zip(request.result, request.target.modes, strict=True)))
-    many = len(seeds) > _MOST_ORDERS
-    orders = [[*seeds[n:], *seeds[:n]] for n in range(len(seeds))] if many else [*map(list, permutations(seeds))]
+    if len(seeds) > _MOST_ORDERS:
+        orders = [[*seeds[n:], *seeds[:n]] for n in range(len(seeds))]
+    else:
+        orders = [*map(list, permutations(seeds))]
     mergers: list[Splits] = []
     for order in orders:
-        free = [{label: seed[label] for label in seed if label in request.result} for seed in order]
-        summed = [{label: seed[label] for label in seed if label not in request.result} for seed in order]
+        free, summed = list[Splits](), list[Splits]()
+        for seed in order:
+            free.append({label: seed[label] for label in seed if label in request.result})
+            summed.append({label: seed[label] for label in seed if label not in request.result})
         mergers += [_merged(each, request.whole) for each in (order, [*free, *summed], [*summed, *free])]
     mergers += [{label: splits[label] for label in splits if label >= 0} for splits in mergers]
     used = sorted({g for dist in request.dists if dist.grid == request.grid for g in _named(dist)})
@@ -107,9 +112,9 @@ def _candidates(request: Placement) -> list[Splits]:
     for base in [*mergers, {}]:
         over = {entry.grid_mode for entry in chain(*base.values())}
         added = tuple([Entry(g, BLOCK) for g in used if g not in over])
-        spread += [
-            {**base, label: (*base.get(label, ()), *added)} for label in extents if added and label not in request.whole
-        ]
+        for label in extents:
+            if added and label not in request.whole:
+                spread.append({**base, label: (*base.get(label, ()), *added)})
     different = dict.fromkeys(tuple(each.items()) for each in (*mergers, *spread, {}))
     return [dict(items) for items in different]
 
@@ -176,6 +181,6 @@ def _seconds(request: Placement, splits: Splits) -> float:
 
 def _work(request: Placement, splits: Splits) -> float:
     """Products that one rank computes."""
-    entries = [entry for label, each in splits.items() if label >= 0 for entry in each]
+    entries = chain(*(each for label, each in splits.items() if label >= 0))
     parts = prod(request.grid.shape[entry.grid_mode] for entry in entries)
     return prod(n for _, n in request.extents) / parts

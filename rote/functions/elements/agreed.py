@@ -41,14 +41,14 @@ def array_equiv(a1: Any, a2: Any) -> bool:
 
 
 def _on_all(name: str, function: Function, *operands: Any) -> bool:
-    """Whether it is so of the blocks of every rank, brought to lie alike; the same answer on all."""
+    """Whether a comparison holds for the blocks of every rank, brought to lie alike; the same answer on all."""
     first = next(x for x in operands if isinstance(x, Distributed))
     target, blocks = together(name, operands)
     return _agreed(first.comm, not target.holds(first.comm.rank) or function(*blocks), "prod")
 
 
 def _on_any(function: Function, a: Any, b: Any, *args: Any, **options: Any) -> bool:
-    """Whether it is so of the blocks of some rank; the same answer on all."""
+    """Whether a comparison holds for the blocks of some rank; the same answer on all."""
     first = next(x for x in (a, b) if isinstance(x, Distributed))
     blocks = [x.local if isinstance(x, Distributed) else x for x in (a, b)]
     return _agreed(first.comm, function(*blocks, *args, **options), "sum")

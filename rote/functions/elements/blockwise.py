@@ -167,4 +167,6 @@ def _wrapped(first: Distributed, target: Distribution, result: Any) -> Any:
     block = np.asarray(result)
     if block.dtype.char not in _USUAL:
         as_dtype(block.dtype)
-    return first._on(block.copy() if np.may_share_memory(block, first.local) else block, target)
+    if np.may_share_memory(block, first.local):
+        block = block.copy()
+    return first._on(block, target)

@@ -101,7 +101,9 @@ def _fact(function: Function, *args: Any, **options: Any) -> Any:
     """Answer from shape and dtype alone: arrays of both stand in for tensors, and take no memory."""
 
     def shown(x: Any) -> Any:
-        return np.broadcast_to(np.empty((), x.local.dtype), x.distribution.shape) if isinstance(x, Distributed) else x
+        if not isinstance(x, Distributed):
+            return x
+        return np.broadcast_to(np.empty((), x.local.dtype), x.distribution.shape)
 
     return function(*map(shown, args), **{key: shown(value) for key, value in options.items()})
 

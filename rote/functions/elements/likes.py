@@ -213,11 +213,12 @@ def meshgrid(*arrays: Distributed, indexing: Literal["xy", "ij"] = "xy") -> tupl
     shape = np.broadcast_shapes(*[x.distribution.shape for x in standing])
     target, wanted = common(tuple([(x.distribution, x.local.dtype) for x in standing]), shape)
     extents = target.local_shape(standing[0].comm.rank)
-    ends = [
-        x if end is None else moved(x, end.layout, "meshgrid", end.grid)
-        for x, end in zip(standing, wanted, strict=True)
-    ]
-    return tuple([x._on(np.broadcast_to(x.local, extents).copy(), target) for x in ends])
+    results = []
+    for x, end in zip(standing, wanted, strict=True):
+        if end is not None:
+            x = moved(x, end.layout, "meshgrid", end.grid)
+        results.append(x._on(np.broadcast_to(x.local, extents).copy(), target))
+    return tuple(results)
 
 
 def _standing(x: Distributed, mode: int, order: int) -> Distributed:
@@ -227,7 +228,7 @@ def _standing(x: Distributed, mode: int, order: int) -> Distributed:
         raise LayoutError(f"meshgrid is of vectors, tensors of order 1, not of shape {dist.shape}")
 
     def along(value: Any, fill: Any) -> tuple[Any, ...]:
-        return tuple([value if m == mode else fill for m in range(order)])
+        return (*(fill,) * mode, value, *(fill,) * (order - mode - 1))
 
     layout = Layout(along(dist.layout.modes[0], ()))
     block: Array = x.local.reshape(along(-1 if x.local.size else 0, 1))

@@ -53,11 +53,12 @@ def together(name: str, operands: Sequence[Any], into: Distributed | None = None
     if any(x.comm is not first.comm for x in tensors):
         raise LayoutError(f"{name} wants tensors of one communicator; give the same comm to all")
     shapes = [x.distribution.shape if isinstance(x, Distributed) else np.shape(x) for x in given]
-    shape = _broadcast(name, shapes, None if into is None else into.distribution.shape)
-    if into is not None and into.distribution.layout.view is not None:  # whose blocks others do not broadcast to
+    where = None if into is None else into.distribution
+    shape = _broadcast(name, shapes, where)
+    if where is not None and where.layout.view is not None:  # whose blocks others do not broadcast to
         given = [_spread(name, x, shape) if isinstance(x, Distributed) else x for x in given]
     placed = tuple([(x.distribution, x.local.dtype) for x in given if isinstance(x, Distributed)])
-    target, wanted = common(placed, shape, None if into is None else into.distribution)
+    target, wanted = common(placed, shape, where)
     targets = iter(wanted)
     blocks: list[Any] = []
     for x in given:
@@ -74,17 +75,21 @@ def as_plain_operands(operands: Sequence[Any]) -> list[Any]:
     return [np.asarray(x) if isinstance(x, list | tuple) else x for x in operands]
 
 
-def _broadcast(name: str, shapes: Sequence[tuple[int, ...]], fixed: tuple[int, ...] | None) -> tuple[int, ...]:
+def _broadcast(name: str, shapes: Sequence[tuple[int, ...]], into: Distribution | None) -> tuple[int, ...]:
     """The shape of the result; that of what is written, if something is."""
     given = " and ".join(str(shape) for shape in dict.fromkeys(shapes) if shape)
     try:
         shape = np.broadcast_shapes(*shapes)
-        if fixed is None or np.broadcast_shapes(shape, fixed) == fixed:
-            return shape if fixed is None else fixed
+        if into is None:
+            return shape
+        if np.broadcast_shapes(shape, into.shape) == into.shape:
+            return into.shape
     except ValueError:
         pass
+    if into is not None:
+        given += f" into shape {into.shape}"
     raise LayoutError(
-        f"{name} of shapes {given}{'' if fixed is None else f' into shape {fixed}'}: they do not broadcast\n"
+        f"{name} of shapes {given}: they do not broadcast\n"
         "aligned at the last mode, extents are equal or 1; an array is the whole one on every rank: combine one that "
         "fits this rank's block with x.local"
     )
@@ -95,8 +100,9 @@ def _spread(name: str, x: Distributed, shape: tuple[int, ...]) -> Distributed:
     if x.distribution.shape in (shape, ()):
         return x
     target, (end,) = common(((x.distribution, x.local.dtype),), shape)
-    y = x if end is None else moved(x, end.layout, name, end.grid)
-    return y._on(np.broadcast_to(y.local, target.local_shape(x.comm.rank)).copy(), target)
+    if end is not None:
+        x = moved(x, end.layout, name, end.grid)
+    return x._on(np.broadcast_to(x.local, target.local_shape(x.comm.rank)).copy(), target)
 
 
 def _part(array: Array, target: Distribution, rank: int) -> Array:
@@ -117,8 +123,11 @@ def common(
     >>> common(((field, np.dtype("f8")), (row, np.dtype("f8"))), (4, 6)) == (field, (None, None))
     True
     """
-    candidates = list(dict.fromkeys(_candidates([dist for dist, _ in tensors], shape))) if into is None else [into]
-    plans = [(target, [_restricted(target, dist.shape) for dist, _ in tensors]) for target in candidates]
+    dists = [dist for dist, _ in tensors]
+    candidates = list(dict.fromkeys(_candidates(dists, shape))) if into is None else [into]
+    plans = []
+    for target in candidates:
+        plans.append((target, [_restricted(target, dist.shape) for dist in dists]))
 
     def seconds(plan: tuple[Distribution, list[Distribution]]) -> float:
         moves = [(x, y) for x, y in zip(tensors, plan[1], strict=True) if x[0].meaning != y.meaning]
@@ -165,8 +174,9 @@ def _restricted(target: Distribution, shape: tuple[int, ...]) -> Distribution:
     if shape == target.shape:
         return target
     start = len(target.shape) - len(shape)
-    modes = [
-        target.layout.modes[mode] if extent == target.shape[mode] else () for mode, extent in enumerate(shape, start)
-    ]
+    modes = list(target.layout.modes[start : len(target.shape)])
+    for mode, extent in enumerate(shape):
+        if extent != target.shape[start + mode]:
+            modes[mode] = ()
     layout = Layout(tuple(modes), rooted=target.layout.rooted if shape else ())
     return Distribution(layout, shape, target.grid)

@@ -201,13 +201,13 @@ def matrix_power(x: Distributed, n: int, /) -> Any:
         raise LayoutError(f"matrix_power takes square matrices, not {shape[-2:]}")
     if (n := index(n)) == 0:
         return _identity(x)
-    square, power, left = inv(x) if n < 0 else x, None, abs(n)
+    square, power, left = (inv(x) if n < 0 else x), None, abs(n)
     while left:
         if left % 2:
             power = square if power is None else matmul(power, square)
         left //= 2
         square = matmul(square, square) if left else square
-    return power if power is not x else x.copy()
+    return x.copy() if power is x else power
 
 
 def _identity(x: Distributed) -> Any:

@@ -18,6 +18,7 @@ from ..rules import follows
 from .matrices import stack_of
 from .orthogonal import svdvals
 from .products import conjugate
+from .stacks import floating
 
 __all__ = ["matrix_norm", "norm", "vector_norm"]
 
@@ -42,7 +43,7 @@ def vector_norm(
     array(5.)
     """
     modes = normal_axes(axis, len(x.distribution.shape))
-    x = _floating(x)
+    x = floating(x)
     if ord in (np.inf, -np.inf):
         return _extreme(_magnitudes(x), modes, keepdims, ord)
     if ord == 0:
@@ -62,16 +63,20 @@ def _squares(x: Distributed, modes: tuple[int, ...], keepdims: bool) -> Any:
     term = tuple(range(len(x.distribution.shape)))
     result = tuple([label for label in term if label not in modes])
     total = contract((conjugate(x), x), (term, term), result, "vector_norm")
-    total = elementwise("real", np.real, (total,), {}) if x.local.dtype.kind == "c" else total
+    if x.local.dtype.kind == "c":
+        total = elementwise("real", np.real, (total,), {})
     return expand_dims(total, modes) if keepdims else total
 
 
 def _exact_squares(x: Distributed, modes: tuple[int, ...], keepdims: bool) -> Any:
     """The sums of the rounded squares of magnitudes, rounded once."""
-    parts = [x] if x.local.dtype.kind == "f" else [elementwise(f.__name__, f, (x,), {}) for f in (np.real, np.imag)]
-    squares = [elementwise("square", np.square, (part,), {}) for part in parts]
-    whole = squares[0] if len(squares) == 1 else elementwise("add", np.add, squares, {})
-    return reductions.sum(whole, modes, keepdims=keepdims, exact=True)
+    if x.local.dtype.kind == "f":
+        squares = elementwise("square", np.square, (x,), {})
+    else:
+        parts = elementwise("real", np.real, (x,), {}), elementwise("imag", np.imag, (x,), {})
+        real, imaginary = [elementwise("square", np.square, (part,), {}) for part in parts]
+        squares = elementwise("add", np.add, (real, imaginary), {})
+    return reductions.sum(squares, modes, keepdims=keepdims, exact=True)
 
 
 @follows("reduction", np.linalg.matrix_norm)
@@ -92,7 +97,7 @@ def matrix_norm(x: Distributed, /, *, keepdims: bool = False, ord: MatrixOrder |
     5.0
     """
     stack = stack_of("matrix_norm", x)
-    x = _floating(x)
+    x = floating(x)
     rows, columns = len(stack), len(stack) + 1
     if ord is None or ord == "fro":
         return vector_norm(x, axis=(rows, columns), keepdims=keepdims)
@@ -140,8 +145,3 @@ def _extreme(magnitudes: Any, modes: tuple[int, ...], keepdims: bool, ord: float
 
 def _magnitudes(x: Distributed) -> Any:
     return elementwise("abs", np.abs, (x,), {})
-
-
-def _floating(x: Distributed) -> Distributed:
-    """The tensor with elements of a floating dtype, as NumPy's norms take them."""
-    return x if x.local.dtype.kind in "fc" else x.astype("f8")

@@ -26,7 +26,7 @@ from ..rearranging.fetching import fetch
 from ..rules import follows
 from .matrices import COLUMNS, ROWS, adjoint, stack_of
 from .products import conjugate, matmul
-from .stacks import stackwise
+from .stacks import floating, stackwise
 
 __all__ = ["QRFactors", "SingularValues", "matrix_rank", "pinv", "qr", "svd", "svdvals"]
 
@@ -74,7 +74,7 @@ def qr(x: Distributed, /, mode: Literal["reduced", "complete", "r"] = "reduced")
     """
     stack = stack_of("qr", x)
     if mode in ("reduced", "r"):
-        factors = _tall_factors(_floating(x), "qr")
+        factors = _tall_factors(floating(x), "qr")
         return factors if mode == "reduced" else factors.R
     if mode != "complete":
         raise LayoutError(f"qr has the modes 'reduced', 'complete' and 'r', not {mode!r}")
@@ -111,7 +111,7 @@ def svd(x: Distributed, /, full_matrices: bool = True, compute_uv: bool = True, 
         return svdvals(x)
     m, n = x.distribution.shape[-2:]
     if not full_matrices or m == n:
-        return _thin_svd(_floating(x))
+        return _thin_svd(floating(x))
     results = ((*stack, ROWS, 3), (*stack, _OTHER), (*stack, 4, COLUMNS))
     sizes = {_OTHER: min(m, n), 3: m, 4: n}
     term = (*stack, ROWS, COLUMNS)
@@ -128,7 +128,7 @@ def svdvals(x: Distributed, /) -> Any:
     array([4., 3.])
     """
     stack_of("svdvals", x)
-    return _thin_svd(_floating(x)).S
+    return _thin_svd(floating(x)).S
 
 
 @follows("contracted", np.linalg.pinv)
@@ -143,7 +143,7 @@ def pinv(x: Distributed, /, rtol: Any = None) -> Any:
     array([[0.5, 0. ]])
     """
     stack = stack_of("pinv", x)
-    left, values, right = _thin_svd(_floating(x))
+    left, values, right = _thin_svd(floating(x))
     inverses = _compared(values, _tolerance(x, values, rtol), _inverted, (*stack, _OTHER), "pinv")
     terms = ((*stack, _OTHER, COLUMNS), (*stack, _OTHER), (*stack, ROWS, _OTHER))
     return contract((conjugate(right), inverses, conjugate(left)), terms, (*stack, COLUMNS, ROWS), "pinv")
@@ -186,11 +186,6 @@ def _compared(values: Distributed, rtol: Any, function: Callable[..., Array], re
         return function(block, part[..., None] * block.max(axis=-1, keepdims=True, initial=0))
 
     return stackwise(called, (values, share), ((*stack, _OTHER), own), (result,), cause, (_OTHER,))[0]
-
-
-def _floating(x: Distributed) -> Distributed:
-    """The tensor with elements of a floating dtype, as NumPy's linear algebra takes them."""
-    return x if x.local.dtype.kind in "fc" else x.astype("f8")
 
 
 def _singular(block: Array, full_matrices: bool = False) -> tuple[Array, ...]:
@@ -255,10 +250,13 @@ def _tall_factors(x: Distributed, cause: str) -> QRFactors:
         peer = other.start + (mine - own.start) % other.parts if other.parts else None
         arrived = _exchanged(x, R, peer, size, cause)
         if peer is not None:
-            pair = (R, arrived[..., : other.triangle, :])
-            upper = own.start < other.start
-            joined, R = np.linalg.qr(np.concatenate(pair if upper else pair[::-1], axis=-2))
-            Q = Q @ (joined[..., : own.triangle, :] if upper else joined[..., other.triangle :, :])
+            theirs = arrived[..., : other.triangle, :]
+            if own.start < other.start:
+                joined, R = np.linalg.qr(np.concatenate((R, theirs), axis=-2))
+                Q = Q @ joined[..., : own.triangle, :]
+            else:
+                joined, R = np.linalg.qr(np.concatenate((theirs, R), axis=-2))
+                Q = Q @ joined[..., other.triangle :, :]
         size *= 2
     Q, R = _signed(Q, R)
     lay, stack = dist.layout, dist.shape[:-2]
@@ -298,7 +296,7 @@ def _exchanged(x: Distributed, R: Array, peer: int | None, size: int, cause: str
         return [*stack, np.array([] if peer is None else [peer], np.int64), whole, whole]
 
     arrived = fetch(x._on(block, lies), lies, size, wanted, cause)
-    return arrived[..., 0, :, :] if peer is not None else arrived
+    return arrived if peer is None else arrived[..., 0, :, :]
 
 
 def _signed(Q: Array, R: Array) -> tuple[Array, Array]:

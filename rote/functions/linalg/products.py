@@ -113,10 +113,9 @@ def tensordot(x1: Any, x2: Any, /, axes: Any = 2, *, layout: Layout | str | None
         if not 0 <= axes <= min(first, second):
             raise LayoutError(f"tensordot over {axes} modes wants tensors of that order, not of {first} and {second}")
     else:
-        summed = [
-            [_mode(axis, order) for axis in np.atleast_1d(each).tolist()]
-            for each, order in zip(axes, (first, second), strict=True)
-        ]
+        summed = []
+        for each, order in zip(axes, (first, second), strict=True):
+            summed.append([_mode(axis, order) for axis in np.atleast_1d(each).tolist()])
         if len(summed[0]) != len(summed[1]) or any(len(set(each)) < len(each) for each in summed):
             raise LayoutError(f"tensordot takes two lists of as many modes, each once, not axes={axes!r}")
     for mode, other in zip(*summed, strict=True):

@@ -12,8 +12,9 @@ from ...runtime.comm.collective_errors import collective_errors
 from ..contraction.contraction import aligned, common_operands, extents_of
 from ..contraction.label_layouts import layout_of
 from ..contraction.subscripts import Term
+from ..distributed import Distributed
 
-__all__ = ["stackwise"]
+__all__ = ["floating", "stackwise"]
 
 
 def stackwise(
@@ -46,11 +47,17 @@ def stackwise(
     together = aligned(tensors, terms, max(results, key=len), sizes, cause, whole=(*whole, *new))
     with collective_errors(tensors[0].comm):
         made = function(*together.blocks)
-        values = [np.asarray(each) for each in (made if isinstance(made, tuple) else (made,))]
+        values = list(map(np.asarray, made)) if isinstance(made, tuple) else [np.asarray(made)]
     outcomes = []
     for value, result in zip(values, results, strict=True):
         shape = tuple([sizes[label] for label in result])
         lies = Distribution(layout_of(result, together.splits), shape, together.grid)
-        block = value if not any(np.may_share_memory(value, x.local) for x in tensors) else value.copy()
-        outcomes.append(tensors[0]._on(block, lies))
+        if any(np.may_share_memory(value, x.local) for x in tensors):
+            value = value.copy()
+        outcomes.append(tensors[0]._on(value, lies))
     return outcomes
+
+
+def floating(x: Distributed) -> Distributed:
+    """The tensor with elements of a floating dtype, as NumPy's linear algebra takes them."""
+    return x if x.local.dtype.kind in "fc" else x.astype("f8")

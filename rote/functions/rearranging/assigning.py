@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from math import prod
 from typing import Any
 
@@ -44,7 +45,8 @@ def setitem(x: Distributed, key: Any, value: Any) -> None:
     """
     check_values(_NAME, x.distribution)
     chosen = as_bool(key)
-    key = (None,) if chosen else key
+    if chosen:
+        key = (None,)
     if not isinstance(value, Distributed):
         value = _stored(value, x.local.dtype)
     if chosen is False:
@@ -65,7 +67,8 @@ def setitem(x: Distributed, key: Any, value: Any) -> None:
         _assign(x, axes, value)
         return
     y = plain(x, _NAME)
-    y = y.copy() if y is x else y
+    if y is x:
+        y = x.copy()
     _assign(y, axes, value)
     x.local[...] = y.redistribute(x.distribution.layout).local
 
@@ -77,14 +80,16 @@ def _has_dots(key: Any) -> bool:
 
 def _stored(value: Any, dtype: np.dtype[Any]) -> Any:
     """A value as an array of numbers; what cannot be stored fails here, on all ranks, not where its elements lie."""
-    numbers = getattr(value, "dtype", None)
-    return np.asarray(value, None if isinstance(numbers, np.dtype) and numbers.kind in "biufc" else dtype)
+    own = getattr(value, "dtype", None)
+    if isinstance(own, np.dtype) and own.kind in "biufc":
+        return np.asarray(value)
+    return np.asarray(value, dtype)
 
 
 def _assign(x: Distributed, axes: Sequence[KeyAxis], value: Any) -> None:
     """Write values into a tensor without a view."""
     dist, comm = x.distribution, x.comm
-    given = _fitting_value(x, tuple([n for axis in axes for n in axis.extents]), value)
+    given = _fitting_value(x, tuple(chain(*(axis.extents for axis in axes))), value)
     places = [_places(dist, axis, comm.rank) for axis in axes]
     groups = _value_groups(axes, [position for position, _ in places], np.shape(given))
     if isinstance(given, Distributed):
@@ -94,7 +99,7 @@ def _assign(x: Distributed, axes: Sequence[KeyAxis], value: Any) -> None:
         agree(comm, _NAME, said(axes))
         values = given[outer_key(groups)]
     if dist.holds(comm.rank) and all(len(position) for position, _ in places):
-        turned = x.local.transpose([mode for axis in axes for mode in axis.modes])
+        turned = x.local.transpose([*chain(*(axis.modes for axis in axes))])
         shape = [len(group[0]) if group else 1 for axis, group in zip(axes, groups, strict=True) if axis.modes]
         turned[outer_key([held for _, held in places])] = values.reshape(shape)
 
@@ -105,9 +110,13 @@ def _value_groups(axes: Sequence[KeyAxis], positions: Sequence[Ints], shape: tup
     groups: list[list[Ints]] = []
     for axis, position in zip(axes, positions, strict=True):
         groups.append([])
-        for digit in np.unravel_index(position, axis.extents) if axis.extents else ():
-            if mode >= 0:
-                groups[-1].append(np.zeros(len(position), np.int64) if shape[mode] == 1 else np.asarray(digit))
+        if not axis.extents:
+            continue
+        for digit in np.unravel_index(position, axis.extents):
+            if mode >= 0 and shape[mode] == 1:
+                groups[-1].append(np.zeros(len(position), np.int64))
+            elif mode >= 0:
+                groups[-1].append(np.asarray(digit))
             mode += 1
     return groups
 

@@ -11,15 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import LayoutError
-from ...layout.expressions import fitting
-from ...layout.layout import Distribution, Layout
+from ...layout.layout import Distribution
 from ...runtime.comm.cache import cached
 from ...runtime.comm.protocol import Comm
 from ...runtime.indexed import IndexedMove
 from ..distributed import Array, Distributed
 from ..moves import announce, because
 
-__all__ = ["agree", "fetch", "fetched", "fitted"]
+__all__ = ["agree", "fetch", "fetched"]
 
 _KEPT = 64  # indexed moves that one communicator keeps
 
@@ -90,17 +89,3 @@ def fetched(x: T, target: Distribution, origins: Sequence[Origin | None], key: A
         return [index if origin is None else origin(index) for index, origin in zip(held, origins, strict=True)]
 
     return x._on(fetch(x, target, key, wanted, name, fill), target)
-
-
-def fitted(dist: Distribution, shape: tuple[int, ...]) -> Distribution:
-    """The layout of a plain tensor on another shape of its order; on modes of another extent blocks are balanced anew.
-
-    >>> from rote.layout.layout import parse
-    >>> print(fitted(parse("[(0:block(3,2)),(1:block(2))]").on((5, 4), (2, 2)), (6, 4)))
-    block[(0),(1:block(2))] on (6, 4), grid 2x2
-    """
-    modes = [
-        entries if n == new else tuple(map(fitting, entries))
-        for entries, n, new in zip(dist.layout.modes, dist.shape, shape, strict=True)
-    ]
-    return Layout(tuple(modes)).on(shape, dist.grid)

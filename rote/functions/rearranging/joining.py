@@ -15,10 +15,11 @@ from numpy.lib.array_utils import normalize_axis_index
 from ...compiler.step import as_dtype
 from ...errors import LayoutError
 from ...layout.layout import Layout
+from ...layout.refine import fitted
 from ..alignment import made_whole, plain
 from ..distributed import Array, Distributed
 from ..rules import follows
-from .fetching import fetch, fitted
+from .fetching import fetch
 from .indexing import known, read
 from .keys import parse_key
 from .reshaping import expand_dims, reshape
@@ -61,7 +62,9 @@ def concat(arrays: Parts, /, axis: int | None = 0, *, dtype: Any = None, casting
     if len(rest) > 1:
         raise ValueError(f"concat along mode {mode} wants shapes that are equal but for it, not {shapes}")
     first = next(x for given, x in zip(arrays, parts, strict=True) if isinstance(given, Distributed))
-    kind = as_dtype(np.result_type(*[x.local.dtype for x in parts]) if dtype is None else dtype)
+    if dtype is None:
+        dtype = np.result_type(*[x.local.dtype for x in parts])
+    kind = as_dtype(dtype)
     extent = sum(shape[mode] for shape in shapes)
     target = fitted(first.distribution, (*shapes[0][:mode], extent, *shapes[0][mode + 1 :]))
     held = target.indices(first.comm.rank)

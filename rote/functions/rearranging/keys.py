@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from itertools import chain
 from math import prod
 from operator import index as as_index
 from typing import Any, NamedTuple
@@ -12,7 +13,7 @@ import numpy.typing as npt
 
 from ...runtime.copy.selection import Selection, selection
 
-__all__ = ["KeyAxis", "as_slice", "outer_key", "parse_key", "said"]
+__all__ = ["KeyAxis", "as_indices", "as_slice", "key_at", "outer_key", "parse_key", "said"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -78,7 +79,28 @@ def parse_key(key: Any, shape: tuple[int, ...]) -> tuple[KeyAxis, ...]:
         else:
             parts.append(KeyAxis((mode,), int(_checked(np.asarray(item), mode, shape[mode])), ()))
             mode += 1
-    return _with_points(parts) if fancy else tuple([part for part in parts if isinstance(part, KeyAxis)])
+    return _with_points(parts) if fancy else tuple(_without_points(parts))
+
+
+def key_at(item: object, modes: Collection[int], order: int) -> tuple[Any, ...]:
+    """NumPy's key that takes a tensor's modes whole, but for an item at some of them.
+
+    >>> key_at(0, (1,), 3)
+    (slice(None, None, None), 0, slice(None, None, None))
+    """
+    key: list[Any] = [slice(None)] * order
+    for mode in modes:
+        key[mode] = item
+    return tuple(key)
+
+
+def as_indices(values: int | Sequence[int]) -> tuple[int, ...]:
+    """One integer, or several, as a tuple.
+
+    Raises:
+        TypeError: one is no integer.
+    """
+    return tuple(map(as_index, values)) if isinstance(values, Sequence) else (as_index(values),)
 
 
 def as_slice(steps: range) -> slice:
@@ -113,7 +135,9 @@ def said(axes: Sequence[KeyAxis]) -> tuple[object, ...]:
 
 def _items(key: Any, order: int) -> list[Any]:
     """The parts of a key, arrays as such, with one ellipsis among them."""
-    items = [_item(item) for item in (key if isinstance(key, tuple) else (key,))]
+    if not isinstance(key, tuple):
+        key = (key,)
+    items = list(map(_item, key))
     dots = sum(item is Ellipsis for item in items)
     if dots > 1:
         raise IndexError("an index can only have a single ellipsis ('...')")
@@ -168,16 +192,20 @@ def _with_points(parts: Sequence[KeyAxis | _Points | None]) -> tuple[KeyAxis, ..
     """All arrays of a key broadcast to one part, in its place."""
     places = [p for p, part in enumerate(parts) if isinstance(part, _Points)]
     points = [part for part in parts if isinstance(part, _Points)]
-    given = [array for each in points for array in each.arrays]
+    given = [*chain(*(each.arrays for each in points))]
     try:
         arrays = np.broadcast_arrays(*given)
     except ValueError:
         shapes = [array.shape for array in given]
         raise IndexError(f"arrays of indices do not broadcast together: {shapes}") from None
-    modes = tuple([each.mode + m for each in points for m in range(len(each.arrays))])
+    modes = tuple(chain(*(range(each.mode, each.mode + len(each.arrays)) for each in points)))
     axis = KeyAxis(modes, np.array(arrays, np.int64), arrays[0].shape)
     together = places == list(range(places[0], places[-1] + 1))
-    front = [part for part in parts[: places[0]] if isinstance(part, KeyAxis)] if together else []
-    rest = [part for part in parts[places[0] if together else 0 :] if isinstance(part, KeyAxis)]
+    at = places[0] if together else 0
     assert prod(axis.extents) * len(modes) == np.size(axis.taken)
-    return (*front, axis, *rest)
+    return (*_without_points(parts[:at]), axis, *_without_points(parts[at:]))
+
+
+def _without_points(parts: Sequence[KeyAxis | _Points | None]) -> list[KeyAxis]:
+    """The parts of a key that are no arrays."""
+    return [part for part in parts if isinstance(part, KeyAxis)]

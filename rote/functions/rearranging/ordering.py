@@ -25,6 +25,7 @@ __all__ = [
     "first_index",
     "flat_layout",
     "flatnonzero",
+    "fused_view",
     "in_order",
     "nonzero",
     "of_sizes",
@@ -55,10 +56,15 @@ def flat_layout(dist: Distribution) -> Layout:
     >>> print(flat_layout(parse("[(0),(1)]").on((4, 6), (2, 2))))
     (m00 m01): block[(0,1)]
     """
+    if not dist.shape:
+        return Layout(())
     entries = tuple([Entry(g, BLOCK) for g, p in enumerate(dist.grid.shape) if p > 1])
-    order = len(dist.shape)
-    view = View((Fuse(tuple([f"m{m:02}" for m in range(order)])),)) if order > 1 else None
-    return Layout((entries,) if order else (), view)
+    return Layout((entries,), fused_view(len(dist.shape)))
+
+
+def fused_view(order: int) -> View | None:
+    """The view that reads all modes of a tensor as one, the last of them fastest; None if there is but one."""
+    return View((Fuse(tuple([f"m{m:02}" for m in range(order)])),)) if order > 1 else None
 
 
 def of_sizes(flat: T, block: Array) -> T:
@@ -87,8 +93,10 @@ def over_ranks(x: T, block: Array, sizes: list[int]) -> T:
     Uneven blocks over several grid modes are over one of all ranks.
     """
     split = [g for g, p in enumerate(x.distribution.grid.shape) if p > 1]
-    grid = x.distribution.grid if len(split) == 1 else Grid((len(sizes),))
-    return x._on(block, _blocks(split[0] if len(split) == 1 else 0, sizes).on((sum(sizes),), grid))
+    grid, grid_mode = Grid((len(sizes),)), 0
+    if len(split) == 1:
+        grid, grid_mode = x.distribution.grid, split[0]
+    return x._on(block, _blocks(grid_mode, sizes).on((sum(sizes),), grid))
 
 
 def first_index(flat: Distributed) -> int:

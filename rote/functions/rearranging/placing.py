@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from operator import index as as_index
+from itertools import chain
 from typing import Any, TypeVar
 
 import numpy as np
@@ -11,12 +11,13 @@ import numpy.typing as npt
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from ...errors import LayoutError
+from ...layout.refine import fitted
 from ..alignment import plain
 from ..distributed import Distributed
 from ..rules import follows
-from .fetching import Origin, fetched, fitted
+from .fetching import Origin, fetched
 from .indexing import known, read
-from .keys import parse_key
+from .keys import as_indices, key_at, parse_key
 from .reshaping import reshape
 
 __all__ = ["broadcast_arrays", "broadcast_to", "flip", "fliplr", "flipud", "pad", "repeat", "roll", "tile"]
@@ -36,7 +37,7 @@ def flip(x: T, /, axis: Axes | None = None) -> T:
     """
     order = len(x.distribution.shape)
     modes = range(order) if axis is None else normalize_axis_tuple(axis, order)
-    key = tuple([slice(None, None, -1) if mode in modes else slice(None) for mode in range(order)])
+    key = key_at(slice(None, None, -1), modes, order)
     return read(plain(x, "flip"), parse_key(key, x.distribution.shape), "flip")
 
 
@@ -54,12 +55,12 @@ def roll(x: T, /, shift: Axes, axis: Axes | None = None) -> T:
     shape = x.distribution.shape
     if axis is None:
         return reshape(roll(reshape(x, -1), shift, axis=0), shape)
-    axes, steps = (tuple(each) if isinstance(each, Sequence) else (each,) for each in (axis, shift))
+    axes, steps = as_indices(axis), as_indices(shift)
     shifts = [0] * len(shape)
     pairs = np.broadcast_shapes((len(axes),), (len(steps),))[0]
     for k in range(pairs):
-        mode = normalize_axis_index(as_index(axes[k % len(axes)]), len(shape))
-        shifts[mode] += as_index(steps[k % len(steps)])
+        mode = normalize_axis_index(axes[k % len(axes)], len(shape))
+        shifts[mode] += steps[k % len(steps)]
     x = plain(x, "roll")
 
     def origin(shift: int, n: int) -> Origin | None:
@@ -78,7 +79,7 @@ def tile(x: T, repetitions: Axes, /) -> T:
     >>> xp.tile(xp.asarray([1, 2]), (2,)).to_global()
     array([1, 2, 1, 2])
     """
-    numbers = tuple(map(as_index, repetitions if isinstance(repetitions, Sequence) else (repetitions,)))
+    numbers = as_indices(repetitions)
     x = _of_order(plain(x, "tile"), len(numbers), "tile")
     shape = x.distribution.shape
     numbers = (1,) * (len(shape) - len(numbers)) + numbers
@@ -147,20 +148,20 @@ def pad(array: T, pad_width: Any, mode: str = "constant", *, constant_values: An
     if np.ndim(constant_values):
         raise LayoutError(f"pad takes one constant for all ends, not {constant_values!r}; pad one end after the other")
     pairs = np.broadcast_to(np.asarray(pad_width), (len(shape), 2)).tolist()
-    if any(width < 0 for pair in pairs for width in pair):
+    if any(min(pair) < 0 for pair in pairs):
         raise ValueError(f"pads are of 0 or more indices, not {pad_width}")
     if mode not in ("constant", "empty") and any(n == 0 and sum(pair) for n, pair in zip(shape, pairs, strict=True)):
         raise ValueError(f"a mode of extent 0 cannot be padded by {mode!r}")
     x = plain(array, "pad")
     wider = tuple([n + before + after for n, (before, after) in zip(shape, pairs, strict=True)])
 
-    def origin(n: int, before: int) -> Origin:
+    def origin(n: int, before: int, after: int) -> Origin | None:
+        if not before and not after:
+            return None
         return lambda index: _PADS[mode](index - before, n)
 
-    origins = [
-        origin(n, before) if before or n != m else None for n, m, (before, _) in zip(shape, wider, pairs, strict=True)
-    ]
-    key = (mode, tuple([width for pair in pairs for width in pair]))
+    origins = [origin(n, *pair) for n, pair in zip(shape, pairs, strict=True)]
+    key = (mode, tuple(chain(*pairs)))
     return fetched(x, fitted(x.distribution, wider), origins, key, "pad", constant_values)
 
 
@@ -178,16 +179,14 @@ def broadcast_to(x: T, /, shape: int | Sequence[int]) -> T:
     array([[1, 2],
            [1, 2]])
     """
-    wanted = tuple(map(as_index, shape if isinstance(shape, Sequence) else (shape,)))
+    wanted = as_indices(shape)
     given = x.distribution.shape
     if len(wanted) < len(given) or np.broadcast_shapes(given, wanted) != wanted:
         raise ValueError(f"a tensor of shape {given} does not broadcast to {wanted}")
     x = _of_order(plain(x, "broadcast_to"), len(wanted), "broadcast_to")
-    grown = [n != m for n, m in zip(x.distribution.shape, wanted, strict=True)]
-    key = tuple([0 if more else slice(None) for more in grown])
-    y = read(x, parse_key(key, x.distribution.shape), "broadcast_to")
-    back = tuple([None if more else slice(None) for more in grown])
-    y = read(y, parse_key(back, y.distribution.shape), "broadcast_to")
+    grown = [mode for mode, n in enumerate(x.distribution.shape) if n != wanted[mode]]
+    y = read(x, parse_key(key_at(0, grown, len(wanted)), x.distribution.shape), "broadcast_to")
+    y = read(y, parse_key(key_at(None, grown, len(wanted)), y.distribution.shape), "broadcast_to")
     target = fitted(y.distribution, wanted)
     return y._on(np.broadcast_to(y.local, target.local_shape(x.comm.rank)), target)
 

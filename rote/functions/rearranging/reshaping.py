@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from operator import index as as_index
 from typing import Literal, TypeVar
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
-from ...grammar.nodes import BLOCK, Entry, Fuse, Kind
+from ...grammar.nodes import BLOCK, Entry, Kind
 from ...layout import kinds
 from ...layout.kinds import Split
 from ...layout.layout import Distribution, Layout
-from ...layout.view import View
 from ..alignment import made_whole, plain
 from ..distributed import Distributed
 from ..rules import follows
 from .indexing import read, relabelled
-from .keys import parse_key
-from .ordering import blocks_of, in_order
+from .keys import as_indices, key_at, parse_key
+from .ordering import blocks_of, fused_view, in_order
 
 __all__ = ["expand_dims", "moveaxis", "permute_dims", "ravel", "reshape", "squeeze", "swapaxes"]
 
@@ -65,9 +63,7 @@ def reshape(x: T, /, shape: int | Sequence[int], order: Literal["C"] = "C", *, c
         return y._on(y.local.reshape(()), Layout(()).on((), y.distribution.grid))
     else:
         flat = in_order(x, "reshape")
-        names = tuple([f"m{mode:02}" for mode in range(len(wanted))])
-        view = View((Fuse(names),)) if len(names) > 1 else None
-        fused = Layout(flat.distribution.layout.modes, view).on(wanted, flat.distribution.grid)
+        fused = Layout(flat.distribution.layout.modes, fused_view(len(wanted))).on(wanted, flat.distribution.grid)
         y = plain(flat._on(flat.local, fused), "reshape")
     return y.copy() if copy and np.may_share_memory(y.local, x.local) else y
 
@@ -136,9 +132,8 @@ def expand_dims(x: T, /, axis: Axes = 0) -> T:
     (2, 1, 3)
     """
     shape = x.distribution.shape
-    number = len(axis) if isinstance(axis, Sequence) else 1
-    places = normalize_axis_tuple(axis, len(shape) + number)
-    key = tuple([None if place in places else slice(None) for place in range(len(shape) + number)])
+    order = len(shape) + (len(axis) if isinstance(axis, Sequence) else 1)
+    key = key_at(None, normalize_axis_tuple(axis, order), order)
     return read(plain(x, "expand_dims"), parse_key(key, shape), "expand_dims")
 
 
@@ -158,16 +153,17 @@ def squeeze(x: T, /, axis: Axes | None = None) -> T:
     modes = ones if axis is None else normalize_axis_tuple(axis, len(shape))
     if any(shape[mode] != 1 for mode in modes):
         raise ValueError(f"squeeze leaves modes of extent 1 out, which {axis} of shape {shape} are not")
-    key = tuple([0 if mode in modes else slice(None) for mode in range(len(shape))])
+    key = key_at(0, modes, len(shape))
     return read(plain(x, "squeeze"), parse_key(key, shape), "squeeze")
 
 
 def _shape(old: tuple[int, ...], given: int | Sequence[int]) -> tuple[int, ...]:
     """The new shape, with -1 made the extent that is left."""
-    shape = tuple(map(as_index, given if isinstance(given, Sequence) else (given,)))
+    shape = as_indices(given)
     known, number = prod([n for n in shape if n != -1]), prod(old)
     if shape.count(-1) == 1 and known and number % known == 0:
-        shape = tuple([number // known if n == -1 else n for n in shape])
+        at = shape.index(-1)
+        shape = (*shape[:at], number // known, *shape[at + 1 :])
     if min(shape, default=0) < 0 or prod(shape) != number:
         raise ValueError(f"a tensor of shape {old} cannot be reshaped into {given}")
     return shape
@@ -207,10 +203,15 @@ def _scaled(dist: Distribution, old: range, new: Sequence[int]) -> list[tuple[En
     if len(old) == len(new) == 1:
         return [dist.layout.modes[old[0]]]
     entries = _leading(dist, old, new)
+    if entries is None and any(dist.splits[mode] for mode in old):
+        return None
     if entries is None:
-        return None if any(dist.splits[mode] for mode in old) else [()] * len(new)
+        return [()] * len(new)
+    modes: list[tuple[Entry, ...]] = [()] * len(new)
     first = next((mode for mode, n in enumerate(new) if n != 1), None)
-    return [entries if mode == first else () for mode in range(len(new))]
+    if first is not None:
+        modes[first] = entries
+    return modes
 
 
 def _leading(dist: Distribution, old: range, new: Sequence[int]) -> tuple[Entry, ...] | None:
@@ -236,8 +237,8 @@ def _scaled_kinds(splits: Sequence[Split], extent: int, outer: int, inner: int) 
         return tuple([Kind("cyclic", (tile // inner,), s.kind.at) for s, tile in zip(splits, tiles, strict=True)])
     if len(splits) == 1:
         (only,) = splits
-        sizes = (kinds.extent(only.kind, only.parts, extent, np.arange(only.parts)) * outer).tolist()
-        return None if any(size % inner for size in sizes) else (blocks_of([size // inner for size in sizes]),)
+        sizes, rests = np.divmod(kinds.extent(only.kind, only.parts, extent, np.arange(only.parts)) * outer, inner)
+        return None if rests.any() else (blocks_of(sizes.tolist()),)
     parts = prod([s.parts for s in splits])
     even = all(s.kind == BLOCK for s in splits) and extent % parts == 0 and extent // parts * outer % inner == 0
     return (BLOCK,) * len(splits) if even else None

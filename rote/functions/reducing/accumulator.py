@@ -40,7 +40,7 @@ class Places:
 
     @property
     def length(self) -> int:
-        """That of a row of sums: the digits, and the numbers of what is not finite."""
+        """The length of a row of sums: the digits, and the numbers of what is not finite."""
         return self.count + _SPECIAL
 
 

@@ -46,7 +46,7 @@ def exact_sum(
     wide = _checked(np.promote_types(dtype, x.local.dtype))
     x = reducible(name, x, modes, "")
     where = reduced(x.distribution, modes, keepdims, "sum")
-    over = tuple(range(x.local.ndim)) if x.distribution.layout.view is not None else modes
+    over = modes if x.distribution.layout.view is None else tuple(range(x.local.ndim))
     parts = _parts(x.local.astype(np.promote_types(wide, "f8"), copy=False))
     sums = np.stack([digit_sums(part, over) for part in parts], axis=-2)
     return _rounded(name, x, sums, SUMS, where, dtype, layout)
@@ -92,7 +92,8 @@ def exact_contract(
 
 def _checked(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """A dtype whose numbers are doubles."""
-    if dtype.itemsize > (16 if dtype.kind == "c" else 8):
+    widest = 16 if dtype.kind == "c" else 8
+    if dtype.itemsize > widest:
         raise TypeError(f"exact=True is for numbers of at most 64 bits, not {dtype}; write x.astype('f8') first")
     return dtype
 

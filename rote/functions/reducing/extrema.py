@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...grammar.nodes import Op
-from ...layout.layout import Distribution, Layout, as_layout
+from ...layout.layout import Distribution, Layout, layout_or_none
 from ...runtime.copy.regions import identity
 from ..alignment import plain
 from ..distributed import Array, Distributed
@@ -40,7 +40,7 @@ def extremum(
         start: Any = UNSET if block.size else identity(op, dtype)
         return ufunc.reduce(block, axis=over, keepdims=keepdims, initial=start)
 
-    where = reduced(x.distribution, modes, keepdims, op, None if layout is None else as_layout(layout))
+    where = reduced(x.distribution, modes, keepdims, op, layout_or_none(layout))
     return _settled(name, contributed(x, modes, where, local), where, op)
 
 
@@ -94,13 +94,15 @@ def _position(
     first = np.argmax if op == "max" else np.argmin
     if isinstance(out, Distributed) and not np.can_cast(out.local.dtype, np.int64):
         raise TypeError(f"{name} writes indices, which {out.local.dtype} does not hold\nwrite out= of int64")
-    modes = normal_axes(axis if axis is None or isinstance(axis, bool | np.bool_) else index(axis), len(shape))
+    if axis is not None and not isinstance(axis, bool | np.bool_):
+        axis = index(axis)
+    modes = normal_axes(axis, len(shape))
     axis = modes[0] if axis is not None and modes else None
     if prod(shape) == 0:
         first(np.empty(shape, dtype), axis)  # which raises NumPy's error
-    x = plain(x, name) if x.distribution.layout.view is not None else reducible(name, x, modes, "")
+    x = reducible(name, x, modes, "") if x.distribution.layout.view is None else plain(x, name)
     dist, block, rank = x.distribution, x.local, x.comm.rank
-    where = reduced(dist, modes, keepdims, "min", None if layout is None else as_layout(layout))
+    where = reduced(dist, modes, keepdims, "min", layout_or_none(layout))
     least = np.iinfo(np.int64).max
     if block.size:
         nearest = np.asarray(first(block, axis, keepdims=True))
@@ -156,10 +158,15 @@ def _settled(name: str, x: Distributed, where: Reduced, op: Op) -> Any:
         return settled(name, x, where)
     missing, integer = np.isnan(values), _KEYS.get(values.dtype)
     if integer is None:  # numbers that are wider than integers: what is missing is told apart
-        result, flags = settled(name, x, where), settled(name, x._with(missing if op == "max" else ~missing), where)
-        return result._with(np.where(flags.local if op == "max" else ~flags.local, np.nan, result.local))
+        result = settled(name, x, where)
+        if op == "max":
+            missing = settled(name, x._with(missing), where).local
+        else:
+            missing = ~settled(name, x._with(~missing), where).local
+        return result._with(np.where(missing, np.nan, result.local))
     info, bits = np.iinfo(integer), values.reshape(-1).view(integer).reshape(values.shape)
-    keys = np.where(missing, info.max if op == "max" else info.min, _turned(bits))
+    extreme = info.max if op == "max" else info.min
+    keys = np.where(missing, extreme, _turned(bits))
     result = settled(name, x._with(keys), where)
     return result._with(_turned(result.local).view(values.dtype))
 

@@ -79,7 +79,8 @@ def nanmin(
 
 
 def _extreme(op: Op, x: Distributed, axis: Axis, out: Any, keepdims: Any, initial: Any, where: Any) -> Any:
-    reduce, dtype = (reductions.max if op == "max" else reductions.min), x.local.dtype
+    reduce = reductions.max if op == "max" else reductions.min
+    dtype = x.local.dtype
     if dtype.kind != "f":
         return reduce(x, axis, out, kept(keepdims), initial, where)
     extreme = reduce(_filled(x, identity(op, dtype)), axis, None, kept(keepdims), initial, where)
@@ -156,7 +157,8 @@ def _check_inexact(x: Distributed, dtype: npt.DTypeLike | None, out: Any) -> Non
     """Refuse integers for means of other numbers, as NumPy does."""
     if x.local.dtype.kind not in "fc":
         return
-    for name, element in (("dtype", dtype), ("out", out.local.dtype if isinstance(out, Distributed) else None)):
+    own = out.local.dtype if isinstance(out, Distributed) else None
+    for name, element in (("dtype", dtype), ("out", own)):
         if element is not None and as_dtype(element).kind not in "fc":
             raise TypeError(f"{name} is {as_dtype(element)}, but a mean of {x.local.dtype} is inexact")
 

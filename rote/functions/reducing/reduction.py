@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import chain
 from math import prod
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -12,7 +13,7 @@ import numpy.typing as npt
 from ...caches import memoized
 from ...errors import LayoutError
 from ...grammar.nodes import Op
-from ...layout.layout import Distribution, Layout, as_layout, distribute
+from ...layout.layout import Distribution, Layout, distribute, layout_or_none
 from ..alignment import plain
 from ..distributed import Array, Distributed
 from ..elements.blockwise import elementwise
@@ -74,7 +75,7 @@ def reduction(
         keepdims: whether reduced modes stay, with extent 1.
         layout: of the result; that of the operand without the reduced modes if None.
     """
-    where = reduced(x.distribution, modes, keepdims, op, None if layout is None else as_layout(layout))
+    where = reduced(x.distribution, modes, keepdims, op, layout_or_none(layout))
     return settled(name, contributed(x, modes, where, local), where)
 
 
@@ -85,7 +86,8 @@ def contributed(x: T, modes: Modes, where: Reduced, local: Local) -> T:
     shape = where.contributions.local_shape(x.comm.rank)
     if block.shape != shape:  # kept modes of extent 1, or a rank outside the root
         block = block.reshape(shape) if block.size == prod(shape) else np.empty(shape, block.dtype)
-    return x._on(block, where.contributions if where.moves else where.target)
+    lies = where.contributions if where.moves else where.target
+    return x._on(block, lies)
 
 
 def _in_one_order(x: Distributed) -> Array:
@@ -117,10 +119,15 @@ def reduced(source: Distribution, modes: Modes, keepdims: bool, op: Op, layout: 
     block[(1)]+max(0) block[(1)]
     """
     lay = source.layout
-    split = tuple([entry.grid_mode for m, mode in enumerate(lay.modes) if lay.view or m in modes for entry in mode])
-    kept = enumerate(lay.modes if lay.view is None else [()] * len(source.shape))
-    ends = tuple([() if m in modes else mode for m, mode in kept if keepdims or m not in modes])
-    shape = tuple([1 if m in modes else n for m, n in enumerate(source.shape) if keepdims or m not in modes])
+    order = len(source.shape)
+    entries = [lay.modes[m] for m in range(order) if m in modes] if lay.view is None else lay.modes
+    split = [entry.grid_mode for entry in chain(*entries)]
+    left = list(lay.modes) if lay.view is None else [()] * order
+    extents = list(source.shape)
+    for m in modes:
+        left[m], extents[m] = (), 1
+    kept = [m for m in range(order) if keepdims or m not in modes]
+    ends, shape = tuple([left[m] for m in kept]), tuple([extents[m] for m in kept])
     partial = (*split, *lay.partial)
     contributions = Layout(ends, op=op, partial=partial, rooted=lay.rooted)
     target = Layout(ends, rooted=lay.rooted) if layout is None else layout
@@ -162,7 +169,8 @@ def normal_axes(axis: Axis, order: int) -> Modes:
         return (axis,)
     if order == 0 and type(axis) is int and axis in (0, -1):
         return ()
-    if any(isinstance(each, bool | np.bool_) for each in (axis if isinstance(axis, tuple) else (axis,))):
+    named = axis if isinstance(axis, tuple) else (axis,)
+    if any(isinstance(each, bool | np.bool_) for each in named):
         raise TypeError(f"an axis is an integer, not {axis}")
     return tuple(np.lib.array_utils.normalize_axis_tuple(axis, order))
 
@@ -179,7 +187,9 @@ def extents_of(x: Distributed, modes: Modes) -> int:
 
 def modes_of_mean(axis: Axis, order: int) -> Modes:
     """The modes of a mean, of which NumPy counts the elements: of order 0, 0 and -1 name none that there is."""
-    return normal_axes((axis,) if order == 0 and isinstance(axis, int) else axis, order)
+    if order == 0 and isinstance(axis, int):
+        axis = (axis,)
+    return normal_axes(axis, order)
 
 
 def computed_in(dtype: npt.DTypeLike | None, own: np.dtype[Any], out: Any) -> npt.DTypeLike | None:

@@ -229,7 +229,8 @@ def reduce_by(
     layout: Layout | str | None,
 ) -> Any:
     """Reduce by a ufunc, under the name of the function that does it; other arguments as of `sum`."""
-    modes, element = normal_axes(axis, len(x.distribution.shape)), None if dtype is None else as_dtype(dtype)
+    modes = normal_axes(axis, len(x.distribution.shape))
+    element = None if dtype is None else as_dtype(dtype)
     if x.distribution.partial or x.distribution.layout.view is not None:
         x = reducible(name, x, modes, op, ufunc.reduce(np.empty(0, x.local.dtype), dtype=element).dtype)
 

@@ -20,7 +20,7 @@ from ..elements.elementwise import not_equal, subtract
 from ..moves import moved
 from ..rearranging.indexing import read
 from ..rearranging.joining import concat
-from ..rearranging.keys import parse_key
+from ..rearranging.keys import key_at, parse_key
 from ..rearranging.placing import pad
 from ..rearranging.reshaping import reshape
 from ..rules import UFUNC_METHODS, follows
@@ -121,12 +121,14 @@ def diff(x: T, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any =
     if prepend is not None or append is not None:
         y = concat([*_end(prepend, border), y, *_end(append, border)], mode)
     for _ in range(n):
-        after, before = (
-            read(y, parse_key((slice(None),) * mode + (each,), y.distribution.shape), "diff")
-            for each in (slice(1, None), slice(None, -1))
-        )
+        after, before = _along(y, mode, slice(1, None)), _along(y, mode, slice(None, -1))
         y = not_equal(after, before) if y.local.dtype == bool else subtract(after, before)
     return y
+
+
+def _along(x: Distributed, mode: int, part: slice) -> Distributed:
+    """A part of a tensor along one mode."""
+    return read(x, parse_key(key_at(part, (mode,), len(x.distribution.shape)), x.distribution.shape), "diff")
 
 
 def _end(values: Any, border: tuple[int, ...]) -> list[Any]:
@@ -171,7 +173,9 @@ def _scan(name: str, ufunc: np.ufunc, x: T, axis: int | None, dtype: npt.DTypeLi
     if any(s.kind.name == "cyclic" for s in x.distribution.splits[mode]):
         x = made_whole(x, (mode,), name)
     block = ufunc.accumulate(x.local, mode, dtype)
-    return x._with(_carried(name, ufunc, x, block, mode) if x.distribution.splits[mode] else block)
+    if x.distribution.splits[mode]:
+        block = _carried(name, ufunc, x, block, mode)
+    return x._with(block)
 
 
 def _carried(name: str, ufunc: np.ufunc, x: Distributed, block: Array, mode: int) -> Array:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ...compiler.step import as_dtype
 from ...errors import LayoutError
-from ...layout.layout import Layout, as_layout
+from ...layout.layout import Layout, as_layout, layout_or_none
 from ..distributed import Array, Distributed
 from ..elements.blockwise import elementwise
 from ..rules import follows
@@ -183,8 +183,9 @@ def _variance(
     modes = modes_of_mean(axis, len(x.distribution.shape))
     x = reducible(name, x, modes, "")
     asked = np.dtype("f8") if dtype is None and x.local.dtype.kind in "biu" else dtype
-    element, count = x.local.dtype if asked is None else as_dtype(asked), extents_of(x, modes)
-    where = reduced(x.distribution, modes, keepdims, "sum", None if layout is None else as_layout(layout))
+    element = x.local.dtype if asked is None else as_dtype(asked)
+    count = extents_of(x, modes)
+    where = reduced(x.distribution, modes, keepdims, "sum", layout_or_none(layout))
     # Where each rank has all that its results take, NumPy's own is quicker.
     alone = not where.moves and not where.target.layout.partial
     if alone and x.local.size and less < count and not isinstance(out, Distributed):

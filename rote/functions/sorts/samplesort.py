@@ -95,8 +95,12 @@ def _splitters(keys: Sequence[Array], comm: Comm) -> list[list[Array]]:
     weights = np.repeat(lengths / np.maximum(numbers, 1), numbers)[order]
     before = np.cumsum(weights) - weights
     wanted = np.arange(1, comm.size) * (lengths.sum() / comm.size)
-    chosen = order[np.searchsorted(before, wanted).clip(max=max(len(order) - 1, 0))] if len(order) else []
-    return [[sample[place : place + 1] for sample in samples] for place in chosen]
+    if not len(order):
+        return []
+    rows = []
+    for place in order[np.searchsorted(before, wanted).clip(max=len(order) - 1)]:
+        rows.append([sample[place : place + 1] for sample in samples])
+    return rows
 
 
 def _place(keys: Sequence[Array], splitter: Sequence[Array]) -> int:

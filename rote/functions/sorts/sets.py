@@ -126,7 +126,7 @@ def bincount(x: Distributed, /, weights: Any = None, minlength: int = 0) -> Any:
         ends[:] = (0, 1) if wrong else (most, 0)
     x.comm.allreduce(ends, "max")  # so all ranks refuse what one of them has
     if ends[1] > 0 or not integers or block.ndim != 1:
-        cure = "\nwrite bincount(x.ravel()), or histogram(x, …), which takes any order" if block.ndim != 1 else ""
+        cure = "" if block.ndim == 1 else "\nwrite bincount(x.ravel()), or histogram(x, …), which takes any order"
         raise ValueError(f"bincount counts the integers from 0 on of a tensor of order 1{cure}")
     lying = None if weights is None else _as(weights, x).local
     np.bincount([0], None if lying is None else np.zeros(1, lying.dtype), minlength)  # which raises NumPy's errors
@@ -150,7 +150,8 @@ def histogram(
     if np.ndim(edges) == 0:
         if range is None and 0 not in x.distribution.shape:
             kind = x.local.dtype if x.local.dtype.kind == "f" else np.dtype(np.float64)
-            ends = np.array([x.local.max(), x.local.min()] if x.local.size else [-np.inf, np.inf], kind)
+            own = [x.local.max(), x.local.min()] if x.local.size else [-np.inf, np.inf]
+            ends = np.array(own, kind)
             ends[1] *= -1  # no sooner: an unsigned integer has no negative
             x.comm.allreduce(ends, "max")
             range = (-ends[1], ends[0])

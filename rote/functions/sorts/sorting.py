@@ -11,12 +11,12 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from ...errors import LayoutError
 from ...layout.layout import Distribution, Layout
+from ...layout.refine import fitted
 from ...runtime.comm.collective_errors import collective_errors
 from ...runtime.indexed import IndexedMove
 from ..alignment import made_whole, plain
 from ..distributed import Array, Distributed
 from ..moves import announce, because, moved
-from ..rearranging.fetching import fitted
 from ..rearranging.indexing import known, read
 from ..rearranging.keys import parse_key
 from ..rearranging.ordering import over_ranks
@@ -172,18 +172,18 @@ def take_along_axis(x: T, indices: Any, /, axis: int | None = -1) -> T:
            [7]])
     """
     x, mode = _along(x, axis, "take_along_axis")
-    given = (
-        x._on(indices, Layout(((),) * indices.ndim).on(indices.shape, x.distribution.grid))
-        if isinstance(indices, np.ndarray)
-        else indices
-    )
+    given = indices
+    if isinstance(indices, np.ndarray):
+        given = x._on(indices, Layout(((),) * indices.ndim).on(indices.shape, x.distribution.grid))
     shape, wanted = x.distribution.shape, given.distribution.shape
     if len(wanted) != len(shape):
         raise ValueError(f"indices have the order of the tensor, {len(shape)}, not {len(wanted)}")
     rest = np.broadcast_shapes((*shape[:mode], 1, *shape[mode + 1 :]), (*wanted[:mode], 1, *wanted[mode + 1 :]))
     ends = [(*rest[:mode], each[mode], *rest[mode + 1 :]) for each in (shape, wanted)]
-    x = x if ends[0] == shape else broadcast_to(x, ends[0])
-    given = given if ends[1] == wanted else broadcast_to(given, ends[1])
+    if ends[0] != shape:
+        x = broadcast_to(x, ends[0])
+    if ends[1] != wanted:
+        given = broadcast_to(given, ends[1])
     target = fitted(x.distribution, ends[1])
     if given.distribution != target:
         given = moved(plain(given, "take_along_axis"), target.layout, "take_along_axis", target.grid)
@@ -208,7 +208,9 @@ def sortable(x: T, axis: int | None, name: str) -> tuple[T, int]:
     parts = [prod(s.parts for s in splits) for splits in x.distribution.splits]
     others = [m for m in range(len(parts)) if m != mode]
     room = any(x.distribution.shape[m] >= parts[m] * parts[mode] for m in others)
-    return (made_whole(x, (mode,), name) if room or 0 in x.distribution.shape else x), mode
+    if room or 0 in x.distribution.shape:
+        x = made_whole(x, (mode,), name)
+    return x, mode
 
 
 def _exchanged(x: T, mode: int, name: str, descending: bool) -> T:
@@ -220,7 +222,9 @@ def _exchanged(x: T, mode: int, name: str, descending: bool) -> T:
     places = _places(dist, comm.rank, mode, descending)
     split = {split.grid_mode for split in chain(*dist.splits)}
     replica = any(at for g, at in enumerate(dist.grid.coordinates(comm.rank)) if g not in split)
-    values = np.moveaxis(x.local, mode, -1).reshape(-1)[: 0 if replica else None]
+    values = np.moveaxis(x.local, mode, -1).reshape(-1)
+    if replica:
+        values = values[:0]
     own = places.reshape(-1)[: len(values)]
     lines = prod(dist.shape) // n
     order = sorting_order(_keys(values, own, n, lines))

@@ -73,7 +73,7 @@ class _Lease:
 
 
 def cached(comm: Comm, kind: str, key: Hashable, make: Callable[[], T], most: int) -> T:
-    """The thing, never None, that `make` made for a key; of a kind, the communicator keeps the `most` last used.
+    """The value that `make` made for a key, never None: of a kind, the communicator keeps the `most` last used.
 
     All ranks use their caches alike, so that making and giving up may be collective.
 

@@ -48,7 +48,7 @@ class _Report:
     def error(self) -> Exception:
         """The error again; a CommError with its text where it cannot be rebuilt."""
         try:
-            twin = pickle.loads(self.pickled) if self.pickled is not None else None
+            twin = None if self.pickled is None else pickle.loads(self.pickled)
         except Exception:  # a type that only the failing rank has imported
             twin = None
         return twin if isinstance(twin, Exception) else CommError(self.text)
@@ -94,7 +94,8 @@ def collective_errors(comm: Comm) -> Iterator[None]:
     except Exception as error:
         mine = error
     try:
-        reports = comm.allgather_object(None if mine is None else _Report.of(mine))
+        report = None if mine is None else _Report.of(mine)
+        reports = comm.allgather_object(report)
         failed = [rank for rank, report in enumerate(reports) if report is not None]
         if not failed:
             return

@@ -7,12 +7,12 @@ digits, and given lists only where a transition has nothing better.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ...layout.grid import row_major
 from ...layout.indexset import IndexSet, Strided
 from .protocol import Array
 
@@ -49,7 +49,10 @@ class Datatype:
         """
         datatype, start = cls(kind), 0
         for places in reversed(modes):
-            start += datatype._list(places) if isinstance(places, np.ndarray) else datatype._strided(places)
+            if isinstance(places, np.ndarray):
+                start += datatype._list(places)
+            else:
+                start += datatype._strided(places)
         if start <= most:
             datatype.start, start = start, 0
         return datatype._commit(start)
@@ -131,8 +134,10 @@ class FileView:
     def __init__(self, byte: Any, shape: Sequence[int], index: Sequence[IndexSet], block: Array) -> None:
         self.count: int = block.size
         self.element: Any = byte.Create_contiguous(block.dtype.itemsize).Commit()
-        rows = [block.dtype.itemsize * prod(shape[mode + 1 :]) for mode in range(len(shape))]
-        self._type = Datatype.within(self.element, index if block.size else (), rows if block.size else ())
+        rows = [block.dtype.itemsize * n for n in row_major(shape)]
+        if not block.size:
+            index, rows = (), []
+        self._type = Datatype.within(self.element, index, rows)
         self.filetype: Any = self._type.kind
 
     def __enter__(self) -> FileView:

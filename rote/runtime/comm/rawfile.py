@@ -162,7 +162,10 @@ def copy_part(
         return
     for places, inside in strided_parts(index, block):
         outside = _view(array, places)
-        copy(*((outside, inside) if writing else (inside, outside)))
+        if writing:
+            copy(outside, inside)
+        else:
+            copy(inside, outside)
 
 
 def strided_parts(index: Sequence[IndexSet], block: Array) -> Iterator[tuple[list[Strided], Array]]:

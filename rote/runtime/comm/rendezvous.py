@@ -145,8 +145,10 @@ class RankGroup:
             return [rank for _, rank in sorted(keys)]
 
         def groups(values: list[Any]) -> dict[int, RankGroup]:
-            colors = dict.fromkeys(color for color, _ in values)
-            return {each: RankGroup(self._run, tuple(self.members[r] for r in ranks(values, each))) for each in colors}
+            by_color: dict[int, RankGroup] = {}
+            for each in dict.fromkeys(color for color, _ in values):
+                by_color[each] = RankGroup(self._run, tuple(self.members[r] for r in ranks(values, each)))
+            return by_color
 
         meeting = self.meet(rank, "split", (color, key), groups)
         return meeting.shared[color], ranks(meeting.values, color).index(rank)

@@ -162,7 +162,9 @@ class _Pool:
             self.leased -= segment.memory.size
             if segment.place is None:
                 shared_memory.lend(segment.memory)
-        kept, most = sum(segment.memory.size for segment in self.idle), self._most if most is None else most
+        if most is None:
+            most = self._most
+        kept = sum(segment.memory.size for segment in self.idle)
         while kept > most:
             segment = self.idle.pop(0)
             kept -= segment.memory.size

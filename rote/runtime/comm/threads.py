@@ -205,11 +205,10 @@ def run_threads(fn: Callable[..., T], ranks: int, args: tuple[Any, ...] = ()) ->
         finally:
             inside.reset(token)
 
-    threads = [
-        # Daemons: a rank that computes for ever must not keep an interrupted program from ending.
-        threading.Thread(target=copy_context().run, args=(program, rank), name=f"rote rank {rank}", daemon=True)
-        for rank in range(size)
-    ]
+    threads = []
+    for rank in range(size):  # daemons: one that computes for ever must not keep an interrupted program from ending
+        run = copy_context().run
+        threads.append(threading.Thread(target=run, args=(program, rank), name=f"rote rank {rank}", daemon=True))
     try:
         for thread in threads:
             thread.start()

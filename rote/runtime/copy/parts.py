@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import chain
 from math import prod
 
+from ...layout.grid import row_major
 from ...layout.indexset import Strided
 from .regions import Region
 from .strided import IndexedCopy, Piece, StridedCopy
@@ -30,14 +32,16 @@ def part_of(region: Region, ranges: Ranges, packs: bool) -> Region:
     for mode, (start, stop) in ranges.items():
         extents[mode] = stop - start
     shape, side = tuple(extents), int(packs)
-    for piece in region.pieces if prod(shape) else ():
-        pieces += _cut(piece, ranges, shape, side)
+    if prod(shape):
+        for piece in region.pieces:
+            pieces += _cut(piece, ranges, shape, side)
     return replace(region, shape=shape, pieces=tuple(pieces))
 
 
 def reach(region: Region, mode: int, packs: bool) -> tuple[int, int]:
     """The first index along a mode of its block at which a region has elements, and the one behind the last."""
-    ends = [_reach(piece, mode, 0 if packs else 1) for piece in region.pieces]
+    side = 0 if packs else 1
+    ends = [_reach(piece, mode, side) for piece in region.pieces]
     return min(low for low, _ in ends), max(high for _, high in ends) + 1
 
 
@@ -53,12 +57,9 @@ def long_runs(region: Region, itemsize: int, packs: bool) -> Strided | None:
     piece = region.pieces[0] if len(region.pieces) == 1 else None
     if not isinstance(piece, StridedCopy):
         return None
-    block, message = (piece.views.source, piece.views.target)[:: 1 if packs else -1]
-    strides, message_strides = piece.strides[:: 1 if packs else -1]
-    start, steps = block.lies(strides)
-    ordered = (
-        tuple(prod(piece.views.shape[axis + 1 :]) for axis in range(len(steps))) == message.lies(message_strides)[1]
-    )
+    lies = piece.views.source.lies(piece.strides[0]), piece.views.target.lies(piece.strides[1])
+    (start, steps), (_, message_steps) = lies if packs else lies[::-1]
+    ordered = message_steps == row_major(piece.views.shape)
     digits, run = list(zip(piece.views.shape, steps, strict=True)), 1
     while digits and digits[-1][1] == run:
         run *= digits.pop()[0]
@@ -71,30 +72,37 @@ def long_runs(region: Region, itemsize: int, packs: bool) -> Strided | None:
 def _reach(piece: Piece, mode: int, side: int) -> tuple[int, int]:
     """The first and the last index of a piece along a mode of one of its two arrays."""
     if isinstance(piece, IndexedCopy):
-        along = [indices for each in (piece.source, piece.target)[side] for m, indices in each if m == mode]
+        lists = (piece.source, piece.target)[side]
+        along = [indices for m, indices in chain(*lists) if m == mode]
         return int(sum(each.min() for each in along)), int(sum(each.max() for each in along))
     view = (piece.views.source, piece.views.target)[side]
-    low = high = sum(at for m, at in view.origin if m == mode)
+    low = high = _along(mode, view.origin)
     for n, pairs in zip(piece.views.shape, view.steps, strict=True):
-        far = (n - 1) * sum(step for m, step in pairs if m == mode)
+        far = (n - 1) * _along(mode, pairs)
         low, high = low + min(far, 0), high + max(far, 0)
     return low, high
+
+
+def _along(mode: int, pairs: Iterable[tuple[int, int]]) -> int:
+    """The indices or steps along one mode added up, of pairs of a mode and such a number."""
+    return sum(number for m, number in pairs if m == mode)
 
 
 def _cut(piece: Piece, ranges: Ranges, shape: Shape, side: int) -> Iterator[Piece]:
     """The pieces of a piece that lie in some ranges of a message, which is on one side and has this shape then."""
     strides = list(piece.strides)
-    strides[side] = tuple(prod(shape[mode + 1 :]) for mode in range(len(shape)))
+    strides[side] = row_major(shape)
     if isinstance(piece, IndexedCopy):
         ends = [list(piece.source), list(piece.target)]
         for mode, (start, stop) in ranges.items():
             for number, lists in enumerate(ends):
-                lists[mode] = _listed(lists[mode], start, stop, start if number == side else 0)
+                begin = start if number == side else 0
+                lists[mode] = _listed(lists[mode], start, stop, begin)
         yield IndexedCopy(shape, tuple(ends[0]), tuple(ends[1]), (strides[0], strides[1]))
         return
     views: list[ViewPair] = [piece.views]
     for mode, (start, stop) in ranges.items():
-        views = [cut for view in views for cut in _between(view, mode, start, stop, side)]
+        views = [*chain(*(_between(view, mode, start, stop, side) for view in views))]
     for view in views:
         yield StridedCopy(_shifted(view, ranges, side), (strides[0], strides[1]))
 
@@ -106,8 +114,8 @@ def _listed(along: Along, start: int, stop: int, less: int) -> Along:
 def _between(pair: ViewPair, mode: int, start: int, stop: int, side: int) -> Iterator[ViewPair]:
     """The elements of a view whose index along a mode of a message is in a range: digits, the outer ones first."""
     message = (pair.source, pair.target)[side]
-    at = sum(index for m, index in message.origin if m == mode)
-    steps = [sum(step for m, step in pairs if m == mode) for pairs in message.steps]
+    at = _along(mode, message.origin)
+    steps = [_along(mode, pairs) for pairs in message.steps]
     axes = [axis for axis, step in enumerate(steps) if step and pair.shape[axis] > 1]
     if at >= stop or at + sum(steps[axis] * (pair.shape[axis] - 1) for axis in axes) < start:
         return

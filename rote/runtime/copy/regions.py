@@ -13,6 +13,7 @@ import numpy.typing as npt
 from ...caches import memoized
 from ...compiler.movement.components import Component, Group, Listed, components
 from ...compiler.movement.messages import Message, receives, sends
+from ...layout.grid import row_major
 from ...layout.indexset import Strided
 from ...layout.layout import Distribution, Op
 from ...layout.view import View
@@ -135,8 +136,12 @@ def joined(parts: Sequence[Contribution], target: Array, op: str, after: Sequenc
         pair = None
         if number + 1 < len(parts) and parts[number + 1][0].combine and not after:
             pair = _reduced(parts[number], parts[number + 1], target, op)
-        copies += region.bound(source, target, op, before, after) if pair is None else pair
-        number += 1 if pair is None else 2
+        if pair is None:
+            copies += region.bound(source, target, op, before, after)
+            number += 1
+        else:
+            copies += pair
+            number += 2
     return copies
 
 
@@ -150,7 +155,9 @@ def _interleaved(parts: Sequence[Contribution], target: Array) -> Copy | None:
             if isinstance(piece, IndexedCopy):
                 return None
             values, into, item = piece.arrays(source, target)
-            pairs.append((values, into) if item is None else (values.view(item), into.view(item)))
+            if item is not None:
+                values, into = values.view(item), into.view(item)
+            pairs.append((values, into))
     turned = any(transposed(*pair) is not None for pair in pairs)
     return None if turned or len(pairs) < 2 else interleaved(pairs)
 
@@ -168,13 +175,13 @@ def _reduced(first: Contribution, second: Contribution, target: Array, op: str) 
 
 
 def send_regions(source: Distribution, target: Distribution, rank: int) -> tuple[Region, ...]:
-    """From a rank's block to the messages that leave it, by receiver; the one for itself among them."""
+    """The regions from a rank's block to the messages that leave it, by receiver; the one for itself among them."""
     leaves, block = _leaving(components(source, target)), source.local_shape(rank)
     return tuple([_region(message, leaves, block, None) for message in sends(source, target, rank)])
 
 
 def receive_regions(source: Distribution, target: Distribution, rank: int) -> tuple[Region, ...]:
-    """From messages to a rank's new block, by sender; the one from itself among them."""
+    """The regions from messages to a rank's new block, by sender; the one from itself among them."""
     comes, block = _coming(components(source, target)), target.local_shape(rank)
     return tuple([_region(message, comes, None, block) for message in receives(source, target, rank)])
 
@@ -198,7 +205,7 @@ def direct_regions(
 
 
 def read_regions(source: Distribution, target: Distribution, rank: int) -> tuple[Region, ...]:
-    """From the blocks of others, and a rank's own, to its new block, by sender: for ranks that read each other's."""
+    """The regions from all ranks' blocks straight to a rank's new block, by sender: where ranks read each other's."""
     leads, target_shape = _direct(components(source, target)), target.local_shape(rank)
     regions = list[Region]()
     for message in receives(source, target, rank):
@@ -216,7 +223,7 @@ def offsets(source: Distribution, target: Distribution, rank: int, itemsize: int
     def places(
         message: Message, modes: Sequence[tuple[int, ...]], shape: Shape
     ) -> tuple[tuple[Strided, ...] | Ints, ...]:
-        strides = tuple([itemsize * prod(shape[mode + 1 :]) for mode in range(len(shape))])
+        strides = tuple([itemsize * n for n in row_major(shape)])
         return tuple([_offsets(each, along, strides) for each, along in zip(message.groups, modes, strict=True)])
 
     before, after = [part.before for part in parts], [part.after for part in parts]
@@ -239,17 +246,17 @@ def _offsets(group: Group, along: tuple[int, ...], strides: Shape) -> tuple[Stri
 
 
 def _leaving(parts: Sequence[Component]) -> Ends:
-    """From a block to a message."""
+    """The two ends of what is copied from a block to a message, per component."""
     return [((part.before, _OWN), ((k,), _MESSAGE)) for k, part in enumerate(parts)]
 
 
 def _coming(parts: Sequence[Component]) -> Ends:
-    """From a message to a block."""
+    """The two ends of what is copied from a message to a block, per component."""
     return [(((k,), _MESSAGE), (part.after, _OWN)) for k, part in enumerate(parts)]
 
 
 def _direct(parts: Sequence[Component]) -> Ends:
-    """From its sender's block to the receiver's own."""
+    """The two ends of what is copied from the sender's block to the receiver's, per component."""
     return [((part.before, _OTHER), (part.after, _OWN)) for part in parts]
 
 
@@ -258,13 +265,16 @@ def _region(message: Message, ends: Ends, source: Shape | None, target: Shape | 
     parts = [group_views(group, *pair) for group, pair in zip(message.groups, ends, strict=True)]
     shape = tuple([each.size for each in parts])
     combine = message.combine and target is not None  # what is packed is not reduced
-    copies = pieces(parts, shape if source is None else source, shape if target is None else target)
-    return Region(message.peer, shape, combine, copies)
+    if source is None:
+        source = shape
+    if target is None:
+        target = shape
+    return Region(message.peer, shape, combine, pieces(parts, source, target))
 
 
 @memoized(256)
 def whole(shape: tuple[int, ...]) -> Region:
-    """All of a block, to another of its shape."""
+    """The region of a whole block, which is copied to another block of its shape."""
     return Region(0, shape, False, everything(shape))
 
 
@@ -284,7 +294,9 @@ def cut(array: Array, dist: Distribution, rank: int) -> Array:
 
 def filled(dist: Distribution, rank: int, value: Any, dtype: np.dtype[Any]) -> Array:
     """A rank's block of a tensor of one value; where a rank does not contribute, what the reduction ignores."""
-    return np.full(dist.local_shape(rank), value if dist.contributes(rank) else identity(dist.layout.op, dtype), dtype)
+    if not dist.contributes(rank):
+        value = identity(dist.layout.op, dtype)
+    return np.full(dist.local_shape(rank), value, dtype)
 
 
 def as_view(array: Array, dist: Distribution) -> Array:

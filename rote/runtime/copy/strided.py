@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...caches import memoized
+from ...layout.grid import row_major
 from .transposed import SMALL, transposed
 from .views import Along, ArrayView, GroupViews, Shape, ViewPair
 
@@ -115,7 +116,8 @@ class StridedCopy:
         end, strides = self.views.target.lies(tuple([other.itemsize * n for n in self.strides[1]]))
         run = size * self.views.shape[-1] if dtype == other and gaps and gaps[-1] == strides[-1] == size else 0
         ends = (gaps[-2:-1], strides[-2:-1]) != ((run,), (run,))  # else runs follow each other
-        return _Laid(start, gaps, end, strides, np.dtype((np.void, run)) if size < run <= _WIDE and ends else None)
+        item = np.dtype((np.void, run)) if size < run <= _WIDE and ends else None
+        return _Laid(start, gaps, end, strides, item)
 
 
 class _Laid(NamedTuple):
@@ -177,13 +179,14 @@ def _multiply(arrays: Sequence[Array], into: Array, op: np.ufunc | None) -> None
     narrows = into.dtype.itemsize < values.dtype.itemsize  # what is rounded is so once, by the last factor
     for number, factor in enumerate(factors, 1):
         stored = op is None and (number == len(factors) or not narrows)
-        values = times(values, factor, into if stored else np.empty(into.shape, np.result_type(values, factor)))
+        out = into if stored else np.empty(into.shape, np.result_type(values, factor))
+        values = times(values, factor, out)
     if op is not None:
         op(into, values, out=into)
 
 
 def times(values: Array, factor: Array, out: Array) -> Array:
-    """The product, stored.
+    """Store the product of two arrays in a third, which is returned.
 
     The product of one complex number NumPy rounds otherwise than that of several: so of one there are two.
     """
@@ -198,7 +201,9 @@ def _together(array: Array, item: np.dtype[Any] | None) -> Array:
     if not any(array.strides):
         return array
     copy = np.empty(array.shape, array.dtype)
-    _assign(copy, array, item if array.strides[-1] == array.itemsize else None)
+    if array.strides[-1] != array.itemsize:
+        item = None
+    _assign(copy, array, item)
     return copy
 
 
@@ -242,7 +247,9 @@ class IndexedCopy:
     ) -> None:
         read = [(source, self.strides[0], self.source)]
         for factors, side in ((before, self.source), (after, self.target)):
-            read += [(f.memory, tuple(n // f.memory.itemsize for n in f.strides), side) for f in factors]
+            for factor in factors:
+                steps = tuple(n // factor.memory.itemsize for n in factor.strides)
+                read.append((factor.memory, steps, side))
         size, flat = prod(self.shape), target.reshape(-1)
         for start in range(0, size, TILE):
             at = np.unravel_index(np.arange(start, min(start + TILE, size)), self.shape)
@@ -280,12 +287,14 @@ def reduction(piece: Piece, other: Piece, source: Array, second: Array, target: 
     assert isinstance(piece, StridedCopy) and isinstance(other, StridedCopy), "others are not alike"
     values, into, item = piece.arrays(source, target)
     others = other.arrays(second, target)[0]
-    return partial(_reduce, values, others, into, op, item if values.dtype == others.dtype else None)
+    if values.dtype != others.dtype:
+        item = None
+    return partial(_reduce, values, others, into, op, item)
 
 
 def pieces(parts: Sequence[GroupViews], source: Shape, target: Shape) -> tuple[Piece, ...]:
     """The product of the elements of some components, in arrays of these shapes; each element is in one piece."""
-    strides = _strides(source), _strides(target)
+    strides = row_major(source), row_major(target)
     views = [part.views for part in parts]
     number = prod(map(len, views))
     if 0 < number <= _FEW or 0 < number * _SMALL <= prod([part.size for part in parts]):
@@ -302,12 +311,8 @@ def _strided(views: tuple[ViewPair, ...], strides: tuple[Shape, Shape]) -> Strid
 
 def everything(shape: Shape) -> tuple[Piece, ...]:
     """All elements of two arrays of one shape."""
+    if not prod(shape):
+        return ()
     axes = range(len(shape))
     side = ArrayView(tuple((axis, 0) for axis in axes), tuple(((axis, 1),) for axis in axes))
-    return (StridedCopy(ViewPair(shape, side, side), (_strides(shape),) * 2),) if prod(shape) else ()
-
-
-@memoized(1024)
-def _strides(shape: Shape) -> Shape:
-    """The strides of a C-contiguous array, in elements."""
-    return tuple(prod(shape[mode + 1 :]) for mode in range(len(shape)))
+    return (StridedCopy(ViewPair(shape, side, side), (row_major(shape),) * 2),)

@@ -45,8 +45,7 @@ def transposed(source: Array, target: Array) -> Callable[[], object] | None:
     size = target.itemsize
     if target.nbytes < SMALL or size > 16:
         return None
-    several = tuple([slice(None) if n > 1 else 0 for n in target.shape])
-    source, target = source[several], target[several]
+    source, target = source.squeeze(), target.squeeze()
     axes = range(target.ndim)
     inner = min(axes, key=lambda axis: source.strides[axis])
     last = min(axes, key=lambda axis: target.strides[axis])

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from ...caches import memoized
 from ...compiler.movement.components import Group, Lattice, Listed
 from ...compiler.movement.overlap import joined
+from ...layout.grid import row_major
 
 __all__ = ["Along", "ArrayView", "GroupViews", "Lies", "Shape", "ViewPair", "group_views"]
 
@@ -105,7 +106,7 @@ def group_views(group: Group, source: Lies, target: Lies) -> GroupViews:
     """The elements of one component in two arrays, with views of them."""
     views, first = list[ViewPair](), 0
     for lattice in _merged(group):
-        message = (first, *(prod(lattice.shape[axis + 1 :]) for axis in range(len(lattice.shape))))
+        message = (first, *row_major(lattice.shape))
         sides = lattice.own, lattice.opposite, (message,)
         rows = sides[source[1]]
         shape, both = joined(lattice.shape, (*rows, *sides[target[1]]))
@@ -118,7 +119,9 @@ def group_views(group: Group, source: Lies, target: Lies) -> GroupViews:
 def _merged(group: Group) -> tuple[Lattice, ...]:
     """The lattices of a group, with those joined of which one goes on where another ends, on both sides."""
     lattices: list[Lattice] = []
-    for lattice in () if isinstance(group.elements, Listed) else group.elements:
+    if isinstance(group.elements, Listed):
+        return ()
+    for lattice in group.elements:
         for k in range(max(0, len(lattices) - _NEAR), len(lattices)):
             longer = _longer(lattices[k], lattice)
             if longer is not None:

@@ -81,9 +81,10 @@ class Bundle:
         received: list[list[Array]] = [[np.empty(0, each.dtype)] * len(each.coming) for each in self._steps]
         begins = list(accumulate(self._receives, initial=0))
         for place in self._coming:
-            messages = self._steps[place.step]
-            memory, peer = arrived if double_buffer is None else packed, messages.coming[place.number].peer
-            if double_buffer is not None:
+            peer = self._steps[place.step].coming[place.number].peer
+            if double_buffer is None:
+                memory = arrived
+            else:
                 memory = halves[peer][self._offsets[peer] :]
                 place = place._replace(start=place.start - begins[peer])
             received[place.step][place.number] = place.of(memory, self._dtypes[place.step])

@@ -51,10 +51,8 @@ class Alltoallv(Packed):
         if prod(messages.step.before.view_shape) * size * comm.size > comm.most:  # bytes are counted, not elements
             return
         self._handle, kinds = comm.handle, [comm.datatype(messages.dtype)] * comm.size
-        self._packed, self._arrived = (
-            ((counts, [size * n for n in accumulate(counts[:-1], initial=0)]), kinds)
-            for counts in (messages.sends, messages.receives)
-        )
+        self._packed = _with_offsets(messages.sends, size), kinds
+        self._arrived = _with_offsets(messages.receives, size), kinds
         self._lying = self._runs(comm, messages.leaving, packs=True)
         if not messages.ordered:
             self._landing = self._runs(comm, messages.coming, packs=False)
@@ -155,7 +153,8 @@ class Alltoallw(Method):
         if transfer.before or transfer.after:
             return super().bound(transfer)
         sending, receiving = [ends[0], *self._sending], [ends[1], *self._receiving]
-        return [partial(self._handle.Alltoallw, sending, receiving), *(kept[1].bound(*ends) if kept else ())]
+        copies = [] if kept is None else kept[1].bound(*ends)
+        return [partial(self._handle.Alltoallw, sending, receiving), *copies]
 
 
 class Nonblocking(Method):
@@ -202,7 +201,7 @@ class Persistent(Method):
 
 
 class Local(Method):
-    """No rank needs anything of another."""
+    """The method of steps in which no rank needs anything of another."""
 
     def __call__(self, transfer: Transfer) -> None:
         transfer.unpack()
@@ -265,6 +264,12 @@ def _root(step: Step) -> list[int]:
     """The coordinates of the root of a broadcast or a reduce (0 along grid modes that are not rooted)."""
     coordinates = [0] * step.before.grid.order
     end = {"broadcast": step.before, "reduce": step.after}.get(step.kind)
-    for g, at in end.layout.rooted if end else ():
-        coordinates[g] = at
+    if end is not None:
+        for g, at in end.layout.rooted:
+            coordinates[g] = at
     return coordinates
+
+
+def _with_offsets(counts: Sequence[int], itemsize: int) -> tuple[Sequence[int], list[int]]:
+    """Counts of elements that lie one behind the other, and where each of them begins, in bytes."""
+    return counts, [itemsize * n for n in accumulate(counts[:-1], initial=0)]

@@ -52,7 +52,7 @@ class Nodes(Method):
         home = int(numbers[comm.rank])
         self._node = node = _node_comm(comm, home)
         tables = node.allgather_object((messages.sends, messages.receives))
-        sends, receives = (np.array([each[n] for each in tables], np.int64) for n in (0, 1))
+        sends, receives = np.array(tables, np.int64).swapaxes(0, 1)
         outbox, sent = _laid([sends[:, members] for members in ranks])
         inbox, received = _laid([(receives[:, members] * (k != home)).T for k, members in enumerate(ranks)])
         leaving, coming = np.concatenate(outbox, 1)[node.rank], np.concatenate(inbox)[:, node.rank]
@@ -64,11 +64,10 @@ class Nodes(Method):
         if together:
             self._outgoing, self._incoming = _carried(ranks, home, node.rank, sent, received)
         else:
-            ends = (self._leaving, messages.sends), (coming[order].tolist(), messages.receives)
-            far = [r for r in range(comm.size) if numbers[r] != home]
-            self._outgoing, self._incoming = (
-                [_Mail(r, starts[r], sizes[r]) for r in far if sizes[r]] for starts, sizes in ends
-            )
+            far = np.flatnonzero(numbers != home).tolist()
+            begins = coming[order].tolist()
+            self._outgoing = [_Mail(r, self._leaving[r], messages.sends[r]) for r in far if messages.sends[r]]
+            self._incoming = [_Mail(r, begins[r], messages.receives[r]) for r in far if messages.receives[r]]
         self._sizes = [sum(size for _, size in box) for box in (sent, received)]
         nbytes = sum(self._sizes) * messages.wire.itemsize * (node.rank == 0)
         self.held: int = 2 * nbytes

@@ -142,12 +142,16 @@ class Transfer:
 
     def pack(self, memory: Array | None = None) -> None:
         """Pack all messages, into other memory if that is given."""
-        run(self.packing(self.packed if memory is None else memory))
+        if memory is None:
+            memory = self.packed
+        run(self.packing(memory))
 
     def packing(self, memory: Array) -> list[Copy]:
         """The copies that pack all messages into some memory; they may run again and again."""
-        leaving = self.messages.leaving
-        return [copy for region, _, at in leaving for copy in region.bound(self.block, memory[at], before=self.before)]
+        copies = list[Copy]()
+        for region, _, at in self.messages.leaving:
+            copies += region.bound(self.block, memory[at], before=self.before)
+        return copies
 
     def unpack(self, received: Sequence[Array] | None = None) -> None:
         """Take all messages and what the rank keeps into `out`, in the order of ranks.
@@ -155,7 +159,9 @@ class Transfer:
         Args:
             received: where each of `messages.coming` is; in `arrived`, if not given.
         """
-        run(self.unpacking(self.where() if received is None else received))
+        if received is None:
+            received = self.where()
+        run(self.unpacking(received))
 
     def unpacking(self, received: Sequence[Array]) -> list[Copy]:
         """The copies that `unpack` makes of messages that are received there; they may run again and again."""
@@ -187,7 +193,8 @@ class Transfer:
             ready: which of them are here already; none, if not given.
         """
         messages = self.messages
-        received = self.where() if received is None else received
+        if received is None:
+            received = self.where()
         if self.unpacker is not None or messages.ordered or np.may_share_memory(self.out, self.packed):
             wait()
             self.unpack(received)
@@ -230,7 +237,7 @@ class Transfer:
         self.messages.coming[number].region.copy(message, self.out, self._op, after=self._factors)
 
     def scale_late(self) -> None:
-        """After the last is unpacked."""
+        """Multiply the block by the factors that wait until the last message is unpacked."""
         if self._late and self.after:
             whole(self.out.shape).copy(self.out, self.out, after=self.after)
 

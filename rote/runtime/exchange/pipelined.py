@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate, chain
 from typing import Any, NamedTuple
 
 from ...compiler.movement.components import components
@@ -47,19 +48,17 @@ class Chunks(NamedTuple):
     def parts(self, messages: Messages) -> list[dict[int, Parts]]:
         """Per chunk, the part of each mode of a message that is cut."""
         both = components(messages.step.before, messages.step.after)
-        early, late = (
-            next((k for k, part in enumerate(both) if mode is not None and mode in part[side]), None)
-            for side, mode in enumerate((self.early, self.late))
-        )
+        early = next((k for k, part in enumerate(both) if self.early in part.before), None)
+        late = next((k for k, part in enumerate(both) if self.late in part.after), None)
         number = self.number
+        mode = late if early is None else early
+        if mode is None:
+            return [{}]
         if early is None or late is None or early == late:
-            mode = late if early is None else early
-            return [{}] if mode is None else [{mode: (k, k + 1, number)} for k in range(number)]
+            return [{mode: (k, k + 1, number)} for k in range(number)]
         half = max(1, number // 2)
-        return [
-            *({early: (k, k + 1, half), late: (0, 1, 2)} for k in range(half)),
-            *({late: (half + k, half + k + 1, 2 * half)} for k in range(half)),
-        ]
+        first = [{early: (k, k + 1, half), late: (0, 1, 2)} for k in range(half)]
+        return first + [{late: (k, k + 1, 2 * half)} for k in range(half, 2 * half)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +96,9 @@ class Pipelined(Method):
         cut = list(_cut(messages, chunks.parts(messages)))
         lows = [0] * len(cut)
         if late is not None:
-            lows = [min([reach(part.region, late, False)[0] for part in each.coming], default=_END) for each in cut]
-        untils = [min(lows[k:], default=_END) for k in range(len(lows) + 1)]
+            for k, each in enumerate(cut):
+                lows[k] = min([reach(part.region, late, False)[0] for part in each.coming], default=_END)
+        untils = [*accumulate(reversed(lows), min, initial=_END)][::-1]
         self._begun: int = untils[0]
         self._chunks: list[_Chunk] = []
         for each, until in zip(cut, untils[1:], strict=True):
@@ -110,7 +110,7 @@ class Pipelined(Method):
     @property
     def coming(self) -> list[Segment]:
         """All messages that come, in order of chunks."""
-        return [part for chunk in self._chunks for part in chunk.messages.coming]
+        return [*chain(*(chunk.messages.coming for chunk in self._chunks))]
 
     def __call__(self, transfer: Transfer) -> None:
         self.run(transfer)
@@ -166,7 +166,7 @@ class Pipelined(Method):
             yield chunk, part
 
     def _work(self, after: Progress, arrivals: Iterator[tuple[_Chunk, Transfer]]) -> None:
-        """Do each step of the work behind when what it reads is here."""
+        """Do each step of the work behind the move as soon as the messages that it reads have come."""
         until = self._begun
         for needed, work in after:
             while until < needed:
@@ -209,7 +209,8 @@ def _cut(messages: Messages, parts: Sequence[dict[int, Parts]]) -> Iterator[Mess
 
 def _ranges(region: Region, parts: dict[int, Parts]) -> dict[int, tuple[int, int]]:
     """The ranges of a message's modes: both of its ends know its shape, and so cut it alike."""
-    return {
-        mode: (region.shape[mode] * start // number, region.shape[mode] * stop // number)
-        for mode, (start, stop, number) in parts.items()
-    }
+    ranges: dict[int, tuple[int, int]] = {}
+    for mode, (start, stop, number) in parts.items():
+        extent = region.shape[mode]
+        ranges[mode] = extent * start // number, extent * stop // number
+    return ranges

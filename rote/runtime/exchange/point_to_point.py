@@ -137,7 +137,6 @@ class Sendrecv(Packed):
             send, receive = transfer.packed[leaves], transfer.arrived[comes]
             if not len(send) and not len(receive):
                 continue
-            ends = to if send.size else self._nobody, origin if receive.size else self._nobody
-            self._handle.Sendrecv(
-                [send, send.size, self._kind], ends[0], 0, [receive, receive.size, self._kind], ends[1]
-            )
+            to = to if send.size else self._nobody
+            origin = origin if receive.size else self._nobody
+            self._handle.Sendrecv([send, send.size, self._kind], to, 0, [receive, receive.size, self._kind], origin)

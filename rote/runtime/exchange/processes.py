@@ -163,10 +163,9 @@ class Shared(Method):
         """The copies out of some ranks' blocks, and out of what the others have packed."""
         messages, reading = self._messages, self._reading
         assert reading is not None, "blocks are shown where they are read"
-        received = {
-            segment.peer: (segment.region, message)
-            for segment, message in zip(messages.coming, self._received(halves), strict=True)
-        }
+        received = {}
+        for segment, message in zip(messages.coming, self._received(halves), strict=True):
+            received[segment.peer] = segment.region, message
         own = messages.rank
         packed = {peer: received[at] for peer, at in self._places.items() if peer not in blocks and peer != own}
         every = {**blocks, own: transfer.block}
@@ -223,7 +222,7 @@ def _show(comm: Comm, own: segments.BlockPlace | None) -> list[segments.BlockPla
 
 
 def _all(comm: Comm, fine: bool) -> bool:
-    """Whether all ranks are. All have come when it returns."""
+    """Whether a condition holds on all ranks. All have come when it returns."""
     flag: Any = np.array([fine], np.int64)
     comm.allreduce(flag, "min")
     return bool(flag[0])

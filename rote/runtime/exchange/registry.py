@@ -36,7 +36,7 @@ _COUNTED = ("alltoallv", "nonblocking", "persistent", "put", "waitsome", "waitso
 
 
 def _shared(messages: Messages) -> Method:
-    """Out of the others' blocks where ranks are threads; else out of what they pack, or of blocks in shared memory."""
+    """The method within a node: threads read the others' very blocks; processes read these, or what the others pack."""
     return Shared(messages) if messages.comm.share_reference(None) is None else Direct(messages)
 
 
@@ -114,9 +114,10 @@ def _of_pairs(name: str, messages: Messages) -> tuple[str, Method]:
     Raises:
         CommError: these ranks cannot have it.
     """
-    for usual in _usual(messages) if name == "auto" else ():
+    usual = _usual(messages) if name == "auto" else ()
+    for first in usual:
         with suppress(CommError):
-            return usual, METHODS[usual](messages)
+            return first, METHODS[first](messages)
     step = messages.step
     if name == "auto" or (name == "alltoallw" and (step.before.partial or step.after.partial)):
         name = "alltoallv"  # MPI's datatypes move, and do not reduce

@@ -114,5 +114,5 @@ def _span(array: Array) -> Span:
     if array.flags.c_contiguous or not array.size:
         return begin, begin + array.nbytes
     reaches = [(n - 1) * stride for n, stride in zip(array.shape, array.strides, strict=True)]
-    low, high = (sum(reach for reach in reaches if (reach > 0) == up) for up in (False, True))
-    return begin + low, begin + high + array.itemsize
+    low = sum(reach for reach in reaches if reach < 0)
+    return begin + low, begin + sum(reaches) - low + array.itemsize

@@ -76,8 +76,10 @@ def route(in_place: Sequence[bool]) -> list[tuple[int, int]]:
             target = OUT
         elif source == IN:
             target = FIRST
+        elif stays:
+            target = source
         else:
-            target = source if stays else 1 - source
+            target = 1 - source
         ways.append((source, target))
         source = target
     return ways

@@ -254,7 +254,7 @@ def _tight(swept: Sequence[Sweep[MessageMove]], out: int) -> list[_Placed]:
         if sweep.move is not None and sweep.move.method.overlaps:
             placed.append(_beside(sweep, source, target, [*ways[max(0, number - 1)]], swept))
             continue
-        packed, arrived = target, FIRST if target != FIRST else SECOND
+        packed, arrived = target, (SECOND if target == FIRST else FIRST)
         if sweep.move is not None:
             packs, arrives = sweep.move.sizes
             tight = source != IN
@@ -304,8 +304,9 @@ def _apart(swept: Sequence[Sweep[MessageMove]]) -> tuple[list[_Placed], int]:
     placed = []
     for n, (sweep, (packs, _)) in enumerate(zip(swept, messages, strict=True)):
         left = between[n + n % 2]  # of the two blocks, the one at the left end
-        memories = IN if n == 0 else FIRST, OUT if n == len(swept) - 1 else FIRST, FIRST, FIRST
-        placed.append(_at(sweep, memories, (offsets[n], offsets[n + 1], left, left + packs)))
+        begin, end = (FIRST if n else IN), (OUT if n == len(swept) - 1 else FIRST)
+        places = (offsets[n], offsets[n + 1], left, left + packs)
+        placed.append(_at(sweep, (begin, end, FIRST, FIRST), places))
     return placed, size
 
 

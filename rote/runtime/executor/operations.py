@@ -186,10 +186,10 @@ def lowered(
         shape, out_shape = source.local_shape(rank), target.local_shape(rank)
         first = tuple(np.broadcast_to(factor, shape).reshape(out_shape) for factor in first)
         return [Operation.multiply(out_shape, dtype, (*first, *last))]
-    operations = [
-        Operation(step, step.before.local_shape(rank), step.after.local_shape(rank), dtype, dtype)
-        for step in plan.steps
-    ]
+    operations = []
+    for step in plan.steps:
+        shapes = step.before.local_shape(rank), step.after.local_shape(rank)
+        operations.append(Operation(step, *shapes, dtype, dtype))
     operations[0] = replace(operations[0], before=first)
     operations[-1] = replace(operations[-1], after=last)
     return operations

@@ -110,7 +110,8 @@ class Piped:
         if self._read is not None:
             arrived = [transfer.arrived[part.at] for part in self._method.coming]
             after = self._read([transfer.block.reshape(-1), *arrived], transfer.out)
-        self._method.run(transfer, () if self._made is None else self._made(memories), after)
+        before = () if self._made is None else self._made(memories)
+        self._method.run(transfer, before, after)
 
     def bound(self, memories: Memories) -> list[Copy]:
         """The move between the very blocks of some memories."""

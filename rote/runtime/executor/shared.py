@@ -142,9 +142,8 @@ class _Read:
         self._reads: list[Any] = []
         if sweep.move is not None:
             self._factors = [Factor.of(factor, first.out_shape) for factor in first.after]
-            self._peers = [
-                [halves[way[0] ^ turned].view(first.dtype) for halves in double_buffer.halves] for turned in (0, 1)
-            ]
+            for half in (way[0], way[0] ^ 1):
+                self._peers.append([halves[half].view(first.dtype) for halves in double_buffer.halves])
         if sweep.reader is not None:
             self._reads = [self._run.reads(blocks) for blocks in self._peers]
 

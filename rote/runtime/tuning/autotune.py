@@ -93,11 +93,13 @@ def timings(
 
     def tell(part: float) -> None:
         if progress is not None:
-            progress(min(1.0, max(spent / seconds if seconds > 0 else 1.0, (turn + part) / turns)))
+            of_time = spent / seconds if seconds > 0 else 1.0
+            progress(min(1.0, max(of_time, (turn + part) / turns)))
 
     for number in range(limits.rounds):
         begun = spent
-        for n in reversed(running) if number % 2 else running:
+        order = running[::-1] if number % 2 else running
+        for n in order:
             left = seconds - spent
             due = not times[n] and (n == 0 or limits.each)
             if due or took[n] < left:
@@ -266,10 +268,12 @@ def decided(
         return kept
 
     def make() -> T:
-        known = {name: kept for name, key in keys.items() if (kept := recalled(comm, key, checked)) is not None}
+        recollections = {name: recalled(comm, key, checked) for name, key in keys.items()}
+        known = {name: kept for name, kept in recollections.items() if kept is not None}
         fresh = renewed
         if known and fresh is None:
-            if stands(decision := read(next(iter(known.values())))):
+            decision = read(next(iter(known.values())))
+            if stands(decision):
                 return decision
             fresh = set()
         token = _renewed.set(fresh)
@@ -281,7 +285,8 @@ def decided(
             raise _NothingFound
         if fresh is not None:
             fresh.add(keys[own])
-        for name in {own: None, **known} if fresh is not None else (own,):
+        names = [own] if fresh is None else [*dict.fromkeys([own, *known])]
+        for name in names:
             remembered(comm, keys[name], value)
         return read(value)
 

@@ -152,7 +152,10 @@ def time_limit(seconds: float | None) -> Iterator[None]:
 
     Inside of another limit, that one goes on.
     """
-    token = within.set(within.get() or (None if seconds is None else TimeLimit(seconds)))
+    limit = within.get()
+    if limit is None and seconds is not None:
+        limit = TimeLimit(seconds)
+    token = within.set(limit)
     try:
         yield
     finally:

@@ -75,7 +75,7 @@ def _checked(decision: Any) -> str:
 
 
 def _fastest(step: Step, dtype: np.dtype[Any], comm: Comm, seconds: float) -> str:
-    """By timing all that these ranks can have, in turn, on blocks of the step's own sizes."""
+    """The fastest method, by timing all that these ranks can have, in turn, on blocks of the step's own sizes."""
     block = np.ones(step.before.local_shape(comm.rank), dtype)
     out = np.empty(step.after.local_shape(comm.rank), dtype)
     programs = list(_programs(Plan(step.before, step.after, dtype, (step,)), comm))
