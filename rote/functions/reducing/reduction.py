@@ -203,7 +203,7 @@ def computed_in(dtype: npt.DTypeLike | None, own: np.dtype[Any], out: Any) -> np
 
 def laid(name: str, x: T, layout: Layout | str | None) -> T:
     """The tensor in the layout that is asked for, which arithmetic of contributions leaves; itself if none is."""
-    lay = None if layout is None else as_layout(layout)
+    lay = layout_or_none(layout)
     return x if lay in (None, x.distribution.layout) else asked(x, lay, name)
 
 
