@@ -122,6 +122,21 @@ def test_nothing_moves_where_split_modes_are_whole(key):
     rote.run(program, 2)
 
 
+@pytest.mark.parametrize("key", [np.s_[1:], np.s_[0], np.s_[::-1], np.s_[2:3, 1]])
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_what_cuts_a_split_mode_is_a_copy(key, ranks):
+    """Law: whether a change of a part changes the tensor does not depend on the number of ranks."""
+
+    def program(comm):
+        x = DistTensor.zeros((5, 4), "[(0),()]", comm)
+        with rote.config(implicit="allow"):
+            y = x[key]
+        y += 1
+        return float(x.sum())
+
+    assert rote.run(program, ranks) == [0.0] * ranks
+
+
 def test_a_slice_keeps_the_layout_and_moves_what_lies_elsewhere():
     """A sliced split mode stays split, balanced anew; the implicit move says the most bytes that one rank receives."""
 

@@ -31,7 +31,8 @@ def getitem(x: T, key: Any) -> T:
     Modes that are sliced keep what splits them, in blocks balanced anew where their extents change; those at an integer
     are gone, and the result is replicated over what split them. Arrays of indices make modes that are split as the
     first one they index; a mask of the tensor's shape gives one mode, in blocks of the sizes that came out. Nothing
-    moves, and the block is a view where NumPy gives one, if all modes that are split are taken whole.
+    moves, and the block is a view where NumPy gives one, if all modes that are split are taken whole; else the block is
+    a copy, on one rank as on many.
 
     Raises:
         IndexError: an index is out of range, or none; on all ranks, before anything moves.
@@ -104,7 +105,8 @@ def read(x: T, axes: Sequence[KeyAxis], name: str) -> T:
         parts: list[Any] = []
         for axis in axes:
             parts += _local_key(dist, axis)
-        return x._on(turned.local[(*parts, ...)], target)
+        block = turned.local[(*parts, ...)]
+        return x._on(block.copy() if any(_is_cut(dist, axis) for axis in axes) else block, target)
     block = fetch(turned, target, said(axes), lambda: _wanted(axes, target.indices(x.comm.rank)), name)
     return x._on(block.reshape(target.local_shape(x.comm.rank)), target)
 
@@ -129,9 +131,16 @@ def _laid(dist: Distribution, axes: Sequence[KeyAxis]) -> Distribution:
 
 def _stays(dist: Distribution, axis: KeyAxis) -> bool:
     """Whether every rank has what a part of a key takes of its modes: they are not split, or taken whole."""
-    if isinstance(axis.taken, range) and axis.taken == range(dist.shape[axis.modes[0]]):
-        return True
-    return not any(dist.splits[mode] for mode in axis.modes)
+    return _is_whole(dist, axis) or not any(dist.splits[mode] for mode in axis.modes)
+
+
+def _is_whole(dist: Distribution, axis: KeyAxis) -> bool:
+    return isinstance(axis.taken, range) and axis.taken == range(dist.shape[axis.modes[0]])
+
+
+def _is_cut(dist: Distribution, axis: KeyAxis) -> bool:
+    """Whether a part of a key takes some of a mode that the layout splits: a copy then, also where one rank has all."""
+    return not _is_whole(dist, axis) and any(dist.layout.modes[mode] for mode in axis.modes)
 
 
 def _local_key(dist: Distribution, axis: KeyAxis) -> list[Any]:
@@ -139,8 +148,7 @@ def _local_key(dist: Distribution, axis: KeyAxis) -> list[Any]:
     if not axis.modes:
         return [None]
     if isinstance(axis.taken, range):
-        whole = axis.taken == range(dist.shape[axis.modes[0]])
-        return [slice(None) if whole else as_slice(axis.taken)]
+        return [slice(None) if _is_whole(dist, axis) else as_slice(axis.taken)]
     return [axis.taken] if isinstance(axis.taken, int) else list(axis.taken)
 
 
