@@ -78,8 +78,9 @@ def tradeoff(
     grid: Ranks = None,
     machine: Machine | None = None,
 ) -> tuple[Plan, ...]:
-    """All plans that no other beats in both seconds and peak memory, the fastest first.
+    """The plans that no other beats in both seconds and peak memory, the fastest first.
 
+    They are all, where their `optimality` is "optimal"; where it is "best found", the search had to stop.
     Arguments and errors are those of `compile`.
 
     >>> plans = tradeoff("[(0)]+(1) -> [()]", shape=4096, grid=(2, 2))
