@@ -51,17 +51,6 @@ def check_identity(comm: Comm, folder: Path) -> None:
     assert f"{comm.rank} of {comm.size}" in repr(comm)
 
 
-def check_names(comm: Comm, folder: Path) -> None:
-    """A communicator has the protocol's names; of mpi4py's it says which to write instead, of others nothing."""
-    cures = {"Get_rank": "\nwrite comm.rank", "gather": "\nwrite comm.allgather_object(value)", "Get_parents": ""}
-    for name, cure in cures.items():
-        assert not hasattr(comm, name)
-        try:
-            getattr(comm, name)
-        except AttributeError as error:
-            assert str(error).endswith(f"has no attribute {name!r}{cure}")
-
-
 def check_barrier(comm: Comm, folder: Path) -> None:
     """Nobody leaves a barrier before all have come."""
     path = folder / f"barrier-{comm.rank}"

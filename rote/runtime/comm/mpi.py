@@ -31,7 +31,7 @@ from .cache import CacheOfAll, CachePerThread
 from .chunks import chunks, gather_in_turn, reduce_in_turn
 from .collective_errors import collective_errors
 from .datatypes import Datatype, FileView
-from .protocol import Array, Path, RankComm
+from .protocol import Array, BoundToRun, Path
 from .rawfile import check_file_part, in_long_runs, move_part
 
 __all__ = ["MpiComm", "set_abort", "wrap"]
@@ -45,7 +45,7 @@ _wrapping = threading.Lock()
 _FRAME = 64  # bytes in which allgather_object sends a small value in one message
 
 
-class MpiComm(RankComm):
+class MpiComm(BoundToRun):
     """The `Comm` of one MPI rank; owns its MPI communicator and frees it with itself.
 
     The garbage collector may do so, on any rank at any time: MPICH and Open MPI free locally, as the standard expects.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Hashable, Sequence
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol, Self, TypeVar, runtime_checkable
+from typing import Any, NoReturn, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ...layout.indexset import IndexSet, Strided
 from ...layout.layout import Op
 
-__all__ = ["Array", "BoundToRun", "Comm", "MpiHandle", "Path", "RankComm", "inside"]
+__all__ = ["Array", "BoundToRun", "Comm", "MpiHandle", "Path", "inside"]
 
 Array = NDArray[Any]
 Path = str | os.PathLike[str]
@@ -43,19 +43,6 @@ class BoundToRun:
             f"{type(self).__name__} is not pickled, for it lives in this run only\n"
             "where the pickle is read, take the communicator that rote.run gives there, and make the rest anew"
         )
-
-
-class RankComm(BoundToRun):
-    """A communicator: it says which of its names to write for one of mpi4py's."""
-
-    __slots__ = ()
-
-    if not TYPE_CHECKING:  # a type checker would take any misspelt name for an attribute
-
-        def __getattr__(self, name):
-            from .names import missing
-
-            raise AttributeError(missing(self, name), name=name, obj=self)
 
 
 @runtime_checkable

@@ -24,7 +24,7 @@ from ...layout.indexset import IndexSet
 from ...layout.layout import Op
 from .cache import CacheOfAll, CachePerThread
 from .collective_errors import collective_errors
-from .protocol import Array, Path, RankComm, inside
+from .protocol import Array, BoundToRun, Path, inside
 from .rawfile import check_file_part, move_part
 from .rendezvous import RankGroup, Released, ThreadedRun
 
@@ -38,7 +38,7 @@ _MOMENT = 1.0  # seconds for which an interrupted run waits for its ranks, howev
 _OPS: dict[str, np.ufunc] = {"sum": np.add, "max": np.maximum, "min": np.minimum, "prod": np.multiply}
 
 
-class LocalComm(RankComm):
+class LocalComm(BoundToRun):
     """The `Comm` of one in-process rank. Only that rank's thread may use it, but any if the rank is alone."""
 
     __slots__ = ("__weakref__", "_caches", "_group", "rank", "size")
