@@ -153,6 +153,8 @@ def _quantiles(name: str, a: Distributed, q: Any, whole: int, method: str, weigh
     def of_places(values: Array, n: int) -> Any:
         between = numbers(n)
         low, high = values.reshape(2, *between.shape, *values.shape[1:])
+        if kind.kind != "f":  # none is between two, and truth values have no difference
+            return low
         part = (between - np.floor(between)).astype(kind).reshape(between.shape + (1,) * (values.ndim - 1))
         return np.where(part < 0.5, low + (high - low) * part, high - (high - low) * (1 - part)).astype(kind)
 

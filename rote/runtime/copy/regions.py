@@ -289,7 +289,8 @@ def cut(array: Array, dist: Distribution, rank: int) -> Array:
         return np.empty(dist.local_shape(rank), array.dtype)
     if not dist.contributes(rank):
         return filled(dist, rank, 0, array.dtype)
-    return np.array(as_view(array, dist)[selection(dist.indices(rank))], order="C")
+    part = as_view(array, dist)[(*selection(dist.indices(rank)), ...)]  # an array, also of order 0
+    return np.array(part, order="C")
 
 
 def filled(dist: Distribution, rank: int, value: Any, dtype: np.dtype[Any]) -> Array:
