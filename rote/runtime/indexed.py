@@ -18,8 +18,8 @@ import numpy.typing as npt
 
 from ..layout.kinds import mode_set
 from ..layout.layout import Distribution
+from ..layout.selection import Selection, selection
 from .comm.protocol import Array, Comm
-from .copy.selection import Selection, selection
 
 __all__ = ["IndexedMove"]
 

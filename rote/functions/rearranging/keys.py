@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ...runtime.copy.selection import Selection, selection
+from ...layout.selection import Selection, selection
 
 __all__ = ["KeyAxis", "as_indices", "as_slice", "key_at", "outer_key", "parse_key", "said"]
 

@@ -283,7 +283,7 @@ def cut(array: Array, dist: Distribution, rank: int) -> Array:
 
     Of a partial distribution, coordinate 0 holds the values and the others hold what the reduction ignores.
     """
-    from .selection import selection  # which transforms do without
+    from ...layout.selection import selection  # which transforms do without
 
     if not dist.holds(rank):
         return np.empty(dist.local_shape(rank), array.dtype)
