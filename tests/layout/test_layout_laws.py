@@ -342,6 +342,7 @@ ERRORS = {
     "coordinates": (lambda: Grid((2, 3)).rank((0, 3)), "grid 2x3 has no coordinates (0, 3)"),
     "index": (lambda: rote.parse("[()]").on((4,), (2,)).owners((4,)), "(4,) is no index of a tensor of shape (4,)"),
     "negative index": (lambda: rote.parse("[()]").on((4,), (2,)).owners((-1,)), "(-1,) is no index"),
+    "text": (lambda: rote.Layout("[(0)]"), "not text\nwrite rote.parse('[(0)]')"),
     "twice": (lambda: L(0, 0), "grid mode 0 is used twice in [(0),(0)]; use each at most once"),
     "partial twice": (lambda: L(0) + partial(0), "grid mode 0 is used twice"),
     "rooted twice": (lambda: L(0) | root(0), "grid mode 0 is used twice"),
