@@ -22,7 +22,7 @@ from ..layout.grid import tensor_shape
 from ..layout.layout import Layout
 from ..runtime.comm.resolve import as_comm
 from ..runtime.copy.regions import filled
-from ..runtime.placement import GridLike, compute_block, place
+from ..runtime.placement import GridLike, as_array, compute_block, place
 from ..tensor.tensor import DistTensor
 
 __all__ = ["arange", "asarray", "empty", "eye", "from_dlpack", "full", "linspace", "ones", "zeros"]
@@ -63,7 +63,7 @@ def asarray(
     if not isinstance(obj, DistTensor):
         if copy is False:
             raise ValueError("copy=False of what is no tensor: its blocks are always copies; write copy=None")
-        array = np.asarray(obj, dtype)
+        array = as_array(obj, dtype)
         return DistTensor.from_global(array, _laid(layout, array.shape), comm, grid)
     x = obj
     if dtype is not None and as_dtype(dtype) != x.dtype:

@@ -65,6 +65,32 @@ def test_values_are_stored_as_numpy_stores_them(text, held):
     assert rote.run(program, 5) == [True] * 5
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda comm, array: DistTensor.from_global(array, "block[(0)]", comm),
+        lambda comm, array: DistTensor.from_local(array[comm.rank :][:1], "block[(0)]", comm.size, comm),
+        lambda comm, array: DistTensor.from_slices(
+            array[comm.rank :][:1], [slice(comm.rank, comm.rank + 1)], comm.size, comm
+        ),
+        lambda comm, array: DistTensor.from_function(lambda i: array[i], comm.size, "block[(0)]", comm),
+    ],
+)
+def test_a_mask_is_not_lost(make):
+    """Law: an array with a mask is refused, wherever it is; filled, or of another subclass of arrays, it is taken."""
+
+    def program(comm):
+        for rank in range(comm.size):
+            with pytest.raises(TypeError, match=r"has one\nwrite x.filled\(value\)"):
+                make(comm, np.ma.masked_less(NUMBERS, 2) if rank == comm.rank else NUMBERS)
+        make(comm, NUMBERS.view(type("Sub", (np.ndarray,), {})))
+        return make(comm, np.ma.masked_less(NUMBERS, 2).filled(5)).to_global().tolist()
+
+    assert rote.run(program, 3) == [[3, 5, 2]] * 3
+    with pytest.raises(TypeError, match="has no mask"):
+        rote.array_api.asarray(np.ma.masked_less(NUMBERS, 2))
+
+
 @LAYOUTS
 @pytest.mark.parametrize(
     "call",
