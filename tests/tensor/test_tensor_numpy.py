@@ -461,6 +461,16 @@ def test_numpy_transforms_are_those_of_rote():
     rote.run(program, 2)
 
 
+def test_numpys_assertions_name_those_of_tensors():
+    """Law: where an assertion of numpy.testing asks for the whole array, the refusal names what compares tensors."""
+    x = DistTensor.zeros((3, 4), "[(0),()]")
+    for check in (np.testing.assert_allclose, np.testing.assert_array_equal, np.testing.assert_equal):
+        for pair in ((x, np.zeros((3, 4))), (np.zeros((3, 4)), x)):
+            with pytest.raises(LayoutError, match=r"write rote\.testing\.assert_equal\(x, array"):
+                check(*pair)
+    rote.testing.assert_equal(x, np.zeros((3, 4)), rtol=1e-7, atol=0)
+
+
 def test_what_python_asks_is_answered_or_refused():
     """Conversions, iteration, indices, truth and numbers: of the whole tensor, or refused with a cure."""
     x = DistTensor.zeros((3, 4), "[(0),()]")
