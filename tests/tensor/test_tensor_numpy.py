@@ -461,6 +461,20 @@ def test_numpy_transforms_are_those_of_rote():
     rote.run(program, 2)
 
 
+@pytest.mark.parametrize("name", ["local", "real", "imag"])
+def test_an_attribute_is_not_assigned(name):
+    """Law: a value given to an attribute is refused with the assignment that writes into the block, which does so."""
+    x = DistTensor.from_global(np.array([1 + 2j, 3]), "[(0)]")
+    with pytest.raises(
+        AttributeError, match=rf"'{name}' of a tensor is not assigned\nwrite x\.local.*\[\.\.\.\] = "
+    ) as error:
+        setattr(x, name, 7)
+    x.real.local[...] = x.imag.local[...] = 5
+    assert x.to_global().tolist() == [1 + 2j, 3], "the parts are copies"
+    exec(re.search(r"write (.*?)(,|$)", str(error.value))[1], {"x": x, "values": 7, "block": 7})
+    assert x.to_global().tolist() == {"local": [7, 7], "real": [7 + 2j, 7], "imag": [1 + 7j, 3 + 7j]}[name]
+
+
 def test_numpys_assertions_name_those_of_tensors():
     """Law: where an assertion of numpy.testing asks for the whole array, the refusal names what compares tensors."""
     x = DistTensor.zeros((3, 4), "[(0),()]")
