@@ -175,6 +175,7 @@ def arange(
 
     Raises:
         ValueError: the step is 0.
+        OverflowError: the first or the second number is none of an integer dtype.
 
     >>> import rote.array_api as xp
     >>> xp.arange(1, 2, 0.25).to_global()
@@ -186,6 +187,10 @@ def arange(
         raise ValueError("arange of step 0; give another one")
     count = max(math.ceil((last - first) / step), 0)
     element = _element(dtype, np.asarray([first, last, step]).dtype)
+    if element.kind in "iu":
+        for number in (first, first + step)[:count]:
+            if not np.iinfo(element).min <= int(number) <= np.iinfo(element).max:
+                raise OverflowError(f"arange has {number}, which {element} has not\ngive another dtype, as dtype='i8'")
 
     def numbers(index: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
         begin, second = (np.asarray(value).astype(element) for value in (first, first + step))

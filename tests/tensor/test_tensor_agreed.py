@@ -66,6 +66,23 @@ def test_values_are_stored_as_numpy_stores_them(text, held):
 
 
 @pytest.mark.parametrize(
+    "args", [(-5, 0, 1, "u1"), (-1.5, 3, 1, "u1"), (1e10, 1e10 + 2, 1, "i4"), (0, -3, -1, "u8"), (0, 999, 300, "u1")]
+)
+def test_numbers_of_a_range_that_do_not_fit(args):
+    """Law: they are refused as NumPy refuses them, and do not wrap."""
+    for arange in (np.arange, rote.array_api.arange):
+        with pytest.raises(OverflowError):
+            arange(*args[:3], dtype=args[3])
+
+
+@pytest.mark.parametrize("args", [(0, 5, 1000), (-0.5, 3, 1), (5, -1, -1), (3, -3, 1), (-5, -9, 1)])
+def test_numbers_of_a_range_that_fit(args):
+    """Law: those that are in the range alone must fit; what lies behind its end is nobody's."""
+    array = np.arange(*args, dtype="u1")
+    assert rote.array_api.arange(*args, dtype="u1").to_global().tolist() == array.tolist()
+
+
+@pytest.mark.parametrize(
     "make",
     [
         lambda comm, array: DistTensor.from_global(array, "block[(0)]", comm),
