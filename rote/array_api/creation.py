@@ -22,7 +22,7 @@ from ..layout.grid import tensor_shape
 from ..layout.layout import Layout
 from ..runtime.comm.resolve import as_comm
 from ..runtime.copy.regions import filled
-from ..runtime.placement import GridLike, compute_block, place
+from ..runtime.placement import GridLike, as_array, compute_block, place
 from ..tensor.tensor import DistTensor
 
 __all__ = ["arange", "asarray", "empty", "eye", "from_dlpack", "full", "linspace", "ones", "zeros"]
@@ -63,7 +63,7 @@ def asarray(
     if not isinstance(obj, DistTensor):
         if copy is False:
             raise ValueError("copy=False of what is no tensor: its blocks are always copies; write copy=None")
-        array = np.asarray(obj, dtype)
+        array = as_array(obj, dtype)
         return DistTensor.from_global(array, _laid(layout, array.shape), comm, grid)
     x = obj
     if dtype is not None and as_dtype(dtype) != x.dtype:
@@ -175,6 +175,7 @@ def arange(
 
     Raises:
         ValueError: the step is 0.
+        OverflowError: the first or the second number is none of an integer dtype.
 
     >>> import rote.array_api as xp
     >>> xp.arange(1, 2, 0.25).to_global()
@@ -186,6 +187,10 @@ def arange(
         raise ValueError("arange of step 0; give another one")
     count = max(math.ceil((last - first) / step), 0)
     element = _element(dtype, np.asarray([first, last, step]).dtype)
+    if element.kind in "iu":
+        for number in (first, first + step)[:count]:
+            if not np.iinfo(element).min <= int(number) <= np.iinfo(element).max:
+                raise OverflowError(f"arange has {number}, which {element} has not\ngive another dtype, as dtype='i8'")
 
     def numbers(index: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
         begin, second = (np.asarray(value).astype(element) for value in (first, first + step))

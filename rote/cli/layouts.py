@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["explain", "predict", "show"]
 
 _LISTED = 1 << 20  # ranks
+_PREFERENCE = "costs within 10 % of the least are alike: few moves and blocks go first, views and crowded ranks last"
 
 _shape = click.option(
     "--shape",
@@ -201,7 +202,7 @@ def predict(
     html: str | None,
     force: bool,
 ) -> None:
-    """Predict what FFTs cost, the cheapest first; as explain --fft.
+    """Predict what FFTs cost, the one that is taken first; as explain --fft.
 
     \b
     Examples:
@@ -297,6 +298,8 @@ def _ranked(candidates: Sequence[Choice], why: bool) -> list[str]:
             cells = str(price.moves), in_bytes(price.received), in_bytes(choice.peak_bytes), in_seconds(price.seconds)
             rows.append((choice.name, on, str(choice.source.layout), *cells))
     lines = table(rows, range(3, 7))
+    if candidates[0].seconds > min(choice.seconds for choice in candidates):
+        lines.append(f"  the first is taken: {_PREFERENCE}")
     for name, reasons in none.items():
         if len(reasons) > 1 and not why:
             reasons = [f"{reasons[0]} (and none on {counted(len(reasons) - 1, 'other grid')}; --why)"]

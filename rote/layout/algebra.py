@@ -32,6 +32,8 @@ class LayoutAlgebra:
     _hash: int = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
+        if isinstance(self.modes, str):
+            raise LayoutError(f"Layout takes tuples of entries, not text\nwrite rote.parse({self.modes!r})")
         try:
             canonical = self.syntax
         except TypeError as error:

@@ -235,7 +235,10 @@ class Blocks:
         except (TypeError, ValueError):  # no integers, negative ones, or not one for each mode
             inside = False
         if not inside:
-            raise LayoutError(f"{index!r} is no index of a tensor of shape {self.view_shape}")
+            whole = f"a tensor of shape {self.shape}"
+            if self.layout.view is not None:
+                whole = f"the view of shape {self.view_shape} by which {self.layout} reads {whole}"
+            raise LayoutError(f"{index!r} is no index of {whole}")
         fixed = dict(self.layout.rooted)
         for mode, i in enumerate(where):
             coordinates, _ = self.locate(mode, np.array(i))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,7 @@ from ..runtime.comm.resolve import as_comm
 from ..runtime.copy.regions import identity
 from ..runtime.placement import GridLike, place
 from ..tensor.tensor import DistTensor
+from .arguments import by_shape, check_numbers, check_scale, missing, real_dtype
 from .words import Array, Words, WordStream, fractions, scaled, windows, words_of
 
 __all__ = ["Generator", "default_rng"]
@@ -75,9 +76,16 @@ class Generator:
         self._key: Words = np.random.Philox(seed).state["state"]["key"]
         self.position = 0
 
+    if not TYPE_CHECKING:  # a type checker would take any misspelt name for an attribute
+
+        def __getattr__(self, name):
+            """Refuse what NumPy's generators have and this one has not, with a cure."""
+            raise AttributeError(missing(name), name=name, obj=self)
+
     def __repr__(self) -> str:
         return f"Generator(Philox, position={self.position})"
 
+    @by_shape
     def random(
         self,
         shape: Shape = (),
@@ -96,9 +104,10 @@ class Generator:
         >>> rote.random.default_rng(7).random(2, dtype="f4").to_global()
         array([0.46881747, 0.4261458 ], dtype=float32)
         """
-        element = _real(dtype)
+        element = real_dtype(dtype)
         return self._drawn(lambda words: fractions(words[:, 0], element), 1, element, shape, layout, grid, comm)
 
+    @by_shape
     def uniform(
         self,
         low: float = 0.0,
@@ -119,14 +128,15 @@ class Generator:
         >>> rote.random.default_rng(7).uniform(-1, 1, 2).to_global().round(4)
         array([-0.0624, -0.1477])
         """
-        element = _real(dtype)
-        _check_numbers(low=low, high=high)
+        element = real_dtype(dtype)
+        check_numbers(low=low, high=high)
 
         def values(words: Words) -> Array:
             return low + (high - low) * fractions(words[:, 0], element)
 
         return self._drawn(values, 1, element, shape, layout, grid, comm)
 
+    @by_shape
     def exponential(
         self,
         scale: float = 1.0,
@@ -147,15 +157,16 @@ class Generator:
         >>> rote.random.default_rng(7).exponential(2.0, 2).to_global().round(4)
         array([1.2653, 1.1108])
         """
-        element = _real(dtype)
-        _check_numbers(scale=scale)
-        _check_scale(scale)
+        element = real_dtype(dtype)
+        check_numbers(scale=scale)
+        check_scale(scale)
 
         def values(words: Words) -> Array:
             return -scale * np.log1p(-fractions(words[:, 0]))
 
         return self._drawn(values, 1, element, shape, layout, grid, comm)
 
+    @by_shape
     def standard_normal(
         self,
         shape: Shape = (),
@@ -173,6 +184,7 @@ class Generator:
         """
         return self.normal(0.0, 1.0, shape, layout, grid=grid, comm=comm, dtype=dtype)
 
+    @by_shape
     def normal(
         self,
         loc: complex = 0.0,
@@ -198,11 +210,11 @@ class Generator:
         """
         element = as_dtype(dtype)
         if element.kind != "c":
-            _real(element)
+            real_dtype(element)
         elif element.itemsize > 16:
             raise TypeError(f"random numbers are made of 64-bit words, not as {element}; write dtype='c16'")
-        _check_numbers(loc=loc, scale=scale)
-        _check_scale(scale)
+        check_numbers(loc=loc, scale=scale)
+        check_scale(scale)
 
         def values(words: Words) -> Array:
             radius = np.sqrt(-2.0 * np.log1p(-fractions(words[:, 0])))
@@ -214,6 +226,7 @@ class Generator:
 
         return self._drawn(values, 2, element, shape, layout, grid, comm)
 
+    @by_shape
     def integers(
         self,
         low: int,
@@ -243,7 +256,7 @@ class Generator:
         element = as_dtype(dtype)
         if element.kind not in "iub":
             raise TypeError(f"integers are of an integer dtype, not {element}")
-        _check_numbers(low=low, high=0 if high is None else high)
+        check_numbers(low=low, high=0 if high is None else high)
         first, last = (0, low) if high is None else (low, high)
         last -= not endpoint
         least, most = (0, 1) if element.kind == "b" else (np.iinfo(element).min, np.iinfo(element).max)
@@ -284,25 +297,3 @@ class Generator:
             words = words_of(stream, start, indices, each)
             flat[first : first + len(indices)] = values(words).astype(dtype, copy=False)
         return DistTensor(block, dist, ranks)
-
-
-def _real(dtype: npt.DTypeLike) -> np.dtype[Any]:
-    element = as_dtype(dtype)
-    if element.kind != "f" or element.itemsize > 8:
-        raise TypeError(f"random numbers are float32 or float64, not {element}; write dtype='f8', and astype then")
-    return element
-
-
-def _check_numbers(**parameters: Any) -> None:
-    """Refuse arrays and tensors: an array would meet the elements of a block, and the numbers depend on the layout."""
-    for name, value in parameters.items():
-        if isinstance(value, DistTensor) or np.ndim(value):
-            raise TypeError(
-                f"{name} is one number for all elements, not {value!r}\n"
-                "write float(x) of a tensor of order 0; combine others: low + (high - low) * rng.random(shape, layout)"
-            )
-
-
-def _check_scale(scale: float) -> None:
-    if not scale >= 0:
-        raise ValueError(f"scale is 0 or more, not {scale}")

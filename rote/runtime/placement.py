@@ -18,6 +18,7 @@ from .copy.regions import cut, identity
 
 __all__ = [
     "GridLike",
+    "as_array",
     "check_values",
     "compute_block",
     "cut_block",
@@ -31,6 +32,17 @@ GridLike = Grid | Sequence[int] | int | None
 
 Placed = tuple[Array, Distribution, Comm]
 """This rank's block of a tensor, where the tensor lies, and on which ranks."""
+
+
+def as_array(values: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> Array:
+    """Values as a plain array, as `numpy.asarray`; one with a mask, which it would lose, is refused.
+
+    Raises:
+        TypeError: it has a mask.
+    """
+    if isinstance(values, np.ndarray) and hasattr(values, "filled"):
+        raise TypeError(f"a tensor has no mask, and {type(values).__name__} has one\nwrite x.filled(value) of it")
+    return np.asarray(values, dtype)
 
 
 def place(
@@ -58,7 +70,7 @@ def place(
 def cut_block(array: npt.ArrayLike, layout: Layout | str, ranks: Comm, grid: GridLike) -> Placed:
     """Cut this rank's block out of an array that every rank has whole. Collective."""
     with collective_errors(ranks):
-        whole = np.asarray(array)
+        whole = as_array(array)
         dist = place(whole.shape, layout, ranks, grid)
         element = as_dtype(whole.dtype)
         block = cut(whole, dist, ranks.rank).astype(element, copy=False)  # the whole may be a file larger than memory
@@ -77,7 +89,7 @@ def compute_block(
     """Compute this rank's block as a function of the global indices that it holds. Collective."""
     with collective_errors(ranks):
         dist = place(shape, layout, ranks, grid)
-        values = np.asarray(function(*dist.tensor_indices(ranks.rank)))
+        values = as_array(function(*dist.tensor_indices(ranks.rank)))
         if dtype is not None:
             values = values.astype(dtype)
         element = as_dtype(values.dtype)
@@ -94,7 +106,7 @@ def place_slices(local: npt.ArrayLike, slices: Sequence[slice], shape: Iterable[
     from ..layout.slices import as_runs
 
     with collective_errors(ranks):
-        block = np.asarray(local)
+        block = as_array(local)
         block = block.astype(as_dtype(block.dtype), copy=False)
         extents = tensor_shape(shape)
         runs = as_runs(slices, extents)

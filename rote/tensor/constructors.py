@@ -6,7 +6,6 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from typing import Self
 
-import numpy as np
 import numpy.typing as npt
 
 from ..compiler.step import as_dtype
@@ -17,7 +16,7 @@ from ..runtime.comm.collective_errors import collective_errors
 from ..runtime.comm.protocol import Path
 from ..runtime.comm.resolve import as_comm
 from ..runtime.copy.regions import filled
-from ..runtime.placement import GridLike, compute_block, cut_block, place, place_slices, same_everywhere
+from ..runtime.placement import GridLike, as_array, compute_block, cut_block, place, place_slices, same_everywhere
 
 __all__ = ["Constructors"]
 
@@ -46,7 +45,9 @@ class Constructors(Distributed):
         Raises:
             LayoutError: the layout does not fit.
             CommError: the grid does not match the ranks.
+            TypeError: the array has a mask.
 
+        >>> import numpy as np
         >>> from rote import DistTensor, run
         >>> run(lambda comm: DistTensor.from_global(np.arange(5), "block[(0)]", comm).local.tolist(), ranks=2)
         [[0, 1, 2], [3, 4]]
@@ -73,13 +74,14 @@ class Constructors(Distributed):
         Raises:
             LayoutError: on all ranks, if on some rank the block has not the shape that the layout gives it.
 
+        >>> import numpy as np
         >>> from rote import DistTensor
         >>> DistTensor.from_local(np.zeros((2, 3)), "block[(0),()]", (2, 3)).shape
         (2, 3)
         """
         ranks = as_comm(comm)
         with collective_errors(ranks):
-            block = np.asarray(local)
+            block = as_array(local)
             x = cls(block.astype(as_dtype(block.dtype), copy=False), place(shape, layout, ranks, grid), ranks)
         same_everywhere(ranks, x.distribution, x.local.dtype)
         return x
@@ -101,6 +103,7 @@ class Constructors(Distributed):
         Raises:
             LayoutError: on all ranks, where blocks overlap, leave a gap, or are those of no layout; it says which.
 
+        >>> import numpy as np
         >>> from rote import DistTensor
         >>> print(DistTensor.from_slices(np.zeros((3, 4)), (slice(0, 3), slice(0, 4)), (3, 4)).layout)
         [(),()]
@@ -176,6 +179,7 @@ class Constructors(Distributed):
         Raises:
             OSError, RoteError, LayoutError: as `rote.load`.
 
+        >>> import numpy as np
         >>> from rote import DistTensor
         >>> np.save("volume.npy", np.arange(6.0).reshape(2, 3))
         >>> DistTensor.load("volume.npy", "block[(),(0)]")

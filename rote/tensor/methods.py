@@ -15,7 +15,7 @@ from ..errors import LayoutError
 from ..functions.distributed import Array, Distributed
 from ..late import late
 
-__all__ = ["ArrayMethods"]
+__all__ = ["ArrayMethods", "fixed"]
 
 if TYPE_CHECKING:
     P = ParamSpec("P")
@@ -28,6 +28,16 @@ if TYPE_CHECKING:
 
 VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 """The releases of the standard of which `rote.array_api` has the names."""
+
+
+def fixed(attribute: property, cure: str) -> property:
+    """The property, which refuses a value with what to write instead."""
+
+    def refuse(x: object, value: object) -> None:
+        name = attribute.fget.__name__ if attribute.fget else ""
+        raise AttributeError(f"the attribute {name!r} of a tensor is not assigned\nwrite {cure}", name=name, obj=x)
+
+    return attribute.setter(refuse)
 
 
 class _Late:
@@ -151,13 +161,13 @@ class ArrayMethods(Distributed):
 
     @property
     def real(self) -> Self:
-        """The real parts, as a new tensor of the real dtype."""
+        """A copy of the real parts, as a tensor of the real dtype; write into `x.local.real` to change them."""
         values: Self = functions.elementwise.real(self)
         return values
 
     @property
     def imag(self) -> Self:
-        """The imaginary parts, as a new tensor of the real dtype."""
+        """A copy of the imaginary parts, as a tensor of the real dtype; write into `x.local.imag` to change them."""
         values: Self = functions.elementwise.imag(self)
         return values
 
@@ -232,6 +242,8 @@ class ArrayMethods(Distributed):
         trace = _method(functions.matrices.numpy_trace)
         diagonal = _method(functions.matrices.numpy_diagonal)
     else:
+        real = fixed(real, "x.local.real[...] = values, for x.real is a copy")
+        imag = fixed(imag, "x.local.imag[...] = values, for x.imag is a copy")
         sum, prod, max, min, any, all = (_Late("reductions") for _ in range(6))
         mean, var, std = (_Late("statistics") for _ in range(3))
         argmax, argmin = _Late("extrema"), _Late("extrema")

@@ -6,7 +6,7 @@ move data, and all constructors, are collective: every rank calls them, by one t
 
 from __future__ import annotations
 
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from ..compiler.compile import compile
 from ..compiler.plan import Plan
@@ -28,7 +28,7 @@ from ..runtime.tuning.methods import tuned
 from .bound_move import BoundMove
 from .constructors import Constructors
 from .halo import Halos
-from .methods import ArrayMethods
+from .methods import ArrayMethods, fixed
 from .protocols import ArrayProtocols
 from .rearranging import Rearranging
 from .subsets import Subsets
@@ -90,6 +90,9 @@ class DistTensor(Constructors, Rearranging, ArrayMethods, ArrayProtocols, Halos,
     def local(self) -> Array:
         """This rank's block, of shape `distribution.local_shape(rank)`; write into it freely."""
         return self._local
+
+    if not TYPE_CHECKING:
+        local = fixed(local, "x.local[...] = block")
 
     @property
     def distribution(self) -> Distribution:

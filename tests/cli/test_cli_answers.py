@@ -117,6 +117,15 @@ def test_explain_of_ffts(command: tuple[str, ...]) -> None:
         assert figures == ({float, int, str} if choice in walks else {type(None)})
 
 
+@pytest.mark.parametrize("ranks", [1, 8])
+def test_the_first_is_taken(ranks: int) -> None:
+    """Where another costs less by the model than what is taken, the table says why it is taken all the same."""
+    seconds = [choice["seconds"] for choice in answer("predict", "predict", "64x64x64", "--ranks", ranks)["choices"]]
+    assert (min(each for each in seconds if each is not None) < seconds[0]) == (ranks == 8)
+    text = run("predict", "64x64x64", "--ranks", ranks).stdout
+    assert ("the first is taken: costs within 10 % of the least are alike" in text) == (ranks == 8)
+
+
 def test_fft(monkeypatch: pytest.MonkeyPatch) -> None:
     """The ends, the walk, the seconds and the error; a difference is in the answer, and status 1 as without --json."""
     array = RNG.standard_normal((5, 1, 4))

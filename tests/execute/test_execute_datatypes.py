@@ -31,12 +31,13 @@ def test_growth_is_seen():
         growth.check(lambda n: lambda: [abs(k) for k in range(n // 16)], "a loop")
 
 
-@pytest.mark.parametrize("dtype", ("f2", "U3", "M8[s]", "O"))
+@pytest.mark.parametrize("dtype", ("f2", "U3", "M8[s]", "m8[s]", "O"))
 def test_dtypes_that_do_not_move_are_refused_with_a_cure(dtype):
     """Half precision, texts, times and objects are refused wherever a tensor is made, and what to write is said."""
     for make in (
         lambda: rote.DistTensor.zeros((4, 6), "block[(0),()]", dtype=dtype),
         lambda: rote.DistTensor.from_global(np.zeros((4, 6), dtype), "block[(0),()]"),
     ):
-        with pytest.raises(rote.PlanError, match=r"^Rote moves bool, .*, not .*\nconvert to one of these first"):
+        with pytest.raises(rote.PlanError, match=r"^Rote moves bool, .*, not .*\nconvert to one of these") as error:
             make()
+        assert f"x.astype('{'i8' if dtype[0] in 'Mm' else 'f4'}')" in str(error.value)

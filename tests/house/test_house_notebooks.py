@@ -84,6 +84,22 @@ def test_a_notebook_runs(path: Path, tmp_path: Path) -> None:
     assert printed(tmp_path / "run.ipynb") == printed(path)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("ranks", [3, 8])
+def test_the_five_ways_run_on_other_numbers_of_ranks(ranks: int, tmp_path: Path) -> None:
+    """A reader changes the number of ranks: the ways that such ranks have are gone, and of the others it is said."""
+    (path,) = (path for path in NOTEBOOKS if path.name == "4-five-ways.ipynb")
+    text = path.read_text("utf-8")
+    assert text.count("RANKS = (16, 16, 16), 16") == 1
+    changed = tmp_path / path.name
+    changed.write_text(text.replace("RANKS = (16, 16, 16), 16", f"RANKS = (16, 16, 16), {ranks}"), "utf-8")
+    error = execute(changed, tmp_path)
+    assert not error, error
+    output = "".join(printed(tmp_path / "run.ipynb"))
+    assert "WRONG" not in output
+    assert ("no pencil walk of 3 ranks on a grid of order 2" in output) == (ranks == 3)
+
+
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
 def test_a_notebook_is_stored_clean(path: Path) -> None:
     """No stored output is an error, and none names a folder of the machine that made it."""

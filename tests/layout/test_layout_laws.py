@@ -341,7 +341,12 @@ ERRORS = {
     "rank": (lambda: Grid((2, 3)).coordinates(6), "grid 2x3 has ranks 0 to 5, not 6"),
     "coordinates": (lambda: Grid((2, 3)).rank((0, 3)), "grid 2x3 has no coordinates (0, 3)"),
     "index": (lambda: rote.parse("[()]").on((4,), (2,)).owners((4,)), "(4,) is no index of a tensor of shape (4,)"),
+    "index of a view": (
+        lambda: rote.parse("(a b): [(0)]").on((3, 4), (2,)).owners((2, 3)),
+        "(2, 3) is no index of the view of shape (12,) by which (a b): [(0)] reads a tensor of shape (3, 4)",
+    ),
     "negative index": (lambda: rote.parse("[()]").on((4,), (2,)).owners((-1,)), "(-1,) is no index"),
+    "text": (lambda: rote.Layout("[(0)]"), "not text\nwrite rote.parse('[(0)]')"),
     "twice": (lambda: L(0, 0), "grid mode 0 is used twice in [(0),(0)]; use each at most once"),
     "partial twice": (lambda: L(0) + partial(0), "grid mode 0 is used twice"),
     "rooted twice": (lambda: L(0) | root(0), "grid mode 0 is used twice"),

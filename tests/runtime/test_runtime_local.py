@@ -40,6 +40,13 @@ def test_results_come_in_rank_order():
     assert names == [(rank, "x", f"rote rank {rank}") for rank in range(5)]
 
 
+@pytest.mark.parametrize("args", [3, "ab", None])
+def test_arguments_are_a_tuple(args):
+    """A value alone is refused with the tuple to write; a text is not taken for its letters."""
+    with pytest.raises(TypeError, match=r"args is a tuple of what .*\nwrite rote.run\(fn, 2, \(value,\)\)"):
+        rote.run(lambda comm, value: value, 2, args)
+
+
 def test_world_inside_is_the_ranks_communicator():
     """world() and as_comm(None) are the rank's own communicator inside run, and run may run inside run."""
 

@@ -65,6 +65,49 @@ def test_values_are_stored_as_numpy_stores_them(text, held):
     assert rote.run(program, 5) == [True] * 5
 
 
+@pytest.mark.parametrize(
+    "args", [(-5, 0, 1, "u1"), (-1.5, 3, 1, "u1"), (1e10, 1e10 + 2, 1, "i4"), (0, -3, -1, "u8"), (0, 999, 300, "u1")]
+)
+def test_numbers_of_a_range_that_do_not_fit(args):
+    """Law: they are refused as NumPy refuses them, and do not wrap."""
+    for arange in (np.arange, rote.array_api.arange):
+        with pytest.raises(OverflowError):
+            arange(*args[:3], dtype=args[3])
+
+
+@pytest.mark.parametrize("args", [(0, 5, 1000), (-0.5, 3, 1), (5, -1, -1), (3, -3, 1), (-5, -9, 1)])
+def test_numbers_of_a_range_that_fit(args):
+    """Law: those that are in the range alone must fit; what lies behind its end is nobody's."""
+    array = np.arange(*args, dtype="u1")
+    assert rote.array_api.arange(*args, dtype="u1").to_global().tolist() == array.tolist()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda comm, array: DistTensor.from_global(array, "block[(0)]", comm),
+        lambda comm, array: DistTensor.from_local(array[comm.rank :][:1], "block[(0)]", comm.size, comm),
+        lambda comm, array: DistTensor.from_slices(
+            array[comm.rank :][:1], [slice(comm.rank, comm.rank + 1)], comm.size, comm
+        ),
+        lambda comm, array: DistTensor.from_function(lambda i: array[i], comm.size, "block[(0)]", comm),
+    ],
+)
+def test_a_mask_is_not_lost(make):
+    """Law: an array with a mask is refused, wherever it is; filled, or of another subclass of arrays, it is taken."""
+
+    def program(comm):
+        for rank in range(comm.size):
+            with pytest.raises(TypeError, match=r"has one\nwrite x.filled\(value\)"):
+                make(comm, np.ma.masked_less(NUMBERS, 2) if rank == comm.rank else NUMBERS)
+        make(comm, NUMBERS.view(type("Sub", (np.ndarray,), {})))
+        return make(comm, np.ma.masked_less(NUMBERS, 2).filled(5)).to_global().tolist()
+
+    assert rote.run(program, 3) == [[3, 5, 2]] * 3
+    with pytest.raises(TypeError, match="has no mask"):
+        rote.array_api.asarray(np.ma.masked_less(NUMBERS, 2))
+
+
 @LAYOUTS
 @pytest.mark.parametrize(
     "call",

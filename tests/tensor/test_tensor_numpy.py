@@ -342,6 +342,13 @@ def test_refusals_say_what_to_do():
     }.items():
         with pytest.raises(AttributeError, match=rf"has no attribute '{name}'\nwrite {cure}"):
             getattr(x, name)
+    for name in ("ones", "full"):
+        with pytest.raises(
+            AttributeError, match=rf"'DistTensor' has no attribute '{name}'\nwrite rote\.array_api\.{name}"
+        ):
+            getattr(DistTensor, name)
+    with pytest.raises(AttributeError, match=r"^type object 'DistTensor' has no attribute 'sun'$"):
+        DistTensor.sun  # noqa: B018
     with pytest.raises(TypeError, match=r"takes a Distribution\nwrite DistTensor\.from_global"):
         DistTensor(x.local, "[(0),()]")
     with pytest.raises(AttributeError, match=r"^'DistTensor' object has no attribute 'sun'$"):
@@ -452,6 +459,30 @@ def test_numpy_transforms_are_those_of_rote():
             np.fft.fft(DistTensor.zeros(4, "[(0)]", comm), out=np.zeros(4, complex))
 
     rote.run(program, 2)
+
+
+@pytest.mark.parametrize("name", ["local", "real", "imag"])
+def test_an_attribute_is_not_assigned(name):
+    """Law: a value given to an attribute is refused with the assignment that writes into the block, which does so."""
+    x = DistTensor.from_global(np.array([1 + 2j, 3]), "[(0)]")
+    with pytest.raises(
+        AttributeError, match=rf"'{name}' of a tensor is not assigned\nwrite x\.local.*\[\.\.\.\] = "
+    ) as error:
+        setattr(x, name, 7)
+    x.real.local[...] = x.imag.local[...] = 5
+    assert x.to_global().tolist() == [1 + 2j, 3], "the parts are copies"
+    exec(re.search(r"write (.*?)(,|$)", str(error.value))[1], {"x": x, "values": 7, "block": 7})
+    assert x.to_global().tolist() == {"local": [7, 7], "real": [7 + 2j, 7], "imag": [1 + 7j, 3 + 7j]}[name]
+
+
+def test_numpys_assertions_name_those_of_tensors():
+    """Law: where an assertion of numpy.testing asks for the whole array, the refusal names what compares tensors."""
+    x = DistTensor.zeros((3, 4), "[(0),()]")
+    for check in (np.testing.assert_allclose, np.testing.assert_array_equal, np.testing.assert_equal):
+        for pair in ((x, np.zeros((3, 4))), (np.zeros((3, 4)), x)):
+            with pytest.raises(LayoutError, match=r"write rote\.testing\.assert_equal\(x, array"):
+                check(*pair)
+    rote.testing.assert_equal(x, np.zeros((3, 4)), rtol=1e-7, atol=0)
 
 
 def test_what_python_asks_is_answered_or_refused():

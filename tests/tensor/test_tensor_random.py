@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -76,6 +78,59 @@ def test_large_blocks_are_made_in_windows():
     np.testing.assert_array_equal(a, whole[:, ::2])
     np.testing.assert_array_equal(c, whole[:, 1::2])
     np.testing.assert_array_equal(np.concatenate([b, d], axis=1), theirs.random((40, 5000)))
+
+
+@pytest.mark.parametrize(
+    ("name", "cure"),
+    [
+        ("permutation", "x[numpy.argsort(rng.random(len(x)))]"),
+        ("shuffle", "x[...] = x[numpy.argsort(rng.random(len(x)))]"),
+        ("choice", "numpy.take(x, rng.integers(len(x), shape=…), axis=0)"),
+        ("poisson", "rote.DistTensor.from_global(numpy.random.default_rng(seed).poisson(…), layout)"),
+    ],
+)
+def test_names_of_numpys_generators_say_what_to_write(name, cure):
+    """Law: a name that NumPy's generators have and ours has not is refused with its like."""
+    rng = rote.random.default_rng(1)
+    with pytest.raises(AttributeError, match=re.escape(f"'Generator' object has no attribute '{name}'\nwrite {cure}")):
+        getattr(rng, name)
+    with pytest.raises(AttributeError, match=r"has no attribute 'sun'$"):
+        rng.sun  # noqa: B018
+
+
+def test_cures_of_names_give_permutations_and_choices():
+    """Law: what the cures write is a permutation of the rows, and a choice of them, the same on any number of ranks."""
+    array = np.arange(14).reshape(7, 2)
+
+    def program(comm):
+        rng, x = rote.random.default_rng(1), rote.DistTensor.from_global(array, "block[(0),()]", comm)
+        with rote.config(implicit="allow"):
+            order = np.argsort(rng.random(len(x), comm=comm))
+            chosen = np.take(x, rng.integers(len(x), shape=3, comm=comm), axis=0).to_global()
+            permuted = x[order].to_global()
+            x[...] = x[order]
+        return permuted.tolist(), chosen.tolist(), x.to_global().tolist()
+
+    (permuted, chosen, shuffled), *others = rote.run(program, 1) + rote.run(program, 3)
+    assert sorted(permuted) == array.tolist() != permuted == shuffled and all(row in permuted for row in chosen)
+    assert others == [(permuted, chosen, shuffled)] * 3
+
+
+def test_size_is_called_shape():
+    """Law: each method that draws refuses NumPy's `size` by naming `shape`, and uses up no words."""
+    rng = rote.random.default_rng(1)
+    for name, args in {
+        "random": (),
+        "uniform": (0, 1),
+        "standard_normal": (),
+        "normal": (0, 1),
+        "integers": (3,),
+    }.items():
+        with pytest.raises(TypeError, match=rf"{name} takes shape, not size\nwrite rng\.{name}\(…, shape=\(2, 3\)\)"):
+            getattr(rng, name)(*args, size=(2, 3))
+    with pytest.raises(TypeError, match=r"write rng\.exponential\(…, shape=3\)"):
+        rng.exponential(size=3)
+    assert rng.position == 0
 
 
 def test_refusals():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Literal, TypeVar, cast
 
 from ...errors import CommError
@@ -94,6 +94,7 @@ def run(
 
     Raises:
         LayoutError: `ranks` is no integer.
+        TypeError: `args` is no sequence of arguments.
         CommError: `ranks` is below 1, or the launcher has started another number; the results of MPI's ranks cannot be
             pickled. Of threads that do not meet: one returned while others wait for it, they make different calls, or
             each waits for another.
@@ -107,6 +108,9 @@ def run(
     if on not in ("auto", "threads"):
         raise CommError(f'on is "auto" or "threads"; not {on!r}')
     size = integer(ranks, "the number of ranks")
+    if isinstance(args, str) or not isinstance(args, Iterable):
+        kind = type(args).__name__
+        raise TypeError(f"args is a tuple of what follows comm, not {kind}\nwrite rote.run(fn, {size}, (value,))")
     comm = None if on == "threads" or inside.get() is not None else world()
     if comm is None or comm.size == 1:
         return run_threads(fn, size, args)
