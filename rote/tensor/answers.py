@@ -122,8 +122,6 @@ _NAMES = {
     "chunks": "x.distribution.to_chunks()",
     "rechunk": "x.redistribute(layout)",
     "to_local": "x.local",
-    "ones": "rote.array_api.ones(shape, layout=…)",
-    "full": "rote.array_api.full(shape, number, layout=…)",
     **dict.fromkeys(("full_tensor", "compute", "numpy", "gather"), "x.to_global()"),
 }
 _CURES: dict[Function, str] = {

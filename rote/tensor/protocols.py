@@ -7,7 +7,6 @@ somebody wrote `np.asarray(x)`, `for row in x` or `pickle.dumps(x)`.
 from __future__ import annotations
 
 import sys
-from abc import ABCMeta
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any, NoReturn, Self
@@ -33,18 +32,7 @@ _POWERS = {(int, 2): np.square, (int, -1): np.reciprocal, (float, 0.5): np.sqrt}
 """The functions that `**` of NumPy's arrays is for some exponents: of any dtype for 2, of inexact ones else."""
 
 
-class TensorType(ABCMeta):
-    """The type of types of tensors, which refuse names that they have not with a cure, as tensors do."""
-
-    if not TYPE_CHECKING:  # a type checker would take any misspelt name for an attribute
-
-        def __getattr__(cls, name):
-            """Refuse a name, and say what to write where there is something."""
-            cure = f"\nwrite {name_cure(name)}" if name_cure(name) else ""
-            raise AttributeError(f"type object {cls.__name__!r} has no attribute {name!r}{cure}", name=name, obj=cls)
-
-
-class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed, metaclass=TensorType):
+class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
     """The protocols of NumPy's arrays and of Python's objects, for what lies distributed."""
 
     __slots__ = ()
