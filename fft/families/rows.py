@@ -33,9 +33,7 @@ Way = tuple[int, int, tuple[Order, ...]]
 """What moves on a way, the numbers that a rank receives at most and those that all ranks receive; and its orders."""
 
 _NEAR = 1.02  # a busiest rank that has so many times the least counts alike: the total decides
-_SEARCHED = (
-    5  # axes, of which all ways are tried: of six there are 375,000, with a hundred times as many pairs of orders
-)
+_SEARCHED = 5  # axes of which all ways are tried: of six there are 375,000
 
 
 def row_layout(order: Order) -> Layout:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from types import MethodType, ModuleType
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -227,20 +227,20 @@ class ArrayMethods(Distributed):
         return values
 
     if TYPE_CHECKING:
-        sum = _method(functions.reductions.sum)
-        prod = _method(functions.reductions.prod)
-        max = _method(functions.reductions.max)
-        min = _method(functions.reductions.min)
-        any = _method(functions.reductions.any)
-        all = _method(functions.reductions.all)
-        mean = _method(functions.statistics.mean)
-        var = _method(functions.statistics.var)
-        std = _method(functions.statistics.std)
-        argmax = _method(functions.extrema.argmax)
-        argmin = _method(functions.extrema.argmin)
-        dot = _method(functions.products.dot)
-        trace = _method(functions.matrices.numpy_trace)
-        diagonal = _method(functions.matrices.numpy_diagonal)
+        sum: Final = _method(functions.reductions.sum)
+        prod: Final = _method(functions.reductions.prod)
+        max: Final = _method(functions.reductions.max)
+        min: Final = _method(functions.reductions.min)
+        any: Final = _method(functions.reductions.any)
+        all: Final = _method(functions.reductions.all)
+        mean: Final = _method(functions.statistics.mean)
+        var: Final = _method(functions.statistics.var)
+        std: Final = _method(functions.statistics.std)
+        argmax: Final = _method(functions.extrema.argmax)
+        argmin: Final = _method(functions.extrema.argmin)
+        dot: Final = _method(functions.products.dot)
+        trace: Final = _method(functions.matrices.numpy_trace)
+        diagonal: Final = _method(functions.matrices.numpy_diagonal)
     else:
         real = fixed(real, "x.local.real[...] = values, for x.real is a copy")
         imag = fixed(imag, "x.local.imag[...] = values, for x.imag is a copy")
