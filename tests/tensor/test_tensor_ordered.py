@@ -173,6 +173,27 @@ def test_quantiles_are_numpys(q, dtype):
     rote.run(program, 3)
 
 
+@pytest.mark.parametrize(
+    "array", [[1, 2, np.inf], [np.inf, 1, np.inf, np.inf], [-np.inf, 1, 2, 3, 4], [-np.inf, np.inf]]
+)
+@pytest.mark.parametrize("method", ["linear", "lower", "higher", "nearest", "midpoint", "weibull", "hazen"])
+def test_quantiles_beside_infinity_are_numpys(array, method):
+    """Law: where lines are split, infinity beside a quantile makes of it what it does in the array, NaN or not."""
+
+    def program(comm):
+        x = DistTensor.from_global(np.array(array), "block[(0)]", comm)
+        for q in (0, 1, 0.0, 1.0, 0.5, 0.25, 0.1, [0, 1], [0.0, 0.5, 1.0], [0.01, 0.99]):
+            np.testing.assert_allclose(
+                np.quantile(x, q, method=method).to_global(), np.quantile(array, q, method=method)
+            )
+            percents = np.multiply(q, 100.0)
+            got = np.percentile(x, percents, method=method)
+            np.testing.assert_allclose(got.to_global(), np.percentile(array, percents, method=method))
+
+    with np.errstate(all="ignore"):
+        rote.run(program, 2)
+
+
 def test_quantiles_refuse_what_numpy_does():
     """Complex numbers, q beyond 1 and unknown methods are refused, and on split lines methods that jump."""
 

@@ -143,26 +143,25 @@ def _quantiles(name: str, a: Distributed, q: Any, whole: int, method: str, weigh
     own = a.local.dtype
     kind = function(np.ones(1, own if own.kind != "c" else float), q, method=method).dtype
 
-    def numbers(n: int) -> Array:
-        return _numbers(name, np.asarray(q) / whole, n, method)
+    taken = method in _ROUNDING or (method == "linear" and whole == 1 and np.asarray(q).dtype.kind in "iu")
 
     def places(n: int) -> Array:
-        between = numbers(n)
-        return np.concatenate([np.floor(between).ravel(), np.ceil(between).ravel()]).astype(np.int64)
+        below = np.floor(_numbers(name, np.asarray(q) / whole, n, method)).ravel()
+        return np.concatenate([below, below if taken else below + 1]).clip(0, n - 1).astype(np.int64)
 
     def of_places(values: Array, n: int) -> Any:
-        between = numbers(n)
-        low, high = values.reshape(2, *between.shape, *values.shape[1:])
-        if kind.kind != "f":  # none is between two, and truth values have no difference
+        numbers = _numbers(name, np.asarray(q) / whole, n, method)
+        low, high = values.reshape(2, *numbers.shape, *values.shape[1:])
+        if taken:  # else infinity behind it would be multiplied by 0
             return low
-        part = (between - np.floor(between)).astype(kind).reshape(between.shape + (1,) * (values.ndim - 1))
+        part = (numbers - np.floor(numbers)).astype(kind).reshape(numbers.shape + (1,) * (values.ndim - 1))
         return np.where(part < 0.5, low + (high - low) * part, high - (high - low) * (1 - part)).astype(kind)
 
     return _Statistic(np.ndim(q), lambda block, mode: function(block, q, mode, method=method), places, of_places)
 
 
 def _numbers(name: str, q: Array, n: int, method: str) -> Array:
-    """Where quantiles stand among n sorted elements, counted from 0: at one of them, or between two."""
+    """Where quantiles stand among n sorted elements, counted from 0: at one, between two, or before or behind all."""
     if method in _ROUNDING:
         return np.asarray(_ROUNDING[method]((n - 1) * q))
     if method == "midpoint":
@@ -173,7 +172,7 @@ def _numbers(name: str, q: Array, n: int, method: str) -> Array:
             f"write numpy.{name}(x.to_global(), …), or a method that interpolates: {', '.join(_INTERPOLATING)}"
         )
     alpha, beta = _INTERPOLATING[method]
-    return np.asarray(np.clip(n * q + (alpha + q * (1 - alpha - beta)) - 1, 0, n - 1))
+    return np.asarray(n * q + (alpha + q * (1 - alpha - beta)) - 1)
 
 
 def _of_lines(name: str, a: Distributed, statistic: _Statistic, axis: Axis, out: Any, keepdims: Any) -> Any:
