@@ -79,6 +79,10 @@ def argsort(
 ) -> T:
     """The indices along a mode that sort it; equal elements keep their order. Arguments and layout as of `sort`.
 
+    Raises:
+        AxisError: there is no such mode.
+        ValueError: an order of fields is given.
+
     >>> from rote import DistTensor
     >>> argsort(DistTensor.from_global([3, 1, 2, 1], "block[(0)]")).to_global()
     array([1, 3, 2, 0])
@@ -128,7 +132,7 @@ def isin(element: Any, test_elements: Any, assume_unique: bool = False, invert: 
 
 
 @follows("indexed", np.take)
-def take(x: T, indices: Any, /, axis: int | None = None, *, mode: str = "raise") -> T:
+def take(x: T, /, indices: Any, axis: int | None = None, *, mode: str = "raise") -> T:
     """The elements at some indices along a mode, or of the row-major order if it is None, as `numpy.take`.
 
     Args:
