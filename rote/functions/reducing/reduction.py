@@ -27,7 +27,6 @@ __all__ = [
     "computed_in",
     "extents_of",
     "finished",
-    "kept",
     "modes_of_mean",
     "normal_axes",
     "reduced",
@@ -173,11 +172,6 @@ def normal_axes(axis: Axis, order: int) -> Modes:
     if any(isinstance(each, bool | np.bool_) for each in named):
         raise TypeError(f"an axis is an integer, not {axis}")
     return tuple(np.lib.array_utils.normalize_axis_tuple(axis, order))
-
-
-def kept(keepdims: Any) -> bool:
-    """Whether reduced modes stay, as NumPy hands it on: they do not where it was not said."""
-    return keepdims is not UNSET and bool(keepdims)
 
 
 def extents_of(x: Distributed, modes: Modes) -> int:

@@ -17,7 +17,7 @@ from ..elements.blockwise import elementwise
 from ..rules import UFUNC_METHODS, Function, follows
 from .exact import exact_sum
 from .extrema import extremum, unordered
-from .reduction import UNSET, Axis, computed_in, finished, kept, normal_axes, reducible, reduction
+from .reduction import UNSET, Axis, computed_in, finished, normal_axes, reducible, reduction
 
 __all__ = ["all", "any", "count_nonzero", "masked", "max", "min", "number_of", "prod", "reduce_by", "sum"]
 
@@ -209,13 +209,13 @@ def number_of(
     condition: Function,
     x: Distributed,
     axis: Axis,
-    keepdims: Any = UNSET,
+    keepdims: bool = False,
     where: Any = UNSET,
     layout: Layout | str | None = None,
 ) -> Any:
     """The number of elements for which a condition holds, which is asked of blocks; other arguments as of `sum`."""
     holds = elementwise(name, condition, (x,), {})
-    return sum(holds, axis, None, None, kept(keepdims), UNSET, where, layout=layout)
+    return sum(holds, axis, None, None, keepdims, UNSET, where, layout=layout)
 
 
 def reduce_by(

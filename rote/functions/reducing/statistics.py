@@ -22,7 +22,6 @@ from .reduction import (
     contributed,
     extents_of,
     finished,
-    kept,
     laid,
     modes_of_mean,
     reduced,
@@ -250,7 +249,7 @@ def average(
         TypeError: the weights have another shape.
         ZeroDivisionError: they sum to zero.
     """
-    keepdims, modes = kept(keepdims), modes_of_mean(axis, len(x.distribution.shape))
+    modes = modes_of_mean(axis, len(x.distribution.shape))
     if weights is None:
         result = mean(x, axis, keepdims=keepdims)
         count = elementwise("average", lambda block: np.full_like(block, extents_of(x, modes)), (result,), {})
