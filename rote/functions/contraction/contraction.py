@@ -13,6 +13,7 @@ import numpy as np
 from ...errors import LayoutError
 from ...layout.grid import Grid
 from ...layout.layout import Distribution, Layout, layout_or_none
+from ..alignment import replicated
 from ..distributed import Array, Distributed
 from ..moves import asked, moved
 from .diagonals import diagonal_of
@@ -83,13 +84,7 @@ def common_operands(operands: Sequence[Any], cause: str) -> list[Distributed]:
     first = max(tensors, key=lambda x: prod(x.distribution.shape))
     if any(x.comm is not first.comm for x in tensors):
         raise LayoutError(f"{cause} wants tensors of one communicator; give the same comm to all")
-    grid = first.distribution.grid
-
-    def replicated(value: Any) -> Distributed:
-        array = np.asarray(value)
-        return first._on(array, Distribution(Layout(((),) * array.ndim), array.shape, grid))
-
-    return [x if isinstance(x, Distributed) else replicated(x) for x in operands]
+    return [x if isinstance(x, Distributed) else replicated(np.asarray(x), first) for x in operands]
 
 
 def extents_of(tensors: Sequence[Distributed], terms: Sequence[Term], cause: str) -> dict[int, int]:
