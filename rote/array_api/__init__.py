@@ -16,11 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from ..functions.elements.dtypes import can_cast as can_cast
-from ..functions.elements.dtypes import finfo as finfo
-from ..functions.elements.dtypes import iinfo as iinfo
-from ..functions.elements.dtypes import isdtype as isdtype
-from ..functions.elements.dtypes import result_type as result_type
+from ..functions.elements.dtypes import *  # noqa: F403 - as the next
 from ..functions.elements.elementwise import *  # noqa: F403 - its names are those of the standard
 from ..functions.elements.likes import astype as astype
 from ..functions.elements.likes import empty_like as empty_like
@@ -74,15 +70,7 @@ from ..functions.sorts.sorting import searchsorted as searchsorted
 from ..functions.sorts.sorting import sort as sort
 from ..functions.sorts.sorting import take as take
 from ..functions.sorts.sorting import take_along_axis as take_along_axis
-from .creation import arange as arange
-from .creation import asarray as asarray
-from .creation import empty as empty
-from .creation import eye as eye
-from .creation import from_dlpack as from_dlpack
-from .creation import full as full
-from .creation import linspace as linspace
-from .creation import ones as ones
-from .creation import zeros as zeros
+from .creation import *  # noqa: F403
 from .info import DTYPES, NamespaceInfo
 
 if TYPE_CHECKING:
