@@ -14,6 +14,7 @@ import numpy as np
 
 from .. import __version__
 from ..host import processor
+from ..runtime.comm.collective_errors import from_root
 from ..runtime.comm.protocol import Comm
 
 __all__ = ["commit", "machine", "same_machine"]
@@ -31,8 +32,7 @@ def machine(comm: Comm, usable: int) -> dict[str, Any]:
     >>> sorted(machine(alone(), 1))
     ['caches', 'commit', 'cores', 'instructions', 'processor', 'system', 'versions']
     """
-    about: dict[str, Any] = comm.allgather_object(_machine(usable, comm.size > 1) if comm.rank == 0 else {})[0]
-    return about
+    return from_root(comm, lambda: _machine(usable, comm.size > 1))
 
 
 def _machine(usable: int, mpi: bool) -> dict[str, Any]:
