@@ -16,8 +16,7 @@ import numpy.typing as npt
 
 from ...errors import LayoutError
 from ..alignment import plain
-from ..contraction.contraction import contract
-from ..contraction.diagonals import diagonal_of
+from ..contraction.contraction import contract, diagonal_of
 from ..contraction.subscripts import Term
 from ..distributed import Distributed
 from ..rearranging.indexing import getitem, relabelled
