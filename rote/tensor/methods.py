@@ -255,7 +255,7 @@ class ArrayMethods(Distributed):
         sum, prod, max, min, any, all = (_Late("reductions") for _ in range(6))
         mean, var, std = (_Late("statistics") for _ in range(3))
         argmax, argmin = _Late("extrema"), _Late("extrema")
-        swapaxes, ravel, squeeze = (_Late("reshaping") for _ in range(3))
+        swapaxes, ravel, squeeze = _Late("reshaping"), _Late("reshaping"), _Late("reshaping")
         argsort, take, cumsum, cumprod = _Late("sorting"), _Late("sorting"), _Late("scans"), _Late("scans")
         dot, repeat = _Late("products"), _Late("placing")
         trace, diagonal = _Late("matrices", "numpy_trace"), _Late("matrices", "numpy_diagonal")
