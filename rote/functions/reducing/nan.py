@@ -151,7 +151,7 @@ def _filled(x: Distributed, value: Any) -> Any:
 
 def _count(x: Distributed, axis: Axis, keepdims: bool, where: Any) -> Any:
     """How many elements are not NaN."""
-    return reductions.number_of("isnan", lambda block: ~np.isnan(block), x, axis, keepdims, where)
+    return reductions.number_of("isnan", lambda block: ~np.isnan(block), x, axis, keepdims=keepdims, where=where)
 
 
 def _as(x: Any) -> Any:
