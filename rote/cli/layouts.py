@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -192,16 +192,7 @@ def explain(
 @json_option
 @click.option("--html", metavar="FILE.html", type=click.Path(), help="Write a page that steps through the first.")
 @force_option
-def predict(
-    shape: tuple[int, ...],
-    ranks: int,
-    grid: tuple[int, ...] | None,
-    dtype: str,
-    why: bool,
-    as_json: bool,
-    html: str | None,
-    force: bool,
-) -> None:
+def predict(shape: tuple[int, ...], html: str | None, force: bool, **options: Any) -> None:
     """Predict what FFTs cost, the one that is taken first; as explain --fft.
 
     \b
@@ -211,7 +202,7 @@ def predict(
     """
     if html is not None:
         on_rank_0(partial(refuse_target, html, force))
-    _compare(shape, ranks, grid, dtype, why, as_json, html)
+    _compare(shape, html=html, **options)
 
 
 def _plan_answer(plan: Plan, reason: str | None, verified: bool) -> Answer:

@@ -48,15 +48,15 @@ class Eigensystem(NamedTuple):
     eigenvectors: Any
 
 
-def stack_of(cause: str, x: Any, least: int = 2) -> Term:
-    """The labels of a stack of matrices, or of vectors.
+def stack_of(cause: str, x: Any) -> Term:
+    """The labels of a stack of matrices.
 
     Raises:
         LayoutError: its elements are of smaller order.
     """
-    if np.ndim(x) < least:
+    if np.ndim(x) < 2:
         raise LayoutError(f"{cause} takes matrices, or stacks of them, not a tensor of order {np.ndim(x)}")
-    return tuple(range(10 + np.ndim(x) - least, 10, -1))
+    return tuple(range(10 + np.ndim(x) - 2, 10, -1))
 
 
 def of_matrices(
