@@ -88,7 +88,7 @@ def _report(as_json: bool) -> int:
     results, line = list(findings()), launch_line()
     broken = any(each.state == "broken" for each in results)
     if as_json:
-        print_answer({"works": not broken, "launch": line, "findings": [asdict(each) for each in results]})
+        print_answer({"works": not broken, "launch": line, "findings": [*map(asdict, results)]})
         return int(broken)
     click.echo(_table(results))
     mending = dict.fromkeys(each.cure for each in results if each.cure)

@@ -84,7 +84,7 @@ def _owners(dist: Distribution) -> Answer:
         raise LayoutError(f"JSON lists {_LISTED} ranks at most, not {dist.grid.size}; leave --json out")
     ranks = []
     for rank in range(dist.grid.size):
-        indices = [asdict(held) for held in dist.index_sets(rank)]
+        indices = [*map(asdict, dist.index_sets(rank))]
         coordinates, block = dist.grid.coordinates(rank), dist.local_shape(rank)
         ranks.append({"rank": rank, "coordinates": coordinates, "block": block, "indices": indices})
     return {"layout": str(dist.layout), "shape": dist.shape, "grid": dist.grid.shape, "ranks": ranks}

@@ -132,7 +132,7 @@ def _plain(value: object) -> Any:
         value = value.tolist()
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
-    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
+    return [*map(_plain, value)] if isinstance(value, list | tuple) else value
 
 
 def kept_attributes(attributes: Mapping[str, object]) -> dict[str, Any]:

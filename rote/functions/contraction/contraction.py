@@ -247,8 +247,8 @@ def as_matrices(a: Array, b: Array, a_term: Term, b_term: Term, result: Term) ->
     summed = [label for label in a_term if label in b_term and label not in result]
     rows = [label for label in a_term if label not in b_term]
     columns = [label for label in b_term if label not in a_term]
-    a = a.transpose([a_term.index(label) for label in (*stack, *rows, *summed)])
-    b = b.transpose([b_term.index(label) for label in (*stack, *summed, *columns)])
+    a = a.transpose([*map(a_term.index, (*stack, *rows, *summed))])
+    b = b.transpose([*map(b_term.index, (*stack, *summed, *columns))])
     extents = dict(zip((*stack, *rows, *summed), a.shape, strict=True)) | dict(
         zip((*stack, *summed, *columns), b.shape, strict=True)
     )
@@ -258,7 +258,7 @@ def as_matrices(a: Array, b: Array, a_term: Term, b_term: Term, result: Term) ->
         a.reshape(stacked, high, deep),
         b.reshape(stacked, deep, wide),
         tuple([extents[label] for label in kept]),
-        tuple([kept.index(label) for label in result]),
+        tuple(map(kept.index, result)),
     )
 
 
@@ -268,5 +268,5 @@ def _summed_alone(a: Array, term: Term, others: Term) -> tuple[Array, Term]:
     if not alone:
         return a, term
     add: Callable[..., Array] = np.logical_or.reduce if a.dtype == bool else np.add.reduce
-    axes = tuple([term.index(label) for label in alone])
+    axes = tuple(map(term.index, alone))
     return np.asarray(add(a, axis=axes, dtype=a.dtype)), tuple([label for label in term if label not in alone])

@@ -102,7 +102,7 @@ def stack(arrays: Parts, /, axis: int = 0, *, dtype: Any = None, casting: Any = 
 @follows("joined", np.vstack)
 def vstack(tup: Parts, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
     """Tensors one above the other, as `numpy.vstack`."""
-    return concat([_rows(x) for x in _tensors(tup, "vstack")], 0, dtype=dtype, casting=casting)
+    return concat([*map(_rows, _tensors(tup, "vstack"))], 0, dtype=dtype, casting=casting)
 
 
 @follows("joined", np.hstack)
@@ -115,7 +115,7 @@ def hstack(tup: Parts, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
 @follows("joined", np.dstack)
 def dstack(tup: Parts) -> Any:
     """Tensors one behind the other along mode 2, as `numpy.dstack`."""
-    parts = [_rows(x) for x in _tensors(tup, "dstack")]
+    parts = [*map(_rows, _tensors(tup, "dstack"))]
     return concat([x if len(x.distribution.shape) > 2 else expand_dims(x, 2) for x in parts], 2)
 
 

@@ -126,7 +126,7 @@ def nonzero(x: T, /) -> tuple[T, ...]:
     if not shape:
         raise ValueError("nonzero takes a tensor of order 1 or more; write x[None]")
     flat = flatnonzero(x)
-    return tuple([flat._with(index) for index in np.unravel_index(flat.local, shape)])
+    return tuple(map(flat._with, np.unravel_index(flat.local, shape)))
 
 
 @follows("data-dependent", np.flatnonzero)

@@ -130,7 +130,7 @@ def _global(local: Array, dist: Distribution, rank: int, mode: int) -> Array:
     held = dist.index_sets(rank)[mode]
     if local.size > 8:
         return held.to_array()[local]
-    return np.array([held.at(position) for position in local.reshape(-1).tolist()], np.int64).reshape(local.shape)
+    return np.array([*map(held.at, local.reshape(-1).tolist())], np.int64).reshape(local.shape)
 
 
 def _flat(nearest: Array, dist: Distribution, rank: int, block: tuple[int, ...]) -> Array:

@@ -230,7 +230,7 @@ def _merged(
     with because("unique"):
         nbytes = ranks.received * (values.itemsize + 16) + ranks.returned * 8 * inverse
         announce(flat, nbytes, lambda: f"a sample sort over {comm.size} ranks", "unique")
-    values, firsts, amounts = (ranks(each) for each in (values, firsts, amounts))
+    values, firsts, amounts = map(ranks, (values, firsts, amounts))
     order = sorting_order([values, firsts])
     values, firsts, amounts = (each[order] for each in (values, firsts, amounts))
     starts = _starts(values, firsts, equal_nan)
