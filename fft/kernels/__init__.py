@@ -1,1 +1,1 @@
-"""One rank's block: its transforms by any library, in tiles that fit the cache, and how the fastest are found."""
+"""Transforms of one rank's block, by any library, in tiles that fit the cache, and how the fastest are found."""

@@ -1,4 +1,4 @@
-"""A block as boxes: evenly spaced elements of the memories that it is read from."""
+"""A block as boxes: evenly spaced elements of the memories from which it is read."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _FEW = 16  # boxes that one piece may fall into
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """Elements that are evenly spaced along every mode of a block, and in the memory that they are read from.
+    """Elements that are evenly spaced along every mode of a block, and in the memory from which they are read.
 
     Attributes:
-        peer: the number of that memory: the rank whose it is, or that of a message.
-        offset: of the first one there, in elements.
-        strides: there, in elements, per mode of the block.
-        starts, steps, counts: where they lie along the modes of the block.
+        peer: the number of that memory: its rank, or its message.
+        offset: of the first element in that memory, in elements.
+        strides: in that memory, in elements, per mode of the block.
+        starts, steps, counts: the places of the elements along the modes of the block.
     """
 
     peer: int
@@ -35,7 +35,7 @@ class Box:
     counts: tuple[int, ...]
 
     def within(self, mode: int, start: int, stop: int) -> tuple[slice, slice] | None:
-        """The slice of its elements that lie in a range of the block along a mode, and the slice of that range."""
+        """The slice of the box that lies in a range of the block along a mode, and where it lies in that range."""
         at, step = self.starts[mode], self.steps[mode]
         first = max(0, -((at - start) // step))
         last = min(self.counts[mode], -((at - stop) // step))
@@ -46,11 +46,11 @@ class Box:
 
 
 def boxes(regions: Iterable[tuple[int, Region]], order: int) -> tuple[Box, ...] | None:
-    """The boxes that a rank reads of its new block of some order; None if they are not few.
+    """The boxes from which a rank reads its new block; None if a region has too many boxes or none.
 
     Args:
-        regions: each with the number of the memory that it is read from.
-        order: of the block.
+        regions: each with the number of the memory from which it is read.
+        order: the order of the block.
     """
     every: list[Box] = []
     for number, region in regions:
@@ -63,10 +63,10 @@ def boxes(regions: Iterable[tuple[int, Region]], order: int) -> tuple[Box, ...] 
 
 
 def _boxes(piece: StridedCopy, peer: int, order: int) -> Iterator[Box]:
-    """A piece as boxes: of the dimensions that lead along one mode, all but the longest are taken apart."""
+    """A piece as boxes: of the dimensions that run along one mode, the longest stays, the others become boxes."""
     (shape, source, target), (source_strides, _) = piece.views, piece.strides
     offset, strides = source.lies(source_strides)
-    along: list[list[int]] = [[] for _ in range(order)]  # per mode the dimensions that lead along it
+    along: list[list[int]] = [[] for _ in range(order)]  # per mode the dimensions that run along it
     for d, pairs in enumerate(target.steps):
         modes = [mode for mode, step in pairs if step]
         if len(modes) > 1:
@@ -79,14 +79,14 @@ def _boxes(piece: StridedCopy, peer: int, order: int) -> Iterator[Box]:
     for mode, index in target.origin:
         origin[mode] += index
     step_of = [dict(pairs) for pairs in target.steps]
-    apart: list[tuple[int, int]] = []  # dimensions, each with the mode along which it leads
+    apart: list[tuple[int, int]] = []  # dimensions that become boxes, each with its mode
     for mode, dims in enumerate(along):
         if not dims:
             continue
         kept = max(dims, key=lambda d: shape[d])
         apart += [(d, mode) for d in dims if d != kept]
         gaps[mode], steps[mode], counts[mode] = strides[kept], step_of[kept][mode], shape[kept]
-        if steps[mode] < 0:  # the other way round
+        if steps[mode] < 0:  # reversed: begin at the other end
             offset += (counts[mode] - 1) * gaps[mode]
             origin[mode] += (counts[mode] - 1) * steps[mode]
             steps[mode], gaps[mode] = -steps[mode], -gaps[mode]
@@ -101,5 +101,5 @@ def _boxes(piece: StridedCopy, peer: int, order: int) -> Iterator[Box]:
 
 
 def whole(shape: tuple[int, ...]) -> tuple[Box, ...]:
-    """A block that lies in one piece, as the only box."""
+    """A contiguous block as a single box."""
     return (Box(0, 0, row_major(shape), (0,) * len(shape), (1,) * len(shape), shape),)

@@ -1,4 +1,4 @@
-"""The config of a local transform: its library, the size of its tiles, its number of threads."""
+"""The config of a local transform: its library, its tile size and its number of threads."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ __all__ = ["ORDERS", "WHOLE", "KernelConfig", "Order", "Study"]
 
 Order = Literal["usual", "columns", "lines"]
 ORDERS: tuple[Order, ...] = get_args(Order)
-"""Orders of a tile: its columns stay where they are, or become lines of memory; or whichever suits their length."""
+"""Memory orders of a tile: columns stay columns, or become contiguous lines; "usual" takes what suits their length."""
 
 WHOLE = 1 << 62
-"""Bytes that no block has: a part of so many is all of it."""
+"""More bytes than any block has: a part of this size is the whole block."""
 
 
 @dataclass(frozen=True, slots=True)
 class KernelConfig:
-    """The way in which a kernel runs over a block; the result is the same but for its last bits.
+    """The way in which a kernel runs over a block; results of different configs differ only in their last bits.
 
     Attributes:
-        library: that transforms, one of `rote.fft.kernels.backends.NAMES`.
-        tile: bytes of a tile, which is to stay in a core's second-level cache; 0 is what suits most.
-        part: bytes of a part of a block that goes through all passes before the next one does; 0 is what suits most.
-        tiled: whether axes whose points lie badly apart go tile by tile; else all axes go in one call.
-        order: in which memory order a tile is transformed, one of `ORDERS`.
-        fused: whether the kernel reads its block out of boxes where it stands behind a move.
-        threads: how many it uses at most.
-        plans: what FFTW has found out by timing, in the text of its wisdom; empty, it estimates.
+        library: the library, one of `rote.fft.kernels.backends.NAMES`.
+        tile: bytes of a tile, which should fit into a core's second-level cache; 0 takes the default.
+        part: bytes of a part of a block, which goes through all passes before the next part; 0 takes the default.
+        tiled: whether axes with unfavourable strides are transformed tile by tile; else one call transforms all axes.
+        order: the memory order in which a tile is transformed, one of `ORDERS`.
+        fused: whether a kernel after a move reads its block directly out of boxes.
+        threads: the most threads that the kernel uses.
+        plans: FFTW's timed plans, as text of its wisdom; if empty, FFTW estimates.
     """
 
     library: str = "pyfftw"
@@ -51,14 +51,14 @@ class KernelConfig:
 
     @classmethod
     def of(cls, value: Any) -> KernelConfig:
-        """The config that `as_dict` gave.
+        """The config from the value that `as_dict` returned.
 
         Raises:
-            ValueError: it did not give this.
+            ValueError: the value is not one that `as_dict` returns.
         """
         usual = cls().as_dict()
         if isinstance(value, Mapping):
-            value = {"order": "columns", **value}  # the only one there was when decisions did not say it
+            value = {"order": "columns", **value}  # older records have no order: columns was the only one
         if not isinstance(value, Mapping) or value.keys() != usual.keys():
             raise ValueError(f"a config has {', '.join(usual)}")
         alike = all(type(value[name]) is type(usual[name]) for name in usual)
@@ -69,14 +69,14 @@ class KernelConfig:
 
 @dataclass(slots=True)
 class Study:
-    """The plans that FFTW finds by timing, of all kernels that carry this study, one after the other.
+    """FFTW's search for plans by timing, shared by all kernels that carry this study.
 
-    What lies in the arrays that they are made for is lost.
+    Planning overwrites the arrays for which the plans are made.
 
     Attributes:
-        effort: how long it looks for each, "measure" or "patient".
-        seconds: for all of them, from now on; then it estimates.
-        plans: those that it knows, in the text of its wisdom.
+        effort: how thoroughly FFTW searches for each plan, "measure" or "patient".
+        seconds: the time for all plans together, from now on; after it FFTW estimates.
+        plans: the plans that FFTW knows, as text of its wisdom.
     """
 
     effort: str

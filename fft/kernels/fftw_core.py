@@ -1,7 +1,7 @@
-"""The compiled part of pyfftw, without the interfaces that the package brings along, which import SciPy.
+"""The compiled part of pyfftw, without the package's interfaces, which import SciPy.
 
-Half a second of every program's start would go there. So the package itself runs when somebody asks it for anything,
-as by an `import pyfftw` of the user's, and finds there the compiled part that is in use.
+SciPy would take half a second of every program's start. So the package itself is loaded lazily: it runs when somebody
+uses it, say after `import pyfftw`, and then finds the compiled part that is in use.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any
 __all__ = ["fftw_core", "fftw_version"]
 
 _PACKAGE, _CORE = "pyfftw", "pyfftw.pyfftw"
-_importing = threading.Lock()  # in-process ranks come at the same time
+_importing = threading.Lock()  # in-process ranks import at the same time
 
 
 @cache
@@ -60,10 +60,10 @@ def fftw_core() -> Any:
 
 @contextmanager
 def _by_its_own_functions() -> Iterator[None]:
-    """Let a library that is loaded find FFTW's functions in what comes with it, and not in MKL.
+    """Bind a library that is loaded to its own FFTW functions, and not to MKL's.
 
-    MKL has functions of the same names, which plan less. Where a module such as mkl_fft has opened MKL for the whole
-    process, libraries that come later are bound to these.
+    MKL has functions of the same names, which plan less. If a module such as mkl_fft has opened MKL for the whole
+    process, libraries that are loaded later would be bound to MKL's functions.
     """
     apart = getattr(os, "RTLD_DEEPBIND", 0)
     if not (apart and hasattr(ctypes.CDLL(None), "MKL_Get_Version")):
@@ -78,7 +78,7 @@ def _by_its_own_functions() -> Iterator[None]:
 
 
 def fftw_version() -> str:
-    """The version of the FFTW that it runs.
+    """The version of FFTW that pyfftw runs.
 
     >>> fftw_version().startswith("3.")
     True

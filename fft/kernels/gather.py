@@ -1,8 +1,8 @@
-"""A move and the transform behind it in one sweep: tiles are read out of the ranks' blocks, and transformed in cache.
+"""A move and the transform after it in one sweep: tiles are read out of the ranks' blocks and transformed in cache.
 
-A rank's new block is cut into tiles that have all points of one axis. Of every block that has a part of a tile the part
-is read, the tile is transformed, and stored: nothing is packed, sent or unpacked. Planes that some cache holds are read
-into their place, and transformed there.
+A rank's new block is cut into tiles that have all points of one axis. Each tile is read from all blocks that have a
+part of it, transformed and stored: nothing is packed, sent or unpacked. Planes that fit the shared cache are read
+into their place and transformed there.
 """
 
 from __future__ import annotations
@@ -41,29 +41,29 @@ __all__ = ["Gather", "Reads", "gathers"]
 Array = npt.NDArray[Any]
 Reads = list[PartReads]
 
-_FEW = 16  # tiles whose calls are prepared one by one; where there are more, a call costs next to nothing
+_FEW = 16  # tiles whose calls are prepared one by one; with more tiles the cost of a call hardly matters
 _APART = 1 << 21  # bytes of a part that stays in a core's cache until its last pass
-_KEPT = 4096  # tiles whose views are made once; of larger blocks they are made as they are read, or they were too many
+_KEPT = 4096  # tiles whose views are kept; for more tiles views are made while they are read, to save memory
 
 
 def gathers(kernel: Kernel, ortho: bool) -> bool:
-    """Whether a kernel may read its block out of boxes; if it is orthogonal, only where no face is weighted for it."""
+    """Whether a kernel may read its block out of boxes: not if `ortho` requires weights at the ends of its axes."""
     return kernel.config.fused and not (ortho and any(kernel.row.ortho))
 
 
 class Gather:
     """A kernel that reads its block out of boxes. One thread (one rank) uses it.
 
-    The axis that is transformed while it is read is the real one of a transform of real numbers, and else the first one
-    that is complex on both sides. The modes before all axes are cut into parts; the other axes of a part follow while
-    it is in cache. Threads share the parts, or the tiles of the only one.
+    While the block is read, one axis is transformed: the real one of a transform of real numbers, else the first one
+    that is complex on both sides. The modes before all axes are cut into parts. The other axes of a part follow while
+    the part is in cache. Threads share the parts, or the tiles of a single part.
 
     Args:
-        kernel: one that `gathers`, of a rank's new block.
-        boxes: those that make it up.
-        factors: of the new block, which are multiplied in as it is read.
-        scratch: what the kernels of the other axes are planned on.
-        pool: for the kernel's threads, if they are several.
+        kernel: the kernel of a rank's new block, for which `gathers` is true.
+        boxes: the boxes that make up the block.
+        factors: arrays by which the block is multiplied while it is read.
+        scratch: memory on which the kernels of the other axes are planned.
+        pool: the kernel's threads, if there are several.
     """
 
     __slots__ = ("_boxes", "_factors", "_parts", "_pool", "_workers", "kernel")
@@ -86,7 +86,7 @@ class Gather:
         rest = kernel.axes if at_once else tuple(a for a in kernel.axes if a != axis)
         ends = (shape, kernel.dtype), (kernel.out_shape, kernel.out_dtype)
         row_bytes = [prod(extents[first:]) * dtype.itemsize for extents, dtype in ends]  # bytes along the other modes
-        cut = bool(rest) and not any(nbytes % ALIGNMENT for nbytes in row_bytes)  # parts begin where FFTW's plans may
+        cut = bool(rest) and not any(nbytes % ALIGNMENT for nbytes in row_bytes)  # parts begin where FFTW's plans can
         budget = (kernel.config.part or CHUNK) // max(*row_bytes, 1) if cut else prod(shape[:first])
         columns = max(8, tile_bytes(kernel) // max(max(e[axis] * d.itemsize for e, d in ends), 1))
         self._parts: list[BlockPart] = []
@@ -100,7 +100,7 @@ class Gather:
             starts = [r.start for r in index] + [0] * (len(shape) - first)
             self._parts.append(BlockPart(index, lengths, ReadTiles(ranges, starts, boxes, axis)))
         threads = kernel.config.threads
-        number = 1  # of workers, each with as many threads as there are for it
+        number = 1  # of workers, which share the threads
         if len(self._parts) >= threads:
             number, threads = threads, 1
         part_kernel, self._workers = on_threads(kernel, threads), list[_Worker]()
@@ -109,21 +109,21 @@ class Gather:
                 self._workers.append(_Worker(part_kernel, rest, at_once, self._parts, scratch, scale, pool))
 
     def ready(self) -> None:
-        """Make now all transforms that the first calls would make; what lies in scratch is lost."""
+        """Prepare now all transforms that the first calls would prepare; scratch is overwritten."""
         for worker in self._workers:
             worker.ready()
 
     def reads(self, memories: Sequence[Array]) -> Reads:
-        """The views that every tile reads of all peers' memories, each one-dimensional.
+        """The views of the peers' memories that every tile reads.
 
-        They are of the kernel's dtype, or narrower: elements are widened as they are read.
+        Each memory is one-dimensional, of the kernel's dtype or a narrower one: elements are widened as they are read.
         """
         views = [_view(memories[box.peer], box) for box in self._boxes]
         views_of_parts = [TileViews(part.tiles, views) for part in self._parts]
         return [*map(list, views_of_parts)] if sum(map(len, views_of_parts)) <= _KEPT else [*views_of_parts]
 
     def steps(self, reads: Reads, target: Array) -> list[tuple[int, Callable[[], object]]]:
-        """The work in steps, each with how far it has read: along mode 0, or along mode 1 if mode 0 is transformed."""
+        """The work in steps, each with the index up to which it reads: along mode 0, or 1 if mode 0 is transformed."""
         along = 0 if min(self.kernel.axes) > 0 else 1
         if len(self._workers) > 1:
             return [(self.kernel.shape[along], partial(self, reads, target))]
@@ -133,13 +133,13 @@ class Gather:
         return steps
 
     def __call__(self, reads: Reads, target: Array) -> None:
-        """Transform what is read into `target`."""
+        """Read the block, and transform it into `target`."""
         if self._workers:
             items = list(zip(self._parts, reads, strict=True))
             parallel_for(self._pool, lambda worker, item: worker(*item, self._factors, target), self._workers, items)
 
     def bound(self, reads: Reads, target: Array) -> list[Copy]:
-        """The calls, in order, that transform what is read by then into `target`, again and again."""
+        """The calls, in order, that read the block and transform it into `target`; they may be repeated."""
         if len(self._workers) != 1 or sum(map(len, reads)) > _FEW:
             return [partial(self, reads, target)]
         calls = list[Copy]()
@@ -154,7 +154,7 @@ def _view(memory: Array, box: Box) -> Array:
 
 
 class _Worker:
-    """A worker that does part after part: tiles in which one axis is transformed, and the kernels of the other axes."""
+    """A worker that does part after part: it transforms one axis in tiles, then the other axes by their kernels."""
 
     __slots__ = ("_pool", "_rests", "_room", "_tiles")
 
@@ -171,7 +171,7 @@ class _Worker:
         self._pool = pool
         first, axis = min(kernel.axes), _read_axis(kernel)
         largest = max((part.shape for part in parts), key=prod)
-        later = kernel.row.real == "output" and bool(rest)  # what has been read stays complex until the last pass
+        later = kernel.row.real == "output" and bool(rest)  # the part stays complex until the last pass
         apart = bool(rest) and ((at_once and kernel.dtype != kernel.out_dtype) or _reads_apart(kernel, largest))
         self._room = scratch_bytes(prod(largest) * kernel.dtype.itemsize) if later or apart else None
         inner = replace(kernel, out_shape=kernel.shape) if later else kernel
@@ -187,12 +187,12 @@ class _Worker:
         for lengths in shapes:
             out_shape = (*lengths[:first], *kernel.out_shape[first:])
             rest_kernel = replace(kernel, axes=rest, shape=lengths, out_shape=out_shape)
-            if kernel.row.real == "input" and not at_once:  # its real axis is no more
+            if kernel.row.real == "input" and not at_once:  # its real axis is complex now
                 rest_kernel = replace(rest_kernel, kind=kernel.row.others, shape=out_shape, dtype=kernel.out_dtype)
             self._rests[lengths] = BoundKernel(rest_kernel, scratch, pool=pool)
 
     def ready(self) -> None:
-        """Make all transforms now; see `Gather.ready`."""
+        """Prepare all transforms now; see `Gather.ready`."""
         for rest in self._rests.values():
             rest.ready()
 
@@ -204,7 +204,7 @@ class _Worker:
         target: Array,
         along: int,
     ) -> Iterator[tuple[int, Callable[[], object]]]:
-        """A part in steps: tile by tile, or all of it if other axes follow."""
+        """A part in steps: tile by tile, or as one step if other axes follow."""
         if self._rests or len(self._tiles) > 1:
             stop = part.range[along].stop if along < len(part.range) else part.shape[along]
             yield stop, partial(self, part, reads, factors, target)
@@ -229,7 +229,7 @@ class _Worker:
             self._rests[part.shape](room, out)
 
     def bound(self, part: BlockPart, reads: PartReads, factors: Sequence[Array], target: Array) -> list[Copy]:
-        """The calls, in order, that do a part, again and again."""
+        """The calls, in order, that do a part; they may be repeated."""
         if len(self._tiles) > 1:
             return [partial(self, part, reads, factors, target)]
         room, out = self._ends(part, target)
@@ -239,7 +239,7 @@ class _Worker:
         return [*calls, *self._rests[part.shape].bound(room, out)] if self._rests else calls
 
     def _ends(self, part: BlockPart, target: Array) -> tuple[Array, Array]:
-        """Where the tiles of a part are stored, and where the part is in the end."""
+        """The memory in which the tiles of a part are stored, and that for the finished part."""
         out = target[part.range]
         if self._room is None:
             return out, out
@@ -247,10 +247,10 @@ class _Worker:
 
 
 def _copies(kernel: Kernel) -> bool:
-    """Whether a part is read as it is, and all its axes are transformed in cache, as in a block that lies in one piece.
+    """Whether a part is only copied, and then all its axes are transformed in cache, as in a contiguous block.
 
-    In planes that some cache holds, ducc0 takes 0.6 to 0.9 of the time that it takes in tiles, FFTW 0.8 to 1; and rows,
-    which lie there as FFTW and ducc0 want them, take 0.8 to 1.1.
+    In planes that fit the shared cache, ducc0 takes 0.6 to 0.9 of the time that it takes in tiles, FFTW 0.8 to 1. Rows,
+    which are then contiguous, as FFTW and ducc0 want them, take 0.8 to 1.1.
     """
     first, library = min(kernel.axes), kernel.config.library
     near = first > 0 and prod(kernel.shape[first:]) * kernel.dtype.itemsize <= NEAR
@@ -264,9 +264,9 @@ def _copies(kernel: Kernel) -> bool:
 
 
 def _reads_apart(kernel: Kernel, part: tuple[int, ...]) -> bool:
-    """Whether the first axis of a part goes to scratch that stays in cache, and the others from there to its block.
+    """Whether the first axis of a part is written to scratch in cache, and the other axes from there to the block.
 
-    So FFTW's last pass is not in place, and it alone writes the block, line after line.
+    Then FFTW's last pass is not in place, and only this pass writes the block, line after line.
     """
     usual = kernel.row.real == "neither" and kernel.config.library == "pyfftw"
     return usual and prod(part) * kernel.dtype.itemsize <= _APART and not is_small_power(kernel.shape[kernel.axes[-1]])

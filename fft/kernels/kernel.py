@@ -1,4 +1,4 @@
-"""Local transforms: one rank's block along some of its axes, and the memory that suits them."""
+"""Local transforms of one rank's block along some of its axes, and the memory that suits them."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ __all__ = [
 
 Array = npt.NDArray[Any]
 
-ALIGNMENT = 16  # bytes: FFTW's vector instructions ask for no more, and memory that NumPy allocates has it
-CACHED = 1 << 18  # bytes that stay in a core's second-level cache: of a tile, and of a block that needs none
-CHUNK = 1 << 19  # bytes of a part of a block that goes through all passes before the next one does
-NEAR = 1 << 23  # bytes that stay in the cache that all cores share: of planes
-_ALIASED = 1 << 11  # bytes: points so far apart, or a multiple of it, share one or two sets of the first-level cache
-_FAR = 1 << 14  # bytes: points so far apart, in a block that is `_LARGE`, are in pages of their own
+ALIGNMENT = 16  # bytes: FFTW's vector instructions need no more, and NumPy's memory has it
+CACHED = 1 << 18  # bytes that stay in a core's second-level cache: of a tile, or of a block that needs no tiles
+CHUNK = 1 << 19  # bytes of a part of a block that goes through all passes before the next part
+NEAR = 1 << 23  # bytes of planes that stay in the cache that all cores share
+_ALIASED = 1 << 11  # bytes: points at a multiple of this distance share one or two sets of the first-level cache
+_FAR = 1 << 14  # bytes: points at this distance, in a block that is `_LARGE`, are in pages of their own
 _LARGE = 1 << 20  # bytes
-_WIDE = 1 << 20  # bytes of a tile of a library that transforms columns as fast as lines
+_WIDE = 1 << 20  # bytes of a tile for a library that transforms columns as fast as lines
 _FEW, _SMALL, _MANY = 40, 128, 90  # points: of fast columns, of the largest fast power of two, of slow columns anywhere
-_LINE = 64  # bytes of a line of the cache
+_LINE = 64  # bytes of a cache line
 _PADDING = 64  # bytes between the rows of a tile, so that their distance is no power of two
 _USUAL = KernelConfig()
 
@@ -57,12 +57,12 @@ class Kernel:
     """A transform of a block along some axes, without any scaling.
 
     Attributes:
-        kind: of `KINDS`. One that is real on one side is so along the last of `axes`; to a real output it destroys its
-            input. One of `REAL_TO_REAL` takes real numbers: see `of_parts`.
+        kind: a key of `KINDS`. Where one side is real, the last of `axes` is the real axis; a transform with real
+            output destroys its input. Kinds of `REAL_TO_REAL` take real numbers: see `of_parts`.
         axes: the axes of the block, in NumPy's order.
         shape, dtype: of the input; `out_shape` of the output.
-        config: how it runs.
-        study: FFTW's, while it looks for plans.
+        config: how the kernel runs.
+        study: FFTW's search for plans, while it goes on.
     """
 
     kind: Kind
@@ -75,11 +75,11 @@ class Kernel:
 
     @property
     def row(self) -> TransformKind:
-        """The row of its kind in the table."""
+        """The row of the kernel's kind in the table of transforms."""
         return KINDS[self.kind]
 
     def row_between(self, source: Array, target: Array) -> TransformKind:
-        """The row in the table of transforms for a pass between two arrays: of a real kernel, only one pass is real."""
+        """The row in the table of transforms for a pass between two arrays: a real kernel has only one real pass."""
         return KINDS[self.row.others] if source.dtype == target.dtype else self.row
 
     @property
@@ -100,7 +100,7 @@ class Kernel:
         return self.row.real in ("neither", "both")
 
     def overwrites_input(self, ortho: bool) -> bool:
-        """Whether it writes into its input; `ortho` as `BoundKernel` has it."""
+        """Whether the kernel writes into its input; `ortho` is that of `BoundKernel`."""
         return self.row.real == "output" or (ortho and bool(self.row.ortho[0]))
 
     @property
@@ -109,7 +109,7 @@ class Kernel:
         return max(self.dtype, self.out_dtype, key=lambda dtype: dtype.itemsize)
 
     def in_turn(self) -> tuple[Kernel, ...]:
-        """The kernel as two, one after the other: of the planes behind mode 0, and of the lines along mode 0.
+        """The kernel as two, in the order in which they run: the planes behind mode 0, and the lines along mode 0.
 
         >>> block = Kernel("rfft", (0, 1, 2), (64, 64, 64), (64, 64, 33), np.dtype("f8"))
         >>> [(kernel.kind, kernel.axes, kernel.shape) for kernel in block.in_turn()]
@@ -125,7 +125,7 @@ class Kernel:
         return replace(self, axes=real), then
 
     def of_parts(self) -> Kernel:
-        """The kernel for real numbers: it reads a complex block as a real one, of two parts along one more mode."""
+        """The kernel for real numbers: it reads a complex block as a real one, with one more mode of extent 2."""
         if self.row.real != "both" or self.dtype.kind != "c":
             return self
         shape = (*self.shape, 2)
@@ -133,7 +133,7 @@ class Kernel:
 
 
 def scratch_bytes(nbytes: int) -> npt.NDArray[np.uint8]:
-    """Scratch memory that begins with a line of the cache; pages that are never touched take no memory."""
+    """Scratch memory that begins at a cache line; pages that are never touched take no memory."""
     memory: npt.NDArray[np.uint8] = fftw_core().empty_aligned(nbytes, dtype="u1", n=_LINE)
     return memory
 
@@ -144,8 +144,8 @@ def view(scratch: npt.NDArray[np.uint8], shape: tuple[int, ...], dtype: np.dtype
 
 
 def padded(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """The zeros of a tile whose last mode is padded: the tile is the first part of it along that mode."""
-    row = -(-shape[-1] * dtype.itemsize // _LINE) * _LINE + _PADDING  # rows begin with a line of the cache, too
+    """Zeros for a tile, with a padded last mode: the tile is the first part along that mode."""
+    row = -(-shape[-1] * dtype.itemsize // _LINE) * _LINE + _PADDING  # rows begin at a cache line, too
     long = (*shape[:-1], row // dtype.itemsize)
     memory = view(scratch_bytes(prod(long) * dtype.itemsize), long, dtype)
     memory[...] = 0
@@ -153,14 +153,14 @@ def padded(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
 
 
 def padded_lines(shape: tuple[int, ...], axis: int, dtype: np.dtype[Any]) -> Array:
-    """A tile whose points along an axis lie side by side in memory, in padded lines."""
+    """A tile whose points along an axis are contiguous in memory, in padded lines."""
     points = shape[axis]
     memory = padded((*shape[:axis], *shape[axis + 1 :], points), dtype)[..., :points]
     return np.moveaxis(memory, -1, axis)
 
 
 def library() -> tuple[str, str, tuple[str, ...]]:
-    """The version of pyFFTW, that of FFTW, and the precisions that it was built with."""
+    """The version of pyFFTW, that of FFTW, and the precisions of its build."""
     names = {"32": "single", "64": "double", "ld": "long double"}
     precisions = tuple(name for key, name in names.items() if key in fftw_core()._supported_types)
     return installed("pyfftw"), fftw_version(), precisions
@@ -169,14 +169,14 @@ def library() -> tuple[str, str, tuple[str, ...]]:
 def is_plain(array: Array) -> bool:
     """Whether an array is contiguous, and aligned as FFTW wants it.
 
-    Other memory is copied instead of planned for: another plan would be slower and round otherwise, so that the last
-    bits of a result would depend on where a block happens to lie, and differ between replicas.
+    Other memory is copied, and gets no plan of its own. Such a plan would be slower and round differently, so that the
+    last bits of a result would depend on a block's address, and differ between replicas.
     """
     return array.flags.c_contiguous and bool(fftw_core().is_byte_aligned(array, n=ALIGNMENT))
 
 
 def plain(array: Array) -> Array:
-    """The memory of an array as a `normal` one; a copy if it is not plain."""
+    """The array in `normal` form, without a copy if it is plain; else a copy."""
     if not is_plain(array):
         copy = fftw_core().empty_aligned(array.shape, array.dtype)
         copy[...] = array
@@ -185,9 +185,9 @@ def plain(array: Array) -> Array:
 
 
 def normal(array: Array) -> Array:
-    """A contiguous array, with the strides that its shape says.
+    """A contiguous array, with the row-major strides of its shape.
 
-    NumPy calls an array contiguous whatever the strides of its modes of extent 1 are, but FFTW's plans look at them.
+    NumPy ignores the strides of modes of extent 1 when it calls an array contiguous, but FFTW's plans depend on them.
     """
     if 1 not in array.shape and type(array) is np.ndarray:
         return array
@@ -197,8 +197,8 @@ def normal(array: Array) -> Array:
 def copies_first(kernel: Kernel) -> bool:
     """Whether a block is copied and then transformed in place, part by part.
 
-    Of lines that are a small power of two long, FFTW reads a block that is in no core's cache 1.1 to 1.6 times as
-    slowly as a copy does.
+    If lines are a small power of two long, FFTW reads a block that is in no core's cache 1.1 to 1.6 times as slowly
+    as a copy does.
     """
     points, nbytes = kernel.shape[-1], prod(kernel.shape) * kernel.dtype.itemsize
     lines = kernel.row.real == "neither" and kernel.axes[-1] == len(kernel.shape) - 1
@@ -207,10 +207,11 @@ def copies_first(kernel: Kernel) -> bool:
 
 
 def is_bad(kernel: Kernel, axis: int) -> bool:
-    """Whether the points along an axis lie so far apart, in so large a block, that each is in a page and in no cache.
+    """Whether an axis is transformed faster in tiles.
 
-    Or share a few sets of the cache, in a block that does not fit it anyway; or are many, and transformed faster in
-    lines: both only of FFTW, for MKL brings columns together by itself.
+    This holds if its points lie so far apart, in so large a block, that each is in a page of its own and in no cache.
+    For all libraries but MKL, which gathers columns by itself, it also holds if the points share a few sets of a cache
+    that cannot hold the block, or if they are many and transformed faster in lines.
     """
     points, apart = kernel.shape[axis], prod(kernel.shape[axis + 1 :]) * kernel.dtype.itemsize
     nbytes = prod(kernel.shape) * kernel.dtype.itemsize
@@ -223,16 +224,16 @@ def is_bad(kernel: Kernel, axis: int) -> bool:
 
 
 def tile_bytes(kernel: Kernel) -> int:
-    """Bytes of a tile of a block: where columns stay columns, the wider ones are read and written faster."""
+    """Bytes of a tile of a block: MKL's are wider, because wide tiles of columns are read and written faster."""
     wide = kernel.config.library == "mkl"
     nbytes = prod(kernel.shape) * kernel.wide_dtype.itemsize
     return kernel.config.tile or (min(_WIDE, max(CACHED, nbytes // 4)) if wide else CACHED)
 
 
 def in_lines(kernel: Kernel, axis: int) -> bool:
-    """Whether a tile of columns is transformed into lines of memory.
+    """Whether a tile of columns is transformed into contiguous lines.
 
-    In columns, FFTW's estimated plans take 1.2 to 1.9 times as long at most lengths, with all copies, but less at small
+    At most lengths FFTW's estimated plans take 1.2 to 1.9 times as long in columns, with all copies, but less at small
     powers of two. Other libraries transform columns as fast as lines.
     """
     order, points, inner = kernel.config.order, kernel.shape[axis], prod(kernel.shape[axis + 1 :])
@@ -244,5 +245,5 @@ def in_lines(kernel: Kernel, axis: int) -> bool:
 
 
 def is_small_power(points: int) -> bool:
-    """Whether FFTW transforms so many points in one go: in columns, and in place, as fast as from lines to lines."""
+    """Whether FFTW transforms this many points in one go, in columns and in place as fast as from line to line."""
     return points <= _SMALL and points & (points - 1) == 0

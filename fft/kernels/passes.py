@@ -1,13 +1,13 @@
 """The passes of a kernel over a block: one call where FFTW's estimated plans are good, else axis by axis, tile by tile.
 
-They are several times too slow where the points of a transform lie a multiple of a large power of two of bytes apart,
-for all of these share a few sets of the cache. Along such an axis a tile of columns is copied to scratch with padded
-strides, transformed in cache, and copied out. That is as fast as the plans that FFTW finds in seconds of timing. So
-it is done unless the kernel's config says otherwise, because it was found to be faster with other tiles or none, or by
-another library.
+Estimated plans are several times too slow if the distance between the points of a transform is a multiple of a large
+power of two of bytes, because all points then share a few sets of the cache. Along such an axis a tile of columns is
+copied to scratch with padded strides, transformed in cache, and copied out. This is as fast as the plans that FFTW
+finds in seconds of timing. It is the default; a kernel's config may name other tiles, no tiles or another library, if
+these were measured to be faster.
 
-FFTW's estimated plans are slow in columns of most lengths, too, wherever they lie: there the transform leaves lines of
-memory, and the copy out turns them back into columns. See `in_lines` of kernels.
+FFTW's estimated plans are also slow in columns of most lengths, whatever their strides. There the transform writes
+contiguous lines, and the copy out turns them back into columns. See `in_lines` of kernels.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ __all__ = ["BoundKernel", "on_threads"]
 
 Array = npt.NDArray[Any]
 Scratch = tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]
-_FEW = 16  # parts of a block of which each call is prepared
-_TileWorker = tuple[Array, Array, Callable[[], object]]  # memory for a tile before and after its transform, and this
+_FEW = 16  # parts of a block: with more, calls are not prepared one by one
+_TileWorker = tuple[Array, Array, Callable[[], object]]  # memory for a tile and for its transform, and the call
 
 
 class BoundKernel(BlockWork):
     """A kernel with its transforms and tiles, ready for any arrays. One thread (one rank) uses it.
 
-    A block is transformed part by part, along the modes before the first axis, so that a part that fits the cache goes
-    through all passes there. Threads share the parts, or the tiles of the only one. With `ortho` the faces of cosine
-    and sine transforms are weighted, so that they are orthogonal but for a scale.
+    A block is cut into parts along the modes before the first axis, and each part goes through all passes while it is
+    in cache. Threads share the parts, or the tiles of a single part. With `ortho` the first or last planes of cosine
+    and sine transforms are weighted, which makes these transforms orthogonal up to a scale.
     """
 
     __slots__ = ("_begins", "_copies", "_ortho", "_parts", "_pool", "_rest", "_shapes", "_stays", "_workers", "kernel")
@@ -71,7 +71,7 @@ class BoundKernel(BlockWork):
         outer = prod(parts.shape[:first])
         ends = (parts.shape, parts.dtype), (parts.out_shape, parts.out_dtype)
         row_bytes = [prod(shape[first:]) * dtype.itemsize for shape, dtype in ends]  # bytes along the other modes
-        aligned = ALIGNMENT // gcd(ALIGNMENT, *row_bytes)  # parts begin where FFTW's plans may
+        aligned = ALIGNMENT // gcd(ALIGNMENT, *row_bytes)  # parts begin where FFTW's plans can
         number = max(1, min(outer, (kernel.config.part or CHUNK) // max(*row_bytes, 1)))
         number = min(-(-number // aligned) * aligned, max(outer, 1))
         self._shapes = [(outer, *shape[first:]) for shape, _ in ends]
@@ -90,13 +90,13 @@ class BoundKernel(BlockWork):
         self._rest = passes_of_rows(last) if last else []
 
     def ready(self) -> None:
-        """Make now all transforms that the first calls would make; what lies in scratch is lost."""
+        """Prepare now all transforms that the first calls would prepare; scratch is overwritten."""
         for passes in (*self._workers, self._rest):
             for each in passes:
                 each.ready()
 
     def __call__(self, source: Array, target: Array) -> None:
-        """Transform `source` into `target`, both plain; they may share their memory if `kernel.in_place`."""
+        """Transform `source` into `target`, both plain arrays; they may share memory if `kernel.in_place`."""
         if not self._workers:
             return
         parts = self._parts
@@ -128,9 +128,9 @@ class BoundKernel(BlockWork):
         return calls
 
     def steps(self, source: Array, target: Array) -> list[tuple[int, Callable[[], object]]]:
-        """The work in steps, each with how far it has got: along mode 0, or along mode 1 if mode 0 is transformed.
+        """The work in steps, each with the index up to which it is done: along mode 0, or 1 if mode 0 is transformed.
 
-        It is one step where it goes to and fro.
+        Work that cannot be divided along this mode is one step.
         """
         parts = self._parts
         one_pass = self._workers[0][0] if self._workers and len(self._workers[0]) == 1 else None
@@ -146,19 +146,19 @@ class BoundKernel(BlockWork):
         return [(source.shape[along], partial(self, source, target))]
 
     def _rows(self, source: Array, target: Array) -> tuple[Array, Array]:
-        """The two blocks, read as rows of what lies behind the modes before the first axis."""
+        """The two blocks as rows: the modes before the first axis become one mode."""
         parts = self._parts
         if parts is not self.kernel:
             source, target = source.view(parts.dtype), target.view(parts.out_dtype)
         return source.reshape(self._shapes[0]), target.reshape(self._shapes[1])
 
     def _part(self, at: int) -> tuple[slice, list[_Pass] | None]:
-        """The rows of a part of a block; and the passes of the last part, if it is shorter than the others."""
+        """The rows of a part of a block, and the passes of the last part if it is shorter than the others."""
         part = slice(at, at + self._begins.step)
         return part, (self._rest if part.stop > self._shapes[0][0] else None)
 
     def _run(self, sources: Array, targets: Array, passes: list[_Pass], at: int) -> None:
-        """Do a part of a block."""
+        """Transform one part of a block."""
         part, rest = self._part(at)
         self._pass(sources[part], targets[part], rest or passes)
 
@@ -170,7 +170,7 @@ class BoundKernel(BlockWork):
             each(begin, end)
 
     def _ends(self, source: Array, target: Array, passes: list[_Pass]) -> Iterator[tuple[_Pass, Array, Array]]:
-        """The passes, each with where it reads and where it writes."""
+        """The passes, each with the arrays that it reads and writes."""
         for each in passes:
             out = source if self._stays and each is not passes[-1] else target
             yield each, source, out
@@ -178,7 +178,7 @@ class BoundKernel(BlockWork):
 
 
 def _weigh(block: Array, kernel: Kernel, places: tuple[int, ...], weight: np.floating[Any]) -> None:
-    """Multiply the faces of a block that lie at some places along its axes; the modes before them are one."""
+    """Multiply the planes at some indices along the axes of a block; the modes before the first axis are one mode."""
     for axis in kernel.axes:
         for place in places:
             face = np.moveaxis(block, axis - min(kernel.axes) + 1, 0)[place, ...]
@@ -186,14 +186,14 @@ def _weigh(block: Array, kernel: Kernel, places: tuple[int, ...], weight: np.flo
 
 
 def _passes(kernel: Kernel, scratch: Scratch, pool: Pool) -> list[_Pass]:
-    """The passes of a kernel: a real transform's real axis, the last, is in the first forward and the last backward."""
+    """The passes of a kernel: the real axis of a real transform is in the first pass forward, in the last backward."""
     if kernel.row.real == "output":
         return _passes_of(kernel, kernel.shape, scratch, pool)[::-1]
     return _passes_of(kernel, kernel.out_shape, scratch, pool)
 
 
 def _passes_of(kernel: Kernel, spectrum: tuple[int, ...], scratch: Scratch, pool: Pool) -> list[_Pass]:
-    """All good axes in one pass, then a pass for every bad one; `spectrum` is the shape of the complex side."""
+    """One pass for all good axes, then one for each bad axis; `spectrum` is the shape of the complex side."""
     dtype, tiled, kind = kernel.wide_dtype, kernel.config.tiled, kernel.row.others
     along = replace(kernel, kind=kind, shape=spectrum, out_shape=spectrum, dtype=dtype)
     bad = [axis for axis in kernel.axes if composed(kernel) or (tiled and is_bad(along, axis))]
@@ -220,7 +220,7 @@ def on_threads(kernel: Kernel, threads: int) -> Kernel:
 
 
 class _MultiAxisPass(BlockWork):
-    """All axes in one call of the library. Between calls it rests on scratch: nobody's block stays alive for it."""
+    """All axes in one call of the library. It is planned on scratch, so that it keeps no user's block alive."""
 
     __slots__ = ("_in_place", "_kernel", "_parked", "_transforms")
 
@@ -251,7 +251,7 @@ class _MultiAxisPass(BlockWork):
 
 
 class _TiledPass(BlockWork):
-    """One axis whose points are apart, by tiles of columns; the block is read as (outer, points, inner)."""
+    """One axis with unfavourable strides, by tiles of columns; the block is read as (outer, points, inner)."""
 
     __slots__ = ("_pool", "_shape", "_step", "_tiles", "_workers")
 
@@ -262,7 +262,7 @@ class _TiledPass(BlockWork):
         points, out_points = kernel.shape[axis], kernel.out_shape[axis]
         columns = max(8, tile_bytes(kernel) // (max(points, out_points) * kernel.wide_dtype.itemsize))
         wide = min(inner, columns)
-        wide = -(-inner // -(-inner // wide))  # tiles of one width, as far as it goes
+        wide = -(-inner // -(-inner // wide))  # tiles of equal width, as far as possible
         deep = min(outer, max(1, columns // inner))
         self._shape = (outer, points, out_points, inner)
         self._step = (deep, wide)
@@ -279,18 +279,18 @@ class _TiledPass(BlockWork):
             self._workers.append((source, target, transform.bound(source, target)))
 
     def ready(self) -> None:
-        """Do nothing: all transforms are made."""
+        """Do nothing: all transforms are prepared."""
 
     def __call__(self, source: Array, target: Array) -> None:
         parallel_for(self._pool, self._on(source, target), self._workers, self._tiles)
 
     def steps(self, source: Array, target: Array, row: int) -> list[tuple[int, Callable[[], object]]]:
-        """The tiles of columns of one part, each with the whole rows of so many columns that are done by then."""
+        """The tiles of columns of one part, each with the number of whole rows (of `row` columns) done after it."""
         do, inner, wide = self._on(source, target), self._shape[3], self._step[1]
         return [(min(at[1] + wide, inner) // row, partial(do, self._workers[0], at)) for at in self._tiles]
 
     def _on(self, source: Array, target: Array) -> Callable[[_TileWorker, tuple[int, int]], None]:
-        """The work on a tile of these arrays."""
+        """The function that transforms one tile of these arrays."""
         outer, points, out_points, inner = self._shape
         blocks, out_blocks = source.reshape(outer, points, inner), target.reshape(outer, out_points, inner)
         deep, wide = self._step
@@ -299,7 +299,7 @@ class _TiledPass(BlockWork):
             tile, out_tile, transform = worker
             place = np.s_[at[0] : at[0] + deep, :, at[1] : at[1] + wide]
             part = blocks[place]
-            filled = np.s_[: part.shape[0], :, : part.shape[2]]  # at the ends a tile is filled in part
+            filled = np.s_[: part.shape[0], :, : part.shape[2]]  # tiles at the ends are filled only in part
             tile[filled] = part
             transform()
             out_blocks[place] = out_tile[filled]

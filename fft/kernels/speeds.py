@@ -1,9 +1,9 @@
-"""Speeds of lines and planes: what transforms of some length take each library on this machine.
+"""Speeds of lines and planes: the time that each library takes for transforms of some length on this machine.
 
-Which library is fastest depends on the processor, the lengths and the strides: so lines, and the planes of kernels of
-several axes, are timed when a plan first has them, for some milliseconds, and the times are kept as wisdom. From then
-on all plans on this machine find the same ones, on however many ranks, and take the same libraries: bits stay. Where
-nothing is kept nothing is timed.
+The fastest library depends on the processor, the lengths and the strides. So when a plan first has lines, or planes of
+a kernel of several axes, they are timed for some milliseconds, and the times are kept as wisdom. From then on all plans
+on this machine, on any number of ranks, find the same times and take the same libraries, so that bits stay equal. If no
+wisdom is kept, nothing is timed.
 """
 
 from __future__ import annotations
@@ -44,27 +44,27 @@ __all__ = [
     "with_usual_configs",
 ]
 
-_LIBRARIES = ("pyfftw", "ducc0", "mkl")  # those that write where they are told to
-_SHORTEST, _LONGEST = 16, 1 << 13  # points: of lines whose calls count most, and of those that a cache does not hold
-_SMALLEST = 1 << 14  # bytes of a plane: of smaller ones a part has many
+_LIBRARIES = ("pyfftw", "ducc0", "mkl")  # those that write into a given output array
+_SHORTEST, _LONGEST = 16, 1 << 13  # points: in shorter lines the calls cost most, longer ones do not fit a cache
+_SMALLEST = 1 << 14  # bytes of a plane: a part has many planes that are smaller
 _BLOCK = 1 << 23  # bytes of planes that are timed: with their results more than caches hold, as in most walks
-_BETTER = 0.95  # part of the usual config's time that another one must stay below
+_BETTER = 0.95  # another config must take less than this part of the usual config's time
 _LINES, _PLANES, _IN_TURN = 0.02, 0.06, Limits({}, rounds=10, each=True)  # seconds for the nine calls of either
-_KNOWN = "kernel speeds"  # where a communicator keeps those that its ranks have agreed on
+_KNOWN = "kernel speeds"  # the key in a communicator's cache for the speeds that its ranks have agreed on
 
-_Call = tuple[Callable[[], object], int]  # that is timed, and the elements that it transforms
+_Call = tuple[Callable[[], object], int]  # a call that is timed, and the number of elements that it transforms
 
 
 Speed = tuple[float, float, float]
-"""Nanoseconds that a library takes per element in three ways.
+"""Nanoseconds per element that a library takes in each of three ways.
 
-Lines in cache: those that lie in memory one behind the other; columns of a tile, with the copy to where they belong;
-columns that become lines of memory, with that copy. Planes: as `_ways` has them.
+For lines in cache: contiguous rows; columns of a tile, with the copy out of the tile; columns that become contiguous
+lines, with that copy. For planes: the configs of `_ways`.
 """
 
 
 class AxisLines(NamedTuple):
-    """Lines that are transformed: their kind, their points, and the dtype of what comes in."""
+    """Lines that are transformed: their kind, their points, and the dtype of the input."""
 
     kind: Kind
     points: int
@@ -101,12 +101,12 @@ class AxisLines(NamedTuple):
 
 
 class Planes(NamedTuple):
-    """Planes that are transformed along several modes, the first one among them.
+    """Planes that are transformed along several modes, including the first one.
 
     Attributes:
-        kind, axes, shape, out_shape, dtype: of the kernel of one plane.
-        many: whether there are planes behind each other.
-        behind: whether a move is read.
+        kind, axes, shape, out_shape, dtype: those of the kernel of one plane.
+        many: whether the block has several planes.
+        behind: whether the kernel reads its block out of boxes, after a move.
     """
 
     kind: Kind
@@ -143,7 +143,7 @@ KnownSpeeds = Mapping[Timed, Speeds]
 
 
 def lines_of(kernel: Kernel) -> dict[int, AxisLines]:
-    """The lines of each axis of a kernel that are worth timing; there and back a transform takes the same.
+    """The lines of each axis of a kernel that are worth timing; forward and backward count as equally fast.
 
     >>> lines_of(Kernel("irfft", (0, 1), (64, 33), (64, 64), np.dtype("c16")))
     {0: AxisLines(kind='fft', points=64, dtype='<c16'), 1: AxisLines(kind='irfft', points=64, dtype='<c16')}
@@ -160,7 +160,7 @@ def lines_of(kernel: Kernel) -> dict[int, AxisLines]:
 
 
 def planes_of(kernel: Kernel, behind: bool) -> Planes | None:
-    """The planes of a kernel that are worth timing: of several axes, and as many points as some cache holds.
+    """The planes of a kernel that are worth timing: several axes, and small enough for the shared cache.
 
     >>> planes_of(Kernel("fft", (1, 2), (9, 64, 48), (9, 64, 48), np.dtype("c16")), False).shape
     (64, 48)
@@ -175,11 +175,11 @@ def planes_of(kernel: Kernel, behind: bool) -> Planes | None:
 
 
 def known_speeds(kernels: Sequence[Kernel], behind: Sequence[bool], comm: Comm) -> KnownSpeeds:
-    """The speeds of all lines and planes of some kernels; none of them where nothing is kept as wisdom. Collective.
+    """The speeds of all lines and planes of some kernels; empty if no wisdom is kept. Collective.
 
     Args:
-        kernels: of this rank; one that holds nothing has kernels without any, and times those of others.
-        behind: whether each stands behind a move.
+        kernels: this rank's; a rank without elements takes part in timing the lines and planes of others.
+        behind: whether each kernel comes after a move.
     """
     known: dict[Timed, Speeds] = comm.cache.setdefault(_KNOWN, {})
     own = [*chain(*starmap(_timed_of, zip(kernels, behind, strict=True)))]
@@ -199,22 +199,22 @@ def known_speeds(kernels: Sequence[Kernel], behind: Sequence[bool], comm: Comm) 
 
 
 def _timed_of(kernel: Kernel, behind: bool) -> list[Timed]:
-    """The planes of a kernel that are timed, or else the lines of each axis."""
+    """The planes of a kernel, if they are worth timing, or else the lines of each axis."""
     planes = planes_of(kernel, behind)
     return [*lines_of(kernel).values()] if planes is None else [planes]
 
 
 def _packages(comm: Comm) -> dict[str, str]:
-    """The versions of the libraries that all ranks have alike; none of them is loaded. Collective."""
+    """The libraries that all ranks have in one version, with it. None of them is loaded. Collective."""
     own = {name: installed(name) for name in _LIBRARIES}
     return common_versions(comm.allgather_object({name: version for name, version in own.items() if version}))
 
 
 def with_usual_configs(kernels: Sequence[Kernel], behind: Sequence[bool], comm: Comm, threads: int) -> list[Kernel]:
-    """The kernels of a walk on this rank, with the configs that they take where they are not timed themselves.
+    """The kernels of a walk on this rank, with the configs that they have before they are tuned.
 
-    They are those by which lines and planes of their lengths are fastest. A block that threads cannot share in parts is
-    FFTW's. Collective.
+    These are the configs by which their lines or planes are fastest. FFTW transforms blocks that threads cannot share
+    in parts. Collective.
     """
     known = known_speeds(kernels, behind, comm)
     made = []
@@ -229,7 +229,7 @@ def with_usual_configs(kernels: Sequence[Kernel], behind: Sequence[bool], comm: 
 
 
 def fastest(kernel: Kernel, behind: bool, usual: KernelConfig, known: KnownSpeeds) -> KernelConfig:
-    """The config with which a kernel's planes, or lines, take the least; the usual one unless another clearly leads."""
+    """The config that is fastest for a kernel's planes or lines; the usual one unless another clearly leads."""
     planes = planes_of(kernel, behind)
     if planes is not None:
         speeds = known.get(planes, {})
@@ -244,7 +244,7 @@ def fastest(kernel: Kernel, behind: bool, usual: KernelConfig, known: KnownSpeed
         names = [name for name in _LIBRARIES if all(name in speeds for speeds in lines.values())]
         configs = list[KernelConfig]()
         for name in names:
-            orders = ORDERS if name == "pyfftw" else ("usual", "lines")  # columns are what is usual for others
+            orders = ORDERS if name == "pyfftw" else ("usual", "lines")  # for others "usual" means columns
             configs += [replace(usual, library=name, order=order) for order in orders]
         ways = [(_seconds(replace(kernel, config=config), lines), config) for config in configs]
         before = _seconds(replace(kernel, config=usual), lines) if usual.library in names else inf
@@ -253,7 +253,7 @@ def fastest(kernel: Kernel, behind: bool, usual: KernelConfig, known: KnownSpeed
 
 
 def _ways(name: str, usual: KernelConfig) -> tuple[KernelConfig, KernelConfig, KernelConfig]:
-    """How a library may transform planes: as is usual; in one call; in tiles of the order that is not usual for it."""
+    """Three ways in which a library may transform planes: as usual, in one call, in tiles of the other order."""
     config = replace(usual, library=name)
     other_order: Order = "columns" if name == "pyfftw" else "lines"
     return config, replace(config, tiled=False), replace(config, order=other_order)
@@ -274,10 +274,10 @@ def _seconds(kernel: Kernel, speeds: Mapping[int, Speeds]) -> float:
 
 
 def _read(decision: Any) -> Speeds:
-    """The speeds that were kept.
+    """The speeds in a decision that was kept.
 
     Raises:
-        TypeError, ValueError: the decision is none.
+        TypeError, ValueError: the decision does not contain speeds.
     """
     if not isinstance(decision, Mapping):
         raise ValueError("speeds are by library")
@@ -288,7 +288,7 @@ def _read(decision: Any) -> Speeds:
 
 
 def _timed(each: Timed, names: Sequence[str], comm: Comm) -> Speeds:
-    """The speeds of lines or planes by some libraries, as far as all ranks can load them. Collective."""
+    """Time lines or planes with those of some libraries that all ranks can load. Collective."""
     loaded = comm.allgather_object({name for name in names if library(name).version()})
     calls: dict[str, list[_Call]] = {}
     for name in names:
@@ -300,11 +300,11 @@ def _timed(each: Timed, names: Sequence[str], comm: Comm) -> Speeds:
     times = timings(comm, [Turns(call) for call, _ in every], seconds, _IN_TURN)
     speeds = [float(f"{least(time) / elements * 1e9:.4g}") for time, (_, elements) in zip(times, every, strict=True)]
     by_library = {name: (speeds[3 * n], speeds[3 * n + 1], speeds[3 * n + 2]) for n, name in enumerate(calls)}
-    return {name: speed for name, speed in by_library.items() if max(speed) < inf}  # who fails is none
+    return {name: speed for name, speed in by_library.items() if max(speed) < inf}  # without libraries that failed
 
 
 def _calls(each: Timed, name: str) -> list[_Call]:
-    """The calls of a library that are timed; none where it does not do it."""
+    """The calls of a library that are timed; none if it cannot transform these lines or planes."""
     if not transforms(name, each.kind, np.dtype(each.dtype)):
         return []
     try:
@@ -314,7 +314,7 @@ def _calls(each: Timed, name: str) -> list[_Call]:
 
 
 def _transform(kernel: Kernel, source: Array, target: Array) -> Callable[[], object]:
-    """A transform of lines that was made and called once."""
+    """A transform of lines, prepared and called once."""
     call = prepare(kernel, kernel.axes, source, target, 1).bound(source, target)
     call()
     return call

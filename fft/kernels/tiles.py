@@ -1,4 +1,4 @@
-"""The tiles of a block that is read out of boxes: where each lies, what it reads of them, and the work on it."""
+"""The tiles of a block that is read out of boxes: where each tile lies, what it reads, and its transform."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ __all__ = [
 
 Array = npt.NDArray[Any]
 Index = tuple[slice, ...]
-Read = tuple[Array, Index]  # what is read into a tile, and where it lies there
+Read = tuple[Array, Index]  # the values that are read into a tile, and their place in it
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +41,10 @@ class ReadTile:
     """A range of a block that is transformed at once.
 
     Attributes:
-        block: the range; `room` is the same within its part, and `filled` within the memory for a tile.
-        stored: where it is stored in its part, all of the axis; `taken` is what is stored of the memory for a tile.
-        reads: the number of a box, what is taken of it, and where that lies in the tile.
+        block: the range in the block.
+        room, filled: the range within its part, and within the memory for a tile.
+        stored, taken: the result's range within its part, with all of the axis, and within the memory for a tile.
+        reads: the number of each box, the range that is taken of it, and its place in the tile.
     """
 
     block: Index
@@ -55,12 +56,12 @@ class ReadTile:
 
 
 class ReadTiles:
-    """The tiles of a part: what a tile reads is known from its range along each mode, so that few things are kept.
+    """The tiles of a part. To save memory, a tile is made when it is asked for, from its range along each mode.
 
     Args:
-        ranges: per mode of the part, those of the tiles; all of `axis`.
+        ranges: the ranges of the tiles along each mode of the part; along `axis` there is one range.
         starts: where the part begins in the block.
-        boxes: those that make up the block.
+        boxes: the boxes that make up the block.
     """
 
     __slots__ = ("_axis", "_extents", "_ranges", "_starts", "_within", "largest")
@@ -69,7 +70,7 @@ class ReadTiles:
         self._ranges, self._starts, self._axis = ranges, starts, axis
         self._extents = tuple(map(len, ranges))
         self.largest: tuple[int, ...] = tuple(max(map(length, along), default=0) for along in ranges)
-        self._within = []  # per mode, range and box: what of the box is in the range
+        self._within = []  # per mode, range and box: the part of the box in the range
         for mode, (along, start) in enumerate(zip(ranges, starts, strict=True)):
             in_ranges = []
             for r in along:
@@ -87,23 +88,23 @@ class ReadTiles:
         block = tuple(slice(r.start + n, r.stop + n) for r, n in zip(room, self._starts, strict=True))
         within = [along[k] for along, k in zip(self._within, at, strict=True)]
         reads = []
-        for box, pairs in enumerate(zip(*within, strict=True)):  # of a box, the parts along each mode
+        for box, pairs in enumerate(zip(*within, strict=True)):  # the ranges of one box along all modes
             inside = [pair for pair in pairs if pair is not None]
             if len(inside) == len(pairs):
                 taken_of_box, into = zip(*inside, strict=True)
                 reads.append((box, taken_of_box, into))
         filled = tuple(slice(0, length(r)) for r in room)
         stored, taken = list(room), list(filled)
-        stored[self._axis] = taken[self._axis] = slice(None)  # its points may be others afterwards
+        stored[self._axis] = taken[self._axis] = slice(None)  # a transform may change its number of points
         return ReadTile(block, room, filled, tuple(stored), tuple(taken), tuple(reads))
 
 
 PartReads = Sequence[tuple[ReadTile, list[Read]]]
-"""The tiles of a part, each with what it reads."""
+"""The tiles of a part, each with its reads."""
 
 
 class TileViews(PartReads):
-    """The tiles of a part, each with the views that it reads."""
+    """The tiles of a part, each with its reads, whose views are made when a tile is asked for."""
 
     __slots__ = ("_tiles", "_views")
 
@@ -128,7 +129,7 @@ class BlockPart:
 
 
 def tile_ranges(extents: Sequence[int], budget: int) -> list[list[slice]]:
-    """Ranges along modes whose products have at most so many elements, or 1: the last modes go first.
+    """Ranges along modes whose products have at most `budget` elements, or 1; the last modes are kept whole first.
 
     >>> tile_ranges((2, 3, 4), 8)
     [[slice(0, 1, None), slice(1, 2, None)], [slice(0, 2, None), slice(2, 3, None)], [slice(0, 4, None)]]
@@ -138,7 +139,7 @@ def tile_ranges(extents: Sequence[int], budget: int) -> list[list[slice]]:
         step = max(1, min(n, budget))
         budget //= step
         number = -(-n // step)
-        step = -(-n // max(number, 1)) or 1  # of one length, as far as it goes: whole tiles are transformed
+        step = -(-n // max(number, 1)) or 1  # equal lengths, because whole tiles are transformed
         ranges.append([slice(at, min(at + step, n)) for at in range(0, n, step)])
     return ranges[::-1]
 
@@ -149,7 +150,7 @@ def length(extent: slice) -> int:
 
 
 class CopiedTile:
-    """A tile that is only read: all axes of its part follow at once."""
+    """A tile that is only read: all axes of its part are transformed together later."""
 
     __slots__ = ("_scale", "dtype")
 
@@ -161,7 +162,7 @@ class CopiedTile:
             call()
 
     def bound(self, tile: ReadTile, reads: Sequence[Read], factors: Sequence[Array], room: Array) -> list[Copy]:
-        """The calls, in order, that read a tile, again and again."""
+        """The calls, in order, that read a tile; they may be repeated."""
         whole, calls = room[tile.room], list[Copy]()
         for values, into in reads:
             filled = whole[into]
@@ -200,7 +201,7 @@ class BoundTile:
             call()
 
     def bound(self, tile: ReadTile, reads: Sequence[Read], factors: Sequence[Array], room: Array) -> list[Copy]:
-        """The calls, in order, that do a tile, again and again."""
+        """The calls, in order, that read, transform and store a tile; they may be repeated."""
         whole, calls = self._filled, list[Copy]()
         for values, into in reads:
             filled = whole[into]
@@ -211,7 +212,7 @@ class BoundTile:
                 values = filled
         if self._scale is not None:
             part = whole[tile.filled]
-            if part.shape[1:] == whole.shape[1:]:  # in one run, which is faster than row by row
+            if part.shape[1:] == whole.shape[1:]:  # contiguous, which is faster than row by row
                 part = self._flat[: len(part) * (self._flat.size // len(whole))]
             calls.append(partial(np.multiply, part, self._scale, part))
         stored = partial(room[tile.stored].__setitem__, ..., self._stored[tile.taken])

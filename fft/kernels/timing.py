@@ -1,7 +1,7 @@
 """Autotuning of kernels: the library, the tiles and the threads that are fastest on the ranks of a walk.
 
-Libraries have their turn first, in tiles of the usual size and in one call; then the best one with other tiles. All
-ranks run at once, as in the walk. What was found is kept as wisdom, with FFTW's own in it.
+First the libraries compete, in tiles of the usual size and in one call; then the best one competes with itself in other
+tiles. All ranks run at once, as in the walk. The winner is kept as wisdom, which includes FFTW's own wisdom.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from .workers import helpers
 
 __all__ = ["tuned"]
 
-_TIMES = {"measure": (0.5, 2.0), "patient": (0.25, 0.5, 2.0, 4.0)}  # the usual sizes that other tiles have
-_STUDY, _FIELD = 0.3, 0.3  # of the seconds is FFTW's own, and of the configs that are timed in turn
-_LARGEST = 1 << 26  # bytes of a block that are transformed in turn, where it can be cut: more than caches hold
-_HUGE = 1 << 30  # bytes of a block that are transformed at most
-_AT_ONCE = 1 << 23  # bytes of a block that FFTW looks for plans of as a whole, unless it is patient
+_TIMES = {"measure": (0.5, 2.0), "patient": (0.25, 0.5, 2.0, 4.0)}  # sizes of other tiles, in usual sizes
+_STUDY, _FIELD = 0.3, 0.3  # parts of the time for FFTW's planning, and for each contest of configs
+_LARGEST = 1 << 26  # bytes of a block that are timed, if it can be cut: more than caches hold
+_HUGE = 1 << 30  # bytes of a block that are timed at most
+_AT_ONCE = 1 << 23  # bytes of the largest block for which FFTW plans a single call, unless tuning is patient
 
 
 def tuned(kernels: Sequence[Kernel], behind: Sequence[bool], comm: Comm, options: Options) -> list[Kernel]:
@@ -39,8 +39,8 @@ def tuned(kernels: Sequence[Kernel], behind: Sequence[bool], comm: Comm, options
     Collective.
 
     Args:
-        kernels: as many on each rank, of the same kinds and axes, of blocks of any shapes, with their usual configs.
-        behind: whether each stands behind a move.
+        kernels: with their usual configs; all ranks pass equally many, of equal kinds and axes, of any shapes.
+        behind: whether each kernel comes after a move.
     """
     if not kernels:
         return []
@@ -58,7 +58,7 @@ def tuned(kernels: Sequence[Kernel], behind: Sequence[bool], comm: Comm, options
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """A kernel with its usual config, its shapes on all ranks, and whether a move may be read by it."""
+    """A kernel with its usual config, its shapes on all ranks, and whether it may read its block after a move."""
 
     kernel: Kernel
     shapes: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
@@ -70,7 +70,7 @@ class _Job:
         return max(map(prod, chain(*self.shapes))) * self.kernel.wide_dtype.itemsize
 
     def ways(self, first: KernelConfig) -> list[KernelConfig]:
-        """The first config, and the others that differ from it for these blocks; the last is one call for all."""
+        """The first config, and variants that make a difference for these blocks; the last one is a single call."""
         axes, once = self.kernel.axes, replace(first, tiled=False)
         some = [first, once]
         if self.behind:
@@ -84,7 +84,7 @@ class _Job:
         return list(dict.fromkeys(some))
 
     def others(self, config: KernelConfig, times: Sequence[float]) -> list[KernelConfig]:
-        """A config with tiles and parts of other sizes, and on fewer threads, as far as it makes a difference."""
+        """Variants with other tiles and parts, or fewer threads, that make a difference for these blocks."""
         some: list[KernelConfig] = []
         if self.nbytes > CACHED and (config.tiled or (self.behind and config.fused)):
             some += [replace(config, tile=int(n * CACHED)) for n in times]
@@ -96,7 +96,7 @@ class _Job:
 
 
 def _config(job: _Job, installed: dict[str, str], comm: Comm, options: Options, seconds: float) -> KernelConfig:
-    """The config of all ranks, as it was found before, or by timing now."""
+    """The config for all ranks, from wisdom or by timing now."""
     kernel = job.kernel
     facts: dict[str, Any] = {"what": "kernel", "kind": kernel.kind, "axes": kernel.axes, "dtype": kernel.dtype.str}
     facts |= {"shapes": sorted({*job.shapes}), "behind": job.behind, "threads": options.threads, "libraries": installed}
@@ -131,7 +131,7 @@ class _Contest:
                 field += [replace(way, plans=self._plans) for way in study]
             elif name in ("ducc0", "mkl"):
                 field += [replace(way, library=name) for way in ways]
-            else:  # they are no better in tiles
+            else:  # tiles do not make them faster
                 field.append(replace(ways[-1], library=name))
         fastest = self._fastest(field)
         others = self._job.others(fastest, _TIMES[self._tune])
@@ -141,7 +141,7 @@ class _Contest:
         return self._fastest([fastest, *others]) if others else fastest
 
     def _learn(self, configs: Iterable[KernelConfig], seconds: float) -> None:
-        """Let FFTW time its plans of some configs; of equal blocks one rank's."""
+        """Let FFTW time its plans for some configs; of the ranks with equal blocks only the first one plans."""
         shapes, plans = self._job.shapes, self._plans
         kernel = self._job.kernel if self._job.kernel.nbytes <= _HUGE else self._kernel
         if shapes.index(shapes[self._comm.rank]) == self._comm.rank:
@@ -156,13 +156,13 @@ class _Contest:
             memory[: self._kernel.nbytes] = 0  # all libraries transform the same numbers
 
     def _fastest(self, field: Sequence[KernelConfig]) -> KernelConfig:
-        """The fastest of some configs; the first one, unless another one is clearly faster."""
+        """The fastest of some configs: the first one, unless another one is clearly faster."""
         limits = LIMITS["kernel"]
         times = timings(self._comm, [self._candidate(config) for config in field], _FIELD * self._seconds, limits)
         return field[ranking(times, limits)[0]]
 
     def _candidate(self, config: KernelConfig) -> Candidate:
-        """The turns of the call that is timed: the kernel, with the copy that a move makes where it does not read."""
+        """The turns of the call that is timed: the kernel, with the copy of a move if it does not read boxes itself."""
         try:
             return Turns(kernel_call(replace(self._kernel, config=config), *self._place))
         except Exception:  # whatever a library may refuse
@@ -170,10 +170,10 @@ class _Contest:
 
 
 def _bounded(kernel: Kernel) -> Kernel:
-    """The kernel of a part of the block, if it is large: cut along the modes before the first axis, else halved.
+    """The kernel of a part of the block, if the block is large: cut along the modes before the first axis, else halved.
 
-    So the points of a transform still lie a multiple of a large power of two of bytes apart, if they do. Only of a huge
-    block are there fewer points, too.
+    Halving keeps distances between points that are multiples of a large power of two of bytes. Transforms become
+    shorter only if the block is huge.
     """
     axes = kernel.axes
     for mode in sorted(range(len(kernel.shape)), key=lambda mode: mode in axes):

@@ -1,4 +1,4 @@
-"""Turns of calls that need no other rank, as the autotuner takes them; the call of a kernel among them."""
+"""Turns of calls that need no other rank, for the autotuner, and the call of a kernel."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from .workers import Pool
 
 __all__ = ["Turns", "bound_kernel", "kernel_call"]
 
-_LEAST = 2e-4  # seconds: shorter calls are made several times for one reading of the clock
-_AGAIN = 2  # readings of a turn beside its first
-_SHORT = 2e-3  # seconds: shorter calls are made again at first
+_LEAST = 2e-4  # seconds: shorter calls are repeated between two readings of the clock
+_AGAIN = 2  # times that a turn is measured again after its first time
+_SHORT = 2e-3  # seconds: shorter calls are repeated in the first turn
 
 
 class Turns:
-    """The turns of a call that needs no other rank: of a short one, many times for one reading of the clock.
+    """The turns of a call that needs no other rank; short calls are repeated between two readings of the clock.
 
-    At first it is made as it comes, and again if it is short; later on a turn is the fastest of three readings, where
-    there is time. It takes forever if it fails.
+    In the first turn the call is made once, and again if it is short. Later turns give the fastest of three times, if
+    there is time for them. A call that fails takes infinitely long.
     """
 
     __slots__ = ("_call", "_often")
@@ -55,14 +55,14 @@ class Turns:
 
 
 def bound_kernel(kernel: Kernel, behind: bool, scratch: Scratch, pool: Pool = None) -> BoundKernel | Gather:
-    """A kernel as a walk binds it; `behind` a move it reads its block, if its config has it so."""
+    """A kernel as a walk binds it: `behind` a move it reads its block out of boxes, if its config is fused."""
     if behind and kernel.config.fused:
         return Gather(kernel, whole(kernel.shape), (), scratch, pool)
     return BoundKernel(kernel, scratch, pool=pool)
 
 
 def kernel_call(kernel: Kernel, behind: bool, scratch: Scratch, pool: Pool = None) -> Callable[[], object]:
-    """The call that transforms what lies in scratch, with the copy that a move makes where the kernel does not read."""
+    """The call that transforms the scratch memory, with the copy of a move if the kernel does not read boxes itself."""
     run = bound_kernel(kernel, behind, scratch, pool)
     run.ready()
     source = view(scratch[0], kernel.shape, kernel.dtype)

@@ -1,6 +1,6 @@
-"""The threads of one rank: they do the items of a list at the same time.
+"""The threads of one rank, which share the items of a list.
 
-Copies, and the transforms of all libraries, run without Python's lock.
+Copies and the transforms of all libraries release Python's lock.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ __all__ = ["Pool", "helpers", "parallel_for"]
 _Worker = TypeVar("_Worker")
 _Item = TypeVar("_Item")
 
-_KEPT = 4  # numbers of threads for which a communicator keeps them
+_KEPT = 4  # pools of different sizes that a communicator keeps
 
 Pool: TypeAlias = "ThreadPoolExecutor | None"
-"""The threads that help a rank's own one; None if it has one alone."""
+"""The threads beside a rank's main thread; None if the main thread works alone."""
 
 
 def helpers(comm: Comm, threads: int) -> Pool:
-    """The threads of a rank but its own: its communicator keeps them, and they end when it goes."""
+    """The threads beside a rank's main thread; its communicator keeps them, and they end with it."""
     if threads == 1:
         return None
-    from concurrent.futures import ThreadPoolExecutor  # brings logging along: one thread needs neither
+    from concurrent.futures import ThreadPoolExecutor  # it imports logging, which one thread does not need
 
     return cached(comm, "threads", threads, lambda: ThreadPoolExecutor(threads - 1, "rote"), _KEPT)
 
@@ -37,9 +37,9 @@ def helpers(comm: Comm, threads: int) -> Pool:
 def parallel_for(
     pool: Pool, do: Callable[[_Worker, _Item], object], workers: Sequence[_Worker], items: Sequence[_Item]
 ) -> None:
-    """Do all items, each with one worker, that does one item at a time; this thread is the first worker's.
+    """Do all items. Each worker does one item at a time; the first worker runs on this thread.
 
-    More workers than one need a pool.
+    Several workers need a pool.
 
     >>> from concurrent.futures import ThreadPoolExecutor
     >>> products = []

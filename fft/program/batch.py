@@ -1,7 +1,7 @@
 """Several components of a field at once: every stage does them one after the other, and one exchange moves them all.
 
-So they cost as many messages and barriers as one component does. That pays where blocks are small; of large ones the
-exchange takes as long as its bytes do, and one component after the other needs less workspace.
+They then cost as many messages and barriers as one component does. That pays if blocks are small. For large blocks the
+bytes decide the time of an exchange, and one component after the other needs less workspace.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ Array = npt.NDArray[Any]
 
 
 def of_components(operation: Operation, count: int) -> Operation:
-    """The operation of so many components at once, in blocks with a mode of them in front.
+    """The operation on `count` components at once, in blocks with a mode of components in front.
 
-    A step moves all of them; factors are the same for each, and work is done on each by itself, as without the others.
+    A step moves all components together. Factors are equal for all, and work is done on each component by itself.
     """
     run = operation.run
     if isinstance(run, Step):
@@ -48,8 +48,9 @@ class _Componentwise(LocalWork):
     """Work that is done on every component of a block.
 
     Attributes:
-        work: on one of them, which has so many modes (`order`).
-        aligned: whether each begins where FFTW's plans may, if the first does.
+        work: the work on one component.
+        order: the number of modes of one component.
+        aligned: whether all components are aligned for FFTW's plans if the first one is.
     """
 
     work: LocalWork
@@ -104,7 +105,7 @@ class _EachComponent(BlockWork):
 
 
 class _Aligned(BlockWork):
-    """Work whose blocks may begin anywhere: others are copied, for other plans would round otherwise."""
+    """Work on blocks of any alignment: unaligned ones are copied, because other plans would round differently."""
 
     __slots__ = ("_work",)
 
@@ -119,12 +120,12 @@ class _Aligned(BlockWork):
 
 
 class _GatherEach:
-    """A kernel that reads the block of one component after the other out of memories that have all of them.
+    """A kernel that reads one component's block after the other, out of memories that hold all components.
 
     Args:
-        gather: of the first component.
-        parts: the boxes that make up the blocks of all.
-        scratch: of the rank, where most memories lie: views of those are made once.
+        gather: the kernel of the first component.
+        parts: the boxes that make up the blocks of all components.
+        scratch: the rank's scratch, which contains most memories: views of these are made once.
     """
 
     __slots__ = ("_apart", "_begins", "_count", "_gather", "_reads", "_scratch")
@@ -137,7 +138,7 @@ class _GatherEach:
         self._reads: list[Reads] = []
 
     def reads(self, memories: Sequence[Array]) -> list[Reads]:
-        """The views that every component reads, as `Gather` has them."""
+        """The reads of every component; see `Gather.reads`."""
         begins = [memory.__array_interface__["data"][0] for memory in memories]
         if begins == self._begins:
             return self._reads
@@ -146,19 +147,19 @@ class _GatherEach:
             behind = [memory[self._apart.get(n, 0) * component :] for n, memory in enumerate(memories)]
             reads.append(self._gather.reads(behind))
         if all(map(self._is_scratch, memories)):
-            self._begins, self._reads = begins, reads  # nobody's own block stays alive for it
+            self._begins, self._reads = begins, reads  # views of a user's block are not kept: they would keep it alive
         return reads
 
     def _is_scratch(self, memory: Array) -> bool:
         return any(np.may_share_memory(memory, piece) for piece in self._scratch)
 
     def __call__(self, reads: Sequence[Reads], target: Array) -> None:
-        """Transform what is read into `target`."""
+        """Read the components, and transform them into `target`."""
         for read, out in zip(reads, target, strict=False):
             self._gather(read, out)
 
     def bound(self, reads: Sequence[Reads], target: Array) -> list[Copy]:
-        """The calls, in order, that transform what is read by then into `target`, again and again."""
+        """The calls, in order, that read the components and transform them into `target`; they may be repeated."""
         calls: list[Copy] = []
         for read, out in zip(reads, target, strict=False):
             calls += self._gather.bound(read, out)
@@ -166,5 +167,5 @@ class _GatherEach:
 
 
 def _of_first(box: Box) -> Box:
-    """The part of a box that is of the first component."""
+    """The part of a box that belongs to the first component."""
     return replace(box, strides=box.strides[1:], starts=box.starts[1:], steps=box.steps[1:], counts=box.counts[1:])

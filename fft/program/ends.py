@@ -1,4 +1,4 @@
-"""The two ends of a planned transform: their shapes, dtypes and layouts, and tensors that lie so."""
+"""The two ends of a planned transform: their shapes, dtypes and layouts, and tensors for them."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ class TransformEnds:
         return empty(with_components(self.walk.target, components), self.output_dtype, self._comm)
 
     def __copy__(self) -> Self:
-        return self  # what is planned never changes, and keeps no values between two calls
+        return self  # a plan never changes, and keeps no values between two calls
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self

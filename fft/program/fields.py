@@ -1,4 +1,4 @@
-"""Bound walks on tensors: of the shape that they were made for, or of fields that have component modes in front."""
+"""Runs of bound walks on tensors of the walk's shape, or on fields, which have component modes in front."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def transformed(bound: BoundWalk, x: DistTensor, out: DistTensor | None, batches
     """Walk a tensor, into `out` if that is given. Collective.
 
     Args:
-        batches: for fields, which have whole modes before those that the walk was made for: small components go
-            together, others one after the other, so that workspace is that of one.
+        batches: for fields, which have whole modes in front of the walk's own. Small components go together; large ones
+            go one after the other, so that workspace for one is enough.
 
     Raises:
-        LayoutError: x or `out` lies otherwise, or has another dtype, than the walk begins or ends with; or `out` is
+        LayoutError: x or `out` does not have the distribution and dtype of the walk's start or end, or `out` is
             read-only.
     """
     if out is not None:
@@ -69,7 +69,7 @@ def transformed(bound: BoundWalk, x: DistTensor, out: DistTensor | None, batches
 
 
 def _each(bound: BoundWalk, batches: Batches, count: int, block: Array, out: Array) -> None:
-    """Walk the components of a block, so many at once as a batch has; a rank that holds none of them takes part."""
+    """Walk the components of a block, one batch at a time; a rank without elements takes part."""
     if not count:
         return
     sources = _by_component(block, count, bound.walk.source)
@@ -77,17 +77,17 @@ def _each(bound: BoundWalk, batches: Batches, count: int, block: Array, out: Arr
     for part, batch in batches.of(bound, count):
         alone = part.start if batch is bound else part
         batch(sources[alone], targets[alone])
-    if not np.may_share_memory(targets, out):  # a copy, where modes of the output do not follow each other
+    if not np.may_share_memory(targets, out):  # reshaping made a copy, because `out` is not contiguous
         out[...] = targets.reshape(out.shape)
 
 
 def _by_component(block: Array, count: int, dist: Distribution) -> Array:
-    """A field's block with its components along the first mode; those of each lie as `dist` says."""
+    """A field's block with all components along the first mode; each is a block of `dist`."""
     return block.reshape(count, *block.shape[block.ndim - len(dist.layout.modes) :])
 
 
 def _prepare(bound: BoundWalk, x: DistTensor, out: DistTensor) -> list[Copy]:
-    """The calls, in order, that walk a tensor into another; kept for the next time. Of a walk that `prepares`."""
+    """The calls, in order, that walk a tensor into another, for a walk that `prepares`; kept for the next run."""
     _check(x, bound.walk.source, bound.dtypes[0], "the input")
     _check_out(out, bound.walk.target, bound.dtypes[-1])
     overlaps = not bound.reads_first and np.may_share_memory(x.local, out.local)

@@ -1,4 +1,4 @@
-"""Walks lowered to the operations of one rank; twiddles go along with moves wherever they can."""
+"""Walks lowered to the operations of one rank. Where possible, moves apply twiddles while they copy."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = ["operations"]
 
 Array = npt.NDArray[Any]
 
-_LARGE = 1 << 22  # bytes of a block that is transformed along its first mode by itself, after or before all others
+_LARGE = 1 << 22  # bytes: in larger blocks the first mode is transformed separately, before or after all others
 
 
 def operations(
@@ -41,11 +41,11 @@ def operations(
     """The operations of a rank in a walk, in order. Collective.
 
     Args:
-        ortho: whether cosine and sine transforms are orthogonal, but for the scale.
-        run_once: takes a block along a walk of another tensor, for the spectra of chirps.
+        ortho: whether cosine and sine transforms are orthogonal, up to the scale.
+        run_once: runs the walk of another tensor on a block, for the spectra of chirps.
     """
     run_list: list[Operation] = []
-    due: Factors = ()  # factors that the next move takes along
+    due: Factors = ()  # factors that the next move applies
     dtypes, moves, rank = walk.dtypes(), walk.transitions, comm.rank
     stays = _stays_everywhere(moves, comm)
     lowering = _Lowering(comm, ortho, helpers(comm, options.threads), run_once)
@@ -77,10 +77,10 @@ def operations(
 
 @dataclass(frozen=True, slots=True)
 class _Lowering:
-    """From the actions of stages to operations of a rank; the attributes as `operations` has them.
+    """The lowering of actions to a rank's operations; other attributes are arguments of `operations`.
 
     Attributes:
-        pool: for the kernels' threads, if they are several.
+        pool: the kernels' threads, if there are several.
     """
 
     comm: Comm
@@ -115,7 +115,7 @@ class _Lowering:
 
 
 def _in_turn(kernel: Kernel, stage: Stage) -> tuple[Kernel, ...]:
-    """The kernels that do a stage's kernel on this rank, as many on all ranks: two of them where blocks are large."""
+    """The kernels that replace a stage's kernel, equally many on all ranks: two if blocks are large, else itself."""
     if len(kernel.axes) == 1 or min(kernel.axes) > 0:
         return (kernel,)
     large = prod(stage.before.max_local_shape()) * kernel.dtype.itemsize > _LARGE
@@ -137,7 +137,7 @@ def _with_configs(run_list: list[Operation], comm: Comm, options: Options) -> li
 
 
 def _held(dist: Distribution, mode: int, extent: int, rank: int) -> Array:
-    """The indices of a mode of some extent by then that a rank has."""
+    """A rank's indices along a mode; `extent` is the mode's extent at this point of the walk."""
     return dist.indices(rank)[mode] if dist.splits[mode] else np.arange(extent * dist.holds(rank))
 
 
@@ -147,7 +147,7 @@ def _with(shape: tuple[int, ...], mode: int, extent: int) -> tuple[int, ...]:
 
 
 def _lead(run_list: list[Operation], leading: Factors, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-    """Factors before a stage's transforms, where the block has only been read otherwise: the last move takes them."""
+    """Apply factors before a stage's transforms: by the last move if there is one, else by an operation."""
     if not leading:
         return
     before = run_list[-1] if run_list else None
@@ -160,7 +160,7 @@ def _lead(run_list: list[Operation], leading: Factors, shape: tuple[int, ...], d
 
 
 def _refined(factors: Factors, shape: tuple[int, ...], finer: tuple[int, ...]) -> Factors | None:
-    """Factors of blocks of some shape, for the same blocks with modes cut in several; None if they are not cut so.
+    """Factors for equal blocks whose modes are cut into several; None if `finer` is no such shape.
 
     >>> [one.shape for one in _refined((np.ones((1, 6)),), (5, 6), (5, 1, 2, 3))]
     [(1, 1, 2, 3)]
@@ -186,18 +186,18 @@ def _refined(factors: Factors, shape: tuple[int, ...], finer: tuple[int, ...]) -
 
 
 def _last_of_all(stage: Stage) -> int:
-    """The place of the last action of a stage that is no twiddle; -1 if there is none."""
+    """The place of a stage's last action other than a twiddle; -1 if there is none."""
     return max((k for k, action in enumerate(stage.done) if not isinstance(action, Twiddle)), default=-1)
 
 
 def _leading(stage: Stage, rank: int, dtype: np.dtype[Any]) -> Factors:
-    """The factors before a stage's first transform; of a stage without one they are all trailing."""
+    """The factors before a stage's first transform; without a transform all factors are trailing."""
     first = next((k for k, action in enumerate(stage.done) if not isinstance(action, Twiddle)), 0)
     return tuple(factor(a, stage.before, rank, dtype) for a in stage.done[:first] if isinstance(a, Twiddle))
 
 
 def _stays_everywhere(moves: Sequence[Plan], comm: Comm) -> tuple[bool, ...]:
-    """Whether blocks stay as they are, and are only read otherwise, on all ranks: all of them do the same."""
+    """Per move, whether blocks on all ranks keep their memory order, so that all ranks decide alike. Collective."""
     maybe = [{step.kind for step in move.steps} <= {"relayout"} for move in moves]
     if not any(maybe):
         return tuple(maybe)
@@ -206,7 +206,7 @@ def _stays_everywhere(moves: Sequence[Plan], comm: Comm) -> tuple[bool, ...]:
 
 
 def _stays(move: Plan, rank: int) -> bool:
-    """Whether a rank's block stays as it is, and is only read otherwise."""
+    """Whether a move leaves a rank's block in memory as it is, so that only its shape changes."""
     source, target = move.source, move.target
     shapes = source.local_shape(rank), target.local_shape(rank)
     kept = [message for message in sends(source, target, rank) if message.peer == rank]

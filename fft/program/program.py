@@ -1,4 +1,4 @@
-"""A walk bound to ranks: kernels, moves and factors, one after the other, between two blocks of scratch."""
+"""A walk bound to ranks: kernels, moves and factors, in order, between two blocks of scratch."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ __all__ = ["Batches", "BoundWalk", "Pair", "Workspace", "bind_pair", "bind_walks
 
 Array = npt.NDArray[Any]
 
-_SMALL = 1 << 20  # bytes: of blocks that fill a cache, an exchange of several takes as long as one of each
+_SMALL = 1 << 20  # bytes: for larger blocks one exchange of several components is no faster than one exchange each
 _MOST = 16  # components of a batch: more save next to nothing
 
 
@@ -42,18 +42,18 @@ class BoundWalk:
     """A walk bound to a communicator: a flat list of operations between the user's blocks and two blocks of scratch.
 
     Args:
-        walk: itself.
-        comm: of its ranks.
-        scale: what the result is multiplied by.
-        ortho: whether cosine and sine transforms are orthogonal, but for the scale.
-        options: how it is made fast.
+        walk: the walk.
+        comm: the communicator of its ranks.
+        scale: the factor by which the result is multiplied.
+        ortho: whether cosine and sine transforms are orthogonal, up to the scale.
+        options: tuning, threads and methods.
 
     Attributes:
-        dtypes: at the start, and after every stage.
-        options: how it is made fast.
+        dtypes: the dtype at the start, and after every stage.
+        options: as in the arguments.
         needed: bytes of the largest block; see `bind_walks`.
-        reads_first: whether all ranks have read their blocks when the first writes its output.
-        prepared: runs between two tensors.
+        reads_first: whether all ranks have read their blocks before the first one writes its output.
+        prepared: prepared runs between two tensors.
     """
 
     walk: Walk
@@ -77,7 +77,7 @@ class BoundWalk:
         self._operations = run_list = _scaled(run_list, scale)
         if not run_list or (isinstance(run_list[0].run, LocalWork) and run_list[0].run.overwrites_input):
             run_list.insert(0, Operation.multiply(walk.stages[0].before.local_shape(comm.rank), walk.dtype))
-        # FFTW's plans are made on scratch, and rest there between two calls
+        # FFTW's plans are made on scratch, and refer to it between two calls
         self.needed: int = max(max(operation.sizes) for operation in run_list)
         self._transport: SharedTransport | MessageTransport | None = None
         self._methods: tuple[str, ...] = ()  # of the moves, once they are chosen
@@ -87,11 +87,11 @@ class BoundWalk:
 
     @property
     def prepares(self) -> bool:
-        """Whether runs between two tensors are worth to be prepared, by each rank for itself; the same on all ranks."""
+        """Whether preparing runs between two tensors pays, by each rank for itself; equal on all ranks."""
         return self._is_small and (self.reads_first or self._comm.size == 1)
 
     def of_components(self, count: int) -> BoundWalk:
-        """The walk of so many components of a field at once, which lie in front; not bound to scratch yet."""
+        """The walk on `count` components of a field at once, in a mode in front; not bound to scratch yet."""
         from .batch import of_components
 
         batch = copy(self)
@@ -101,7 +101,7 @@ class BoundWalk:
 
     @property
     def communicates(self) -> bool:
-        """Whether ranks need anything of each other."""
+        """Whether ranks need data from each other."""
         steps = (operation.run for operation in self._operations)
         return any(isinstance(step, Step) and step.kind not in LOCAL for step in steps)
 
@@ -120,10 +120,10 @@ class BoundWalk:
     def read(self, double_buffer: DoubleBuffer) -> None:
         """Run in memory that ranks share."""
         self._transport = SharedTransport(self._operations, double_buffer)
-        self.reads_first = self.communicates  # ranks meet in between
+        self.reads_first = self.communicates  # an exchange has barriers
 
     def send(self) -> MessageTransport:
-        """Run by messages, in scratch of this rank alone, which the answer must be bound to."""
+        """Run by messages, in scratch of this rank alone, to which the returned transport must be bound."""
         comm, options, operations, known = self._comm, self.options, self._operations, iter(self._methods)
         named = options.method == "pipelined"
         if not self._methods and (named or (options.method == "auto" and len(set(comm.nodes())) > 1)):
@@ -144,7 +144,7 @@ class BoundWalk:
     def __call__(self, block: Array, out: Array) -> None:
         """Walk a block from the walk's source to its target, into `out`; the input is preserved.
 
-        The two share no memory, nor do those of other ranks of this process, unless the walk `reads_first`.
+        The blocks must not share memory, nor those of other ranks of this process, unless the walk `reads_first`.
         """
         assert self._transport is not None, "a walk is bound to scratch before it runs"
         block = normal(block) if is_plain(block) else plain(block)
@@ -156,9 +156,9 @@ class BoundWalk:
             out[...] = target
 
     def bound(self, block: Array, out: Array) -> list[Copy]:
-        """The calls, in order, that walk one very block to another, again and again; blocks as a call has them.
+        """The calls, in order, that walk `block` into `out`; they may be repeated. Both are blocks as for a call.
 
-        Making them is collective unless the walk `reads_first`.
+        To make the calls is collective unless the walk `reads_first`.
         """
         assert self._transport is not None, "a walk is bound to scratch before it runs"
         if is_plain(block) and is_plain(out) and out.flags.writeable:
@@ -170,8 +170,8 @@ class Workspace(NamedTuple):
     """The scratch of walks that are bound together.
 
     Attributes:
-        nbytes: how many bytes of it are this rank's.
-        scratch: its two pieces, if they are this rank's alone; None if they are memory that the ranks share.
+        nbytes: the number of its bytes on this rank.
+        scratch: its two pieces, if they belong to this rank alone; None if ranks share the memory.
     """
 
     nbytes: int
@@ -179,13 +179,13 @@ class Workspace(NamedTuple):
 
 
 def bind_walks(comm: Comm, *walks: BoundWalk, scratch: Scratch | None = None) -> Workspace:
-    """Bind walks of one communicator to scratch that they have together.
+    """Bind walks of one communicator to common scratch.
 
-    Ranks of one node read each other's scratch, which is that of all walks and exchanges of the communicator, and no
-    message is sent; others send. Collective.
+    Ranks of one node read each other's scratch, which all walks and exchanges of the communicator share, and send no
+    messages; other ranks send. Collective.
 
     Args:
-        scratch: that of other walks, which take turns with these; it is taken if it is large enough.
+        scratch: the scratch of other walks, which take turns with these; it is used if it is large enough.
     """
     needed = max(walk.needed for walk in walks)
     if comm.size > 1 and any(walk.communicates and walk.options.method in ("auto", "shared") for walk in walks):
@@ -213,7 +213,7 @@ def _once(comm: Comm, walk: Walk, block: Array) -> Array:
 
 
 def _scaled(run_list: list[Operation], scale: np.floating[Any] | float) -> list[Operation]:
-    """The operations with a scale, which the last exchange takes along if there is one."""
+    """The operations with a scale, which the last exchange applies if there is one."""
     if scale == 1:
         return run_list
     moves = [n for n, operation in enumerate(run_list) if isinstance(operation.run, Step)]
@@ -227,10 +227,10 @@ def _scaled(run_list: list[Operation], scale: np.floating[Any] | float) -> list[
 
 
 class Batches:
-    """Walks of several components of a field at once, in scratch that they have together; made as they are asked for.
+    """Walks of several components of a field at once, in common scratch; made at first use.
 
     Args:
-        comm: of the ranks.
+        comm: the communicator of the ranks.
     """
 
     __slots__ = ("_comm", "_walks", "_widths", "workspace")
@@ -244,17 +244,17 @@ class Batches:
         self.workspace = Workspace(0)
 
     def of(self, bound: BoundWalk, count: int) -> list[tuple[slice, BoundWalk]]:
-        """The batches of a field of so many components, in order; collective the first time.
+        """The batches of a field of `count` components, in order; collective the first time.
 
-        As many at once as scratch for small blocks has room for; one by one where that is none, or ranks need nothing
-        of each other.
+        A batch has as many components as fit the scratch for small blocks. It has one if none fit, or if ranks need no
+        data from each other.
         """
         groups = -(-count // self._width(bound))
         ends = [count * n // groups for n in range(groups + 1)]
         return [(slice(*pair), self._batch(bound, pair[1] - pair[0])) for pair in pairwise(ends)]
 
     def _width(self, bound: BoundWalk) -> int:
-        """How many components go at once; the same on all ranks."""
+        """The number of components in a batch; equal on all ranks."""
         if not bound.communicates:
             return 1
         if bound not in self._widths:
@@ -269,7 +269,7 @@ class Batches:
             batch, before = bound.of_components(count), self.workspace
             self.workspace = bind_walks(self._comm, batch, scratch=before.scratch)
             if any(self._comm.allgather_object(self.workspace.scratch is not before.scratch)):
-                self._walks.clear()  # nobody keeps the smaller scratch; binding anew is for all ranks
+                self._walks.clear()  # so that the smaller scratch is freed; all ranks bind anew together
             self.workspace = max(before, self.workspace, key=lambda workspace: workspace.nbytes)
             self._walks[bound, count] = batch
         return self._walks[bound, count]
@@ -282,7 +282,7 @@ class Pair:
     Attributes:
         forward, backward: the walk, and its inverse.
         workspace: their scratch.
-        batches: of the components of fields.
+        batches: the batches of components of fields.
     """
 
     forward: BoundWalk
@@ -292,7 +292,7 @@ class Pair:
 
     @property
     def ways(self) -> tuple[object, ...]:
-        """How both directions run on this rank: pairs that have the same are as fast."""
+        """The ways in which both directions run on this rank: pairs with equal ways are equally fast."""
         return self.forward.ways, self.backward.ways
 
     def there_and_back(self, x: Array, spectrum: Array) -> None:
@@ -302,14 +302,14 @@ class Pair:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of scratch; of that for fields as well, once there was one."""
+        """Bytes of scratch, including that for fields once a field was transformed."""
         lone, shared = self.workspace, self.batches.workspace
-        together = lone.scratch is None and shared.scratch is None  # in memory of the ranks, which takes turns
+        together = lone.scratch is None and shared.scratch is None  # in shared memory, which they use in turn
         return max(lone.nbytes, shared.nbytes) if together else lone.nbytes + shared.nbytes
 
 
 def bind_pair(walk: Walk, comm: Comm, norm: Norm, options: Options, scratch: Scratch | None = None) -> Pair:
-    """Bind a walk there and back, if need be in the scratch of another pair. Collective."""
+    """Bind a walk and its inverse, in the scratch of another pair if one is given. Collective."""
     forward_scale, backward_scale = (scale(norm, walk.sizes, forward) for forward in (True, False))
     forward = BoundWalk(walk, comm, forward_scale, norm == "ortho", options)
     backward = BoundWalk(walk.inverse(), comm, backward_scale, norm == "ortho", options)

@@ -1,4 +1,4 @@
-"""Factors: roots of unity to the last bits, the twiddles of a stage on one rank, and the spectra of chirps."""
+"""Factors: accurate roots of unity, the twiddles of a stage on one rank, and the spectra of chirps."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ __all__ = ["chirp", "chirp_spectrum", "factor", "roots"]
 Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
 
-_AT_ONCE = 1 << 14  # roots; of more, each is a product of two
+_AT_ONCE = 1 << 14  # roots: if there are more, each is a product of two
 
 
 def roots(numerator: Ints, points: int, dtype: np.dtype[Any]) -> Array:
     """exp(-2 pi i k / points) for integers k from 0 to points - 1; each part to about an ulp of the dtype's precision.
 
-    The angle is reduced to an eighth of a turn in integers, so that nothing is lost before the cosine, and what it
-    loses as it is rounded is added to cosine and sine.
+    The angle is reduced to an eighth of a turn in integers, so that nothing is lost before the cosine. The rounding
+    error of the angle is corrected in cosine and sine.
 
     >>> roots(np.arange(4), 4, np.dtype("c16")).tolist()
     [(1+0j), -1j, (-1+0j), 1j]
@@ -45,7 +45,7 @@ def roots(numerator: Ints, points: int, dtype: np.dtype[Any]) -> Array:
     nearby = _table(points) if len(flat) > _AT_ONCE and np.promote_types(dtype, "c16") == "c16" else None
     for start in range(0, len(flat), _AT_ONCE):
         octant, rest = np.divmod(8 * numbers[start : start + _AT_ONCE], points)
-        eighth = np.where(octant % 2 == 1, points - rest, rest)  # of so many parts of an eighth of a turn
+        eighth = np.where(octant % 2 == 1, points - rest, rest)  # in units of an eighth of a turn / points
         if nearby is None:
             near, far = _near(eighth, points, np.promote_types(real_dtype(dtype), np.float64))
         else:
@@ -61,7 +61,7 @@ def roots(numerator: Ints, points: int, dtype: np.dtype[Any]) -> Array:
 
 
 def _table(points: int) -> tuple[Array, Array]:
-    """Few roots that every root of the first eighth of a turn is a product of two of, in more bits than are kept."""
+    """Two small tables whose products are all roots of the first eighth of a turn, with more bits than are kept."""
     step = 1 << (points.bit_length() // 2)
     wide = np.dtype(np.longdouble)
     parts = (_near(k, points, wide) for k in (np.arange(0, points + 1, step), np.arange(step)))
@@ -70,7 +70,7 @@ def _table(points: int) -> tuple[Array, Array]:
 
 
 def _near(eighth: Ints, points: int, real: np.dtype[Any]) -> tuple[Array, Array]:
-    """Cosine and sine of so many parts, of `points`, of an eighth of a turn."""
+    """Cosine and sine of eighth / points of an eighth of a turn."""
     angle = eighth.astype(np.longdouble) / points * np.arctan(np.longdouble(1))
     rounded = angle.astype(real)
     lost = (angle - rounded).astype(real)
@@ -112,12 +112,12 @@ def chirp_spectrum(
 ) -> Array:
     """The factor of a rank's block for a convolution (Bluestein 1970), which broadcasts to it. Collective.
 
-    It is the spectrum of exp(pi i k² / n) for -n < k < n, as the convolution's digits lie. That is transformed as a
-    tensor of its own, so that no rank holds more of it than of the tensor.
+    It is the spectrum of exp(pi i k² / n) for -n < k < n, distributed as the convolution's digits are. The chirp is
+    transformed as a distributed tensor, so that no rank holds more of it than of the convolved tensor.
 
     Args:
-        dist: how the tensor lies that is convolved.
-        run: takes a block along a walk.
+        dist: the distribution of the tensor that is convolved.
+        run: runs a walk on a block.
     """
     modes = tuple(dist.layout.modes[m] for m in action.modes)
     points = prod(action.sizes)

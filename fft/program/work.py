@@ -1,4 +1,4 @@
-"""The work of a program's operations: a kernel, on a block or on what a move reads; a change of extent or of dtype."""
+"""The local work of a program's operations: a kernel, also fused with a move; a change of extent or of dtype."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class KernelWork(LocalWork):
     """A kernel as work of a program.
 
     Attributes:
-        ortho: whether cosine and sine transforms are orthogonal, but for the scale.
-        pool: for the kernel's threads, if they are several.
+        ortho: whether cosine and sine transforms are orthogonal, up to the scale.
+        pool: the kernel's threads, if there are several.
     """
 
     kernel: Kernel
@@ -76,7 +76,7 @@ class KernelWork(LocalWork):
 
 
 class _GatherOfBlock(BlockWork):
-    """A kernel that reads one block, and rounds as if it read it out of several."""
+    """A kernel that reads a single block, and rounds as it does when it reads boxes of several blocks."""
 
     __slots__ = ("_gather",)
 
@@ -94,16 +94,16 @@ class _GatherOfBlock(BlockWork):
 class BoundResize(LocalWork, BlockWork):
     """A change of extent, bound to a rank.
 
-    Of an even number of points Nyquist's term stands for both signs of the highest frequency: where there are more
-    points it is half of either. So a signal that the fewer points can tell stays the same at all of them.
+    For an even number of points, Nyquist's term stands for both signs of the highest frequency. On more points each
+    sign has a term of its own, with half of the value. So a signal that fewer points resolve keeps its values there.
 
     Attributes:
-        mode: of the block.
-        head, tail: the elements that are kept at both ends of the mode.
-        twice: where Nyquist's term of the shorter block, behind its head, is in the longer one; empty if it has none.
-        half: whether it is half a spectrum, which has one of two.
-        cut: whether the points become fewer; half a spectrum may have as many elements on either side.
-        weights: of the head, if it has any.
+        mode: the mode of the block.
+        head, tail: the numbers of elements that are kept at both ends of the mode.
+        twice: the places in the longer block of Nyquist's term of the shorter one; empty if there is none.
+        half: whether the block is half a spectrum, which has only one of these two terms.
+        cut: whether there are fewer points afterwards; the extents of half a spectrum do not tell.
+        weights: the weights of the head, if it has any.
     """
 
     mode: int
@@ -116,14 +116,14 @@ class BoundResize(LocalWork, BlockWork):
 
     @staticmethod
     def of(resize: Resize, indices: Array, new_indices: Array, dtype: np.dtype[Any]) -> BoundResize:
-        """A change of extent on a rank, which has these indices of the mode before and after, of blocks of a dtype."""
+        """A change of extent on a rank, from the rank's indices along the mode before and after, and the dtype."""
         cut = resize.old > resize.new
         fewer, more = (new_indices, indices) if cut else (indices, new_indices)
         if resize.kind == "chirp":
             weights = chirp(fewer, min(resize.extents), dtype, resize.back)
             return BoundResize(resize.mode, len(fewer), 0, (), False, cut, weights)
         if resize.kind == "fold" and not cut:
-            once = (fewer == 0) | (2 * fewer == resize.new)  # all others stand for the other half as well
+            once = (fewer == 0) | (2 * fewer == resize.new)  # all other terms stand for the other half as well
             return BoundResize(resize.mode, len(fewer), 0, (), False, cut, np.where(once, 1, 2).astype(dtype))
         if resize.kind != "resample" or resize.old == resize.new:
             return BoundResize(resize.mode, len(fewer), 0, (), resize.half, cut)
@@ -138,7 +138,7 @@ class BoundResize(LocalWork, BlockWork):
         return self
 
     def __call__(self, source: Array, target: Array) -> None:
-        """Copy what is kept of `source` into `target`, a block of its own."""
+        """Copy the kept elements of `source` into `target`, which is other memory."""
         extent, new_extent = (block.shape[self.mode] for block in (source, target))
         kept = ((0, 0, self.head), (extent - self.tail, new_extent - self.tail, self.tail))
         for start, end, count in kept:
@@ -160,7 +160,7 @@ class BoundResize(LocalWork, BlockWork):
 
 @dataclass(frozen=True, slots=True)
 class Cast(LocalWork, BlockWork):
-    """Real numbers as complex ones, or the real part of complex ones."""
+    """A conversion from real to complex numbers, or from complex numbers to their real part."""
 
     def bind(self, scratch: Scratch, behind: bool) -> Cast:
         return self

@@ -1,6 +1,6 @@
 """Libraries of local transforms, each a small file behind the protocol of `rote.fft.kernels.backends.protocol`.
 
-All but pyfftw and numpy are optional: they are imported when they transform, and one that is not installed is none.
+All but pyfftw and numpy are optional, and are imported only when they are used.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ def library(name: str) -> Library:
 
 
 def transforms(name: str, kind: str, dtype: np.dtype[Any]) -> bool:
-    """Whether arrays of a dtype are transformed by a library: by a function of its own, or by parts."""
+    """Whether a library can transform arrays of a dtype: by a function of its own, or by parts."""
     own = library(name).does(kind, dtype)
     return own or (KINDS[kind].parts != "" and library(name).does(HALVING[0], dtype))
 
 
 def usual_library(kind: str, dtype: np.dtype[Any]) -> str:
-    """The library that is taken where none was timed: MKL where it is installed, on the processors of its makers.
+    """The library that is taken if none was timed: MKL on Intel's processors, if it is installed, else FFTW.
 
-    There it is faster at every length, and on others at none.
+    There MKL is faster at every length, and on other processors at none.
     """
     if "Intel" in processor() and library("mkl").does(kind, dtype) and library("mkl").version():
         return "mkl"
@@ -63,7 +63,7 @@ def usual_library(kind: str, dtype: np.dtype[Any]) -> str:
 
 
 def composed(kernel: Kernel) -> bool:
-    """Whether a kernel's library has no function of its kind, which is then done by parts, an axis at a time."""
+    """Whether a kernel's library has no function for its kind, so that it is done by parts, one axis at a time."""
     return kernel.row.parts != "" and not library(kernel.config.library).does(kernel.kind, kernel.dtype)
 
 
@@ -78,7 +78,7 @@ def prepare(kernel: Kernel, axes: tuple[int, ...], source: Array, target: Array,
 
 
 def common_versions(replies: Sequence[Mapping[str, str]]) -> dict[str, str]:
-    """The versions of the libraries that all ranks have alike, of what each says.
+    """The libraries that all ranks have in one version, with it.
 
     >>> common_versions([{"pyfftw": "0.14", "numpy": "2.1"}, {"pyfftw": "0.15", "numpy": "2.1"}])
     {'numpy': '2.1'}
@@ -88,7 +88,7 @@ def common_versions(replies: Sequence[Mapping[str, str]]) -> dict[str, str]:
 
 
 def versions() -> dict[str, str]:
-    """The version of each library that is installed.
+    """The versions of the installed libraries.
 
     >>> [name in versions() for name in ("pyfftw", "numpy")]
     [True, True]

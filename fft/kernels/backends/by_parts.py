@@ -1,6 +1,6 @@
-"""Transforms of real numbers that are made of the parts of half a Fourier spectrum, or make it of them.
+"""Transforms between real numbers, by real and imaginary parts of half a Fourier spectrum.
 
-So a library does them that has no function for them.
+They serve libraries that have no function for such a transform.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ __all__ = ["ByParts", "OfHalves"]
 
 
 class ByParts(ArrayTransform):
-    """A transform along one axis, by the half spectrum of a library, which has memory of its own.
+    """A transform along one axis, made from a library's half spectrum, for which it allocates memory.
 
-    Of the other half, the spectrum of real numbers is the conjugate: there the imaginary part has the other sign.
+    The other half of the spectrum of real numbers is the conjugate of this one: its imaginary part has the other sign.
     """
 
     __slots__ = ("_axis", "_half", "_halves", "_transform")
@@ -36,7 +36,7 @@ class ByParts(ArrayTransform):
         self._combine(target)
 
     def _combine(self, target: Array) -> None:
-        """Put the parts of the half spectrum together, from its first point to the last, and back."""
+        """Combine the parts of the half spectrum: first in order, then in reversed order for the other half."""
         out, spectrum = np.moveaxis(target, self._axis, 0), np.moveaxis(self._half, self._axis, 0)
         mirrored = spectrum[len(out) - len(spectrum) : 0 : -1]
         if self._halves:
@@ -47,7 +47,7 @@ class ByParts(ArrayTransform):
 
 
 class OfHalves(ArrayTransform):
-    """The way back from real and imaginary parts along one axis, by a library's transform of half a spectrum."""
+    """The inverse along one axis, from real and imaginary parts, by a library's transform of half a spectrum."""
 
     __slots__ = ("_axis", "_half", "_transform")
 
@@ -63,7 +63,7 @@ class OfHalves(ArrayTransform):
         self._transform(self._half, target)
 
     def _part(self, source: Array) -> None:
-        """Fill the half spectrum, whose imaginary parts are zero where there are none."""
+        """Fill the half spectrum; imaginary parts that the source does not have are zero."""
         given, spectrum = np.moveaxis(source, self._axis, 0), np.moveaxis(self._half, self._axis, 0)
         count = len(given) - len(spectrum)
         spectrum.real = given[: len(spectrum)]

@@ -1,4 +1,4 @@
-"""ducc0: every kind, in every precision; it copies columns to buffers by itself, and suits large blocks."""
+"""ducc0: every kind, in every precision. It copies columns to buffers by itself, which suits large blocks."""
 
 from __future__ import annotations
 

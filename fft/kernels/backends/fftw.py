@@ -1,7 +1,7 @@
-"""FFTW, through pyfftw: every kind, in every precision that it was built with.
+"""FFTW, through pyfftw: every kind, in every precision of its build.
 
-FFTW remembers plans for the whole process, and would take them where it is to estimate. So here plans that were timed
-are a text, which belongs to whoever uses it, and FFTW itself knows no more after planning than before.
+FFTW remembers plans for the whole process, and would use them even when it is asked to estimate. So timed plans are
+kept as text by their users, and after planning FFTW itself knows no more than before.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ __all__ = ["does", "merged", "prepare", "version"]
 pyfftw = fftw_core()
 
 EFFORTS = {"measure": "FFTW_MEASURE", "patient": "FFTW_PATIENT"}
-"""How long FFTW looks for plans."""
+"""FFTW's flags for how thoroughly it searches for plans."""
 
-_PLANNING = threading.Lock()  # FFTW's planner is one for the process, and in-process ranks plan at the same time
-_PLACES = {"d": 0, "f": 1, "g": 2}  # of a precision's wisdom among what pyfftw exports
+_PLANNING = threading.Lock()  # a process has one planner of FFTW, and in-process ranks plan at the same time
+_PLACES = {"d": 0, "f": 1, "g": 2}  # the place of each precision in the wisdom that pyfftw exports
 
 
 def version() -> str:
@@ -45,7 +45,7 @@ def does(kind: str, dtype: np.dtype[Any]) -> bool:
 
 @memoized(64)
 def _knows(name: str) -> bool:
-    """Whether pyfftw knows a kind of transform of real numbers by FFTW's name; it leaves some out."""
+    """Whether pyfftw knows a kind of transform of real numbers, by FFTW's name; it does not know all."""
     with _PLANNING:
         try:
             pyfftw.FFTW(np.zeros(2), np.zeros(2), direction=(name,), flags=("FFTW_ESTIMATE",))
@@ -57,11 +57,11 @@ def _knows(name: str) -> bool:
 def prepare(kernel: Kernel, axes: tuple[int, ...], source: Array, target: Array, threads: int) -> ArrayTransform:
     """A transform between two arrays; see `Library`.
 
-    With the same plans, or by its own estimate, FFTW's transform is the same on every rank and in every run.
+    With the same timed plans, or by estimate, FFTW chooses the same transform on every rank and in every run.
     """
     row = kernel.row_between(source, target)
     direction = (row.fftw,) * len(axes) if row.real == "both" else row.fftw
-    destroys = ("FFTW_DESTROY_INPUT",) if row.real == "output" else ()  # or it is slower along one axis
+    destroys = ("FFTW_DESTROY_INPUT",) if row.real == "output" else ()  # without it, one axis is slower
 
     def plan(effort: str = "FFTW_ESTIMATE", seconds: float | None = None) -> _Plan:
         made = pyfftw.FFTW(
@@ -84,7 +84,7 @@ def prepare(kernel: Kernel, axes: tuple[int, ...], source: Array, target: Array,
 
 
 class _Plan(ArrayTransform):
-    """A plan of FFTW, which keeps hold of the arrays that it worked on last: those that it was made for."""
+    """A plan of FFTW. It would keep the last arrays alive, so it returns to its own after each call."""
 
     __slots__ = ("_ends", "_plan")
 
@@ -102,7 +102,7 @@ class _Plan(ArrayTransform):
 
 
 def merged(plans: list[str], dtype: np.dtype[Any]) -> str:
-    """Merge plans of one precision into one text; of two for one problem the later one is taken."""
+    """Merge plans of one precision into one text; if two solve one problem, the later one is taken."""
     texts = sorted({*plans} - {""})
     if len(texts) < 2:
         return "".join(texts)
@@ -115,7 +115,7 @@ def merged(plans: list[str], dtype: np.dtype[Any]) -> str:
 
 @contextmanager
 def _wisdom(plans: str, dtype: np.dtype[Any]) -> Iterator[Callable[[], str]]:
-    """Let FFTW know these plans and no others; the value is a function that exports those of their precision."""
+    """Let FFTW know only these plans; yield a function that exports the plans of their precision."""
     kept = pyfftw.export_wisdom()
     pyfftw.forget_wisdom()
     place = _PLACES[real_dtype(dtype).char]

@@ -1,8 +1,9 @@
 """MKL, through its FFTW interface: Fourier transforms in single and double precision, on one thread.
 
-Behind that interface MKL transforms columns in half the time that they take through its own, which mkl_fft calls, and
-as fast as lines. It is loaded from the wheel `mkl`. The interface defines FFTW's functions: so it is loaded by itself,
-for this file alone, or whatever is imported later and wants FFTW, such as mpi4py-fft, would run on MKL, or not at all.
+Through this interface MKL transforms columns as fast as lines, in half the time that they take through its own
+interface, which mkl_fft calls. MKL is loaded from the wheel `mkl`. Because the interface defines FFTW's functions, its
+symbols stay private to this file. Otherwise a module that is imported later and needs FFTW, such as mpi4py-fft, would
+run on MKL, or not at all.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ from .protocol import Array, ArrayTransform
 
 __all__ = ["does", "prepare", "version"]
 
-_LAZY, _GLOBAL, _LOADED = 1, 0x100, 4  # of dlopen(3) on Linux; ctypes.CDLL would have it bind all at once
+_LAZY, _GLOBAL, _LOADED = 1, 0x100, 4  # flags of dlopen(3) on Linux; ctypes.CDLL would bind all symbols at once
 _BELOW, _INTERFACE, _ALL = ("core", "sequential"), "intel_lp64", "rt"  # MKL's libraries; the last one opens the others
-_ANYWHERE = "def"  # what runs on any processor: where MKL finds neither that nor one for this, it ends the process
+_ANYWHERE = "def"  # kernels for any processor: MKL ends the process if it finds neither these nor this processor's
 _ESTIMATE = 1 << 6
-_MOST = 7  # axes of one plan
+_MOST = 7  # the most axes of one plan
 _FUNCTIONS = {"neither": "dft", "input": "dft_r2c", "output": "dft_c2r"}
 _PLANNING = threading.Lock()
 
@@ -44,7 +45,7 @@ class _Dimension(ctypes.Structure):
 
 
 def version() -> str:
-    """The library's version; see `Library`. It is not here where it cannot be loaded."""
+    """The library's version; see `Library`. It is empty if MKL cannot be loaded."""
     interface = _interface()
     if interface is None:
         return ""
@@ -55,7 +56,7 @@ def version() -> str:
 
 @cache
 def _interface() -> CDLL | None:
-    """The interface, on one thread; that of a program which runs MKL already is used as it is."""
+    """The interface, on one thread; if the program runs MKL already, that one is used."""
     if sys.platform != "linux":
         return None
     paths: dict[str, str] = {}
@@ -78,7 +79,7 @@ def _interface() -> CDLL | None:
         return handle
 
     name, handle = _ALL, opened(_ALL, _LAZY | _LOADED)
-    if handle is None and all(opened(below, _LAZY | _GLOBAL) for below in _BELOW):  # they define nothing of FFTW's
+    if handle is None and all(opened(below, _LAZY | _GLOBAL) for below in _BELOW):  # they define no functions of FFTW
         name, handle = _INTERFACE, opened(_INTERFACE, _LAZY)
     if handle is None:
         return None
@@ -90,7 +91,7 @@ def _interface() -> CDLL | None:
 
 @memoized(8)
 def _functions(kind: str, single: bool) -> tuple[Any, Any, Any]:
-    """FFTW's functions that plan transforms, run them on any arrays, and let go of plans."""
+    """FFTW's functions that plan transforms, run them on any arrays, and destroy plans."""
     interface, name = _interface(), _FUNCTIONS[kind]
     precision = "fftwf" if single else "fftw"
     plan = getattr(interface, f"{precision}_plan_guru64_{name}")
@@ -111,7 +112,7 @@ def does(kind: str, dtype: np.dtype[Any]) -> bool:
 
 def prepare(kernel: Kernel, axes: tuple[int, ...], source: Array, target: Array, threads: int) -> ArrayTransform:
     ends, back = (source, target), kernel.row_between(source, target).real == "output"
-    last = axes[-1:] if back else axes[-_MOST:]  # a real transform's real axis is among these
+    last = axes[-1:] if back else axes[-_MOST:]  # the real axis of a real transform is among these
     rest = axes[: -len(last)]
     groups = [rest[at : at + _MOST] for at in range(0, len(rest), _MOST)]
     if back:
@@ -123,7 +124,7 @@ def prepare(kernel: Kernel, axes: tuple[int, ...], source: Array, target: Array,
 
 
 class _Handle(c_void_p):
-    """A plan, which goes when nobody holds it."""
+    """A plan that is destroyed with its last reference."""
 
     def __init__(self, plan: int, destroy: Callable[[int], None]) -> None:
         super().__init__(plan)
@@ -135,7 +136,7 @@ class _Handle(c_void_p):
 
 
 class _Begin(c_void_p):
-    """Where a plan begins in an array, which stays alive."""
+    """The address at which a plan begins in an array, which it keeps alive."""
 
     def __init__(self, array: Array, offset: int) -> None:
         super().__init__(_address(array) + offset)
@@ -143,7 +144,7 @@ class _Begin(c_void_p):
 
 
 class _Plan(ArrayTransform):
-    """A plan of MKL, and where it begins in both arrays: MKL's plans repeat along one mode, and the others are here."""
+    """A plan of MKL, and its starts in both arrays: MKL's plans repeat along one mode, this class along the others."""
 
     __slots__ = ("_execute", "_handle", "_starts")
 
@@ -188,10 +189,11 @@ class _Plan(ArrayTransform):
 
 
 class _InTurn(ArrayTransform):
-    """Plans one after the other, each with the ends that it reads and writes, 0 for the source and 1 for the target.
+    """Plans one after the other, each with the arrays that it reads and writes, 0 for the source and 1 for the target.
 
-    A transform to real numbers along several axes does the complex ones in its input: MKL's own writes its output
-    often, and where that is in no cache, takes up to twice as long. Nor has MKL plans along more than `_MOST` axes.
+    A transform to real numbers along several axes does the complex axes in its input, because MKL's own plan writes its
+    output often, and takes up to twice as long if the output is in no cache. MKL also has no plans along more than
+    `_MOST` axes.
     """
 
     __slots__ = ("_plans",)
@@ -215,7 +217,7 @@ def _all(calls: Sequence[Callable[[], object]]) -> None:
 
 
 def _address(array: Array) -> int:
-    """Where an array begins; NumPy, which is slow to say it, is asked only where it may not be written or has gaps."""
+    """The address of an array. NumPy, which is slow, is asked only if the array is read-only or has gaps."""
     try:
         return ctypes.addressof(c_char.from_buffer(array.data))
     except (AttributeError, TypeError, ValueError, BufferError):
@@ -223,7 +225,7 @@ def _address(array: Array) -> int:
 
 
 def _merged(dimensions: Sequence[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
-    """Dimensions with those made one that go on where the next one ends, in both arrays.
+    """Merge dimensions that continue each other in both arrays.
 
     >>> _merged([(2, 12, 24), (3, 4, 8), (4, 1, 2)])
     [(24, 1, 2)]

@@ -1,4 +1,4 @@
-"""The protocol of libraries of local transforms, and of what they make: transforms of arrays, without any scaling."""
+"""The protocols of libraries of local transforms, and of the transforms of arrays that they make, without scaling."""
 
 from __future__ import annotations
 
@@ -22,31 +22,31 @@ class ArrayTransform(Protocol):
     __slots__ = ()
 
     def __call__(self, source: Array, target: Array) -> None:
-        """Transform some arrays; it keeps no hold of them."""
+        """Transform some arrays, and keep no reference to them."""
 
     def bound(self, source: Array, target: Array) -> Callable[[], object]:
-        """A call that transforms some arrays, again and again."""
+        """A call that transforms these arrays; it may be repeated."""
         return partial(self, source, target)
 
 
 class Library(Protocol):
     """A library: every file of this folder is one, but this and `by_parts`.
 
-    Of cosine and sine transforms it takes real arrays only. A transform to real numbers may destroy its input.
+    Cosine and sine transforms take real arrays only. A transform to real numbers may destroy its input.
     """
 
     def version(self) -> str:
         """The library's version; empty if it is not installed."""
 
     def does(self, kind: str, dtype: np.dtype[Any]) -> bool:
-        """Whether it transforms arrays of a dtype so, and exactly."""
+        """Whether the library has a transform of this kind for arrays of a dtype, in full precision."""
 
     def prepare(
         self, kernel: Kernel, axes: tuple[int, ...], source: Array, target: Array, threads: int
     ) -> ArrayTransform:
-        """A transform of the kernel's kind along some axes, on as many threads at most.
+        """A transform of the kernel's kind along some axes, on at most `threads` threads.
 
-        Source and target are the same array, or have no memory in common; what lies in them is lost.
+        Source and target are one array, or share no memory; their contents are overwritten.
         """
 
 

@@ -1,4 +1,4 @@
-"""scipy.fft: every kind, in every precision; it has no output array, so that its result is copied."""
+"""scipy.fft: every kind, in every precision. It takes no output array, so that its result is copied."""
 
 from __future__ import annotations
 
