@@ -1,1 +1,1 @@
-"""Walks: a parallel transform as layouts and what is transformed in each, their check, and their price."""
+"""Walks: parallel transforms as layouts with transforms between moves, their type check, and their price."""

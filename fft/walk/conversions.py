@@ -1,9 +1,9 @@
-"""Actions of a walk that are no transforms of digits: changes of extent and of dtype, and convolutions.
+"""Actions of a walk other than transforms of digits: changes of extent and of dtype, and convolutions.
 
-A real transform may go through complex numbers: `complex` begins "rfft", whose spectrum `fold` cuts to the half that is
-kept; back, `fold` pads that half, and `real` ends "irfft". And n points may be transformed as a convolution with a
-chirp (Bluestein 1970), on m >= 2n - 1 points that have better factors: `chirp`, the transform, `convolve`, its inverse,
-`chirp`.
+A real transform may use complex numbers: `complex` begins "rfft", and `fold` cuts its spectrum to the half that is
+kept. In the inverse, `fold` pads that half, and `real` ends "irfft". And n points may be transformed as a convolution
+with a chirp (Bluestein 1970), on m >= 2n - 1 points that have better factors: `chirp`, the transform, `convolve`, the
+inverse transform, `chirp`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["cast", "convolved", "resized"]
 
 
 def resized(action: Resize, viewed: Sequence[Mode], state: State) -> Resize:
-    """A change of extent, with what it changes; the axis has its new extent from here on."""
+    """A change of extent with its extents filled in; the state's axis gets its new extent."""
     mode = viewed[action.mode]
     if len(mode) != 1 or mode[0].size != state.extents[mode[0].axis]:
         raise LayoutError(f"{action.kind} takes a whole axis, but mode {action.mode} is {said(mode)}")
@@ -56,7 +56,7 @@ def _resample(action: Resize, axis: int, state: State) -> Resize:
 
 
 def _check_nyquist(axis: int, state: State) -> None:
-    """Refuse to resample half a spectrum once its terms are mixed: of Nyquist's term it takes the real part."""
+    """Refuse to resample half a spectrum once its terms are mixed: it takes the real part of Nyquist's term."""
     mixed = [other for other, kind in state.kinds.items() if other != axis and kind in COMPLEX]
     if mixed:
         raise LayoutError(
@@ -66,7 +66,7 @@ def _check_nyquist(axis: int, state: State) -> None:
 
 
 def _check_fold(action: Resize, axis: int, done: bool, state: State) -> None:
-    """Begin the way back of half a spectrum, or check that a whole one is there to be cut."""
+    """Begin the inverse of half a spectrum, or check that there is a whole spectrum to cut."""
     wanted = state.request.kind.get(axis, "")
     if state.kinds.get(axis) in HALVING and done:
         points = state.points[axis]
@@ -111,7 +111,7 @@ def _chirp(action: Resize, axis: int, done: bool, state: State) -> Resize:
 
 
 def convolved(viewed: list[Mode], state: State) -> list[Convolve]:
-    """The convolutions that are due: of axes that are padded for one, and transformed; then they go back."""
+    """The convolutions that are due, of axes that were padded for one and transformed; their inverses come next."""
     convolutions: list[Convolve] = []
     for axis, n in state.chirped.items():
         modes = [m for m, mode in enumerate(viewed) if any(digit.axis == axis for digit in mode)]
@@ -131,7 +131,7 @@ def convolved(viewed: list[Mode], state: State) -> list[Convolve]:
 
 
 def cast(action: Transform, viewed: Sequence[Mode], state: State) -> Transform:
-    """A change of dtype, for the one axis that is real on one side."""
+    """A change of dtype, for the only axis that is real on one side."""
     axes = {digit.axis for digit in chain(*(viewed[m] for m in action.modes))}
     if len(axes) != 1:
         raise LayoutError(f"{action.kind} is for one axis, and names a mode of it, not of axes {sorted(axes)}")

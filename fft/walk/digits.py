@@ -1,8 +1,8 @@
-"""The state of a walk: the digits of axes that modes stand for on the way from the signal to the spectrum.
+"""The state of a walk: for each mode, the digits of axes that it stands for, between the signal and the spectrum.
 
-An axis of n points is read in digits. A digit of weight w and size m is `index // w % m`. Where it is whole on a rank
-it is transformed, and becomes the digit of weight n / (w m) of the spectrum's index: the most significant digit of the
-signal becomes the least significant one of the spectrum (Popovici et al. 2019, eq. 5 and 13).
+An axis of n points is read in digits. A digit of weight w and size m is `index // w % m`. A digit that is whole on a
+rank can be transformed. It becomes the digit of weight n / (w m) of the spectrum's index: the most significant digit of
+the signal becomes the least significant one of the spectrum (Popovici et al. 2019, eq. 5 and 13).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class AxisDigit:
-    """A digit of an axis: `index // weight % size` of its signal, or, once it is done, of its spectrum."""
+    """A digit of an axis: `index // weight % size` of the signal, or, if `done`, of the spectrum."""
 
     axis: int
     weight: int
@@ -47,7 +47,7 @@ class AxisDigit:
     done: bool = False
 
     def turned(self, points: int) -> AxisDigit:
-        """The digit once it is transformed, in an axis of so many points."""
+        """The digit after its transform, in an axis of some points."""
         return replace(self, weight=points // (self.weight * self.size), done=True)
 
 
@@ -66,7 +66,7 @@ def whole(axis: int, points: int) -> Mode:
 
 
 def said(mode: Mode) -> str:
-    """The digits of a mode in words."""
+    """The digits of a mode in words, for errors."""
     words = []
     for digit in mode:
         of_what = "spectrum" if digit.done else "signal"
@@ -79,12 +79,12 @@ class State:
     """The axes and the dtype of a tensor in the middle of a walk.
 
     Attributes:
-        request: what is asked for.
-        extents: of all axes by now.
-        dtype: by now.
-        kinds, sizes, points: of the axes that have begun, as a walk has them.
-        turned: of these, the transform that their digits go through.
-        chirped: of those that are padded for a convolution, the points that they had.
+        request: the transform that the user asks for.
+        extents: the present extents of all axes.
+        dtype: the present dtype.
+        kinds, sizes, points: those of `Walk`, for the axes that have begun.
+        turned: the transform of the digits of each of these axes.
+        chirped: the points that an axis had before it was padded for a convolution.
     """
 
     request: TransformRequest
@@ -97,7 +97,7 @@ class State:
     chirped: dict[int, int] = field(default_factory=dict)
 
     def begin(self, axis: int, kind: Kind, length: int) -> None:
-        """Note the transform that an axis of some length goes through, unless one is noted already."""
+        """Note the transform of an axis of some length, unless one is noted already."""
         self.kinds.setdefault(axis, kind)
         self.sizes.setdefault(axis, KINDS[kind].logical_size(length))
         self.points.setdefault(axis, length)
@@ -108,7 +108,7 @@ class State:
 
 
 def fused(modes: list[Mode]) -> Mode:
-    """Modes read as one, the first slowest: neighbouring digits of an axis that follow each other become one.
+    """Modes read as one, the first slowest: consecutive digits of an axis become one digit.
 
     >>> fused([(AxisDigit(0, 4, 2),), (AxisDigit(0, 1, 4),)])
     (AxisDigit(axis=0, weight=1, size=8, done=False),)
@@ -127,7 +127,7 @@ def read(view: View | None, modes: tuple[Mode, ...]) -> tuple[Mode, ...]:
     """The modes of a view of a tensor with these modes.
 
     Raises:
-        LayoutError: a tile cuts through digits that it does not divide.
+        LayoutError: a tile does not divide the digits that it cuts.
     """
     if view is None:
         return modes
@@ -143,20 +143,22 @@ def read(view: View | None, modes: tuple[Mode, ...]) -> tuple[Mode, ...]:
 def untiled(
     view: View | None, modes: tuple[Mode, ...], viewed: tuple[Mode, ...]
 ) -> tuple[View | None, tuple[Mode, ...]]:
-    """The tensor that a line leaves behind; its blocks are those of the view.
+    """The tensor after a line, whose blocks are those of the line's view.
 
-    Parts of a tile are modes of their own, and so are modes that are fused to one digit; others come apart again.
+    Parts of a tile become modes, and so do modes that are fused to one digit. Other fused modes are separated again.
 
     Args:
-        view: of the tensor with these `modes`; `viewed` are what its own modes stand for by now.
+        view: the line's view of the tensor.
+        modes: the digits of the tensor's modes before the line.
+        viewed: the digits of the view's modes after the line's actions.
 
     Returns:
-        The view of the new tensor that reads the same blocks, and what the modes of the new tensor stand for.
+        The view of the new tensor that reads the same blocks, and the digits of the new tensor's modes.
     """
     if view is None:
         return None, viewed
     parts: dict[int, tuple[Mode, ...]] = {}  # per old mode, the new ones
-    number = 0  # of the view's mode
+    number = 0  # the view's mode
     for item, numbers in zip(view.items, view.tensor_modes(), strict=True):
         width = len(item.parts) if isinstance(item, Tile) else 1
         if isinstance(item, Fuse) and len(viewed[number]) > 1:
@@ -175,7 +177,7 @@ def untiled(
 
 
 def name_modes(rows: list[list[int]]) -> View:
-    """The view whose modes read these modes of the tensor, several as one.
+    """The view whose modes read these modes of the tensor, several of them fused.
 
     >>> name_modes([[2, 0], [1]])
     View(items=(Fuse(names=('c', 'a')), Name(name='b')))
@@ -220,5 +222,5 @@ def _tiled(mode: Mode, sizes: list[int | None]) -> list[Mode]:
             else:
                 raise LayoutError(f"a part of {size} cuts through a digit of {digit.size} points of axis {digit.axis}")
         parts.insert(0, fused([tuple(part)]))
-    parts[0] = fused([tuple(rest), parts[0]])  # an axis of one point is a digit as well
+    parts[0] = fused([tuple(rest), parts[0]])  # an axis of one point is a digit, too
     return parts

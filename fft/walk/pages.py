@@ -1,4 +1,4 @@
-"""A walk as a page for a browser, and as what a notebook shows of a transform."""
+"""A walk as a page for a browser, and as a card for a notebook."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ __all__ = ["walk_card", "walk_page"]
 
 
 def walk_page(walk: Walk, axes: tuple[int, ...], text: str) -> str:
-    """The page of a walk: the input, then in turn what is transformed and how the tensor moves.
+    """The page of a walk: the input, then transforms and moves in turn.
 
     Args:
-        walk: from the input to the spectrum.
-        axes: that are transformed.
-        text: that a terminal shows of it.
+        walk: the walk from the input to the spectrum.
+        axes: the transformed axes.
+        text: the walk as a terminal shows it.
     """
     dtypes, transitions = walk.dtypes(), walk.transitions
     scenes = [start_scene(walk.source, walk.dtype.itemsize)]
@@ -58,12 +58,12 @@ def _stage_scene(title: str, stage: Stage, dtype: str, dtype_after: str, item: i
 
 
 def _actions(stage: Stage) -> str:
-    """The actions of a stage, as its text says them."""
+    """The actions of a stage, as in the walk's text."""
     return str(stage).removeprefix(str(stage.before.layout)).removeprefix(":").strip() or "nothing"
 
 
 def walk_card(walk: Walk, axes: tuple[int, ...]) -> str:
-    """The card of a walk: what it transforms and moves, and a map of each layout on the way."""
+    """The card of a walk: its transforms and moves, and a map of each of its layouts."""
     received = in_bytes(sum(plan.cost.bytes for plan in walk.moves))
     facts = [
         ("tensor", f"{walk.source.shape} {walk.dtype}, grid {walk.source.grid}, axes {axes}"),

@@ -19,7 +19,7 @@ from .walk import Walk
 
 __all__ = ["NONE", "Price", "Prices"]
 
-_TRANSFORMED = 0.25  # of the time of a copy, for every doubling of the points
+_TRANSFORMED = 0.25  # a transform's time, in times of a copy, per doubling of the points
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +27,9 @@ class Price:
     """The cost of a walk by the model.
 
     Attributes:
-        seconds: the model's time of its moves, and of its transforms, on the slowest rank.
-        moves: in which ranks talk.
-        received: bytes, the most that a rank receives in each move, summed.
+        seconds: the model's time of its moves and transforms, on the slowest rank.
+        moves: the number of moves in which ranks communicate.
+        received: the most bytes that a rank receives in a move, summed over all moves.
         total: bytes that all ranks receive.
     """
 
@@ -40,21 +40,21 @@ class Price:
 
     @property
     def order(self) -> tuple[float, int]:
-        """The sort key of walks: the slowest rank's time, as far as it tells them apart, and then what all ranks do."""
+        """The sort key of walks: the slowest rank's time, as far as it tells them apart, then the total."""
         return float(f"{self.seconds:.9g}"), self.total
 
 
 NONE = Price(inf, 0, 0, 0)
-"""That of no walk."""
+"""The price where there is no walk."""
 
 _FREE = Price(0.0, 0, 0, 0)
 
 
 class Prices:
-    """The prices of walks on one machine: moves that are alike are priced once.
+    """The prices of walks on one machine; equivalent moves are priced once.
 
     Args:
-        machine: its times.
+        machine: the times of the machine.
     """
 
     def __init__(self, machine: Machine) -> None:
@@ -88,10 +88,10 @@ class Prices:
 
 
 def _likeness(before: Distribution, after: Distribution, machine: Machine) -> Hashable:
-    """A key that is the same only for moves which differ in the names of axes and grid modes, and so cost the same.
+    """A key that is equal only for moves that differ in the names of axes and grid modes alone, and cost the same.
 
-    Names are given in an order that what they name sets, as far as it does; where it leaves names to choose, two moves
-    that are alike may have two keys.
+    Names are given in an order that the properties of axes and grid modes determine. Where these leave a choice, two
+    equivalent moves may have different keys.
     """
     if before.grid != after.grid or any(end.layout.partial or end.layout.rooted for end in (before, after)):
         return before, after

@@ -1,7 +1,7 @@
-"""Modes of another extent, without moving an element: what a rank has of a mode afterwards, it had before.
+"""Changes of extent that move no element: each rank keeps some of the elements that it has.
 
-A signal is cut to the length of its transform as soon as it can be, and padded at last, before it is transformed; a
-spectrum is cut as soon as it is there. So what is cut never travels, nor do zeros.
+A signal is cut to the length of its transform as early as possible, and padded as late as possible, just before its
+transform. A spectrum is cut as soon as it is complete. So neither discarded elements nor zeros travel.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ __all__ = ["begin", "recut", "sized"]
 
 
 def recut(before: Distribution, mode: int, entries: tuple[Entry, ...], resize: Resize) -> tuple[Entry, ...]:
-    """The entries of a mode that has another extent, so that every element stays on its rank.
+    """The entries of a mode after a change of extent, such that every element stays on its rank.
 
     Raises:
-        LayoutError: some would have to travel.
+        LayoutError: some elements would have to travel.
 
     >>> from rote.layout.layout import parse
     >>> dist = parse("block[(0)]").on(16, 4)
@@ -67,12 +67,12 @@ def recut(before: Distribution, mode: int, entries: tuple[Entry, ...], resize: R
 def begin(
     source: Distribution, request: TransformRequest, early: Sequence[int] = ()
 ) -> tuple[Distribution, tuple[Resize, ...]]:
-    """The distribution once axes are cut or padded before anything else, and the actions that do so.
+    """The distribution after the axes are cut or padded at the start, and the actions that do so.
 
     Args:
-        source: where the tensor lies.
-        request: some of its axes are cut at once, if no element has to travel for it.
-        early: the axes that are padded at once, for they are never whole.
+        source: the tensor's distribution.
+        request: the request, whose axes are cut at the start if no element has to travel for it.
+        early: the axes that are padded at the start, because they are never whole.
     """
     resizes: list[Resize] = []
     dist = source
@@ -82,7 +82,7 @@ def begin(
             try:
                 entries = recut(dist, axis, dist.layout.modes[axis], resize)
             except LayoutError:
-                continue  # it is cut where it is whole
+                continue  # it is cut when it is whole
             modes = (*dist.layout.modes[:axis], entries, *dist.layout.modes[axis + 1 :])
             shape = (*dist.shape[:axis], resize.new, *dist.shape[axis + 1 :])
             dist = replace(dist.layout, modes=modes).on(shape, dist.grid)
@@ -93,11 +93,11 @@ def begin(
 def sized(
     transform: Transform, axes: Mapping[int, int], shape: Sequence[int], request: TransformRequest
 ) -> tuple[Transform | Resize, ...]:
-    """A transform of whole axes with what changes their extents around it.
+    """A transform of whole axes, with the changes of their extents before and after it.
 
     Args:
-        axes: the axis that each of its modes is.
-        shape: the extents of all axes before it.
+        axes: the axis of each of its modes.
+        shape: the extents of all axes before the transform.
 
     >>> from ..request.request import as_request
     >>> import numpy as np

@@ -1,11 +1,10 @@
-"""The type check of walks: every line is checked against the digits that the tensor has by then.
+"""The type check of walks: every line is checked against the digits that the tensor has at that line.
 
-A line says how the tensor lies, and what is done there. Its view reads the digits that the lines before have left: the
-parts of a tile stay modes of the tensor from then on, and so do digits that are fused to one; fused modes of several
-axes come apart again. Refused is a walk that transforms what is not whole on a rank, what is done already, or what
-waits for a more significant digit; that leaves out a twiddle or writes one that is not due; and one that forgets a
-digit, or leaves an axis in pieces. What modes and axes are by then is in digits.py, and all that is no transform of
-digits in conversions.py.
+A line is a layout and actions. Its view reads the digits that the lines before have left. The parts of a tile become
+modes of the tensor, and so do digits that are fused to one; fused modes of several axes are separated again. A walk is
+refused if it transforms a digit that is not whole on a rank, that is transformed already, or that must wait for a more
+significant one; if it omits a twiddle, or writes one that is not due; and if it forgets a digit, or leaves an axis in
+pieces. The state of modes and axes is in digits.py; actions other than transforms of digits are in conversions.py.
 """
 
 from __future__ import annotations
@@ -31,12 +30,12 @@ TWIDDLE = Transform("twiddle", ())
 """The action that applies all twiddles that are due."""
 
 CONVOLVE = Transform("convolve", ())
-"""The action that multiplies all spectra by that of the chirp that they are due to be convolved with."""
+"""The action that applies all convolutions that are due, each a product with the spectrum of a chirp."""
 
 
 @dataclass(frozen=True, slots=True)
 class StageSpec:
-    """One line of a walk: a layout, what is done there, and the grid where it is another than before."""
+    """One line of a walk: a layout, its actions, and the grid if it changes."""
 
     layout: Layout
     done: tuple[Transform | Resize, ...] = ()
@@ -44,15 +43,15 @@ class StageSpec:
 
 
 def build(source: Distribution, lines: Sequence[StageSpec], request: TransformRequest) -> Walk:
-    """The walk that some lines say, from a tensor that lies as `source` does.
+    """The walk that consists of some lines, from a tensor with distribution `source`.
 
     Args:
-        source: where the tensor lies; a first line that says otherwise is moved to.
-        lines: at least one.
-        request: its axes are those that must be done at the end.
+        source: the tensor's distribution; if the first line has another one, the walk begins with a move.
+        lines: at least one line.
+        request: the request, all axes of which must be transformed at the end.
 
     Raises:
-        LayoutError: the lines make no transform of these axes; the text says which line, and why.
+        LayoutError: the lines are not a transform of these axes; the text says which line is wrong, and why.
     """
     state = State(request, dict(enumerate(source.shape)), request.dtype)
     modes = tuple(whole(axis, n) for axis, n in state.extents.items())
@@ -86,7 +85,7 @@ def build(source: Distribution, lines: Sequence[StageSpec], request: TransformRe
 
 
 def _check(before: Distribution, source: Distribution, line: StageSpec) -> None:
-    """Refuse a line on other ranks, or one that transforms what is reduced by anything but a sum."""
+    """Refuse a line on other ranks, or one that transforms partial values of any reduction but the sum."""
     if before.grid.size != source.grid.size:
         raise LayoutError(f"grid {before.grid} is of {before.grid.size} ranks, but there are {source.grid.size}")
     if before.partial and before.layout.op != "sum" and line.done:
@@ -97,7 +96,7 @@ def _check(before: Distribution, source: Distribution, line: StageSpec) -> None:
 def _done(
     before: Distribution, line: StageSpec, viewed: list[Mode], state: State
 ) -> tuple[tuple[Action, ...], tuple[tuple[Entry, ...], ...], list[Mode]]:
-    """The actions of a line, with its twiddles; the entries of its modes, and what these stand for, afterwards."""
+    """The actions of a line, with its twiddles, and the entries and digits of its modes afterwards."""
     done: list[Action] = []
     due: list[Twiddle] = []
     entries = list(line.layout.modes)
@@ -133,7 +132,7 @@ def _done(
 def _transform(
     action: Transform, before: Distribution, viewed: list[Mode], due: list[Twiddle], state: State
 ) -> Transform:
-    """A transform, with the extent that it restores; what is due afterwards is added."""
+    """A transform, with the extent that it restores; the twiddles that become due are added to `due`."""
     kind, dtype = action.kind, state.dtype
     row = KINDS[kind]
     if row.real == "input" and dtype.kind == "c":
@@ -158,7 +157,7 @@ def _transform(
 def _transformed(
     kind: Kind, m: int, viewed: list[Mode], due: list[Twiddle], state: State
 ) -> tuple[Mode, list[Twiddle]]:
-    """The digits that a mode stands for once it is transformed, and the twiddles that are due then."""
+    """The digits of a mode after its transform, and the twiddles that are then due."""
     if len(viewed[m]) != 1:
         raise LayoutError(f"mode {m} is no digit of one axis, but {said(viewed[m])}")
     (digit,) = viewed[m]

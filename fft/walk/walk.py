@@ -1,5 +1,5 @@
-"""Walks: a parallel transform as states and edges. A stage is a layout and what is transformed there; between two
-stages the tensor moves. A walk is a value: it prints, it can be turned round, and it knows no rank.
+"""Walks: a parallel transform as stages and moves. A stage is a layout and its actions; between two stages the tensor
+moves. A walk is a value: it has a text and an inverse, and it does not depend on a rank.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ __all__ = ["Action", "Convolve", "Resize", "Stage", "Transform", "Twiddle", "Wal
 
 @dataclass(frozen=True, slots=True)
 class Transform:
-    """A transform of modes that are whole on a rank; or a change of dtype, of modes of an axis that it is for.
+    """A transform of modes that are whole on a rank, or a change of dtype for the axis of some modes.
 
     Attributes:
-        kind: of `KINDS`, real along the last of its modes if one is; or of `CASTS`: "complex" and "real" say that
-            numbers are complex from here on, or that only the real part of them is.
-        modes: of the block, in NumPy's order.
+        kind: a key of `KINDS`, where a real mode is the last one, or one of `CASTS`: "complex" makes numbers complex
+            from here on, and "real" keeps only their real part.
+        modes: modes of the block, in NumPy's order.
         length: the real extent along the last mode of "rfft" and "irfft".
     """
 
@@ -42,7 +42,7 @@ class Transform:
     length: int = 0
 
     def inverse(self) -> Transform:
-        """The transform that undoes this one, but for a factor."""
+        """The transform that undoes this one, up to a factor."""
         if self.kind in CASTS:
             return replace(self, kind=CASTS[self.kind])
         return replace(self, kind=KINDS[self.kind].inverse)
@@ -50,13 +50,13 @@ class Transform:
 
 @dataclass(frozen=True, slots=True)
 class Twiddle:
-    """Each element times exp(-2 pi i step a b / points): what two digits of one axis owe to each other.
+    """Each element times exp(-2 pi i step a b / points), the factor that couples two digits of one axis.
 
     Attributes:
-        mode: that of a digit of the spectrum; a is the index along it.
-        other: that of a digit of the signal; b is `index // weight % size` along it.
+        mode: the mode of a digit of the spectrum; a is the index along it.
+        other: the mode of a digit of the signal; b is `index // weight % size` along it.
         step, points: step / points of a turn for a = b = 1.
-        back: whether it turns the other way.
+        back: whether the exponent has the other sign.
     """
 
     mode: int
@@ -74,12 +74,13 @@ class Twiddle:
 
 @dataclass(frozen=True, slots=True)
 class Convolve:
-    """A spectrum times that of a chirp: what `n` points become, in a transform of more of them (Bluestein 1970).
+    """A spectrum times that of a chirp, which transforms `n` points by a convolution on more points (Bluestein 1970).
 
     Attributes:
-        modes: of the spectrum's digits, the most significant first; their `sizes`, whose product is its points.
-        n: the points of the signal that was padded to these.
-        back: whether the chirp turns the other way.
+        modes: the modes of the spectrum's digits, the most significant first.
+        sizes: the sizes of these digits; their product is the number of points.
+        n: the points of the signal before it was padded.
+        back: whether the chirp's exponent has the other sign.
     """
 
     modes: tuple[int, ...]
@@ -88,7 +89,7 @@ class Convolve:
     back: bool = False
 
     def inverse(self) -> Convolve:
-        """The convolution with the chirp that turns the other way."""
+        """The convolution with the conjugate chirp."""
         return replace(self, back=not self.back)
 
 
@@ -97,14 +98,14 @@ class Resize:
     """A mode of another extent: cut, or padded with zeros.
 
     Attributes:
-        kind: "resize", at the end of the mode; or "resample", a spectrum in its middle: it becomes that of the signal
-            on another number of points, with half of Nyquist's term at both ends of the longer one; or "fold", a whole
-            spectrum at its end, to the half that a real signal needs, and back to one with the same real part, which
-            has that half twice; or "chirp", at the end of the mode, with what is kept times a chirp.
-        mode: of the block.
-        old, new: the number of points before and after; of half a spectrum, those of the signal.
-        half: whether it is half a spectrum, that of a real signal.
-        back: whether the chirp turns the other way.
+        kind: "resize" acts at the end of the mode. "resample" acts in the middle of a spectrum, which becomes that of
+            the signal on another number of points, with half of Nyquist's term at both ends of the longer one. "fold"
+            cuts a whole spectrum to the half that a real signal needs; its inverse has that half twice, and gives the
+            same real part. "chirp" acts at the end of the mode, and multiplies the kept elements by a chirp.
+        mode: the mode of the block.
+        old, new: the number of points before and after; for half a spectrum, those of the signal.
+        half: whether the mode is half a spectrum, that of a real signal.
+        back: whether the chirp's exponent has the other sign.
     """
 
     kind: ResizeName
@@ -115,7 +116,7 @@ class Resize:
     back: bool = False
 
     def inverse(self) -> Resize:
-        """The way back to the extent before."""
+        """The change back to the old extent."""
         return replace(self, old=self.new, new=self.old, back=self.back != (self.kind == "chirp"))
 
     @property
@@ -129,12 +130,12 @@ Action = Transform | Twiddle | Convolve | Resize
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A layout, and what is done there.
+    """A layout and its actions.
 
     Attributes:
-        before, after: the distributions on both sides: the same blocks, but for extents that change on every rank. The
-            tensor of `after` has the digits that `before` reads as modes of its own.
-        done: in order; nothing if the tensor only rests here.
+        before, after: the distributions before and after the actions. Blocks are equal, except for extents that change
+            on every rank. Digits that the view of `before` reads are modes of the tensor of `after`.
+        done: the actions, in order; may be empty.
     """
 
     before: Distribution
@@ -143,7 +144,7 @@ class Stage:
 
     @property
     def actions(self) -> tuple[ActionSyntax, ...]:
-        """The actions as a text says them: equal ones that follow each other are one."""
+        """The actions as in the walk's text, which writes equal actions in a row once."""
         actions: list[ActionSyntax] = []
         for action in self.done:
             last = actions[-1] if actions else None
@@ -165,7 +166,7 @@ class Stage:
         return tuple(chain(*(action.modes for action in self.actions)))
 
     def inverse(self) -> Stage:
-        """The stage turned round."""
+        """The inverse stage."""
         return Stage(self.after, self.before, tuple(action.inverse() for action in reversed(self.done)))
 
     def __str__(self) -> str:
@@ -177,13 +178,13 @@ class Walk:
     """A sequence of stages, and the moves between them.
 
     Attributes:
-        source, target: where the tensor and its spectrum lie, as tensors of the axes; the same blocks as those of the
-            first stage before, and of the last one after.
-        stages: in order; the tensor moves from each one's `after` to the next one's `before`.
-        dtype: of the input.
-        kinds: per axis, what it is transformed by; "" if it is not.
-        sizes: per axis, the logical size of its transform, by which the way there and back multiplies; or 1.
-        points: per axis, the number of points whose spectrum there is: of half a spectrum, those of the signal.
+        source, target: the distributions of the tensor and of its spectrum, as tensors of the axes. Their blocks are
+            those before the first stage and after the last one.
+        stages: in order; the tensor moves from `after` of each stage to `before` of the next.
+        dtype: the dtype of the input.
+        kinds: per axis, the kind of its transform; "" if it has none.
+        sizes: per axis, the logical size of its transform, by which forward and backward together multiply; or 1.
+        points: per axis, the number of points of the spectrum; for half a spectrum, those of the signal.
         wire: "f4" if elements are rounded to single precision while they travel.
     """
 
@@ -198,7 +199,7 @@ class Walk:
 
     @property
     def kind(self) -> str:
-        """The kind of the whole transform: "fft", "ifft", "rfft", "irfft", "dct2", ...; of mixed kinds, all in turn."""
+        """The kind of the whole transform: "fft", "ifft", "rfft", "irfft", "dct2", ...; if mixed, all kinds."""
         kinds = [kind for kind in self.kinds if kind]
         if len({KINDS[kind].others for kind in kinds}) > 1:
             return " x ".join(kinds)
@@ -224,25 +225,25 @@ class Walk:
 
     @property
     def transitions(self) -> tuple[Plan, ...]:
-        """The plans from each stage to the next, those that move nothing among them."""
+        """The plans from each stage to the next, including those that move nothing."""
         return tuple(compile(*ends, wire=self.wire) for ends in self.ends)
 
     @property
     def moves(self) -> tuple[Plan, ...]:
-        """The plans in which ranks talk, in order."""
+        """The plans in which ranks communicate, in order."""
         return tuple(filter(_messages, self.transitions))
 
     def inverse(self) -> Walk:
-        """The walk back: every stage and every move turned round."""
+        """The inverse walk: the inverse stages and moves, in reversed order."""
         back = tuple(stage.inverse() for stage in reversed(self.stages))
         kinds = tuple(KINDS[kind].inverse if kind else kind for kind in self.kinds)
         return Walk(self.target, self.source, back, self.dtypes()[-1], kinds, self.sizes, self.points, self.wire)
 
     def plot(self) -> Any:
-        """A figure of the layouts of the walk and what is transformed in each, with arrows for what moves between them.
+        """A figure of the walk's layouts and their transforms, with arrows for the moves between them.
 
-        Stages that transform nothing are left out, but for the first and the last. Of more than three modes those are
-        shown that are split or transformed, three at most; the others stand at index 0.
+        Stages without transforms are left out, except the first and the last. Of more than three modes, at most three
+        that are split or transformed are shown; the others are at index 0.
 
         >>> from rote.fft import FFT
         >>> FFT((8, 8, 8), "block[(0),(),()]").walk.plot().savefig("slab.png")
@@ -271,7 +272,7 @@ class Walk:
 
 
 def describe(walk: Walk, axes: tuple[int, ...]) -> str:
-    """A walk as text, with a line above that says what is transformed, and one below with what is moved."""
+    """A walk as text, after a line about its transforms and before one about its moves."""
     moved, times = sum(plan.cost.bytes for plan in walk.moves), len(walk.moves)
     source = walk.source
     rounded = "" if walk.wire is None else f", sent in single precision: error at most {times * 2**-24:.1e} in 2-norm"
@@ -282,12 +283,12 @@ def describe(walk: Walk, axes: tuple[int, ...]) -> str:
 
 
 def _messages(plan: Plan) -> list[Step]:
-    """The steps of a plan in which ranks talk to each other."""
+    """The steps of a plan in which ranks communicate."""
     return [step for step in plan.steps if step.kind not in LOCAL]
 
 
 def _arrow(steps: Sequence[str]) -> tuple[str, str]:
-    """The words above and below the arrow between two stages, of the steps between them."""
+    """The words above and below the arrow between two stages, for the steps between them."""
     if not steps:
         return "nothing", "moves"
     kind, _, over = steps[0].partition(" ")
@@ -295,7 +296,7 @@ def _arrow(steps: Sequence[str]) -> tuple[str, str]:
 
 
 def _shown_modes(stage: Stage) -> tuple[int, ...]:
-    """The modes of a stage that its picture shows: three at most, those that are split before the transformed."""
+    """The modes that a stage's picture shows: at most three, split modes before transformed ones."""
     dist = stage.before
     every = range(len(dist.view_shape))
     acted = {*stage.acted_modes}

@@ -1,4 +1,4 @@
-"""Frequencies and wavenumbers of a spectrum, on every rank those of its own block."""
+"""Frequencies and wavenumbers of a rank's block of a spectrum."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ Lengths = float | Sequence[float]
 
 Nyquist = Literal["keep", "zero"]
 NYQUIST: tuple[Nyquist, ...] = get_args(Nyquist)
-"""What `wavenumbers` does with the highest mode of an even extent."""
+"""The treatments of the highest wavenumber of an even extent by `wavenumbers`."""
 
 
 def frequencies(walk: Walk, axes: tuple[int, ...], rank: int, d: Lengths) -> tuple[Array, ...]:
     """The frequencies of a rank's block of a spectrum; see `rote.fft.fftfreq`."""
     rows = []
     for axis, index, spacing in zip(axes, _harmonics(walk, axes, rank), _lengths(d, axes, "spacing d"), strict=True):
-        turn = 1 / (walk.sizes[axis] * spacing)  # of the signal's points, though others may be kept
+        turn = 1 / (walk.sizes[axis] * spacing)  # spacing of the signal's points, even if the spectrum is resampled
         rows.append((index * turn).astype(real_dtype(walk.dtype), copy=False))
     return tuple(rows)
 
@@ -41,14 +41,14 @@ def wavenumbers(walk: Walk, axes: tuple[int, ...], rank: int, L: Lengths, nyquis
         half_turns, n = KINDS[walk.kinds[axis]].first is not None, walk.points[axis]
         if nyquist == "zero" and not half_turns:
             index = np.where(2 * abs(index) == n, 0, index)
-        turn = 8 * np.arctan(type(length)(1)) / length  # 2 pi, as exact as the length
+        turn = 8 * np.arctan(type(length)(1)) / length  # 2 pi, in the precision of the length
         turn = turn / 2 if half_turns else turn
         rows.append((index * turn).astype(real_dtype(walk.dtype), copy=False))
     return tuple(rows)
 
 
 def _harmonics(walk: Walk, axes: tuple[int, ...], rank: int) -> list[Array]:
-    """The harmonics of a rank's block per axis of a transform: how often each goes round the transform's size."""
+    """The harmonics of a rank's block per axis of a transform, in turns per size of the transform."""
     held = walk.target.tensor_indices(rank)
     rows: list[Array] = []
     for axis in axes:
@@ -66,7 +66,7 @@ def _harmonics(walk: Walk, axes: tuple[int, ...], rank: int) -> list[Array]:
 
 
 def _lengths(given: Lengths, axes: tuple[int, ...], name: str) -> list[np.floating[Any]]:
-    """One length per axis of a transform, in double precision or the longer one in which it is given."""
+    """One length per axis of a transform, in double precision, or in longer precision if it is given so."""
     values = np.asarray(given)
     if values.dtype.kind not in "iuf" or values.ndim > 1:
         raise LayoutError(f"the {name} is a number, or one per axis, not {given!r}")
