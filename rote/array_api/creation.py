@@ -226,7 +226,7 @@ def linspace(
     element = _element(dtype, computed)
     parts = count - 1 if endpoint else count
     first, span = computed.type(start), computed.type(stop) - computed.type(start)
-    step = span / parts if parts else span
+    step = span / builtins.max(parts, 1)
 
     def numbers(index: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
         places = index.astype(computed.type(0).real.dtype)

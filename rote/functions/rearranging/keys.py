@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from itertools import chain
-from math import prod
 from operator import index as as_index
 from typing import Any, NamedTuple
 
@@ -202,7 +201,6 @@ def _with_points(parts: Sequence[KeyAxis | _Points | None]) -> tuple[KeyAxis, ..
     axis = KeyAxis(modes, np.array(arrays, np.int64), arrays[0].shape)
     together = places == list(range(places[0], places[-1] + 1))
     at = places[0] if together else 0
-    assert prod(axis.extents) * len(modes) == np.size(axis.taken)
     return (*_without_points(parts[:at]), axis, *_without_points(parts[at:]))
 
 

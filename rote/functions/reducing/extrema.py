@@ -23,9 +23,9 @@ from .reduction import UNSET, Over, Reduced, contributed, finished, normal_axes,
 __all__ = ["argmax", "argmin", "extremum", "unordered"]
 
 
-def extremum(name: str, x: Distributed, over: Over, op: Op) -> Any:
+def extremum(x: Distributed, over: Over, op: Op) -> Any:
     """The largest or smallest element over some modes. Collective where they are split."""
-    x = reducible(name, x, over.modes, op)
+    x = reducible(op, x, over.modes, op)
     dtype: np.dtype[Any] = x.local.dtype
     ufunc: Any = np.maximum if op == "max" else np.minimum
 
@@ -34,7 +34,7 @@ def extremum(name: str, x: Distributed, over: Over, op: Op) -> Any:
         return ufunc.reduce(block, axis=axis, keepdims=over.keepdims, initial=start)
 
     where = reduced(x.distribution, over, op)
-    return _settled(name, contributed(x, over.modes, where, local), where, op)
+    return _settled(op, contributed(x, over.modes, where, local), where, op)
 
 
 @follows("reduction", np.argmax)

@@ -220,19 +220,16 @@ def reduce_by(name: str, ufunc: np.ufunc, op: Op, x: Distributed, over: Over, dt
     return reduction(name, x, over, op, local)
 
 
-def _extreme(name: str, ufunc: np.ufunc, x: Distributed, over: Over, out: Any, initial: Any, where: Any) -> Any:
+def _extreme(op: Op, ufunc: np.ufunc, x: Distributed, over: Over, out: Any, initial: Any, where: Any) -> Any:
     dtype, given = x.local.dtype, initial is not UNSET and initial is not None
     if dtype.kind == "c":
-        raise unordered(name)
-    op: Op = "max" if name == "max" else "min"
+        raise unordered(op)
     if where is not UNSET and where is not True and not given:
-        raise ValueError(
-            f"the {name} of no elements is not said\nwrite initial=, which is that where the mask has none"
-        )
+        raise ValueError(f"the {op} of no elements is not said\nwrite initial=, which is that where the mask has none")
     if product(x.distribution.shape) == 0 and not given:
         ufunc.reduce(np.empty(x.distribution.shape, dtype), axis=over.modes)  # which raises NumPy's error
-    result = extremum(name, masked(x, where, identity(op, dtype)), over, op)
-    return finished(name, result, out, ufunc, initial)
+    result = extremum(masked(x, where, identity(op, dtype)), over, op)
+    return finished(op, result, out, ufunc, initial)
 
 
 def _truth(name: str, ufunc: np.ufunc, op: Op, x: Distributed, over: Over, out: Any, where: Any) -> Any:

@@ -184,7 +184,7 @@ def _scan(name: str, ufunc: np.ufunc, x: T, axis: int | None, dtype: npt.DTypeLi
         raise ValueError(f"a scan of a tensor of order {order} wants axis=")
     if ufunc in (np.maximum, np.minimum) and x.local.dtype.kind == "c":
         raise unordered(f"numpy.{name}")
-    mode = normalize_axis_index(0 if axis is None else axis, order)
+    mode = normalize_axis_index(axis or 0, order)
     x = plain(x, name)
     if any(s.kind.name == "cyclic" for s in x.distribution.splits[mode]):
         x = made_whole(x, (mode,), name)
@@ -218,5 +218,5 @@ def _carried(name: str, ufunc: np.ufunc, x: Distributed, block: Array, mode: int
 def _after(x: T, axis: int | None, initial: int) -> T:
     """A scan with what stands in front of it."""
     order = len(x.distribution.shape)
-    mode = normalize_axis_index(0 if axis is None else axis, order)
+    mode = normalize_axis_index(axis or 0, order)
     return pad(x, [(int(m == mode), 0) for m in range(order)], constant_values=initial)

@@ -143,8 +143,6 @@ def histogram(
     if a.local.dtype.kind == "c":
         raise unordered("numpy.histogram")
     x, edges = plain(a, "histogram"), known(bins)
-    if x.local.dtype.kind == "c":
-        raise TypeError("histogram counts real numbers\nwrite histogram(x.real), or histogram(x.to_global())")
     if isinstance(edges, str):
         raise LayoutError(f"histogram takes a number of bins, or their edges, not {edges!r}")
     if np.ndim(edges) == 0:
