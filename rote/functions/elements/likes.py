@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Callable
+from inspect import signature
+from typing import Any, Concatenate, Final, Literal, ParamSpec
 
 import numpy as np
 import numpy.typing as npt
@@ -15,11 +17,13 @@ from ...runtime.copy.regions import filled
 from ..alignment import plain
 from ..distributed import Array, Distributed
 from ..moves import moved
-from ..rules import follows
+from ..rules import Function, follows
 from .blockwise import elementwise
 from .operands import common
 
 __all__ = ["astype", "copy", "empty_like", "full_like", "meshgrid", "ones_like", "tril", "triu", "zeros_like"]
+
+P = ParamSpec("P")
 
 
 @follows("created", np.full_like)
@@ -61,67 +65,32 @@ def full_like(
     return x._on(filled(dist, x.comm.rank, fill_value, element), dist)
 
 
-@follows("created", np.zeros_like)
-def zeros_like(
-    x: Distributed,
-    /,
-    dtype: npt.DTypeLike | None = None,
-    order: str = "K",
-    subok: bool = True,
-    shape: Any = None,
-    *,
-    device: str | None = None,
-    layout: Layout | str | None = None,
-) -> Any:
-    """A tensor of zeros where another lies; other arguments as of `full_like`.
+_DOC = """A tensor of {about} where another lies; other arguments as of `full_like`.
 
-    >>> import rote.array_api as xp
-    >>> xp.zeros_like(xp.ones(3)).to_global()
-    array([0., 0., 0.])
-    """
-    return full_like(x, 0, dtype, order, subok, shape, device=device, layout=layout)
+>>> import rote.array_api as xp
+>>> xp.{name}(xp.asarray([5, 6])).to_global()
+array([{value}, {value}])
+"""
 
 
-@follows("created", np.ones_like)
-def ones_like(
-    x: Distributed,
-    /,
-    dtype: npt.DTypeLike | None = None,
-    order: str = "K",
-    subok: bool = True,
-    shape: Any = None,
-    *,
-    device: str | None = None,
-    layout: Layout | str | None = None,
-) -> Any:
-    """A tensor of ones where another lies; other arguments as of `full_like`.
+def _like(
+    answers: Function, about: str, value: int, full: Callable[Concatenate[Distributed, Any, P], Any]
+) -> Callable[Concatenate[Distributed, P], Any]:
+    """The function that fills with one value, by the name of NumPy's; it takes the other arguments of `full_like`."""
 
-    >>> import rote.array_api as xp
-    >>> xp.ones_like(xp.zeros(3)).to_global()
-    array([1., 1., 1.])
-    """
-    return full_like(x, 1, dtype, order, subok, shape, device=device, layout=layout)
+    def filled_like(x: Distributed, /, *args: P.args, **options: P.kwargs) -> Any:
+        return full(x, value, *args, **options)
+
+    x, _, *others = (taken := signature(full)).parameters.values()
+    filled_like.__signature__ = taken.replace(parameters=[x, *others])  # type: ignore[attr-defined]
+    filled_like.__name__ = filled_like.__qualname__ = name = answers.__name__
+    filled_like.__doc__ = _DOC.format(about=about, name=name, value=value)
+    return follows("created", answers)(filled_like)
 
 
-@follows("created", np.empty_like)
-def empty_like(
-    x: Distributed,
-    /,
-    dtype: npt.DTypeLike | None = None,
-    order: str = "K",
-    subok: bool = True,
-    shape: Any = None,
-    *,
-    device: str | None = None,
-    layout: Layout | str | None = None,
-) -> Any:
-    """A tensor of zeros where another lies, as replicas must not differ; other arguments as of `full_like`.
-
-    >>> import rote.array_api as xp
-    >>> xp.empty_like(xp.ones((2, 3))).shape
-    (2, 3)
-    """
-    return full_like(x, 0, dtype, order, subok, shape, device=device, layout=layout)
+zeros_like: Final = _like(np.zeros_like, "zeros", 0, full_like)
+ones_like: Final = _like(np.ones_like, "ones", 1, full_like)
+empty_like: Final = _like(np.empty_like, "zeros, as replicas must not differ,", 0, full_like)
 
 
 @follows("elementwise", np.copy)
