@@ -45,56 +45,56 @@ Array = npt.NDArray[Any]
 class FFT(TransformEnds):
     """A parallel transform of one shape, layout and dtype, planned once and run again and again.
 
-    It has scratch of its own: where one rank is alone, any thread may call it, and those that do so at once take turns.
-    (`fftn` and the other functions have scratch per thread then, and run side by side.) A communicator of several ranks
-    is for one thread of each rank at a time; other threads need another one, as `comm.split(0, comm.rank)` gives it.
+    On a single rank any thread may call it; simultaneous calls take turns at its scratch memory. (`fftn` and its kin
+    have scratch memory per thread.) Of several ranks, one thread each may use a communicator at a time; other threads
+    need another one, such as `comm.split(0, comm.rank)`.
 
     Args:
         shape: of the whole tensor.
-        layout: of the input; the one in which the algorithm begins if None, of all if that is "auto".
-        grid: of the ranks, where -1 is found, as in (2, -1); balanced if None, or the cheapest if the algorithm is
-            "auto" and no layout is given.
-        comm: an mpi4py or Rote communicator; the ranks of `rote.run`, MPI's world or this process if None.
-        dtype: of the input; a real one makes a real-to-half-spectrum transform, as `numpy.fft.rfftn`.
-        axes: as NumPy; all if None. A real transform halves the last of them.
-        algorithm: one of `rote.fft.algorithms`: "slab" (a grid of order 1; Dalcin et al. 2019, section 3.3), "pencil"
-            (order 2 or more; sections 3.5 and 3.6), "rows" (order 1; Duy and Ozaki 2014, section 2), "volumetric" or
-            "cyclic" (as many grid modes as axes; Popovici et al. 2019, section 3.2), "ragged" (any number of points on
-            any number of ranks), or "auto": the cheapest by the cost model of those on which no rank holds much more
-            than its part, if there is one; or the text of a walk, a line per layout, as `f.walk` prints.
-        norm: "backward", "ortho" or "forward", as NumPy.
-        output: the layout of the spectrum; where the walk ends, the cheapest, if None.
-        kinds: what `forward` does: "fft", "rfft", or another of `rote.fft.transforms.FORWARD`, such as "dct2" and
-            "dst1" (a complex dtype has its real and imaginary part each transformed), for all axes; or a mapping
-            from axis to kind, `{0: "dct2", 1: "fft", 2: "rfft"}`, which names the axes itself. A real dtype has "fft"
-            only beside one "rfft". If None: "rfft" if the dtype is real, else "fft"; or what the text of a walk does.
-        s: the lengths of the transforms along `axes`, or the axes that `kinds` names, in its order, as NumPy: `forward`
-            cuts the tensor to them or pads it with zeros, at the end; `backward` goes back to its shape. -1 leaves an
-            extent as it is, and so does None all.
-        resample: along these, the number of points whose spectrum is kept, for products without aliasing (the 3/2
-            rule): `forward` cuts the spectrum to that of so many points, `backward` pads it. -1 keeps all of it. With
-            norm="forward" it is the same as that of a signal on these points. What is cut or padded never travels.
-        tune: "model" estimates what is fastest, at once, and gives the same bits in every run; "measure" times it for
-            some seconds, and "patient" longer: the plans of local transforms and, if the algorithm is "auto", the few
-            walks that the model finds cheapest. What does not clearly lead the model's choice is not taken. It is the
-            same on all ranks, but the last bits may differ from run to run. What was found is kept (see `rote.wisdom`),
-            and runs beside the model's choice for a round the next time, to be tuned anew if it leads no more.
-        threads: per rank, for local transforms; ranks and threads together want no more cores than there are.
-        method: how messages travel between ranks, a name in `rote.methods`, or "auto".
-        machine: for which "auto" chooses; if None, the one that `rote tune` measured under as many ranks, or the usual.
+        layout: of the input; if None, the one in which the algorithm begins, or with "auto" the cheapest of all.
+        grid: of the ranks; -1 stands for the extent that fits, as in (2, -1). If None, the most balanced grid, or with
+            "auto" and without a layout the cheapest.
+        comm: an mpi4py or Rote communicator; if None, the ranks of `rote.run`, MPI's world, or this process alone.
+        dtype: of the input; a real one gives half a spectrum, as `numpy.fft.rfftn`.
+        axes: as in NumPy; all if None. A real transform halves the last of them.
+        algorithm: one of `rote.fft.algorithms`: "slab" (a grid of order 1), "pencil" (order 2 or more), "rows" (order
+            1), "volumetric" or "cyclic" (as many grid modes as axes), "ragged" (any number of points on any number of
+            ranks), or "auto": the cheapest by the cost model, of those in which no rank holds much more than its share,
+            if there are any. Or the text of a walk, a line per layout, as `f.walk` prints it.
+        norm: "backward", "ortho" or "forward", as in NumPy.
+        output: the layout of the spectrum; if None, that in which the walk ends, which is the cheapest.
+        kinds: what `forward` does: "fft", "rfft", or another name of `rote.fft.transforms.FORWARD`, such as "dct2", for
+            all axes; or a mapping from axis to kind, `{0: "dct2", 1: "fft", 2: "rfft"}`, which also names the axes. For
+            a complex dtype, real kinds transform real and imaginary part separately. A real dtype has "fft" only beside
+            one "rfft". If None: "rfft" for a real dtype, else "fft"; or the kinds in the text of a walk.
+        s: the lengths of the transforms along `axes`, or along the axes that `kinds` names, in its order, as in NumPy:
+            `forward` cuts the tensor to them or pads it with zeros at the end; `backward` undoes it. -1 keeps a length.
+        resample: per axis, the number of points whose spectrum is kept, for products without aliasing (the 3/2 rule):
+            `forward` cuts the spectrum to that of so many points, `backward` pads it. -1 keeps all of it. With
+            norm="forward" it is that of a signal on these points. What is cut or padded is never sent.
+        tune: "model" estimates what is fastest, at once, with the same bits in every run. "measure" times for some
+            seconds, and "patient" for longer: the plans of local transforms and, with "auto", the few walks that the
+            model finds cheapest. Only what clearly leads the model's choice is taken, the same on all ranks, but the
+            last bits may differ from run to run. It is kept (see `rote.wisdom`), and tuned anew if it leads no more.
+        threads: per rank, for local transforms; all ranks together should not have more threads than cores.
+        method: how messages travel between ranks: a name in `rote.methods`, or "auto".
+        machine: for which "auto" chooses; if None, the one that `rote tune` measured on as many ranks, or the default.
         progress: called on this rank with the part that is done, from 0 to 1, while walks are timed.
-        tune_seconds: the most that all timing may take, about, by the latest rank's clock; then what clearly leads is
-            taken, or the model's choice. A turn that is begun is ended. None for the usual time.
-        wire: "f4" rounds double precision to single while it travels: half the bytes, and an error, relative in
-            2-norm, of at most 6e-8 per move. Where ranks share memory, nothing travels and nothing is rounded.
+        tune_seconds: the most seconds that timing may take, about, by the latest rank's clock; then what clearly leads
+            is taken, or the model's choice. A turn that has begun is finished. None for the default time.
+        wire: "f4" rounds double precision to single while it travels: half the bytes, and a relative error, in 2-norm,
+            of at most 6e-8 per move. Where ranks share memory, nothing travels and nothing is rounded.
 
     Raises:
         LayoutError: shape, layout, axes, kinds and algorithm do not fit each other.
-        PlanError: `wire` is something else, or `dtype` is not of double precision.
+        PlanError: `wire` is another value, or `dtype` is not of double precision.
         CommError: the grid does not match the ranks.
 
     Warns:
         GatherWarning: every rank comes to hold a whole axis that was split; on rank 0.
+
+    Source: slab and pencil, Dalcin et al. (2019, sections 3.3, 3.5, 3.6); rows, Duy and Ozaki (2014, section 2);
+    volumetric and cyclic, Popovici et al. (2019, section 3.2).
 
     >>> f = FFT((8, 9, 10), dtype="f8")
     >>> x = DistTensor.zeros((8, 9, 10), f.input_layout)
@@ -162,47 +162,47 @@ class FFT(TransformEnds):
 
     @property
     def axes(self) -> tuple[int, ...]:
-        """The axes that are transformed, numbered from 0, in NumPy's order: the one that is halved is the last."""
+        """The transformed axes, numbered from 0, in NumPy's order: the one that is halved is the last."""
         return self._axes
 
     @property
     def moves(self) -> tuple[Plan, ...]:
-        """The plans of the forward walk's moves, in order: one for each redistribution between two transforms."""
+        """The plans of the forward walk's moves, in order: one per redistribution between two transforms."""
         return self.walk.moves
 
     @property
     def workspace_bytes(self) -> int:
-        """Bytes that this rank needs beyond input and output: two of the largest blocks or messages on the way.
+        """The bytes that this rank needs beside input and output: two of the largest blocks or messages of the walk.
 
         Both directions share them. Messages may lie in the output for a while, or beside the blocks ("pipelined");
-        fields may take 2 MiB more. They are taken when it first runs, or all ranks first ask: collective until then.
+        fields may take 2 MiB more. The memory is allocated at the first run, or when all ranks first ask: collective
+        until then.
         """
         return self._bound().nbytes
 
     @property
     def libraries(self) -> tuple[str, ...]:
-        """The packages that transform the blocks of this rank, there and back, by name; in alphabetical order."""
+        """The packages that transform the blocks of this rank in both directions, by name, in alphabetical order."""
         pair = self._bound()
         return tuple(sorted(pair.forward.libraries | pair.backward.libraries))
 
     @property
     def tried(self) -> tuple[Tried, ...]:
-        """The walks that were timed, now or once before, the one that is taken first; none if nothing was."""
+        """The walks that were timed, now or earlier, the one that is taken first; empty if none was."""
         return () if self._tuned is None else self._tuned.tried
 
     def forward(self, x: DistTensor, out: DistTensor | None = None, norm: str | None = None) -> DistTensor:
-        """The spectrum of x, in `output_layout`; x keeps its values, unless `out` shares them, which it may.
+        """The spectrum of x, in `output_layout`; x keeps its values, unless `out` shares its memory.
 
         Args:
             x: of `input_shape`, `input_dtype` and `input_layout`; or a field, with whole modes in front of these, as
-                `empty_input((3,))` gives it: small components travel in one exchange, large ones one after the other.
-            out: to write into, as `empty_output` gives it; new if None.
-            norm: of this call; that of the transform if None. The first call with another one binds it, in the same
-                scratch; `backward` undoes `forward` of the same norm.
+                `empty_input((3,))` makes it: small components travel in one exchange, large ones one after the other.
+            out: the tensor to write into, as `empty_output` makes it; it may share x's memory. A new one if None.
+            norm: of this call; that of the transform if None. The first call with another norm binds it, in the same
+                scratch memory; `backward` undoes `forward` of the same norm.
 
         Raises:
-            LayoutError: x or `out` is not of the shape, layout and dtype that the transform was made for; or there is
-                no such norm.
+            LayoutError: x or `out` does not have the transform's shape, layout and dtype; or there is no such norm.
             TypeError: one is no tensor.
 
         >>> f = FFT(4, "block[(0)]", dtype="f8")
@@ -214,12 +214,12 @@ class FFT(TransformEnds):
         return self._run(x, out, norm, back=False)
 
     def backward(self, X: DistTensor, out: DistTensor | None = None, norm: str | None = None) -> DistTensor:
-        """The tensor of a spectrum, in `input_layout`; X keeps its values, unless `out` shares them, which it may.
+        """The tensor of a spectrum, in `input_layout`; X keeps its values, unless `out` shares its memory.
 
-        Arguments and errors as `forward`, the other way round: X is as `forward` gives it.
+        Arguments as `forward`, in the other direction: X is as `forward` returns it.
 
         Raises:
-            LayoutError: X or `out` lies otherwise, or is of another shape or dtype, than the spectra of this transform.
+            LayoutError: X or `out` does not have the transform's shape, layout and dtype.
 
         >>> f = FFT(4, "block[(0)]", dtype="f8")
         >>> x = DistTensor.from_global([1.0, 2.0, 3.0, 4.0], f.input_layout)
@@ -229,22 +229,22 @@ class FFT(TransformEnds):
         return self._run(X, out, norm, back=True)
 
     def wavenumbers(self, L: float | Sequence[float] = 2 * pi, nyquist: Nyquist = "keep") -> tuple[Array, ...]:
-        """The angular wavenumbers 2 pi k / L of this rank's block of the spectrum that `forward` gives.
+        """The angular wavenumbers 2 pi k / L of this rank's block of the spectrum.
 
-        A derivative along an axis is a product with `1j` times its wavenumbers. Of an even extent n the mode of the
-        highest one stands for both signs, k = n/2 and -n/2 (Nyquist's mode). Even derivatives want it, as in
-        `-(kx**2 + ky**2)`; odd ones want zero in its place, or that of a real tensor would not be real. Those of cosine
-        and sine transforms are pi k / L, with k + 1 or k + 1/2 for k as the kind says, and have no such mode.
+        A derivative along an axis is a product with `1j` times its wavenumbers. For an even extent n, the highest
+        wavenumber stands for both signs, k = n/2 and -n/2 (Nyquist's mode). Even derivatives need it, as in
+        `-(kx**2 + ky**2)`; odd ones need zero in its place, or that of a real tensor would not be real. Cosine and sine
+        transforms have pi k / L, with k + 1 or k + 1/2 for k by kind, and no such mode.
 
         Args:
             L: the length of the box, in any unit: one for all axes, or one per axis of `axes`. A periodic box is n
-                spacings long, and so is one that is mirrored, but of "dct1" n - 1 and of "dst1" n + 1.
+                spacings long, and so is one that is mirrored, but that of "dct1" n - 1 and of "dst1" n + 1.
             nyquist: "keep" that wavenumber, for even derivatives, or put "zero" there, for odd ones.
 
         Returns:
             One array per axis of `axes`, in radians per unit of L and in the transform's real dtype. Together they
-            broadcast to the block, as an open mesh does (`numpy.ogrid`), whatever layout the spectrum has; and to that
-            of a field, whose components lie in front.
+            broadcast to the block, as an open mesh does (`numpy.ogrid`), for any layout of the spectrum; and to that of
+            a field, whose components are in front.
 
         Raises:
             LayoutError: there are not as many lengths as axes, one is not positive, or `nyquist` is another word.
@@ -261,7 +261,7 @@ class FFT(TransformEnds):
         return wavenumbers(self.walk, self._axes, self._comm.rank, L, nyquist)
 
     def to_html(self) -> str:
-        """A page that steps through the walk in a browser, whole in itself as `Plan.to_html` is; no rank is asked.
+        """A page that steps through the walk in a browser, complete in itself like that of `Plan.to_html`.
 
         >>> "Stage 1 of 1: fft(0)" in FFT(4, "block[(0)]").to_html()
         True

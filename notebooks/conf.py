@@ -19,8 +19,10 @@ copyright = author
 version = release = rote.__version__
 
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.napoleon"]
-exclude_patterns = ["apps", "pictures", "_templates"]
+exclude_patterns = ["apps", "pictures", "_templates", "_static"]
 templates_path = ["_templates"]
+html_static_path = ["_static"]
+html_css_files = ["book.css"]
 
 myst_heading_anchors = 4
 nb_execution_mode = "off"

@@ -99,12 +99,12 @@ def _made_once(make: Callable[P, T]) -> Callable[P, T]:
 
 
 def cache_info() -> dict[str, CacheInfo]:
-    """The state of every cache of a function, by the function's name, of all modules that are loaded.
+    """Return the state of every cache of a function, of all loaded modules, by the function's name.
 
-    Functions that are made anew for some arguments (the prices of a machine) are counted together. Not counted is what
-    belongs to a communicator: its bound plans and workspaces go when it does. `rote.runtime.comm.segments.empty`, the
-    memory of large blocks that are gone, which new ones take up, has sizes in bytes: blocks and it are never more than
-    the blocks that there were at once, or it is 64 MiB.
+    Functions that are made anew for some arguments (the prices of a machine) are counted together. What belongs to a
+    communicator is not counted: its bound plans and workspaces are freed with it. `rote.runtime.comm.segments.empty`
+    has sizes in bytes: it is the memory of freed large blocks, which new ones use. Blocks and this memory together are
+    never more than the blocks that there were at once, or 64 MiB.
 
     Returns:
         `CacheInfo(hits, misses, size, most)` by the full name of the function, in the order of the names.
@@ -126,10 +126,10 @@ def cache_info() -> dict[str, CacheInfo]:
 
 
 def clear_caches() -> None:
-    """Empty every cache of a function: memory is freed, and what is asked for next is worked out anew.
+    """Empty every cache of a function: this frees memory, and later calls compute their results anew.
 
-    Values that somebody holds stay as they are. What belongs to a communicator (bound plans, workspaces, decisions of
-    the autotuner) stays with it; wisdom stays in its folder, see `rote.wisdom.forget`.
+    Values in use stay as they are. What belongs to a communicator (bound plans, workspaces, decisions of the autotuner)
+    stays with it; wisdom stays in its folder, see `rote.wisdom.forget`.
 
     >>> import rote
     >>> layout = rote.parse("block[(0),()]")

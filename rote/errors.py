@@ -57,7 +57,7 @@ class CommError(RoteError, RuntimeError):
 
 
 class GatherWarning(UserWarning):
-    """Every rank comes to hold all of a tensor along an axis that was split; the text says how many bytes that is.
+    """Every rank comes to hold a whole axis of a tensor that was split; the text says how many bytes that is.
 
     >>> import rote, warnings
     >>> def program(comm):
@@ -71,7 +71,7 @@ class GatherWarning(UserWarning):
 
 
 class MoveWarning(UserWarning):
-    """Data moves between ranks though no call asked for it; the text says how, and how many bytes.
+    """Data moves between ranks although no call asked for it; the text gives the plan and its bytes.
 
     >>> import numpy as np, rote, warnings
     >>> from rote.functions.moves import moved

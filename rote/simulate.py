@@ -36,7 +36,8 @@ def scatter(array: npt.ArrayLike, dist: Distribution) -> list[Array]:
 
     Args:
         array: of `dist.shape`.
-        dist: of the tensor; a partial one gives coordinate 0 the values, and the others what the reduction ignores.
+        dist: the distribution of the blocks; a partial one gives coordinate 0 the values, and the others the neutral
+            element of the reduction.
 
     Raises:
         LayoutError: the array has another shape than the distribution.
@@ -52,9 +53,16 @@ def scatter(array: npt.ArrayLike, dist: Distribution) -> list[Array]:
 
 
 def run(plan: Plan, blocks: Sequence[Array]) -> list[Array]:
-    """The blocks after a plan, in rank order, given those before it, which keep their values.
+    """Run a plan on blocks in this process.
 
-    Elements that a plan rounds while they travel are rounded, as ranks do that send messages.
+    Elements that the plan rounds while they travel are rounded, as on ranks that send messages.
+
+    Args:
+        plan: the plan.
+        blocks: one per rank, in rank order, in the plan's source; they keep their values.
+
+    Returns:
+        The blocks in the plan's target, in rank order.
 
     Raises:
         LayoutError: a block has another shape than its rank's in the plan's source.
@@ -72,10 +80,11 @@ def run(plan: Plan, blocks: Sequence[Array]) -> list[Array]:
 
 
 def gather(blocks: Sequence[Array], dist: Distribution) -> Array:
-    """The array that blocks make up, by definition: replicas are read once, contributions are reduced.
+    """Return the array that the blocks make up, by definition: replicas are read once, contributions are reduced.
 
     Args:
         blocks: one per rank, in rank order, each of shape `dist.local_shape(rank)`.
+        dist: the distribution of the blocks.
 
     Returns:
         A new array of `dist.shape`.

@@ -70,22 +70,22 @@ def compare(
     resample: Sequence[int] | int | None = None,
     machine: Machine | None = None,
 ) -> tuple[Choice, ...]:
-    """The walks of all families of FFTs on so many ranks, none of which need exist; the one that "auto" takes first.
+    """Compare the walks of all families of FFTs on any number of ranks, which need not exist.
 
-    Where neither layout nor grid is given, all grids of so many ranks are looked at, which for tens of thousands of
-    ranks takes seconds.
+    If neither layout nor grid is given, all grids of so many ranks are compared, which for tens of thousands of ranks
+    takes seconds.
 
     Args:
         shape: of the whole tensor.
         ranks: how many.
-        layout, grid, dtype, axes, output, kinds, s, resample: as `FFT` has them.
-        machine: by whose times walks are priced; the usual one if None.
+        layout, grid, dtype, axes, output, kinds, s, resample: as for `FFT`.
+        machine: the machine by whose times walks are priced; the default one if None.
 
     Returns:
-        One `Choice` per family and grid, with the attributes `name`, `source` (the distribution in which it begins),
-        `price` (`seconds`, `moves`, `received` and `total` bytes), `peak_bytes` (of memory on a rank, about) and
-        `walk`, whose `moves` are the plans and whose `plot()` draws it. Where a family has no walk, `walk` is None and
-        `why` says why not; these come last.
+        One `Choice` per family and grid, the one that "auto" takes first, with the attributes `name`, `source` (the
+        distribution in which it begins), `price` (`seconds`, `moves`, `received` and `total` bytes), `peak_bytes` (of
+        memory on a rank, about) and `walk`, whose `moves` are the plans and whose `plot()` draws it. If a family has no
+        walk, `walk` is None and `why` gives the reason; these come last.
 
     Raises:
         LayoutError: shape, ranks, layout, grid, axes and kinds do not fit each other.

@@ -40,22 +40,22 @@ Axes = Sequence[int] | int | None
 def convolve(
     x: DistTensor, y: DistTensor | npt.ArrayLike, mode: ConvolveMode = "full", axes: Axes = None
 ) -> DistTensor:
-    """The convolution of two tensors along some axes, as `scipy.signal.fftconvolve`; or around a circle.
+    """Return the convolution of two tensors along some axes, as `scipy.signal.fftconvolve`; or a periodic one.
 
-    It costs the transforms of both tensors and one inverse, which pad and cut where no element has to travel for it.
-    Beyond those y alone travels, if it is split over ranks and the part of the result begins behind its start.
+    It takes the transforms of both tensors and one inverse, which pad and cut without sending elements for it. Beyond
+    those, only y is sent, if it is split over ranks and the part of the result begins behind its start.
 
     Args:
         x: in any layout that `fftn` takes, real or complex.
         y: of the same order: a tensor of the same communicator, or an array (a kernel) that all ranks have.
         mode: which part of the result: "full", all n + m - 1 points along an axis; "same", as many as x has, from the
-            middle; "valid", those that no padding reaches, abs(n - m) + 1; or "wrap", around a circle of x's n points,
-            where y has at most as many: out[i] is the sum over j of x[(i - j) % n] y[j].
-        axes: all if None. Along the others x and y have equal extents, or one has extent 1 and serves all.
+            middle; "valid", those that no padding reaches, abs(n - m) + 1; or "wrap", periodic in x's n points, where y
+            has at most as many: out[i] is the sum over j of x[(i - j) % n] y[j].
+        axes: all if None. Along the others x and y have equal extents, or one has extent 1 and is broadcast.
 
     Returns:
-        A tensor that lies as x does: in x's layout if it has x's shape, else in the same with balanced blocks for sized
-        ones. Integers give double precision, as in all transforms.
+        A tensor in x's layout if it has x's shape; otherwise in that layout with balanced blocks for those with given
+        sizes. Integers give double precision, as in all transforms.
 
     Raises:
         LayoutError: order, extents, communicator or mode do not fit, or `fftn` does not take x's layout.
@@ -74,10 +74,10 @@ def convolve(
 def correlate(
     x: DistTensor, y: DistTensor | npt.ArrayLike, mode: ConvolveMode = "full", axes: Axes = None
 ) -> DistTensor:
-    """The cross-correlation of two tensors along some axes, as `scipy.signal.correlate`; or around a circle.
+    """The cross-correlation of two tensors along some axes, as `scipy.signal.correlate`; or a periodic one.
 
     Index k of the "full" result is lag k - (m - 1), where m is y's extent: the sum over j of x[j + lag] conj(y[j]).
-    Index k of "wrap" is lag k, and x[(j + k) % n] is taken. Arguments and errors as `convolve`.
+    Index k of "wrap" is lag k, with x[(j + k) % n]. Arguments and errors are those of `convolve`.
 
     >>> x = DistTensor.from_global([0.0, 0.0, 1.0, 2.0], "block[(0)]")
     >>> correlate(x, [1.0, 2.0], "wrap").to_global().argmax()  # where in x the pattern is

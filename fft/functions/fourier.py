@@ -38,29 +38,32 @@ def fftn(
     algorithm: str = "auto",
     wire: str | None = None,
 ) -> DistTensor:
-    """The discrete Fourier transform along some axes, as `numpy.fft.fftn` (Dalcin et al. 2019, eq. 5; see `norm`).
+    """Return the discrete Fourier transform along some axes, as `numpy.fft.fftn`.
 
-    Any number of threads may call this and the other functions at once where one rank is alone; a communicator of
-    several ranks is for one thread of each rank at a time.
+    On a single rank, any number of threads may call this and the other functions at once; with several ranks, one
+    thread of each rank at a time may use a communicator.
 
     Args:
-        x: in any plain layout; a real tensor is taken as complex.
-        s: the lengths of the transforms along `axes`: x is cut to them or padded with zeros, at the end, before it
-            travels. -1 leaves an extent as it is, and so does None all.
+        x: in any layout without a view that is not partial; a real tensor is converted to complex.
+        s: the lengths of the transforms along `axes`: x is cut to them or padded with zeros, at the end, before it is
+            sent. -1 keeps an extent, None keeps all.
         axes: all if None, or the last ones if s has fewer lengths.
         norm: "backward" (the default), "ortho" or "forward".
-        output: the layout of the spectrum; the cheapest one, where the walk ends, if None.
-        algorithm: one of `rote.fft.algorithms`; "auto" takes the cheapest walk from where x lies, on the machine that
-            `rote tune` measured under as many ranks, or on the usual one.
-        wire: "f4" rounds double precision to single in messages, of half the bytes, as `FFT` has it.
+        output: the layout of the spectrum; if None, that in which the walk ends, which is the cheapest.
+        algorithm: one of `rote.fft.algorithms`; "auto" takes the cheapest walk from x's layout, on the machine that
+            `rote tune` measured with as many ranks, or on the default one.
+        wire: "f4" rounds double precision to single in messages, of half the bytes, as for `FFT`.
 
     Returns:
-        A tensor of complex numbers, of x's shape but for `s`, in `output` or where the walk ends. x keeps its values.
+        A tensor of complex numbers, of x's shape except for `s`, in `output` or in the layout in which the walk ends. x
+        keeps its values.
 
     Raises:
         LayoutError: an axis has no points, the layout has a view or is partial, or `output` does not fit.
-        PlanError: `wire` is something else, or x is not of double precision.
+        PlanError: `wire` is another value, or x is not of double precision.
         TypeError: x is no tensor.
+
+    Source: Dalcin et al. (2019, eq. 5).
 
     >>> import numpy as np
     >>> x = DistTensor.from_global(np.arange(6.0).reshape(2, 3), "block[(0),()]")
@@ -79,9 +82,9 @@ def ifftn(
     algorithm: str = "auto",
     wire: str | None = None,
 ) -> DistTensor:
-    """The inverse transform, as `numpy.fft.ifftn`; of what `fftn` gave, it leads back to the layout there.
+    """The inverse transform, as `numpy.fft.ifftn`; of a result of `fftn`, in the layout before `fftn`.
 
-    Arguments, result and errors as `fftn`.
+    Arguments, result and errors are those of `fftn`.
 
     >>> import numpy as np
     >>> x = DistTensor.from_global(np.arange(3.0), "block[(0)]")
@@ -100,9 +103,9 @@ def rfftn(
     algorithm: str = "auto",
     wire: str | None = None,
 ) -> DistTensor:
-    """The transform of a real tensor, as `numpy.fft.rfftn`: half the spectrum, n//2 + 1 points along the last axis.
+    """The transform of a real tensor, as `numpy.fft.rfftn`: half the spectrum, n//2 + 1 points on the last axis.
 
-    Arguments, result and errors as `fftn`; a complex tensor is refused as well.
+    Arguments, result and errors are those of `fftn`; a complex tensor is refused as well.
 
     >>> rfftn(DistTensor.zeros((4, 6), "block[(0),()]")).shape
     (4, 4)
@@ -120,13 +123,13 @@ def irfftn(
     algorithm: str = "auto",
     wire: str | None = None,
 ) -> DistTensor:
-    """The real tensor of half a spectrum, as `numpy.fft.irfftn`.
+    """Return the real tensor of half a spectrum, as `numpy.fft.irfftn`.
 
     Args:
-        s: the extents along `axes` of the result. The last one is taken as even, 2(m - 1) of m points, if s is None, so
-            an odd extent must be said.
+        s: the extents of the result along `axes`. If s is None, the last one is even, 2(m - 1) for m points; so give an
+            odd extent.
 
-    The other arguments, and errors, as `fftn`.
+    The other arguments and errors are those of `fftn`.
 
     Returns:
         A tensor of real numbers. X keeps its values.

@@ -14,10 +14,10 @@ __all__ = ["fftfreq"]
 
 
 def fftfreq(f: FFT, d: float | Sequence[float] = 1.0) -> tuple[npt.NDArray[Any], ...]:
-    """The frequencies of this rank's block of the spectrum that `f.forward` gives, as `numpy.fft.fftfreq`.
+    """Return the frequencies of this rank's block of the spectrum that `f.forward` gives, as `numpy.fft.fftfreq`.
 
-    Of a real transform the last axis is half a spectrum, with the frequencies of `numpy.fft.rfftfreq`. Those of cosine
-    and sine transforms are at most half a cycle per sample as well: k / (2 n) of a "dct2" of n points.
+    For a real transform the last axis is half a spectrum, with the frequencies of `numpy.fft.rfftfreq`. Those of cosine
+    and sine transforms are also at most half a cycle per sample: k / (2 n) for a "dct2" of n points.
 
     Args:
         f: the transform.
@@ -25,7 +25,7 @@ def fftfreq(f: FFT, d: float | Sequence[float] = 1.0) -> tuple[npt.NDArray[Any],
 
     Returns:
         One array per axis of `f.axes`, in cycles per unit of d and in the transform's real dtype. Together they
-        broadcast to the block, as an open mesh does (`numpy.ogrid`), whatever layout the spectrum has.
+        broadcast to the block, as an open mesh does (`numpy.ogrid`), for any layout of the spectrum.
 
     Raises:
         LayoutError: there are not as many spacings as axes, or one is not positive.

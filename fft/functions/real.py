@@ -29,17 +29,18 @@ def dctn(
     output: Layout | str | None = None,
     algorithm: str = "auto",
 ) -> DistTensor:
-    """The discrete cosine transform along some axes, as `scipy.fft.dctn`.
+    """Return the discrete cosine transform along some axes, as `scipy.fft.dctn`.
 
     Args:
-        x: in any plain layout; of a complex tensor the real and the imaginary part are transformed, each by itself.
-        type: 1, 2, 3 or 4. Type 1 takes two points or more along each axis.
+        x: in any layout without a view that is not partial; of a complex tensor, real and imaginary part are
+            transformed separately.
+        type: 1, 2, 3 or 4. Type 1 needs at least two points along each axis.
         norm: "backward" (the default), "ortho", which makes the transform orthogonal, or "forward".
 
-    The other arguments and errors as `fftn`; a type that is none of these is refused as well.
+    The other arguments and errors are those of `fftn`; another type is refused as well.
 
     Returns:
-        A tensor of x's shape, but for `s`; real if x is, else complex.
+        A tensor of x's shape, except for `s`; real if x is, else complex.
 
     >>> import numpy as np
     >>> x = DistTensor.from_global(np.ones((2, 3)), "block[(0),()]")
@@ -58,9 +59,9 @@ def idctn(
     output: Layout | str | None = None,
     algorithm: str = "auto",
 ) -> DistTensor:
-    """The inverse of `dctn` of the same type and norm, as `scipy.fft.idctn`; it leads back to the layout there.
+    """The inverse of `dctn` of the same type and norm, as `scipy.fft.idctn`, in the layout before `dctn`.
 
-    Arguments, result and errors as `dctn`.
+    Arguments, result and errors are those of `dctn`.
 
     >>> import numpy as np
     >>> x = DistTensor.from_global(np.arange(1.0, 4.0), "block[(0)]")
@@ -81,7 +82,7 @@ def dstn(
 ) -> DistTensor:
     """The discrete sine transform along some axes, as `scipy.fft.dstn`.
 
-    Arguments, result and errors as `dctn`; type 1 takes one point as well.
+    Arguments, result and errors are those of `dctn`; type 1 takes one point as well.
 
     >>> import numpy as np
     >>> dstn(DistTensor.from_global(np.ones(2), "block[(0)]"), type=1).to_global().round(3).tolist()
@@ -99,9 +100,9 @@ def idstn(
     output: Layout | str | None = None,
     algorithm: str = "auto",
 ) -> DistTensor:
-    """The inverse of `dstn` of the same type and norm, as `scipy.fft.idstn`; it leads back to the layout there.
+    """The inverse of `dstn` of the same type and norm, as `scipy.fft.idstn`, in the layout before `dstn`.
 
-    Arguments, result and errors as `dstn`.
+    Arguments, result and errors are those of `dstn`.
 
     >>> import numpy as np
     >>> x = DistTensor.from_global(np.arange(1.0, 4.0), "block[(0)]")
@@ -119,20 +120,23 @@ def dht(
     output: Layout | str | None = None,
     algorithm: str = "auto",
 ) -> DistTensor:
-    """The discrete Hartley transform along some axes: the sum of x[j] (cos + sin)(2 pi j k / n) over j, as FFTW's DHT.
+    """Return the discrete Hartley transform along some axes: the sum of x[j] (cos + sin)(2 pi j k / n) over j.
 
-    Along one axis it is the real part of the Fourier transform of a real tensor minus the imaginary part (Hartley 1942;
-    Bracewell 1983). Along several it is done along each in turn.
+    Along one axis it is the real part of the Fourier transform of a real tensor minus the imaginary part. Along several
+    axes it is done along each in turn, as by FFTW's DHT.
 
     Args:
-        x: in any plain layout; of a complex tensor the real and the imaginary part are transformed, each by itself.
+        x: in any layout without a view that is not partial; of a complex tensor, real and imaginary part are
+            transformed separately.
         norm: "backward" (the default), which does not scale; "forward", which divides by the number of points and so
-            undoes "backward"; or "ortho", by which the transform undoes itself.
+            undoes "backward"; or "ortho", with which the transform undoes itself.
 
-    The other arguments and errors as `fftn`.
+    The other arguments and errors are those of `fftn`.
 
     Returns:
-        A tensor of x's shape, but for `s`; real if x is, else complex.
+        A tensor of x's shape, except for `s`; real if x is, else complex.
+
+    Source: Hartley (1942); Bracewell (1983).
 
     >>> x = DistTensor.from_global([1.0, 2.0, 3.0, 4.0], "block[(0)]")
     >>> X = dht(x)
@@ -150,20 +154,23 @@ def r2hc(
     output: Layout | str | None = None,
     algorithm: str = "auto",
 ) -> DistTensor:
-    """The Fourier transform of real numbers in FFTW's halfcomplex order, of as many real numbers, along some axes.
+    """Return the Fourier transform of real numbers in FFTW's halfcomplex order: as many real numbers, along some axes.
 
-    Along one axis of n points these are the real parts of `numpy.fft.rfft` from the first to the last, and then its
-    imaginary parts that are not zero for sure, from the last to the first: r0, r1, …, r(n/2), i((n+1)/2-1), …, i1
-    (Frigo and Johnson 2005). Along several it is done along each in turn.
+    Along one axis of n points these are the real parts of `numpy.fft.rfft` from the first to the last, followed by
+    those imaginary parts that are not always zero, from the last to the first: r0, r1, …, r(n/2), i((n+1)/2-1), …, i1.
+    Along several axes it is done along each in turn.
 
     Args:
-        x: in any plain layout; of a complex tensor the real and the imaginary part are transformed, each by itself.
-        norm: "backward" (the default), "ortho" or "forward", as of `numpy.fft.rfft`.
+        x: in any layout without a view that is not partial; of a complex tensor, real and imaginary part are
+            transformed separately.
+        norm: "backward" (the default), "ortho" or "forward", as for `numpy.fft.rfft`.
 
-    The other arguments and errors as `fftn`.
+    The other arguments and errors are those of `fftn`.
 
     Returns:
-        A tensor of x's shape, but for `s`; real if x is, else complex.
+        A tensor of x's shape, except for `s`; real if x is, else complex.
+
+    Source: Frigo and Johnson (2005).
 
     >>> x = DistTensor.from_global([1.0, 2.0, 3.0, 5.0], "block[(0)]")
     >>> r2hc(x).to_global().round(12).tolist()
@@ -180,9 +187,9 @@ def hc2r(
     output: Layout | str | None = None,
     algorithm: str = "auto",
 ) -> DistTensor:
-    """The real tensor of spectra in FFTW's halfcomplex order: the inverse of `r2hc`, of the same norm.
+    """The real tensor of spectra in FFTW's halfcomplex order: the inverse of `r2hc` with the same norm.
 
-    Arguments, result and errors as `r2hc`.
+    Arguments, result and errors are those of `r2hc`.
 
     >>> x = DistTensor.from_global([1.0, 2.0, 3.0, 5.0, 4.0], "block[(0)]")
     >>> hc2r(r2hc(x)).to_global().round(12).tolist()
@@ -199,14 +206,13 @@ def hfft(
     output: Layout | str | None = None,
     algorithm: str = "auto",
 ) -> DistTensor:
-    """The real spectrum of half a Hermitian signal, along one axis, as `numpy.fft.hfft`.
+    """Return the real spectrum of half a Hermitian signal, along one axis, as `numpy.fft.hfft`.
 
     Args:
-        x: its points from 0 to n//2 along the axis; the others are the conjugates of these, in reverse.
-        n: the points of the whole signal, and of the spectrum; 2(m - 1) of m points if None, so that an odd number must
-            be said.
-        axis: along which it is transformed.
-        norm, output, algorithm: as `rote.fft.fftn` has them.
+        x: the points from 0 to n//2 along the axis; the others are the conjugates of these, in reverse.
+        n: the points of the whole signal, and of the spectrum; 2(m - 1) for m points if None, so give an odd number.
+        axis: the axis of the transform.
+        norm, output, algorithm: as for `rote.fft.fftn`.
 
     Returns:
         A tensor of real numbers. x keeps its values.
@@ -229,16 +235,16 @@ def ihfft(
     output: Layout | str | None = None,
     algorithm: str = "auto",
 ) -> DistTensor:
-    """Half the Hermitian signal of a real spectrum, along one axis, as `numpy.fft.ihfft`: the inverse of `hfft`.
+    """Return half the Hermitian signal of a real spectrum, along one axis, as `numpy.fft.ihfft`: the inverse of `hfft`.
 
     Args:
         x: real.
-        n: the points of the transform: x is cut to them or padded with zeros at its end; as many as it has if None.
+        n: the points of the transform: x is cut to them or padded with zeros at its end; x's extent if None.
 
-    The other arguments and errors as `hfft`; a complex tensor is refused as well.
+    The other arguments and errors are those of `hfft`; a complex tensor is refused as well.
 
     Returns:
-        A tensor of complex numbers, n//2 + 1 points along the axis.
+        A tensor of complex numbers, with n//2 + 1 points along the axis.
 
     >>> ihfft(DistTensor.from_global([6.0, 4.0, 6.0, 0.0], "block[(0)]")).to_global().tolist()
     [(4-0j), 1j, (2-0j)]

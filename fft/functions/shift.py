@@ -33,17 +33,17 @@ _KEPT = 64  # shifts that one communicator keeps
 
 
 def fftshift(X: DistTensor, axes: Axes = None) -> DistTensor:
-    """The spectrum with its zero frequency in the middle, as `numpy.fft.fftshift`, in the layout that it had.
+    """Return the spectrum with its zero frequency in the middle, as `numpy.fft.fftshift`, in the same layout.
 
-    Every element travels at most once, in one all-to-all of all ranks; nothing travels along modes that are whole on
-    a rank, nor where the layout is cyclic over a number of parts that divides half the extent.
+    Every element travels at most once, in one all-to-all of all ranks. Nothing travels along modes that are whole on a
+    rank, or if the layout is cyclic over a number of parts that divides half the extent.
 
     Args:
         X: in any layout, but with no shifted mode read as a tile.
-        axes: those to shift, all if None. Of half a spectrum leave the halved axis out.
+        axes: those to shift, all if None. For half a spectrum leave the halved axis out.
 
     Returns:
-        A new tensor of X's shape, dtype and layout, in which index k is where (k - n//2) mod n was.
+        A new tensor of X's shape, dtype and layout, whose index k has the element of index (k - n//2) mod n.
 
     Raises:
         LayoutError: an axis is not the tensor's, is named twice, or is read as a tile.
@@ -59,7 +59,9 @@ def fftshift(X: DistTensor, axes: Axes = None) -> DistTensor:
 
 
 def ifftshift(X: DistTensor, axes: Axes = None) -> DistTensor:
-    """The inverse of `fftshift`, for odd extents too, as `numpy.fft.ifftshift`. Arguments and errors as there.
+    """The inverse of `fftshift`, for odd extents too, as `numpy.fft.ifftshift`.
+
+    Arguments and errors are those of `fftshift`.
 
     >>> x = DistTensor.from_global([-2, -1, 0, 1, 2], "block[(0)]")
     >>> ifftshift(x).to_global().tolist()

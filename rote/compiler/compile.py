@@ -35,24 +35,30 @@ def compile(
     max_bytes: int | None = None,
     wire: str | None = None,
 ) -> Plan:
-    """A cheapest plan from one distribution to another, verified.
-
-    It is the global redistribution of Dalcin et al. (2019, section 3.2, eq. 11), of any number of modes at once and
-    between any kinds, and what Popovici et al. (2019, section 3.1.3) say as a before and an after.
+    """Return a cheapest plan from one distribution to another, verified.
 
     Args:
         source, target: two distributions; or `source` alone, a transition `"A -> B"`, with `shape` and `grid`.
-        dtype: of the elements; a plan counts bytes.
-        machine: by whose times "cheapest" is meant.
-        max_bytes: the most that any rank may hold at once: input, output and buffers (`plan.cost.peak_bytes`).
-        wire: "f4" rounds elements of double precision (f8, c16) to single while they travel, so that messages have
-            half the bytes; what stays on a rank keeps all its bits (see `DistTensor.redistribute`).
+        dtype: the dtype of the elements, which gives their size in bytes.
+        shape: with a transition, the tensor's extents.
+        grid: with a transition, the grid of ranks, or their number.
+        machine: the times from which the cost is computed.
+        max_bytes: the most bytes that any rank may hold at once: input, output and buffers (`plan.cost.peak_bytes`).
+        wire: "f4" rounds elements of double precision (f8, c16) to single while they travel, so that messages have half
+            the bytes; what stays on a rank keeps all its bits (see `DistTensor.redistribute`).
+
+    Returns:
+        The plan, which is the same on every rank.
 
     Raises:
         PlanError: the distributions are of different tensors or numbers of ranks; or every plan needs more than
-            `max_bytes`, and the text says how much the least does; or `wire` is something else, or for another dtype.
+            `max_bytes`, and the text says how much the least needs; or `wire` is another value, or given for another
+            dtype.
         LayoutError: the shape, the grid or `max_bytes` is not made of integers, or the layouts do not fit.
         NotationError: the text is no transition.
+
+    Source: the global redistribution of Dalcin et al. (2019, section 3.2, eq. 11), for any number of modes at once and
+    between any kinds; the statements before and after of Popovici et al. (2019, section 3.1.3).
 
     >>> compile("[(0),(1)] -> [(),(0,1)]", shape=(4, 6), grid=(2, 2)).steps[0].kind
     'alltoall'
@@ -78,9 +84,9 @@ def tradeoff(
     grid: Ranks = None,
     machine: Machine | None = None,
 ) -> tuple[Plan, ...]:
-    """The plans that no other beats in both seconds and peak memory, the fastest first.
+    """The plans that no other plan beats in both seconds and peak memory, the fastest first.
 
-    They are all, where their `optimality` is "optimal"; where it is "best found", the search had to stop.
+    If their `optimality` is "optimal", these are all such plans; if it is "best found", the search had to stop.
     Arguments and errors are those of `compile`.
 
     >>> plans = tradeoff("[(0)]+(1) -> [()]", shape=4096, grid=(2, 2))

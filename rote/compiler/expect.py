@@ -19,17 +19,18 @@ def expect(
     max_messages: int | None = None,
     max_peak_bytes: int | None = None,
 ) -> None:
-    """Assert that a plan is as a test expects it; what is not given is not asked.
+    """Assert that a plan is as a test expects it. Arguments that are left out are not checked.
 
     Args:
+        plan: the plan.
         steps: the kinds of its steps, in order; () for a plan with nothing to do.
         max_bytes, max_messages: the most that any one rank may receive.
         max_peak_bytes: the most that any one rank may hold at once.
 
     Raises:
-        AssertionError: the plan is otherwise; the text says in what, and explains the plan.
-        PlanError: `steps` names a kind that there is not.
-        TypeError: `plan` is none.
+        AssertionError: the plan differs; the text says in what, and explains the plan.
+        PlanError: `steps` names a kind that does not exist.
+        TypeError: `plan` is no plan.
 
     >>> from rote.compiler.compile import compile
     >>> plan = compile("block[(0),()] -> block[(),(0)]", shape=(6, 4), grid=2)

@@ -26,22 +26,23 @@ class Times:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """The seconds that a message, a byte, a copied byte, a reduced byte and a step cost.
+    """The times of a machine, in seconds, from which the cost of a plan is computed.
 
-    Each of the first four is one number, or one per mode of the grid: ranks that share memory are nearer than others.
-    A message between ranks that differ along several grid modes goes at the pace of the slowest. The defaults are of
-    the order of ranks that share the memory of one node. The model is that of Popovici et al. (2019, eq. 18 to 21), in
-    which latency is alpha and byte_time beta.
+    Each of the first four is one number, or one number per mode of the grid, because ranks that share memory are nearer
+    than others. A message between ranks that differ along several grid modes takes the time of the slowest. The
+    defaults are typical of ranks that share the memory of one node. `rote tune` measures a machine.
 
     Attributes:
         latency: of one message.
         byte_time: to receive a byte.
         copy_time: to pack or unpack a byte.
         reduce_time: to reduce a byte into another.
-        step_time: what a step costs before its first message.
+        step_time: of a step before its first message.
 
     Raises:
         PlanError: a time is negative, or no number.
+
+    Source: Popovici et al. (2019, eq. 18 to 21), where latency is alpha and byte_time beta.
 
     >>> Machine(latency=(1e-6, 5e-6)).along(2).latency
     (1e-06, 5e-06)

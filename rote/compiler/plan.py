@@ -29,14 +29,14 @@ _LOOKED_AT = 2_000  # steps, for a runner-up or another way: explaining takes no
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A way of a tensor from one distribution to another, in proved steps. Made by `compile`.
+    """The proved steps that move a tensor from one distribution to another. `compile` makes it.
 
     Attributes:
-        source, target: the two ends.
+        source, target: the distributions at both ends.
         dtype: of the elements.
-        steps: from the source to the target; none if there is nothing to do.
-        machine: the one that it is for.
-        optimality: "optimal", the "best found" of a space too large to search (either may be "within" a bound on
+        steps: from the source to the target; empty if there is nothing to do.
+        machine: the machine for which it is the cheapest.
+        optimality: "optimal", or "best found" if the space was too large to search (either may be "within" a bound on
             memory), or "as given" by a text.
 
     >>> from rote.compiler.compile import compile

@@ -148,15 +148,17 @@ def relabel(
     shape: Shape = None,
     grid: Ranks = None,
 ) -> Relabelling:
-    """The numbering of the ranks under which the fewest bytes travel from one distribution to another.
+    """The numbering of the ranks with which the fewest bytes travel from one distribution to another.
 
-    For a tensor that may come to lie in the target layout on the same ranks under other numbers. No numbering is
-    better; where several are as good, as many ranks as possible keep their numbers, and all ranks find the same one.
-    It takes memory for P² numbers and time for up to P³ of them on P ranks: for a few thousand ranks at most.
+    Use it if the target layout may be on the same ranks under other numbers. No numbering sends fewer bytes. If several
+    are as good, as many ranks as possible keep their numbers, and all ranks find the same numbering. On P ranks it
+    takes memory for P² numbers and time for up to P³ of them, so it is for a few thousand ranks at most.
 
     Args:
         source, target: two distributions; or `source` alone, a transition `"A -> B"`, with `shape` and `grid`.
-        dtype: of the elements; bytes are counted.
+        dtype: the dtype of the elements, which gives their size in bytes.
+        shape: with a transition, the tensor's extents.
+        grid: with a transition, the grid of ranks, or their number.
 
     Raises:
         PlanError: the distributions are of different tensors or numbers of ranks; one of them is partial; blocks are

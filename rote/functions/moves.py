@@ -96,18 +96,18 @@ class Config:
 def config(
     *, implicit: Policy | None = None, layout: Callable[[tuple[int, ...]], Layout | str] | None = None
 ) -> Config:
-    """Say what may happen without being asked for; to be called alike on all ranks.
+    """Set which implicit moves are allowed, and the layout of new tensors. Call it alike on all ranks.
 
     Ranks that `rote.run` starts take over the settings of the thread that starts them.
 
     Args:
-        implicit: "warn" (until it is set) warns at the first implicit move of each line of the program, with plan and
-            bytes; "error" refuses every one; "allow" is silent.
-        layout: where new tensors lie of which nobody says it: a function from shape to layout. Until it is set, mode 0
-            is split over all ranks in blocks.
+        implicit: "warn", the default, warns at the first implicit move of each line of the program, with plan and
+            bytes; "error" refuses every implicit move; "allow" is silent.
+        layout: the layout of new tensors that name none: a function from shape to layout. The default splits mode 0
+            over all ranks in blocks.
 
     Returns:
-        A context manager that puts back what held before; without `with`, the settings stay.
+        A context manager that restores the settings before; without `with`, the new settings stay.
 
     Raises:
         ValueError: `implicit` is none of the three.

@@ -60,38 +60,41 @@ RULES: dict[RuleName, LayoutRule] = {
     "created": LayoutRule(
         "as `layout=` says, else as `rote.config(layout=…)` does", "nothing: each rank makes its block"
     ),
-    "fact": LayoutRule("a plain value, the same on all ranks", "nothing: shape and dtype are known to all"),
+    "fact": LayoutRule("a plain value, the same on all ranks", "nothing: all ranks know shape and dtype"),
     "elementwise": LayoutRule(
         "as the operand of the result's shape to which it costs least to bring the others",
-        "operands that lie otherwise, by the cheapest certified plan; one that is broadcast and replicated does not",
+        "operands in other layouts, by the cheapest certified plan; an operand that is broadcast and replicated stays",
     ),
     "reduction": LayoutRule(
-        "as `layout=` says, else as the operand without the reduced modes, replicated over what split them",
-        "partial results over those grid modes: all-reduce, reduce-scatter or what the target costs least",
+        "as `layout=` says, else as the operand without the reduced modes, replicated over the grid modes that split "
+        "them",
+        "partial results over those grid modes: all-reduce, reduce-scatter, or what costs least for that layout",
     ),
     "along": LayoutRule(
         "as the operand, or, along a mode that was split, with that mode whole",
-        "the operand, where its mode is split: by the cheapest certified plan that makes it whole",
+        "the operand, if its mode is split: by the cheapest certified plan that makes it whole",
     ),
     "sorted": LayoutRule(
         "as the operand, or, along a mode that was split among many lines, with that mode whole",
-        "nothing along a whole mode; lines, to be whole, where another mode can be split instead; else elements, by a "
-        "sample sort, after which no rank has all, and an indexed move back",
+        "nothing along a whole mode; lines, to make them whole, if another mode can be split instead; else elements, "
+        "by a sample sort, after which no rank has all, and an indexed move back",
     ),
     "indexed": LayoutRule(
         "as the operand, with kinds balanced anew where extents change",
-        "elements whose place in the result lies on another rank, by an indexed move",
+        "elements whose place in the result is on another rank, by an indexed move",
     ),
     "relabelled": LayoutRule("as the operand, its modes renamed", "nothing: blocks are views of the operand's"),
-    "joined": LayoutRule("as the first operand", "what of each operand lies on another rank, by an indexed move"),
+    "joined": LayoutRule(
+        "as the first operand", "elements of each operand whose place is on another rank, by an indexed move"
+    ),
     "contracted": LayoutRule(
-        "with the free modes as the operands have them; replicated over the grid modes that split the others",
-        "operands, until contracted modes lie alike; then partial results, as in a reduction",
+        "the free modes as in the operands; replicated over the grid modes that split the others",
+        "operands, until contracted modes have equal layouts; then partial results, as in a reduction",
     ),
     "data-dependent": LayoutRule(
-        "in blocks of the sizes that came out",
-        "the operand, to blocks in the order of its elements; then the number that came out on each rank, and of "
-        "`unique` the different elements of each, by a sample sort",
+        "blocks whose sizes follow from the data",
+        "the operand, to blocks in the order of its elements; then the size of each rank's result, and for `unique` "
+        "the different elements of each rank, by a sample sort",
     ),
     "agreed": LayoutRule("a plain value, the same on all ranks", "one value per rank"),
 }

@@ -15,11 +15,11 @@ Mode = int | Entry | tuple[int | Entry, ...]
 
 
 def L(*modes: Mode, kind: str = "cyclic", view: str | None = None) -> Layout:
-    """A layout as a Python expression: per mode a grid mode, an entry, or a tuple of them.
+    """Return a layout from a Python expression: for each mode, a grid mode, an entry, or a tuple of them.
 
     Args:
         modes: `()` for a whole mode, `0` or `(0)` for one grid mode, `(0, 1)` for successive refinement; `block(0)` and
-            `cyclic(1, 4)` name a kind of their own.
+            `cyclic(1, 4)` have a kind of their own.
         kind: the kind of every entry that names none, as in the text: "cyclic", "cyclic(4)", "block", "block(ceil)".
         view: the view prefix, as in the text: "a (r s=4)".
 

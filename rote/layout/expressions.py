@@ -30,17 +30,23 @@ class Rooted:
 
 
 def block(grid_mode: int, *sizes: int | Rounding) -> Entry:
-    """A block split over a grid mode: balanced, parts of exactly b (`block(0, b)`), or sizes given part by part.
+    """Return a block split over a grid mode: balanced, parts of exactly b (`block(0, b)`), or sizes given part by part.
 
-    In a balanced one the first n mod p parts hold one index more (Dalcin et al. 2019, eq. 9 and algorithm 1).
-    `block(0, "ceil")` has parts of ceil(n/p), the last ones shorter or empty (BLOCK of HPF, FFTW-MPI, torch.chunk);
-    `block(0, "floor")` begins its part i at floor(i*n/p) (heFFTe; Duy and Ozaki 2014, eq. 2).
+    In a balanced split the first n mod p parts hold one index more. `block(0, "ceil")` has parts of ceil(n/p), the last
+    ones shorter or empty (BLOCK of HPF, FFTW-MPI, torch.chunk). In `block(0, "floor")` part i begins at floor(i*n/p)
+    (heFFTe, OpenFFT).
+
+    Args:
+        grid_mode: the number of the grid mode.
+        sizes: nothing, one size, "ceil" or "floor", or one size per part.
 
     Returns:
         The entry, to be used in `L(…)` and `layout.split`.
 
     Raises:
-        LayoutError: the grid mode is no integer, or a size none of at least 0.
+        LayoutError: the grid mode is no integer, or a size is no integer of at least 0.
+
+    Source: Dalcin et al. (2019, eq. 9 and algorithm 1); Duy and Ozaki (2014, eq. 2).
 
     >>> from rote.layout.builder import L
     >>> [block_.on(10, 4).local_shape(0) for block_ in (L(block(0)), L(block(0, "ceil")), L(block(0, "floor")))]
@@ -53,15 +59,20 @@ def block(grid_mode: int, *sizes: int | Rounding) -> Entry:
 
 
 def cyclic(grid_mode: int, b: int = 1, *, at: int = 0) -> Entry:
-    """A (block-)cyclic split over a grid mode with tiles of b, the first of which lies at coordinate `at`.
+    """Return a (block-)cyclic split over a grid mode with tiles of b, the first of which is at coordinate `at`.
 
-    Tile q goes to coordinate (q + at) mod p of p. `at` is what RSRC and CSRC are in ScaLAPACK.
+    Tile q goes to coordinate (q + at) mod p of p.
+
+    Args:
+        grid_mode: the number of the grid mode.
+        b: the indices of a tile.
+        at: the coordinate of the first tile, RSRC and CSRC of ScaLAPACK.
 
     Returns:
         The entry, to be used in `L(…)` and `layout.split`.
 
     Raises:
-        LayoutError: the grid mode is no integer, `at` none of at least 0, or b none of at least 1.
+        LayoutError: the grid mode is no integer, `at` no integer of at least 0, or b no integer of at least 1.
 
     >>> from rote.layout.builder import L
     >>> print(L(cyclic(0, 4, at=2), cyclic(1, at=1)))
@@ -71,10 +82,10 @@ def cyclic(grid_mode: int, b: int = 1, *, at: int = 0) -> Entry:
 
 
 def partial(*grid_modes: int, op: Op = "sum") -> Partial:
-    """An addition to a layout, `layout + partial(3)`: the value is a reduction over grid mode 3.
+    """An addition to a layout: with `layout + partial(3)`, the value is a reduction over grid mode 3.
 
     Args:
-        grid_modes: those over which the contributions of ranks are reduced.
+        grid_modes: the grid modes over which the contributions of ranks are reduced.
         op: "sum", "max", "min" or "prod".
 
     Raises:
@@ -90,7 +101,11 @@ def partial(*grid_modes: int, op: Op = "sum") -> Partial:
 
 
 def root(grid_mode: int, at: int = 0) -> Rooted:
-    """An addition to a layout, `layout | root(2, at=1)`: only coordinate 1 of grid mode 2 holds data.
+    """An addition to a layout: with `layout | root(2, at=1)`, only coordinate 1 of grid mode 2 holds data.
+
+    Args:
+        grid_mode: the number of the grid mode.
+        at: the coordinate that holds data.
 
     Raises:
         LayoutError: the grid mode or the coordinate is no integer.

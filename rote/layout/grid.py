@@ -16,12 +16,14 @@ __all__ = ["Grid", "check_grid", "grid_shape", "integer", "integers", "ranks_at"
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """A grid of processes; `shape[g]` is the number of coordinates of grid mode g.
+    """A grid of processes; `shape[g]` is the number of coordinates along grid mode g.
 
-    Ranks are numbered in row-major order, as those of MPI's Cartesian communicators (Dalcin et al. 2019, section 3.4).
+    Ranks are numbered in row-major order, as in MPI's Cartesian communicators.
 
     Raises:
         LayoutError: an extent is not a positive integer.
+
+    Source: Dalcin et al. (2019, section 3.4).
 
     >>> grid = Grid((2, 3))
     >>> grid.order, grid.size, grid.coordinates(4), grid.rank((1, 1))

@@ -45,14 +45,14 @@ __all__ = [
 
 
 class Layout(LayoutAlgebra):
-    """An assignment of the modes of a tensor to the modes of a grid (Popovici et al. 2019, section 3.1.2).
+    """An assignment of the modes of a tensor to the modes of a grid.
 
-    Layouts are frozen, hashable values. `a >> b` is the `Transition` from one to another, `a + partial(3)` is partial
-    over grid mode 3, and `a | root(2)` is rooted at coordinate 0 of grid mode 2.
+    Layouts are frozen, hashable values; `parse` and `L` make them. `a >> b` is the `Transition` from one to another,
+    `a + partial(3)` is partial over grid mode 3, and `a | root(2)` is rooted at coordinate 0 of grid mode 2.
 
     Attributes:
         modes: per mode of the view, the entries that refine it, in order.
-        view: how the tensor's modes are read; None when they are read as they are.
+        view: how the tensor's modes are read; None without a view.
         op: the reduction of a partial layout: "sum", "max", "min" or "prod".
         partial: the grid modes over which the value is a reduction.
         rooted: pairs (grid mode, coordinate): only that coordinate holds data.
@@ -60,6 +60,8 @@ class Layout(LayoutAlgebra):
     Raises:
         LayoutError: a grid mode is used twice or is no integer, or the view has another number of modes; of a method,
             there is no such mode, or the layout does not name such a grid mode, or names it already.
+
+    Source: Popovici et al. (2019, section 3.1.2).
 
     >>> a = parse("[(0),(),(1)]")
     >>> str(a.move(0, to=1)), a.drop(1).is_prefix_of(a), a >> "[(),(0),(1)]"
@@ -90,9 +92,7 @@ class Layout(LayoutAlgebra):
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class Distribution(Exports, ForeignDoors):
-    """A layout on a tensor's shape and a grid: who owns what. Made by `layout.on(shape, grid)`.
-
-    Every method that takes a rank raises LayoutError where the grid has no such rank.
+    """A layout on a tensor's shape and a grid, which says who owns what. `layout.on(shape, grid)` makes it.
 
     Grid modes of a single coordinate do nothing: `splits` leaves them out, and in `roles` they are "replicated".
 
@@ -101,11 +101,12 @@ class Distribution(Exports, ForeignDoors):
         view_shape: the extents of the view's modes (the same without a view); blocks and indices are those of the view.
         splits: per view mode, its entries on this grid, the outermost first.
         digits: per view mode, the digits of the tensor's own modes that it reads.
-        roles: per grid mode, what it does.
+        roles: per grid mode, its role: "split", "replicated", "partial" or "rooted".
         partial: the grid modes over which the value is a reduction of several contributions.
 
     Raises:
-        LayoutError: the order, the grid, a view, a block size or a root does not fit.
+        LayoutError: the order, the grid, a view, a block size or a root does not fit; of every method that takes a
+            rank, the grid has no such rank.
 
     >>> dist = parse("block[(0),(),(1)]").on((8, 9, 10), Grid((2, 3)))
     >>> dist.local_shape(0), dist.owners((3, 4, 5)), dist.indices(4)[0].tolist()
@@ -126,10 +127,12 @@ class Distribution(Exports, ForeignDoors):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Transition:
-    """From one layout to another of the same tensor: `A -> B`, or `a >> b` (Popovici et al. 2019, section 3.1.3).
+    """A source and a target layout of one tensor: `A -> B`, or `a >> b`.
 
     Raises:
         LayoutError: the layouts are for tensors of different orders.
+
+    Source: Popovici et al. (2019, section 3.1.3).
 
     >>> print(parse("[(0),()]") >> parse("[(),(0)]"))
     [(0),()] -> [(),(0)]
@@ -157,10 +160,13 @@ class Transition:
 
 @memoized(4096)
 def parse(text: str) -> Layout:
-    """The layout that a text says, as `str(layout)` prints it; of one text always the same object.
+    """The layout that a text describes. `str(layout)` prints such a text; equal texts give the same object.
+
+    Args:
+        text: a layout, such as `"block[(0),(),(1)]"`.
 
     Raises:
-        NotationError: the text is no layout, or a transition `A -> B`; the error shows where, and what to write.
+        NotationError: the text is no layout, or is a transition `A -> B`; the error shows where, and what to write.
 
     >>> parse("[(0:block),(),(1:cyclic(4))]")
     L(block(0), (), cyclic(1, 4))
@@ -173,10 +179,13 @@ def parse(text: str) -> Layout:
 
 @memoized(4096)
 def parse_transition(text: str) -> Transition:
-    """The transition that a text says, `A -> B`, as `str(transition)` prints it; of one text always the same object.
+    """The transition that a text `A -> B` describes. `str(transition)` prints such a text.
+
+    Args:
+        text: two layouts with an arrow between them. Equal texts give the same object.
 
     Raises:
-        NotationError: the text is no transition, or one layout alone; the error shows where, and what to write.
+        NotationError: the text is no transition, or is one layout alone; the error shows where, and what to write.
 
     >>> parse_transition("[(0),()] -> [(),(0)]")
     L((0), ()) >> L((), (0))

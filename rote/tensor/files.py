@@ -37,35 +37,35 @@ def save(
 ) -> None:
     """Write a tensor, or several by name, as one file; every rank writes its own part. Collective.
 
-    The file takes its name when it is whole and on the disk: an old one is replaced in one step, and on any failure it
-    stays as it was and nothing else is left.
+    The file gets its name when it is complete and on the disk: it replaces an old one in one step. On any failure the
+    old file stays as it was, and nothing else is left.
 
     - `.npy`, or no suffix, holds one tensor. Ranks write at once, in any layout.
-    - `.zarr` holds tensors, attributes and steps, under CRC32C. Ranks write whole chunks at once; blocks must be of one
+    - `.zarr` holds tensors, attributes and steps, with CRC32C. Ranks write whole chunks at once; blocks must be of one
       size, as those of `block(ceil)`.
-    - `.h5`, `.hdf5` hold the same, under Fletcher32. Ranks write in turn, or at once if h5py has MPI; as in `.npy`, but
-      no views.
-    - `.xdmf`, `.xmf` are an `.h5`, and what ParaView reads beside it.
+    - `.h5`, `.hdf5` hold the same, with Fletcher32. Ranks write in turn, or at once if h5py has MPI; in any layout, but
+      without views.
+    - `.xdmf`, `.xmf` are an `.h5` file, and beside it the description that ParaView reads.
 
-    A tensor that lies otherwise is moved first, which is an implicit move (`rote.config`): blocks that are uneven go to
-    `block(ceil)`, cyclic ones and views to blocks. Of replicas one is written, and of a rooted tensor the root's.
+    A tensor in another layout is moved first, which is an implicit move (`rote.config`): uneven blocks go to
+    `block(ceil)`, cyclic ones and views to blocks. Of several replicas one is written, and of a rooted tensor the
+    root's block.
 
     Args:
-        path: its suffix says the format.
-        x: a tensor, or tensors by name, over the same ranks. In Zarr one without a name is the root array, elsewhere
-            and in steps its name is "data".
+        path: the file; its suffix names the format.
+        x: a tensor, or tensors by name, over the same ranks. In Zarr a tensor without a name is the root array;
+            elsewhere and in steps its name is "data".
         attributes: of the file, or of the step: numbers, truth values, texts, and lists of these.
-        step: write this step, a group of its number, and leave all else in the file. In HDF5 the file is copied for it;
-            for many steps of many bytes take Zarr, which writes no more than the step.
-        progress: called on this rank with the part that is written, from 0 to 1. Without it, rank 0 shows a bar for
-            256 MiB or more, if its standard error is a terminal.
-
-    All ranks raise the same error.
+        step: the number of a step to write, as a group; everything else in the file stays. In HDF5 the file is copied
+            for it; for many steps of many bytes use Zarr, which writes only the step.
+        progress: called on this rank with the part that is written, from 0 to 1. Without it, rank 0 shows a bar for 256
+            MiB or more, if its standard error is a terminal.
 
     Raises:
-        OSError: the file cannot be made or written: no such folder, no permission, no space.
+        OSError: the file cannot be made or written: no such folder, no permission, no space. All ranks raise the same
+            error.
         LayoutError: a tensor is partial; or implicit moves are refused, and one is needed.
-        RoteError: the suffix is of no known format, or the format does not hold this; a library is missing.
+        RoteError: the suffix names no known format, or the format cannot hold this; a library is missing.
         CommError: ranks give different names, attributes, steps or paths.
         TypeError: `x` is neither a tensor nor tensors by name.
 
@@ -135,20 +135,18 @@ def load_as(
 
 
 def contents(path: Path, step: int | None = None, comm: object | None = None) -> Contents:
-    """The tensors, attributes and steps of a file, without their elements. Collective; only rank 0 reads.
+    """Return the tensors, attributes and steps of a file, without the elements. Collective; only rank 0 reads.
 
     Args:
-        path: its suffix says the format.
-        step: as in `load`.
+        path: the file; its suffix names the format.
+        step: the step; the last one if None.
         comm: as in `load`.
 
     Returns:
         `tensors` by name, each with `shape` and `dtype`; `attributes` by name; `step` and all `steps`.
 
-    All ranks raise the same error.
-
     Raises:
-        OSError, RoteError: as `load`.
+        OSError, RoteError: as `load`, the same error on all ranks.
         CommError: ranks give different paths or steps.
 
     >>> import rote

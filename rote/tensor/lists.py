@@ -26,25 +26,25 @@ def redistribute(
     grid: GridLike = None,
     wire: str | None = None,
 ) -> list[DistTensor]:
-    """Tensors in other layouts, moved together: what goes from a rank to another is one message per step. Collective.
+    """Move tensors to other layouts together: one message per step goes from a rank to another. Collective.
 
-    So a hundred small tensors, of any shapes, dtypes and layouts, cost about as much as one. Each comes out as
-    `x.redistribute(layout)` has it, bit for bit. Tensors of more than 256 KiB, and those whose elements are added up
-    by a collective of MPI's, go by themselves. Workspace is 32 MiB beside the tensors, or less.
+    A hundred small tensors, of any shapes, dtypes and layouts, cost about as much as one. Each result equals that of
+    `x.redistribute(layout)`, bit for bit. Tensors of more than 256 KiB, and those whose elements a collective of MPI
+    adds up, are moved separately. The workspace is at most 32 MiB beside the tensors.
 
     Args:
         tensors: of one communicator, in the same order on all ranks.
-        layout: the new one of all, which are of its order then; or one for each.
-        grid: the grid of the new layouts, over the same ranks, as `from_global` has it; each tensor's own if None.
-        wire: "f4" rounds elements to single precision in messages, as `x.redistribute` has it; all are f8 or c16 then.
+        layout: one new layout for all tensors, which then have its order; or one for each.
+        grid: the grid of the new layouts, over the same ranks, as in `from_global`; if None, each tensor keeps its own.
+        wire: "f4" rounds elements to single precision in messages, as in `x.redistribute`; all are then f8 or c16.
 
     Returns:
         The new tensors, in the same order.
 
     Raises:
-        LayoutError: a layout does not fit, there are not as many as tensors, these are of several communicators, or in
-            another order on some rank.
-        PlanError, CommError: as `x.redistribute`; `wire` is given, and one is not of double precision.
+        LayoutError: a layout does not fit, there are not as many layouts as tensors, the tensors have several
+            communicators, or another order on some rank.
+        PlanError, CommError: as `x.redistribute`; or `wire` is given, and a tensor is not of double precision.
         TypeError: one of them is no tensor.
 
     >>> import numpy as np, rote

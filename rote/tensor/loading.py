@@ -21,27 +21,28 @@ def load(
     grid: GridLike = None,
     progress: Progress | None = None,
 ) -> DistTensor:
-    """A tensor from a file, on any number of ranks and in any layout; every rank reads its own part. Collective.
+    """Read a tensor from a file, on any number of ranks and in any layout; every rank reads its own part. Collective.
 
-    Files of NumPy, h5py and zarr-python (version 2 or 3 of the format) are read as those of `save` are: in either byte
-    order, Fortran order, chunked and compressed as they like.
+    Files of NumPy, h5py and zarr-python (version 2 or 3 of the format) are read like those of `save`: in either byte
+    order, in Fortran order, with any chunks and compression.
 
     Args:
-        path: its suffix says the format.
-        layout: of the file's order; the one of `rote.config`, or blocks of mode 0, if None.
-        name: of the tensor, with slashes if it lies in groups; the only one if None.
-        step: of which; the last if None, unless tensors lie outside of steps.
-        comm: an mpi4py or Rote communicator; the ranks of `rote.run`, MPI's world or this process if None.
-        grid: of as many ranks; the most balanced one that the layout allows if None.
+        path: the file; its suffix names the format.
+        layout: a layout for the order of the tensor in the file; if None, that of `rote.config`, or blocks of mode 0.
+        name: of the tensor, with slashes if it is in groups; may be None if the file has one tensor.
+        step: the number of the step; the last one if None, unless tensors lie outside of steps.
+        comm: an mpi4py or Rote communicator; if None, the ranks of `rote.run`, MPI's world, or this process alone.
+        grid: of as many ranks; if None, the most balanced grid that the layout allows.
         progress: called on this rank with the part that is read, as in `save`.
 
-    All ranks raise the same error.
+    Returns:
+        The tensor.
 
     Raises:
-        OSError: the file cannot be read.
-        RoteError: it is damaged, or holds no such tensor, step or dtype; the suffix is of no known format; a library
-            is missing.
-        LayoutError: the layout does not fit the file's shape.
+        OSError: the file cannot be read. All ranks raise the same error.
+        RoteError: the file is damaged, or has no such tensor, step or dtype; the suffix names no known format; a
+            library is missing.
+        LayoutError: the layout does not fit the shape in the file.
         CommError: ranks give different paths, steps or names.
 
     >>> import numpy as np, rote

@@ -41,9 +41,12 @@ _KEPT = 64  # redistributions that one communicator keeps
 class DistTensor(Constructors, Rearranging, ArrayMethods, ArrayProtocols, Halos, Subsets):
     """A tensor distributed over the ranks of a communicator.
 
-    Operators and NumPy's element-wise functions work between tensors of equal distribution and with scalars;
-    `np.array_equal` and `np.allclose` are collective and the same on all ranks. Nothing is gathered behind the user's
-    back: what wants the whole array, as `np.asarray(x)`, is refused with a cure; `x.to_global()` says it.
+    Operators and NumPy's element-wise functions combine tensors with each other and with scalars. If the operands have
+    different layouts, one of them is moved; `rote.config` allows or forbids this. `np.array_equal` and `np.allclose`
+    are collective and give the same on all ranks. No operation gathers the whole array unless you ask: `np.asarray(x)`
+    is refused, `x.to_global()` does it.
+
+    Use the constructors `from_function`, `from_global`, `from_local`, `from_slices`, `zeros`, `empty` and `load`.
 
     >>> import numpy as np
     >>> x = DistTensor.from_global(np.arange(6.0).reshape(2, 3), "block[(0),()]")

@@ -16,7 +16,7 @@ from rote.functions.rules import FUNCTIONS, RULES
 
 PAGE = ROOT / "notebooks" / "array-functions.md"
 GUIDE = (ROOT / "notebooks" / "architecture.md").read_text("utf-8")
-HEADS = ("| rule | the result lies | what moves |\n|---|---|---|\n", "| rule | functions |\n|---|---|\n")
+HEADS = ("| rule | layout of the result | what moves |\n|---|---|---|\n", "| rule | functions |\n|---|---|\n")
 
 
 def tables() -> tuple[str, str]:

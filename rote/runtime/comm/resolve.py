@@ -79,28 +79,29 @@ def run(
 ) -> list[T]:
     """Run `fn(comm, *args)` on `ranks` ranks, and return their results in rank order.
 
-    The ranks are threads of this process. Where a launcher (mpiexec, srun) has started several processes, they are
-    these: each of them calls `run`, runs `fn` once on MPI, and gets the list of all results, its own as it is and the
-    others as copies. So one program runs both ways.
+    The ranks are threads of this process. If a launcher (mpiexec, srun) has started several processes, the ranks are
+    these processes: each calls `run`, runs `fn` once on MPI, and gets the list of all results, its own unchanged and
+    the others as copies. So one program runs both ways.
 
     Args:
-        fn: the program of a rank. It may call `run` itself: the inner ranks are threads, and a world of their own.
-        ranks: as many as the launcher has started, if there is one.
-        args: of threads shared, not copied. Context variables (NumPy's error state among them) are those of the caller.
-        on: "threads" has threads in this process under a launcher too.
+        fn: the program of a rank. It may call `run` itself: the inner ranks are threads with a world of their own.
+        ranks: the number of ranks; under a launcher, as many as it has started.
+        args: further arguments of `fn`. Threads share them without a copy. Context variables (NumPy's error state among
+            them) are those of the caller.
+        on: "threads" starts threads in this process under a launcher too.
 
     Returns:
-        What the ranks returned, in rank order.
+        The results of the ranks, in rank order.
 
     Raises:
         LayoutError: `ranks` is no integer.
         TypeError: `args` is no sequence of arguments.
-        CommError: `ranks` is below 1, or the launcher has started another number; the results of MPI's ranks cannot be
-            pickled. Of threads that do not meet: one returned while others wait for it, they make different calls, or
+        CommError: `ranks` is below 1, or the launcher has started another number; the results of MPI ranks cannot be
+            pickled. On threads, ranks do not meet: one returned while others wait for it, they make different calls, or
             each waits for another.
-        Exception: of threads, the error of the lowest rank that raised one, with a note that names the rank; the others
-            are released from whatever collective they wait in. Of MPI's ranks, this one's own: if nobody catches it, it
-            ends the job.
+        Exception: on threads, the error of the lowest rank that raised one, with a note that names the rank; the other
+            ranks are released from any collective in which they wait. On MPI ranks, each raises its own error; if
+            nobody catches it, it ends the job.
 
     >>> run(lambda comm, word: word * comm.rank, ranks=3, args=("ab",))
     ['', 'ab', 'abab']
