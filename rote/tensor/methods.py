@@ -181,9 +181,7 @@ class ArrayMethods(Distributed):
         >>> DistTensor.from_global([0.126, 1.5], "block[(0)]").round(2).to_global()
         array([0.13, 1.5 ])
         """
-        values: Self = functions.blockwise.elementwise(
-            "round", np.round, (self, decimals), {} if out is None else {"out": out}
-        )
+        values: Self = functions.blockwise.elementwise("round", np.round, (self, decimals), {"out": out})
         return values
 
     def clip(self, min: Any = None, max: Any = None, out: Distributed | None = None) -> Self:
@@ -196,9 +194,7 @@ class ArrayMethods(Distributed):
         >>> DistTensor.from_global([1, 5, 9], "block[(0)]").clip(2, 8).to_global()
         array([2, 5, 8])
         """
-        values: Self = functions.blockwise.elementwise(
-            "clip", np.clip, (self, min, max), {} if out is None else {"out": out}
-        )
+        values: Self = functions.blockwise.elementwise("clip", np.clip, (self, min, max), {"out": out})
         return values
 
     def copy(self) -> Self:
