@@ -87,7 +87,8 @@ class Rearranging(Distributed):
         return functions.reshaping.swapaxes(self, -2, -1)
 
     def transpose(self, *axes: Any) -> Self:
-        """The tensor with its modes in another order, reversed if none is given: `x.transpose(1, 0)`, or of a tuple.
+        """The tensor with its modes in another order, reversed if none is given: `x.transpose(1, 0)` or
+        `x.transpose((1, 0))`.
 
         Raises:
             ValueError: the modes are not all named, each once.
@@ -102,7 +103,7 @@ class Rearranging(Distributed):
         return functions.reshaping.permute_dims(self, order)
 
     def swapaxes(self, axis1: int, axis2: int) -> Self:
-        """The tensor with two modes in each other's place; the block is a view.
+        """The tensor with two modes interchanged; the block is a view.
 
         Raises:
             AxisError: there is no such mode.
@@ -156,7 +157,7 @@ class Rearranging(Distributed):
         return functions.reshaping.squeeze(self, axis)
 
     def repeat(self, repeats: Any, axis: int | None = None) -> Self:
-        """The tensor with each index along a mode so many times.
+        """The tensor with each index along a mode repeated.
 
         Raises:
             ValueError: a number is negative, or there is not one for each index.
@@ -180,7 +181,7 @@ class Rearranging(Distributed):
         return functions.ordering.nonzero(self)
 
     def sort(self, axis: int = -1, kind: Any = None, order: None = None) -> None:
-        """Sort the elements in place along a mode; where it is split, they are exchanged, and come back to this layout.
+        """Sort the elements in place along a mode. Along a split mode they are exchanged, and return to this layout.
 
         Raises:
             LayoutError: the tensor is partial.
@@ -210,7 +211,7 @@ class Rearranging(Distributed):
         return functions.sorting.argsort(self, axis, kind, order)
 
     def searchsorted(self, v: Any, side: Literal["left", "right"] = "left", sorter: Any = None) -> Any:
-        """The places at which elements would be put into this sorted tensor of order 1.
+        """The indices at which elements would be inserted into this sorted tensor of order 1.
 
         Raises:
             ValueError: this tensor is not of order 1.
@@ -222,7 +223,7 @@ class Rearranging(Distributed):
         return functions.sorting.searchsorted(self, v, side, sorter)
 
     def take(self, indices: Any, axis: int | None = None) -> Self:
-        """The elements at some indices along a mode, or of the row-major order.
+        """The elements at some indices along a mode, or in row-major order of all elements.
 
         Raises:
             IndexError: an index is out of bounds.
@@ -234,7 +235,7 @@ class Rearranging(Distributed):
         return functions.sorting.take(self, indices, axis)
 
     def cumsum(self, axis: int | None = None, dtype: npt.DTypeLike | None = None, out: Any = None) -> Any:
-        """The sums of the elements up to each along a mode, or of the row-major order.
+        """The cumulative sum along a mode, or in row-major order of all elements.
 
         Raises:
             AxisError: there is no such mode.
@@ -246,7 +247,7 @@ class Rearranging(Distributed):
         return functions.scans.cumsum(self, axis, dtype, out)
 
     def cumprod(self, axis: int | None = None, dtype: npt.DTypeLike | None = None, out: Any = None) -> Any:
-        """The products of the elements up to each along a mode, or of the row-major order.
+        """The cumulative product along a mode, or in row-major order of all elements.
 
         Raises:
             AxisError: there is no such mode.

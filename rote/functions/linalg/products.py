@@ -169,7 +169,7 @@ def dot(a: Any, b: Any, out: Any = None, *, layout: Layout | str | None = None, 
 
     Raises:
         LayoutError: the extents of the modes differ.
-        TypeError: `exact` is asked for of numbers wider than 64 bits.
+        TypeError: `exact` is asked for with numbers wider than 64 bits.
 
     >>> from rote import DistTensor
     >>> x = DistTensor.from_global([1e16, 1.0, -1e16], "block[(0)]")
