@@ -68,7 +68,7 @@ class FFT(TransformEnds):
             a complex dtype, real kinds transform real and imaginary part separately. A real dtype has "fft" only beside
             one "rfft". If None: "rfft" for a real dtype, else "fft"; or the kinds in the text of a walk.
         s: the lengths of the transforms along `axes`, or along the axes that `kinds` names, in its order, as in NumPy:
-            `forward` cuts the tensor to them or pads it with zeros, at its end; `backward` undoes it. -1: no change.
+            `forward` cuts the tensor to them or pads it with zeros at the end; `backward` undoes it. -1 keeps a length.
         resample: per axis, the number of points whose spectrum is kept, for products without aliasing (the 3/2 rule):
             `forward` cuts the spectrum to that of so many points, `backward` pads it. -1 keeps all of it. With
             norm="forward" it is that of a signal on these points. What is cut or padded is never sent.

@@ -22,24 +22,7 @@ if __name__ != "rote.grammar":
 
 from .errors import NotationError as NotationError
 from .errors import RoteError as RoteError
-from .nodes import BLOCK as BLOCK
-from .nodes import CASTS as CASTS
-from .nodes import CONVOLVE as CONVOLVE
-from .nodes import CYCLIC as CYCLIC
-from .nodes import RESIZES as RESIZES
-from .nodes import TRANSFORMS as TRANSFORMS
-from .nodes import TWIDDLE as TWIDDLE
-from .nodes import ActionSyntax as ActionSyntax
-from .nodes import Entry as Entry
-from .nodes import Fuse as Fuse
-from .nodes import Kind as Kind
-from .nodes import LayoutSyntax as LayoutSyntax
-from .nodes import Name as Name
-from .nodes import StageSyntax as StageSyntax
-from .nodes import Tile as Tile
-from .nodes import TransitionSyntax as TransitionSyntax
-from .nodes import ViewItem as ViewItem
-from .nodes import WalkSyntax as WalkSyntax
+from .nodes import *  # noqa: F403 - its public names are those of the package
 from .parser import parse_syntax as parse_syntax
 from .parser import parse_walk as parse_walk
 from .text import unparse as unparse

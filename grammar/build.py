@@ -72,7 +72,7 @@ _NODES: dict[str, Callable[..., Any]] = {
     "twiddle": lambda action: (action.value, (), ()),
 }
 _Nodes = type("_Nodes", (Transformer,), {name: staticmethod(node) for name, node in _NODES.items()})
-_FILES = [resources.files(__package__).joinpath(name) for name in ("layout.lark", "walk.lark")]
+_FILES = [*map(resources.files(__package__).joinpath, ("layout.lark", "walk.lark"))]
 _TEXT = "\n".join(file.read_text("utf-8") for file in _FILES)
 GRAMMAR = _TEXT.replace("/TRANSFORMS/", f"/{'|'.join(nodes.TRANSFORMS)}/")
 LARK = Lark(

@@ -7,6 +7,10 @@ from dataclasses import dataclass, replace
 from operator import index
 from typing import Literal, SupportsIndex, TypeAlias, get_args
 
+__all__ = ["BLOCK", "CASTS", "CONVOLVE", "CYCLIC", "RESIZES", "TRANSFORMS", "TWIDDLE", "ActionSyntax", "Entry"]
+__all__ += ["Fuse", "Kind", "LayoutSyntax", "Name", "StageSyntax", "Tile", "TransitionSyntax", "ViewItem"]
+__all__ += ["WalkSyntax"]
+
 Op: TypeAlias = Literal["sum", "max", "min", "prod"]
 OPS: tuple[Op, ...] = ("sum", "max", "min", "prod")
 
@@ -219,7 +223,8 @@ class LayoutSyntax:
     rooted: tuple[tuple[int, int], ...] = ()
 
     def __post_init__(self) -> None:
-        if self.view is not None and _says_nothing(self.view):
+        names = [item.name for item in self.view or () if isinstance(item, Name)]
+        if self.view is not None and len(names) == len(self.view) and names == sorted(names):  # all modes in order
             object.__setattr__(self, "view", None)
         if not self.partial:
             object.__setattr__(self, "op", "sum")
@@ -311,9 +316,3 @@ class WalkSyntax:
             stages.append(stage)
             grid = stage.grid or grid
         object.__setattr__(self, "stages", tuple(stages))
-
-
-def _says_nothing(view: tuple[ViewItem, ...]) -> bool:
-    """Say whether a view leaves every mode as and where it is: sorted names are the tensor's modes in order."""
-    names = [item.name for item in view if isinstance(item, Name)]
-    return len(names) == len(view) and names == sorted(names)

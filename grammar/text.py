@@ -66,7 +66,7 @@ def _with_words(name: str, words: list[str], mark: str) -> str:
 def _mode_names(layout: nodes.LayoutSyntax) -> list[str]:
     """Name each mode of a layout as an action does."""
     if layout.view is None:
-        return [str(number) for number in range(len(layout.modes))]
+        return [*map(str, range(len(layout.modes)))]
     modes = nodes.modes_read(layout.view)
     return [names[0] if len(names) == 1 else str(number) for number, names in enumerate(modes)]
 

@@ -47,9 +47,9 @@ __all__ = [
 _LIBRARIES = ("pyfftw", "ducc0", "mkl")  # those that write where they are told to
 _SHORTEST, _LONGEST = 16, 1 << 13  # points: of lines whose calls count most, and of those that a cache does not hold
 _SMALLEST = 1 << 14  # bytes of a plane: of smaller ones a part has many
-_BLOCK = 1 << 21  # bytes of planes that are timed, which no core's cache holds with what they become
+_BLOCK = 1 << 23  # bytes of planes that are timed: with their results more than caches hold, as in most walks
 _BETTER = 0.95  # part of the usual config's time that another one must stay below
-_SECONDS, _IN_TURN = 0.02, Limits({}, rounds=10, each=True)  # nine calls, short ones several times for each reading
+_LINES, _PLANES, _IN_TURN = 0.02, 0.06, Limits({}, rounds=10, each=True)  # seconds for the nine calls of either
 _KNOWN = "kernel speeds"  # where a communicator keeps those that its ranks have agreed on
 
 _Call = tuple[Callable[[], object], int]  # that is timed, and the elements that it transforms
@@ -296,7 +296,8 @@ def _timed(each: Timed, names: Sequence[str], comm: Comm) -> Speeds:
             calls[name] = _calls(each, name)
     calls = {name: made for name, made in calls.items() if made}
     every = [*chain(*calls.values())]
-    times = timings(comm, [Turns(call) for call, _ in every], allowed(comm, _SECONDS), _IN_TURN)
+    seconds = allowed(comm, _PLANES if isinstance(each, Planes) else _LINES)
+    times = timings(comm, [Turns(call) for call, _ in every], seconds, _IN_TURN)
     speeds = [float(f"{least(time) / elements * 1e9:.4g}") for time, (_, elements) in zip(times, every, strict=True)]
     by_library = {name: (speeds[3 * n], speeds[3 * n + 1], speeds[3 * n + 2]) for n, name in enumerate(calls)}
     return {name: speed for name, speed in by_library.items() if max(speed) < inf}  # who fails is none

@@ -16,79 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from ..functions.elements.dtypes import can_cast as can_cast
-from ..functions.elements.dtypes import finfo as finfo
-from ..functions.elements.dtypes import iinfo as iinfo
-from ..functions.elements.dtypes import isdtype as isdtype
-from ..functions.elements.dtypes import result_type as result_type
-from ..functions.elements.elementwise import abs as abs
-from ..functions.elements.elementwise import acos as acos
-from ..functions.elements.elementwise import acosh as acosh
-from ..functions.elements.elementwise import add as add
-from ..functions.elements.elementwise import asin as asin
-from ..functions.elements.elementwise import asinh as asinh
-from ..functions.elements.elementwise import atan as atan
-from ..functions.elements.elementwise import atan2 as atan2
-from ..functions.elements.elementwise import atanh as atanh
-from ..functions.elements.elementwise import bitwise_and as bitwise_and
-from ..functions.elements.elementwise import bitwise_invert as bitwise_invert
-from ..functions.elements.elementwise import bitwise_left_shift as bitwise_left_shift
-from ..functions.elements.elementwise import bitwise_or as bitwise_or
-from ..functions.elements.elementwise import bitwise_right_shift as bitwise_right_shift
-from ..functions.elements.elementwise import bitwise_xor as bitwise_xor
-from ..functions.elements.elementwise import ceil as ceil
-from ..functions.elements.elementwise import clip as clip
-from ..functions.elements.elementwise import conj as conj
-from ..functions.elements.elementwise import copysign as copysign
-from ..functions.elements.elementwise import cos as cos
-from ..functions.elements.elementwise import cosh as cosh
-from ..functions.elements.elementwise import divide as divide
-from ..functions.elements.elementwise import equal as equal
-from ..functions.elements.elementwise import exp as exp
-from ..functions.elements.elementwise import expm1 as expm1
-from ..functions.elements.elementwise import floor as floor
-from ..functions.elements.elementwise import floor_divide as floor_divide
-from ..functions.elements.elementwise import greater as greater
-from ..functions.elements.elementwise import greater_equal as greater_equal
-from ..functions.elements.elementwise import hypot as hypot
-from ..functions.elements.elementwise import imag as imag
-from ..functions.elements.elementwise import isfinite as isfinite
-from ..functions.elements.elementwise import isinf as isinf
-from ..functions.elements.elementwise import isnan as isnan
-from ..functions.elements.elementwise import less as less
-from ..functions.elements.elementwise import less_equal as less_equal
-from ..functions.elements.elementwise import log as log
-from ..functions.elements.elementwise import log1p as log1p
-from ..functions.elements.elementwise import log2 as log2
-from ..functions.elements.elementwise import log10 as log10
-from ..functions.elements.elementwise import logaddexp as logaddexp
-from ..functions.elements.elementwise import logical_and as logical_and
-from ..functions.elements.elementwise import logical_not as logical_not
-from ..functions.elements.elementwise import logical_or as logical_or
-from ..functions.elements.elementwise import logical_xor as logical_xor
-from ..functions.elements.elementwise import maximum as maximum
-from ..functions.elements.elementwise import minimum as minimum
-from ..functions.elements.elementwise import multiply as multiply
-from ..functions.elements.elementwise import negative as negative
-from ..functions.elements.elementwise import nextafter as nextafter
-from ..functions.elements.elementwise import not_equal as not_equal
-from ..functions.elements.elementwise import positive as positive
-from ..functions.elements.elementwise import pow as pow
-from ..functions.elements.elementwise import real as real
-from ..functions.elements.elementwise import reciprocal as reciprocal
-from ..functions.elements.elementwise import remainder as remainder
-from ..functions.elements.elementwise import round as round
-from ..functions.elements.elementwise import sign as sign
-from ..functions.elements.elementwise import signbit as signbit
-from ..functions.elements.elementwise import sin as sin
-from ..functions.elements.elementwise import sinh as sinh
-from ..functions.elements.elementwise import sqrt as sqrt
-from ..functions.elements.elementwise import square as square
-from ..functions.elements.elementwise import subtract as subtract
-from ..functions.elements.elementwise import tan as tan
-from ..functions.elements.elementwise import tanh as tanh
-from ..functions.elements.elementwise import trunc as trunc
-from ..functions.elements.elementwise import where as where
+from ..functions.elements.dtypes import *  # noqa: F403 - as the next
+from ..functions.elements.elementwise import *  # noqa: F403 - its names are those of the standard
 from ..functions.elements.likes import astype as astype
 from ..functions.elements.likes import empty_like as empty_like
 from ..functions.elements.likes import full_like as full_like
@@ -141,15 +70,7 @@ from ..functions.sorts.sorting import searchsorted as searchsorted
 from ..functions.sorts.sorting import sort as sort
 from ..functions.sorts.sorting import take as take
 from ..functions.sorts.sorting import take_along_axis as take_along_axis
-from .creation import arange as arange
-from .creation import asarray as asarray
-from .creation import empty as empty
-from .creation import eye as eye
-from .creation import from_dlpack as from_dlpack
-from .creation import full as full
-from .creation import linspace as linspace
-from .creation import ones as ones
-from .creation import zeros as zeros
+from .creation import *  # noqa: F403
 from .info import DTYPES, NamespaceInfo
 
 if TYPE_CHECKING:

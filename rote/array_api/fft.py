@@ -19,7 +19,7 @@ from ..errors import LayoutError
 from ..layout.grid import tensor_shape
 from ..runtime.placement import GridLike
 from ..tensor.tensor import DistTensor
-from .creation import LayoutLike, arange, check_device
+from .creation import LayoutLike, arange
 
 __all__ = [
     *("fft", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifftn", "ifftshift", "ihfft"),
@@ -117,7 +117,7 @@ def fftfreq(
     >>> fftfreq(4, d=0.5).to_global()
     array([ 0. ,  0.5, -1. , -0.5])
     """
-    return _frequencies(n, n, d, dtype, device, layout, grid, comm)
+    return _frequencies(n, n, d, dtype, device=device, layout=layout, grid=grid, comm=comm)
 
 
 def rfftfreq(
@@ -139,28 +139,16 @@ def rfftfreq(
     >>> rfftfreq(4).to_global()
     array([0.  , 0.25, 0.5 ])
     """
-    return _frequencies(n, n // 2 + 1, d, dtype, device, layout, grid, comm)
+    return _frequencies(n, n // 2 + 1, d, dtype, device=device, layout=layout, grid=grid, comm=comm)
 
 
-def _frequencies(
-    n: int,
-    count: int,
-    d: float,
-    dtype: npt.DTypeLike | None,
-    device: str | None,
-    layout: LayoutLike,
-    grid: GridLike,
-    comm: object | None,
-) -> DistTensor:
+def _frequencies(n: int, count: int, d: float, dtype: npt.DTypeLike | None, **where: Any) -> DistTensor:
     """The first harmonics of n points; the upper half of all of them are the negative ones."""
-    check_device(device)
     if not tensor_shape(n)[0] or not d:
         raise LayoutError(f"frequencies of {n} points at distance {d}: both are to be other than 0")
-    harmonics = arange(count, layout=layout, grid=grid, comm=comm)
+    harmonics = arange(count, **where)
     index = harmonics.local
     if count == n:
         index = np.where(index < (n + 1) // 2, index, index - n)
     values = index / (n * d)
-    if dtype is None:
-        dtype = np.dtype("f8")
-    return DistTensor(values.astype(dtype), harmonics.distribution, harmonics.comm)
+    return harmonics._with(values.astype("f8" if dtype is None else dtype))

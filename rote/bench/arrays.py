@@ -59,7 +59,7 @@ def transform_job(
     fill(work, wheres[0], x)
 
     def check_spectrum(X: Array) -> None:
-        first, *others, last = (np.fft.fft(vector) for vector in _vectors(work))
+        first, *others, last = map(np.fft.fft, _vectors(work))
         _check(work, wheres[1], X, [scales[0] * first, *others, last[: spectrum_shape(work)[-1]]])
 
     def check_back(y: Array) -> None:

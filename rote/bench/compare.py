@@ -268,7 +268,7 @@ def _remarks(first: Mapping[str, Any], second: Mapping[str, Any], apart: bool, r
 def _cells(change: Change) -> tuple[str, ...]:
     from .report import in_units
 
-    medians = [in_units(median) for median in change.medians]
+    medians = [*map(in_units, change.medians)]
     if change.reference:
         medians = [f"{median:.3g} x {change.reference}" for median in change.medians]
     bounds = "-" if change.high == inf else f"{change.low:.2f} .. {change.high:.2f}"

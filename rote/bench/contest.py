@@ -213,7 +213,7 @@ def hold(
 
     Raises (the same on all ranks): RoteError when Rote cannot do what is asked, or somebody's results are wrong.
     """
-    lines = [Score(contestant) for contestant in contestants]
+    lines = [*map(Score, contestants)]
     comms = {None: alone(), comm.size: comm}
     for ranks in sorted({contestant.ranks or 0 for contestant in contestants} - {0, comm.size}):
         comms[ranks] = comm.split(int(comm.rank >= ranks), comm.rank)

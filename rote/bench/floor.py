@@ -16,9 +16,9 @@ import numpy as np
 from ..layout.grid import Grid
 from ..runtime.comm.protocol import Array, Comm
 from .arrays import check_values, fill, mesh, spectrum_shape
-from .builds import build
 from .contest import Contestant, Job, Missing, Round, Work, measure, on_all
 from .local_libraries import LIBRARIES
+from .machine import build
 from .rote_cases import slabs
 
 __all__ = ["Lines", "axes", "in_cache", "kernels", "sweeps"]

@@ -16,8 +16,8 @@ import numpy as np
 
 from ..runtime.comm.protocol import Comm
 from .arrays import Array, mesh, spectrum_shape, transform_job
-from .builds import build
 from .contest import Contestant, Job, Missing, Round, Work, measure
+from .machine import build
 
 __all__ = ["LIBRARIES", "contestants"]
 

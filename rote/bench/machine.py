@@ -1,11 +1,13 @@
-"""The machine under a contest: processor, caches, instruction sets, versions of all that takes part, Rote's commit."""
+"""The machine under a contest: processor, caches, instruction sets; versions and builds of all that takes part."""
 
 from __future__ import annotations
 
+import ctypes
 import platform
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -13,14 +15,17 @@ from typing import Any
 import numpy as np
 
 from .. import __version__
+from ..caches import memoized
 from ..host import processor
+from ..runtime.comm.collective_errors import from_root
 from ..runtime.comm.protocol import Comm
 
-__all__ = ["commit", "machine", "same_machine"]
+__all__ = ["build", "commit", "fftw_text", "machine", "same_machine"]
 
 _PACKAGES = ("numpy", "mpi4py", "mpi4py-fft", "pyfftw", "scipy", "ducc0", "mkl_fft", "mkl")
 _OF_MACHINE = ("processor", "cores", "instructions", "caches")  # in which two runs are of one machine
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
+_WITHIN = {"pyfftw": "pyfftw.pyfftw", "mpi4py-fft": "mpi4py_fft.fftw."}  # the modules that FFTW is linked to
 
 
 def machine(comm: Comm, usable: int) -> dict[str, Any]:
@@ -31,8 +36,7 @@ def machine(comm: Comm, usable: int) -> dict[str, Any]:
     >>> sorted(machine(alone(), 1))
     ['caches', 'commit', 'cores', 'instructions', 'processor', 'system', 'versions']
     """
-    about: dict[str, Any] = comm.allgather_object(_machine(usable, comm.size > 1) if comm.rank == 0 else {})[0]
-    return about
+    return from_root(comm, lambda: _machine(usable, comm.size > 1))
 
 
 def _machine(usable: int, mpi: bool) -> dict[str, Any]:
@@ -97,3 +101,46 @@ def _caches() -> list[str]:
         return caches
     except OSError:
         return []
+
+
+@memoized(64)
+def build(package: str) -> str:
+    """A package that has been imported: name, version, and which FFTW or MKL it runs, of which instruction set.
+
+    >>> import pyfftw
+    >>> build("pyfftw").startswith("pyfftw 0."), "with FFTW 3." in build("pyfftw")
+    (True, True)
+    """
+    try:
+        text = f"{package} {version(package)}"
+    except PackageNotFoundError:
+        return package
+    if package in _WITHIN:
+        text += "".join(f" with {fftw}" for fftw in _linked(_WITHIN[package]))
+    if package == "mkl_fft":
+        with suppress(PackageNotFoundError):
+            text += f" with MKL {version('mkl')}"
+    return text
+
+
+def fftw_text(said: str) -> str:
+    """FFTW's own version string in words.
+
+    >>> fftw_text("fftw-3.3.5-sse2-avx"), fftw_text("fftw-3.3.10")
+    ('FFTW 3.3.5 (sse2, avx)', 'FFTW 3.3.10')
+    """
+    _, _, rest = said.partition("-")
+    number, *sets = rest.split("-")
+    instructions = f" ({', '.join(sets)})" if sets else ""
+    return f"FFTW {number}{instructions}" if number else said
+
+
+def _linked(modules: str) -> list[str]:
+    """The FFTW of the first imported module of some names that is linked to one; double precision, if it says which."""
+    files = {name: getattr(module, "__file__", None) for name, module in [*sys.modules.items()]}
+    for name, path in sorted(files.items()):
+        if name.startswith(modules) and path is not None:
+            for symbol in ("fftw_version", "fftwf_version"):
+                with suppress(OSError, ValueError):
+                    return [fftw_text((ctypes.c_char * 128).in_dll(ctypes.CDLL(path), symbol).value.decode("ascii"))]
+    return []

@@ -92,7 +92,7 @@ def _curves(ax: Axes, group: Sequence[Score]) -> None:
         look = {"color": colours[name], "marker": marker, "ls": dashes, "ms": 5, "lw": 1.2}
         ax.loglog(ranks, _in_ms(curve), label=name, **look)
     ticks = sorted({line.contestant.work.ranks for line in group})
-    ax.set_xticks(ticks, [str(n) for n in ticks])
+    ax.set_xticks(ticks, [*map(str, ticks)])
     ax.set_xticks([], minor=True)
     ax.set_xlabel("ranks or threads", fontsize=8, color=_INK)
     ax.set_ylabel("median in ms", fontsize=8, color=_INK)

@@ -14,8 +14,8 @@ from pathlib import Path
 from ..caches import memoized
 from ..launcher import alone, cores
 from ..runtime.comm.protocol import Comm
-from .builds import fftw_text
 from .contest import SPAN, Contestant, Missing, Round, Work
+from .machine import fftw_text
 
 __all__ = ["contestants"]
 

@@ -8,14 +8,14 @@ from typing import Any
 from ..compiler.explain import table
 from .contest import SPAN, Score
 
-__all__ = ["as_json", "in_units", "libraries", "missing", "ratio", "scaling", "summary", "times"]
+__all__ = ["as_json", "factor", "in_units", "libraries", "missing", "ratio", "scaling", "summary", "times"]
 
 
 def times(lines: Sequence[Score]) -> str:
     """The table of one work: a line per contestant."""
     rows = [(str(lines[0].contestant.work), "on", "median", "fastest", "/ rote")]
     for line in _ran(lines):
-        cells = in_units(line.median), in_units(min(line.seconds)), _factor(ratio(line, lines))
+        cells = in_units(line.median), in_units(min(line.seconds)), factor(ratio(line, lines))
         rows.append((line.contestant.name, line.contestant.where, *cells))
     return "\n".join(table(rows, range(2, 5)))
 
@@ -31,7 +31,7 @@ def summary(lines: Sequence[Score]) -> str:
             if line.contestant.work == work:
                 least[line.contestant.group] = min(line.median, least.get(line.contestant.group, line.median))
         ours = least.get("rote")
-        times = {group: _factor(ours and seconds / ours) for group, seconds in least.items()}
+        times = {group: factor(ours and seconds / ours) for group, seconds in least.items()}
         times |= {"rote": "-" if ours is None else in_units(ours)}
         rows.append((str(work), *[times.get(group, "-") for group in groups]))
     return "\n".join(table(rows, range(1, len(groups) + 1)))
@@ -42,7 +42,7 @@ def scaling(lines: Sequence[Score], weak: bool) -> str:
     rows = [("contestant", "on", "work", "median", "efficiency" if weak else "speed-up", "/ rote")]
     for line in sorted(_ran(lines), key=lambda line: list(map(_contestant, lines)).index(_contestant(line))):
         pays = _first(line, lines, weak).median / line.median
-        cells = in_units(line.median), _factor(pays), _factor(ratio(line, lines))
+        cells = in_units(line.median), factor(pays), factor(ratio(line, lines))
         rows.append((line.contestant.name, line.contestant.where, str(line.contestant.work), *cells))
     return "\n".join(table(rows, range(3, 6)))
 
@@ -103,7 +103,8 @@ def _contestant(line: Score) -> tuple[str, str]:
     return line.contestant.name, line.contestant.on
 
 
-def _factor(number: float | None) -> str:
+def factor(number: float | None) -> str:
+    """A ratio with two digits; a dash if there is none."""
     if number is None:
         return "-"
     return f"{number:.2f}" if number >= 0.1 else f"{number:.2g}"

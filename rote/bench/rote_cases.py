@@ -14,8 +14,8 @@ from ..runtime.comm.protocol import Array, Comm
 from ..runtime.tuning.limits import Tune
 from ..tensor import DistTensor
 from .arrays import check_values, fill, transform_job
-from .builds import build
 from .contest import Contestant, Job, Prepare, Work, measure, on_threads
+from .machine import build
 
 __all__ = ["contestants", "slabs"]
 

@@ -14,7 +14,7 @@ import numpy as np
 from ..compiler.explain import table
 from . import floor, local_libraries, mpi_libraries, programs, rote_cases
 from .contest import Contestant, Score, Work
-from .report import in_units
+from .report import factor, in_units
 
 __all__ = ["SHAPES", "contestants", "rows", "summary", "works"]
 
@@ -74,7 +74,9 @@ def rows(lines: Sequence[Score]) -> list[dict[str, Any]]:
 
 def _row(work: Work, lines: Sequence[Score]) -> dict[str, Any]:
     def fastest(*groups: str) -> Score | None:
-        return min([line for line in lines if line.contestant.group in groups], key=_median, default=None)
+        return min(
+            [line for line in lines if line.contestant.group in groups], key=lambda line: line.median, default=None
+        )
 
     def first(group: str, variant: str) -> Score | None:
         """The first of a group, of a variant unless all that it does is to move."""
@@ -125,7 +127,7 @@ def summary(figures: Sequence[dict[str, Any]]) -> str:
             continue
         peer = "-" if row["peer"] is None else f"{row['to_peer']:.2f} {row['peer']['name']}"
         calls = ", ".join([f"{each['seconds'] * 1e6:+.1f} us on {each['on']}" for each in row["overhead"]])
-        first, *others = [_two(row[key]) for key in ("to_floor", "model_to_tuned", "threads_to_mpi", "to_copy")]
+        first, *others = [factor(row[key]) for key in ("to_floor", "model_to_tuned", "threads_to_mpi", "to_copy")]
         time = in_units(row["rote"]["median"])
         rows.append((row["work"], str(row["ranks"]), time, first, peer, *others, calls or "-"))
     used = [column for column, (_, *cells) in enumerate(zip(*rows, strict=True)) if {*cells} - {"-"}]
@@ -142,10 +144,6 @@ def _order(work: Work) -> int:
     return 1 if len(work.shape) < 4 else 2
 
 
-def _median(line: Score) -> float:
-    return line.median
-
-
 def _who(line: Score | None) -> dict[str, Any] | None:
     if line is None:
         return None
@@ -154,7 +152,3 @@ def _who(line: Score | None) -> dict[str, Any] | None:
 
 def _over(line: Score | None, other: Score | None) -> float | None:
     return None if line is None or other is None else line.median / other.median
-
-
-def _two(number: float | None) -> str:
-    return "-" if number is None else f"{number:.2f}"

@@ -84,5 +84,5 @@ def _finite(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _finite(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(part) for part in value]
+        return [*map(_finite, value)]
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -28,7 +28,7 @@ from rich.text import Text
 from .. import __version__
 from ..compiler.explain import in_bytes
 from ..errors import RoteError
-from ..launcher import alone
+from ..launcher import alone, cores
 from .answers import json_option, print_answer
 from .check import available_memory, installed_memory, largest_error
 from .failures import coloured, columns, on_rank_0
@@ -88,7 +88,7 @@ def _report(as_json: bool) -> int:
     results, line = list(findings()), launch_line()
     broken = any(each.state == "broken" for each in results)
     if as_json:
-        print_answer({"works": not broken, "launch": line, "findings": [asdict(each) for each in results]})
+        print_answer({"works": not broken, "launch": line, "findings": [*map(asdict, results)]})
         return int(broken)
     click.echo(_table(results))
     mending = dict.fromkeys(each.cure for each in results if each.cure)
@@ -116,7 +116,7 @@ def _table(rows: list[Finding]) -> str:
 def findings() -> Iterator[Finding]:
     """All that the doctor finds, in order. No look can fail, only find."""
     looks: list[tuple[str, Callable[[], str], str, str]] = [
-        ("Python", _python, "", ""),
+        ("Python", lambda: f"{platform.python_version()} on {platform.system()} {platform.machine()}", "", ""),
         ("Rote", lambda: __version__, "", ""),
         ("NumPy", lambda: version("numpy"), "broken", _ANEW),
         ("pyFFTW", _pyfftw, "broken", _ANEW),
@@ -124,8 +124,8 @@ def findings() -> Iterator[Finding]:
         ("MPI", _mpi, "missing", _MPI),
         ("mpiexec", _mpiexec, "missing", _MPI),
         ("ranks", _ranks, "broken", _MPI),
-        ("cores", _cores, "", ""),
-        ("memory", _memory, "", ""),
+        ("cores", lambda: f"{len(cores())}; each rank computes on one", "", ""),
+        ("memory", lambda: f"{in_bytes(installed_memory())}, {in_bytes(available_memory())} available", "", ""),
         ("Matplotlib", lambda: version("matplotlib"), "missing", _PLOT),
         ("Zarr", lambda: version("zarr"), "missing", "pip install zarr"),
         ("HDF5", _hdf5, "missing", "pip install h5py"),
@@ -140,10 +140,6 @@ def findings() -> Iterator[Finding]:
         except Exception as error:  # whatever a half-installed package raises
             mends = error.cure if isinstance(error, _Mendable) else cure or _ANEW
             yield Finding(subject, f"{error}".partition("\n")[0] or type(error).__name__, state or "broken", mends)
-
-
-def _python() -> str:
-    return f"{platform.python_version()} on {platform.system()} {platform.machine()}"
 
 
 def _pyfftw() -> str:
@@ -221,16 +217,6 @@ def _ranks() -> str:
     if size > 1:
         return f"{size}, started by mpiexec"
     return "1; `mpiexec -n 4 rote fft` starts 4, `rote fft --ranks 4` runs 4 in one process"
-
-
-def _cores() -> str:
-    from ..launcher import cores
-
-    return f"{len(cores())}; each rank computes on one"
-
-
-def _memory() -> str:
-    return f"{in_bytes(installed_memory())}, {in_bytes(available_memory())} available"
 
 
 def _hdf5() -> str:

@@ -123,16 +123,14 @@ def on_ranks(program: Callable[..., T], ranks: int | None, default: int, *args: 
 def on_rank_0(program: Callable[[], T]) -> T:
     """Run a program on rank 0 alone, and return its result on all; this process is rank 0 where MPI is broken."""
     from ..errors import CommError
-    from ..runtime import collective_errors, world
+    from ..runtime import world
+    from ..runtime.comm.collective_errors import from_root
 
     try:
         comm = world()
     except CommError:
         return program()
-    with collective_errors(comm):
-        answers = [program()] if comm.rank == 0 else []
-    answer: T = comm.allgather_object(answers)[0][0]
-    return answer
+    return from_root(comm, program)
 
 
 def on_terminal() -> bool:

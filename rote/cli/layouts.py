@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -84,7 +84,7 @@ def _owners(dist: Distribution) -> Answer:
         raise LayoutError(f"JSON lists {_LISTED} ranks at most, not {dist.grid.size}; leave --json out")
     ranks = []
     for rank in range(dist.grid.size):
-        indices = [asdict(held) for held in dist.index_sets(rank)]
+        indices = [*map(asdict, dist.index_sets(rank))]
         coordinates, block = dist.grid.coordinates(rank), dist.local_shape(rank)
         ranks.append({"rank": rank, "coordinates": coordinates, "block": block, "indices": indices})
     return {"layout": str(dist.layout), "shape": dist.shape, "grid": dist.grid.shape, "ranks": ranks}
@@ -192,16 +192,7 @@ def explain(
 @json_option
 @click.option("--html", metavar="FILE.html", type=click.Path(), help="Write a page that steps through the first walk.")
 @force_option
-def predict(
-    shape: tuple[int, ...],
-    ranks: int,
-    grid: tuple[int, ...] | None,
-    dtype: str,
-    why: bool,
-    as_json: bool,
-    html: str | None,
-    force: bool,
-) -> None:
+def predict(shape: tuple[int, ...], html: str | None, force: bool, **options: Any) -> None:
     """Predict the cost of FFTs, like explain --fft. The FFT that Rote takes comes first.
 
     \b
@@ -211,7 +202,7 @@ def predict(
     """
     if html is not None:
         on_rank_0(partial(refuse_target, html, force))
-    _compare(shape, ranks, grid, dtype, why, as_json, html)
+    _compare(shape, html=html, **options)
 
 
 def _plan_answer(plan: Plan, reason: str | None, verified: bool) -> Answer:

@@ -63,10 +63,10 @@ def integers(signed: bool = False) -> Reader:
         if text is None:
             return None
         parts = [part.strip() for part in re.split("[,x]", text)]
-        if not all(integer.fullmatch(part) for part in parts):
+        if not all(map(integer.fullmatch, parts)):
             example = option.make_metavar(context)
             raise click.BadParameter(f"{text!r} is not made of integers; write it as {example}", context, option)
-        return tuple(int(part) for part in parts)
+        return tuple(map(int, parts))
 
     return read
 

@@ -92,7 +92,7 @@ def _draw_energy(ax: Axes, energy: npt.NDArray[np.float64], exact: npt.NDArray[n
         shells, energy[shells], "o", color=_RED, ms=5, mec="white", mew=0.6, label="from the distributed spectrum"
     )
     ticks = 2 ** np.arange(1, int(np.log2(len(energy))) + 1)
-    ax.set_xticks(ticks, [str(k) for k in ticks])
+    ax.set_xticks(ticks, [*map(str, ticks)])
     ax.set_xticks([], minor=True)
     ax.set_xlabel("wave number k", color=_INK)
     ax.set_ylabel("energy E(k)", color=_INK)

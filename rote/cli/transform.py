@@ -10,7 +10,7 @@ import click
 import numpy as np
 
 from ..errors import RoteError
-from ..runtime.comm.collective_errors import collective_errors
+from ..runtime.comm.collective_errors import collective_errors, from_root
 from ..runtime.comm.protocol import Comm
 from .answers import Answer, give, json_option
 from .check import largest_error, refuse_no_room, refuse_too_large, tolerance
@@ -194,11 +194,12 @@ def transform(comm: Comm, request: Request, began: float | None = None) -> Trans
 
 def _compare(request: Request, job: FileTransform, comm: Comm, watch: Watch) -> float:
     """The error of the file that was written, by rank 0."""
-    error = 0.0
-    with watch.phase("check"), collective_errors(comm):
-        if comm.rank == 0:
-            array = np.load(request.source).astype(job.dtype, copy=False)
-            extents = [job.target.shape[a] for a in job.axes] if job.walk.kind == "irfft" else None
-            expected = getattr(np.fft, f"{job.walk.kind}n")(array, extents, job.axes, request.norm)
-            error = largest_error(np.load(request.target, mmap_mode="r"), expected)
-    return float(comm.allgather_object(error)[0])
+
+    def error() -> float:
+        array = np.load(request.source).astype(job.dtype, copy=False)
+        extents = [job.target.shape[a] for a in job.axes] if job.walk.kind == "irfft" else None
+        expected = getattr(np.fft, f"{job.walk.kind}n")(array, extents, job.axes, request.norm)
+        return largest_error(np.load(request.target, mmap_mode="r"), expected)
+
+    with watch.phase("check"):
+        return from_root(comm, error)

@@ -270,7 +270,7 @@ def _time(comm: Comm, wanted: _Transform) -> Answer:
     outcome = _kept(kept) if f.tried else "not timed, for there is no other walk"
     say(comm, f"{f}\n{outcome}")
     walk = [line.strip() for line in str(f.walk).splitlines()]
-    return {**_about(comm, kept), "walk": walk, "tried": [asdict(tried) for tried in f.tried]}
+    return {**_about(comm, kept), "walk": walk, "tried": [*map(asdict, f.tried)]}
 
 
 def _ranks(comm: Comm) -> str:

@@ -14,10 +14,10 @@ from ..compiler.compile import compile
 from ..grammar.nodes import BLOCK, Entry
 from ..layout.grid import Grid
 from ..layout.layout import Distribution, Layout
-from .distributed import Distributed
+from .distributed import Array, Distributed
 from .moves import moved
 
-__all__ = ["cheapest", "in_blocks", "made_whole", "plain"]
+__all__ = ["cheapest", "in_blocks", "made_whole", "plain", "replicated"]
 
 T = TypeVar("T", bound=Distributed)
 
@@ -66,6 +66,11 @@ def made_whole(x: T, modes: Collection[int], cause: str) -> T:
     others = [mode for mode in range(lay.order) if mode not in modes]
     candidates = [Layout((*kept[:mode], (*kept[mode], *added), *kept[mode + 1 :])) for mode in others]
     return moved(x, cheapest(x.distribution, x.local.dtype, candidates or [Layout(tuple(kept))]), cause)
+
+
+def replicated(array: Array, x: T) -> T:
+    """An array that every rank has whole as a tensor over the ranks of another, on its grid."""
+    return x._on(array, Layout(((),) * array.ndim).on(array.shape, x.distribution.grid))
 
 
 def cheapest(source: Distribution, dtype: np.dtype[Any], candidates: Iterable[Layout]) -> Layout:

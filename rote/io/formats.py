@@ -59,13 +59,9 @@ class Format(NamedTuple):
             )
 
 
-def _itself(dist: Distribution) -> Distribution:
-    return dist
-
-
 FORMATS = (
     Format(
-        *("NumPy", (".npy", ""), False, 16, lambda dist, dtype: dist, _itself),
+        *("NumPy", (".npy", ""), False, 16, lambda dist, dtype: dist, lambda dist: dist),
         *(look_npy, read_npy, write_npy_part),
     ),
     Format("Zarr", (".zarr",), True, 8, written_in_zarr, in_boxes, look_zarr, read_zarr, write_zarr),

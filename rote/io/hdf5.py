@@ -20,7 +20,7 @@ from ..errors import RoteError
 from ..layout.grid import check_grid
 from ..layout.indexset import IndexSet, Strided
 from ..layout.layout import Distribution
-from ..runtime.comm.collective_errors import collective_errors
+from ..runtime.comm.collective_errors import collective_errors, from_root
 from ..runtime.comm.protocol import Array, Comm, MpiHandle, Path
 from ..runtime.comm.rawfile import strided_parts
 from .boxes import chunk_extents, without_view
@@ -47,11 +47,7 @@ def look_hdf5(path: Path, step: int | None, comm: Comm) -> Contents:
     Raises (the same on all ranks):
         OSError: the file is missing or cannot be opened. RoteError: it is damaged or no HDF5 file, or has no such step.
     """
-    with collective_errors(comm):
-        _library()
-        contents = contents_of(path, step) if comm.rank == 0 else None
-    shared: Contents = comm.allgather_object(contents)[0]
-    return shared
+    return from_root(comm, lambda: contents_of(path, step))
 
 
 def contents_of(path: Path, step: int | None) -> Contents:
@@ -102,7 +98,7 @@ def write_hdf5(
     nbytes = sum(prod(part.dist.shape) * part.block.dtype.itemsize for part in parts)
     world = comm.handle if isinstance(comm, MpiHandle) and parallel() else None
     with (
-        replacing(path, comm, lambda: _draft(h5py, path, parts, attributes, step, world is not None)) as draft,
+        replacing(path, comm, partial(_begin, h5py, path, parts, attributes, step, world is not None)) as draft,
         progress(comm, "writing", path, nbytes) as advance,
     ):
         if world is not None:
@@ -163,39 +159,34 @@ def _contents(h5py: ModuleType, file: Any, path: Path, step: int | None) -> Cont
     return Contents(tensors, kept_attributes(group.attrs), chosen, steps)
 
 
-def _draft(
+def _begin(
     h5py: ModuleType,
     path: Path,
     parts: Sequence[Part],
     attributes: Mapping[str, Any],
     step: int | None,
     at_once: bool,
-) -> Draft:
-    """A file beside the target with all datasets and attributes, and what a step is added to."""
-    draft = Draft.beside(path)
-    try:
-        with readably(path, "written"):
-            adds = step is not None and os.path.exists(draft.target)
-            if adds:
-                shutil.copyfile(draft.target, draft.path)
-            whole = [tuple(IndexSet.interval(0, n) for n in part.dist.shape) for part in parts]
-            needs = sum(_room(part.dist, part.block.dtype, index) for part, index in zip(parts, whole, strict=True))
-            reserve(draft.path, os.path.getsize(draft.path) + needs)
-            with h5py.File(draft.path, "r+" if adds else "w") as file:
-                if str(step) in file:
-                    del file[str(step)]
-                group = file if step is None else file.create_group(str(step))
-                for name, value in attributes.items():
-                    group.attrs[name] = value
-                for name, block, dist in parts:
-                    options: dict[str, Any] = {}
-                    if not at_once and dist.shape and 0 not in dist.shape:
-                        options = {"chunks": _chunks(dist, block.dtype), "fletcher32": True}
-                    group.create_dataset(name or _UNNAMED, dist.shape, block.dtype, **options)
-    except BaseException:
-        draft.remove()
-        raise
-    return draft
+    draft: Draft,
+) -> None:
+    """Give a file all datasets and attributes, and what a step is added to."""
+    with readably(path, "written"):
+        adds = step is not None and os.path.exists(draft.target)
+        if adds:
+            shutil.copyfile(draft.target, draft.path)
+        whole = [tuple(IndexSet.interval(0, n) for n in part.dist.shape) for part in parts]
+        needs = sum(_room(part.dist, part.block.dtype, index) for part, index in zip(parts, whole, strict=True))
+        reserve(draft.path, os.path.getsize(draft.path) + needs)
+        with h5py.File(draft.path, "r+" if adds else "w") as file:
+            if str(step) in file:
+                del file[str(step)]
+            group = file if step is None else file.create_group(str(step))
+            for name, value in attributes.items():
+                group.attrs[name] = value
+            for name, block, dist in parts:
+                options: dict[str, Any] = {}
+                if not at_once and dist.shape and 0 not in dist.shape:
+                    options = {"chunks": _chunks(dist, block.dtype), "fletcher32": True}
+                group.create_dataset(name or _UNNAMED, dist.shape, block.dtype, **options)
 
 
 def _chunks(dist: Distribution, dtype: np.dtype[Any]) -> tuple[int, ...]:

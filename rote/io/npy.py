@@ -19,14 +19,14 @@ from ..errors import CommError, LayoutError, RoteError
 from ..layout.grid import check_grid
 from ..layout.indexset import IndexSet
 from ..layout.layout import Distribution
-from ..runtime.comm.collective_errors import collective_errors
+from ..runtime.comm.collective_errors import collective_errors, from_root
 from ..runtime.comm.protocol import Array, Comm, Path
 from .mapped import picks_from_pages, read_pages
 from .positions import LARGE, FileTransfer, is_scattered, transfers, writes
 from .progress import progress, slabs
 from .replacement import Draft, plainly, replacing, reserve
 from .staging import Staging
-from .stored import Contents, Part, StoredTensor, check_dtype, check_shape, finish, pick_step
+from .stored import Contents, Part, StoredTensor, check_dtype, check_shape, finish, pick_step, refuse_partial
 
 __all__ = ["Header", "read_block", "read_header", "write_npy"]
 
@@ -58,11 +58,7 @@ def read_header(path: Path, comm: Comm) -> Header:
         RoteError: it is no `.npy` file, by name or content, is damaged or truncated, or holds elements of no dtype that
             Rote carries.
     """
-    with collective_errors(comm):
-        _check_name(path)
-        parsed = _parse(path) if comm.rank == 0 else None
-    header: Header = comm.allgather_object(parsed)[0]
-    return header
+    return from_root(comm, lambda: _parse(path))
 
 
 def read_block(path: Path, header: Header, dist: Distribution, comm: Comm) -> Array:
@@ -126,7 +122,7 @@ def write_npy(path: Path, block: Array, dist: Distribution, comm: Comm) -> None:
         OSError: the file cannot be made: no such folder, no permission, no space, a directory of that name.
     """
     check_grid(dist.grid, comm.size)
-    _refuse_partial(dist)
+    refuse_partial(dist)
     with collective_errors(comm):
         _check_name(path)
         _check_block(block, dist, comm.rank)
@@ -137,7 +133,7 @@ def write_npy(path: Path, block: Array, dist: Distribution, comm: Comm) -> None:
     small = prod(dist.max_local_shape()) * block.dtype.itemsize < LARGE
     pages = any(scattered for _, scattered in said) and comm.share_reference(comm.rank) is not None
     with (
-        replacing(path, comm, lambda: _draft(path, dist.shape, block.dtype, small or pages)) as draft,
+        replacing(path, comm, lambda draft: _begin(draft, path, dist.shape, block.dtype, small or pages)) as draft,
         progress(comm, "writing", path, block.nbytes) as advance,
         plainly(path),
     ):
@@ -168,6 +164,7 @@ def _slabs(
 
 def _parse(path: Path) -> Header:
     """The header of a file, checked against the file's size."""
+    _check_name(path)
     name = os.fspath(path)
     if stat.S_ISFIFO(os.stat(path).st_mode):  # opening one would wait for a writer
         raise RoteError(f"{name} is a pipe, of which ranks cannot read parts\ngive a file")
@@ -211,40 +208,26 @@ def _check_name(path: Path) -> None:
         raise RoteError(f"{name} is not the name of a .npy file, the format of Rote's\nwrite {stem}.npy")
 
 
-def _refuse_partial(dist: Distribution) -> None:
-    if dist.partial:
-        plain = dist.layout
-        for g in plain.partial:
-            plain = plain.drop(g)
-        raise LayoutError(f"{dist.layout} is partial: no rank holds the values yet\nredistribute to {plain} first")
-
-
 def _check_block(block: Array, dist: Distribution, rank: int) -> None:
     if block.shape != dist.local_shape(rank):
         raise LayoutError(f"rank {rank} holds a block of {dist.local_shape(rank)} in {dist}, not {block.shape}")
     check_dtype(block.dtype, "the tensor")
 
 
-def _draft(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any], reserved: bool) -> Draft:
-    """A new file beside the target with its header and its full size, for which the disk has room if it is reserved.
+def _begin(draft: Draft, path: Path, shape: tuple[int, ...], dtype: np.dtype[Any], reserved: bool) -> None:
+    """Give a file its header and its full size, for which the disk has room if it is reserved.
 
     It must have room where threads write scattered elements to pages, and may where that costs little. Calls of the
     system say themselves that a disk is full, and are faster where it takes space for what they write.
     """
-    draft = Draft.beside(path)
-    try:
-        with plainly(path):
-            with open(draft.path, "r+b") as file:
-                descr = npy.dtype_to_descr(dtype)
-                npy.write_array_header_1_0(file, {"shape": shape, "fortran_order": False, "descr": descr})
-                size = file.tell() + prod(shape) * dtype.itemsize
-                file.truncate(size)
-            if reserved:
-                reserve(draft.path, size)
-    except BaseException:
-        draft.remove()
-        raise
-    return draft
+    with plainly(path):
+        with open(draft.path, "r+b") as file:
+            descr = npy.dtype_to_descr(dtype)
+            npy.write_array_header_1_0(file, {"shape": shape, "fortran_order": False, "descr": descr})
+            size = file.tell() + prod(shape) * dtype.itemsize
+            file.truncate(size)
+        if reserved:
+            reserve(draft.path, size)
 
 
 def look_npy(path: Path, step: int | None, comm: Comm) -> Contents:

@@ -133,7 +133,7 @@ def file_parts(
             view: Array = block[place].reshape([len(index[axis]) for axis in order])
             yield index, view.transpose(inverse)
         else:
-            buffer = np.empty([len(held) for held in index], block.dtype)
+            buffer = np.empty([*map(len, index)], block.dtype)
             yield index, buffer
             block[place] = buffer.transpose(order)
 
@@ -162,7 +162,7 @@ def _transfer(
 ) -> FileTransfer:
     """The transfer of one box."""
     order = tuple(chain(*storage.axes))
-    buffer = np.empty([len(held) for held in index], block.dtype)
+    buffer = np.empty([*map(len, index)], block.dtype)
     return FileTransfer(storage.shape, index, buffer, block, _place(storage, places, index), order)
 
 

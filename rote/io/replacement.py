@@ -78,15 +78,21 @@ class Draft:
 
 
 @contextmanager
-def replacing(path: Path, comm: Comm, make: Callable[[], Draft]) -> Iterator[Draft]:
+def replacing(path: Path, comm: Comm, begin: Callable[[Draft], Draft | None], folder: bool = False) -> Iterator[Draft]:
     """A draft that all ranks may write, and that takes its name when all have; on any failure nothing is left of it.
 
-    Collective; the body must raise on all ranks or on none. Only rank 0 calls `make`, names the draft and removes it.
+    Collective; the body must raise on all ranks or on none. Only rank 0 makes, names and removes the draft.
+
+    Args:
+        begin: writes what there is before the body, and may give the draft another target.
+        folder: whether it is one.
     """
     draft: Draft | None = None
     try:
         with collective_errors(comm):
-            draft = make() if comm.rank == 0 else None
+            if comm.rank == 0:
+                draft = Draft.beside(path, folder)
+                draft = begin(draft) or draft
         shared: Draft = comm.allgather_object(draft)[0]
         yield shared
         with collective_errors(comm), plainly(path):

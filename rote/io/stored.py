@@ -18,7 +18,7 @@ from .replacement import plainly
 
 __all__ = [
     *("Contents", "Part", "StoredTensor", "as_attributes", "as_step", "check_dtype", "check_name", "check_shape"),
-    *("finish", "kept_attributes", "pick_step", "readably"),
+    *("finish", "kept_attributes", "pick_step", "readably", "refuse_partial"),
 ]
 
 
@@ -132,7 +132,7 @@ def _plain(value: object) -> Any:
         value = value.tolist()
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
-    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
+    return [*map(_plain, value)] if isinstance(value, list | tuple) else value
 
 
 def kept_attributes(attributes: Mapping[str, object]) -> dict[str, Any]:
@@ -168,6 +168,18 @@ def check_shape(path: Path, shape: tuple[int, ...], dist: Distribution) -> None:
         raise LayoutError(
             f"{os.fspath(path)} holds an array of shape {shape}, but the distribution is for {dist.shape}\n"
             f"write {dist.layout} on the file's shape"
+        )
+
+
+def refuse_partial(dist: Distribution, name: str = "") -> None:
+    """Refuse a tensor, of a name if it has one, whose blocks are contributions."""
+    if dist.partial:
+        plain = dist.layout
+        for g in plain.partial:
+            plain = plain.drop(g)
+        whose = f"{name}: " if name else ""
+        raise LayoutError(
+            f"{whose}{dist.layout} is partial: no rank holds the values yet\nredistribute to {plain} first"
         )
 
 

@@ -19,7 +19,7 @@ from ..layout.layout import Distribution
 from ..runtime.comm.collective_errors import collective_errors
 from ..runtime.comm.protocol import Array, Comm, Path
 from .hdf5 import contents_of, look_hdf5, read_hdf5, write_hdf5
-from .replacement import Draft, replacing
+from .replacement import replacing
 from .stored import Contents, Part, StoredTensor
 
 __all__ = ["look_xdmf", "read_xdmf", "write_xdmf"]
@@ -50,25 +50,15 @@ def write_xdmf(
     with collective_errors(comm):
         _fields(path, {part.name: StoredTensor(part.dist.shape, part.block.dtype) for part in parts})
     write_hdf5(_beside(path), parts, comm, attributes, step)
-    with replacing(path, comm, lambda: _draft(path)):
-        pass
+    with replacing(path, comm, lambda draft: None) as draft, collective_errors(comm):
+        if comm.rank == 0:
+            with open(draft.path, "w", encoding="utf-8") as file:
+                file.write(_text(path))
 
 
 def _beside(path: Path) -> str:
     """The name of the HDF5 file."""
     return os.path.splitext(os.fspath(path))[0] + ".h5"
-
-
-def _draft(path: Path) -> Draft:
-    """The XDMF file of the HDF5 file that is there."""
-    draft = Draft.beside(path)
-    try:
-        with open(draft.path, "w", encoding="utf-8") as file:
-            file.write(_text(path))
-    except BaseException:
-        draft.remove()
-        raise
-    return draft
 
 
 def _text(path: Path) -> str:

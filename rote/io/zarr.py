@@ -20,7 +20,7 @@ import numpy as np
 from ..errors import RoteError
 from ..layout.grid import check_grid
 from ..layout.layout import Distribution
-from ..runtime.comm.collective_errors import collective_errors
+from ..runtime.comm.collective_errors import collective_errors, from_root
 from ..runtime.comm.protocol import Array, Comm, Path
 from .boxes import in_chunks
 from .positions import writes
@@ -47,15 +47,14 @@ def look_zarr(path: Path, step: int | None, comm: Comm) -> Contents:
         OSError: the store is missing or cannot be opened. RoteError: it is damaged or no Zarr store, or has no such
             step.
     """
-    contents: Contents | None = None
-    with collective_errors(comm):
+
+    def look() -> Contents:
         zarr = _library()
-        if comm.rank == 0:
-            with readably(path, "read"):
-                os.stat(path)
-                contents = _contents(zarr, os.fspath(path), step)
-    shared: Contents = comm.allgather_object(contents)[0]
-    return shared
+        with readably(path, "read"):
+            os.stat(path)
+            return _contents(zarr, os.fspath(path), step)
+
+    return from_root(comm, look)
 
 
 def read_zarr(path: Path, stored: StoredTensor, dist: Distribution, comm: Comm) -> Array:
@@ -108,7 +107,7 @@ def write_zarr(
     if step is not None:
         parts = [part._replace(name=part.name or _UNNAMED) for part in parts]
     with (
-        replacing(path, comm, lambda: _draft(zarr, path, parts, attributes, step)) as draft,
+        replacing(path, comm, lambda draft: _begin(zarr, draft, path, parts, attributes, step), folder=True) as draft,
         progress(comm, "writing", path, sum(part.block.nbytes for part in parts)) as advance,
         collective_errors(comm),
         readably(path, "written"),
@@ -158,29 +157,24 @@ def _members(zarr: ModuleType, group: Any) -> Iterator[tuple[str, Any]]:
             yield from ((f"{name}/{inner}", each) for inner, each in _members(zarr, node))
 
 
-def _draft(
-    zarr: ModuleType, path: Path, parts: Sequence[Part], attributes: Mapping[str, Any], step: int | None
+def _begin(
+    zarr: ModuleType, draft: Draft, path: Path, parts: Sequence[Part], attributes: Mapping[str, Any], step: int | None
 ) -> Draft:
-    """A folder beside the store with the metadata of all arrays, which will be the store or a step of it."""
-    target = os.path.realpath(path)
+    """Give a folder the metadata of all arrays; it will be the store, or a step of it."""
+    target = draft.target
     replaces = os.path.isdir(target) and bool(os.listdir(target))
     if replaces and not any(os.path.exists(os.path.join(target, name)) for name in (_METADATA, ".zgroup", ".zarray")):
         raise RoteError(f"{os.fspath(path)} is a folder and no Zarr store, and saving would replace it\nmove it away")
     adds = step is not None and replaces
     if adds and not isinstance(zarr.open(target, mode="r"), zarr.Group):
         raise RoteError(f"{os.fspath(path)} is one array, which has no steps\nremove it, or give another name")
-    draft = Draft.beside(path, folder=True)
-    try:
-        with readably(path, "written"):
-            if step is not None and not adds:
-                zarr.create_group(draft.path)
-                sync(os.path.join(draft.path, _METADATA))
-                os.mkdir(os.path.join(draft.path, str(step)))
-            _make(zarr, _base(draft.path, step), parts, attributes)
-    except BaseException:
-        draft.remove()
-        raise
-    return replace(draft, target=os.path.join(draft.target, str(step))) if adds else draft
+    with readably(path, "written"):
+        if step is not None and not adds:
+            zarr.create_group(draft.path)
+            sync(os.path.join(draft.path, _METADATA))
+            os.mkdir(os.path.join(draft.path, str(step)))
+        _make(zarr, _base(draft.path, step), parts, attributes)
+    return replace(draft, target=os.path.join(target, str(step))) if adds else draft
 
 
 def _base(folder: str, step: int | None) -> str:

@@ -125,7 +125,7 @@ def _flat_axes(ax: Axes, down: ShownMode, across: ShownMode) -> None:
     room = 1 / ratio if down.name else 1.0  # of the longer side of the picture
     for side, axis, part in ((across, ax.xaxis, min(1.0, room)), (down, ax.yaxis, min(1.0, ratio))):
         if side.shown <= _FEW * part:  # each index has its number in its middle
-            axis.set_ticks([i + 0.5 for i in range(side.shown)], [str(i) for i in range(side.shown)])
+            axis.set_ticks([i + 0.5 for i in range(side.shown)], [*map(str, range(side.shown))])
         else:
             axis.set_ticks(ticks(side, max(3, int(9 * part))))
     ax.tick_params(left=False, labelleft=bool(down.name))

@@ -92,7 +92,7 @@ def draw_scale(ax: Axes, scale: Scale, kept: bool) -> None:
         bar.imshow(scale.colors(steps), aspect="auto", extent=(0, 1, 0, scale.most))
         bar.spines[:].set_visible(False)
         bar.set_xticks([])
-        bar.set_yticks(ticks, [scale.text(count) for count in ticks])
+        bar.set_yticks(ticks, [*map(scale.text, ticks)])
         bar.yaxis.tick_right()
         bar.tick_params(length=0, labelsize=8, labelcolor=INK)
         bar.set_title(scale.name, fontsize=8, color=INK, loc="left")
@@ -142,7 +142,7 @@ def _rank_axes(ax: Axes, size: int) -> None:
         beside.set_axis_off()
     ranks = range(0, size, 1 if size <= _FEW else -(-size // 8))
     for axis in (ax.xaxis, ax.yaxis):
-        axis.set_ticks([rank + 0.5 for rank in ranks], [str(rank) for rank in ranks])
+        axis.set_ticks([rank + 0.5 for rank in ranks], [*map(str, ranks)])
     ax.tick_params(length=0, labelsize=8, labelcolor=INK, bottom=False, labelbottom=False, labeltop=True, pad=9)
     ax.spines[:].set_visible(False)
     ax.set_xlabel("to rank", fontsize=9, color=INK)

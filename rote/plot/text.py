@@ -127,7 +127,7 @@ def _matrix(
     dist: Distribution, at: At, rows: Sequence[Tick], columns: Sequence[Tick], color: bool, page: int
 ) -> Iterator[str]:
     """The owners of some rows and columns, with the global indices in front and above."""
-    heads = [_text(column) for column in columns]
+    heads = [*map(_text, columns)]
     if sum(map(len, heads)) + 2 * len(heads) > page // 2:  # where a run begins says enough
         heads = [str(column.start) if column else "…" for column in columns]
     labels: list[list[Owners | None]] = []

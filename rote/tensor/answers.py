@@ -43,6 +43,7 @@ def answer(function: Function, args: Sequence[Any], options: dict[str, Any]) -> 
         method = answers().get(function)
     if method is None:
         raise TypeError(refusal(f"{_name(function)}({{}})", _cure(function)))
+    options = {name: value for name, value in options.items() if value is not np._NoValue}  # as if it were not given
     try:
         return method(*args, **options)
     except TypeError as error:

@@ -15,7 +15,7 @@ from ..functions.distributed import Distributed
 from ..functions.moves import default_layout, moved
 from ..io.formats import format_of
 from ..io.progress import telling
-from ..io.stored import Contents, Part, as_attributes, as_step, check_dtype, check_name
+from ..io.stored import Contents, Part, as_attributes, as_step, check_dtype, check_name, refuse_partial
 from ..layout.layout import Layout
 from ..runtime.comm.collective_errors import collective_errors
 from ..runtime.comm.protocol import Comm, Path
@@ -88,7 +88,7 @@ def save(
                 check_name(name)
             if each.comm is not comm:
                 raise LayoutError("save wants tensors of one communicator; give the same comm to all")
-            _check_values(name, each)
+            refuse_partial(each.distribution, name)
         parts = [Part(name, each.local, each.distribution) for name, each in tensors.items()]
         form.check(path, parts, kept, number)
     shown = {name: f"{block.dtype} {dist}" for name, block, dist in parts}
@@ -162,17 +162,6 @@ def contents(path: Path, step: int | None = None, comm: object | None = None) ->
         form, number = format_of(path), as_step(step)
     _agree(ranks, {"paths": os.fspath(path), "steps": number})
     return form.look(path, number, ranks)
-
-
-def _check_values(name: str, x: Distributed) -> None:
-    """Refuse a partial tensor."""
-    layout = x.distribution.layout
-    if x.distribution.partial:
-        plain = layout
-        for g in layout.partial:
-            plain = plain.drop(g)
-        whose = f"{name}: " if name else ""
-        raise LayoutError(f"{whose}{layout} is partial: no rank holds the values yet\nredistribute to {plain} first")
 
 
 def _agree(comm: Comm, said: Mapping[str, Any]) -> None:

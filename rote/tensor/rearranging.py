@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, Literal, Self
-
-import numpy.typing as npt
 
 from .. import functions
 from ..errors import LayoutError
@@ -102,18 +100,6 @@ class Rearranging(Distributed):
         order = axes if len(axes) > 1 or isinstance(axes[0], int) else axes[0]
         return functions.reshaping.permute_dims(self, order)
 
-    def swapaxes(self, axis1: int, axis2: int) -> Self:
-        """The tensor with two modes interchanged; the block is a view.
-
-        Raises:
-            AxisError: there is no such mode.
-
-        >>> from rote import DistTensor
-        >>> DistTensor.zeros((2, 3, 4), "block[(0),(),()]").swapaxes(0, 2).shape
-        (4, 3, 2)
-        """
-        return functions.reshaping.swapaxes(self, axis1, axis2)
-
     def reshape(self, *shape: Any, copy: bool | None = None) -> Self:
         """The elements in row-major order in another shape, a view where digits allow: `x.reshape(2, -1)`.
 
@@ -126,15 +112,6 @@ class Rearranging(Distributed):
         """
         return functions.reshaping.reshape(self, shape[0] if len(shape) == 1 else shape, copy=copy)
 
-    def ravel(self) -> Self:
-        """The elements in row-major order; a view where digits allow.
-
-        >>> from rote import DistTensor
-        >>> DistTensor.zeros((2, 3), "block[(0),()]").ravel().shape
-        (6,)
-        """
-        return functions.reshaping.reshape(self, -1)
-
     def flatten(self) -> Self:
         """The elements in row-major order, with a block of its own.
 
@@ -143,30 +120,6 @@ class Rearranging(Distributed):
         (6,)
         """
         return functions.reshaping.reshape(self, -1, copy=True)
-
-    def squeeze(self, axis: int | Sequence[int] | None = None) -> Self:
-        """The tensor without modes of extent 1.
-
-        Raises:
-            ValueError: a named mode is not of extent 1.
-
-        >>> from rote import DistTensor
-        >>> DistTensor.zeros((1, 3), "block[(),(0)]").squeeze().shape
-        (3,)
-        """
-        return functions.reshaping.squeeze(self, axis)
-
-    def repeat(self, repeats: Any, axis: int | None = None) -> Self:
-        """The tensor with each index along a mode repeated.
-
-        Raises:
-            ValueError: a number is negative, or there is not one for each index.
-
-        >>> from rote import DistTensor
-        >>> DistTensor.from_global([1, 2], "block[(0)]").repeat(2).to_global()
-        array([1, 1, 2, 2])
-        """
-        return functions.placing.repeat(self, repeats, axis)
 
     def nonzero(self) -> tuple[Self, ...]:
         """The global indices of the elements that are not zero, one tensor per mode, as `numpy.nonzero`.
@@ -197,19 +150,6 @@ class Rearranging(Distributed):
         dist = self.distribution
         self.local[...] = moved(functions.sorting.sort(self, axis, kind, order), dist.layout, "sort", dist.grid).local
 
-    def argsort(self, axis: int | None = -1, kind: Any = None, order: None = None) -> Self:
-        """The indices along a mode that sort it; equal elements keep their order.
-
-        Raises:
-            AxisError: there is no such mode.
-            ValueError: an order of fields is given.
-
-        >>> from rote import DistTensor
-        >>> DistTensor.from_global([3, 1, 2], "block[(0)]").argsort().to_global()
-        array([1, 2, 0])
-        """
-        return functions.sorting.argsort(self, axis, kind, order)
-
     def searchsorted(self, v: Any, side: Literal["left", "right"] = "left", sorter: Any = None) -> Any:
         """The indices at which elements would be inserted into this sorted tensor of order 1.
 
@@ -221,39 +161,3 @@ class Rearranging(Distributed):
         array([2, 0])
         """
         return functions.sorting.searchsorted(self, v, side, sorter)
-
-    def take(self, indices: Any, axis: int | None = None) -> Self:
-        """The elements at some indices along a mode, or in row-major order of all elements.
-
-        Raises:
-            IndexError: an index is out of bounds.
-
-        >>> from rote import DistTensor
-        >>> DistTensor.from_global([3, 1, 2], "block[(0)]").take([2, 2]).to_global()
-        array([2, 2])
-        """
-        return functions.sorting.take(self, indices, axis)
-
-    def cumsum(self, axis: int | None = None, dtype: npt.DTypeLike | None = None, out: Any = None) -> Any:
-        """The cumulative sum along a mode, or in row-major order of all elements.
-
-        Raises:
-            AxisError: there is no such mode.
-
-        >>> from rote import DistTensor
-        >>> DistTensor.from_global([3, 1, 2], "block[(0)]").cumsum().to_global()
-        array([3, 4, 6])
-        """
-        return functions.scans.cumsum(self, axis, dtype, out)
-
-    def cumprod(self, axis: int | None = None, dtype: npt.DTypeLike | None = None, out: Any = None) -> Any:
-        """The cumulative product along a mode, or in row-major order of all elements.
-
-        Raises:
-            AxisError: there is no such mode.
-
-        >>> from rote import DistTensor
-        >>> DistTensor.from_global([3, 1, 2], "block[(0)]").cumprod().to_global()
-        array([3, 3, 6])
-        """
-        return functions.scans.cumprod(self, axis, dtype, out)

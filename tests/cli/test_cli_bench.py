@@ -14,8 +14,8 @@ from click.testing import CliRunner, Result
 from hurry import hurry
 
 from rote.bench import programs, report
-from rote.bench.builds import build, fftw_text
 from rote.bench.contest import Contestant, Round, Score, Work
+from rote.bench.machine import build, fftw_text
 from rote.bench.picture import figure
 from rote.cli import main
 

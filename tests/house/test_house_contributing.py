@@ -61,7 +61,8 @@ def constants(path: str) -> list[str]:
 
 def _constants(path: str) -> Iterator[str]:
     for node in ast.walk(tree(path)):
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+        exported = isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
+        if exported or (isinstance(node, ast.AugAssign) and ast.unparse(node.target) == "__all__"):
             yield from (f"exported {each.value}" for each in ast.walk(node.value) if isinstance(each, ast.Constant))
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.value

@@ -88,6 +88,29 @@ def test_communicators_live_and_die_with_the_users(mpirun, ranks):
     assert done.stdout.count("lived") == ranks
 
 
+GARBAGE = """
+import gc
+from rote.runtime import world
+comm = world()
+if {disabled} and comm.rank == 0:
+    gc.disable()
+for turn in range({turns}):
+    part = comm.split(0, 0)
+    part.cache["itself"] = part
+    if not {disabled}:
+        gc.set_threshold(turn % 200 + 1)  # so that each allocation of what follows has its turn
+        assert part.nodes() == comm.nodes()
+print("freed")
+"""
+
+
+@pytest.mark.parametrize(("disabled", "turns"), ((False, 400), (True, 2_300)))
+def test_communicators_in_cycles_are_freed_whenever_garbage_is_collected(mpirun, disabled, turns):
+    """The collector may come in the middle of mpi4py's calls, or never on a rank that makes more than MPI has."""
+    done = mpirun(2, GARBAGE.format(disabled=disabled, turns=turns))
+    assert (done.returncode, done.stdout.count("freed")) == (0, 2), done.stderr
+
+
 ENDS = """
 import sys
 import numpy as np

@@ -6,7 +6,8 @@ all coordinates; elements of a set are linear along digits that step by whole pe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from itertools import islice, product
 from math import prod
 from typing import Any
@@ -23,16 +24,13 @@ from ..movement.components import Reading, Row
 from ..movement.overlap import Side
 
 __all__ = [
-    "Elements",
-    "apart",
-    "distinct",
-    "each_once",
     "elements_at",
     "extents_of",
     "index_of",
     "listed",
     "numbered",
     "spread",
+    "surplus",
     "values",
     "varied",
 ]
@@ -40,9 +38,8 @@ __all__ = [
 Array = npt.NDArray[Any]
 At = tuple[int, ...]
 Elements = tuple[At, Row]  # a box of them: its shape, and the row-major index within a component
+Differences = dict[int, int]  # by their places; elsewhere they are 0
 Splits = tuple[tuple[Kind, int], ...]
-
-_SMALL = 1 << 22  # elements of a box that may be looked at one by one
 
 
 def elements_at(reading: Reading, shape: At, side: Side, extents: dict[int, int]) -> Row:
@@ -135,26 +132,22 @@ def _image(held: IndexSet, start: int, along: list[tuple[int, int]]) -> tuple[in
 
     Each digit is given as its step and its extent.
     """
-    last, end, width, inner = start, 0, held.width, []
-    for step, n in along:
-        last += step * (n - 1)
-        if step % width:  # else it is a whole number of periods: the same elements so many periods further on
-            inner.append((step, n))
-            end += step * (n - 1)
-    if start < 0 or last >= len(held):
+    if start < 0 or start + sum([step * (n - 1) for step, n in along]) >= len(held):
         raise PlanError(f"positions from {start} on, {along}, are not all in {held}")
-    first = held.at(start)
-    slopes = []
-    for step, _ in along:
-        if step % width:
+    first, width = held.at(start), held.width
+    slopes, inner, end = [], [], 0
+    for step, n in along:
+        turns, within = divmod(step, width)
+        if within:
             slopes.append(held.at(start + step) - first)
-        else:
-            slopes.append(step // width * held.period)
+            inner.append((step, n, slopes[-1]))
+            end += step * (n - 1)
+        else:  # a whole number of periods: the same elements so many periods further on
+            slopes.append(turns * held.period)
     if inner and held.at(start + end) - first != end:  # else they follow each other
-        steep = [held.at(start + step) - first for step, _ in inner]
-        for digits in product(*[range(n) for _, n in inner]):
+        for digits in product(*[range(n) for _, n, _ in inner]):
             position, element = start, first
-            for (step, _), slope, k in zip(inner, steep, digits, strict=True):
+            for (step, _, slope), k in zip(inner, digits, strict=True):
                 position, element = position + step * k, element + slope * k
             if held.at(position) != element:
                 raise PlanError(f"elements of {held} from position {start} on, {along}, are not evenly spaced")
@@ -180,47 +173,53 @@ def listed(reading: Reading, side: tuple[tuple[Array, ...], tuple[Array, ...]], 
     return elements
 
 
-def each_once(elements: Array, extents: dict[int, int]) -> None:
-    """Refuse elements that are not all of a component, each once."""
-    times = np.bincount(elements, minlength=prod(extents.values()))
-    wrong = np.flatnonzero(times != 1)
-    if len(wrong):
-        first = int(wrong[0])
-        raise PlanError(f"element {index_of(first, extents)} is in {times[first]} boxes; each element is in one")
+def surplus(boxes: Iterable[Elements], number: int) -> Differences:
+    """How much more often than once each number below `number` is in boxes, as differences by all steps of the boxes.
+
+    Differences are taken of how often each number occurs: at each place, less what is one step before. Nothing is lost
+    by that, for running sums undo it. Of numbers that are evenly spaced those by their step leave two: 1 at the first,
+    -1 where the next would be; so of a box those by the step of each digit leave its corners. Boxes side by side share
+    corners, which cancel, and of the few that are left differences are taken by the steps of the other boxes. Nothing
+    at all is left if each number is in one box, however the boxes lie. Else the least place is that of the first number
+    which is not, and what is left there says how many boxes too many, or too few, have it.
+
+    >>> surplus([((2, 3), (0, 5, 1)), ((4,), (3, 1))], 8)  # 0, 1, 2, 5, 6, 7 and 3, 4, 5, 6
+    {5: 1, 7: -1, 10: -1, 12: 1}
+
+    Raises:
+        PlanError: a box has two digits of one step, or one whose step is not positive.
+    """
+    taken: dict[frozenset[int], Differences] = {}  # by the steps by which they are taken
+    _add_corners(taken, ((number,), (0, 1)), -1)
+    for box in boxes:
+        _add_corners(taken, box, 1)
+    for step in sorted(set().union(*taken), reverse=True):
+        further: dict[frozenset[int], Differences] = {}
+        for steps, differences in taken.items():
+            total = further.setdefault(steps | {step}, defaultdict(int))
+            for place, count in differences.items():
+                if count:
+                    total[place] += count
+                    if step not in steps:
+                        total[place + step] -= count
+        taken = further
+    ((_, total),) = taken.items()
+    return {place: count for place, count in sorted(total.items()) if count}
 
 
-def distinct(elements: Elements) -> bool:
-    """Whether a box has each of its elements once: each step leads further than all smaller ones together."""
-    shape, (_, *steps) = elements
-    reach = 0
-    for step, n in sorted(zip(steps, shape, strict=True)):
-        if step <= reach:
-            return False
-        reach += step * (n - 1)
-    return True
-
-
-def apart(first: Elements, second: Elements) -> bool:
-    """Whether two boxes have no element in common: they are apart, or so are their rests by some step."""
-    for modulus in (0, *sorted({*first[1][1:], *second[1][1:]} - {0}, reverse=True)):
-        (low, high), (begin, end) = _rest(first, modulus), _rest(second, modulus)
-        whole = modulus == 0 or max(high, end) < modulus
-        if whole and (high < begin or end < low):
-            return True
-    if max(prod(shape) for shape, _ in (first, second)) > _SMALL:
-        raise PlanError(f"whether the boxes {first} and {second} have elements in common cannot be told")
-    return not np.intersect1d(spread(first), spread(second)).size
-
-
-def _rest(elements: Elements, modulus: int) -> tuple[int, int]:
-    """The least and the most of the rests of elements by a modulus (0: of themselves), unless these go beyond it."""
-    shape, (start, *steps) = elements
-    if modulus:
-        start, steps = start % modulus, [step % modulus for step in steps]
-    last = start
-    for step, n in zip(steps, shape, strict=True):
-        last += step * (n - 1)
-    return start, last
+def _add_corners(taken: dict[frozenset[int], Differences], box: Elements, times: int) -> None:
+    """Add what a box, counted so many times, leaves of differences by its steps."""
+    shape, (start, *steps) = box
+    digits = [(step, n) for step, n in zip(steps, shape, strict=True) if n != 1]
+    different = frozenset([step for step, _ in digits])
+    if len(different) < len(digits) or min(different, default=1) < 1:
+        raise PlanError(f"box {box} has two digits of one step, or one whose step is not positive")
+    corners = [(start, times)]
+    for step, n in digits:
+        corners += [(place + step * n, -count) for place, count in corners]
+    total = taken.setdefault(different, defaultdict(int))
+    for place, count in corners:
+        total[place] += count
 
 
 def spread(elements: Elements) -> Array:

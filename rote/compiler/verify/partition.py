@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations, product, starmap
+from itertools import product
 from math import prod
 from typing import Any
 
@@ -22,15 +22,12 @@ from ...layout.layout import Distribution
 from ..movement.components import Component, Group, Listed, Reading, Row, readings, splitting
 from ..movement.overlap import Overlap, Scatter, overlaps
 from .elements import (
-    Elements,
-    apart,
-    distinct,
-    each_once,
     elements_at,
     extents_of,
     index_of,
     listed,
     spread,
+    surplus,
     values,
     varied,
 )
@@ -46,8 +43,6 @@ Cut = tuple[Any, ...]  # elements of a group, as a movement has them: a run, or 
 SENDS, RECEIVES, DOES = 0, 1, ("sends", "receives")  # the two sides of a step: places in pairs such as `Ends`
 
 _DIFFERENT = "not the same in the same order on both sides"
-_FEW = 128  # boxes of which every two are compared
-_SMALL = 1 << 22  # elements that may be looked at one by one where boxes are many
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,15 +59,26 @@ class Proof:
     at: tuple[Array, ...]
     sizes: Array
     _rows: dict[tuple[int, At], tuple[tuple[At, tuple[Cut, ...]], ...]] = field(default_factory=dict, init=False)
+    _held: dict[int, dict[At, list[tuple[Overlap, At]]]] = field(default_factory=dict, init=False)
 
     def row(self, side: int, own: At) -> tuple[tuple[At, tuple[Cut, ...]], ...]:
         """The elements at some coordinates on one side, by the coordinates on the other one."""
         if (side, own) not in self._rows:
             grouped: dict[At, list[Cut]] = {}
-            for where, cut in _cuts(self.boxes, side, own):
+            for where, cut in self._cuts(side, own):
                 grouped.setdefault(where, []).append(cut)
             self._rows[side, own] = tuple((where, tuple(cuts)) for where, cuts in grouped.items())
         return self._rows[side, own]
+
+    def _cuts(self, side: int, own: At) -> Iterator[tuple[At, Cut]]:
+        """The elements at some coordinates of one side, with those of the other."""
+        if isinstance(self.boxes, Scatter):
+            yield from _listed_cuts(self.boxes, side, own)
+            return
+        if side not in self._held:
+            self._held[side] = _held(self.boxes, side)
+        for box, digits in self._held[side].get(own, ()):
+            yield from _box_cuts(box, side, digits)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -125,35 +131,30 @@ def _proof(source: Reading, target: Reading) -> Proof:
     parts = [p for _, splits, _ in (*source, *target) for _, p in splits]
     if isinstance(boxes, Scatter):
         sent, taken = listed(source, boxes.source, extents), listed(target, boxes.target, extents)
-        wrong = np.flatnonzero(sent != taken)
-        if len(wrong):
-            k = wrong[0]
+        different = np.flatnonzero(sent != taken)
+        if len(different):
+            k = different[0]
             sender, receiver = [int(c[k]) for c in boxes.source[0]], [int(c[k]) for c in boxes.target[0]]
             raise _WrongError((sender, receiver), index_of(int(sent[k]), extents), _DIFFERENT)
-        each_once(sent, extents)
-        return Proof(boxes, *_pairs(parts, boxes))
-    proved = [(box.shape, _same(source, target, box, extents)) for box in boxes]
-    if len(boxes) > _FEW and number <= _SMALL:
-        each_once(np.concatenate([*map(spread, proved)]), extents)
-    elif not _are_all(proved, number):
-        raise PlanError(f"{len(boxes)} boxes of {number} elements do not have each of them once")
+        times = np.bincount(sent, minlength=number)
+        wrong = {int(k): int(times[k]) - 1 for k in np.flatnonzero(times != 1)}
+    else:
+        wrong = surplus([(box.shape, _same(source, target, box, extents)) for box in boxes], number)
+    if wrong:
+        first = min(wrong)
+        raise PlanError(f"element {index_of(first, extents)} is in {1 + wrong[first]} boxes; each element is in one")
     return Proof(boxes, *_pairs(parts, boxes))
 
 
-def _are_all(boxes: list[Elements], number: int) -> bool:
-    """Whether boxes have so many elements, and none of them twice."""
-    if sum(prod(shape) for shape, _ in boxes) != number:
-        return False
-    return all(map(distinct, boxes)) and all(starmap(apart, combinations(boxes, 2)))
-
-
-def _cuts(boxes: Boxes, side: int, own: At) -> Iterator[tuple[At, Cut]]:
-    """The elements at some coordinates of one side, with those of the other."""
-    if isinstance(boxes, Scatter):
-        yield from _listed_cuts(boxes, side, own)
-        return
+def _held(boxes: tuple[Overlap, ...], side: int) -> dict[At, list[tuple[Overlap, At]]]:
+    """By coordinates on one side, the boxes that have elements there, each with the digits that say so."""
+    held: dict[At, list[tuple[Overlap, At]]] = {}
     for box in boxes:
-        yield from _box_cuts(box, side, own)
+        rows = (box.source, box.target)[side].at
+        axes = varied(rows)
+        for digits in product(*[range(box.shape[axis]) for axis in axes]):
+            held.setdefault(values(rows, axes, digits), []).append((box, digits))
+    return held
 
 
 def _listed_cuts(scatter: Scatter, side: int, own: At) -> Iterator[tuple[At, Cut]]:
@@ -170,20 +171,18 @@ def _listed_cuts(scatter: Scatter, side: int, own: At) -> Iterator[tuple[At, Cut
         yield tuple(where.tolist()), (near, far)
 
 
-def _box_cuts(box: Overlap, side: int, own: At) -> Iterator[tuple[At, Cut]]:
+def _box_cuts(box: Overlap, side: int, digits: At) -> Iterator[tuple[At, Cut]]:
+    """The elements of a box where digits say the coordinates of one side, with those of the other."""
     near, far = (box.source, box.target) if side == SENDS else (box.target, box.source)
     axes = varied(near.at)
     more = [axis for axis in varied(far.at) if axis not in axes]
     fixed = [*axes, *more]
     left = [axis for axis in range(len(box.shape)) if axis not in fixed]
     shape = tuple([box.shape[axis] for axis in left])
-    for digits in product(*[range(box.shape[axis]) for axis in axes]):
-        if values(near.at, axes, digits) != own:
-            continue
-        for others in product(*[range(box.shape[axis]) for axis in more]):
-            every = (*digits, *others)
-            cut = shape, _within(near.local, fixed, every, left), _within(far.local, fixed, every, left)
-            yield values(far.at, fixed, every), cut
+    for others in product(*[range(box.shape[axis]) for axis in more]):
+        every = (*digits, *others)
+        cut = shape, _within(near.local, fixed, every, left), _within(far.local, fixed, every, left)
+        yield values(far.at, fixed, every), cut
 
 
 def _within(rows: tuple[Row, ...], fixed: list[int], digits: At, left: list[int]) -> tuple[Row, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -13,13 +14,14 @@ import numpy as np
 from ...errors import LayoutError
 from ...layout.grid import Grid
 from ...layout.layout import Distribution, Layout, layout_or_none
+from ..alignment import plain, replicated
 from ..distributed import Array, Distributed
 from ..moves import asked, moved
-from .diagonals import diagonal_of
 from .label_layouts import Placement, Splits, chosen, contributions, layout_of, projected
 from .subscripts import Term
 
-__all__ = ["Aligned", "Matrices", "aligned", "as_matrices", "common_operands", "contract", "extents_of", "narrowed"]
+__all__ = ["Aligned", "Matrices", "aligned", "as_matrices", "common_operands", "contract", "diagonal_of", "extents_of"]
+__all__ += ["narrowed"]
 
 
 class Aligned(NamedTuple):
@@ -83,13 +85,7 @@ def common_operands(operands: Sequence[Any], cause: str) -> list[Distributed]:
     first = max(tensors, key=lambda x: prod(x.distribution.shape))
     if any(x.comm is not first.comm for x in tensors):
         raise LayoutError(f"{cause} wants tensors of one communicator; give the same comm to all")
-    grid = first.distribution.grid
-
-    def replicated(value: Any) -> Distributed:
-        array = np.asarray(value)
-        return first._on(array, Distribution(Layout(((),) * array.ndim), array.shape, grid))
-
-    return [x if isinstance(x, Distributed) else replicated(x) for x in operands]
+    return [x if isinstance(x, Distributed) else replicated(np.asarray(x), first) for x in operands]
 
 
 def extents_of(tensors: Sequence[Distributed], terms: Sequence[Term], cause: str) -> dict[int, int]:
@@ -144,6 +140,40 @@ def aligned(
         layout = projected(splits, extents, term, x.distribution.shape, own)
         blocks.append(moved(x, layout, cause, grid).local)
     return Aligned(blocks, splits, grid)
+
+
+def diagonal_of(x: Distributed, rows: int, columns: int, offset: int, cause: str) -> Any:
+    """The elements x[…, i, …, i + offset, …] for all rows i, zero where there is no such column. Moves nothing.
+
+    Args:
+        x: a tensor.
+        rows, columns: two of its modes.
+        offset: of the diagonal, above the main one if it is positive.
+        cause: the function that needs it.
+
+    Returns:
+        A tensor without the mode `columns`: partial over what splits that.
+    """
+    x = plain(x, cause)
+    dist = x.distribution
+    rows, columns = (operator.index(mode) % len(dist.shape) for mode in (rows, columns))
+    offset = operator.index(offset)
+    along, across = dist.indices(x.comm.rank)[rows] + offset, dist.indices(x.comm.rank)[columns]
+    order = np.argsort(across, kind="stable")
+    places = np.searchsorted(across, along, sorter=order)
+    held = np.flatnonzero(places < len(across))
+    held = held[across[order[places[held]]] == along[held]]
+    chosen = order[places[held]]
+    block = np.moveaxis(x.local, (rows, columns), (0, 1))
+    result = np.zeros((len(along), *block.shape[2:]), block.dtype)
+    result[held] = block[held, chosen]
+    lay = dist.layout
+    modes = tuple([entries for mode, entries in enumerate(lay.modes) if mode != columns])
+    partial = tuple([entry.grid_mode for entry in lay.modes[columns]])
+    shape = tuple([n for mode, n in enumerate(dist.shape) if mode != columns])
+    place = rows - (columns < rows)
+    lies = Distribution(Layout(modes, partial=partial), shape, dist.grid)
+    return x._on(np.ascontiguousarray(np.moveaxis(result, 0, place)), lies)
 
 
 # --- blocks --------------------------------------------------------------------------------------------------------
@@ -217,8 +247,8 @@ def as_matrices(a: Array, b: Array, a_term: Term, b_term: Term, result: Term) ->
     summed = [label for label in a_term if label in b_term and label not in result]
     rows = [label for label in a_term if label not in b_term]
     columns = [label for label in b_term if label not in a_term]
-    a = a.transpose([a_term.index(label) for label in (*stack, *rows, *summed)])
-    b = b.transpose([b_term.index(label) for label in (*stack, *summed, *columns)])
+    a = a.transpose([*map(a_term.index, (*stack, *rows, *summed))])
+    b = b.transpose([*map(b_term.index, (*stack, *summed, *columns))])
     extents = dict(zip((*stack, *rows, *summed), a.shape, strict=True)) | dict(
         zip((*stack, *summed, *columns), b.shape, strict=True)
     )
@@ -228,7 +258,7 @@ def as_matrices(a: Array, b: Array, a_term: Term, b_term: Term, result: Term) ->
         a.reshape(stacked, high, deep),
         b.reshape(stacked, deep, wide),
         tuple([extents[label] for label in kept]),
-        tuple([kept.index(label) for label in result]),
+        tuple(map(kept.index, result)),
     )
 
 
@@ -238,5 +268,5 @@ def _summed_alone(a: Array, term: Term, others: Term) -> tuple[Array, Term]:
     if not alone:
         return a, term
     add: Callable[..., Array] = np.logical_or.reduce if a.dtype == bool else np.add.reduce
-    axes = tuple([term.index(label) for label in alone])
+    axes = tuple(map(term.index, alone))
     return np.asarray(add(a, axis=axes, dtype=a.dtype)), tuple([label for label in term if label not in alone])

@@ -116,7 +116,7 @@ def _candidates(request: Placement) -> list[Splits]:
             if added and label not in request.whole:
                 spread.append({**base, label: (*base.get(label, ()), *added)})
     different = dict.fromkeys(tuple(each.items()) for each in (*mergers, *spread, {}))
-    return [dict(items) for items in different]
+    return [*map(dict, different)]
 
 
 def _seed(dist: Distribution, term: Term, hidden: Term, extents: dict[int, int]) -> Splits:

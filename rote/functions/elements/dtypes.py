@@ -11,7 +11,7 @@ import numpy.typing as npt
 from ..distributed import Distributed
 from ..rules import ANSWERS, Function, follows
 
-__all__ = ["FloatInfo", "IntegerInfo", "can_cast", "finfo", "iinfo", "isdtype", "result_type"]
+__all__ = ["can_cast", "finfo", "iinfo", "isdtype", "result_type"]
 
 
 class FloatInfo(NamedTuple):

@@ -144,7 +144,7 @@ def _candidates(dists: Sequence[Distribution], shape: tuple[int, ...]) -> Iterat
     broadcast = any(dist.shape not in (shape, ()) for dist in dists)
     usable = [dist for dist in full if not broadcast or dist.layout.view is None]
     if usable:
-        yield from (replace(dist, layout=_valued(dist.layout)) for dist in usable)
+        yield from (replace(dist, layout=replace(dist.layout, partial=(), op="sum")) for dist in usable)
         return
     grid = dists[0].grid
     if full:  # read in a view that the others have not
@@ -162,11 +162,6 @@ def _candidates(dists: Sequence[Distribution], shape: tuple[int, ...]) -> Iterat
                 modes[mode] = entries
                 used |= grid_modes
     yield Distribution(Layout(tuple(modes)), shape, grid)
-
-
-def _valued(layout: Layout) -> Layout:
-    """A layout whose blocks are values, not contributions."""
-    return replace(layout, partial=(), op="sum") if layout.partial else layout
 
 
 def _restricted(target: Distribution, shape: tuple[int, ...]) -> Distribution:

@@ -6,6 +6,8 @@ the plan that costs least, which is an implicit move.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from operator import index
 from typing import Any, Literal, NamedTuple
 
@@ -14,8 +16,7 @@ import numpy.typing as npt
 
 from ...errors import LayoutError
 from ..alignment import plain
-from ..contraction.contraction import contract
-from ..contraction.diagonals import diagonal_of
+from ..contraction.contraction import contract, diagonal_of
 from ..contraction.subscripts import Term
 from ..distributed import Distributed
 from ..rearranging.indexing import getitem, relabelled
@@ -25,11 +26,11 @@ from .products import conjugate, matmul
 from .stacks import stackwise
 
 __all__ = [
-    *("Eigensystem", "SignAndLog", "cholesky", "det", "diagonal", "eigh", "eigvalsh", "inv", "matrix_power"),
-    *("adjoint", "matrix_transpose", "numpy_diagonal", "numpy_trace", "slogdet", "solve", "stack_of", "trace"),
+    *("Eigensystem", "SignAndLog", "adjoint", "cholesky", "det", "diagonal", "eigh", "eigvalsh", "inv", "matrix_power"),
+    *("matrix_transpose", "numpy_diagonal", "numpy_trace", "of_matrices", "slogdet", "solve", "stack_of", "trace"),
 ]
 
-ROWS, COLUMNS = 0, 1
+MATRIX = ROWS, COLUMNS = 0, 1
 """Labels of the modes of a matrix; those of its stack are counted from 10 on, the last one first."""
 
 
@@ -47,15 +48,29 @@ class Eigensystem(NamedTuple):
     eigenvectors: Any
 
 
-def stack_of(cause: str, x: Any, least: int = 2) -> Term:
-    """The labels of a stack of matrices, or of vectors.
+def stack_of(cause: str, x: Any) -> Term:
+    """The labels of a stack of matrices.
 
     Raises:
         LayoutError: its elements are of smaller order.
     """
-    if np.ndim(x) < least:
+    if np.ndim(x) < 2:
         raise LayoutError(f"{cause} takes matrices, or stacks of them, not a tensor of order {np.ndim(x)}")
-    return tuple(range(10 + np.ndim(x) - least, 10, -1))
+    return tuple(range(10 + np.ndim(x) - 2, 10, -1))
+
+
+def of_matrices(
+    cause: str, function: Callable[..., Any], x: Any, *results: Term, extents: dict[int, int] | None = None
+) -> list[Any]:
+    """The results of a function of matrices, for a stack of them.
+
+    Args:
+        results: per result, its labels behind those of the stack.
+        extents: of those that a matrix has not.
+    """
+    stack = stack_of(cause, x)
+    terms = [(*stack, *labels) for labels in (MATRIX, *results)]
+    return stackwise(function, (x,), terms[:1], terms[1:], cause, MATRIX, extents)
 
 
 @follows("contracted", np.linalg.cholesky)
@@ -70,11 +85,7 @@ def cholesky(x: Distributed, /, *, upper: bool = False) -> Any:
     array([[2., 0.],
            [1., 2.]])
     """
-    stack = stack_of("cholesky", x)
-    term = (*stack, ROWS, COLUMNS)
-    return stackwise(
-        lambda block: np.linalg.cholesky(block, upper=upper), (x,), (term,), (term,), "cholesky", (ROWS, COLUMNS)
-    )[0]
+    return of_matrices("cholesky", partial(np.linalg.cholesky, upper=upper), x, MATRIX)[0]
 
 
 @follows("contracted", np.linalg.det)
@@ -85,8 +96,7 @@ def det(x: Distributed, /) -> Any:
     >>> det(rote.DistTensor.from_global([[[2.0, 1.0], [1.0, 3.0]]], "block[(0),(),()]")).to_global()
     array([5.])
     """
-    stack = stack_of("det", x)
-    return stackwise(np.linalg.det, (x,), ((*stack, ROWS, COLUMNS),), (stack,), "det", (ROWS, COLUMNS))[0]
+    return of_matrices("det", np.linalg.det, x, ())[0]
 
 
 @follows("contracted", np.linalg.slogdet)
@@ -97,11 +107,7 @@ def slogdet(x: Distributed, /) -> SignAndLog:
     >>> [float(part) for part in xp.linalg.slogdet(xp.asarray([[1.0, 0.0], [0.0, -1.0]]))]
     [-1.0, 0.0]
     """
-    stack = stack_of("slogdet", x)
-    term = (*stack, ROWS, COLUMNS)
-    return SignAndLog(
-        *stackwise(lambda block: tuple(np.linalg.slogdet(block)), (x,), (term,), (stack, stack), "slogdet", term[-2:])
-    )
+    return SignAndLog(*of_matrices("slogdet", np.linalg.slogdet, x, (), ()))
 
 
 @follows("contracted", np.linalg.inv)
@@ -116,10 +122,7 @@ def inv(x: Distributed, /) -> Any:
     array([[0.5 , 0.  ],
            [0.  , 0.25]])
     """
-    stack = stack_of("inv", x)
-    return stackwise(
-        np.linalg.inv, (x,), ((*stack, ROWS, COLUMNS),), ((*stack, ROWS, COLUMNS),), "inv", (ROWS, COLUMNS)
-    )[0]
+    return of_matrices("inv", np.linalg.inv, x, MATRIX)[0]
 
 
 @follows("contracted", np.linalg.solve)
@@ -149,7 +152,7 @@ def solve(x1: Any, x2: Any, /) -> Any:
         raise LayoutError(
             f"solve takes square matrices and as many rows of right-hand sides, not {np.shape(x1)} and {np.shape(x2)}"
         )
-    return stackwise(np.linalg.solve, (x1, x2), (first, second), (result,), "solve", (ROWS, COLUMNS))[0]
+    return stackwise(np.linalg.solve, (x1, x2), (first, second), (result,), "solve", MATRIX)[0]
 
 
 @follows("contracted", np.linalg.eigh)
@@ -160,12 +163,7 @@ def eigh(x: Distributed, /, UPLO: Literal["L", "U"] = "L") -> Eigensystem:
     >>> xp.linalg.eigh(xp.asarray([[2.0, 0.0], [0.0, 3.0]])).eigenvalues.to_global()
     array([2., 3.])
     """
-    stack = stack_of("eigh", x)
-    term = (*stack, ROWS, COLUMNS)
-    results = ((*stack, ROWS), term)
-    return Eigensystem(
-        *stackwise(lambda block: tuple(np.linalg.eigh(block, UPLO)), (x,), (term,), results, "eigh", term[-2:])
-    )
+    return Eigensystem(*of_matrices("eigh", partial(np.linalg.eigh, UPLO=UPLO), x, (ROWS,), MATRIX))
 
 
 @follows("contracted", np.linalg.eigvalsh)
@@ -176,11 +174,7 @@ def eigvalsh(x: Distributed, /, UPLO: Literal["L", "U"] = "L") -> Any:
     >>> xp.linalg.eigvalsh(xp.asarray([[2.0, 0.0], [0.0, 3.0]])).to_global()
     array([2., 3.])
     """
-    stack = stack_of("eigvalsh", x)
-    term = (*stack, ROWS, COLUMNS)
-    return stackwise(
-        lambda block: np.linalg.eigvalsh(block, UPLO), (x,), (term,), ((*stack, ROWS),), "eigvalsh", term[-2:]
-    )[0]
+    return of_matrices("eigvalsh", partial(np.linalg.eigvalsh, UPLO=UPLO), x, (ROWS,))[0]
 
 
 @follows("contracted", np.linalg.matrix_power)

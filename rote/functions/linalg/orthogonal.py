@@ -24,13 +24,14 @@ from ..contraction.subscripts import Term
 from ..distributed import Array, Distributed
 from ..rearranging.fetching import fetch
 from ..rules import follows
-from .matrices import COLUMNS, ROWS, adjoint, stack_of
+from .matrices import COLUMNS, ROWS, adjoint, of_matrices, stack_of
 from .products import conjugate, matmul
 from .stacks import floating, stackwise
 
 __all__ = ["QRFactors", "SingularValues", "matrix_rank", "pinv", "qr", "svd", "svdvals"]
 
 _OTHER = 2  # the label of the columns of an orthogonal factor
+_FACTORS = (ROWS, 3), (_OTHER,), (4, COLUMNS)  # those of singular vectors in columns, values, vectors in rows
 
 
 class QRFactors(NamedTuple):
@@ -72,16 +73,14 @@ def qr(x: Distributed, /, mode: Literal["reduced", "complete", "r"] = "reduced")
     ...     rote.run(program, ranks=2)[0]
     ('block[(0),()]', '[(),()]', True)
     """
-    stack = stack_of("qr", x)
+    stack_of("qr", x)
     if mode in ("reduced", "r"):
         factors = _tall_factors(floating(x), "qr")
         return factors if mode == "reduced" else factors.R
     if mode != "complete":
         raise LayoutError(f"qr has the modes 'reduced', 'complete' and 'r', not {mode!r}")
-    term = (*stack, ROWS, COLUMNS)
-    results = ((*stack, ROWS, _OTHER), (*stack, _OTHER, COLUMNS))
     sizes = {_OTHER: x.distribution.shape[-2]}
-    return QRFactors(*stackwise(_complete, (x,), (term,), results, "qr", (ROWS, COLUMNS), sizes))
+    return QRFactors(*of_matrices("qr", _complete, x, (ROWS, _OTHER), (_OTHER, COLUMNS), extents=sizes))
 
 
 def _complete(block: Array) -> tuple[Array, Array]:
@@ -106,17 +105,14 @@ def svd(x: Distributed, /, full_matrices: bool = True, compute_uv: bool = True, 
     >>> xp.linalg.svd(xp.asarray([[0.0, 4.0], [3.0, 0.0]])).S.to_global()
     array([4., 3.])
     """
-    stack = stack_of("svd", x)
+    stack_of("svd", x)
     if not compute_uv:
         return svdvals(x)
     m, n = x.distribution.shape[-2:]
     if not full_matrices or m == n:
         return _thin_svd(floating(x))
-    results = ((*stack, ROWS, 3), (*stack, _OTHER), (*stack, 4, COLUMNS))
     sizes = {_OTHER: min(m, n), 3: m, 4: n}
-    term = (*stack, ROWS, COLUMNS)
-    whole = stackwise(partial(_singular, full_matrices=True), (x,), (term,), results, "svd", term[-2:], sizes)
-    return SingularValues(*whole)
+    return SingularValues(*of_matrices("svd", partial(_singular, full_matrices=True), x, *_FACTORS, extents=sizes))
 
 
 @follows("contracted", np.linalg.svdvals)
@@ -203,17 +199,11 @@ def _thin_svd(x: Distributed) -> SingularValues:
     if columns and (m < n or not rows):
         other = _thin_svd(made_whole(adjoint(x), (-1 % len(x.distribution.shape),), "svd"))
         return SingularValues(adjoint(other.Vh), other.S, adjoint(other.U))
-    stack = stack_of("svd", x)
-    k = min(m, n)
-    results = ((*stack, ROWS, 3), (*stack, _OTHER), (*stack, 4, COLUMNS))
+    sizes = dict.fromkeys((_OTHER, 3, 4), min(m, n))
     if not (rows or columns):
-        term = (*stack, ROWS, COLUMNS)
-        sizes = {_OTHER: k, 3: k, 4: k}
-        return SingularValues(*stackwise(_singular, (x,), (term,), results, "svd", term[-2:], sizes))
+        return SingularValues(*of_matrices("svd", _singular, x, *_FACTORS, extents=sizes))
     Q, R = _tall_factors(x, "svd")
-    term = (*stack, 5, COLUMNS)
-    results = ((*stack, 5, 3), *results[1:])
-    left, values, right = stackwise(_singular, (R,), (term,), results, "svd", term[-2:], {_OTHER: k, 3: k, 4: k})
+    left, values, right = of_matrices("svd", _singular, R, *_FACTORS, extents=sizes)
     return SingularValues(matmul(Q, left), values, right)
 
 

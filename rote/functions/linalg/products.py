@@ -222,7 +222,7 @@ def outer(x1: Any, x2: Any, /, *, layout: Layout | str | None = None) -> Any:
 @follows("contracted", np.linalg.multi_dot)
 def multi_dot(arrays: Sequence[Any], *, out: Any = None, layout: Layout | str | None = None) -> Any:
     """`numpy.linalg.multi_dot`: the product of several matrices, of which the first and the last may be vectors."""
-    orders = [np.ndim(each) for each in arrays]
+    orders = [*map(np.ndim, arrays)]
     if len(orders) < 2 or any(order != 2 for order in orders[1:-1]) or {orders[0], orders[-1]} - {1, 2}:
         raise LayoutError(f"multi_dot takes matrices, the first and last may be vectors; these have orders {orders}")
     terms: list[Term] = [(n, n + 1) for n in range(len(orders))]

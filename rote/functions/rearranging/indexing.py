@@ -11,7 +11,7 @@ import numpy.typing as npt
 from ...layout.expressions import fitting
 from ...layout.layout import Distribution, Entry, Layout
 from ..alignment import plain
-from ..distributed import Array, Distributed
+from ..distributed import Distributed
 from ..moves import moved
 from .fetching import agree, fetch
 from .keys import KeyAxis, as_slice, parse_key, said
@@ -163,10 +163,6 @@ def _wanted(axes: Sequence[KeyAxis], held: Sequence[Ints]) -> list[Ints]:
             wanted += [np.array([axis.taken])] * len(axis.modes)
         else:
             chosen = axis.taken[:, held[mode]] if axis.extents else axis.taken
-            wanted.append(chosen.reshape(len(axis.modes), -1) if chosen.size else _nothing(axis))
+            wanted.append(chosen.reshape(len(axis.modes), chosen.size // len(axis.modes)))
         mode += len(axis.extents)
     return wanted
-
-
-def _nothing(axis: KeyAxis) -> Array:
-    return np.empty((len(axis.modes), 0), np.int64)

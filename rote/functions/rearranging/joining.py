@@ -14,9 +14,8 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from ...compiler.step import as_dtype
 from ...errors import LayoutError
-from ...layout.layout import Layout
 from ...layout.refine import fitted
-from ..alignment import made_whole, plain
+from ..alignment import made_whole, plain, replicated
 from ..distributed import Array, Distributed
 from ..rules import follows
 from .fetching import fetch
@@ -103,7 +102,7 @@ def stack(arrays: Parts, /, axis: int = 0, *, dtype: Any = None, casting: Any = 
 @follows("joined", np.vstack)
 def vstack(tup: Parts, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
     """Tensors one above the other, as `numpy.vstack`."""
-    return concat([_rows(x) for x in _tensors(tup, "vstack")], 0, dtype=dtype, casting=casting)
+    return concat([*map(_rows, _tensors(tup, "vstack"))], 0, dtype=dtype, casting=casting)
 
 
 @follows("joined", np.hstack)
@@ -116,7 +115,7 @@ def hstack(tup: Parts, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
 @follows("joined", np.dstack)
 def dstack(tup: Parts) -> Any:
     """Tensors one behind the other along mode 2, as `numpy.dstack`."""
-    parts = [_rows(x) for x in _tensors(tup, "dstack")]
+    parts = [*map(_rows, _tensors(tup, "dstack"))]
     return concat([x if len(x.distribution.shape) > 2 else expand_dims(x, 2) for x in parts], 2)
 
 
@@ -217,13 +216,12 @@ def _tensors(arrays: Parts, name: str) -> list[Distributed]:
     if any(isinstance(x, Distributed) and x.comm is not first.comm for x in given):
         raise LayoutError(f"{name} wants tensors of one communicator; give the same comm to all")
 
-    def replicated(array: Array) -> Distributed:
+    def joined(array: Array) -> Distributed:
         if array.dtype.kind not in "biufc":
             raise TypeError(f"{name} joins numbers, not {array.dtype}\nwrite x.to_global() in the place of x")
-        array = array.astype(as_dtype(array.dtype), copy=False)
-        return first._on(array, Layout(((),) * array.ndim).on(array.shape, first.distribution.grid))
+        return replicated(array.astype(as_dtype(array.dtype), copy=False), first)
 
-    return [plain(x, name) if isinstance(x, Distributed) else replicated(np.asarray(x)) for x in given]
+    return [plain(x, name) if isinstance(x, Distributed) else joined(np.asarray(x)) for x in given]
 
 
 def _rows(x: Distributed) -> Distributed:

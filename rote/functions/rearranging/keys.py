@@ -62,7 +62,7 @@ def parse_key(key: Any, shape: tuple[int, ...]) -> tuple[KeyAxis, ...]:
             parts.append(KeyAxis((), 0, (1,)))
         elif item is Ellipsis:
             parts.append(None)
-            left = len(shape) - sum(_taken(each) for each in items)
+            left = len(shape) - sum(map(_taken, items))
             parts += [KeyAxis((mode + m,), range(shape[mode + m]), (shape[mode + m],)) for m in range(left)]
             mode += left
         elif isinstance(item, slice):

@@ -13,7 +13,7 @@ from ...layout.grid import Grid
 from ...layout.kinds import extent
 from ...layout.layout import Distribution, Layout
 from ...layout.view import View
-from ..alignment import plain
+from ..alignment import plain, replicated
 from ..distributed import Array, Distributed
 from ..moves import moved
 from ..rules import follows
@@ -77,7 +77,7 @@ def of_sizes(flat: T, block: Array) -> T:
     dist, comm = flat.distribution, flat.comm
     (splits,) = dist.splits
     if not splits:
-        return flat._on(block, Layout(((),)).on((len(block),), dist.grid))
+        return replicated(block, flat)
     numbers = np.zeros(comm.size, np.int64)
     comm.allgatherv(np.array([len(block)]), numbers, [1] * comm.size)
     if len(splits) > 1:
@@ -126,7 +126,7 @@ def nonzero(x: T, /) -> tuple[T, ...]:
     if not shape:
         raise ValueError("nonzero takes a tensor of order 1 or more; write x[None]")
     flat = flatnonzero(x)
-    return tuple([flat._with(index) for index in np.unravel_index(flat.local, shape)])
+    return tuple(map(flat._with, np.unravel_index(flat.local, shape)))
 
 
 @follows("data-dependent", np.flatnonzero)

@@ -89,7 +89,7 @@ def tile(x: T, repetitions: Axes, /) -> T:
 
 
 @follows("indexed", np.repeat)
-def repeat(x: T, repeats: Any, /, axis: int | None = None) -> T:
+def repeat(x: T, /, repeats: Any, axis: int | None = None) -> T:
     """The tensor with each index along a mode so many times; of its row-major order if no mode is named.
 
     Args:
@@ -97,6 +97,7 @@ def repeat(x: T, repeats: Any, /, axis: int | None = None) -> T:
 
     Raises:
         TypeError: the numbers are no integers.
+        ValueError: one is negative, or there is not one for each index.
 
     >>> import rote.array_api as xp
     >>> xp.repeat(xp.asarray([1, 2]), 2).to_global()

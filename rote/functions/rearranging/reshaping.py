@@ -70,7 +70,12 @@ def reshape(x: T, /, shape: int | Sequence[int], order: Literal["C"] = "C", *, c
 
 @follows("relabelled", np.ravel)
 def ravel(a: T, order: Literal["C"] = "C") -> T:
-    """The elements in row-major order, as `numpy.ravel`; see `reshape`."""
+    """The elements in row-major order; a view where digits allow, see `reshape`.
+
+    >>> from rote import DistTensor
+    >>> DistTensor.zeros((2, 3), "block[(0),()]").ravel().shape
+    (6,)
+    """
     return reshape(a, (-1,), order)
 
 
@@ -94,7 +99,15 @@ def permute_dims(x: T, /, axes: Sequence[int] | None = None) -> T:
 
 @follows("relabelled", np.swapaxes)
 def swapaxes(a: T, axis1: int, axis2: int) -> T:
-    """The tensor with two modes in each other's place, as `numpy.swapaxes`."""
+    """The tensor with two modes in each other's place; the block is a view.
+
+    Raises:
+        AxisError: there is no such mode.
+
+    >>> from rote import DistTensor
+    >>> DistTensor.zeros((2, 3, 4), "block[(0),(),()]").swapaxes(0, 2).shape
+    (4, 3, 2)
+    """
     order = len(a.distribution.shape)
     first, second = normalize_axis_index(axis1, order), normalize_axis_index(axis2, order)
     modes = list(range(order))

@@ -19,37 +19,29 @@ from ..contraction.subscripts import Term
 from ..distributed import Array, Distributed
 from ..moves import asked
 from .accumulator import PRODUCTS, SUMS, Places, digit_products, digit_sums, rounded
-from .reduction import Reduced, reduced, reducible, settled
+from .reduction import Over, Reduced, reduced, reducible, settled
 
 __all__ = ["exact_contract", "exact_sum"]
 
 
-def exact_sum(
-    name: str,
-    x: Distributed,
-    modes: tuple[int, ...],
-    dtype: np.dtype[Any],
-    keepdims: bool = False,
-    layout: Layout | str | None = None,
-) -> Any:
+def exact_sum(x: Distributed, over: Over, dtype: np.dtype[Any]) -> Any:
     """The sum over some modes, rounded once. Collective where they are split.
 
     It takes 568 bytes per element of the result while it runs, and some microseconds each at the end.
 
     Args:
-        name: of the function, for the record of moves.
         dtype: of the sum, real or complex. The other arguments as in `reduction`.
 
     Raises:
         TypeError: the numbers, or the parts of complex ones, are wider than 64 bits.
     """
     wide = _checked(np.promote_types(dtype, x.local.dtype))
-    x = reducible(name, x, modes, "")
-    where = reduced(x.distribution, modes, keepdims, "sum")
-    over = modes if x.distribution.layout.view is None else tuple(range(x.local.ndim))
+    x = reducible("sum", x, over.modes, "")
+    where = reduced(x.distribution, over._replace(layout=None), "sum")
+    axes = over.modes if x.distribution.layout.view is None else tuple(range(x.local.ndim))
     parts = _parts(x.local.astype(np.promote_types(wide, "f8"), copy=False))
-    sums = np.stack([digit_sums(part, over) for part in parts], axis=-2)
-    return _rounded(name, x, sums, SUMS, where, dtype, layout)
+    sums = np.stack([digit_sums(part, axes) for part in parts], axis=-2)
+    return _rounded("sum", x, sums, SUMS, where, dtype, over.layout)
 
 
 def exact_contract(

@@ -18,30 +18,23 @@ from ...runtime.copy.regions import identity
 from ..alignment import plain
 from ..distributed import Array, Distributed
 from ..rules import follows
-from .reduction import UNSET, Reduced, contributed, finished, normal_axes, reduced, reducible, settled
+from .reduction import UNSET, Over, Reduced, contributed, finished, normal_axes, reduced, reducible, settled
 
 __all__ = ["argmax", "argmin", "extremum", "unordered"]
 
 
-def extremum(
-    name: str,
-    x: Distributed,
-    modes: tuple[int, ...],
-    op: Op,
-    keepdims: bool = False,
-    layout: Layout | str | None = None,
-) -> Any:
+def extremum(name: str, x: Distributed, over: Over, op: Op) -> Any:
     """The largest or smallest element over some modes. Collective where they are split."""
-    x = reducible(name, x, modes, op)
+    x = reducible(name, x, over.modes, op)
     dtype: np.dtype[Any] = x.local.dtype
     ufunc: Any = np.maximum if op == "max" else np.minimum
 
-    def local(block: Array, over: tuple[int, ...] | None) -> Any:
+    def local(block: Array, axis: tuple[int, ...] | None) -> Any:
         start: Any = UNSET if block.size else identity(op, dtype)
-        return ufunc.reduce(block, axis=over, keepdims=keepdims, initial=start)
+        return ufunc.reduce(block, axis=axis, keepdims=over.keepdims, initial=start)
 
-    where = reduced(x.distribution, modes, keepdims, op, layout_or_none(layout))
-    return _settled(name, contributed(x, modes, where, local), where, op)
+    where = reduced(x.distribution, over, op)
+    return _settled(name, contributed(x, over.modes, where, local), where, op)
 
 
 @follows("reduction", np.argmax)
@@ -102,13 +95,13 @@ def _position(
         first(np.empty(shape, dtype), axis)  # which raises NumPy's error
     x = reducible(name, x, modes, "") if x.distribution.layout.view is None else plain(x, name)
     dist, block, rank = x.distribution, x.local, x.comm.rank
-    where = reduced(dist, modes, keepdims, "min", layout_or_none(layout))
+    where = reduced(dist, Over(modes, keepdims, layout_or_none(layout)), "min")
     least = np.iinfo(np.int64).max
     if block.size:
         nearest = np.asarray(first(block, axis, keepdims=True))
         places = _flat(nearest, dist, rank, block.shape) if axis is None else _global(nearest, dist, rank, modes[0])
     if where.moves:
-        wide = reduced(dist, modes, True, op)
+        wide = reduced(dist, Over(modes, True), op)
         extents = wide.contributions.local_shape(rank)
         if block.size:
             own = block.reshape(-1)[nearest] if axis is None else np.take_along_axis(block, nearest, modes[0])
@@ -137,7 +130,7 @@ def _global(local: Array, dist: Distribution, rank: int, mode: int) -> Array:
     held = dist.index_sets(rank)[mode]
     if local.size > 8:
         return held.to_array()[local]
-    return np.array([held.at(position) for position in local.reshape(-1).tolist()], np.int64).reshape(local.shape)
+    return np.array([*map(held.at, local.reshape(-1).tolist())], np.int64).reshape(local.shape)
 
 
 def _flat(nearest: Array, dist: Distribution, rank: int, block: tuple[int, ...]) -> Array:

@@ -15,77 +15,51 @@ from ..distributed import Array, Distributed
 from ..elements.blockwise import elementwise
 from ..rules import follows
 from . import reductions, statistics
-from .reduction import UNSET, Axis, computed_in, finished, kept
+from .reduction import UNSET, Axis, computed_in, finished
 
 __all__ = ["nanmax", "nanmean", "nanmin", "nanprod", "nanstd", "nansum", "nanvar"]
 
 
 @follows("reduction", np.nansum)
-def nansum(
-    x: Distributed,
-    /,
-    axis: Axis = None,
-    dtype: npt.DTypeLike | None = None,
-    out: Any = None,
-    keepdims: Any = UNSET,
-    initial: Any = UNSET,
-    where: Any = UNSET,
-) -> Any:
+def nansum(x: Distributed, /, *args: Any, **options: Any) -> Any:
     """The sum of the elements that are not NaN; arguments as those of `sum`."""
-    return reductions.sum(_filled(x, 0), axis, dtype, out, kept(keepdims), initial, where)
+    return reductions.sum(_filled(x, 0), *args, **options)
 
 
 @follows("reduction", np.nanprod)
-def nanprod(
-    x: Distributed,
-    /,
-    axis: Axis = None,
-    dtype: npt.DTypeLike | None = None,
-    out: Any = None,
-    keepdims: Any = UNSET,
-    initial: Any = UNSET,
-    where: Any = UNSET,
-) -> Any:
+def nanprod(x: Distributed, /, *args: Any, **options: Any) -> Any:
     """The product of the elements that are not NaN; arguments as those of `sum`."""
-    return reductions.prod(_filled(x, 1), axis, dtype, out, kept(keepdims), initial, where)
+    return reductions.prod(_filled(x, 1), *args, **options)
 
 
 @follows("reduction", np.nanmax)
-def nanmax(
-    x: Distributed,
-    /,
-    axis: Axis = None,
-    out: Any = None,
-    keepdims: Any = UNSET,
-    initial: Any = UNSET,
-    where: Any = UNSET,
-) -> Any:
+def nanmax(x: Distributed, /, *args: Any, **options: Any) -> Any:
     """The largest element that is not NaN; NaN, with a warning, where there is none. Arguments as those of `max`."""
-    return _extreme("max", x, axis, out, keepdims, initial, where)
+    return _extreme("max", x, *args, **options)
 
 
 @follows("reduction", np.nanmin)
-def nanmin(
+def nanmin(x: Distributed, /, *args: Any, **options: Any) -> Any:
+    """The smallest element that is not NaN; as `nanmax`."""
+    return _extreme("min", x, *args, **options)
+
+
+def _extreme(
+    op: Op,
     x: Distributed,
-    /,
     axis: Axis = None,
     out: Any = None,
-    keepdims: Any = UNSET,
+    keepdims: bool = False,
     initial: Any = UNSET,
     where: Any = UNSET,
 ) -> Any:
-    """The smallest element that is not NaN; as `nanmax`."""
-    return _extreme("min", x, axis, out, keepdims, initial, where)
-
-
-def _extreme(op: Op, x: Distributed, axis: Axis, out: Any, keepdims: Any, initial: Any, where: Any) -> Any:
     reduce = reductions.max if op == "max" else reductions.min
     dtype = x.local.dtype
     if dtype.kind != "f":
-        return reduce(x, axis, out, kept(keepdims), initial, where)
-    extreme = reduce(_filled(x, identity(op, dtype)), axis, None, kept(keepdims), initial, where)
+        return reduce(x, axis, out, keepdims, initial, where)
+    extreme = reduce(_filled(x, identity(op, dtype)), axis, None, keepdims, initial, where)
     if initial is UNSET:
-        nothing = reductions.all(elementwise("isnan", np.isnan, (x,), {}), axis, None, kept(keepdims), where)
+        nothing = reductions.all(elementwise("isnan", np.isnan, (x,), {}), axis, None, keepdims, where)
         extreme = elementwise("where", np.where, (nothing, dtype.type(np.nan), extreme), {})
         if np.isnan(extreme.local).any():
             warnings.warn("All-NaN slice encountered", RuntimeWarning, stacklevel=4)
@@ -99,12 +73,12 @@ def nanmean(
     axis: Axis = None,
     dtype: npt.DTypeLike | None = None,
     out: Any = None,
-    keepdims: Any = UNSET,
+    keepdims: bool = False,
     where: Any = UNSET,
 ) -> Any:
     """The mean of the elements that are not NaN; arguments as those of `mean`."""
     if x.local.dtype.kind in "biu":
-        return statistics.mean(x, axis, dtype, out, kept(keepdims), where)
+        return statistics.mean(x, axis, dtype, out, keepdims, where)
     _check_inexact(x, dtype, out)
     total = nansum(x, axis, computed_in(dtype, x.local.dtype, out), None, keepdims, UNSET, where)
     result = elementwise("nanmean", np.true_divide, (total, _count(x, axis, keepdims, where)), {})
@@ -119,7 +93,7 @@ def nanvar(
     dtype: npt.DTypeLike | None = None,
     out: Any = None,
     ddof: float = 0,
-    keepdims: Any = UNSET,
+    keepdims: bool = False,
     where: Any = UNSET,
     mean: Any = UNSET,
     correction: Any = UNSET,
@@ -127,7 +101,7 @@ def nanvar(
     """The variance of the elements that are not NaN, in two passes; arguments as those of `var`."""
     less = statistics.freedom(ddof, correction)
     if x.local.dtype.kind in "biu" and where is UNSET and mean is UNSET:
-        return statistics.var(x, axis, dtype, out, less, kept(keepdims))
+        return statistics.var(x, axis, dtype, out, less, keepdims)
     _check_inexact(x, dtype, out)
     centre = nanmean(x, axis, dtype, None, True, where) if mean is UNSET else mean
     beyond = elementwise("nanvar", np.subtract, (x, centre), {})
@@ -135,7 +109,7 @@ def nanvar(
         beyond = beyond.astype(x.local.dtype)
     squares = elementwise("nanvar", _square_of_numbers, (beyond, x), {})  # that of an infinity is NaN, and counts
     asked = computed_in(dtype, squares.local.dtype, out)
-    total = reductions.sum(squares, axis, asked, None, kept(keepdims), UNSET, where)
+    total = reductions.sum(squares, axis, asked, None, keepdims, UNSET, where)
     count = elementwise(
         "nanvar", lambda n: np.where(n > less, n - less, np.nan), (_count(x, axis, keepdims, where),), {}
     )
@@ -175,9 +149,9 @@ def _filled(x: Distributed, value: Any) -> Any:
     return elementwise("isnan", lambda block: np.where(np.isnan(block), block.dtype.type(value), block), (x,), {})
 
 
-def _count(x: Distributed, axis: Axis, keepdims: Any, where: Any) -> Any:
+def _count(x: Distributed, axis: Axis, keepdims: bool, where: Any) -> Any:
     """How many elements are not NaN."""
-    return reductions.number_of("isnan", lambda block: ~np.isnan(block), x, axis, keepdims, where)
+    return reductions.number_of("isnan", lambda block: ~np.isnan(block), x, axis, keepdims=keepdims, where=where)
 
 
 def _as(x: Any) -> Any:

@@ -21,19 +21,8 @@ from ..elements.elementwise import copyto
 from ..moves import asked, moved
 
 __all__ = [
-    "UNSET",
-    "Axis",
-    "Reduced",
-    "computed_in",
-    "extents_of",
-    "finished",
-    "kept",
-    "modes_of_mean",
-    "normal_axes",
-    "reduced",
-    "reducible",
-    "reduction",
-    "settled",
+    *("UNSET", "Axis", "Over", "Reduced", "computed_in", "extents_of", "finished", "modes_of_mean", "normal_axes"),
+    *("over", "reduced", "reducible", "reduction", "settled"),
 ]
 
 Casting = Literal["same_kind", "unsafe"]
@@ -47,6 +36,14 @@ UNSET: Any = np._NoValue
 """The value that NumPy hands on for an argument that was not given."""
 
 
+class Over(NamedTuple):
+    """The modes that are reduced; whether they stay, with extent 1; and the layout that is asked for, if any."""
+
+    modes: Modes
+    keepdims: bool = False
+    layout: Layout | None = None
+
+
 class Reduced(NamedTuple):
     """Where the contributions to a reduction lie, where its result does, and whether that takes a move."""
 
@@ -55,28 +52,23 @@ class Reduced(NamedTuple):
     moves: bool
 
 
-def reduction(
-    name: str,
-    x: Distributed,
-    modes: Modes,
-    op: Op,
-    local: Local,
-    keepdims: bool = False,
-    layout: Layout | str | None = None,
-) -> Any:
+def over(x: Distributed, axis: Axis, keepdims: bool, layout: Layout | str | None) -> Over:
+    """The arguments of a reduction of a tensor, read; errors as of `normal_axes`."""
+    return Over(normal_axes(axis, len(x.distribution.shape)), keepdims, layout_or_none(layout))
+
+
+def reduction(name: str, x: Distributed, over: Over, op: Op, local: Local) -> Any:
     """Reduce some modes of a tensor. Collective where they are split.
 
     Args:
         name: of the function, for the record of moves.
         x: without contributions of another operation, as `reducible` gives it.
-        modes: that are reduced.
+        over: the modes, whether they stay, and the layout of the result; without one that of the operand, less these.
         op: by which contributions of ranks are combined.
         local: reduces a block, over some of its modes or, for None, over all; it keeps the others.
-        keepdims: whether reduced modes stay, with extent 1.
-        layout: of the result; that of the operand without the reduced modes if None.
     """
-    where = reduced(x.distribution, modes, keepdims, op, layout_or_none(layout))
-    return settled(name, contributed(x, modes, where, local), where)
+    where = reduced(x.distribution, over, op)
+    return settled(name, contributed(x, over.modes, where, local), where)
 
 
 def contributed(x: T, modes: Modes, where: Reduced, local: Local) -> T:
@@ -110,27 +102,26 @@ def settled(name: str, contributions: T, where: Reduced) -> T:
 
 
 @memoized(4096)
-def reduced(source: Distribution, modes: Modes, keepdims: bool, op: Op, layout: Layout | None = None) -> Reduced:
+def reduced(source: Distribution, over: Over, op: Op) -> Reduced:
     """Where contributions to a reduction lie, and its result.
 
     >>> from rote.layout.layout import parse
-    >>> where = reduced(parse("block[(0),(1)]").on((8, 6), (2, 3)), (0,), False, "max")
+    >>> where = reduced(parse("block[(0),(1)]").on((8, 6), (2, 3)), Over((0,)), "max")
     >>> print(where.contributions.layout, where.target.layout)
     block[(1)]+max(0) block[(1)]
     """
-    lay = source.layout
-    order = len(source.shape)
+    lay, order, modes = source.layout, len(source.shape), over.modes
     entries = [lay.modes[m] for m in range(order) if m in modes] if lay.view is None else lay.modes
     split = [entry.grid_mode for entry in chain(*entries)]
     left = list(lay.modes) if lay.view is None else [()] * order
     extents = list(source.shape)
     for m in modes:
         left[m], extents[m] = (), 1
-    kept = [m for m in range(order) if keepdims or m not in modes]
+    kept = [m for m in range(order) if over.keepdims or m not in modes]
     ends, shape = tuple([left[m] for m in kept]), tuple([extents[m] for m in kept])
     partial = (*split, *lay.partial)
     contributions = Layout(ends, op=op, partial=partial, rooted=lay.rooted)
-    target = Layout(ends, rooted=lay.rooted) if layout is None else layout
+    target = over.layout or Layout(ends, rooted=lay.rooted)
     first, last = (distribute(each, shape, source.grid) for each in (contributions, target))
     return Reduced(first, last, first.meaning != last.meaning)
 
@@ -173,11 +164,6 @@ def normal_axes(axis: Axis, order: int) -> Modes:
     if any(isinstance(each, bool | np.bool_) for each in named):
         raise TypeError(f"an axis is an integer, not {axis}")
     return tuple(np.lib.array_utils.normalize_axis_tuple(axis, order))
-
-
-def kept(keepdims: Any) -> bool:
-    """Whether reduced modes stay, as NumPy hands it on: they do not where it was not said."""
-    return keepdims is not UNSET and bool(keepdims)
 
 
 def extents_of(x: Distributed, modes: Modes) -> int:

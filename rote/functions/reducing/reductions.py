@@ -17,7 +17,7 @@ from ..elements.blockwise import elementwise
 from ..rules import UFUNC_METHODS, Function, follows
 from .exact import exact_sum
 from .extrema import extremum, unordered
-from .reduction import UNSET, Axis, computed_in, finished, kept, normal_axes, reducible, reduction
+from .reduction import UNSET, Axis, Over, computed_in, finished, over, reducible, reduction
 
 __all__ = ["all", "any", "count_nonzero", "masked", "max", "min", "number_of", "prod", "reduce_by", "sum"]
 
@@ -58,9 +58,8 @@ def sum(
     x, dtype = masked(x, where, 0), computed_in(dtype, x.local.dtype, out)
     element = x.local.dtype if dtype is None else as_dtype(dtype)
     if exact and element.kind in "fc":
-        modes = normal_axes(axis, len(x.distribution.shape))
-        return finished("sum", exact_sum("sum", x, modes, element, keepdims, layout), out, np.add, initial)
-    result = reduce_by("sum", np.add, "sum", x, axis, dtype, keepdims, layout)
+        return finished("sum", exact_sum(x, over(x, axis, keepdims, layout), element), out, np.add, initial)
+    result = reduce_by("sum", np.add, "sum", x, over(x, axis, keepdims, layout), dtype)
     return finished("sum", result, out, np.add, initial)
 
 
@@ -87,8 +86,8 @@ def prod(
     >>> DistTensor.from_global([[1, 2], [3, 0]], "block[(0),()]").prod(axis=1).to_global()
     array([2, 0])
     """
-    dtype = computed_in(dtype, x.local.dtype, out)
-    result = reduce_by("prod", np.multiply, "prod", masked(x, where, 1), axis, dtype, keepdims, layout)
+    x, dtype = masked(x, where, 1), computed_in(dtype, x.local.dtype, out)
+    result = reduce_by("prod", np.multiply, "prod", x, over(x, axis, keepdims, layout), dtype)
     return finished("prod", result, out, np.multiply, initial)
 
 
@@ -116,7 +115,7 @@ def max(
     >>> DistTensor.from_global([[1, 2], [3, 0]], "block[(0),()]").max(axis=0).to_global()
     array([3, 2])
     """
-    return _extreme("max", np.maximum, x, axis, out, keepdims, initial, where, layout)
+    return _extreme("max", np.maximum, x, over(x, axis, keepdims, layout), out, initial, where)
 
 
 @follows("reduction", np.min, np.amin)
@@ -141,7 +140,7 @@ def min(
     >>> DistTensor.from_global([[1, 2], [3, 0]], "block[(0),()]").min(axis=1).to_global()
     array([1, 0])
     """
-    return _extreme("min", np.minimum, x, axis, out, keepdims, initial, where, layout)
+    return _extreme("min", np.minimum, x, over(x, axis, keepdims, layout), out, initial, where)
 
 
 @follows("reduction", np.any)
@@ -165,7 +164,7 @@ def any(
     >>> DistTensor.from_global([[1, 2], [3, 0]], "block[(0),()]").any(axis=1).to_global()
     array([ True,  True])
     """
-    return _truth("any", np.logical_or, "sum", x, axis, out, keepdims, where, layout)
+    return _truth("any", np.logical_or, "sum", x, over(x, axis, keepdims, layout), out, where)
 
 
 @follows("reduction", np.all)
@@ -189,7 +188,7 @@ def all(
     >>> DistTensor.from_global([[1, 2], [3, 0]], "block[(0),()]").all(axis=1).to_global()
     array([ True, False])
     """
-    return _truth("all", np.logical_and, "prod", x, axis, out, keepdims, where, layout)
+    return _truth("all", np.logical_and, "prod", x, over(x, axis, keepdims, layout), out, where)
 
 
 @follows("reduction", np.count_nonzero)
@@ -202,89 +201,49 @@ def count_nonzero(
     >>> int(xp.count_nonzero(xp.asarray([0, 5, 6])))
     2
     """
-    return number_of("count_nonzero", lambda block: block != 0, x, axis, keepdims, layout=layout)
+    return number_of("count_nonzero", lambda block: block != 0, x, axis, keepdims=keepdims, layout=layout)
 
 
-def number_of(
-    name: str,
-    condition: Function,
-    x: Distributed,
-    axis: Axis,
-    keepdims: Any = UNSET,
-    where: Any = UNSET,
-    layout: Layout | str | None = None,
-) -> Any:
+def number_of(name: str, condition: Function, x: Distributed, axis: Axis, **options: Any) -> Any:
     """The number of elements for which a condition holds, which is asked of blocks; other arguments as of `sum`."""
-    holds = elementwise(name, condition, (x,), {})
-    return sum(holds, axis, None, None, kept(keepdims), UNSET, where, layout=layout)
+    return sum(elementwise(name, condition, (x,), {}), axis, **options)
 
 
-def reduce_by(
-    name: str,
-    ufunc: np.ufunc,
-    op: Op,
-    x: Distributed,
-    axis: Axis,
-    dtype: npt.DTypeLike | None,
-    keepdims: bool,
-    layout: Layout | str | None,
-) -> Any:
-    """Reduce by a ufunc, under the name of the function that does it; other arguments as of `sum`."""
-    modes = normal_axes(axis, len(x.distribution.shape))
+def reduce_by(name: str, ufunc: np.ufunc, op: Op, x: Distributed, over: Over, dtype: npt.DTypeLike | None) -> Any:
+    """Reduce by a ufunc, under the name of the function that does it; `dtype` as of `sum`."""
     element = None if dtype is None else as_dtype(dtype)
     if x.distribution.partial or x.distribution.layout.view is not None:
-        x = reducible(name, x, modes, op, ufunc.reduce(np.empty(0, x.local.dtype), dtype=element).dtype)
+        x = reducible(name, x, over.modes, op, ufunc.reduce(np.empty(0, x.local.dtype), dtype=element).dtype)
 
-    def local(block: Array, over: tuple[int, ...] | None) -> Any:
-        return ufunc.reduce(block, axis=over, dtype=element, keepdims=keepdims)
+    def local(block: Array, axis: tuple[int, ...] | None) -> Any:
+        return ufunc.reduce(block, axis=axis, dtype=element, keepdims=over.keepdims)
 
-    return reduction(name, x, modes, op, local, keepdims, layout)
+    return reduction(name, x, over, op, local)
 
 
-def _extreme(
-    name: str,
-    ufunc: np.ufunc,
-    x: Distributed,
-    axis: Axis,
-    out: Any,
-    keepdims: bool,
-    initial: Any,
-    where: Any,
-    layout: Layout | str | None,
-) -> Any:
-    dtype = x.local.dtype
+def _extreme(name: str, ufunc: np.ufunc, x: Distributed, over: Over, out: Any, initial: Any, where: Any) -> Any:
+    dtype, given = x.local.dtype, initial is not UNSET and initial is not None
     if dtype.kind == "c":
         raise unordered(name)
     op: Op = "max" if name == "max" else "min"
-    modes, given = normal_axes(axis, len(x.distribution.shape)), initial is not UNSET and initial is not None
     if where is not UNSET and where is not True and not given:
         raise ValueError(
             f"the {name} of no elements is not said\nwrite initial=, which is that where the mask has none"
         )
     if product(x.distribution.shape) == 0 and not given:
-        ufunc.reduce(np.empty(x.distribution.shape, dtype), axis=modes)  # which raises NumPy's error
-    result = extremum(name, masked(x, where, identity(op, dtype)), modes, op, keepdims, layout)
+        ufunc.reduce(np.empty(x.distribution.shape, dtype), axis=over.modes)  # which raises NumPy's error
+    result = extremum(name, masked(x, where, identity(op, dtype)), over, op)
     return finished(name, result, out, ufunc, initial)
 
 
-def _truth(
-    name: str,
-    ufunc: np.ufunc,
-    op: Op,
-    x: Distributed,
-    axis: Axis,
-    out: Any,
-    keepdims: bool,
-    where: Any,
-    layout: Layout | str | None,
-) -> Any:
-    x, modes = masked(x, where, op == "prod"), normal_axes(axis, len(x.distribution.shape))
-    x = reducible(name, x, modes, op if x.local.dtype == bool else "")
+def _truth(name: str, ufunc: np.ufunc, op: Op, x: Distributed, over: Over, out: Any, where: Any) -> Any:
+    x = masked(x, where, op == "prod")
+    x = reducible(name, x, over.modes, op if x.local.dtype == bool else "")
 
-    def local(block: Array, over: tuple[int, ...] | None) -> Any:
-        return ufunc.reduce(block, axis=over, dtype=bool, keepdims=keepdims)
+    def local(block: Array, axis: tuple[int, ...] | None) -> Any:
+        return ufunc.reduce(block, axis=axis, dtype=bool, keepdims=over.keepdims)
 
-    return finished(name, reduction(name, x, modes, op, local, keepdims, layout), out)
+    return finished(name, reduction(name, x, over, op, local), out)
 
 
 def masked(x: Distributed, where: Any, otherwise: Any) -> Any:

@@ -85,13 +85,29 @@ def cumulative_prod(
 
 @follows("along", np.cumsum)
 def cumsum(a: Distributed, axis: int | None = None, dtype: npt.DTypeLike | None = None, out: Any = None) -> Any:
-    """The sums of the elements up to each along a mode, or of the row-major order, as `numpy.cumsum`."""
+    """The sums of the elements up to each along a mode, or of the row-major order, as `numpy.cumsum`.
+
+    Raises:
+        AxisError, ValueError: there is no such mode.
+
+    >>> from rote import DistTensor
+    >>> DistTensor.from_global([3, 1, 2], "block[(0)]").cumsum().to_global()
+    array([3, 4, 6])
+    """
     return _flat_scan("cumsum", np.add, a, axis, dtype, out)
 
 
 @follows("along", np.cumprod)
 def cumprod(a: Distributed, axis: int | None = None, dtype: npt.DTypeLike | None = None, out: Any = None) -> Any:
-    """The products of the elements up to each along a mode, or of the row-major order, as `numpy.cumprod`."""
+    """The products of the elements up to each along a mode, or of the row-major order, as `numpy.cumprod`.
+
+    Raises:
+        AxisError, ValueError: there is no such mode.
+
+    >>> from rote import DistTensor
+    >>> DistTensor.from_global([3, 1, 2], "block[(0)]").cumprod().to_global()
+    array([3, 3, 6])
+    """
     return _flat_scan("cumprod", np.multiply, a, axis, dtype, out)
 
 

@@ -18,13 +18,14 @@ from . import reductions
 from .reduction import (
     UNSET,
     Axis,
+    Over,
     computed_in,
     contributed,
     extents_of,
     finished,
-    kept,
     laid,
     modes_of_mean,
+    over,
     reduced,
     reducible,
     settled,
@@ -66,11 +67,13 @@ def mean(
         total = reductions.sum(x, axis, element, None, keepdims, where=where, layout=layout, exact=True)
     else:
         chosen = reductions.masked(x, where, 0)
-        total = reductions.reduce_by("mean", np.add, "sum", chosen, axis, element, keepdims, layout)
+        total = reductions.reduce_by("mean", np.add, "sum", chosen, over(chosen, axis, keepdims, layout), element)
     if where is UNSET or where is True:
         total = _divided(total, extents_of(x, modes), out)
     else:
-        count = reductions.number_of("mean", lambda block: np.ones(block.shape, bool), x, axis, keepdims, where)
+        count = reductions.number_of(
+            "mean", lambda block: np.ones(block.shape, bool), x, axis, keepdims=keepdims, where=where
+        )
         total = laid("mean", elementwise("mean", _quotient, (total, count), {}), layout)
     return finished("mean", total, out)
 
@@ -106,7 +109,7 @@ def var(
     """
     _refuse_parts(where, mean)
     less = freedom(ddof, correction)
-    return finished("var", _variance("var", x, axis, dtype, less, keepdims, layout, out), out)
+    return finished("var", _variance("var", x, _over_mean(x, axis, keepdims, layout), dtype, less, out), out)
 
 
 @follows("reduction", np.std)
@@ -139,7 +142,7 @@ def std(
         raise LayoutError(f"a standard deviation is no sum of contributions, as {layout} has them; write x.var(…)")
     _refuse_parts(where, mean)
     less = freedom(ddof, correction)
-    variance = _variance("std", x, axis, dtype, less, keepdims, layout, out)
+    variance = _variance("std", x, _over_mean(x, axis, keepdims, layout), dtype, less, out)
     return finished("std", root_of(variance, out), out)
 
 
@@ -171,42 +174,37 @@ def _refuse_parts(where: Any, mean: Any) -> None:
             raise TypeError(f"{name}= of a variance is not answered; write var(x.to_global(), {name}=…) or nanvar(x)")
 
 
-def _variance(
-    name: str,
-    x: Distributed,
-    axis: Axis,
-    dtype: npt.DTypeLike | None,
-    less: float,
-    keepdims: bool,
-    layout: LayoutLike,
-    out: Any,
-) -> Any:
-    modes = modes_of_mean(axis, len(x.distribution.shape))
+def _over_mean(x: Distributed, axis: Axis, keepdims: bool, layout: LayoutLike) -> Over:
+    return Over(modes_of_mean(axis, len(x.distribution.shape)), keepdims, layout_or_none(layout))
+
+
+def _variance(name: str, x: Distributed, over: Over, dtype: npt.DTypeLike | None, less: float, out: Any) -> Any:
+    modes = over.modes
     x = reducible(name, x, modes, "")
     asked = np.dtype("f8") if dtype is None and x.local.dtype.kind in "biu" else dtype
     element = x.local.dtype if asked is None else as_dtype(asked)
     count = extents_of(x, modes)
-    where = reduced(x.distribution, modes, keepdims, "sum", layout_or_none(layout))
+    where = reduced(x.distribution, over, "sum")
     # Where each rank has all that its results take, NumPy's own is quicker.
     alone = not where.moves and not where.target.layout.partial
     if alone and x.local.size and less < count and not isinstance(out, Distributed):
 
-        def whole(block: Any, over: tuple[int, ...] | None) -> Any:
-            return block.var(over, asked, ddof=less, keepdims=keepdims)
+        def whole(block: Any, axis: tuple[int, ...] | None) -> Any:
+            return block.var(axis, asked, ddof=less, keepdims=over.keepdims)
 
         return settled(name, contributed(x, modes, where, whole), where)
-    centre = reductions.reduce_by(name, np.add, "sum", x, modes, element, True, None)
+    centre = reductions.reduce_by(name, np.add, "sum", x, Over(modes, True), element)
     _divide(centre, count)
     viewed = x.distribution.layout.view is not None
     middle = centre.local.reshape(-1) if viewed and centre.local.size else centre.local
 
-    def local(block: Array, over: tuple[int, ...] | None) -> Any:
+    def local(block: Array, axis: tuple[int, ...] | None) -> Any:
         beyond: Any = np.asarray(np.subtract(block, middle))
         if block.dtype.kind == "c":
             beyond = beyond.real**2 + beyond.imag**2
         else:
             np.multiply(beyond, beyond, out=beyond)
-        return beyond.sum(axis=over, dtype=computed_in(asked, beyond.dtype, out), keepdims=keepdims)
+        return beyond.sum(axis=axis, dtype=computed_in(asked, beyond.dtype, out), keepdims=over.keepdims)
 
     result = settled(name, contributed(x, modes, where, local), where)
     return _divided(result, max(count - less, 0), out)
@@ -251,7 +249,7 @@ def average(
         TypeError: the weights have another shape.
         ZeroDivisionError: they sum to zero.
     """
-    keepdims, modes = kept(keepdims), modes_of_mean(axis, len(x.distribution.shape))
+    modes = modes_of_mean(axis, len(x.distribution.shape))
     if weights is None:
         result = mean(x, axis, keepdims=keepdims)
         count = elementwise("average", lambda block: np.full_like(block, extents_of(x, modes)), (result,), {})

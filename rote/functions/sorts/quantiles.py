@@ -17,7 +17,7 @@ from ..moves import because
 from ..rearranging.indexing import known
 from ..rearranging.reshaping import expand_dims, moveaxis, reshape
 from ..reducing.extrema import unordered
-from ..reducing.reduction import Axis, finished, kept
+from ..reducing.reduction import Axis, finished
 from ..rules import follows
 from .sorting import sort, sortable, take
 
@@ -197,7 +197,7 @@ def _of_lines(name: str, a: Distributed, statistic: _Statistic, axis: Axis, out:
         rest = Layout(((),) * statistic.order + lay.modes[:mode] + lay.modes[mode + 1 :])
         sizes = (*block.shape[: statistic.order], *extents[:mode], *extents[mode + 1 :])
         result: Any = x._on(np.asarray(block, order="C"), rest.on(sizes, x.distribution.grid))
-        if kept(keepdims):
+        if keepdims:
             result = expand_dims(result, tuple([statistic.order + m for m in modes]))
         return finished(name, result, out)
 

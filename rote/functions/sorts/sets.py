@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ...errors import LayoutError
 from ...layout.layout import Layout
-from ..alignment import plain
+from ..alignment import plain, replicated
 from ..distributed import Array, Distributed
 from ..moves import announce, asked, because, moved
 from ..rearranging.indexing import known
@@ -161,14 +161,13 @@ def histogram(
     total = _summed(x, counts, "histogram")
     if density:
         total = total._with(total.local / np.diff(edges).astype(float) / total.local.sum())
-    return total, total._on(np.asarray(edges), Layout(((),)).on(np.shape(edges), total.distribution.grid))
+    return total, replicated(np.asarray(edges), total)
 
 
 def _as(values: Any, x: T) -> Distributed:
     """A tensor, or an array that all ranks have, laid out as a plain tensor of its shape."""
     if not isinstance(values, Distributed):
-        array = np.asarray(values)
-        values = x._on(array, Layout(((),) * array.ndim).on(array.shape, x.distribution.grid))
+        values = replicated(np.asarray(values), x)
     if values.distribution.shape != x.distribution.shape:
         raise ValueError(f"weights have the shape of the tensor, {x.distribution.shape}")
     lying: Distributed = moved(values, x.distribution.layout, "weights", x.distribution.grid)
@@ -196,8 +195,7 @@ def _unique(x: T, index: bool, inverse: bool, counts: bool, equal_nan: bool) -> 
     if flat.distribution.splits[0]:
         merged, numbers = _merged(flat, values, firsts, numbers, amounts, inverse, equal_nan)
     else:
-        whole = Layout(((),)).on((len(values),), flat.distribution.grid)
-        merged = [flat._on(each, whole) for each in (values, firsts, amounts)]
+        merged = [replicated(each, flat) for each in (values, firsts, amounts)]
     results = [merged[0]]
     if index:
         results.append(merged[1])
@@ -232,7 +230,7 @@ def _merged(
     with because("unique"):
         nbytes = ranks.received * (values.itemsize + 16) + ranks.returned * 8 * inverse
         announce(flat, nbytes, lambda: f"a sample sort over {comm.size} ranks", "unique")
-    values, firsts, amounts = (ranks(each) for each in (values, firsts, amounts))
+    values, firsts, amounts = map(ranks, (values, firsts, amounts))
     order = sorting_order([values, firsts])
     values, firsts, amounts = (each[order] for each in (values, firsts, amounts))
     starts = _starts(values, firsts, equal_nan)

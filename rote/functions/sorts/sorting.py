@@ -10,11 +10,11 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from ...errors import LayoutError
-from ...layout.layout import Distribution, Layout
+from ...layout.layout import Distribution
 from ...layout.refine import fitted
 from ...runtime.comm.collective_errors import collective_errors
 from ...runtime.indexed import IndexedMove
-from ..alignment import made_whole, plain
+from ..alignment import made_whole, plain, replicated
 from ..distributed import Array, Distributed
 from ..moves import announce, because, moved
 from ..rearranging.indexing import known, read
@@ -79,6 +79,10 @@ def argsort(
 ) -> T:
     """The indices along a mode that sort it; equal elements keep their order. Arguments and layout as of `sort`.
 
+    Raises:
+        AxisError: there is no such mode.
+        ValueError: an order of fields is given.
+
     >>> from rote import DistTensor
     >>> argsort(DistTensor.from_global([3, 1, 2, 1], "block[(0)]")).to_global()
     array([1, 3, 2, 0])
@@ -128,7 +132,7 @@ def isin(element: Any, test_elements: Any, assume_unique: bool = False, invert: 
 
 
 @follows("indexed", np.take)
-def take(x: T, indices: Any, /, axis: int | None = None, *, mode: str = "raise") -> T:
+def take(x: T, /, indices: Any, axis: int | None = None, *, mode: str = "raise") -> T:
     """The elements at some indices along a mode, or of the row-major order if it is None, as `numpy.take`.
 
     Args:
@@ -174,7 +178,7 @@ def take_along_axis(x: T, indices: Any, /, axis: int | None = -1) -> T:
     x, mode = _along(x, axis, "take_along_axis")
     given = indices
     if isinstance(indices, np.ndarray):
-        given = x._on(indices, Layout(((),) * indices.ndim).on(indices.shape, x.distribution.grid))
+        given = replicated(indices, x)
     shape, wanted = x.distribution.shape, given.distribution.shape
     if len(wanted) != len(shape):
         raise ValueError(f"indices have the order of the tensor, {len(shape)}, not {len(wanted)}")
@@ -269,5 +273,4 @@ def _of_each(function: Any, other: Any, x: Any, name: str) -> Any:
         return x._with(function(x.local))
     if not isinstance(other, Distributed):
         raise LayoutError(f"{name} takes a tensor, one at least")
-    block: Array = np.asarray(function(np.asarray(x)))
-    return other._on(block, Layout(((),) * block.ndim).on(block.shape, other.distribution.grid))
+    return replicated(np.asarray(function(np.asarray(x))), other)

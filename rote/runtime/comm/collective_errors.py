@@ -5,17 +5,22 @@ from __future__ import annotations
 import pickle
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from ...errors import CommError
 from .protocol import Comm
 
-__all__ = ["RemoteError", "all_come", "collective_errors", "floating_errors", "floating_errors_raise", "where"]
+__all__ = [
+    *("RemoteError", "all_come", "collective_errors", "floating_errors", "floating_errors_raise", "from_root"),
+    "where",
+]
+
+T = TypeVar("T")
 
 
 class RemoteError(Exception):
@@ -111,6 +116,19 @@ def collective_errors(comm: Comm) -> Iterator[None]:
         raise shared from cause
     finally:
         mine = None  # an error holds its traceback, which holds this frame
+
+
+def from_root(comm: Comm, make: Callable[[], T]) -> T:
+    """The value that rank 0 makes, on all ranks, or its error. Collective.
+
+    >>> from rote.runtime import run
+    >>> run(lambda comm: from_root(comm, lambda: comm.rank), ranks=2)
+    [0, 0]
+    """
+    with collective_errors(comm):
+        made = [make()] if comm.rank == 0 else []
+    shared: T = comm.allgather_object(made)[0][0]
+    return shared
 
 
 def floating_errors_raise() -> bool:

@@ -31,6 +31,7 @@ from .cache import CacheOfAll, CachePerThread
 from .chunks import chunks, gather_in_turn, reduce_in_turn
 from .collective_errors import collective_errors
 from .datatypes import Datatype, FileView
+from .handles import UnusedHandles
 from .protocol import Array, BoundToRun, Path
 from .rawfile import check_file_part, in_long_runs, move_part
 
@@ -42,21 +43,21 @@ _OPS = {"sum": MPI.SUM, "max": MPI.MAX, "min": MPI.MIN, "prod": MPI.PROD}
 _LOGICAL = {"sum": MPI.LOR, "max": MPI.LOR, "min": MPI.LAND, "prod": MPI.LAND}
 _MOST = (1 << 31) - 1 if MPI.Get_version() < (4, 0) else 1 << 62  # elements that one call can count
 _wrapping = threading.Lock()
+_unused = UnusedHandles(MPI.Is_finalized, MPI.Exception)
 _FRAME = 64  # bytes in which allgather_object sends a small value in one message
 
 
 class MpiComm(BoundToRun):
-    """The `Comm` of one MPI rank; owns its MPI communicator and frees it with itself.
+    """The `Comm` of one MPI rank; owns its MPI communicator.
 
-    The garbage collector may do so, on any rank at any time: MPICH and Open MPI free locally, as the standard expects.
+    That is freed when this is gone, on any rank at any time: MPICH and Open MPI free locally, as the standard expects.
     """
 
     def __init__(self, owned: MPI.Intracomm, family: list[weakref.ref[MpiComm]] | None = None) -> None:
         self._owned = owned
         self._family = [] if family is None else family  # all that live on one communicator of the user's
         self._family[:] = [*(each for each in self._family if each() is not None), weakref.ref(self)]
-        self._free = weakref.finalize(self, _free, owned)
-        self._free.atexit = False  # MPI ends by itself, and a rank that failed must not wait for others there
+        self._gone = _unused.when_gone(self, (owned,))
         self.rank: int = owned.Get_rank()
         self.size: int = owned.Get_size()
         self._caches = CachePerThread([]) if self.size == 1 else CacheOfAll()
@@ -86,10 +87,11 @@ class MpiComm(BoundToRun):
             if living is not None:
                 living.cache.clear()
                 _free_windows(living._windows)
-                living._free()
+                living._gone()
+        _unused.free()
 
     def split(self, color: int, key: int) -> MpiComm:
-        return MpiComm(cast(MPI.Intracomm, self.handle.Split(color, key)), self._family)
+        return MpiComm(_unused.make(lambda: cast(MPI.Intracomm, self.handle.Split(color, key))), self._family)
 
     def barrier(self) -> None:
         self.handle.Barrier()
@@ -131,7 +133,7 @@ class MpiComm(BoundToRun):
     def nodes(self) -> Sequence[int]:
         """The node of every rank, as the protocol says; looked up once."""
         if "nodes" not in self.cache:
-            node = self.handle.Split_type(MPI.COMM_TYPE_SHARED)
+            node = _unused.make(lambda: self.handle.Split_type(MPI.COMM_TYPE_SHARED))
             firsts = self.handle.allgather(node.bcast(self.rank))
             node.Free()
             number = {first: n for n, first in enumerate(dict.fromkeys(firsts))}
@@ -171,8 +173,9 @@ class MpiComm(BoundToRun):
 
     def product(self, kind: MPI.Datatype, modes: Sequence[tuple[Strided, ...] | Array]) -> Datatype:
         """The datatype of elements at sums of offsets; MPI's part is freed with it."""
+        _unused.free()
         datatype = Datatype.product(kind, modes, _MOST)
-        weakref.finalize(datatype, _free_types, datatype.made).atexit = False
+        _unused.when_gone(datatype, datatype.made)
         return datatype
 
     def window(self, nbytes: int) -> tuple[MPI.Win, Array]:
@@ -244,7 +247,7 @@ def wrap(comm: object = MPI.COMM_WORLD) -> MpiComm:
     with _wrapping:  # other threads find what the first has made
         wrapper = comm.Get_attr(_keyval())
         if not isinstance(wrapper, MpiComm):
-            comm.Set_attr(_keyval(), wrapper := MpiComm(comm.Dup()))
+            comm.Set_attr(_keyval(), wrapper := MpiComm(_unused.make(comm.Dup)))
     return wrapper
 
 
@@ -277,23 +280,12 @@ def _abort_on_uncaught() -> None:
     sys.excepthook = hook
 
 
-def _free(owned: MPI.Intracomm) -> None:
-    if not MPI.Is_finalized() and owned != MPI.COMM_NULL:
-        owned.Free()
-
-
 def _free_windows(windows: list[MPI.Win]) -> None:
     """Free what has not been freed. Collective: MPI wants it before it ends, and no garbage collector can do it."""
     while windows and not MPI.Is_finalized():
         window = windows.pop(0)
         if window != MPI.WIN_NULL:
             window.Free()
-
-
-def _free_types(made: list[MPI.Datatype]) -> None:
-    if not MPI.Is_finalized():
-        for kind in reversed(made):
-            kind.Free()
 
 
 @memoized(64)
