@@ -77,9 +77,7 @@ def _end(dist: Distribution, dtype: np.dtype[Any]) -> Answer:
 @click.command()
 @click.argument("source", metavar="IN.npy", type=click.Path())
 @click.argument("target", metavar="OUT.npy", type=click.Path())
-@click.option(
-    "--layout", metavar="LAYOUT", help="Layout of the input; default: blocks, the cheapest to transform."
-)
+@click.option("--layout", metavar="LAYOUT", help="Layout of the input; default: blocks, the cheapest to transform.")
 @click.option("--grid", metavar="2x2", callback=integers(), help="The process grid; default: balanced.")
 @click.option(
     "--ranks", metavar="N", type=click.IntRange(min=1), help="Ranks in this process, if no mpiexec starts them."

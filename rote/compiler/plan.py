@@ -138,7 +138,7 @@ class Plan:
         return f"{kinds(route.steps)}\n  {versus(cost, self.cost)}"
 
     def plot(self) -> Any:
-        """A figure of the layouts before and after each step, and of the bytes from each rank to each other one.
+        """A figure of the layouts around each step, and of the bytes between ranks (`rote.plot.plan`).
 
         >>> from rote.compiler.compile import compile
         >>> compile("block[(0)] -> [()]", shape=4, grid=2).plot().savefig("plan.png")

@@ -85,7 +85,7 @@ def cumulative_prod(
 
 @follows("along", np.cumsum)
 def cumsum(a: Distributed, axis: int | None = None, dtype: npt.DTypeLike | None = None, out: Any = None) -> Any:
-    """The sums of the elements up to each along a mode, or of the row-major order, as `numpy.cumsum`.
+    """The cumulative sum along a mode, or in row-major order of all elements, as `numpy.cumsum`.
 
     Raises:
         AxisError, ValueError: there is no such mode.
@@ -99,7 +99,7 @@ def cumsum(a: Distributed, axis: int | None = None, dtype: npt.DTypeLike | None 
 
 @follows("along", np.cumprod)
 def cumprod(a: Distributed, axis: int | None = None, dtype: npt.DTypeLike | None = None, out: Any = None) -> Any:
-    """The products of the elements up to each along a mode, or of the row-major order, as `numpy.cumprod`.
+    """The cumulative product along a mode, or in row-major order of all elements, as `numpy.cumprod`.
 
     Raises:
         AxisError, ValueError: there is no such mode.
