@@ -199,7 +199,7 @@ def _bench(comm: Comm, request: _Request) -> Answer:
     if absent:
         say(comm, "", *absent)
     if not any(line.seconds for line in lines):
-        raise RoteError("nobody could take part, and nothing is left\nname others with --only, or none")
+        raise RoteError("no contestant could run, and no file is written\nname others with --only, or none")
     answer = report.as_json(lines, {**about, "ranks": most, "rounds": request.rounds})
     with collective_errors(comm):
         if comm.rank == 0:

@@ -216,7 +216,7 @@ def _measure(comm: Comm, seconds: float, check: bool) -> Answer:
     from ..runtime.tuning.calibrate import keep_machine, measure
 
     if check and comm.size == 1:
-        raise click.UsageError("one rank has nobody to move anything to; write --ranks 2 or more")
+        raise click.UsageError("one rank has no other rank to send to; write --ranks 2 or more")
     say(comm, _ranks(comm))
     with progress(comm, "measure") as part:
         machine = measure(comm, seconds, part)

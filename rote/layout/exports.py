@@ -109,7 +109,7 @@ class Exports(Blocks):
         for mode, (splits, extent) in enumerate(zip(dist.splits, dist.shape, strict=True)):
             tiles = tile_in_turn(splits, extent)
             if tiles is None:
-                raise LayoutError(f"mode {mode} of {dist} is dealt in no tiles of one size, in turn\n{cure}")
+                raise LayoutError(f"mode {mode} of {dist} is not dealt out in turn, in tiles of one size\n{cure}")
             sizes.append(tiles.sizes[0])
             sources.append(tiles.at)
         rows, columns = (prod([split.parts for split in splits]) for splits in dist.splits)

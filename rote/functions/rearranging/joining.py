@@ -59,7 +59,7 @@ def concat(arrays: Parts, /, axis: int | None = 0, *, dtype: Any = None, casting
     mode = normalize_axis_index(axis, len(shapes[0]))
     rest = {(len(shape), shape[:mode], shape[mode + 1 :]) for shape in shapes}
     if len(rest) > 1:
-        raise ValueError(f"concat along mode {mode} wants shapes that are equal but for it, not {shapes}")
+        raise ValueError(f"concat along mode {mode} needs shapes that are equal in all other modes, not {shapes}")
     first = next(x for given, x in zip(arrays, parts, strict=True) if isinstance(given, Distributed))
     if dtype is None:
         dtype = np.result_type(*[x.local.dtype for x in parts])

@@ -181,7 +181,7 @@ def _scan(name: str, ufunc: np.ufunc, x: T, axis: int | None, dtype: npt.DTypeLi
     """
     order = len(x.distribution.shape)
     if axis is None and order != 1:
-        raise ValueError(f"a scan of a tensor of order {order} wants axis=")
+        raise ValueError(f"a scan of a tensor of order {order} needs axis=")
     if ufunc in (np.maximum, np.minimum) and x.local.dtype.kind == "c":
         raise unordered(f"numpy.{name}")
     mode = normalize_axis_index(0 if axis is None else axis, order)
