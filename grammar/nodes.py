@@ -279,7 +279,7 @@ class ActionSyntax:
 
 @dataclass(frozen=True, slots=True)
 class StageSyntax:
-    """A line of a walk: the layout, the grid if it is another one from here on, and what is done there, in order.
+    """A line of a walk: the layout, the grid if it changes here, and the actions, in order.
 
     >>> StageSyntax(LayoutSyntax(()), grid=()) == StageSyntax(LayoutSyntax(()), grid=(1,))
     True

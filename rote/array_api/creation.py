@@ -43,7 +43,7 @@ def asarray(
     grid: GridLike = None,
     comm: object | None = None,
 ) -> DistTensor:
-    """A tensor of a tensor, or of an array, number or nested list that every rank has whole.
+    """A tensor from a tensor, or from an array, number or nested list that every rank has whole.
 
     Args:
         obj: a tensor is given back itself, unless it is to have another dtype or layout, or `copy` is true.
@@ -123,7 +123,7 @@ def empty(
     grid: GridLike = None,
     comm: object | None = None,
 ) -> DistTensor:
-    """A tensor whose elements are not set yet.
+    """A tensor with uninitialized elements.
 
     >>> import rote.array_api as xp
     >>> xp.empty((2, 3), dtype=xp.int8).shape
@@ -274,7 +274,7 @@ def from_dlpack(
     grid: GridLike = None,
     comm: object | None = None,
 ) -> DistTensor:
-    """A tensor of an array of any library that every rank has whole; a tensor is given back itself.
+    """A tensor from an array of any library that every rank has whole; a tensor is returned as it is.
 
     >>> import rote.array_api as xp
     >>> xp.from_dlpack(np.arange(3)).to_global()

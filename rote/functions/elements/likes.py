@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from inspect import signature
-from typing import Any, Concatenate, Final, Literal, ParamSpec
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -17,13 +15,11 @@ from ...runtime.copy.regions import filled
 from ..alignment import plain
 from ..distributed import Array, Distributed
 from ..moves import moved
-from ..rules import Function, follows
+from ..rules import follows
 from .blockwise import elementwise
 from .operands import common
 
 __all__ = ["astype", "copy", "empty_like", "full_like", "meshgrid", "ones_like", "tril", "triu", "zeros_like"]
-
-P = ParamSpec("P")
 
 
 @follows("created", np.full_like)
@@ -39,7 +35,7 @@ def full_like(
     device: str | None = None,
     layout: Layout | str | None = None,
 ) -> Any:
-    """A tensor of one value where another lies, or in another layout; blocks are in C order, whatever `order` says.
+    """A tensor of one value in the layout of another tensor, or in `layout`; blocks are in C order for any `order`.
 
     Raises:
         LayoutError: another shape, or more than one value, is asked for.
@@ -65,32 +61,67 @@ def full_like(
     return x._on(filled(dist, x.comm.rank, fill_value, element), dist)
 
 
-_DOC = """A tensor of {about} where another lies; other arguments as of `full_like`.
+@follows("created", np.zeros_like)
+def zeros_like(
+    x: Distributed,
+    /,
+    dtype: npt.DTypeLike | None = None,
+    order: str = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: str | None = None,
+    layout: Layout | str | None = None,
+) -> Any:
+    """A tensor of zeros in the layout of another; other arguments as for `full_like`.
 
->>> import rote.array_api as xp
->>> xp.{name}(xp.asarray([5, 6])).to_global()
-array([{value}, {value}])
-"""
-
-
-def _like(
-    answers: Function, about: str, value: int, full: Callable[Concatenate[Distributed, Any, P], Any]
-) -> Callable[Concatenate[Distributed, P], Any]:
-    """The function that fills with one value, by the name of NumPy's; it takes the other arguments of `full_like`."""
-
-    def filled_like(x: Distributed, /, *args: P.args, **options: P.kwargs) -> Any:
-        return full(x, value, *args, **options)
-
-    x, _, *others = (taken := signature(full)).parameters.values()
-    filled_like.__signature__ = taken.replace(parameters=[x, *others])  # type: ignore[attr-defined]
-    filled_like.__name__ = filled_like.__qualname__ = name = answers.__name__
-    filled_like.__doc__ = _DOC.format(about=about, name=name, value=value)
-    return follows("created", answers)(filled_like)
+    >>> import rote.array_api as xp
+    >>> xp.zeros_like(xp.ones(3)).to_global()
+    array([0., 0., 0.])
+    """
+    return full_like(x, 0, dtype, order, subok, shape, device=device, layout=layout)
 
 
-zeros_like: Final = _like(np.zeros_like, "zeros", 0, full_like)
-ones_like: Final = _like(np.ones_like, "ones", 1, full_like)
-empty_like: Final = _like(np.empty_like, "zeros, as replicas must not differ,", 0, full_like)
+@follows("created", np.ones_like)
+def ones_like(
+    x: Distributed,
+    /,
+    dtype: npt.DTypeLike | None = None,
+    order: str = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: str | None = None,
+    layout: Layout | str | None = None,
+) -> Any:
+    """A tensor of ones in the layout of another; other arguments as for `full_like`.
+
+    >>> import rote.array_api as xp
+    >>> xp.ones_like(xp.zeros(3)).to_global()
+    array([1., 1., 1.])
+    """
+    return full_like(x, 1, dtype, order, subok, shape, device=device, layout=layout)
+
+
+@follows("created", np.empty_like)
+def empty_like(
+    x: Distributed,
+    /,
+    dtype: npt.DTypeLike | None = None,
+    order: str = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: str | None = None,
+    layout: Layout | str | None = None,
+) -> Any:
+    """A tensor of zeros in the layout of another, because replicas must be equal; other arguments as for `full_like`.
+
+    >>> import rote.array_api as xp
+    >>> xp.empty_like(xp.ones((2, 3))).shape
+    (2, 3)
+    """
+    return full_like(x, 0, dtype, order, subok, shape, device=device, layout=layout)
 
 
 @follows("elementwise", np.copy)
@@ -118,7 +149,7 @@ def astype(x: Distributed, dtype: npt.DTypeLike, /, *, copy: bool = True, device
 
 @follows("elementwise", np.tril)
 def tril(x: Distributed, /, k: int = 0) -> Any:
-    """The matrices without what lies above the k-th diagonal.
+    """The matrices with zeros above the k-th diagonal.
 
     Raises:
         LayoutError: the tensor is of order 1 or less.
@@ -134,7 +165,7 @@ def tril(x: Distributed, /, k: int = 0) -> Any:
 
 @follows("elementwise", np.triu)
 def triu(x: Distributed, /, k: int = 0) -> Any:
-    """The matrices without what lies below the k-th diagonal.
+    """The matrices with zeros below the k-th diagonal.
 
     Raises:
         LayoutError: the tensor is of order 1 or less.

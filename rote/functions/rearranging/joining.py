@@ -34,7 +34,7 @@ Ints = npt.NDArray[np.int64]
 
 @follows("joined", np.concatenate)
 def concat(arrays: Parts, /, axis: int | None = 0, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
-    """Tensors and arrays that all ranks have, one behind the other along a mode. Collective.
+    """The tensors, and arrays that all ranks have, joined along a mode. Collective.
 
     The result lies as the first tensor does, balanced anew along that mode.
 
@@ -59,7 +59,7 @@ def concat(arrays: Parts, /, axis: int | None = 0, *, dtype: Any = None, casting
     mode = normalize_axis_index(axis, len(shapes[0]))
     rest = {(len(shape), shape[:mode], shape[mode + 1 :]) for shape in shapes}
     if len(rest) > 1:
-        raise ValueError(f"concat along mode {mode} wants shapes that are equal but for it, not {shapes}")
+        raise ValueError(f"concat along mode {mode} needs shapes that are equal in all other modes, not {shapes}")
     first = next(x for given, x in zip(arrays, parts, strict=True) if isinstance(given, Distributed))
     if dtype is None:
         dtype = np.result_type(*[x.local.dtype for x in parts])
@@ -81,7 +81,7 @@ def concat(arrays: Parts, /, axis: int | None = 0, *, dtype: Any = None, casting
 
 @follows("joined", np.stack)
 def stack(arrays: Parts, /, axis: int = 0, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
-    """Tensors of one shape side by side along a new mode, which is whole; the others lie as the first tensor does.
+    """Tensors of one shape stacked along a new mode, which is whole; the other modes have the first tensor's layout.
 
     Raises:
         TypeError: an operand is no tensor of numbers.

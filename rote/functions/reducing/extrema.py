@@ -45,12 +45,12 @@ def argmax(
 
     Args:
         axis: one mode, or None for the index into the flattened tensor.
-        out: a tensor of integers that is written, and stays where it is.
+        out: a tensor of integers to write into; it keeps its layout.
         layout: of the result, as in `sum`.
 
     Raises:
         AxisError: there is no such mode.
-        TypeError: the elements are complex, `axis` is no integer, or `out` of none.
+        TypeError: the elements are complex, `axis` is no integer, or `out` is not of integers.
         LayoutError: `layout` or `out` does not fit the result.
 
     >>> from rote import DistTensor
@@ -64,11 +64,11 @@ def argmax(
 def argmin(
     x: Distributed, /, axis: int | None = None, out: Any = None, *, keepdims: bool = False, layout: Any = None
 ) -> Any:
-    """The index of the smallest element, the first of several; a NaN counts as the smallest. Arguments as `argmax`.
+    """The index of the smallest element, the first of several; a NaN counts as the smallest. Arguments as for `argmax`.
 
     Raises:
         AxisError: there is no such mode.
-        TypeError: the elements are complex, `axis` is no integer, or `out` of none.
+        TypeError: the elements are complex, `axis` is no integer, or `out` is not of integers.
         LayoutError: `layout` or `out` does not fit the result.
 
     >>> from rote import DistTensor
