@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import apart
 import numpy as np
 import pytest
 
@@ -311,3 +314,15 @@ def test_powers_of_arrays_into_a_tensor():
         return np.power(base, base, out=out) is out and out.to_global().tolist()
 
     assert rote.run(program, 5) == [(base**base).tolist()] * 5
+
+
+@pytest.mark.parametrize("ranks", (2, 3))
+def test_calls_that_differ_are_refused_by_all_in_process_ranks(ranks):
+    rote.run(apart.check, ranks)
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("job", (2,), indirect=True)
+def test_calls_that_differ_are_refused_by_all_ranks_of_mpi(job):
+    done = job.run(Path(apart.__file__))
+    assert (done.returncode, done.stdout) == (0, "refused\n" * 2), done.stderr
