@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from ..compiler.step import as_array
 from ..errors import LayoutError
 from ..functions.distributed import Array, Distributed
 from ..functions.moves import announce, implicit_cause, records_open
@@ -93,7 +94,7 @@ class Halos(Distributed):
         """
         plan, move = self._bound_halo(width, periodic)
         with collective_errors(self.comm):
-            values = np.asarray(halo)
+            values = as_array(halo)
             _check("halo", values, move.shape, self.local.dtype)
         if implicit_cause.get() or records_open.get():
             announce(self, plan.accumulate_cost.bytes, lambda: f"back, of a {plan}", "accumulate_halo")
