@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..compiler.step import as_dtype
+from ..compiler.step import as_array, as_dtype
 from ..errors import LayoutError
 from ..functions.moves import default_layout
 from ..functions.rules import follows
@@ -22,7 +22,7 @@ from ..layout.grid import tensor_shape
 from ..layout.layout import Layout
 from ..runtime.comm.resolve import as_comm
 from ..runtime.copy.regions import filled
-from ..runtime.placement import GridLike, as_array, compute_block, place
+from ..runtime.placement import GridLike, compute_block, place
 from ..tensor.tensor import DistTensor
 
 __all__ = ["arange", "asarray", "empty", "eye", "from_dlpack", "full", "linspace", "ones", "zeros"]

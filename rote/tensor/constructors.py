@@ -8,7 +8,7 @@ from typing import Self
 
 import numpy.typing as npt
 
-from ..compiler.step import as_dtype
+from ..compiler.step import as_array, as_dtype
 from ..functions.distributed import Array, Distributed
 from ..layout.layout import Distribution, Layout
 from ..runtime.comm import segments
@@ -16,7 +16,7 @@ from ..runtime.comm.collective_errors import collective_errors
 from ..runtime.comm.protocol import Path
 from ..runtime.comm.resolve import as_comm
 from ..runtime.copy.regions import filled
-from ..runtime.placement import GridLike, as_array, compute_block, cut_block, place, place_slices, same_everywhere
+from ..runtime.placement import GridLike, compute_block, cut_block, place, place_slices, same_everywhere
 
 __all__ = ["Constructors"]
 

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from ..compiler.step import as_array
 from ..errors import LayoutError
 from ..functions.distributed import Array, Distributed
 from ..functions.moves import announce, implicit_cause, records_open
 from ..layout.grid import integer
-from ..runtime.comm.cache import cached
+from ..runtime.comm.cache import cached, refuse_others
 from ..runtime.comm.collective_errors import collective_errors
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ class Halos(Distributed):
         """
         plan, move = self._bound_halo(width, periodic)
         with collective_errors(self.comm):
-            values = np.asarray(halo)
+            values = as_array(halo)
             _check("halo", values, move.shape, self.local.dtype)
         if implicit_cause.get() or records_open.get():
             announce(self, plan.accumulate_cost.bytes, lambda: f"back, of a {plan}", "accumulate_halo")
@@ -122,17 +123,18 @@ class Halos(Distributed):
 
     def _bound_halo(self, width: Width, periodic: Periodic) -> tuple[HaloPlan, IndexedMove]:
         """The plan and the move of a halo, proved on each rank for its own cells when it is made."""
+        order = len(self.distribution.shape)
+        key = (self.distribution, self.local.dtype, _widths(width, order), _flags(periodic, order))
 
         def make() -> tuple[HaloPlan, IndexedMove]:
             from ..runtime.indexed import IndexedMove
 
+            refuse_others(self.comm, "halo", key)
             with collective_errors(self.comm):
                 plan = self.halo_plan(width, periodic)
                 plan.verify(self.comm.rank)
             return plan, IndexedMove(plan.source, plan.wanted(self.comm.rank), self.comm)
 
-        order = len(self.distribution.shape)
-        key = (self.distribution, self.local.dtype, _widths(width, order), _flags(periodic, order))
         return cached(self.comm, "halos", key, make, _KEPT)
 
 

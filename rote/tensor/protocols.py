@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import functions
+from ..compiler.step import refuse_mask
 from ..errors import LayoutError, RoteError, counted
 from ..functions.distributed import Distributed
 from ..late import late
@@ -273,5 +274,11 @@ def _quick_power(dtype: np.dtype[Any], power: Any) -> np.ufunc | None:
 
 
 def _foreign(types: Any) -> bool:
-    """Whether a type among them is neither an array nor a tensor, so that it may have an answer of its own."""
+    """Whether a type among them is neither an array nor a tensor, so that it may have an answer of its own.
+
+    Raises:
+        TypeError: one has a mask.
+    """
+    for each in types:
+        refuse_mask(each)
     return any(not issubclass(each, np.ndarray | np.generic | Distributed) for each in types)

@@ -16,8 +16,8 @@ from ..functions.moves import announce, implicit_cause, records_open
 from ..layout.grid import grid_shape
 from ..layout.layout import Distribution, Layout, as_layout, distribute
 from ..runtime.comm import segments
-from ..runtime.comm.cache import cached
-from ..runtime.comm.collective_errors import floating_errors
+from ..runtime.comm.cache import cached, refuse_others
+from ..runtime.comm.collective_errors import collective_errors, floating_errors
 from ..runtime.comm.protocol import Comm, Path
 from ..runtime.comm.resolve import as_comm
 from ..runtime.executor.aliasing import bound_apart, meet, run_apart
@@ -194,14 +194,17 @@ class DistTensor(Constructors, Rearranging, ArrayMethods, ArrayProtocols, Halos,
         target = program.plan.target
         if out is None:
             out = self._on(segments.empty(target.local_shape(self.comm.rank), program.plan.dtype, lasting=True), target)
-        _check_out(out, program.plan)
+        with collective_errors(self.comm):
+            _check_out(out, program.plan)
         return BoundMove(self, out, program)
 
     def _program_to(self, layout: Layout | str, grid: GridLike, method: str, tune: Tune, wire: str | None) -> BoundPlan:
         """The program that takes blocks of this tensor to those in another layout. Collective."""
         source, dtype, comm, layout = self._distribution, self._local.dtype, self._comm, as_layout(layout)
+        key = (source, dtype, layout, method, tune, wire)
 
         def make() -> BoundPlan:
+            refuse_others(comm, "redistribute", (*key, grid))
             on = source.grid if grid is None else grid_shape(grid, comm.size)
             plan = compile(source, distribute(layout, source.shape, on), dtype, wire=wire)
             methods = method if method != "auto" or tune == "model" else tuned(plan, comm, tune)
@@ -209,7 +212,7 @@ class DistTensor(Constructors, Rearranging, ArrayMethods, ArrayProtocols, Halos,
 
         if grid is not None:
             return make()
-        return cached(comm, "redistributions", (source, dtype, layout, method, tune, wire), make, _KEPT)
+        return cached(comm, "redistributions", key, make, _KEPT)
 
     def to_global(self) -> Array:
         """The whole array, of shape `x.shape`, on every rank. Collective.
@@ -245,7 +248,8 @@ def _move_into(x: Distributed, out: Distributed, program: BoundPlan) -> None:
         LayoutError: `out` lies otherwise than the program ends, or is read-only.
     """
     if not program.is_small:
-        _check_out(out, program.plan)
+        with collective_errors(x.comm):
+            _check_out(out, program.plan)
         run_apart(x.comm, program, x.local, out.local)
         return
     key, prepared = (id(x), id(out)), program.prepared

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ...compiler.step import as_array
 from ...layout.selection import Selection, selection
 
 __all__ = ["KeyAxis", "as_indices", "as_slice", "key_at", "outer_key", "parse_key", "said"]
@@ -154,7 +155,7 @@ def _item(item: Any) -> Any:
             return as_index(item)
         except TypeError:
             pass
-    array = np.asarray(item)
+    array = as_array(item)
     if array.size == 0 and not isinstance(item, np.ndarray):
         array = array.astype(np.int64)
     if array.dtype == bool and array.ndim == 0:
