@@ -223,9 +223,10 @@ class LayoutSyntax:
     rooted: tuple[tuple[int, int], ...] = ()
 
     def __post_init__(self) -> None:
-        names = [item.name for item in self.view or () if isinstance(item, Name)]
-        if self.view is not None and len(names) == len(self.view) and names == sorted(names):  # all modes in order
-            object.__setattr__(self, "view", None)
+        if self.view is not None:
+            names = [item.name for item in self.view if isinstance(item, Name)]
+            if len(names) == len(self.view) and names == sorted(names):  # all modes, in their order
+                object.__setattr__(self, "view", None)
         if not self.partial:
             object.__setattr__(self, "op", "sum")
         partial = exact_all(self.partial, "grid modes")
@@ -278,7 +279,7 @@ class ActionSyntax:
 
 @dataclass(frozen=True, slots=True)
 class StageSyntax:
-    """A line of a walk: the layout, the grid if it is another one from here on, and what is done there, in order.
+    """A line of a walk: the layout, the grid if it changes here, and the actions, in order.
 
     >>> StageSyntax(LayoutSyntax(()), grid=()) == StageSyntax(LayoutSyntax(()), grid=(1,))
     True

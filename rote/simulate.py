@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .compiler.plan import Plan
-from .compiler.step import Step
+from .compiler.step import Step, as_array
 from .errors import LayoutError
 from .layout.grid import ranks_at
 from .layout.layout import Distribution
@@ -41,12 +41,13 @@ def scatter(array: npt.ArrayLike, dist: Distribution) -> list[Array]:
 
     Raises:
         LayoutError: the array has another shape than the distribution.
+        TypeError: it has a mask.
 
     >>> from rote.layout.layout import parse
     >>> [block.tolist() for block in scatter([1, 2, 3, 4, 5], parse("[(0)]").on(5, 2))]
     [[1, 3, 5], [2, 4]]
     """
-    whole = np.asarray(array)
+    whole = as_array(array)
     if whole.shape != dist.shape:
         raise LayoutError(f"the array has shape {whole.shape}, the distribution {dist.shape}")
     return [cut(whole, dist, rank) for rank in range(dist.grid.size)]

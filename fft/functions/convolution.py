@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rote.caches import memoized
+from rote.compiler.step import as_array
 from rote.errors import LayoutError
 from rote.layout.layout import Distribution, Layout
 from rote.runtime.comm.cache import cached
@@ -92,7 +93,7 @@ def _convolved(
     name = "correlate" if correlated else "convolve"
     check_tensor(x, name)
     if not isinstance(y, DistTensor):
-        kernel = np.asarray(y)
+        kernel = as_array(y)
         y = DistTensor.from_global(kernel, Layout(((),) * kernel.ndim), x.comm, x.grid)
     named = normal_axes(axes, x.ndim)
     _check(x, y, mode, named)

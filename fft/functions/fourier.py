@@ -9,7 +9,7 @@ from rote.compiler.step import as_wire
 from rote.errors import LayoutError
 from rote.layout.layout import Layout, as_layout
 from rote.runtime.comm import segments
-from rote.runtime.comm.cache import cached
+from rote.runtime.comm.cache import cached, refuse_others
 from rote.tensor import DistTensor
 
 from ..families.choose import walk_of
@@ -165,7 +165,10 @@ def transform(
     dtype = real_dtype(block.dtype) if is_real else complex_dtype(block.dtype)
     where = None if output is None else as_layout(output)
 
+    key = (distribution, kind, dtype, named, lengths, algorithm, where, norm, wire)
+
     def make() -> BoundWalk:
+        refuse_others(comm, function.name, key)
         check_extents(distribution.shape, named)
         if side in ("input", "output") and not named:
             raise LayoutError(f"{function.name} needs at least one axis")
@@ -180,9 +183,7 @@ def transform(
             warn_if_gathered(walk, wanted, comm, _DEPTH)
         return bound
 
-    bound = cached(
-        comm, "walks", (distribution, kind, dtype, named, lengths, algorithm, where, norm, wire), make, _KEPT
-    )
+    bound = cached(comm, "walks", key, make, _KEPT)
     target = bound.walk.target
     out = segments.empty(target.local_shape(comm.rank), bound.dtypes[-1])
     bound(block.astype(dtype, copy=False), out)

@@ -18,7 +18,7 @@ from rote.functions.moves import announce
 from rote.layout.expressions import fitting
 from rote.layout.layout import Distribution
 from rote.layout.view import from_tensor, to_tensor
-from rote.runtime.comm.cache import cached
+from rote.runtime.comm.cache import cached, refuse_others
 from rote.runtime.indexed import IndexedMove
 from rote.tensor import DistTensor
 
@@ -107,10 +107,13 @@ def placed(x: DistTensor, target: Distribution, shifts: tuple[int, ...]) -> Dist
         return x.copy()
     refuse_tiles(source, changed)
 
+    key = (source, target, shifts)
+
     def make() -> IndexedMove:
+        refuse_others(comm, "a shift", key)
         return IndexedMove(source, [_origins(source, target, m, shifts, comm.rank) for m in range(source.order)], comm)
 
-    move = cached(comm, "shifts", (source, target, shifts), make, _KEPT)
+    move = cached(comm, "shifts", key, make, _KEPT)
     announce(x, move.received * x.dtype.itemsize, lambda: f"an indexed move {source} -> {target}", "shift")
     return DistTensor(move(x.local), target, comm)
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rote.compiler.step import LOCAL, Step
-from rote.runtime.comm.cache import DoubleBuffer
+from rote.runtime.comm.cache import DoubleBuffer, refuse_others
 from rote.runtime.comm.protocol import Comm
 from rote.runtime.copy.strided import Copy
 from rote.runtime.executor.buffers import PreparedRuns, Scratch, is_small
@@ -309,7 +309,8 @@ class Pair:
 
 
 def bind_pair(walk: Walk, comm: Comm, norm: Norm, options: Options, scratch: Scratch | None = None) -> Pair:
-    """Bind a walk and its inverse, in the scratch of another pair if one is given. Collective."""
+    """Bind a walk, which all ranks give alike, and its inverse, in the scratch of another pair if given. Collective."""
+    refuse_others(comm, "FFT", (walk.source, walk.dtype, str(walk), norm, options.method))
     forward_scale, backward_scale = (scale(norm, walk.sizes, forward) for forward in (True, False))
     forward = BoundWalk(walk, comm, forward_scale, norm == "ortho", options)
     backward = BoundWalk(walk.inverse(), comm, backward_scale, norm == "ortho", options)

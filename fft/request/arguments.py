@@ -204,7 +204,7 @@ def requested_kinds(
     """The axes of a transform in NumPy's order, and their kinds."""
     if isinstance(kinds, Mapping):
         if axes is not None:
-            raise LayoutError("kinds says the axes itself; leave out axes, or give one kind for all of them")
+            raise LayoutError("kinds already names the axes; leave out axes, or give one kind for all of them")
         named = normal_axes(tuple(kinds), order)
         return in_order(dict(sorted(zip(named, kinds.values(), strict=True))), real)
     if kinds is not None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from rote.compiler.explain import in_bytes, in_seconds
 from rote.errors import counted
 from rote.html.page import page
-from rote.html.plans import move_scenes
 from rote.html.reprs import card
-from rote.html.scenes import Scene, start_scene
+from rote.html.scenes import Scene, start_scene, step_scenes
 
 from .walk import Stage, Walk
 
@@ -26,7 +25,7 @@ def walk_page(walk: Walk, axes: tuple[int, ...], text: str) -> str:
     scenes = [start_scene(walk.source, walk.dtype.itemsize)]
     for number, stage in enumerate(walk.stages):
         if number:
-            scenes += move_scenes(transitions[number - 1], f"To stage {number + 1}, step")
+            scenes += step_scenes(transitions[number - 1], f"To stage {number + 1}, step")
         title = f"Stage {number + 1} of {len(walk.stages)}"
         scenes.append(_stage_scene(title, stage, str(dtypes[number]), str(dtypes[number + 1]), dtypes[number].itemsize))
     costs = [plan.cost for plan in walk.moves]

@@ -162,7 +162,7 @@ def _transformed(
         raise LayoutError(f"mode {m} is no digit of one axis, but {said(viewed[m])}")
     (digit,) = viewed[m]
     if digit.done:
-        raise LayoutError(f"mode {m} is done already: {said(viewed[m])}")
+        raise LayoutError(f"mode {m} is already transformed: {said(viewed[m])}")
     axis, n = digit.axis, state.extents[digit.axis]
     begun = state.turned.setdefault(axis, kind)
     if begun != kind:

@@ -12,7 +12,7 @@ make tensors take `layout=`, `grid=` and `comm=` beside the standard's arguments
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -79,29 +79,25 @@ if TYPE_CHECKING:
 
 __array_api_version__ = "2024.12"
 
-e: float
-inf: float
-nan: float
-pi: float
-e, inf, nan, pi = np.e, np.inf, np.nan, np.pi
+e: Final = np.e
+inf: Final = np.inf
+nan: Final = np.nan
+pi: Final = np.pi
 newaxis: Final = None
 
 bool: Final = DTYPES["bool"]
-int8: np.dtype[Any]
-int16: np.dtype[Any]
-int32: np.dtype[Any]
-int64: np.dtype[Any]
-uint8: np.dtype[Any]
-uint16: np.dtype[Any]
-uint32: np.dtype[Any]
-uint64: np.dtype[Any]
-float32: np.dtype[Any]
-float64: np.dtype[Any]
-complex64: np.dtype[Any]
-complex128: np.dtype[Any]
-int8, int16, int32, int64 = (DTYPES[f"int{bits}"] for bits in (8, 16, 32, 64))
-uint8, uint16, uint32, uint64 = (DTYPES[f"uint{bits}"] for bits in (8, 16, 32, 64))
-float32, float64, complex64, complex128 = (DTYPES[name] for name in ("float32", "float64", "complex64", "complex128"))
+int8: Final = DTYPES["int8"]
+int16: Final = DTYPES["int16"]
+int32: Final = DTYPES["int32"]
+int64: Final = DTYPES["int64"]
+uint8: Final = DTYPES["uint8"]
+uint16: Final = DTYPES["uint16"]
+uint32: Final = DTYPES["uint32"]
+uint64: Final = DTYPES["uint64"]
+float32: Final = DTYPES["float32"]
+float64: Final = DTYPES["float64"]
+complex64: Final = DTYPES["complex64"]
+complex128: Final = DTYPES["complex128"]
 
 
 def __array_namespace_info__() -> NamespaceInfo:
@@ -122,5 +118,5 @@ if not TYPE_CHECKING:  # a type checker would take any misspelt name for a funct
 
 def __dir__() -> list[str]:
     """The names of the namespace, and of its extensions."""
-    inside = {"annotations", "import_module", "np", "TYPE_CHECKING", "DTYPES", "NamespaceInfo", "Any", "Final"}
+    inside = {"annotations", "import_module", "np", "TYPE_CHECKING", "DTYPES", "NamespaceInfo", "Final"}
     return sorted({*globals(), "fft", "linalg"} - inside)

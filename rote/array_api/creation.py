@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..compiler.step import as_dtype
+from ..compiler.step import as_array, as_dtype
 from ..errors import LayoutError
 from ..functions.moves import default_layout
 from ..functions.rules import follows
@@ -22,7 +22,7 @@ from ..layout.grid import tensor_shape
 from ..layout.layout import Layout
 from ..runtime.comm.resolve import as_comm
 from ..runtime.copy.regions import filled
-from ..runtime.placement import GridLike, as_array, compute_block, place
+from ..runtime.placement import GridLike, compute_block, place
 from ..tensor.tensor import DistTensor
 
 __all__ = ["arange", "asarray", "empty", "eye", "from_dlpack", "full", "linspace", "ones", "zeros"]
@@ -43,7 +43,7 @@ def asarray(
     grid: GridLike = None,
     comm: object | None = None,
 ) -> DistTensor:
-    """A tensor of a tensor, or of an array, number or nested list that every rank has whole.
+    """A tensor from a tensor, or from an array, number or nested list that every rank has whole.
 
     Args:
         obj: a tensor is given back itself, unless it is to have another dtype or layout, or `copy` is true.
@@ -123,7 +123,7 @@ def empty(
     grid: GridLike = None,
     comm: object | None = None,
 ) -> DistTensor:
-    """A tensor whose elements are not set yet.
+    """A tensor with uninitialized elements.
 
     >>> import rote.array_api as xp
     >>> xp.empty((2, 3), dtype=xp.int8).shape
@@ -226,7 +226,7 @@ def linspace(
     element = _element(dtype, computed)
     parts = count - 1 if endpoint else count
     first, span = computed.type(start), computed.type(stop) - computed.type(start)
-    step = span / parts if parts else span
+    step = span / builtins.max(parts, 1)
 
     def numbers(index: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
         places = index.astype(computed.type(0).real.dtype)
@@ -274,7 +274,7 @@ def from_dlpack(
     grid: GridLike = None,
     comm: object | None = None,
 ) -> DistTensor:
-    """A tensor of an array of any library that every rank has whole; a tensor is given back itself.
+    """A tensor from an array of any library that every rank has whole; a tensor is returned as it is.
 
     >>> import rote.array_api as xp
     >>> xp.from_dlpack(np.arange(3)).to_global()

@@ -55,7 +55,7 @@ class NamespaceInfo:
         return ["cpu"]
 
     def default_dtypes(self, *, device: str | None = None) -> dict[str, np.dtype[Any]]:
-        """The dtypes of new tensors of which nobody says it, by kind.
+        """The default dtypes of new tensors, by kind.
 
         Raises:
             LayoutError: there is no such device.

@@ -14,15 +14,15 @@ __all__ = ["main"]
 
 _MENU = {
     "show": "Draw who owns what.",
-    "explain": "Show a plan and what it costs; or which FFT costs least.",
-    "predict": "Predict what FFTs cost, on ranks that need not exist.",
-    "fft": "Transform a .npy file into another.",
-    "bench": "Measure transforms and moves, and those of other libraries.",
-    "tune": "Measure this machine for the cost model, and keep it.",
-    "demo": "Make a field, transform it, draw its layouts and its spectrum.",
-    "contents": "Say what a file of tensors holds.",
-    "doctor": "Look at the installation, and name the commands that mend it.",
-    "completion": "Let a shell complete commands, options and names.",
+    "explain": "Show a plan and its cost; or which FFT costs least.",
+    "predict": "Predict the cost of FFTs, on ranks that need not exist.",
+    "fft": "Transform a .npy file.",
+    "bench": "Time transforms and moves of Rote and of other libraries.",
+    "tune": "Measure this machine for the cost model, or time FFTs.",
+    "demo": "Make a field, transform it, draw its layouts and spectrum.",
+    "contents": "Show what a file of tensors holds.",
+    "doctor": "Check the installation, and name the commands that repair it.",
+    "completion": "Install completion of commands, options and names by Tab.",
 }
 
 
@@ -60,7 +60,7 @@ def _load(name: str) -> click.Command:
 )
 @click.version_option(__version__, prog_name="rote", message="%(prog)s %(version)s")
 def main() -> None:
-    """Redistributions of dense tensors, and parallel FFTs, written as layouts.
+    """Move distributed arrays between layouts, and transform them by parallel FFTs.
 
     A layout says which modes of a tensor are split over which modes of a grid of ranks:
     "block[(0),(1),()]" splits mode 0 over grid mode 0, mode 1 over grid mode 1, and leaves mode 2 whole.
@@ -75,8 +75,8 @@ def main() -> None:
 
     \b
     Exit status:
-      0  done; what was to be checked is right
-      1  an error; a difference that a check found; something broken, as doctor finds
-      2  a command line that is wrong: a command, an option or an argument
-      130  an interrupt: Ctrl-C has ended it
+      0  success, and every requested check passed
+      1  an error, a difference that a check found, or a broken installation (doctor)
+      2  a wrong command line: a command, an option or an argument
+      130  interrupted by Ctrl-C
     """

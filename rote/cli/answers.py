@@ -20,7 +20,10 @@ Answer = dict[str, Any]
 T = TypeVar("T")
 
 json_option = click.option(
-    "--json", "as_json", is_flag=True, help="Print the answer as JSON, and nothing else; notebooks/cli.md has its keys."
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print the result as JSON, and nothing else; notebooks/cli.md lists the keys.",
 )
 
 

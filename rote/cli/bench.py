@@ -62,32 +62,30 @@ def _shapes(context: click.Context, option: click.Parameter, texts: tuple[str, .
 
 
 @click.command()
-@click.option("--shape", metavar="128x128x128", multiple=True, callback=_shapes, help="May be given again.")
-@click.option("--dtype", multiple=True, type=click.Choice(tuple(_REAL)), help="May be given again; c16 and f8.")
-@click.option("--real", is_flag=True, help="Real arrays of the precision of --dtype, for half a spectrum.")
+@click.option("--shape", metavar="128x128x128", multiple=True, callback=_shapes, help="The shape; may be repeated.")
+@click.option("--dtype", multiple=True, type=click.Choice(tuple(_REAL)), help="May be repeated; default c16 and f8.")
+@click.option("--real", is_flag=True, help="Transform real arrays in the precision of --dtype.")
+@click.option("--ranks", metavar="N", type=click.IntRange(min=1), help="Ranks in this process; default: all cores.")
 @click.option(
-    "--ranks", metavar="N", type=click.IntRange(min=1), help="Ranks inside this process; all cores, if not given."
-)
-@click.option(
-    "--algorithm", multiple=True, type=click.Choice(ALGORITHMS), help="May be given again; slab, pencil, auto."
+    "--algorithm", multiple=True, type=click.Choice(ALGORITHMS), help="May be repeated; default slab, pencil, auto."
 )
 @click.option(
     "--method",
     metavar="NAME",
     type=Known("method", lambda: methods),
     multiple=True,
-    help="Of rote.methods; may be given again; auto.",
+    help="A name in rote.methods; may be repeated; default auto.",
 )
-@click.option("--restore", is_flag=True, help="Rote's spectra come in the layout of the input.")
+@click.option("--restore", is_flag=True, help="Rote's spectra return to the layout of the input.")
 @click.option(
     "--only",
     metavar="NAME",
     multiple=True,
     type=click.Choice(_ALL),
-    help=f"Of the contestants; may be given again: {', '.join(_ALL)}.",
+    help=f"Time only this contestant; may be repeated: {', '.join(_ALL)}.",
 )
-@click.option("--moves", is_flag=True, help="Redistribution alone: from slabs of mode 0 to slabs of mode 1.")
-@click.option("--scaling", type=click.Choice(("strong", "weak")), help="On 1, 2, 4, ... ranks; weak: mode 0 grows.")
+@click.option("--moves", is_flag=True, help="Time redistribution alone: from slabs of mode 0 to slabs of mode 1.")
+@click.option("--scaling", type=click.Choice(("strong", "weak")), help="Run on 1, 2, 4, ... ranks; weak: mode 0 grows.")
 @click.option("--rounds", type=click.IntRange(min=1), default=5, show_default=True)
 @click.option(
     "--json",
@@ -95,9 +93,9 @@ def _shapes(context: click.Context, option: click.Parameter, texts: tuple[str, .
     type=click.Path(),
     is_flag=False,
     flag_value=_PRINTED,
-    help="Leave all that is measured in FILE; without one, print it as JSON, and nothing else.",
+    help="Write all results into FILE; without FILE, print JSON, and nothing else.",
 )
-@click.option("--plot", "--png", "png", metavar="FILE.png", type=PictureFile(), help="Leave a picture.")
+@click.option("--plot", "--png", "png", metavar="FILE.png", type=PictureFile(), help="Draw a picture.")
 @click.option(
     "--suite",
     "record",
@@ -105,19 +103,19 @@ def _shapes(context: click.Context, option: click.Parameter, texts: tuple[str, .
     type=click.Path(),
     is_flag=False,
     flag_value="suite.json",
-    help="Measure a fixed set of rows, or those of --shape and --dtype, and leave a record in FILE; suite.json.",
+    help="Measure a fixed set of rows, or those of --shape and --dtype, and write a record; default suite.json.",
 )
 @click.option(
     "--compare", "records", metavar="A B", type=click.Path(), nargs=2, help="Say what is slower or faster in record B."
 )
-@click.option("--relative", is_flag=True, help="With --compare: by ratios to another library, not by times.")
+@click.option("--relative", is_flag=True, help="With --compare: compare ratios to another library, not times.")
 @force_option
 def bench(record: str | None, records: tuple[str, str] | None, relative: bool, **options: Any) -> None:
-    """Time Rote and the libraries that do the same, in turn, round after round, and print the medians.
+    """Time Rote and similar libraries in turn, round after round, and print the medians.
 
-    A time is that of a transform forward and backward, of the slowest rank. The column `/ rote` is a median over Rote's
-    own, by the same algorithm or its fastest one: above 1, Rote is faster. Every result is checked. Without options it
-    takes a minute, on threads; under mpiexec on MPI's ranks, and with mpi4py-fft.
+    A time is that of a transform forward and backward, on the slowest rank. The column `/ rote` divides a median by
+    Rote's, of the same algorithm or its fastest one: above 1, Rote is faster. Every result is checked. Without options
+    it takes a minute, on threads; under mpiexec it runs on MPI ranks, and with mpi4py-fft.
 
     \b
     Examples:
@@ -201,7 +199,7 @@ def _bench(comm: Comm, request: _Request) -> Answer:
     if absent:
         say(comm, "", *absent)
     if not any(line.seconds for line in lines):
-        raise RoteError("nobody could take part, and nothing is left\nname others with --only, or none")
+        raise RoteError("no contestant could run, and no file is written\nname others with --only, or none")
     answer = report.as_json(lines, {**about, "ranks": most, "rounds": request.rounds})
     with collective_errors(comm):
         if comm.rank == 0:

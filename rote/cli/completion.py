@@ -33,7 +33,7 @@ class _Places:
 
 @click.group()
 def completion() -> None:
-    """Tab completion of commands, options, methods, dtypes, kinds and files, for bash, zsh and fish.
+    """Install Tab completion of commands, options, methods, dtypes, kinds and files for bash, zsh and fish.
 
     \b
     Examples:
@@ -47,9 +47,9 @@ def completion() -> None:
 @click.argument("shell", type=click.Choice(SHELLS), required=False)
 @click.option("--show", is_flag=True, help="Print the script, and write nothing.")
 def install(shell: str | None, show: bool) -> None:
-    """Let a shell complete `rote`: write its script, and for bash and zsh a line into the file they start by.
+    """Install completion for a shell: its script, and for bash and zsh a line in their start-up file.
 
-    The shell is that of the variable SHELL, if none is given. Whatever is there already stays as it is.
+    The default is the shell of the variable SHELL. Existing files keep their contents.
 
     \b
     Examples:

@@ -20,10 +20,10 @@ __all__ = ["contents"]
 
 @click.command()
 @click.argument("path", metavar="FILE", type=click.Path())
-@click.option("--step", metavar="N", type=int, help="Of the steps of a file; the last one, if not given.")
+@click.option("--step", metavar="N", type=int, help="The number of a step; default: the last one.")
 @json_option
 def contents(path: str, step: int | None, as_json: bool) -> None:
-    """Say what a file of tensors holds: .npy, .zarr, .h5 or .xdmf, whoever wrote it.
+    """Show what a file of tensors holds: .npy, .zarr, .h5 or .xdmf, from any program.
 
     \b
     Examples:

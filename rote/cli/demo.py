@@ -35,7 +35,7 @@ LAYOUT = "block[(0),(1),()]"
     "--ranks",
     metavar="N",
     type=click.IntRange(min=1),
-    help="Ranks inside this process; 4, where no mpiexec starts them.",
+    help="Ranks in this process, if no mpiexec starts them; default 4.",
 )
 @click.option(
     "--dir", "folder", metavar="FOLDER", default="rote-demo", show_default=True, help="The folder for the files."

@@ -69,7 +69,7 @@ class _Mendable(RoteError):
 @json_option
 @click.pass_context
 def doctor(context: click.Context, as_json: bool) -> None:
-    """Look at the installation, try it, and name the commands that mend it, and the one that starts MPI's ranks.
+    """Check the installation, and name the commands that repair it and the one that starts MPI ranks.
 
     The exit status is 1 if something essential is broken. Rote does without an MPI (then its ranks are threads of one
     process), without Matplotlib (then it draws no pictures), and without Zarr, HDF5 and xarray (then files are .npy).

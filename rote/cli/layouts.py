@@ -34,10 +34,10 @@ _shape = click.option(
     "--shape",
     metavar="8x9x10",
     callback=integers(),
-    help="The tensor's extents; a small shape that fits, if not given.",
+    help="The tensor's shape; default: a small one that fits.",
 )
 _grid = click.option(
-    "--grid", metavar="2x2", callback=integers(), help="The ranks; two along each grid mode, if not given."
+    "--grid", metavar="2x2", callback=integers(), help="The process grid; default: two ranks along each grid mode."
 )
 
 
@@ -45,7 +45,7 @@ _grid = click.option(
 @click.argument("layout")
 @_shape
 @_grid
-@click.option("--plot", metavar="FILE.png", type=PictureFile(), help="Draw it into a picture as well.")
+@click.option("--plot", metavar="FILE.png", type=PictureFile(), help="Also draw a picture.")
 @force_option
 @json_option
 def show(
@@ -102,21 +102,21 @@ def _draw(dist: Distribution, path: str) -> None:
 @click.argument("transition", required=False)
 @_shape
 @_grid
-@click.option("--dtype", type=DTYPES, default="f8", show_default=True, help="Of the elements, as NumPy writes it.")
-@click.option("--max-bytes", type=Bytes(), metavar="BYTES", help="The most that a rank may hold: 100000, 64K, 1.5GiB.")
+@click.option("--dtype", type=DTYPES, default="f8", show_default=True, help="The dtype of the elements, as in NumPy.")
+@click.option("--max-bytes", type=Bytes(), metavar="BYTES", help="The most memory of a rank: 100000, 64K, 1.5GiB.")
 @click.option(
     "--why-not",
     metavar="KIND",
     type=Known("kind", lambda: KINDS),
-    help="Say what a plan with such a step would cost: allgather, exchange, ...",
+    help="Show the cost of a plan with such a step: allgather, exchange, ...",
 )
 @click.option("--wire", type=click.Choice(("f4",)), help="Round double precision to single while it travels.")
 @click.option("--verify", is_flag=True, help="Prove that every element arrives exactly once.")
-@click.option("--fft", metavar="64x64x64", callback=integers(), help="Compare the FFTs of a tensor instead.")
-@click.option("--ranks", type=click.IntRange(1), help="With --fft: of how many ranks, on any grid.")
-@click.option("--why", is_flag=True, help="With --fft: say of every grid why a family has no walk there.")
+@click.option("--fft", metavar="64x64x64", callback=integers(), help="Compare FFTs of a tensor of this shape instead.")
+@click.option("--ranks", type=click.IntRange(1), help="With --fft: the number of ranks, on any grid.")
+@click.option("--why", is_flag=True, help="With --fft: for every grid, say why a family has no walk.")
 @json_option
-@click.option("--html", metavar="FILE.html", type=click.Path(), help="Write a page that steps through it as well.")
+@click.option("--html", metavar="FILE.html", type=click.Path(), help="Also write a page that steps through the plan.")
 @force_option
 def explain(
     transition: str | None,
@@ -134,7 +134,7 @@ def explain(
     html: str | None,
     force: bool,
 ) -> None:
-    """Show how a tensor goes from one layout to another, and what that costs; or which FFT costs least.
+    """Show the plan from one layout to another, and its cost; or which FFT costs least.
 
     \b
     Examples:
@@ -185,15 +185,15 @@ def explain(
 
 @click.command()
 @click.argument("shape", metavar="64x64x64", callback=integers())
-@click.option("--ranks", type=click.IntRange(1), required=True, help="Of how many ranks, which need not exist.")
-@click.option("--grid", metavar="2x2", callback=integers(), help="Of this grid alone.")
-@click.option("--dtype", type=DTYPES, default="f8", show_default=True, help="Of the elements, as NumPy writes it.")
-@click.option("--why", is_flag=True, help="Say of every grid why a family has no walk there.")
+@click.option("--ranks", type=click.IntRange(1), required=True, help="The number of ranks, which need not exist.")
+@click.option("--grid", metavar="2x2", callback=integers(), help="Only this grid.")
+@click.option("--dtype", type=DTYPES, default="f8", show_default=True, help="The dtype of the elements, as in NumPy.")
+@click.option("--why", is_flag=True, help="For every grid, say why a family has no walk.")
 @json_option
-@click.option("--html", metavar="FILE.html", type=click.Path(), help="Write a page that steps through the first.")
+@click.option("--html", metavar="FILE.html", type=click.Path(), help="Write a page that steps through the first walk.")
 @force_option
 def predict(shape: tuple[int, ...], html: str | None, force: bool, **options: Any) -> None:
-    """Predict what FFTs cost, the one that is taken first; as explain --fft.
+    """Predict the cost of FFTs, like explain --fft. The FFT that Rote takes comes first.
 
     \b
     Examples:

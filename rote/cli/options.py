@@ -39,10 +39,10 @@ _AMOUNT = re.compile(
 )
 
 threads_option = click.option(
-    "--threads", metavar="N", type=click.IntRange(min=1), help="Per rank, for local transforms; 1, if not given."
+    "--threads", metavar="N", type=click.IntRange(min=1), help="Threads per rank, for local transforms; default 1."
 )
 
-force_option = click.option("--force", is_flag=True, help="Overwrite files that are there already.")
+force_option = click.option("--force", is_flag=True, help="Overwrite existing files.")
 
 _PICTURES = ("png", "pdf", "svg", "eps", "jpg", "jpeg", "tif", "tiff", "webp")
 

@@ -41,7 +41,7 @@ def suite(
 
     Raises:
         LayoutError: a shape is of no row.
-        RoteError: nobody could take part.
+        RoteError: no contestant could run.
         OSError: the file cannot be written.
     """
     from ..bench.suite import SHAPES
@@ -61,7 +61,7 @@ def suite(
         every = chain(*(contestants(work, usable, mpi) for work in chosen))
         field = [each for each in every if not only or each.group in only]
         if not field:
-            raise RoteError("no row is left, or nobody to run it\nask for other shapes, dtypes or contestants")
+            raise RoteError("no row is left, or no contestant for it\nask for other shapes, dtypes or contestants")
         with collective_errors(comm):
             if comm.rank == 0:
                 refuse_target(path, force)
@@ -129,7 +129,7 @@ def _measure(comm: Comm, field: list[Contestant], about: dict[str, Any], path: s
     for text in filter(None, texts):
         click.echo(f"\n{text}")
     if not any(line.seconds for line in known):
-        raise RoteError("nobody could take part\nname others with --only, or none")
+        raise RoteError("no contestant could run\nname others with --only, or none")
     click.echo(f"\nleft {path}")
 
 

@@ -77,20 +77,20 @@ def _end(dist: Distribution, dtype: np.dtype[Any]) -> Answer:
 @click.command()
 @click.argument("source", metavar="IN.npy", type=click.Path())
 @click.argument("target", metavar="OUT.npy", type=click.Path())
-@click.option("--layout", metavar="LAYOUT", help="Of the input; blocks, the cheapest to transform, if not given.")
-@click.option("--grid", metavar="2x2", callback=integers(), help="The ranks; balanced, if not given.")
+@click.option("--layout", metavar="LAYOUT", help="Layout of the input; default: blocks, the cheapest to transform.")
+@click.option("--grid", metavar="2x2", callback=integers(), help="The process grid; default: balanced.")
 @click.option(
-    "--ranks", metavar="N", type=click.IntRange(min=1), help="Ranks inside this process, where no mpiexec starts them."
+    "--ranks", metavar="N", type=click.IntRange(min=1), help="Ranks in this process, if no mpiexec starts them."
 )
 @click.option("--algorithm", type=click.Choice(ALGORITHMS), default="auto", show_default=True)
-@click.option("--inverse", is_flag=True, help="The inverse transform.")
-@click.option("--real/--complex", default=None, help="Half a spectrum, or a whole one; by the input, if not given.")
+@click.option("--inverse", is_flag=True, help="Do the inverse transform.")
+@click.option("--real/--complex", default=None, help="Half a spectrum, or a whole one; default: as the input.")
 @click.option(
     "--length", metavar="N", type=click.IntRange(min=1), help="The last extent that --inverse --real restores."
 )
-@click.option("--axes", metavar="0,2", callback=integers(signed=True), help="The modes; all, if not given.")
-@click.option("--norm", type=click.Choice(["backward", "ortho", "forward"]), help="As NumPy; backward, if not given.")
-@click.option("--output", metavar="LAYOUT", help="Of the result in memory; the cheapest, if not given.")
+@click.option("--axes", metavar="0,2", callback=integers(signed=True), help="The transformed modes; default: all.")
+@click.option("--norm", type=click.Choice(["backward", "ortho", "forward"]), help="As in NumPy; default backward.")
+@click.option("--output", metavar="LAYOUT", help="Layout of the result in memory; default: the cheapest.")
 @click.option("--check", is_flag=True, help="Compare the result with numpy.fft on rank 0.")
 @click.option(
     "--effort",
@@ -99,8 +99,8 @@ def _end(dist: Distribution, dtype: np.dtype[Any]) -> Answer:
     type=click.Choice(["model", "measure", "patient"]),
     default="model",
     show_default=True,
-    help="Estimate what is fastest, or time it, for longer if patient; what was found is kept. Under Open MPI write "
-    "--effort, for its mpirun takes --tune, wherever it stands, for an option of its own.",
+    help="Estimate what is fastest, or time it (patient: for longer) and keep the result. Under Open MPI write "
+    "--effort: its mpirun takes --tune anywhere for an option of its own.",
 )
 @threads_option
 @force_option
@@ -110,7 +110,7 @@ def fft(began: float | None, /, ranks: int | None, as_json: bool, **options: Any
     """Transform IN.npy into OUT.npy: every rank reads, transforms and writes its own part.
 
     Real input gives half a spectrum, as numpy.fft.rfftn, unless --complex asks for the whole one; complex
-    input gives what numpy.fft.fftn does. --inverse undoes that: numpy.fft.ifftn or, with --real, irfftn.
+    input gives a spectrum as numpy.fft.fftn. --inverse is numpy.fft.ifftn or, with --real, irfftn.
 
     \b
     Examples:

@@ -45,32 +45,36 @@ _compiling = threading.Lock()  # the first of in-process ranks compiles for all
     "--ranks",
     metavar="N",
     type=click.IntRange(min=1),
-    help="Ranks inside this process, where no mpiexec starts them; as many as cores, if not given, but 8 at most.",
+    help="Ranks in this process, if no mpiexec starts them; default: one per core, at most 8.",
 )
 @click.option(
     "--seconds",
     metavar="S",
     type=click.FloatRange(0, 86_400, min_open=True),
-    help="The most that measuring takes, and the check again; 2, if not given.",
+    help="The most seconds for measuring, and again for the check; default 2.",
 )
-@click.option("--check", is_flag=True, help="Run 60 moves, and say how well predicted and measured times rank.")
-@click.option("--shape", metavar="8x9x10", callback=integers(), help="Time the FFTs of such a tensor instead.")
-@click.option("--layout", metavar="LAYOUT", help="With --shape: of the input; any, if not given.")
+@click.option("--check", is_flag=True, help="Run 60 moves, and compare the order of predicted and measured times.")
+@click.option("--shape", metavar="8x9x10", callback=integers(), help="Time FFTs of a tensor of this shape instead.")
+@click.option("--layout", metavar="LAYOUT", help="With --shape: layout of the input; default: any.")
 @click.option(
     "--dtype",
     metavar="DTYPE",
     type=TRANSFORMED,
-    help="With --shape: of the input, as NumPy writes it; c16, if not given.",
+    help="With --shape: dtype of the input, as in NumPy; default c16.",
 )
-@click.option("--patient", is_flag=True, help="With --shape: time more of them, for longer.")
+@click.option("--patient", is_flag=True, help="With --shape: time more FFTs, for longer.")
 @threads_option
-@click.option("--show", is_flag=True, help="List what is kept.")
+@click.option("--show", is_flag=True, help="List the decisions that are kept.")
 @click.option(
-    "--forget", metavar="TEXT", is_flag=False, flag_value="", help="Forget what --show lists with TEXT in its line."
+    "--forget",
+    metavar="TEXT",
+    is_flag=False,
+    flag_value="",
+    help="Forget the decisions whose line in --show contains TEXT.",
 )
-@click.option("--all", "everything", is_flag=True, help="With --forget and no TEXT: forget all that is kept.")
-@click.option("--export", "target", metavar="FILE", type=click.Path(), help="Write what is kept into a file.")
-@click.option("--import", "source", metavar="FILE", type=click.Path(), help="Keep what --export wrote.")
+@click.option("--all", "everything", is_flag=True, help="With --forget and no TEXT: forget all decisions.")
+@click.option("--export", "target", metavar="FILE", type=click.Path(), help="Write all decisions into a file.")
+@click.option("--import", "source", metavar="FILE", type=click.Path(), help="Keep the decisions that --export wrote.")
 @force_option
 @json_option
 def tune(
@@ -86,10 +90,10 @@ def tune(
     as_json: bool,
     **fft: Any,
 ) -> None:
-    """Measure what messages, copies and steps take between ranks, and keep it in this user's cache folder.
+    """Measure the times of messages, copies and steps between ranks, and keep them in the user's cache folder.
 
-    With a shape, the FFTs that may be fastest are timed, for FFT(..., tune="measure") and rote fft --effort measure.
-    The environment variable ROTE_WISDOM names another folder; empty, nothing is kept.
+    With --shape, time the FFTs that may be fastest, for FFT(..., tune="measure") and rote fft --effort measure.
+    The environment variable ROTE_WISDOM names another folder; if it is empty, nothing is kept.
 
     \b
     Examples:
@@ -212,7 +216,7 @@ def _measure(comm: Comm, seconds: float, check: bool) -> Answer:
     from ..runtime.tuning.calibrate import keep_machine, measure
 
     if check and comm.size == 1:
-        raise click.UsageError("one rank has nobody to move anything to; write --ranks 2 or more")
+        raise click.UsageError("one rank has no other rank to send to; write --ranks 2 or more")
     say(comm, _ranks(comm))
     with progress(comm, "measure") as part:
         machine = measure(comm, seconds, part)

@@ -64,16 +64,16 @@ class Plan:
 
     @property
     def lower_bound(self) -> int:
-        """Bytes that some rank must receive, whatever the plan: the most that one lacks of what it needs.
+        """The bytes that some rank must receive in any plan: the most that one rank needs and does not hold.
 
-        Each element counts as it travels, in half of its bytes if that is how the plan sends it.
+        Each element counts as it travels, in half of its bytes if the plan sends it rounded.
         """
         wire = wire_of(self.steps)
         sent = self.dtype if wire is None else wire
         return lower_bound(self.source, self.target) * sent.itemsize
 
     def explain(self) -> str:
-        """A table of the steps, what they cost, how far that is from the lower bound, and the runner-up.
+        """A table of the steps with their cost, the distance from the lower bound, and the runner-up.
 
         >>> from rote.compiler.compile import compile
         >>> print(compile("block[(0),()] -> block[(),(0)]", shape=(64, 64), grid=4, dtype="c16").explain())
@@ -109,7 +109,7 @@ class Plan:
         return "\n".join(lines)
 
     def why_not(self, kind: str) -> str:
-        """Why no step of some kind is in the plan: the cheapest plan that has one, and what it costs more.
+        """The reason why the plan has no step of some kind: the cheapest plan that has one, and its additional cost.
 
         Raises:
             PlanError: there is no such kind of step.
@@ -138,7 +138,7 @@ class Plan:
         return f"{kinds(route.steps)}\n  {versus(cost, self.cost)}"
 
     def plot(self) -> Any:
-        """A figure of the layouts before and after each step, and of who sends how much to whom (`rote.plot.plan`).
+        """A figure of the layouts around each step, and of the bytes between ranks (`rote.plot.plan`).
 
         >>> from rote.compiler.compile import compile
         >>> compile("block[(0)] -> [()]", shape=4, grid=2).plot().savefig("plan.png")
@@ -148,8 +148,8 @@ class Plan:
     def to_html(self) -> str:
         """A page for a browser that steps through the plan: who owns what, what travels, and what that costs.
 
-        It is whole in itself, and asks no server for anything; `pathlib.Path("plan.html").write_text(page, "utf-8")`
-        keeps it. Its size does not grow with the tensor.
+        It is complete in itself, and needs no server; `pathlib.Path("plan.html").write_text(page, "utf-8")` saves it.
+        Its size does not grow with the tensor.
 
         >>> from rote.compiler.compile import compile
         >>> page = compile("block[(0),()] -> block[(),(0)]", shape=(6, 4), grid=2).to_html()
@@ -165,7 +165,7 @@ class Plan:
         """Prove from the index sets alone that every needed element arrives exactly once, and that `cost` is right.
 
         Raises:
-            PlanError: it does not; the text names the step, the rank and the element.
+            PlanError: the proof fails; the text names the step, the rank and the element.
 
         >>> Plan.from_text("[(0)] -> [()] of (5,) float64 on grid 2\\n  1. allgather over 0: [(0)] -> [()]").verify()
         """
@@ -212,11 +212,11 @@ class Plan:
 
     @staticmethod
     def from_text(text: str, machine: Machine | None = None) -> Plan:
-        """The plan that a text says, as `str(plan)` prints it. It is read, not proved: `verify` does that.
+        """The plan that a text describes, as `str(plan)` prints it. It is read, not proved: `verify` does that.
 
         Args:
             text: of a plan; a newline may end it.
-            machine: the one that the plan is for, which no text tells; the default machine if it is None.
+            machine: the machine of the plan, which the text does not contain; the default machine if None.
 
         Raises:
             PlanError: the text is not one that a plan prints, or its steps do not lead from the source to the target.

@@ -7,9 +7,9 @@ from ..compiler.plan import Plan
 from ..errors import counted
 from .page import page
 from .reprs import card
-from .scenes import Scene, start_scene, step_scenes
+from .scenes import start_scene, step_scenes
 
-__all__ = ["move_scenes", "plan_card", "plan_page"]
+__all__ = ["plan_card", "plan_page"]
 
 
 def plan_page(plan: Plan) -> str:
@@ -25,12 +25,7 @@ def plan_page(plan: Plan) -> str:
         ("Optimality", plan.optimality),
     ]
     start = start_scene(source, item)
-    return page(f"{source.layout} → {plan.target.layout}", lead, totals, [start, *move_scenes(plan)], str(plan))
-
-
-def move_scenes(plan: Plan, title: str = "Step") -> list[Scene]:
-    """A scene for each step of a plan."""
-    return step_scenes((plan.source, plan.target), plan.steps, plan.dtype.itemsize, plan.machine, title)
+    return page(f"{source.layout} → {plan.target.layout}", lead, totals, [start, *step_scenes(plan)], str(plan))
 
 
 def plan_card(plan: Plan) -> str:

@@ -8,9 +8,9 @@ from math import prod
 import numpy as np
 
 from ..compiler.explain import figures, in_bytes, in_seconds
-from ..compiler.machine import Machine
 from ..compiler.movement.matrix import from_others, message_matrix
 from ..compiler.movement.messages import sends
+from ..compiler.plan import Plan
 from ..compiler.rules import rule_of
 from ..compiler.step import LOCAL, Step
 from ..errors import counted
@@ -61,20 +61,11 @@ def start_scene(source: Distribution, item: int) -> Scene:
     return Scene("start", "Start", summary, facts, source, source, item)
 
 
-def step_scenes(
-    ends: tuple[Distribution, Distribution], steps: tuple[Step, ...], item: int, machine: Machine, title: str
-) -> list[Scene]:
-    """A scene for each step of a plan.
-
-    Args:
-        ends: the source and target of the plan.
-        steps: of it.
-        item: the size of an element in bytes.
-        machine: whose times decide on the rounds.
-        title: in front of the number of a step, as in "Step 2 of 3".
-    """
-    scenes = []
-    for number, (step, each) in enumerate(zip(steps, figures(ends, steps, item, machine), strict=True), 1):
+def step_scenes(plan: Plan, title: str = "Step") -> list[Scene]:
+    """A scene for each step of a plan; the title stands in front of its number, as in "Step 2 of 3"."""
+    steps, item, scenes = plan.steps, plan.dtype.itemsize, list[Scene]()
+    rows = figures((plan.source, plan.target), steps, item, plan.machine)
+    for number, (step, each) in enumerate(zip(steps, rows, strict=True), 1):
         rule = rule_of(step)
         over = _over(step)
         facts = (

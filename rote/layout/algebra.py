@@ -92,7 +92,7 @@ class LayoutAlgebra:
         return LayoutSyntax(self.modes, view, self.op, self.partial, self.rooted)
 
     def move(self, grid_mode: int, to: int) -> Self:
-        """The layout in which the entry of `grid_mode` stands last in mode `to`; an all-to-all.
+        """The layout in which the entry of `grid_mode` is the last one of mode `to`; an all-to-all.
 
         >>> from rote import parse
         >>> print(parse("block[(0),(1)]").move(0, to=1))
@@ -105,7 +105,7 @@ class LayoutAlgebra:
         return self.drop(grid_mode).split(to, entries[0])
 
     def drop(self, grid_mode: int) -> Self:
-        """The layout that no longer names `grid_mode`, and so is replicated over it; an all-gather (or all-reduce).
+        """The layout without `grid_mode`, which is then replicated over it; an all-gather (or all-reduce).
 
         >>> from rote import parse
         >>> print(parse("[(0),(1)]").drop(1), parse("[(0),()]+(1)").drop(1))
@@ -137,7 +137,7 @@ class LayoutAlgebra:
         return self._with_mode(mode, (*self.modes[mode], as_entry(entry, CYCLIC)))
 
     def whole(self, mode: int) -> Self:
-        """The layout in which `mode` is not split at all; an all-gather over what split it.
+        """The layout in which nothing splits `mode`; an all-gather over the grid modes that split it.
 
         >>> from rote import parse
         >>> print(parse("block[(0,1),(2)]").whole(0))
@@ -146,7 +146,7 @@ class LayoutAlgebra:
         return self._with_mode(self._mode(mode), ())
 
     def is_prefix_of(self, other: LayoutAlgebra) -> bool:
-        """Whether every entry list is a prefix of the other's: then a rank's block under `other` is part of its own.
+        """Whether each entry list of this layout begins the other's; blocks under `other` are then parts of its own.
 
         Raises:
             LayoutError: `other` is no layout.

@@ -114,9 +114,9 @@ class Blocks:
         return not rooted or all(coordinates[g] == at for g, at in rooted)
 
     def contributes(self, rank: int) -> bool:
-        """Whether a rank of a partial tensor is given values when they are laid out: coordinate 0 is.
+        """Whether a rank of a partial tensor gets the values when a tensor is distributed: coordinate 0 does.
 
-        The others are given what the reduction ignores. Without partial grid modes every rank contributes.
+        The others get the neutral element of the reduction. Without partial grid modes every rank contributes.
 
         Raises:
             LayoutError: the grid has no such rank.
@@ -129,7 +129,7 @@ class Blocks:
         return not any(coordinates[g] for g in self.partial)
 
     def index_sets(self, rank: int) -> tuple[IndexSet, ...]:
-        """Per view mode, the set of global indices that a rank holds, as periodic runs that nobody has written out.
+        """Per view mode, the set of global indices that a rank holds, stored as periodic runs.
 
         Raises:
             LayoutError: the grid has no such rank.

@@ -43,10 +43,10 @@ class Exports(Blocks):
     __slots__ = ()
 
     def to_ranges(self) -> tuple[tuple[tuple[int, int], ...], ...]:
-        """Per rank and mode, start and stop of the indices that it holds; (0, 0) along a mode of which it holds none.
+        """Per rank and mode, start and stop of the indices that it holds; (0, 0) along a mode without any.
 
         Raises:
-            LayoutError: a block is no box of neighbouring indices, as of cyclic entries and views, or is partial.
+            LayoutError: a block is no box of contiguous indices, as with cyclic entries and views, or is partial.
 
         >>> from rote import parse
         >>> parse("block[(0),()]").on((5, 4), 2).to_ranges()
@@ -55,9 +55,9 @@ class Exports(Blocks):
         return tuple(block_range(self, rank) for rank in range(self.grid.size))
 
     def to_chunks(self) -> tuple[tuple[int, ...], ...]:
-        """Per mode, the sizes of the chunks that lie together, as Dask says them; PETSc's ownership ranges.
+        """Per mode, the sizes of the contiguous chunks, in the form of Dask, and of PETSc's ownership ranges.
 
-        Of blocks there is one for each part, in the order of the parts; of `cyclic(b)` one for each tile.
+        Blocks give one chunk for each part, in the order of the parts; `cyclic(b)` gives one for each tile.
 
         Raises:
             LayoutError: the parts of a mode are of neither kind, or there is a view or a partial grid mode.
@@ -80,12 +80,12 @@ class Exports(Blocks):
         return tuple(chunks)
 
     def to_scalapack(self, rank: int, context: int = 0) -> ScalapackArray:
-        """The descriptor of a matrix for ScaLAPACK, with the leading dimension of a rank's block in Fortran order.
+        """The ScaLAPACK descriptor of a matrix, with the leading dimension of a rank's block in Fortran order.
 
         Law: `Distribution.from_scalapack(*dist.to_scalapack(rank))` has the indices of `dist` on every rank.
 
         Args:
-            rank: whose block, `numpy.asfortranarray(x.local)`, it describes.
+            rank: the rank of the block, `numpy.asfortranarray(x.local)`, that it describes.
             context: the handle of the BLACS grid.
 
         Raises:
@@ -109,7 +109,7 @@ class Exports(Blocks):
         for mode, (splits, extent) in enumerate(zip(dist.splits, dist.shape, strict=True)):
             tiles = tile_in_turn(splits, extent)
             if tiles is None:
-                raise LayoutError(f"mode {mode} of {dist} is dealt in no tiles of one size, in turn\n{cure}")
+                raise LayoutError(f"mode {mode} of {dist} is not dealt out in turn, in tiles of one size\n{cure}")
             sizes.append(tiles.sizes[0])
             sources.append(tiles.at)
         rows, columns = (prod([split.parts for split in splits]) for splits in dist.splits)
@@ -120,8 +120,8 @@ class Exports(Blocks):
     def to_sharding(self, names: Sequence[str] | None = None) -> ShardedArray:
         """The mesh and the PartitionSpec of the tensor for JAX: an axis for each grid mode.
 
-        `NamedSharding(jax.make_mesh(tuple(mesh.values()), tuple(mesh)), PartitionSpec(*spec))` puts on device r what
-        rank r holds, where the mesh has the devices in the order of their numbers.
+        `NamedSharding(jax.make_mesh(tuple(mesh.values()), tuple(mesh)), PartitionSpec(*spec))` puts the block of rank r
+        on device r, if the mesh has the devices in the order of their numbers.
 
         Args:
             names: of the axes; "g0", "g1", … if None.

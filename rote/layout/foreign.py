@@ -40,14 +40,14 @@ class ForeignDoors(Blocks):
     def from_ranges(cls, ranges: Sequence[Sequence[Pair]], shape: Iterable[int] | int | None = None) -> Self:
         """The distribution in which rank r holds the indices from start up to stop along each mode.
 
-        So PETSc's DMDA says its blocks, as `comm.allgather(da.getRanges())`, and the slices of any block array.
+        PETSc's DMDA gives its blocks in this form, as `comm.allgather(da.getRanges())`.
 
         Args:
-            ranges: per rank and mode, (start, stop); a rank that holds nothing may say so by any empty range.
-            shape: of the tensor; as far as the ranges reach if None.
+            ranges: per rank and mode, (start, stop); any empty range for a rank that holds nothing.
+            shape: of the tensor; if None, the largest stops.
 
         Raises:
-            LayoutError: blocks overlap, leave a gap, or are those of no layout; the text says which, and what to do.
+            LayoutError: blocks overlap, leave a gap, or have no layout; the text says which, and what to do.
 
         >>> from rote import Distribution
         >>> print(Distribution.from_ranges([((0, 2), (0, 6)), ((2, 4), (0, 6))]))
@@ -64,14 +64,14 @@ class ForeignDoors(Blocks):
 
     @classmethod
     def from_pencil(cls, shape: Iterable[int] | int, blocks: Sequence[tuple[Sequence[int], Sequence[int]]]) -> Self:
-        """The distribution in which rank r holds a block of a start and a shape, as those of mpi4py-fft.
+        """The distribution in which rank r holds a block given by its start and its shape, as in mpi4py-fft.
 
         Args:
             shape: of the tensor, `pencil.shape`, or `u.global_shape` of a DistArray.
             blocks: per rank, (substart, subshape): `comm.allgather((pencil.substart, pencil.subshape))`.
 
         Raises:
-            LayoutError: as of `from_ranges`.
+            LayoutError: as for `from_ranges`.
 
         >>> from rote import Distribution
         >>> print(Distribution.from_pencil((5, 4), [((0, 0), (3, 4)), ((3, 0), (2, 4))]))
@@ -88,15 +88,15 @@ class ForeignDoors(Blocks):
     def from_chunks(
         cls, chunks: Sequence[Iterable[int]], grid: Sequence[int] | None = None, order: Literal["C", "F"] = "C"
     ) -> Self:
-        """The distribution of chunks, as Dask says them, over ranks; or of PETSc's ownership ranges.
+        """The distribution of Dask's chunks over ranks; or of PETSc's ownership ranges.
 
         Args:
             chunks: per mode, the sizes of its chunks: `x.chunks` of Dask, `da.getOwnershipRanges()` of PETSc.
-            grid: per mode, the ranks to which its chunks are dealt in turn; one for each chunk if None.
+            grid: per mode, the number of ranks to which its chunks are dealt in turn; one rank per chunk if None.
             order: how ranks are numbered over the modes: "C", the last mode fastest, or "F", the first, as PETSc does.
 
         Raises:
-            LayoutError: a size is none, or chunks of unequal sizes are more than the ranks.
+            LayoutError: a size is no integer of at least 0, or there are more chunks of unequal sizes than ranks.
 
         >>> from rote import Distribution
         >>> print(Distribution.from_chunks(((4, 4, 1), (3, 3))))
@@ -123,10 +123,11 @@ class ForeignDoors(Blocks):
     def from_scalapack(
         cls, desc: Sequence[int], grid: Sequence[int] | Grid, order: Literal["row", "column"] = "row"
     ) -> Self:
-        """The distribution of a dense ScaLAPACK matrix: block-cyclic, from the source process on.
+        """The distribution of a dense ScaLAPACK matrix: block-cyclic, beginning at the source process.
 
-        The leading dimension is no part of it: it says how the block lies in memory. The block of a buffer is
-        `buffer[: columns * lld].reshape(columns, lld).T[:rows]`, which `DistTensor.from_local` keeps without a copy.
+        The leading dimension is no part of the distribution: it says how the block lies in memory. The block of a
+        buffer is `buffer[: columns * lld].reshape(columns, lld).T[:rows]`, which `DistTensor.from_local` keeps without
+        a copy.
 
         Args:
             desc: the nine integers DTYPE, CTXT, M, N, MB, NB, RSRC, CSRC, LLD.
@@ -171,15 +172,15 @@ class ForeignDoors(Blocks):
     def from_torch(
         cls, shape: Iterable[int] | int, mesh: Sequence[int] | int, placements: Sequence[Placement] | Placement
     ) -> Self:
-        """The distribution of torch's chunks: `torch.chunk(x, p, dim)[rank]`, or a DTensor on a mesh.
+        """The distribution of torch's chunks, `torch.chunk(x, p, dim)[rank]`, or of a DTensor on a mesh.
 
         Parts are of ceil(n/p), the last shorter or empty; modes of the mesh refine a dim one after the other.
 
         Args:
             shape: of the tensor.
             mesh: the shape of the device mesh, or the number of chunks.
-            placements: per mode of the mesh, dim of Shard(dim), None of Replicate(), "sum", "product", "min" or "max"
-                of Partial(…); for chunks, their dim.
+            placements: per mode of the mesh, dim for Shard(dim), None for Replicate(), "sum", "product", "min" or "max"
+                for Partial(…); for chunks, their dim.
 
         Raises:
             LayoutError: there is no such dim or reduction, or not one placement per mode of the mesh.
@@ -218,18 +219,17 @@ class ForeignDoors(Blocks):
         spec: Sequence[str | Sequence[str] | None],
         devices: Any = None,
     ) -> Self:
-        """The distribution of a JAX array: a `NamedSharding` of a mesh and a PartitionSpec.
+        """The distribution of a JAX array with a `NamedSharding`: a mesh and a PartitionSpec.
 
         Args:
             shape: of the array.
             mesh: the size per axis of the mesh, in its order: `mesh.shape`.
             spec: per mode, None, the name of an axis or several; modes left out at the end are whole: `tuple(spec)`.
-            devices: the ranks as they stand in the mesh, such as `np.vectorize(lambda d: d.id)(mesh.devices)`; in
-                row-major order if None.
+            devices: the ranks in the mesh, as `np.vectorize(lambda d: d.id)(mesh.devices)`; row-major order if None.
 
         Raises:
-            LayoutError: an axis is not there or used twice, or the parts are uneven, as JAX refuses too; the devices
-                stand in an order that no layout has.
+            LayoutError: an axis does not exist or is used twice, or the parts are uneven, which JAX refuses too; no
+                layout has the devices in this order.
 
         >>> from rote import Distribution
         >>> print(Distribution.from_sharding((8, 6), {"x": 2, "y": 2}, (("x", "y"), None)))

@@ -40,7 +40,8 @@ class Grid:
         """The most balanced grid of `order` modes over `nprocs` processes, largest mode first (as MPI_Dims_create).
 
         Args:
-            order: the number of modes; or their extents, of which those that are -1 are found.
+            nprocs: the number of processes.
+            order: the number of modes; or their extents, where -1 stands for those that are to be found.
 
         Raises:
             LayoutError: `nprocs` is below 1, `order` below 0, or 0 for several processes; or the extents do not divide

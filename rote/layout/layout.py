@@ -73,7 +73,7 @@ class Layout(LayoutAlgebra):
     __slots__ = ()
 
     def on(self, shape: Iterable[int] | int, grid: Grid | Iterable[int] | int) -> Distribution:
-        """The distribution that the layout is on the tensor's own shape and a grid, a `Grid` or its shape.
+        """The distribution of the layout on a tensor's own shape and a grid (a `Grid`, or its shape).
 
         Raises:
             LayoutError: the shape has another order, the grid lacks a mode, or a size or root does not fit.

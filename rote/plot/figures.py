@@ -72,7 +72,7 @@ def layout(
 
 
 def plan(plan: Plan, *, modes: Sequence[int] | None = None, messages: bool = False) -> Figure:
-    """The layouts before and after each step of a plan side by side, an arrow with the step's name between them.
+    """The layouts before and after each step of a plan side by side, with an arrow and the step's name between.
 
     A rank has the same colour in all of them. `modes`, errors and the figure are as for `layout`. With `messages=True`
     the message matrix of each step stands below its arrow, as `messages` draws it, or raises PlanError.
@@ -110,7 +110,7 @@ def stages(
     captions: Sequence[str],
     modes: Sequence[Sequence[int]],
 ) -> Figure:
-    """Draw layouts side by side, an arrow with two words between each and the next; what `walk.plot()` draws.
+    """Draw layouts side by side, with an arrow and two words between them, as `walk.plot()` does.
 
     A rank has the same colour in all of them.
 

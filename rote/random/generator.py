@@ -32,7 +32,7 @@ Shape = Iterable[int] | int
 
 
 def default_rng(seed: Any = None, comm: object | None = None) -> Generator:
-    """A generator of random tensors; every rank makes its own, of the same seed.
+    """A generator of random tensors; every rank makes its own, from the same seed.
 
     Args:
         seed: an integer, several, or a `numpy.random.SeedSequence`, the same on all ranks; if None, rank 0 asks the
@@ -49,7 +49,7 @@ def default_rng(seed: Any = None, comm: object | None = None) -> Generator:
 
 
 class Generator:
-    """A stream of random words, and how far it is used up; each draw takes the next words, as many as it needs.
+    """A stream of random words, and the position in it; each draw takes as many of the next words as it needs.
 
     All methods that draw take, beside their own arguments, those of `DistTensor.zeros`: `shape`; `layout`, as
     `rote.config(layout=…)` has it if None; `grid`, `comm`; and `dtype`. Ranks make the same calls in the same order.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..compiler.step import as_dtype
+from ..compiler.step import as_array, as_dtype
 from ..errors import LayoutError
 from ..layout.grid import Grid, check_grid, grid_shape, tensor_shape
 from ..layout.layout import Distribution, Layout, as_layout, distribute, find_distribution
@@ -18,7 +18,6 @@ from .copy.regions import cut, identity
 
 __all__ = [
     "GridLike",
-    "as_array",
     "check_values",
     "compute_block",
     "cut_block",
@@ -32,17 +31,6 @@ GridLike = Grid | Sequence[int] | int | None
 
 Placed = tuple[Array, Distribution, Comm]
 """This rank's block of a tensor, where the tensor lies, and on which ranks."""
-
-
-def as_array(values: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> Array:
-    """Values as a plain array, as `numpy.asarray`; one with a mask, which it would lose, is refused.
-
-    Raises:
-        TypeError: it has a mask.
-    """
-    if isinstance(values, np.ndarray) and hasattr(values, "filled"):
-        raise TypeError(f"a tensor has no mask, and {type(values).__name__} has one\nwrite x.filled(value) of it")
-    return np.asarray(values, dtype)
 
 
 def place(

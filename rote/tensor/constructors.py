@@ -8,7 +8,7 @@ from typing import Self
 
 import numpy.typing as npt
 
-from ..compiler.step import as_dtype
+from ..compiler.step import as_array, as_dtype
 from ..functions.distributed import Array, Distributed
 from ..layout.layout import Distribution, Layout
 from ..runtime.comm import segments
@@ -16,7 +16,7 @@ from ..runtime.comm.collective_errors import collective_errors
 from ..runtime.comm.protocol import Path
 from ..runtime.comm.resolve import as_comm
 from ..runtime.copy.regions import filled
-from ..runtime.placement import GridLike, as_array, compute_block, cut_block, place, place_slices, same_everywhere
+from ..runtime.placement import GridLike, compute_block, cut_block, place, place_slices, same_everywhere
 
 __all__ = ["Constructors"]
 
@@ -33,14 +33,14 @@ class Constructors(Distributed):
     def from_global(
         cls, array: npt.ArrayLike, layout: Layout | str, comm: object | None = None, grid: GridLike = None
     ) -> Self:
-        """A tensor from an array that every rank has whole; each copies its own part.
+        """A tensor from an array that every rank has whole; each rank copies its own part.
 
         Args:
             array: the same on all ranks.
-            layout: of the tensor's order.
-            comm: an mpi4py or Rote communicator; the ranks of `rote.run`, MPI's world or this process if None.
-            grid: of as many ranks as the communicator, as (2, 3), or (2, -1) for as many as there are; the most
-                balanced one that the layout allows if None.
+            layout: a layout for the array's order.
+            comm: an mpi4py or Rote communicator; if None, the ranks of `rote.run`, MPI's world, or this process alone.
+            grid: of as many ranks as the communicator, such as (2, 3), or (2, -1), where -1 stands for the extent that
+                fits; if None, the most balanced grid that the layout allows.
 
         Raises:
             LayoutError: the layout does not fit.
@@ -63,16 +63,17 @@ class Constructors(Distributed):
         comm: object | None = None,
         grid: GridLike = None,
     ) -> Self:
-        """A tensor of blocks that already lie where they belong; `x.local` shares their memory, of any strides.
+        """A tensor from blocks that are already on their ranks; `x.local` shares their memory, with any strides.
 
         Args:
-            local: this rank's block, of shape `distribution.local_shape(rank)`; copied if it is a list, or an array in
-                another byte order than the machine's.
-            layout: or a `Distribution`, as of `Distribution.from_ranges(…)`, which has shape and grid.
+            local: this rank's block, of shape `distribution.local_shape(rank)`; it is copied if it is a list, or an
+                array in another byte order than the machine's.
+            layout: a layout, or a `Distribution`, such as that of `Distribution.from_ranges(…)`, which has shape and
+                grid.
             shape: of the whole tensor; the other arguments as in `from_global`.
 
         Raises:
-            LayoutError: on all ranks, if on some rank the block has not the shape that the layout gives it.
+            LayoutError: on all ranks, if on some rank the block does not have the shape that the layout gives it.
 
         >>> import numpy as np
         >>> from rote import DistTensor
@@ -90,18 +91,18 @@ class Constructors(Distributed):
     def from_slices(
         cls, local: npt.ArrayLike, slices: Sequence[slice], shape: Iterable[int] | int, comm: object | None = None
     ) -> Self:
-        """A tensor of blocks of which each rank knows the slices; layout and grid are found. Blocks are wrapped.
+        """A tensor from blocks of which each rank knows only the slices; it finds layout and grid, and copies nothing.
 
-        So those of other libraries come in: uneven, empty, replicated, elementwise cyclic, with ranks in row-major
+        Use it for blocks of other libraries: uneven, empty, replicated or elementwise cyclic, with ranks in row-major
         order over the grid's modes in any order.
 
         Args:
             local, comm: as in `from_local`.
-            slices: per mode, which global indices it holds; an empty block may say so by any empty slice.
+            slices: per mode, the global indices that this rank holds; for an empty block, any empty slice.
             shape: of the whole tensor.
 
         Raises:
-            LayoutError: on all ranks, where blocks overlap, leave a gap, or are those of no layout; it says which.
+            LayoutError: on all ranks, if blocks overlap, leave a gap, or have no layout; the text says which.
 
         >>> import numpy as np
         >>> from rote import DistTensor
@@ -120,13 +121,14 @@ class Constructors(Distributed):
         grid: GridLike = None,
         dtype: npt.DTypeLike | None = None,
     ) -> Self:
-        """A tensor computed where it lies: `function(i, j, …)` of the global indices, one array per tensor mode.
+        """A tensor computed block by block: each rank calls `function(i, j, …)` with its global indices, one array per
+        mode.
 
-        The index arrays broadcast against each other to the block's shape (as `np.ogrid`), and so must the result.
-        All ranks raise the same error, or none.
+        The index arrays broadcast against each other to the block's shape (as `np.ogrid`), and so must the result. The
+        other arguments are those of `from_global`.
 
         Raises:
-            ValueError: the result of `function` does not broadcast to the block.
+            ValueError: the result of `function` does not broadcast to the block; all ranks raise the same error.
             LayoutError: the layout does not fit the shape or the ranks.
 
         >>> from rote import DistTensor
@@ -144,7 +146,7 @@ class Constructors(Distributed):
         grid: GridLike = None,
         dtype: npt.DTypeLike = "f8",
     ) -> Self:
-        """A tensor of zeros; arguments and errors as `from_global`.
+        """A tensor of zeros; arguments and errors as for `from_global`.
 
         >>> from rote import DistTensor
         >>> DistTensor.zeros((2, 3), "[(0),()]", dtype="c8").dtype
@@ -162,7 +164,7 @@ class Constructors(Distributed):
         grid: GridLike = None,
         dtype: npt.DTypeLike = "f8",
     ) -> Self:
-        """A tensor whose elements are not set yet; arguments and errors as `from_global`.
+        """A tensor with uninitialized elements; arguments and errors as for `from_global`.
 
         >>> from rote import DistTensor
         >>> DistTensor.empty((2, 3), "[(0),()]").local[...] = 7
@@ -172,9 +174,9 @@ class Constructors(Distributed):
 
     @classmethod
     def load(cls, path: Path, layout: Layout | str, comm: object | None = None, grid: GridLike = None) -> Self:
-        """A tensor from a file that holds one; every rank reads its own part. Arguments as `from_global`.
+        """A tensor from a file that holds one; every rank reads its own part. Arguments as for `from_global`.
 
-        `rote.load` is the function that takes names and steps as well, and says all; errors as there.
+        For names and steps use `rote.load`, which has the details.
 
         Raises:
             OSError, RoteError, LayoutError: as `rote.load`.

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from ..compiler.step import as_array
 from ..errors import LayoutError
 from ..functions.distributed import Array, Distributed
 from ..functions.moves import announce, implicit_cause, records_open
 from ..layout.grid import integer
-from ..runtime.comm.cache import cached
+from ..runtime.comm.cache import cached, refuse_others
 from ..runtime.comm.collective_errors import collective_errors
 
 if TYPE_CHECKING:
@@ -35,20 +36,21 @@ class Halos(Distributed):
     def halo(self, width: Width, periodic: Periodic = False, fill: Any = 0, out: Array | None = None) -> Array:
         """This rank's block with ghost cells around it: its neighbours' faces, edges and corners. Collective.
 
-        Of all layouts in which every block is a box, uneven or not; a halo may be wider than the neighbour. Its shape
-        is that of the block and the ghosts on both sides of each mode, at the ends of the tensor too, as of a DMDA of
-        PETSc with ghosted boundaries; so `h[1:-1]` is the block, and a stencil needs no case for the ends. A block that
-        is empty along a mode has no ghosts there. Bound once, and kept by the communicator for the next call.
+        The layout may be any in which every block is a box, even or uneven; a halo may be wider than the neighbour. The
+        shape is that of the block plus the ghosts on both sides of each mode, at the ends of the tensor too, as for
+        PETSc's DMDA with ghosted boundaries; so `h[1:-1]` is the block, and a stencil needs no special case for the
+        ends. A block that is empty along a mode has no ghosts there. The communicator keeps the bound exchange for
+        later calls.
 
         Args:
             width: ghost cells on both sides of every mode; or per mode a number, or a pair (below, above).
-            periodic: whether ghosts beyond the ends are those of the other end; of all modes, or per mode.
+            periodic: whether ghosts beyond the ends are those of the other end; for all modes, or per mode.
             fill: the value of ghosts beyond the ends of modes that are not periodic.
             out: an array of that shape and of the tensor's dtype to write into; new if None. `x.local` may be the block
-                inside of it, which then stays as it is.
+                inside it, which then stays as it is.
 
         Raises:
-            LayoutError: blocks are no boxes; there is not one width per mode; `out` is another array than is wanted.
+            LayoutError: blocks are no boxes; there is not one width per mode; `out` does not fit.
 
         >>> import numpy as np, rote
         >>> def program(comm):
@@ -71,18 +73,18 @@ class Halos(Distributed):
         return move(self.local, value, out)
 
     def accumulate_halo(self, halo: npt.ArrayLike, width: Width, periodic: Periodic = False) -> Self:
-        """The tensor of blocks to which the ghost cells of all ranks have been added: the transpose of `halo`.
+        """The tensor with the ghost cells of all ranks added to the cells of their owners: the transpose of `halo`.
 
-        Law: the sum of `x.halo(w) * y` over all ranks is that of `x.local * x.accumulate_halo(y, w).local`. So what a
-        rank has computed for its neighbours' cells reaches them: finite elements, particles, gradients of stencils.
-        Ghosts beyond the ends of a mode that is not periodic go nowhere. Replicas are to give equal arrays. Collective.
+        Finite elements, particles and gradients of stencils compute values for cells of their neighbours; this adds
+        them there. Ghosts beyond the ends of a mode that is not periodic are dropped. Replicas must give equal arrays.
+        Collective. Law: the sum of `x.halo(w) * y` over all ranks is that of `x.local * x.accumulate_halo(y, w).local`.
 
         Args:
-            halo: this rank's array, of the shape and dtype of `x.halo(width, periodic)`; `x` says where it lies.
+            halo: this rank's array, of the shape and dtype of `x.halo(width, periodic)`; `x` gives the layout.
             width, periodic: of the halo.
 
         Raises:
-            LayoutError: on all ranks, where an array is of another shape or dtype, or as of `halo`.
+            LayoutError: on all ranks, if an array has another shape or dtype; or as `halo`.
 
         >>> import numpy as np, rote
         >>> def program(comm):
@@ -93,7 +95,7 @@ class Halos(Distributed):
         """
         plan, move = self._bound_halo(width, periodic)
         with collective_errors(self.comm):
-            values = np.asarray(halo)
+            values = as_array(halo)
             _check("halo", values, move.shape, self.local.dtype)
         if implicit_cause.get() or records_open.get():
             announce(self, plan.accumulate_cost.bytes, lambda: f"back, of a {plan}", "accumulate_halo")
@@ -102,10 +104,10 @@ class Halos(Distributed):
         return self._with(block)
 
     def halo_plan(self, width: Width, periodic: Periodic = False) -> HaloPlan:
-        """The plan of `halo`: messages, bytes and seconds before anything moves, and its proof. On any rank alone.
+        """The plan of `halo`: its messages, bytes and seconds, and its proof. It moves nothing, and is not collective.
 
         Raises:
-            LayoutError: a width is negative, or there is not one for each mode; as `halo`.
+            LayoutError: a width is negative, or there is not one for each mode; or as `halo`.
 
         >>> import rote
         >>> x = rote.DistTensor.zeros((8, 8), "block[(0),()]")
@@ -121,17 +123,18 @@ class Halos(Distributed):
 
     def _bound_halo(self, width: Width, periodic: Periodic) -> tuple[HaloPlan, IndexedMove]:
         """The plan and the move of a halo, proved on each rank for its own cells when it is made."""
+        order = len(self.distribution.shape)
+        key = (self.distribution, self.local.dtype, _widths(width, order), _flags(periodic, order))
 
         def make() -> tuple[HaloPlan, IndexedMove]:
             from ..runtime.indexed import IndexedMove
 
+            refuse_others(self.comm, "halo", key)
             with collective_errors(self.comm):
                 plan = self.halo_plan(width, periodic)
                 plan.verify(self.comm.rank)
             return plan, IndexedMove(plan.source, plan.wanted(self.comm.rank), self.comm)
 
-        order = len(self.distribution.shape)
-        key = (self.distribution, self.local.dtype, _widths(width, order), _flags(periodic, order))
         return cached(self.comm, "halos", key, make, _KEPT)
 
 

@@ -85,11 +85,11 @@ class ArrayMethods(Distributed):
 
     @property
     def device(self) -> str:
-        """The device of the blocks, "cpu": they lie in the memory of the host."""
+        """The device of the blocks, "cpu": they are in the memory of the host."""
         return "cpu"
 
     def to_device(self, device: str, /, *, stream: object | None = None) -> Self:
-        """The tensor itself, for there is one device.
+        """The tensor itself, because "cpu" is the only device.
 
         Raises:
             LayoutError: another device, or a stream, is asked for.
@@ -181,13 +181,11 @@ class ArrayMethods(Distributed):
         >>> DistTensor.from_global([0.126, 1.5], "block[(0)]").round(2).to_global()
         array([0.13, 1.5 ])
         """
-        values: Self = functions.blockwise.elementwise(
-            "round", np.round, (self, decimals), {} if out is None else {"out": out}
-        )
+        values: Self = functions.blockwise.elementwise("round", np.round, (self, decimals), {"out": out})
         return values
 
     def clip(self, min: Any = None, max: Any = None, out: Distributed | None = None) -> Self:
-        """The tensor with each element, or the bound that it is beyond.
+        """The tensor with each element limited to the bounds.
 
         Raises:
             LayoutError: the bounds do not broadcast to the tensor.
@@ -196,9 +194,7 @@ class ArrayMethods(Distributed):
         >>> DistTensor.from_global([1, 5, 9], "block[(0)]").clip(2, 8).to_global()
         array([2, 5, 8])
         """
-        values: Self = functions.blockwise.elementwise(
-            "clip", np.clip, (self, min, max), {} if out is None else {"out": out}
-        )
+        values: Self = functions.blockwise.elementwise("clip", np.clip, (self, min, max), {"out": out})
         return values
 
     def copy(self) -> Self:
@@ -214,7 +210,7 @@ class ArrayMethods(Distributed):
         return self._with(self.local.copy())
 
     def astype(self, dtype: npt.DTypeLike, copy: bool = True) -> Self:
-        """The tensor in another dtype; itself only if it has that and `copy` is false.
+        """The tensor in another dtype; the tensor itself if it has that dtype and `copy` is false.
 
         Raises:
             PlanError: Rote moves no elements of this dtype.

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import functions
+from ..compiler.step import refuse_mask
 from ..errors import LayoutError, RoteError, counted
 from ..functions.distributed import Distributed
 from ..late import late
@@ -44,7 +45,7 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
 
     @property
     def layout(self) -> Layout:
-        """The layout: which mode is split over which grid mode, and how."""
+        """The layout, which says which grid modes split which modes, and how."""
         return self.distribution.layout
 
     @property
@@ -169,17 +170,18 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
     ) -> Any:
         """An `xarray.DataArray` of this tensor: its data is the tensor itself, and nothing is moved or copied.
 
-        What NumPy's functions do with a tensor, xarray's operations do: the result's data is a tensor again
-        (`a.data`). What would need the whole array, as `a.values`, is refused as it is for tensors.
+        xarray's operations work if NumPy's functions work for a tensor, and the data of the result is a tensor again
+        (`a.data`). Operations that need the whole array, such as `a.values`, are refused.
 
         Args:
             dims: the names of the modes; "dim_0" and so on if None.
-            coords: by name, what lies along a mode: a plain array of the mode's whole extent, the same on all ranks.
-            name, attrs: as of `xarray.DataArray`.
+            coords: by name, the coordinates along a mode: a plain array of the mode's whole extent, the same on all
+                ranks.
+            name, attrs: as for `xarray.DataArray`.
 
         Raises:
             LayoutError: the tensor is partial. RoteError: there is no xarray.
-            ValueError: xarray's, where names or coordinates do not fit the shape.
+            ValueError: xarray's, if names or coordinates do not fit the shape.
 
         >>> import numpy as np, rote
         >>> x = rote.DistTensor.zeros((2, 3), "block[(0),()]")
@@ -272,5 +274,11 @@ def _quick_power(dtype: np.dtype[Any], power: Any) -> np.ufunc | None:
 
 
 def _foreign(types: Any) -> bool:
-    """Whether a type among them is neither an array nor a tensor, so that it may have an answer of its own."""
+    """Whether a type among them is neither an array nor a tensor, so that it may have an answer of its own.
+
+    Raises:
+        TypeError: one has a mask.
+    """
+    for each in types:
+        refuse_mask(each)
     return any(not issubclass(each, np.ndarray | np.generic | Distributed) for each in types)

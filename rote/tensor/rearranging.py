@@ -85,7 +85,8 @@ class Rearranging(Distributed):
         return functions.reshaping.swapaxes(self, -2, -1)
 
     def transpose(self, *axes: Any) -> Self:
-        """The tensor with its modes in another order, reversed if none is given: `x.transpose(1, 0)`, or of a tuple.
+        """The tensor with its modes in another order, reversed if none is given: `x.transpose(1, 0)` or
+        `x.transpose((1, 0))`.
 
         Raises:
             ValueError: the modes are not all named, each once.
@@ -133,7 +134,7 @@ class Rearranging(Distributed):
         return functions.ordering.nonzero(self)
 
     def sort(self, axis: int = -1, kind: Any = None, order: None = None) -> None:
-        """Sort the elements in place along a mode; where it is split, they are exchanged, and come back to this layout.
+        """Sort the elements in place along a mode. Along a split mode they are exchanged, and return to this layout.
 
         Raises:
             LayoutError: the tensor is partial.
@@ -150,7 +151,7 @@ class Rearranging(Distributed):
         self.local[...] = moved(functions.sorting.sort(self, axis, kind, order), dist.layout, "sort", dist.grid).local
 
     def searchsorted(self, v: Any, side: Literal["left", "right"] = "left", sorter: Any = None) -> Any:
-        """The places at which elements would be put into this sorted tensor of order 1.
+        """The indices at which elements would be inserted into this sorted tensor of order 1.
 
         Raises:
             ValueError: this tensor is not of order 1.

@@ -26,9 +26,10 @@ class Subsets(Distributed):
     __slots__ = ()
 
     def grid_comm(self, *grid_modes: int) -> Comm:
-        """The communicator of the ranks that differ from this one along some grid modes alone; made once. Collective.
+        """The communicator of the ranks that differ from this one along some grid modes only. Collective; made once.
 
-        So `x.grid_comm(1)` is this rank's row of a grid of order 2: the ranks of the same coordinate along mode 0.
+        For example, `x.grid_comm(1)` is this rank's row of a grid of order 2: the ranks of equal coordinate along mode
+        0.
 
         Args:
             grid_modes: of the tensor's grid, in any order; none for a communicator of this rank alone.
@@ -54,11 +55,11 @@ class Subsets(Distributed):
         return sub_comm(self.comm, grid, tuple(sorted(grid_modes)))
 
     def on_roots(self) -> Self | None:
-        """The tensor as one of the ranks that hold it, on their own communicator; None on all other ranks. Collective.
+        """The tensor on the communicator of those ranks that hold it; None on all other ranks. Collective.
 
-        A rooted layout says which ranks these are. Blocks are shared with this tensor, not copied. What is done with
-        the tensor is collective over these ranks alone, so that the others do something else meanwhile; `from_roots`
-        leads back.
+        The rooted layout names these ranks. Blocks are shared with this tensor, not copied. Operations on the result
+        are collective over these ranks only, so that the others can do something else meanwhile; `from_roots` leads
+        back.
 
         Raises:
             LayoutError: the layout is not rooted, so that all ranks hold a part.
@@ -84,17 +85,18 @@ class Subsets(Distributed):
         comm: object | None = None,
         grid: GridLike = None,
     ) -> Self:
-        """The tensor of all ranks that some of them hold: the way back from `on_roots`. Blocks are wrapped, not copied.
+        """The tensor of all ranks from the one that only some of them hold: the inverse of `on_roots`. Blocks are not
+        copied.
 
         Args:
             x: the tensor on the ranks that hold data, numbered in row-major order of their coordinates; None on all
                 others.
-            layout: rooted, of the whole; on the ranks that hold data it is that of x, but for its roots.
+            layout: of the whole tensor, rooted; on the ranks that hold data it equals that of x, except for its roots.
             shape: of the whole tensor.
             comm, grid: of all ranks, as in `from_global`.
 
         Raises:
-            LayoutError: on all ranks, if the layout is not rooted, or x is not on some rank as it says.
+            LayoutError: on all ranks, if the layout is not rooted, or x does not fit it on some rank.
 
         >>> import numpy as np, rote
         >>> def program(comm):

@@ -16,8 +16,8 @@ from ..functions.moves import announce, implicit_cause, records_open
 from ..layout.grid import grid_shape
 from ..layout.layout import Distribution, Layout, as_layout, distribute
 from ..runtime.comm import segments
-from ..runtime.comm.cache import cached
-from ..runtime.comm.collective_errors import floating_errors
+from ..runtime.comm.cache import cached, refuse_others
+from ..runtime.comm.collective_errors import collective_errors, floating_errors
 from ..runtime.comm.protocol import Comm, Path
 from ..runtime.comm.resolve import as_comm
 from ..runtime.executor.aliasing import bound_apart, meet, run_apart
@@ -73,9 +73,9 @@ class DistTensor(Constructors, Rearranging, ArrayMethods, ArrayProtocols, Halos,
             raise LayoutError(f"rank {self._comm.rank} holds a block of {wanted} in {distribution}, not {local.shape}")
 
     def save(self, path: Path) -> None:
-        """Write one file, `.npy`, `.zarr`, `.h5` or `.xdmf` by its suffix; every rank writes its own part.
+        """Write one file, with `.npy`, `.zarr`, `.h5` or `.xdmf` as its suffix; every rank writes its own part.
 
-        `rote.save` is the function that takes names, attributes and steps as well, and says all; errors as there.
+        For names, attributes and steps use `rote.save`, which has the details.
 
         Raises:
             OSError, RoteError, LayoutError: as `rote.save`.
@@ -108,9 +108,9 @@ class DistTensor(Constructors, Rearranging, ArrayMethods, ArrayProtocols, Halos,
         return self._comm
 
     def slices(self) -> tuple[slice, ...]:
-        """Per mode, the slice of the whole tensor that this rank's block is: `whole[x.slices()]` is `x.local`.
+        """Per mode, the slice of the whole tensor that this rank's block holds: `whole[x.slices()]` equals `x.local`.
 
-        Raises: LayoutError when some block is none: of a view, of contributions, or of several tiles.
+        Raises: LayoutError if the block is no slice: with a view, with contributions, or with several tiles.
 
         >>> DistTensor.zeros((4, 6), "block[(0),()]").slices()
         (slice(0, 4, None), slice(0, 6, None))
@@ -131,18 +131,19 @@ class DistTensor(Constructors, Rearranging, ArrayMethods, ArrayProtocols, Halos,
         """The tensor in another layout, moved by the compiled plan: `out`, or a new tensor. Collective.
 
         Args:
-            layout: the new one.
+            layout: the new layout.
             out: a tensor of that layout, shape and dtype to write into, which may share this one's memory; new if None.
-            grid: the grid of the new layout, over the same ranks, as `from_global` has it; the old one if None.
-            method: how messages travel, one of `rote.methods`; "auto" has ranks that share memory read each other's.
-                The result is the same, bit for bit.
-            tune: "model" takes the usual method for "auto"; "measure" and "patient" the fastest, by timing them the
-                first time, which is kept (see `rote.wisdom`).
+            grid: the grid of the new layout, over the same ranks, as in `from_global`; the old one if None.
+            method: how messages travel, one of `rote.methods`; with "auto", ranks that share memory read each other's
+                blocks. The result is the same, bit for bit.
+            tune: "model" takes the default method for "auto"; "measure" and "patient" take the fastest, by timing them
+                the first time; the choice is kept (see `rote.wisdom`).
             wire: "f4" rounds f8 and c16 to single precision in messages, of half the bytes (see `rote.compile`).
 
         Raises:
-            LayoutError: the layout does not fit, or `out` is laid out otherwise or read-only.
-            PlanError, CommError: the grid has another number of ranks; no such method, or `wire`, for these.
+            LayoutError: the layout does not fit, or `out` has another layout or is read-only.
+            PlanError, CommError: the grid has another number of ranks; these ranks have no such method, or no such
+                `wire`.
             TypeError: `out` is no tensor.
 
         >>> x = DistTensor.zeros((4, 6), "block[(0),()]")
@@ -168,19 +169,19 @@ class DistTensor(Constructors, Rearranging, ArrayMethods, ArrayProtocols, Halos,
     ) -> BoundMove[DistTensor]:
         """Bind the move of this tensor to another layout, to be called again and again. Collective.
 
-        It moves nothing yet. A call of it fills its result with what this tensor holds by then, as
-        `x.redistribute(layout, out=result)` does, at a fraction of its cost where blocks are small. It keeps the memory
-        of both tensors.
+        Binding moves nothing. Each call fills the result with the current values of this tensor, as
+        `x.redistribute(layout, out=result)` does, at a fraction of its cost if blocks are small. The move keeps the
+        memory of both tensors.
 
         Args:
             out: the tensor that is filled, which may share this one's memory; a new one if None.
-            layout, grid, method, tune, wire: as `redistribute` has them.
+            layout, grid, method, tune, wire: as in `redistribute`.
 
         Returns:
             A `BoundMove`, whose `result` is `out` or a new tensor that is not set yet.
 
         Raises:
-            LayoutError: the layout does not fit, or `out` is laid out otherwise or read-only.
+            LayoutError: the layout does not fit, or `out` has another layout or is read-only.
             PlanError, CommError: the grid has another number of ranks; these ranks have no such method.
             TypeError: `out` is no tensor.
 
@@ -193,14 +194,17 @@ class DistTensor(Constructors, Rearranging, ArrayMethods, ArrayProtocols, Halos,
         target = program.plan.target
         if out is None:
             out = self._on(segments.empty(target.local_shape(self.comm.rank), program.plan.dtype, lasting=True), target)
-        _check_out(out, program.plan)
+        with collective_errors(self.comm):
+            _check_out(out, program.plan)
         return BoundMove(self, out, program)
 
     def _program_to(self, layout: Layout | str, grid: GridLike, method: str, tune: Tune, wire: str | None) -> BoundPlan:
         """The program that takes blocks of this tensor to those in another layout. Collective."""
         source, dtype, comm, layout = self._distribution, self._local.dtype, self._comm, as_layout(layout)
+        key = (source, dtype, layout, method, tune, wire)
 
         def make() -> BoundPlan:
+            refuse_others(comm, "redistribute", (*key, grid))
             on = source.grid if grid is None else grid_shape(grid, comm.size)
             plan = compile(source, distribute(layout, source.shape, on), dtype, wire=wire)
             methods = method if method != "auto" or tune == "model" else tuned(plan, comm, tune)
@@ -208,7 +212,7 @@ class DistTensor(Constructors, Rearranging, ArrayMethods, ArrayProtocols, Halos,
 
         if grid is not None:
             return make()
-        return cached(comm, "redistributions", (source, dtype, layout, method, tune, wire), make, _KEPT)
+        return cached(comm, "redistributions", key, make, _KEPT)
 
     def to_global(self) -> Array:
         """The whole array, of shape `x.shape`, on every rank. Collective.
@@ -244,7 +248,8 @@ def _move_into(x: Distributed, out: Distributed, program: BoundPlan) -> None:
         LayoutError: `out` lies otherwise than the program ends, or is read-only.
     """
     if not program.is_small:
-        _check_out(out, program.plan)
+        with collective_errors(x.comm):
+            _check_out(out, program.plan)
         run_apart(x.comm, program, x.local, out.local)
         return
     key, prepared = (id(x), id(out)), program.prepared

@@ -21,9 +21,9 @@ def assert_equal(tensor: DistTensor, array: npt.ArrayLike, rtol: float = 0.0, at
     No rank gathers the tensor, unless it is partial. NaN equals NaN.
 
     Args:
-        tensor: of any layout.
-        array: of its shape, or of none to compare all elements with one number.
-        rtol, atol: how far values may be apart, as in `np.isclose`; not at all if both are 0.
+        tensor: in any layout.
+        array: of its shape, or a number with which all elements are compared.
+        rtol, atol: the tolerances, as in `np.isclose`; exact if both are 0.
 
     Raises:
         AssertionError: on all ranks. It names the wrong element of the lowest global index, the rank that owns it (of

@@ -29,9 +29,9 @@ _DTYPES = ("float64", "int64", "complex128", "float32", "complex64", "int32", "u
 
 @dataclass(frozen=True, slots=True)
 class TensorCase:
-    """A tensor that a strategy has drawn: the whole array, and how it is to lie.
+    """A tensor that a strategy has drawn: the whole array, and its distribution.
 
-    Hypothesis draws in one thread, and a tensor lives on several ranks: a case is what both can hold.
+    Hypothesis draws in one thread, but a tensor lives on several ranks: a case can be passed from one to the other.
 
     >>> import rote
     >>> case = TensorCase(np.arange(4.0), rote.parse("block[(0)]").on(4, 2))
@@ -51,7 +51,7 @@ class TensorCase:
         """The tensor on these ranks, which must be as many as the grid's; collective.
 
         Raises:
-            CommError: they are not.
+            CommError: the number of ranks is another one.
 
         >>> import rote
         >>> case = TensorCase(np.arange(4), rote.parse("block[(0)]").on(4, 2))
@@ -208,7 +208,7 @@ def dist_tensors(
     """Tensors with values, as `TensorCase`: small integers in any dtype, so that sums are exact.
 
     Args:
-        dist: how they lie, or a strategy for it; `distributions(grid=grids(4), whole=True)` if None.
+        dist: their distribution, or a strategy for it; `distributions(grid=grids(4), whole=True)` if None.
         dtype: of the elements, or a strategy for its name; one of eight if None.
 
     >>> from hypothesis import given

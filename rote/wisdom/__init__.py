@@ -54,7 +54,7 @@ _ignoring = threading.Lock()  # in-process ranks are threads, and only one of th
 
 
 class WisdomWarning(UserWarning):
-    """A file of wisdom is damaged, or is none, and is ignored.
+    """A file of wisdom is damaged, or is not wisdom, and is ignored.
 
     >>> import tempfile
     >>> from unittest.mock import patch
@@ -73,11 +73,11 @@ def recall(key: Key, read: Callable[[Any], Any] | None = None) -> Any:
 
     Args:
         key: the same as when it was remembered.
-        read: makes of the JSON value what the caller wants. What it raises on a wrong one (RoteError, TypeError,
-            ValueError, LookupError) makes the file one that is ignored.
+        read: a function that converts the JSON value. If it raises RoteError, TypeError, ValueError or LookupError, the
+            file is ignored.
 
     Returns:
-        The JSON value, or what `read` makes of it.
+        The JSON value, or the result of `read`.
 
     >>> import tempfile
     >>> from unittest.mock import patch

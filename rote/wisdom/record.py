@@ -19,7 +19,7 @@ _PARTS = ("machine", "versions", "facts")  # of a key
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """The circumstances of a decision: all that it was measured on; made by `key`.
+    """The circumstances of a decision: everything that it depends on. `key` makes it.
 
     Attributes:
         text: all of it, as JSON in one spelling.
@@ -76,11 +76,11 @@ class Record:
 
 
 def key(facts: Mapping[str, Any], mpi: str = "") -> Key:
-    """The key of a decision that is taken here and now.
+    """The key of a decision that is made on this machine, with these versions.
 
     Args:
-        facts: all that it depends on beside machine and versions: names and JSON values, of which tuples and lists are
-            the same. By convention "what" names the kind of decision.
+        facts: everything else that the decision depends on: names and JSON values, where tuples and lists are the same.
+            By convention "what" names the kind of decision.
         mpi: name and version of the MPI library; empty where it does not matter, as among in-process ranks.
 
     Raises:

@@ -143,7 +143,7 @@ def small(*args: str) -> str:
     done = bench("--shape", "4x4", "--dtype", "c16", "--ranks", "2", "--rounds", "1", *args)
     ran = "median" in done.output.partition("\n\n")[2]
     assert done.exit_code == (0 if ran else 1), done.output
-    assert ("Error: nobody could take part, and nothing is left\n" in done.output) is not ran
+    assert ("Error: no contestant could run, and no file is written\n" in done.output) is not ran
     return done.output
 
 

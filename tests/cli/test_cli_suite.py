@@ -275,7 +275,7 @@ WRONG = [
     ("--suite s.json --shape 9x9x9", 1, "the suite has no row of 9x9x9; its shapes are 8x8x8, 64x64x64"),
     ("--suite s.json --moves", 2, "--moves does not go with --suite"),
     ("--suite s.json --json", 2, "--json does not go with --suite"),
-    ("--suite s.json --shape 8x8x8 --dtype f4", 1, "no row is left, or nobody to run it"),
+    ("--suite s.json --shape 8x8x8 --dtype f4", 1, "no row is left, or no contestant for it"),
     ("--suite nowhere/s.json --shape 8x8x8", 1, "nowhere: there is no such folder"),
     ("--suite s.json --compare a.json b.json", 2, "--suite and --compare do not go together"),
     ("--relative", 2, "--relative is about how records are compared"),

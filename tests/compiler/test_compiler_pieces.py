@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import rote
 from rote.compiler.movement.components import components, readings, spread
+from rote.compiler.movement.messages import sends
 from rote.compiler.movement.overlap import overlaps
 from rote.compiler.verify.elements import surplus
 from rote.errors import PlanError
@@ -137,6 +138,16 @@ def test_a_plan_of_many_pieces_takes_so_many_calls_for_each():
         rote.clear_caches()
         assert calls(lambda plan=plan: certify(plan)) < 500 * sizes[-1]
     assert 1000 < min(sizes) <= max(sizes) < 2 * min(sizes), sizes
+
+
+def test_ranks_find_their_pieces_without_looking_through_all():
+    """Law: the messages of all ranks take so many calls per piece; no rank looks at the pieces of others."""
+    rote.clear_caches()
+    plan = plan_of(MANY, (2**40 - 1,), (8, 8))
+    ends = plan.source, plan.target
+    (part,) = components(*ends)
+    number = len(overlaps(*readings(*ends, part)))
+    assert calls(lambda: [sends(*ends, rank) for rank in range(64)]) < 80 * number
 
 
 @pytest.mark.parametrize("text", INTERLOCKED)

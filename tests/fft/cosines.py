@@ -211,7 +211,7 @@ def check_refusals(comm: Comm) -> None:
 
     arguments("a kind is one of", "dst4", "'dct5'", kinds={0: "dct5"})
     arguments("a kind is one of", "'ifft'", kinds="ifft", dtype="D")
-    arguments("kinds says the axes itself", "axes", kinds={0: "dct2"}, axes=0)
+    arguments("kinds already names the axes", "axes", kinds={0: "dct2"}, axes=0)
     arguments("(0, -2)", "twice", kinds={0: "dct2", -2: "dct2"})
     arguments("(2,)", "order 2", kinds={2: "dct2"})
     arguments("one axis is rfft", kinds={0: "rfft", 1: "rfft"})

@@ -183,7 +183,7 @@ OUT = {
     "view": ("(a b=2) c: [(0),(),()]", lambda dist: dist.to_ranges(), "reads the tensor by a view"),
     "partial": ("[(),()]+(0)", lambda dist: dist.to_chunks(), "contributions"),
     "chunks of tiles in tiles": ("[(0:cyclic(2),1),()]", lambda dist: dist.to_chunks(), "tiles of no single size"),
-    "uneven blocks": ("block[(0),()]", lambda dist: dist.to_scalapack(0), "no tiles of one size"),
+    "uneven blocks": ("block[(0),()]", lambda dist: dist.to_scalapack(0), "in turn, in tiles of one size"),
     "replicas": ("[(0),()]", lambda dist: dist.to_scalapack(0), "has replicas"),
     "two entries": ("block[(0,1),()]", lambda dist: dist.to_scalapack(0), "one grid mode each"),
     "uneven shards": ("block[(0,1),()]", lambda dist: dist.to_sharding(), "even parts"),

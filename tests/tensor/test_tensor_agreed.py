@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import apart
 import numpy as np
 import pytest
 
@@ -106,6 +109,39 @@ def test_a_mask_is_not_lost(make):
     assert rote.run(program, 3) == [[3, 5, 2]] * 3
     with pytest.raises(TypeError, match="has no mask"):
         rote.array_api.asarray(np.ma.masked_less(NUMBERS, 2))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, values: x + values,
+        lambda x, values: x.__iadd__(values),
+        lambda x, values: np.add(x, 1, out=x, where=values > 1),
+        lambda x, values: rote.array_api.add(x, values),
+        lambda x, values: x == values,
+        lambda x, values: x @ values,
+        lambda x, values: np.where(x > 1, values, x),
+        lambda x, values: np.copyto(x, values),
+        lambda x, values: np.concatenate([x, values]),
+        lambda x, values: np.isin(x, values),
+        lambda x, values: np.average(x, weights=values),
+        lambda x, values: rote.fft.convolve(x, values),
+        lambda x, values: x.accumulate_halo(values, 0),
+        lambda x, values: x.__setitem__(..., values),
+        lambda x, values: x.__setitem__(0, values[1]),
+        lambda x, values: x.__setitem__(values > 1, 0),
+        lambda x, values: x[values > 1],
+        lambda x, values: x[values - values],
+        lambda x, values: rote.simulate.scatter(values, x.distribution),
+    ],
+)
+def test_a_mask_is_not_lost_beside_a_tensor(call):
+    """Law: an array with a mask is refused as an operand, value or index, and nothing is written."""
+    x = DistTensor.from_global(NUMBERS, "block[(0)]")
+    with pytest.raises(TypeError, match=r"has no mask, and Masked\w+ has one\nwrite x.filled\(value\)"):
+        call(x, np.ma.masked_less(NUMBERS, 0))
+    assert np.array_equal(x.local, [3, -1, 2])
+    call(x, np.ma.masked_less(NUMBERS, 0).filled(1))
 
 
 @LAYOUTS
@@ -311,3 +347,15 @@ def test_powers_of_arrays_into_a_tensor():
         return np.power(base, base, out=out) is out and out.to_global().tolist()
 
     assert rote.run(program, 5) == [(base**base).tolist()] * 5
+
+
+@pytest.mark.parametrize("ranks", (2, 3))
+def test_calls_that_differ_are_refused_by_all_in_process_ranks(ranks):
+    rote.run(apart.check, ranks)
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("job", (2,), indirect=True)
+def test_calls_that_differ_are_refused_by_all_ranks_of_mpi(job):
+    done = job.run(Path(apart.__file__))
+    assert (done.returncode, done.stdout) == (0, "refused\n" * 2), done.stderr

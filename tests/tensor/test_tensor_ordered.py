@@ -61,7 +61,7 @@ def test_a_scan_writes_where_it_is_to():
         assert out.local.tolist() == [3, 3, 3]
         assert x.cumsum(out=out) is out
         assert out.local.tolist() == [3, 4, 6]
-        with pytest.raises(ValueError, match="wants axis="):
+        with pytest.raises(ValueError, match="needs axis="):
             np.add.accumulate(DistTensor.zeros((2, 2), "block[(0),()]", comm), axis=None)
         with pytest.raises(TypeError, match="complex"):
             np.maximum.accumulate(x.astype("c16"))

@@ -16,10 +16,12 @@ import numpy.typing as npt
 
 from ...caches import memoized
 from ...grammar.nodes import Kind
+from ...layout.kinds import extent, split
 from ...layout.layout import Distribution
-from ...layout.view import Digit
+from ...layout.view import Digit, from_tensor
 
-__all__ = ["Component", "Group", "Lattice", "Listed", "Reading", "Row", "components", "readings", "splitting", "spread"]
+__all__ = ["Component", "Group", "Lattice", "Listed", "Reading", "Row", "components", "extents_of", "one_by_one"]
+__all__ += ["readings", "splitting", "spread"]
 
 Ints = npt.NDArray[np.int64]
 At = tuple[int, ...]
@@ -81,8 +83,8 @@ def splitting(dist: Distribution, modes: Iterable[int]) -> tuple[int, ...]:
     """The grid modes that split some view modes of a distribution, one mode after the other."""
     grid_modes = []
     for mode in modes:
-        for split in dist.splits[mode]:
-            grid_modes.append(split.grid_mode)
+        for each in dist.splits[mode]:
+            grid_modes.append(each.grid_mode)
     return tuple(grid_modes)
 
 
@@ -105,6 +107,31 @@ def _reading(dist: Distribution, modes: tuple[int, ...], alike: bool) -> Reading
 
 def _first(digits: tuple[Digit, ...]) -> tuple[int, int]:
     return digits[0].mode, -digits[0].weight
+
+
+def extents_of(reading: Reading) -> dict[int, int]:
+    """The extents of the tensor's modes of a component, in order."""
+    extents: dict[int, int] = {}
+    for digits, _, _ in reading:
+        for digit in digits:
+            extents[digit.mode] = extents.get(digit.mode, 1) * digit.size
+    return dict(sorted(extents.items()))
+
+
+def one_by_one(reading: Reading, extents: dict[int, int]) -> tuple[tuple[Ints, ...], tuple[Ints, ...]]:
+    """The coordinates and local indices of every element of some tensor modes, one by one in ascending order."""
+    number = prod(extents.values())
+    tensor = dict(zip(extents, np.indices(tuple(extents.values())).reshape(len(extents), number), strict=True))
+    at: list[Ints] = []
+    local: list[Ints] = []
+    for digits, splits, n in reading:
+        index, left = from_tensor(digits, tensor), np.full(number, n)
+        for kind, parts in splits:
+            coordinate, index = split(kind, parts, left, index)
+            left = extent(kind, parts, left, coordinate)
+            at.append(coordinate)
+        local.append(index)
+    return tuple(at), tuple(local)
 
 
 class Lattice(NamedTuple):

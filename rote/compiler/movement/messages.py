@@ -209,10 +209,28 @@ def _held(
     if isinstance(shared, Scatter):
         return tuple(_listed(shared, own, sending))
     lattices: dict[At, list[Lattice]] = {}
-    for overlap in shared:
-        for at, lattice in _lattices(overlap, own, sending):
+    single, several = _by_place(source, target, sending)
+    for k in sorted([*single.get(own, ()), *several]):
+        for at, lattice in _lattices(shared[k], own, sending):
             lattices.setdefault(at, []).append(lattice)
     return tuple((at, tuple(each)) for at, each in lattices.items())
+
+
+@memoized(16)
+def _by_place(source: Reading, target: Reading, sending: bool) -> tuple[dict[At, list[int]], list[int]]:
+    """The numbers of the overlaps that lie at single coordinates on one side, by these, and of those at several."""
+    single: dict[At, list[int]] = {}
+    several: list[int] = []
+    shared = overlaps(source, target)
+    assert not isinstance(shared, Scatter), "elements one by one are picked by their coordinates"
+    for k, overlap in enumerate(shared):
+        near = overlap.source if sending else overlap.target
+        at, *steps = zip(*near.at, strict=True) if near.at else ((),)
+        if any(map(any, steps)):
+            several.append(k)
+        else:
+            single.setdefault(at, []).append(k)
+    return single, several
 
 
 def _lattices(overlap: Overlap, own: At, sending: bool) -> Iterator[tuple[At, Lattice]]:

@@ -18,11 +18,11 @@ import numpy.typing as npt
 
 from ...caches import memoized
 from ...grammar.nodes import Kind
-from ...layout.kinds import Stretch, extent, split, stretches
-from ...layout.view import Digit, from_tensor
-from .components import Reading, Row
+from ...layout.kinds import Stretch, extent, stretches
+from ...layout.view import Digit
+from .components import Reading, Row, extents_of, one_by_one
 
-__all__ = ["Overlap", "Scatter", "Side", "boxes", "extents_of", "joined", "one_by_one", "overlaps"]
+__all__ = ["Overlap", "Scatter", "Side", "boxes", "joined", "overlaps"]
 
 Ints = npt.NDArray[np.int64]
 Shape = tuple[int, ...]
@@ -71,7 +71,7 @@ class _Box(NamedTuple):
     rows: tuple[Row, ...]
 
 
-@memoized(4096)
+@memoized(8)  # of one step, for they may be many; the few are remembered by `boxes`
 def overlaps(source: Reading, target: Reading) -> tuple[Overlap, ...] | Scatter:
     """The elements of a component under two distributions, each in one overlap; one by one where these are many.
 
@@ -85,15 +85,19 @@ target=Side(at=((0, 1, 0, 0),), local=((0, 0, 4, 1),))),)
     fitting = boxes(source, target)
     if fitting is None:
         extents = extents_of(source)
-        fitting = boxes(source, target, _FEW + prod(extents.values()) // _WORTH)
+        fitting = _boxes(source, target, _FEW + prod(extents.values()) // _WORTH)
         if fitting is None:
             return Scatter(one_by_one(source, extents), one_by_one(target, extents))
     return fitting
 
 
 @memoized(4096)
-def boxes(source: Reading, target: Reading, most: int = _FEW) -> tuple[Overlap, ...] | None:
-    """The overlaps of a component, unless there are more than `most`."""
+def boxes(source: Reading, target: Reading) -> tuple[Overlap, ...] | None:
+    """The overlaps of a component, unless they are many."""
+    return _boxes(source, target, _FEW)
+
+
+def _boxes(source: Reading, target: Reading, most: int) -> tuple[Overlap, ...] | None:
     extents = extents_of(source)
     if 0 in extents.values():
         return ()
@@ -107,31 +111,6 @@ def boxes(source: Reading, target: Reading, most: int = _FEW) -> tuple[Overlap, 
         if len(pieces) > most:
             return None
     return tuple([_overlap(box, len(places), sides) for box in pieces])
-
-
-def extents_of(reading: Reading) -> dict[int, int]:
-    """The extents of the tensor's modes of a component, in order."""
-    extents: dict[int, int] = {}
-    for digits, _, _ in reading:
-        for digit in digits:
-            extents[digit.mode] = extents.get(digit.mode, 1) * digit.size
-    return dict(sorted(extents.items()))
-
-
-def one_by_one(reading: Reading, extents: dict[int, int]) -> tuple[tuple[Ints, ...], tuple[Ints, ...]]:
-    """The coordinates and local indices of every element of some tensor modes, one by one in ascending order."""
-    number = prod(extents.values())
-    tensor = dict(zip(extents, np.indices(tuple(extents.values())).reshape(len(extents), number), strict=True))
-    at: list[Ints] = []
-    local: list[Ints] = []
-    for digits, splits, n in reading:
-        index, left = from_tensor(digits, tensor), np.full(number, n)
-        for kind, parts in splits:
-            coordinate, index = split(kind, parts, left, index)
-            left = extent(kind, parts, left, coordinate)
-            at.append(coordinate)
-        local.append(index)
-    return tuple(at), tuple(local)
 
 
 def _read(box: _Box, digits: tuple[Digit, ...], places: dict[int, int]) -> list[_Box]:

@@ -22,9 +22,9 @@ from ...layout import kinds
 from ...layout.blocks import Role
 from ...layout.grid import row_major
 from ...layout.layout import Distribution
-from .components import Component, Reading, components, readings, splitting
+from .components import Component, Reading, components, extents_of, one_by_one, readings, splitting
 from .messages import communicates
-from .overlap import Scatter, boxes, extents_of, one_by_one, overlaps
+from .overlap import Scatter, boxes, overlaps
 
 __all__ = ["Traffic", "block_sizes", "kept", "largest_block", "sent_sizes", "traffic"]
 

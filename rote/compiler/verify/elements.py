@@ -132,7 +132,10 @@ def _image(held: IndexSet, start: int, along: list[tuple[int, int]]) -> tuple[in
 
     Each digit is given as its step and its extent.
     """
-    if start < 0 or start + sum([step * (n - 1) for step, n in along]) >= len(held):
+    last = start
+    for step, n in along:
+        last += step * (n - 1)
+    if start < 0 or last >= len(held):
         raise PlanError(f"positions from {start} on, {along}, are not all in {held}")
     first, width = held.at(start), held.width
     slopes, inner, end = [], [], 0
@@ -211,7 +214,7 @@ def _add_corners(taken: dict[frozenset[int], Differences], box: Elements, times:
     """Add what a box, counted so many times, leaves of differences by its steps."""
     shape, (start, *steps) = box
     digits = [(step, n) for step, n in zip(steps, shape, strict=True) if n != 1]
-    different = frozenset([step for step, _ in digits])
+    different = frozenset(dict(digits))
     if len(different) < len(digits) or min(different, default=1) < 1:
         raise PlanError(f"box {box} has two digits of one step, or one whose step is not positive")
     corners = [(start, times)]

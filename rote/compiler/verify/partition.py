@@ -59,7 +59,7 @@ class Proof:
     at: tuple[Array, ...]
     sizes: Array
     _rows: dict[tuple[int, At], tuple[tuple[At, tuple[Cut, ...]], ...]] = field(default_factory=dict, init=False)
-    _held: dict[int, dict[At, list[tuple[Overlap, At]]]] = field(default_factory=dict, init=False)
+    _places: dict[int, tuple[dict[At, list[int]], list[int]]] = field(default_factory=dict, init=False)
 
     def row(self, side: int, own: At) -> tuple[tuple[At, tuple[Cut, ...]], ...]:
         """The elements at some coordinates on one side, by the coordinates on the other one."""
@@ -75,10 +75,11 @@ class Proof:
         if isinstance(self.boxes, Scatter):
             yield from _listed_cuts(self.boxes, side, own)
             return
-        if side not in self._held:
-            self._held[side] = _held(self.boxes, side)
-        for box, digits in self._held[side].get(own, ()):
-            yield from _box_cuts(box, side, digits)
+        if side not in self._places:
+            self._places[side] = _by_place(self.boxes, side)
+        single, several = self._places[side]
+        for k in sorted([*single.get(own, ()), *several]):
+            yield from _box_cuts(self.boxes[k], side, own)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -146,15 +147,17 @@ def _proof(source: Reading, target: Reading) -> Proof:
     return Proof(boxes, *_pairs(parts, boxes))
 
 
-def _held(boxes: tuple[Overlap, ...], side: int) -> dict[At, list[tuple[Overlap, At]]]:
-    """By coordinates on one side, the boxes that have elements there, each with the digits that say so."""
-    held: dict[At, list[tuple[Overlap, At]]] = {}
-    for box in boxes:
+def _by_place(boxes: tuple[Overlap, ...], side: int) -> tuple[dict[At, list[int]], list[int]]:
+    """The numbers of the boxes that lie at single coordinates on one side, by these, and of those at several."""
+    single: dict[At, list[int]] = {}
+    several: list[int] = []
+    for k, box in enumerate(boxes):
         rows = (box.source, box.target)[side].at
-        axes = varied(rows)
-        for digits in product(*[range(box.shape[axis]) for axis in axes]):
-            held.setdefault(values(rows, axes, digits), []).append((box, digits))
-    return held
+        if varied(rows):
+            several.append(k)
+        else:
+            single.setdefault(values(rows, (), ()), []).append(k)
+    return single, several
 
 
 def _listed_cuts(scatter: Scatter, side: int, own: At) -> Iterator[tuple[At, Cut]]:
@@ -171,18 +174,20 @@ def _listed_cuts(scatter: Scatter, side: int, own: At) -> Iterator[tuple[At, Cut
         yield tuple(where.tolist()), (near, far)
 
 
-def _box_cuts(box: Overlap, side: int, digits: At) -> Iterator[tuple[At, Cut]]:
-    """The elements of a box where digits say the coordinates of one side, with those of the other."""
+def _box_cuts(box: Overlap, side: int, own: At) -> Iterator[tuple[At, Cut]]:
     near, far = (box.source, box.target) if side == SENDS else (box.target, box.source)
     axes = varied(near.at)
     more = [axis for axis in varied(far.at) if axis not in axes]
     fixed = [*axes, *more]
     left = [axis for axis in range(len(box.shape)) if axis not in fixed]
     shape = tuple([box.shape[axis] for axis in left])
-    for others in product(*[range(box.shape[axis]) for axis in more]):
-        every = (*digits, *others)
-        cut = shape, _within(near.local, fixed, every, left), _within(far.local, fixed, every, left)
-        yield values(far.at, fixed, every), cut
+    for digits in product(*[range(box.shape[axis]) for axis in axes]):
+        if values(near.at, axes, digits) != own:
+            continue
+        for others in product(*[range(box.shape[axis]) for axis in more]):
+            every = (*digits, *others)
+            cut = shape, _within(near.local, fixed, every, left), _within(far.local, fixed, every, left)
+            yield values(far.at, fixed, every), cut
 
 
 def _within(rows: tuple[Row, ...], fixed: list[int], digits: At, left: list[int]) -> tuple[Row, ...]:

@@ -200,7 +200,7 @@ def narrowed(
     narrow, labels = [], []
     for block, x, term in zip(blocks, tensors, terms, strict=True):
         spread = [m for m, label in enumerate(term) if x.distribution.shape[m] != extents[label]]
-        narrow.append(block.squeeze(tuple(spread)) if spread else block)
+        narrow.append(block.squeeze(tuple(spread)))
         labels.append(tuple([label for m, label in enumerate(term) if m not in spread]))
     return narrow, labels
 

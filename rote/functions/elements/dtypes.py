@@ -79,7 +79,7 @@ _KINDS = ("bool", "signed integer", "unsigned integer", "integral", "real floati
 
 @follows("fact", np.result_type)
 def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
-    """The dtype of what is computed of tensors, dtypes and Python's numbers together.
+    """The dtype that results from tensors, dtypes and Python's numbers together.
 
     >>> result_type(np.dtype("f4"), 1)
     dtype('float32')

@@ -141,7 +141,7 @@ subtract: Function = _binary(np.subtract)
 
 @follows("elementwise")
 def clip(x: Distributed, /, min: Any = None, max: Any = None) -> Any:
-    """Each element, or the bound that it is beyond; bounds are tensors, arrays, scalars or None.
+    """Each element limited to the bounds, which are tensors, arrays, scalars or None.
 
     >>> import rote.array_api as xp
     >>> xp.clip(xp.asarray([1, 5, 9]), 2, 8).to_global()
@@ -152,7 +152,7 @@ def clip(x: Distributed, /, min: Any = None, max: Any = None) -> Any:
 
 @follows("elementwise")
 def where(condition: Any, x1: Any, x2: Any, /) -> Any:
-    """The elements of the one operand where the condition holds, elsewhere those of the other.
+    """The elements of the first operand where the condition holds, elsewhere those of the second.
 
     >>> import rote.array_api as xp
     >>> xp.where(xp.asarray([True, False]), xp.asarray([1, 2]), 0).to_global()

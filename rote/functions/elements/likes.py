@@ -35,7 +35,7 @@ def full_like(
     device: str | None = None,
     layout: Layout | str | None = None,
 ) -> Any:
-    """A tensor of one value where another lies, or in another layout; blocks are in C order, whatever `order` says.
+    """A tensor of one value in the layout of another tensor, or in `layout`; blocks are in C order for any `order`.
 
     Raises:
         LayoutError: another shape, or more than one value, is asked for.
@@ -73,7 +73,7 @@ def zeros_like(
     device: str | None = None,
     layout: Layout | str | None = None,
 ) -> Any:
-    """A tensor of zeros where another lies; other arguments as of `full_like`.
+    """A tensor of zeros in the layout of another; other arguments as for `full_like`.
 
     >>> import rote.array_api as xp
     >>> xp.zeros_like(xp.ones(3)).to_global()
@@ -94,7 +94,7 @@ def ones_like(
     device: str | None = None,
     layout: Layout | str | None = None,
 ) -> Any:
-    """A tensor of ones where another lies; other arguments as of `full_like`.
+    """A tensor of ones in the layout of another; other arguments as for `full_like`.
 
     >>> import rote.array_api as xp
     >>> xp.ones_like(xp.zeros(3)).to_global()
@@ -115,7 +115,7 @@ def empty_like(
     device: str | None = None,
     layout: Layout | str | None = None,
 ) -> Any:
-    """A tensor of zeros where another lies, as replicas must not differ; other arguments as of `full_like`.
+    """A tensor of zeros in the layout of another, because replicas must be equal; other arguments as for `full_like`.
 
     >>> import rote.array_api as xp
     >>> xp.empty_like(xp.ones((2, 3))).shape
@@ -149,7 +149,7 @@ def astype(x: Distributed, dtype: npt.DTypeLike, /, *, copy: bool = True, device
 
 @follows("elementwise", np.tril)
 def tril(x: Distributed, /, k: int = 0) -> Any:
-    """The matrices without what lies above the k-th diagonal.
+    """The matrices with zeros above the k-th diagonal.
 
     Raises:
         LayoutError: the tensor is of order 1 or less.
@@ -165,7 +165,7 @@ def tril(x: Distributed, /, k: int = 0) -> Any:
 
 @follows("elementwise", np.triu)
 def triu(x: Distributed, /, k: int = 0) -> Any:
-    """The matrices without what lies below the k-th diagonal.
+    """The matrices with zeros below the k-th diagonal.
 
     Raises:
         LayoutError: the tensor is of order 1 or less.

@@ -10,6 +10,7 @@ import numpy as np
 
 from ...caches import memoized
 from ...compiler.compile import compile
+from ...compiler.step import as_array
 from ...errors import LayoutError
 from ...grammar.nodes import Entry
 from ...layout.layout import Distribution, Layout
@@ -71,8 +72,8 @@ def together(name: str, operands: Sequence[Any], into: Distributed | None = None
 
 
 def as_plain_operands(operands: Sequence[Any]) -> list[Any]:
-    """Operands in which lists and tuples of numbers are arrays."""
-    return [np.asarray(x) if isinstance(x, list | tuple) else x for x in operands]
+    """Operands in which lists and tuples of numbers are arrays; one with a mask is refused."""
+    return [as_array(x) if isinstance(x, list | tuple | np.ndarray) else x for x in operands]
 
 
 def _broadcast(name: str, shapes: Sequence[tuple[int, ...]], into: Distribution | None) -> tuple[int, ...]:

@@ -286,11 +286,11 @@ def diagonal(x: Distributed, /, *, offset: int = 0) -> Any:
 
 @follows("contracted", np.diagonal, name="numpy.diagonal")
 def numpy_diagonal(a: Distributed, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
-    """The elements on a diagonal of two modes, along a mode at the end, as `numpy.diagonal`. Collective.
+    """The elements on a diagonal of two modes, as the last mode of the result, as `numpy.diagonal`. Collective.
 
     Args:
         offset: of the diagonal, above the main one if it is positive.
-        axis1, axis2: the modes that it runs through; the result has them not.
+        axis1, axis2: the modes of the diagonal, which the result does not have.
 
     Raises: AxisError if there is no such mode, ValueError if the two are one.
 

@@ -31,7 +31,7 @@ def einsum(
     optimize: Any = True,
     layout: Layout | str | None = None,
 ) -> Any:
-    """The sum of products that subscripts say, over tensors in any layouts, as `numpy.einsum`. Collective.
+    """The sum of products that the subscripts describe, for tensors in any layouts, as `numpy.einsum`. Collective.
 
     Operands are moved, by the plans that take least time, until the modes of one letter lie alike; then each rank
     contracts its blocks. What is summed over split modes is combined by the compiled plan towards `layout`.
@@ -169,7 +169,7 @@ def dot(a: Any, b: Any, out: Any = None, *, layout: Layout | str | None = None, 
 
     Raises:
         LayoutError: the extents of the modes differ.
-        TypeError: `exact` is asked for of numbers wider than 64 bits.
+        TypeError: `exact` is asked for with numbers wider than 64 bits.
 
     >>> from rote import DistTensor
     >>> x = DistTensor.from_global([1e16, 1.0, -1e16], "block[(0)]")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...compiler.step import as_array
 from ...layout.kinds import locate
 from ...layout.layout import Distribution
 from ...runtime.placement import check_values
@@ -82,8 +83,8 @@ def _stored(value: Any, dtype: np.dtype[Any]) -> Any:
     """A value as an array of numbers; what cannot be stored fails here, on all ranks, not where its elements lie."""
     own = getattr(value, "dtype", None)
     if isinstance(own, np.dtype) and own.kind in "biufc":
-        return np.asarray(value)
-    return np.asarray(value, dtype)
+        return as_array(value)
+    return as_array(value, dtype)
 
 
 def _assign(x: Distributed, axes: Sequence[KeyAxis], value: Any) -> None:

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from ...compiler.step import as_array
 from ...layout.expressions import fitting
 from ...layout.layout import Distribution, Entry, Layout
 from ..alignment import plain
@@ -72,6 +73,7 @@ def as_mask(x: T, key: Any) -> Distributed | None:
         if key.distribution.grid == x.distribution.grid:
             return moved(key, layout, _NAME)
         key = known(key)
+    key = as_array(key)
     if key.dtype != bool or key.shape != shape:
         return None
     dist = plain(x, _NAME).distribution

@@ -34,7 +34,7 @@ Ints = npt.NDArray[np.int64]
 
 @follows("joined", np.concatenate)
 def concat(arrays: Parts, /, axis: int | None = 0, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
-    """Tensors and arrays that all ranks have, one behind the other along a mode. Collective.
+    """The tensors, and arrays that all ranks have, joined along a mode. Collective.
 
     The result lies as the first tensor does, balanced anew along that mode.
 
@@ -59,7 +59,7 @@ def concat(arrays: Parts, /, axis: int | None = 0, *, dtype: Any = None, casting
     mode = normalize_axis_index(axis, len(shapes[0]))
     rest = {(len(shape), shape[:mode], shape[mode + 1 :]) for shape in shapes}
     if len(rest) > 1:
-        raise ValueError(f"concat along mode {mode} wants shapes that are equal but for it, not {shapes}")
+        raise ValueError(f"concat along mode {mode} needs shapes that are equal in all other modes, not {shapes}")
     first = next(x for given, x in zip(arrays, parts, strict=True) if isinstance(given, Distributed))
     if dtype is None:
         dtype = np.result_type(*[x.local.dtype for x in parts])
@@ -81,7 +81,7 @@ def concat(arrays: Parts, /, axis: int | None = 0, *, dtype: Any = None, casting
 
 @follows("joined", np.stack)
 def stack(arrays: Parts, /, axis: int = 0, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
-    """Tensors of one shape side by side along a new mode, which is whole; the others lie as the first tensor does.
+    """Tensors of one shape stacked along a new mode, which is whole; the other modes have the first tensor's layout.
 
     Raises:
         TypeError: an operand is no tensor of numbers.
@@ -184,27 +184,25 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
 @follows("indexed", np.vsplit)
 def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
     """A tensor of order 2 or more, split along mode 0, as `numpy.vsplit`."""
-    _of_order(ary, 2, "vsplit")
-    return split(ary, indices_or_sections, 0)
+    return _split_along("vsplit", ary, indices_or_sections, 2, 0)
 
 
 @follows("indexed", np.hsplit)
 def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
     """A tensor split along mode 1, or the only one, as `numpy.hsplit`."""
-    _of_order(ary, 1, "hsplit")
-    return split(ary, indices_or_sections, min(len(ary.distribution.shape) - 1, 1))
+    return _split_along("hsplit", ary, indices_or_sections, 1, min(len(ary.distribution.shape) - 1, 1))
 
 
 @follows("indexed", np.dsplit)
 def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
     """A tensor of order 3 or more, split along mode 2, as `numpy.dsplit`."""
-    _of_order(ary, 3, "dsplit")
-    return split(ary, indices_or_sections, 2)
+    return _split_along("dsplit", ary, indices_or_sections, 3, 2)
 
 
-def _of_order(x: Distributed, order: int, name: str) -> None:
-    if len(x.distribution.shape) < order:
-        raise ValueError(f"{name} splits tensors of order {order} or more, not of {len(x.distribution.shape)}")
+def _split_along(name: str, x: Distributed, cuts: Any, least: int, mode: int) -> list[Any]:
+    if len(x.distribution.shape) < least:
+        raise ValueError(f"{name} splits tensors of order {least} or more, not of {len(x.distribution.shape)}")
+    return split(x, cuts, mode)
 
 
 def _tensors(arrays: Parts, name: str) -> list[Distributed]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from itertools import chain
-from math import prod
 from operator import index as as_index
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from ...compiler.step import as_array
 from ...layout.selection import Selection, selection
 
 __all__ = ["KeyAxis", "as_indices", "as_slice", "key_at", "outer_key", "parse_key", "said"]
@@ -155,7 +155,7 @@ def _item(item: Any) -> Any:
             return as_index(item)
         except TypeError:
             pass
-    array = np.asarray(item)
+    array = as_array(item)
     if array.size == 0 and not isinstance(item, np.ndarray):
         array = array.astype(np.int64)
     if array.dtype == bool and array.ndim == 0:
@@ -202,7 +202,6 @@ def _with_points(parts: Sequence[KeyAxis | _Points | None]) -> tuple[KeyAxis, ..
     axis = KeyAxis(modes, np.array(arrays, np.int64), arrays[0].shape)
     together = places == list(range(places[0], places[-1] + 1))
     at = places[0] if together else 0
-    assert prod(axis.extents) * len(modes) == np.size(axis.taken)
     return (*_without_points(parts[:at]), axis, *_without_points(parts[at:]))
 
 

@@ -43,7 +43,7 @@ def flip(x: T, /, axis: Axes | None = None) -> T:
 
 @follows("indexed", np.roll)
 def roll(x: T, /, shift: Axes, axis: Axes | None = None) -> T:
-    """The elements shifted along some modes, round their ends; of the row-major order if no mode is named.
+    """The elements shifted periodically along some modes; in row-major order of all elements if no mode is named.
 
     Args:
         shift: how far, towards higher indices; per mode, or one number for all.
@@ -73,7 +73,7 @@ def roll(x: T, /, shift: Axes, axis: Axes | None = None) -> T:
 
 @follows("indexed", np.tile)
 def tile(x: T, repetitions: Axes, /) -> T:
-    """The tensor so many times over along each of its modes, the last of which is the last number's.
+    """The tensor repeated as a whole along each of its modes; the last number is for the last mode.
 
     >>> import rote.array_api as xp
     >>> xp.tile(xp.asarray([1, 2]), (2,)).to_global()
@@ -90,7 +90,7 @@ def tile(x: T, repetitions: Axes, /) -> T:
 
 @follows("indexed", np.repeat)
 def repeat(x: T, /, repeats: Any, axis: int | None = None) -> T:
-    """The tensor with each index along a mode so many times; of its row-major order if no mode is named.
+    """The tensor with each index along a mode repeated; in row-major order of all elements if no mode is named.
 
     Args:
         repeats: a number, or one for each index: an array or a tensor.

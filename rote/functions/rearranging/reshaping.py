@@ -99,7 +99,7 @@ def permute_dims(x: T, /, axes: Sequence[int] | None = None) -> T:
 
 @follows("relabelled", np.swapaxes)
 def swapaxes(a: T, axis1: int, axis2: int) -> T:
-    """The tensor with two modes in each other's place; the block is a view.
+    """The tensor with two modes interchanged; the block is a view.
 
     Raises:
         AxisError: there is no such mode.

@@ -23,9 +23,9 @@ from .reduction import UNSET, Over, Reduced, contributed, finished, normal_axes,
 __all__ = ["argmax", "argmin", "extremum", "unordered"]
 
 
-def extremum(name: str, x: Distributed, over: Over, op: Op) -> Any:
+def extremum(x: Distributed, over: Over, op: Op) -> Any:
     """The largest or smallest element over some modes. Collective where they are split."""
-    x = reducible(name, x, over.modes, op)
+    x = reducible(op, x, over.modes, op)
     dtype: np.dtype[Any] = x.local.dtype
     ufunc: Any = np.maximum if op == "max" else np.minimum
 
@@ -34,7 +34,7 @@ def extremum(name: str, x: Distributed, over: Over, op: Op) -> Any:
         return ufunc.reduce(block, axis=axis, keepdims=over.keepdims, initial=start)
 
     where = reduced(x.distribution, over, op)
-    return _settled(name, contributed(x, over.modes, where, local), where, op)
+    return _settled(op, contributed(x, over.modes, where, local), where, op)
 
 
 @follows("reduction", np.argmax)
@@ -45,12 +45,12 @@ def argmax(
 
     Args:
         axis: one mode, or None for the index into the flattened tensor.
-        out: a tensor of integers that is written, and stays where it is.
+        out: a tensor of integers to write into; it keeps its layout.
         layout: of the result, as in `sum`.
 
     Raises:
         AxisError: there is no such mode.
-        TypeError: the elements are complex, `axis` is no integer, or `out` of none.
+        TypeError: the elements are complex, `axis` is no integer, or `out` is not of integers.
         LayoutError: `layout` or `out` does not fit the result.
 
     >>> from rote import DistTensor
@@ -64,11 +64,11 @@ def argmax(
 def argmin(
     x: Distributed, /, axis: int | None = None, out: Any = None, *, keepdims: bool = False, layout: Any = None
 ) -> Any:
-    """The index of the smallest element, the first of several; a NaN counts as the smallest. Arguments as `argmax`.
+    """The index of the smallest element, the first of several; a NaN counts as the smallest. Arguments as for `argmax`.
 
     Raises:
         AxisError: there is no such mode.
-        TypeError: the elements are complex, `axis` is no integer, or `out` of none.
+        TypeError: the elements are complex, `axis` is no integer, or `out` is not of integers.
         LayoutError: `layout` or `out` does not fit the result.
 
     >>> from rote import DistTensor

@@ -40,10 +40,11 @@ def sum(
 
     Args:
         axis: one mode, several, or None for all.
-        dtype: of the sum; integers and bool are summed in the widest integers of their kind if None.
-        out: a tensor that is written, and stays where it is.
-        initial: added to each sum. where: a mask of the elements that are summed.
-        layout: of the result; that of the operand without the reduced modes if None.
+        dtype: of the sum; if None, integers and bool are summed in the widest integers of their kind.
+        out: a tensor to write into; it keeps its layout.
+        initial: a value that is added to each sum.
+        where: a mask of the elements that are summed.
+        layout: of the result; if None, that of the operand without the reduced modes.
         exact: round the true sum once, so that the result has the same bits in any layout, on any number of ranks.
 
     Raises:
@@ -102,10 +103,10 @@ def max(
     *,
     layout: Layout | str | None = None,
 ) -> Any:
-    """The largest element, or NaN where there is one; arguments as those of `sum`. Collective where modes are split.
+    """The largest element, or NaN if there is one; arguments as for `sum`. Collective where modes are split.
 
     Raises:
-        ValueError: it is that of no elements, or may be by a mask without `initial`.
+        ValueError: there is no element, or a mask may leave none, without `initial`.
         TypeError: the elements are complex.
         AxisError, ValueError: there is no such mode, or one is named twice.
         LayoutError: `layout` or `out` does not fit the result.
@@ -220,19 +221,16 @@ def reduce_by(name: str, ufunc: np.ufunc, op: Op, x: Distributed, over: Over, dt
     return reduction(name, x, over, op, local)
 
 
-def _extreme(name: str, ufunc: np.ufunc, x: Distributed, over: Over, out: Any, initial: Any, where: Any) -> Any:
+def _extreme(op: Op, ufunc: np.ufunc, x: Distributed, over: Over, out: Any, initial: Any, where: Any) -> Any:
     dtype, given = x.local.dtype, initial is not UNSET and initial is not None
     if dtype.kind == "c":
-        raise unordered(name)
-    op: Op = "max" if name == "max" else "min"
+        raise unordered(op)
     if where is not UNSET and where is not True and not given:
-        raise ValueError(
-            f"the {name} of no elements is not said\nwrite initial=, which is that where the mask has none"
-        )
+        raise ValueError(f"the {op} of no elements is not said\nwrite initial=, which is that where the mask has none")
     if product(x.distribution.shape) == 0 and not given:
         ufunc.reduce(np.empty(x.distribution.shape, dtype), axis=over.modes)  # which raises NumPy's error
-    result = extremum(name, masked(x, where, identity(op, dtype)), over, op)
-    return finished(name, result, out, ufunc, initial)
+    result = extremum(masked(x, where, identity(op, dtype)), over, op)
+    return finished(op, result, out, ufunc, initial)
 
 
 def _truth(name: str, ufunc: np.ufunc, op: Op, x: Distributed, over: Over, out: Any, where: Any) -> Any:

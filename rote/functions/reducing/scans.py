@@ -85,7 +85,7 @@ def cumulative_prod(
 
 @follows("along", np.cumsum)
 def cumsum(a: Distributed, axis: int | None = None, dtype: npt.DTypeLike | None = None, out: Any = None) -> Any:
-    """The sums of the elements up to each along a mode, or of the row-major order, as `numpy.cumsum`.
+    """The cumulative sum along a mode, or in row-major order of all elements, as `numpy.cumsum`.
 
     Raises:
         AxisError, ValueError: there is no such mode.
@@ -99,7 +99,7 @@ def cumsum(a: Distributed, axis: int | None = None, dtype: npt.DTypeLike | None 
 
 @follows("along", np.cumprod)
 def cumprod(a: Distributed, axis: int | None = None, dtype: npt.DTypeLike | None = None, out: Any = None) -> Any:
-    """The products of the elements up to each along a mode, or of the row-major order, as `numpy.cumprod`.
+    """The cumulative product along a mode, or in row-major order of all elements, as `numpy.cumprod`.
 
     Raises:
         AxisError, ValueError: there is no such mode.
@@ -181,10 +181,10 @@ def _scan(name: str, ufunc: np.ufunc, x: T, axis: int | None, dtype: npt.DTypeLi
     """
     order = len(x.distribution.shape)
     if axis is None and order != 1:
-        raise ValueError(f"a scan of a tensor of order {order} wants axis=")
+        raise ValueError(f"a scan of a tensor of order {order} needs axis=")
     if ufunc in (np.maximum, np.minimum) and x.local.dtype.kind == "c":
         raise unordered(f"numpy.{name}")
-    mode = normalize_axis_index(0 if axis is None else axis, order)
+    mode = normalize_axis_index(axis or 0, order)
     x = plain(x, name)
     if any(s.kind.name == "cyclic" for s in x.distribution.splits[mode]):
         x = made_whole(x, (mode,), name)
@@ -218,5 +218,5 @@ def _carried(name: str, ufunc: np.ufunc, x: Distributed, block: Array, mode: int
 def _after(x: T, axis: int | None, initial: int) -> T:
     """A scan with what stands in front of it."""
     order = len(x.distribution.shape)
-    mode = normalize_axis_index(0 if axis is None else axis, order)
+    mode = normalize_axis_index(axis or 0, order)
     return pad(x, [(int(m == mode), 0) for m in range(order)], constant_values=initial)

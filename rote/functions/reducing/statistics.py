@@ -93,10 +93,11 @@ def var(
     *,
     layout: LayoutLike = None,
 ) -> Any:
-    """The variance over some modes, or all, in two passes: the mean, then the squares of what is beyond it.
+    """The variance over some modes, or all, in two passes: the mean, then the squares of the deviations.
 
     Args:
-        ddof, correction: two names of what is subtracted from the number of elements; other arguments as of `sum`.
+        ddof, correction: two names of the number that is subtracted from the number of elements; other arguments as for
+            `sum`.
 
     Raises:
         TypeError: `where` or `mean` is given.

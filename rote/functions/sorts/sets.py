@@ -53,7 +53,7 @@ class UniqueInverse(NamedTuple):
 
 @follows("data-dependent", np.unique_all)
 def unique_all(x: Distributed, /) -> UniqueAll:
-    """The different elements in ascending order, where each comes first, the number of each element, and how often.
+    """The unique elements in ascending order, the index where each comes first, the inverse, and the counts.
 
     >>> from rote import DistTensor
     >>> [each.to_global().tolist() for each in unique_all(DistTensor.from_global([3, 1, 3], "block[(0)]"))]
@@ -64,7 +64,7 @@ def unique_all(x: Distributed, /) -> UniqueAll:
 
 @follows("data-dependent", np.unique_counts)
 def unique_counts(x: Distributed, /) -> UniqueCounts:
-    """The different elements in ascending order, and how often each comes; NaNs are all different.
+    """The unique elements in ascending order, and their counts; NaNs are all different.
 
     >>> import rote.array_api as xp
     >>> values, counts = xp.unique_counts(xp.asarray([3, 1, 3]))
@@ -76,7 +76,7 @@ def unique_counts(x: Distributed, /) -> UniqueCounts:
 
 @follows("data-dependent", np.unique_inverse)
 def unique_inverse(x: Distributed, /) -> UniqueInverse:
-    """The different elements in ascending order, and per element of the tensor, which lies so, its number.
+    """The unique elements in ascending order, and for each element of the tensor, in its layout, its number.
 
     >>> import rote.array_api as xp
     >>> xp.unique_inverse(xp.asarray([3, 1, 3])).inverse_indices.to_global()
@@ -87,7 +87,7 @@ def unique_inverse(x: Distributed, /) -> UniqueInverse:
 
 @follows("data-dependent", np.unique_values)
 def unique_values(x: Distributed, /) -> Any:
-    """The different elements in ascending order, in blocks of the sizes that came out; NaNs are all different.
+    """The unique elements in ascending order, in blocks whose sizes follow from the data; NaNs are all different.
 
     >>> import rote.array_api as xp
     >>> xp.unique_values(xp.asarray([3, 1, 3])).to_global()
@@ -143,8 +143,6 @@ def histogram(
     if a.local.dtype.kind == "c":
         raise unordered("numpy.histogram")
     x, edges = plain(a, "histogram"), known(bins)
-    if x.local.dtype.kind == "c":
-        raise TypeError("histogram counts real numbers\nwrite histogram(x.real), or histogram(x.to_global())")
     if isinstance(edges, str):
         raise LayoutError(f"histogram takes a number of bins, or their edges, not {edges!r}")
     if np.ndim(edges) == 0:

@@ -98,7 +98,7 @@ def argsort(
 
 @follows("along", np.searchsorted)
 def searchsorted(x1: Any, x2: Any, /, side: Literal["left", "right"] = "left", sorter: Any = None) -> Any:
-    """The places at which elements would be put into a sorted tensor of order 1, which every rank gets whole.
+    """The indices at which elements would be inserted into a sorted tensor of order 1, which every rank gets whole.
 
     Args:
         x1: the sorted tensor or array.
@@ -133,7 +133,7 @@ def isin(element: Any, test_elements: Any, assume_unique: bool = False, invert: 
 
 @follows("indexed", np.take)
 def take(x: T, /, indices: Any, axis: int | None = None, *, mode: str = "raise") -> T:
-    """The elements at some indices along a mode, or of the row-major order if it is None, as `numpy.take`.
+    """The elements at some indices along a mode, or in row-major order if it is None, as `numpy.take`.
 
     Args:
         indices: integers, the same on all ranks, or a tensor of them.

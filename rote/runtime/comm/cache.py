@@ -14,13 +14,17 @@ import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import fields, is_dataclass
 from typing import Any, Generic, Protocol, TypeVar
+from zlib import crc32
 
 import numpy as np
 
+from ...errors import LayoutError
+from .collective_errors import ranks_apart
 from .protocol import Array, Comm
 
-__all__ = ["AtAddresses", "CacheOfAll", "CachePerThread", "DoubleBuffer", "cached", "shared_workspace"]
+__all__ = ["AtAddresses", "CacheOfAll", "CachePerThread", "DoubleBuffer", "cached", "refuse_others", "shared_workspace"]
 
 T = TypeVar("T")
 Cache = dict[Hashable, Any]
@@ -90,6 +94,57 @@ def cached(comm: Comm, kind: str, key: Hashable, make: Callable[[], T], most: in
     if len(kept) > most:
         kept.popitem(last=False)
     return value
+
+
+def refuse_others(comm: Comm, name: str, key: Sequence[object]) -> None:
+    """Refuse a call to which ranks give different arguments; the same error on all. Collective.
+
+    For what is made and kept: it costs one small all-gather then, and nothing when it is used again.
+
+    Args:
+        name: of the call.
+        key: its arguments: values of which equal ones have equal parts, and different ones different texts.
+
+    Raises:
+        LayoutError: they differ.
+        CommError: some ranks are in another call.
+
+    >>> from rote.runtime import run
+    >>> run(lambda comm: refuse_others(comm, "fftn", ("float64" if comm.rank else "float32", "auto")), ranks=2)
+    Traceback (most recent call last):
+    ...
+    rote.LayoutError: fftn is one call of all ranks, but rank 0 gives it float32 and rank 1 float64
+    give every rank the same
+    raised on rank 0 of 2
+    """
+    if comm.size == 1:
+        return
+    number = crc32(repr([*map(_parts, key)]).encode())
+    calls = comm.allgather_object((name, number))
+    if calls.count((name, number)) == comm.size:
+        return
+    if not all(isinstance(call, tuple) and call[:1] == (name,) for call in calls):
+        raise ranks_apart()
+    texts = comm.allgather_object([str(each) for each in key])
+    other = next(rank for rank, call in enumerate(calls) if call != calls[0])
+    first, second = next((pair for pair in zip(texts[0], texts[other], strict=True) if pair[0] != pair[1]), ("", ""))
+    raise LayoutError(
+        f"{name} is one call of all ranks, but rank 0 gives it {first} and rank {other} {second}\n"
+        "give every rank the same"
+    )
+
+
+def _parts(value: object) -> object:
+    """A value as tuples of what tells it from others: ranks hash text otherwise, and remember it with values."""
+    if isinstance(value, tuple):
+        return [*map(_parts, value)]
+    if not is_dataclass(value):
+        return str(value)
+    parts = []
+    for field in fields(value):
+        if field.compare:
+            parts.append(_parts(getattr(value, field.name)))
+    return parts
 
 
 def shared_workspace(comm: Comm, nbytes: int) -> Array:

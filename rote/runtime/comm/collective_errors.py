@@ -17,7 +17,7 @@ from .protocol import Comm
 
 __all__ = [
     *("RemoteError", "all_come", "collective_errors", "floating_errors", "floating_errors_raise", "from_root"),
-    "where",
+    *("ranks_apart", "where"),
 ]
 
 T = TypeVar("T")
@@ -101,6 +101,8 @@ def collective_errors(comm: Comm) -> Iterator[None]:
     try:
         report = None if mine is None else _Report.of(mine)
         reports = comm.allgather_object(report)
+        if not all(each is None or isinstance(each, _Report) for each in reports):
+            raise ranks_apart() from mine
         failed = [rank for rank, report in enumerate(reports) if report is not None]
         if not failed:
             return
@@ -129,6 +131,19 @@ def from_root(comm: Comm, make: Callable[[], T]) -> T:
         made = [make()] if comm.rank == 0 else []
     shared: T = comm.allgather_object(made)[0][0]
     return shared
+
+
+def ranks_apart() -> CommError:
+    """The error of ranks whose messages meet those of another call.
+
+    >>> str(ranks_apart()).partition(",")[0]
+    'the ranks make different calls'
+    """
+    return CommError(
+        "the ranks make different calls, or one has raised an error that it alone knows\n"
+        "all ranks of a communicator must make the same collective calls in the same order; "
+        "with rote.runtime.collective_errors(comm): has them all raise what one does"
+    )
 
 
 def floating_errors_raise() -> bool:

