@@ -1,4 +1,4 @@
-"""The choice of a walk: that of a family, that of a text, or the cheapest by the cost model."""
+"""The choice of a walk: the walk of a family, the one that a text describes, or the cheapest by the cost model."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from .registry import check_algorithm, is_text, lines_of, read_lines, start, tra
 
 __all__ = ["Choice", "best", "choices", "compared", "farther", "preferred", "ranking", "walk_of", "walks"]
 
-_ALIKE = 1.1  # times the cheapest
+_ALIKE = 1.1  # walks up to this many times as slow as the cheapest count as equally fast
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A walk that "auto" may take, and what speaks for it.
+    """A walk that "auto" may take, with its price; or the reason why a family has no walk.
 
     Attributes:
-        name: of its family.
-        source: where it begins.
-        price: by the model.
-        walk: itself; or None, and `why` there is none.
+        name: the name of its family.
+        source: the distribution in which the walk begins.
+        price: its price by the cost model.
+        walk: the walk; None if there is none, and then `why` gives the reason.
     """
 
     name: str
@@ -48,14 +48,14 @@ class Choice:
 
     @property
     def seconds(self) -> float:
-        """The model's time on the slowest rank; infinite without a walk."""
+        """The model's time on the slowest rank; infinite if there is no walk."""
         return self.price.seconds
 
     @property
     def peak_bytes(self) -> int:
-        """Bytes that a run takes on a rank, about: tensor and spectrum, and twice its largest block between stages.
+        """About how many bytes a run takes on a rank: tensor, spectrum, and twice the largest block between stages.
 
-        What a stage makes and cuts off again, as where real numbers are resampled, is not counted. 0 without a walk.
+        Elements that a stage makes and cuts off again, as in resampling real numbers, do not count. 0 without a walk.
         """
         if self.walk is None:
             return 0
@@ -66,7 +66,7 @@ class Choice:
 
     @property
     def plain(self) -> bool:
-        """Whether there is a walk that reads the tensor as it is, and so leaves its spectrum."""
+        """Whether there is a walk whose input and spectrum both have layouts without a view."""
         return self.walk is not None and self.walk.source.layout.view is None and self.walk.target.layout.view is None
 
     def __str__(self) -> str:
@@ -86,17 +86,17 @@ def walk_of(
     output: Layout | str | None = None,
     machine: Machine = DEFAULT,
 ) -> Walk:
-    """The walk of an algorithm from where a tensor lies.
+    """The walk of an algorithm from a tensor's distribution.
 
     Args:
-        source: where the tensor lies.
-        request: what is to be transformed; the text of a walk may say its kinds.
+        source: the distribution of the tensor.
+        request: the transform; its kinds may be left to the text of a walk.
         algorithm: one of `algorithms`, or the text of a walk.
-        output: the layout to end in; where the walk ends if None.
-        machine: on which "auto" takes the cheapest.
+        output: the layout of the spectrum; if None, the one in which the walk ends.
+        machine: the machine on which "auto" takes the cheapest walk.
 
     Raises:
-        LayoutError: the algorithm does not take such a tensor; the text says which would.
+        LayoutError: the algorithm does not take such a tensor; the message names one that does.
     """
     if is_text(algorithm):
         lines = read_lines(algorithm)
@@ -115,7 +115,7 @@ def walk_of(
 
 
 def _check_said(walk: Walk, request: TransformRequest) -> None:
-    """Refuse the text of a walk that does something else than it is asked for."""
+    """Refuse a walk, given as text, that does something other than the request."""
     for axis, wanted in request.kind.items():
         done = walk.kinds[axis]
         if wanted and done != wanted and (done or wanted not in COMPLEX):
@@ -131,7 +131,7 @@ def _check_said(walk: Walk, request: TransformRequest) -> None:
 def choices(
     source: Distribution, request: TransformRequest, output: Layout | str | None = None, machine: Machine = DEFAULT
 ) -> tuple[Choice, ...]:
-    """The walks of all families from where a tensor lies, in the order in which they are `preferred`."""
+    """The walks of all families from a tensor's distribution, in the order of `preferred`."""
     prices = Prices(machine)
     names = [transposed(len(source.layout.grid_modes)), "cyclic", *["volumetric"] * (source.grid.order > 1)]
     if source.layout.view is not None:
@@ -151,7 +151,7 @@ def ranking(
     output: Layout | str | None = None,
     machine: Machine = DEFAULT,
 ) -> tuple[Choice, ...]:
-    """The walks of all families on all grids of so many ranks (or on one), in the order in which they are `preferred`.
+    """The walks of all families on one grid, or on all grids of so many ranks, in the order of `preferred`.
 
     >>> import numpy as np
     >>> from ..request.request import as_request
@@ -171,23 +171,23 @@ def ranking(
 
 
 def _spread(choice: Choice) -> bool:
-    """Whether there is a walk on which every rank holds its part, and not much more."""
+    """Whether there is a walk in which no rank holds much more than its part of the tensor."""
     return choice.walk is not None and not crowded(choice.walk)
 
 
 def _lightest(candidates: list[Choice]) -> list[Choice]:
-    """The choices that spread the tensor; if none does, those that gather nothing; if all do, all."""
+    """The choices that spread the tensor; if none does, those that gather nothing; if all gather, all of them."""
     spread = [choice for choice in candidates if _spread(choice)]
     return spread or [choice for choice in candidates if choice.walk and not gathered_bytes(choice.walk)] or candidates
 
 
 def preferred(candidates: Sequence[Choice]) -> tuple[Choice, ...]:
-    """Choices in the order in which "auto" would take them: the first is taken.
+    """Sort choices by the preference of "auto", which takes the first.
 
-    An estimate does not tell walks apart that are within 10 % of the cheapest. Of these comes first what leaves a
-    spectrum of the kind that the tensor is of, blocks or cyclic; then what has fewer moves and stages; then blocks. The
-    rest goes by time, those without a walk last. Walks that read modes through a view are taken only where there is no
-    other, and those on which ranks come to hold much more than their parts likewise, above all those that gather.
+    The estimates cannot distinguish walks within 10 % of the cheapest. Among these, a walk comes first if its spectrum
+    is split by the same kinds as the tensor (block or cyclic); then fewer moves, fewer stages and block layouts decide.
+    The rest are sorted by time, and choices without a walk come last. Walks that read modes through a view are a last
+    resort; so are walks in which ranks hold much more than their parts, and above all those that gather.
     """
     ranked = sorted(candidates, key=lambda choice: choice.price.order)
     field = [choice for choice in ranked if choice.plain] or [choice for choice in ranked if choice.walk is not None]
@@ -199,10 +199,10 @@ def preferred(candidates: Sequence[Choice]) -> tuple[Choice, ...]:
 
 
 def walks(candidates: Sequence[Choice]) -> dict[Walk, Choice]:
-    """The different walks that may be taken, in order: those that read the tensor as it is, unless all do otherwise.
+    """The distinct walks that may be taken, in order: those whose ends have no view, unless all have one.
 
-    Of these, those on which no rank holds much more than its part of the tensor; where all do, those that gather
-    nothing, if there are any.
+    Of these only the walks in which no rank holds much more than its part of the tensor; if there are none, those that
+    gather nothing, if any.
 
     Raises:
         LayoutError: there is no walk.
@@ -218,7 +218,7 @@ def walks(candidates: Sequence[Choice]) -> dict[Walk, Choice]:
 
 
 def best(candidates: Sequence[Choice]) -> Walk:
-    """The walk that is taken of some that are in order.
+    """The walk that "auto" takes from sorted candidates.
 
     Raises:
         LayoutError: there is no walk.
@@ -227,16 +227,16 @@ def best(candidates: Sequence[Choice]) -> Walk:
 
 
 def farther(choice: Choice, request: TransformRequest, output: Layout | str | None, machine: Machine) -> Choice:
-    """Another walk of a choice's family from its source: entries move to the farthest mode that will do."""
+    """Another walk of a choice's family from its source, in which entries move to the farthest suitable mode."""
     return _choice(choice.name, choice.source, request, output, Prices(machine), far=True)
 
 
 def compared(candidates: Sequence[Choice], walk: Walk) -> list[str]:
-    """The reasons for a choice: the time of each family's best walk, or why it has none; the chosen family first.
+    """Explain a choice: the time of each family's best walk, or why it has none; the chosen family comes first.
 
     Args:
-        candidates: in the order in which they are preferred.
-        walk: that was chosen.
+        candidates: choices in the order of `preferred`.
+        walk: the chosen walk.
     """
     taken = next((choice for choice in candidates if choice.walk == walk), None)
     named: dict[str, Choice] = {} if taken is None else {taken.name: taken}
@@ -259,7 +259,7 @@ def compared(candidates: Sequence[Choice], walk: Walk) -> list[str]:
 
 
 def _virtues(choice: Choice) -> tuple[bool, int, int, bool, tuple[float, int]]:
-    """The sort key of walks that take about as long."""
+    """The sort key among walks that are about equally fast."""
     assert choice.walk is not None
     ends = choice.walk.source, choice.walk.target
     before, after = ({split.kind.name for split in chain(*end.splits) if split.parts > 1} for end in ends)
@@ -275,7 +275,7 @@ def _from_start(
     output: Layout | str | None,
     prices: Prices,
 ) -> Choice:
-    """The choice of a family from where it begins on a grid; components are split only where a layout says so."""
+    """The choice of a family from its own start on a grid; only a layout of the user's may split components."""
     try:
         source = start(name, shape, grid, request).on(shape, grid)
     except LayoutError as error:
@@ -301,12 +301,12 @@ def _choice(
     try:
         walk = build(source, lines_of(name, source, request, output, far), request)
         return Choice(name, source, prices(walk), walk)
-    except (LayoutError, PlanError) as error:  # the latter: a walk by levels, on a machine with times per grid mode
+    except (LayoutError, PlanError) as error:  # PlanError: levels on a machine with times per grid mode
         return Choice(name, source, NONE, None, str(error))
 
 
 def _grids(ranks: int, order: int) -> list[Grid]:
-    """The grids of so many ranks and at most so many modes, each of two ranks or more; of order 0, one of replicas."""
+    """The grids of so many ranks, with at most `order` modes of two ranks or more; for order 0, one of replicas."""
     shapes: list[tuple[int, ...]] = [()]
     every: list[tuple[int, ...]] = [(ranks,)] if ranks == 1 or order == 0 else []
     for _ in range(order):

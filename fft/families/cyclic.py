@@ -1,10 +1,10 @@
 """The volumetric family: d modes on a grid of d modes, elementwise cyclic in and out (Popovici et al. 2019).
 
-An axis of n points that lies cyclically over p ranks is read as `(t s=p)`, with s on the grid: t is whole on every
-rank, and is transformed; then twiddles; then t is read as `(b r=p)`, the grid mode goes from s to r (eq. 13-17), and s
-is transformed. The spectrum, read as `(s b r)`, lies cyclically again: one all-to-all, which asks that p divides n/p.
-On more ranks s is taken in levels of n/p, one all-to-all each (the group-cyclic distribution of Inda and Bisseling
-2001). All axes go level by level in one all-to-all together, or one after the other.
+An axis of n points that is cyclic over p ranks is read as `(t s=p)`, with s on the grid. t is whole on every rank: it
+is transformed and multiplied by twiddles. Then t is read as `(b r=p)`, the grid mode moves from s to r (eq. 13-17), and
+s is transformed. The spectrum, read as `(s b r)`, is cyclic again. This takes one all-to-all, and p must divide n/p. On
+more ranks s is processed in levels of n/p, with one all-to-all each (the group-cyclic distribution of Inda and
+Bisseling 2001). The axes share one all-to-all per level, or move one after the other.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ from ..walk.walk import Resize, Transform
 __all__ = ["cyclic", "levels"]
 
 _FIGURES = "0123456789abcdefghijklmnopqrstuvwxyz"
-_NEAR = 1 << 16  # divisors up to here are tried, and what these leave: there may be very many points
+_NEAR = 1 << 16  # divisors up to this are tried, and their cofactors: to try all of very many points is slow
 
 
 def cyclic(source: Distribution, request: TransformRequest, together: bool) -> list[StageSpec]:
-    """The lines of a walk that transforms the axes which lie cyclically, and those that are whole on every rank.
+    """The lines of a walk that transforms cyclic axes, and axes that are whole on every rank.
 
     Args:
-        source: where the tensor lies: every split axis that is to be transformed elementwise cyclic.
-        request: of "fft" or "ifft"; or "rfft" or "irfft", real along the last axis, which must be whole. Modes that are
-            not among its axes stay as they are.
-        together: all axes in one all-to-all per level; else one axis after the other.
+        source: the distribution of the tensor; every split axis of the request must be elementwise cyclic.
+        request: a transform of kind "fft" or "ifft"; or "rfft" or "irfft", real along the last axis, which must be
+            whole. Modes that are not among its axes stay as they are.
+        together: whether all axes share one all-to-all per level, instead of moving one after the other.
 
     Raises:
-        LayoutError: an axis lies otherwise, or its ranks do not fit its points; the text says which numbers do.
+        LayoutError: an axis is split otherwise, or its ranks do not fit its points; the message says which numbers do.
     """
     axes, real = request.axes, request.real
     if real is not None and source.splits[real]:
@@ -79,10 +79,10 @@ def cyclic(source: Distribution, request: TransformRequest, together: bool) -> l
 
 
 def levels(points: int, ranks: int) -> tuple[int, ...]:
-    """The numbers of ranks that the all-to-alls of one axis take: log(ranks) / log(points / ranks), rounded up.
+    """The sizes of the all-to-alls of one axis, in ranks. They number log(ranks) / log(points / ranks), rounded up.
 
     Raises:
-        LayoutError: the ranks do not divide the points, or do not fit; the text says what does.
+        LayoutError: the ranks do not divide the points, or do not fit; the message says which numbers do.
 
     >>> levels(64, 8), levels(32, 8), levels(4096, 1024)
     ((8,), (4, 2), (4, 4, 4, 4, 4))
@@ -109,7 +109,7 @@ def levels(points: int, ranks: int) -> tuple[int, ...]:
 
 
 def _levels(points: int, ranks: int) -> tuple[int, ...] | None:
-    """The numbers of ranks of `levels`; None if the ranks do not fit the points."""
+    """The result of `levels`; None if the ranks do not fit the points."""
     if ranks == 1:
         return ()
     each, rest = divmod(points, ranks)
@@ -127,12 +127,12 @@ def _levels(points: int, ranks: int) -> tuple[int, ...] | None:
 
 
 class _Grids:
-    """The grid on which axes are taken level by level: their grid modes are cut into one for each level.
+    """The grid on which axes are transformed level by level: each of their grid modes is cut into one per level.
 
     Attributes:
-        start, end: the grid of the first line and that of the last; None if no axis has several levels.
-        numbers: per grid mode of the source, its numbers on that grid.
-        levels: per axis that has several levels, what they take.
+        start, end: the grids of the first line and of the last; None if no axis has several levels.
+        numbers: per grid mode of the source, the numbers of its grid modes on the cut grid.
+        levels: the sizes of the levels, by grid mode, for each axis that has several levels.
     """
 
     def __init__(self, source: Distribution, axes: tuple[int, ...]) -> None:
@@ -159,7 +159,7 @@ class _Grids:
         self.end = source.grid if self.levels else None
 
     def at(self, axes: Sequence[_CyclicAxis]) -> Grid | None:
-        """The grid once some axes are through: the levels of these stand the other way round."""
+        """The grid at this point of the walk: the levels of axes that are done stand in reverse order."""
         if not self.levels:
             return None
         shape = list(self._shape)
@@ -189,15 +189,15 @@ def _axis(source: Distribution, axis: int, wanted: bool, grids: _Grids) -> _Trac
 
 
 def _segments(tracks: Sequence[_Track], moving: Sequence[_CyclicAxis], read: _Read) -> list[_Segment]:
-    """The segments of a line in which some axes are read anew, and all others as they were."""
+    """The segments of a line that reads some axes in a new way, and all others as the line before."""
     return [read(axis) if isinstance(axis, _CyclicAxis) and axis in moving else axis.stay() for axis in tracks]
 
 
 def _turned(
     tracks: Sequence[_Track], segments: Sequence[_Segment], dist: Distribution, request: TransformRequest
 ) -> tuple[Transform | Resize, ...]:
-    """The transforms of the modes that the axes name, a real one last; digits stay as long as they are."""
-    places: dict[int, int] = {}  # of axes, by the modes that they turn
+    """The transforms of the modes that the segments mark, a real one last; digits keep their extents."""
+    places: dict[int, int] = {}  # the axis of each transformed mode
     first = 0
     for axis, segment in enumerate(segments):
         places |= {first + m: axis for m in segment.turned}
@@ -215,7 +215,7 @@ def _turned(
 
 
 def _rounds(split: Sequence[_CyclicAxis], together: bool) -> Iterator[list[_CyclicAxis]]:
-    """The axes that move in each all-to-all: all that have a level left, or each by itself, one after the other."""
+    """The axes that move in each all-to-all: all that have a level left, or one axis at a time."""
     if together:
         for level in count():
             moving = [axis for axis in split if len(axis.levels) > level]
@@ -229,7 +229,7 @@ def _rounds(split: Sequence[_CyclicAxis], together: bool) -> Iterator[list[_Cycl
 def _line(
     segments: Sequence[_Segment], done: tuple[Transform | Resize, ...] = (), due: bool = False, grid: Grid | None = None
 ) -> StageSpec:
-    """The line that the axes make up, with a twiddle behind its transforms if one is due."""
+    """The line that the segments form, with a twiddle after its transforms if one is due."""
     modes = chain(*(segment.modes for segment in segments))
     items = chain(*(segment.items for segment in segments))
     if due and done:
@@ -239,7 +239,7 @@ def _line(
 
 @dataclass(frozen=True, slots=True)
 class _Segment:
-    """One axis's part of a line: items of the view, per mode the entries, and the modes that are transformed."""
+    """The part of a line for one axis: items of the view, the entries of each mode, and the transformed modes."""
 
     items: list[ViewItem]
     modes: list[tuple[Entry, ...]]
@@ -248,7 +248,7 @@ class _Segment:
 
 @dataclass(frozen=True, slots=True)
 class _StillAxis:
-    """An axis that stays as it is: whole on every rank, and transformed at first, or not transformed; see below."""
+    """An axis without digits: whole on every rank, or not transformed. Its attributes are those of `_CyclicAxis`."""
 
     letter: str
     own: tuple[Entry, ...]
@@ -256,7 +256,7 @@ class _StillAxis:
     wanted: bool
 
     def first(self) -> _Segment:
-        """The axis as the source has it."""
+        """The axis in the first line, where it is transformed if the request wants it."""
         segment = self.stay()
         return replace(segment, turned=(0,)) if self.wanted else segment
 
@@ -271,15 +271,15 @@ class _StillAxis:
 
 @dataclass(slots=True)
 class _CyclicAxis:
-    """An axis that is transformed in digits: those that it is in by now, and how they are read.
+    """An axis that is transformed in digits, with its present digits and the way a line reads them.
 
     Attributes:
-        letter: of the names of its digits.
-        own: the entries of the source; `entries` are the same on the grid of the walk.
-        sizes: the numbers of ranks over which they split; `levels` those that one all-to-all takes.
-        digits: per mode of the tensor that is a digit of the axis, the grid modes that split it.
-        rows: the modes that a line reads, each as some of the digits.
-        level: the number of all-to-alls that are over.
+        letter: the first letter of the names of its digits.
+        own: the entries in the source; `entries` are the same entries on the grid of the walk.
+        sizes: the number of parts of each entry; `levels` are the sizes of the all-to-alls, in ranks.
+        digits: for each digit of the axis, the grid modes that split it.
+        rows: the modes that a line reads, each as a list of digits.
+        level: the number of all-to-alls that are done.
     """
 
     letter: str
@@ -298,15 +298,15 @@ class _CyclicAxis:
 
     @property
     def waits(self) -> bool:
-        """Whether a digit of the signal is left."""
+        """Whether a digit of the signal is still to be transformed."""
         return self.level < len(self.levels)
 
     def name(self, digit: int) -> str:
-        """The name of a digit: sorted, names are in the order of the digits."""
+        """The name of a digit; names sort in the order of the digits."""
         return f"{self.letter}{_FIGURES[digit]}"
 
     def first(self) -> _Segment:
-        """The axis as the source has it, in digits."""
+        """The axis in the first line, read in digits."""
         grid_modes = [entry.grid_mode for entry in self.entries[::-1]]
         parts = self.sizes[::-1] if len(self.levels) == 1 else self.levels
         self.digits = [(), *((g,) for g in grid_modes)]
@@ -322,7 +322,7 @@ class _CyclicAxis:
         return _Segment(items, [tuple(map(Entry, numbers)) for numbers in grid_modes])
 
     def cut(self) -> _Segment:
-        """Read the last digit of the spectrum that is whole as `(b r)`: r is to be dealt out."""
+        """Read the last whole digit of the spectrum as `(b r)`, where the next move splits r."""
         at = self.level
         parts = self.sizes[::-1] if len(self.levels) == 1 else self.levels[-1:]
         self.digits[at : at + 1] = [()] * (len(parts) + 1)
@@ -333,7 +333,7 @@ class _CyclicAxis:
         return _Segment(items, self.stay().modes)
 
     def move(self) -> _Segment:
-        """Make the next digits of the signal whole, in exchange for as many of the spectrum, and transform them."""
+        """Make the next digits of the signal whole, split as many of the spectrum instead, and transform the former."""
         last, at = self.at_last, self.level
         self.level += 1
         if not last:
@@ -354,7 +354,7 @@ class _CyclicAxis:
         return replace(moved, turned=(0,))
 
     def close(self) -> _Segment:
-        """Read all digits as the axis that they make up, in natural order."""
+        """Read all digits as one axis again, in natural order."""
         return _Segment([Fuse(tuple(map(self.name, chain(*self.rows))))], [self.own])
 
 

@@ -1,4 +1,4 @@
-"""Detection of walks on which a rank holds more of the tensor than its part, and the warning of them."""
+"""Detection of walks in which a rank holds more of the tensor than its part, and a warning about them."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from .ragged import ragged
 
 __all__ = ["crowded", "gathered_bytes", "warn_if_gathered"]
 
-_CROWDED = 2  # times its part of the tensor
+_CROWDED = 2  # times its part of the tensor that a rank may hold
 
 
 def crowded(walk: Walk) -> bool:
-    """Whether every rank comes to hold a whole axis that was split, or some rank more than twice what it began with."""
+    """Whether a walk gathers a split axis on every rank, or fills some rank to more than twice its first share."""
     before = max(_times(walk.source), 1.0)
     fullest = max((_times(stage.before) for stage in walk.stages if _transforms(stage)), default=0.0)
     return fullest > _CROWDED * before or gathered_bytes(walk) > 0
 
 
 def gathered_bytes(walk: Walk) -> int:
-    """The most bytes that each rank holds where an axis is made whole on every one that had a part of it; 0 if none is.
+    """The most bytes per rank while an axis is whole on every rank that had a part of it; 0 if none ever is.
 
     >>> import numpy as np
     >>> from rote.layout.layout import parse
@@ -47,10 +47,10 @@ def gathered_bytes(walk: Walk) -> int:
 
 
 def warn_if_gathered(walk: Walk, request: TransformRequest, comm: Comm, depth: int) -> None:
-    """Warn on rank 0 of a walk that gathers: how many bytes each rank holds, and what would avoid it.
+    """Warn on rank 0 if a walk gathers, with the bytes that each rank holds and advice on how to avoid it.
 
     Args:
-        depth: the number of calls between the user's and this one.
+        depth: the number of calls between the user's call and this one.
     """
     nbytes = gathered_bytes(walk)
     if not nbytes or comm.rank:
@@ -81,10 +81,10 @@ def _transforms(stage: Stage) -> bool:
 
 
 def _copies(dist: Distribution) -> int:
-    """The number of ranks on which an element lies."""
+    """The number of ranks that hold each element."""
     return dist.grid.size // prod(split.parts for split in chain(*dist.splits))
 
 
 def _times(dist: Distribution) -> float:
-    """The number of times that the fullest rank holds its part of the tensor."""
+    """The elements of the fullest rank, relative to an even share of the tensor."""
     return dist.grid.size * prod(dist.max_local_shape()) / max(prod(dist.view_shape), 1)

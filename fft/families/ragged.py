@@ -1,12 +1,13 @@
-"""Six steps for any number of points on any number of ranks, and Bluestein's convolution where they have no factors.
+"""Six steps for any number of points on any number of ranks, and Bluestein's convolution if there are no good factors.
 
-An axis of n = r s points is read as `(a b=s)`, its columns b over the ranks: a is transformed, then come twiddles, the
-ranks go from b to a, b is transformed, and the spectrum is `(b a)` (Popovici et al. 2019, section 3.2). Neither r nor s
-has to be a multiple of the p ranks: some have a column more. A rank holds about n/p elements, and at least one column.
-Where that is much, for a prime n is one column, n points are transformed as a convolution with a chirp, on m >= 2n - 1
-points that have good factors (Bluestein 1970): there and back through the six steps, with no move at either end.
+An axis of n = r s points is read as `(a b=s)`, with the columns b split over the ranks. a is transformed and multiplied
+by twiddles, the split moves from b to a, b is transformed, and the spectrum is `(b a)` (Popovici et al. 2019, section
+3.2). Neither r nor s has to be a multiple of the p ranks: some ranks have one column more. A rank holds about n/p
+elements, and at least one column. If that is too much (a prime n is a single column), the n points are transformed as a
+convolution with a chirp, on m >= 2n - 1 points with good factors (Bluestein 1970): six steps forward and back, with no
+move at either end.
 
-Real axes are complex from their first transform on, and of their spectrum half is cut at last.
+Real axes are complex from their first transform on, and half of their spectrum is cut off in the end.
 """
 
 from __future__ import annotations
@@ -38,11 +39,11 @@ Entries = tuple[Entry, ...]
 
 @dataclass(frozen=True, slots=True)
 class Factors:
-    """The points of an axis as a matrix of r rows and s columns, which ranks hold by columns or by rows.
+    """The points of an axis as a matrix of r rows and s columns, split over ranks by columns or by rows.
 
     Attributes:
         r, s: the numbers of rows and of columns.
-        ranks: how many.
+        ranks: the number of ranks.
 
     >>> Factors(5, 8, 3).largest
     16
@@ -54,22 +55,22 @@ class Factors:
 
     @property
     def points(self) -> int:
-        """The number of all points."""
+        """The number of points."""
         return self.r * self.s
 
     @property
     def largest(self) -> int:
-        """The most elements that a rank holds, before the ranks go from one factor to the other, or after it."""
+        """The most elements that a rank holds, split by columns or by rows."""
         return max(self.r * -(-self.s // self.ranks), self.s * -(-self.r // self.ranks))
 
 
 @memoized(1024)
 def best_factors(points: int, ranks: int, cyclic: bool = False, ends: bool = False) -> Factors | None:
-    """The factors of some points with which ranks hold and move the least; None of a prime.
+    """The factors of a number of points with which ranks hold and move the least; None for a prime.
 
     Args:
-        cyclic: whether the axis lies elementwise cyclically at first: then nothing moves if the ranks divide s.
-        ends: whether it may do so in the end: then nothing moves if they divide r.
+        cyclic: whether the axis is elementwise cyclic at first: then nothing moves if the ranks divide s.
+        ends: whether the spectrum may be elementwise cyclic: then nothing moves if the ranks divide r.
 
     >>> best_factors(48, 4), best_factors(24, 4, cyclic=True), best_factors(24, 4, ends=True), best_factors(47, 4)
     (Factors(r=4, s=12, ranks=4), Factors(r=6, s=4, ranks=4), Factors(r=4, s=6, ranks=4), None)
@@ -87,14 +88,14 @@ def best_factors(points: int, ranks: int, cyclic: bool = False, ends: bool = Fal
 
 @memoized(1024)
 def padded_factors(points: int, ranks: int) -> Factors:
-    """The factors of a convolution of some points: at least 2 points - 1 in all, without large primes but the ranks'.
+    """The factors of a convolution on 2 points - 1 or more; they have no large primes but those of the ranks.
 
     >>> padded_factors(47, 4)
     Factors(r=12, s=8, ranks=4)
     """
     least = 2 * points - 1
     columns = [ranks * t for t in _smooth(4 * isqrt(least) // ranks + 2)]
-    rows = _smooth(8 * max(isqrt(least), 16))  # no longer ones: blocks are smallest where rows are about as many
+    rows = _smooth(8 * max(isqrt(least), 16))  # longer ones do not help: the smallest blocks are nearly square
     pairs = []
     for s in columns:
         r = next((r for r in rows if r > 1 and r * s >= least), None)
@@ -105,7 +106,7 @@ def padded_factors(points: int, ranks: int) -> Factors:
 
 @memoized(64)
 def _smooth(most: int) -> tuple[int, ...]:
-    """The numbers up to some without prime factors but 2, 3, 5 and 7, ascending.
+    """All numbers up to `most` with no prime factors but 2, 3, 5 and 7, ascending.
 
     >>> _smooth(16)
     (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 15, 16)
@@ -120,15 +121,15 @@ def _smooth(most: int) -> tuple[int, ...]:
 
 
 def ragged(source: Distribution, request: TransformRequest, output: Layout | str | None = None) -> list[StageSpec]:
-    """The lines of a walk that transforms each split axis in six steps, and all that are whole at once.
+    """The lines of a walk that transforms each split axis in six steps, and all whole axes at once.
 
     Args:
-        source: where the tensor lies: a layout without view, not partial and not rooted.
-        request: of "fft" or "ifft", or "rfft" or "irfft", where axes are split.
-        output: the layout to end in; elementwise cyclic along the split axes, or as they lay, if None.
+        source: the distribution of the tensor, whose layout has no view and is neither partial nor rooted.
+        request: the transform; its split axes must be of kind "fft", "ifft", "rfft" or "irfft".
+        output: the layout to end in; if None, split axes end elementwise cyclic, or as they began.
 
     Raises:
-        LayoutError: the layout or the request is another.
+        LayoutError: the family does not take such a layout or request.
 
     >>> import numpy as np
     >>> from rote.layout.layout import parse
@@ -161,7 +162,7 @@ def ragged(source: Distribution, request: TransformRequest, output: Layout | str
 
 
 def _groups(source: Distribution, request: TransformRequest) -> list[tuple[int, ...]]:
-    """The axes in turn: those that are whole together, each other one by itself; a real one where it is real."""
+    """The axes in order: the whole ones in one group, each other one alone; a real axis goes where it is real."""
     whole = tuple(a for a in request.axes if not source.splits[a])
     groups: list[tuple[int, ...]] = [(a,) for a in request.axes if source.splits[a]]
     if whole:
@@ -195,7 +196,7 @@ def _along(dist: Distribution, axis: int, request: TransformRequest, output: Lay
     ends = bool(late) or output is None or output.modes[axis] == place.cyclic
     ranks = prod(split.parts for split in splits)
     factors, padded = best_factors(points, ranks, starts, ends), padded_factors(points, ranks)
-    lines = [place.line([place.cyclic], [action]) for action in early]  # an extent changes where nothing has to move
+    lines = [place.line([place.cyclic], [action]) for action in early]  # a resize of a cyclic axis moves nothing
     if factors is None or padded.largest < factors.largest:
         return [*lines, *_convolved(place, padded, points, row, late)]
     if late or factors.r % ranks == 0:
@@ -210,7 +211,7 @@ def _along(dist: Distribution, axis: int, request: TransformRequest, output: Lay
 
 
 def _six_steps(place: _Place, factors: Factors, row: TransformKind, starts: bool, last: StageSpec) -> list[StageSpec]:
-    """The lines of six steps; the last one is given, but for the digits that it reads as one."""
+    """The lines of six steps; the last one is given except for its view, which reads both digits as one axis."""
     columns = place.cyclic if starts and factors.s % factors.ranks == 0 else place.blocks
     rows = place.cyclic if factors.r % factors.ranks == 0 else place.blocks
     turn, a, b = row.others, place.axis, place.axis + 1
@@ -242,7 +243,7 @@ def _convolved(place: _Place, factors: Factors, points: int, row: TransformKind,
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """An axis of a tensor in a plain layout, all other modes of which stay as they are."""
+    """One axis of a tensor in a plain layout, whose other modes stay as they are."""
 
     layout: Layout
     axis: int
@@ -254,28 +255,28 @@ class _Place:
 
     @property
     def cyclic(self) -> Entries:
-        """The entries of the axis made elementwise cyclic."""
+        """The entries of the axis, changed to elementwise cyclic."""
         return tuple(Entry(entry.grid_mode) for entry in self.own)
 
     @property
     def blocks(self) -> Entries:
-        """The entries of the axis made balanced blocks."""
+        """The entries of the axis, changed to balanced blocks."""
         return tuple(block(entry.grid_mode) for entry in self.own)
 
     def line(
         self, entries: Sequence[Entries], done: Sequence[Transform | Resize] = (), view: View | None = None
     ) -> StageSpec:
-        """A line with some entries of the axis, or of its two digits."""
+        """A line in which the axis, or its two digits, have the given entries."""
         modes = self.layout.modes
         return StageSpec(Layout((*modes[: self.axis], *entries, *modes[self.axis + 1 :]), view), tuple(done))
 
     def cut(self, s: int) -> View:
-        """The axis read in two digits, of which the last is of size s."""
+        """The axis read as two digits, the last of size s."""
         slow, fast = self._names[self.axis : self.axis + 2]
         return self._view(Tile(((slow, None), (fast, s))))
 
     def joined(self, slow: int, fast: int) -> View:
-        """Two modes that are the digits of the axis, read as one again."""
+        """The two digits of the axis, read as one mode again."""
         return self._view(Fuse((self._names[slow], self._names[fast])))
 
     @property

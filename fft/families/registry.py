@@ -1,4 +1,4 @@
-"""The families of walks by their names, where each begins, and the lines of a walk's own text."""
+"""The families of walks by name, the layout in which each begins, and the lines of a walk's text."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ from .transpose import transpose
 __all__ = ["SPLITS", "algorithms", "check_algorithm", "is_text", "lines_of", "read_lines", "start", "transposed"]
 
 SPLITS = {"slab": 1, "pencil": 2}
-"""The number of grid modes over which an algorithm splits, where nothing is said; a pencil takes more as well."""
+"""The number of grid modes over which an algorithm splits by default; a pencil also takes more."""
 
 algorithms: Final = ("auto", "slab", "pencil", "rows", "volumetric", "cyclic", "ragged")
-"""The names that `algorithm=` takes: "volumetric" moves each mode by itself, "cyclic" all at once; "ragged" takes any
-number of points, an axis at a time; "auto" compares."""
+"""The names that `algorithm=` takes. "volumetric" moves one mode at a time, and "cyclic" all at once; "ragged" takes
+any number of points, one axis at a time; "auto" compares all families."""
 
 
 def transposed(splits: int) -> str:
-    """The name of the family that transposes tensors which are split over so many grid modes.
+    """The name of the family that transposes tensors split over so many grid modes.
 
-    A slab is split over one, and a pencil over any more (Dalcin et al. 2019, eq. 26-32).
+    A slab is split over one grid mode, and a pencil over two or more (Dalcin et al. 2019, eq. 26-32).
     """
     return "slab" if splits < 2 else "pencil"
 
 
 def start(algorithm: str, shape: tuple[int, ...], grid: Grid, request: TransformRequest) -> Layout:
-    """The layout in which an algorithm begins on a grid, where nothing is said.
+    """The layout in which an algorithm begins on a grid, if the user gives none.
 
-    Components are split only on a grid of more modes than can split the others.
+    Components are split only if the grid has more modes than the other axes can take.
 
     Raises:
-        LayoutError: the grid is not one for it.
+        LayoutError: the algorithm does not take such a grid.
 
     >>> import numpy as np
     >>> from ..request.request import as_request
@@ -89,7 +89,7 @@ def start(algorithm: str, shape: tuple[int, ...], grid: Grid, request: Transform
 
 
 def _laid(order: int, axes: Sequence[int], kind: Kind = CYCLIC) -> Layout:
-    """The layout that splits some axes, the first of them over grid mode 0, the next over 1, and so on."""
+    """The layout that splits the first of some axes over grid mode 0, the next over grid mode 1, and so on."""
     modes: list[tuple[Entry, ...]] = [()] * order
     for grid_mode, axis in enumerate(axes):
         modes[axis] = (Entry(grid_mode, kind),)
@@ -100,7 +100,7 @@ def read_lines(text: str) -> list[StageSpec]:
     """The lines of a walk's text.
 
     Raises:
-        NotationError: it is none; the text says which line is wrong, and where.
+        NotationError: the text is not a walk; the message says which line is wrong, and where.
 
     >>> [str(line.layout) for line in read_lines("(t s=4): [(),(0)]: fft(t), twiddle\\n(b r=4) s: [(),(0),()]: fft(s)")]
     ['(t s=4): [(),(0)]', '(b r=4) s: [(),(0),()]']
@@ -114,7 +114,7 @@ def read_lines(text: str) -> list[StageSpec]:
 
 
 def _read(action: ActionSyntax) -> list[Transform | Resize]:
-    """The actions of a walk that one action of a text stands for."""
+    """The actions of a walk for one action in its text."""
     if action.name in RESIZES:
         name = cast(ResizeName, action.name)
         return [Resize(name, mode, 0, extent) for mode, extent in zip(action.modes, action.extents, strict=True)]
@@ -122,10 +122,10 @@ def _read(action: ActionSyntax) -> list[Transform | Resize]:
 
 
 def is_text(algorithm: str) -> bool:
-    """Whether an algorithm is the text of a walk, and not a name.
+    """Whether an algorithm is the text of a walk, rather than a name.
 
     Raises:
-        LayoutError: it is neither.
+        LayoutError: it is not a string.
     """
     if not isinstance(algorithm, str):
         raise LayoutError(f"algorithm is one of {', '.join(algorithms)}, or the text of a walk; not {algorithm!r}")
@@ -133,10 +133,10 @@ def is_text(algorithm: str) -> bool:
 
 
 def check_algorithm(algorithm: str, layout: Layout | None = None) -> None:
-    """Refuse an algorithm that is unknown, or that does not start from a layout.
+    """Refuse an unknown algorithm, or one that does not start from a layout.
 
     Raises:
-        LayoutError: it is, or does.
+        LayoutError: the name is unknown, or the layout splits over the wrong number of grid modes.
     """
     if algorithm not in algorithms:
         raise LayoutError(f"algorithm is one of {', '.join(algorithms)}; not {algorithm!r}")
@@ -151,7 +151,7 @@ def check_algorithm(algorithm: str, layout: Layout | None = None) -> None:
 def lines_of(
     name: str, source: Distribution, request: TransformRequest, output: Layout | str | None, far: bool = False
 ) -> list[StageSpec]:
-    """The lines of a family by its name from where a tensor lies; `far` as `transpose` has it.
+    """The lines of the named family from a tensor's distribution; for `far` see `transpose`.
 
     Raises:
         LayoutError: the family does not take such a tensor.
@@ -173,9 +173,9 @@ def lines_of(
 
 
 def _mixed(source: Distribution, request: TransformRequest, together: bool) -> list[StageSpec]:
-    """The lines that take cyclic axes by the volumetric family, and all others by transposes.
+    """The lines that transform cyclic axes by the volumetric family, and all others by transposes.
 
-    Where none lies cyclically, all that are split are laid so first.
+    If no axis is cyclic, the first step makes all split axes cyclic.
     """
     if source.layout.view is not None or source.layout.partial or source.layout.rooted:
         raise LayoutError(f"volumetric walks start from plain layouts, not {source.layout}; redistribute first")
@@ -191,7 +191,7 @@ def _mixed(source: Distribution, request: TransformRequest, together: bool) -> l
         start = Layout(tuple(modes)).on(source.shape, source.grid)
         return [StageSpec(source.layout), *cyclic(start, request, together)]
     if others and not request.forward and real is not None and real not in others:
-        others.append(real)  # it is the last on the way back
+        others.append(real)  # the real axis comes last in an inverse transform
     first = request.of(tuple(a for a in axes if a not in others))
     lines = cyclic(source, first, together)
     if not others:

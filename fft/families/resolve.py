@@ -1,6 +1,6 @@
-"""The walks that do what a user asks: of an algorithm, of all families, or one that was chosen before.
+"""The walks for a user's arguments: of one algorithm, of all families, or one that was chosen before.
 
-They know no rank, so that walks on any number of ranks are compared without one of them.
+No function here needs a running rank, so walks can be compared for any number of ranks.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["choices_for", "compare", "reread", "walk_for"]
 
 
 def choices_for(arguments: Arguments, machine: Machine = DEFAULT) -> tuple[Choice, ...]:
-    """The walks of all families, the cheapest on a machine first; then the families without, and why."""
+    """The walks of all families in order of preference on a machine; then the families without one, and why."""
     request, output = arguments.request, arguments.output
     if arguments.layout is None:
         return ranking(arguments.shape, arguments.ranks, request, arguments.grid, output, machine)
@@ -32,10 +32,10 @@ def choices_for(arguments: Arguments, machine: Machine = DEFAULT) -> tuple[Choic
 
 
 def walk_for(arguments: Arguments, algorithm: str) -> Walk:
-    """The walk of a family, of a text, or the cheapest on the usual machine.
+    """The walk of a family, the walk that a text describes, or the cheapest on the default machine.
 
     Raises:
-        LayoutError: it does not do what is asked for.
+        LayoutError: the algorithm does not fit the arguments.
     """
     if algorithm == "auto":
         return best(choices_for(arguments))
@@ -43,10 +43,10 @@ def walk_for(arguments: Arguments, algorithm: str) -> Walk:
 
 
 def reread(arguments: Arguments, text: str, grid: Grid) -> Walk:
-    """The walk that was chosen for equal arguments before, read from its text.
+    """Read the text of a walk that was chosen earlier for equal arguments.
 
     Raises:
-        LayoutError: it is another's: it does something else, or begins or ends elsewhere.
+        LayoutError: it does not fit the arguments: another transform, grid, or layout at either end.
     """
     walk = walk_of(distribute(read_lines(text)[0].layout, arguments.shape, grid), arguments.request, text)
     if grid.size != arguments.ranks or arguments.grid not in (None, grid):
@@ -72,23 +72,23 @@ def compare(
 ) -> tuple[Choice, ...]:
     """Compare the walks of all families of FFTs on any number of ranks, which need not exist.
 
-    If neither layout nor grid is given, all grids of so many ranks are compared, which for tens of thousands of ranks
-    takes seconds.
+    If neither layout nor grid is given, all grids of so many ranks are compared, which takes seconds for tens of
+    thousands of ranks.
 
     Args:
-        shape: of the whole tensor.
-        ranks: how many.
+        shape: the shape of the whole tensor.
+        ranks: the number of ranks.
         layout, grid, dtype, axes, output, kinds, s, resample: as for `FFT`.
-        machine: the machine by whose times walks are priced; the default one if None.
+        machine: the machine whose times price the walks; the default one if None.
 
     Returns:
-        One `Choice` per family and grid, the one that "auto" takes first, with the attributes `name`, `source` (the
-        distribution in which it begins), `price` (`seconds`, `moves`, `received` and `total` bytes), `peak_bytes` (of
-        memory on a rank, about) and `walk`, whose `moves` are the plans and whose `plot()` draws it. If a family has no
-        walk, `walk` is None and `why` gives the reason; these come last.
+        One `Choice` per family and grid; the first is the one that "auto" takes. Its attributes are `name`, `source`
+        (the distribution in which it begins), `price` (`seconds`, `moves`, `received` and `total` bytes), `peak_bytes`
+        (approximate memory on a rank) and `walk`, whose `moves` are the plans and whose `plot()` draws it. If a family
+        has no walk, `walk` is None and `why` gives the reason; these come last.
 
     Raises:
-        LayoutError: shape, ranks, layout, grid, axes and kinds do not fit each other.
+        LayoutError: shape, ranks, layout, grid, axes and kinds do not fit together.
 
     >>> for choice in compare((64, 64, 64), ranks=4)[:3]:
     ...     print(choice.name, choice.source.grid, choice.price.moves, choice.price.received)

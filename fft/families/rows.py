@@ -1,8 +1,8 @@
 """The row-wise family (Duy and Ozaki 2014, section 2): all modes but the last are read as one, and split in blocks.
 
-On P ranks and a cube of n points per axis, blocks are of planes if P <= n, and of rows if n < P <= n². The published
-order, abc -> cab -> cba, leaves most of a block where it is; here the order that moves least is searched: least for the
-busiest rank, and least in all among those that are as good for it.
+For a cube of n points per axis on P ranks, blocks consist of planes if P <= n, and of rows if n < P <= n². The
+published order, abc -> cab -> cba, leaves most of a block in place. This module searches for the orders that move
+least: first for the busiest rank, and among orders that are equally good for it, in total.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ Order = tuple[int, ...]
 """The axes in the order in which a layout reads them: all but the last are fused."""
 
 Way = tuple[int, int, tuple[Order, ...]]
-"""What moves on a way, the numbers that a rank receives at most and those that all ranks receive; and its orders."""
+"""The most elements that any rank receives on a way, the elements that all ranks receive, and the orders of the way."""
 
-_NEAR = 1.02  # a busiest rank that has so many times the least counts alike: the total decides
-_SEARCHED = 5  # axes of which all ways are tried: of six there are 375,000
+_NEAR = 1.02  # ways whose busiest rank receives up to this many times the least count as equal: the total decides
+_SEARCHED = 5  # up to so many axes all ways are tried: six axes have 375,000
 
 
 def row_layout(order: Order) -> Layout:
-    """The layout that reads all axes but the last of an order as one, in blocks over grid mode 0.
+    """The layout that fuses all axes of an order but the last, and splits them in blocks over grid mode 0.
 
     >>> print(row_layout((2, 0, 1)))
     (c a) b: block[(0),()]
 
     Raises:
-        LayoutError: there are less than three.
+        LayoutError: there are fewer than three axes.
     """
     if len(order) < 3:
         raise LayoutError(f"rows takes all axes of a tensor of order 3 or more; not of order {len(order)}")
@@ -55,11 +55,11 @@ def rows(source: Distribution, request: TransformRequest) -> list[StageSpec]:
     """The lines of a walk of the row-wise family, in the order of axes that moves least.
 
     Args:
-        source: on a grid of order 1, a tensor of order 3 or more.
-        request: of all axes; at most one is real on one side and complex on the other.
+        source: the distribution of a tensor of order 3 or more, on a grid of order 1.
+        request: a transform of all axes; at most one is real on one side and complex on the other.
 
     Raises:
-        LayoutError: the tensor is of another kind.
+        LayoutError: the family does not take such a tensor.
     """
     order, axes, kind, real = len(source.shape), request.axes, request.kind, request.real
     if order < 3 or sorted(axes) != list(range(order)) or source.grid.order != 1:
@@ -83,20 +83,20 @@ def rows(source: Distribution, request: TransformRequest) -> list[StageSpec]:
 
 
 def _waits(axis: int, done: frozenset[int], kind: dict[int, MaybeKind]) -> bool:
-    """Whether an axis waits for another: complex ones for "rfft", and "irfft" for them."""
+    """Whether an axis must wait for another: complex axes wait for "rfft", and "irfft" waits for complex axes."""
     return any(kind[a] == AFTER.get(kind[axis]) for a in kind if a not in done)
 
 
 def _order(dist: Distribution) -> Order | None:
-    """The order in which a distribution reads the axes, if it is one of the family's."""
+    """The order in which a distribution reads the axes; None if it is not a row layout."""
     order = tuple(digit.mode for digit in chain(*dist.digits))
     return order if row_layout(order).on(dist.shape, dist.grid) == dist else None
 
 
 def _ways(order: Order, done: frozenset[int], source: Distribution, request: TransformRequest) -> list[Way]:
-    """The ways on from an order that no other beats for the busiest rank and in all; the best for that rank first.
+    """The Pareto-optimal ways on from an order, by busiest rank and total; the best for the busiest rank first.
 
-    Of more than `_SEARCHED` axes only the best next order is followed.
+    For more than `_SEARCHED` axes only the best next order is followed.
     """
     done = done | {order[-1]}
     todo = [a for a in order if a not in done and not _waits(a, done, request.kind)]
@@ -107,7 +107,7 @@ def _ways(order: Order, done: frozenset[int], source: Distribution, request: Tra
     shape = request.after(source.shape, [*done])
     for axis in todo:
         rest = tuple(a for a in order[:-1] if a != axis)
-        for place in range(len(rest) + 1):  # the axis that is done goes anywhere among those that are fused
+        for place in range(len(rest) + 1):  # the transformed axis may go anywhere among the fused ones
             next_order = (*rest[:place], order[-1], *rest[place:], axis)
             most, total = (weight * count for count in _moved(order, next_order, shape, source.grid))
             steps.append((most, total, next_order))
@@ -122,9 +122,9 @@ def _ways(order: Order, done: frozenset[int], source: Distribution, request: Tra
     return front
 
 
-@memoized(8192)  # of five axes there are 1920 pairs of orders
+@memoized(8192)  # five axes have 1920 pairs of orders
 def _moved(before: Order, after: Order, shape: tuple[int, ...], grid: Grid) -> tuple[int, int]:
-    """The elements that a rank receives at most from one order to another, and those that all ranks receive."""
+    """The most elements that any rank receives between two orders, and the elements that all ranks receive."""
     ends = unfused_ends(row_layout(before).on(shape, grid), row_layout(after).on(shape, grid))
     received = from_others(*ends)[0]
     return int(received.max()), int(received.sum()) * (grid.size // received.size)

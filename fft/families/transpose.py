@@ -1,7 +1,7 @@
 """The transpose family: whole modes are transformed, and entries move between modes.
 
-Slab (Dalcin et al. 2019, eq. 12-14), pencil (eq. 21-25), and any tensor of order d on grids up to order d-1 (eq. 26-32)
-are one rule.
+One rule covers slabs (Dalcin et al. 2019, eq. 12-14), pencils (eq. 21-25), and tensors of any order d on grids up to
+order d-1 (eq. 26-32).
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ __all__ = ["transpose"]
 
 
 def transpose(source: Distribution, request: TransformRequest, far: bool = False) -> list[StageSpec]:
-    """The lines of a walk of the transpose family, from where a tensor lies.
+    """The lines of a walk of the transpose family, from a tensor's distribution.
 
-    Whatever is whole is transformed; then the entries of the next axis move to the nearest mode that is done; and so on
-    until no axis is left. Forward walks take the axes from last to first and inverse walks from first to last, so that
-    an inverse walk from where a forward walk ends leads back to where it began.
+    Each stage transforms all axes that are whole; then the entries of the next axis move to the nearest mode that is
+    done, until no axis is left. Forward walks take the axes from last to first and inverse walks from first to last, so
+    an inverse walk from the end of a forward walk leads back to its start.
 
     Args:
-        source: where the tensor lies; a layout without view and not partial.
-        request: its axes are modes; at most one is real on one side and complex on the other.
-        far: whether entries move to the farthest mode instead, among those that will do as well.
+        source: the distribution of the tensor, whose layout has no view and is not partial.
+        request: the transform, whose axes are modes; at most one is real on one side and complex on the other.
+        far: whether entries move to the farthest of equally good modes, instead of the nearest.
 
     Raises:
         LayoutError: the layout has a view, or is partial.
@@ -60,14 +60,14 @@ def transpose(source: Distribution, request: TransformRequest, far: bool = False
 
 
 def _ready(dist: Distribution, todo: list[int], kind: dict[int, MaybeKind]) -> list[int]:
-    """The axes that can be transformed now: they are whole; "fft" waits for "rfft", and "irfft" for "ifft"."""
+    """The whole axes that need not wait for a split one: "fft" waits for "rfft", and "irfft" for "ifft"."""
     whole = [a for a in todo if not dist.splits[a]]
     waited = {kind[a] for a in todo if a not in whole}
     return [a for a in whole if AFTER.get(kind[a]) not in waited]
 
 
 def _transforms(now: list[int], kind: dict[int, MaybeKind], forward: bool) -> tuple[Transform, ...]:
-    """The transforms of some axes, in NumPy's order: cosines and sines as long as the numbers are real, if ever."""
+    """The transforms of some axes, in NumPy's order; cosine and sine transforms are done while the numbers are real."""
     by_kind = {name: tuple(a for a in now if kind[a] == name) for name in REAL_TO_REAL}
     transforms = [Transform(name, axes) for name, axes in by_kind.items() if axes]
     fourier = sorted((a for a in now if kind[a] in FOURIER), key=lambda a: kind[a] in (*HALVING, *RESTORING))
@@ -80,9 +80,9 @@ def _transforms(now: list[int], kind: dict[int, MaybeKind], forward: bool) -> tu
 def _freed(dist: Distribution, axis: int, todo: list[int], kept: tuple[int, ...], forward: bool, far: bool) -> Layout:
     """The layout in which `axis` is whole: its entries move to the best other mode, or are dropped if there is none.
 
-    Best is a whole mode that is not to be transformed any more; then one that is split already; then one that must be
-    freed later anyway; and last one of components, which are `kept`. Among equals the nearest one, to the right in a
-    forward walk and to the left in an inverse one; or, if `far`, the last of them in this order.
+    The best is a whole mode that needs no more transforms; next a split one; next a mode that must be freed later
+    anyway; and last a mode of components (`kept`). Among equals, modes on the right come first in a forward walk and
+    those on the left in an inverse one, nearest first; the first is taken, or the last if `far`.
     """
     places = [m for m in range(dist.order) if m != axis]
     if not places:
