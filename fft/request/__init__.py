@@ -1,1 +1,1 @@
-"""Requests: what a user asks of a transform, checked and completed, before any walk is looked for."""
+"""Requests: what a user asks of a transform, checked and completed, before the search for a walk."""

@@ -1,4 +1,4 @@
-"""The arguments of a transform as users write them, checked: axes, kinds, norm, layouts, grid, and its options."""
+"""Checks of the arguments of a transform as users write them: axes, kinds, norm, layouts, grid and options."""
 
 from __future__ import annotations
 
@@ -50,21 +50,21 @@ NORMS: tuple[Norm, ...] = get_args(Norm)
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The options of a transform that change its speed, and not its result but for the precision of `wire`.
+    """The options of a transform that change only its speed; except that `wire` changes the precision of its result.
 
     Attributes:
-        tune: how configs are found, one of `TUNES`.
-        threads: for the local transforms of one rank.
+        tune: how walks, kernels and methods are chosen, one of `TUNES`.
+        threads: the number of threads for the local transforms of one rank.
         method: how messages travel, one of `rote.runtime.exchange.registry`, or "auto".
-        machine: on which "auto" takes the cheapest walk; the one that was measured under as many ranks, or the usual
-            one, if None.
-        progress: called with the part that is done, from 0 to 1, while walks are timed.
-        tune_seconds: the most that all timing may take, about; None for the usual time.
-        wire: "f4" if elements are rounded to single precision while they travel.
+        machine: the machine on which "auto" takes the cheapest walk; if None, the one that was measured with as many
+            ranks, or else the default one.
+        progress: called with the fraction that is done, from 0 to 1, while walks are timed.
+        tune_seconds: roughly the most time for all timing; None for the usual time.
+        wire: "f4" if elements are rounded to single precision in messages.
 
     Raises:
-        LayoutError: there is no such `tune`, no thread, or no time; or time for a `tune` that takes none.
-        CommError: there is no such method.
+        LayoutError: `tune` is unknown, a number is not positive, or `tune_seconds` limits a `tune` that times nothing.
+        CommError: the method is unknown.
     """
 
     tune: Tune = "model"
@@ -90,7 +90,7 @@ class Options:
             raise LayoutError("tune_seconds limits what is timed, and tune='model' times nothing; write tune='measure'")
 
     def untuned(self) -> Options:
-        """These options with nothing timed: as the model chooses."""
+        """These options without timing, so that the model chooses."""
         return replace(self, tune="model", tune_seconds=None)
 
     def facts(self) -> dict[str, object]:
@@ -99,9 +99,9 @@ class Options:
         return facts if self.wire is None else facts | {"wire": self.wire}
 
     def priced_machine(self, comm: Comm) -> Machine:
-        """The machine by which walks are ranked: the one that is given, or that was measured, or the usual. Collective.
+        """The machine that ranks walks: the given one, or the measured one, or the default one. Collective.
 
-        As messages of these options find it: half of the bytes take half of the time.
+        With `wire`, elements take half as many bytes in messages, so the times per byte are halved.
         """
         machine = self.machine or known_machine(comm)
         if self.wire is None:
@@ -113,7 +113,7 @@ class Options:
 
 
 USUAL = Options()
-"""The options where a user says nothing."""
+"""The default options."""
 
 
 def as_arguments(
@@ -124,7 +124,7 @@ def as_arguments(
     grid: Grid | Sequence[int] | int | None,
     output: Layout | str | None,
 ) -> Arguments:
-    """The arguments that users write, as values."""
+    """Convert arguments as users write them to `Arguments`."""
     where = layout_or_none(layout)
     ends = layout_or_none(output)
     if grid is not None and not isinstance(grid, Grid):
@@ -133,10 +133,10 @@ def as_arguments(
 
 
 def check_ranks(grid: Grid, ranks: int) -> None:
-    """Refuse a grid of another number of ranks than there are, with how to plan without them.
+    """Refuse a grid whose size is not the number of ranks, and say how to plan without ranks.
 
     Raises:
-        CommError: it is.
+        CommError: the numbers differ.
     """
     try:
         check_grid(grid, ranks)
@@ -146,9 +146,9 @@ def check_ranks(grid: Grid, ranks: int) -> None:
 
 
 def scale(norm: Norm, sizes: Sequence[int], forward: bool) -> np.longdouble:
-    """The factor that NumPy's `norm` asks for, as exact as any dtype wants it; the kernels themselves never scale.
+    """The factor of NumPy's `norm`, precise enough for every dtype; the kernels themselves never scale.
 
-    The sizes are the logical ones: the extents of the signal, about twice as many for cosine and sine transforms.
+    The sizes are the logical ones: the extents of the signal, and about twice that for cosine and sine transforms.
 
     >>> float(scale("backward", [4, 5], forward=False)), float(scale("ortho", [4], forward=True))
     (0.05, 0.5)
@@ -170,13 +170,13 @@ def planned_request(
     s: Sequence[int] | int | None,
     resample: Sequence[int] | int | None,
 ) -> TransformRequest:
-    """The request of a planned transform, from what users write.
+    """The request of a planned transform, from arguments as users write them.
 
     Args:
-        by_text: whether a walk is given as a text, which says its kinds itself.
+        by_text: whether the user gives a walk as text, which contains its kinds.
 
     Raises:
-        LayoutError: shape, axes, kinds and lengths do not fit each other.
+        LayoutError: shape, axes, kinds and lengths do not fit together.
     """
     element = as_dtype(dtype)
     element = element if element.kind in "fc" else np.dtype("f8")
@@ -192,7 +192,7 @@ def planned_request(
 def _reordered(
     lengths: tuple[int, ...] | None, axes: tuple[int, ...], named: tuple[int, ...]
 ) -> tuple[int, ...] | None:
-    """Lengths of some axes in the order of others, which are these; as they are if they are not as many."""
+    """Lengths along `axes` in the order of `named`, a permutation; unchanged if there are not as many as axes."""
     if lengths is None or len(lengths) != len(axes):
         return lengths
     return tuple(lengths[axes.index(axis)] for axis in named)
@@ -216,10 +216,10 @@ def requested_kinds(
 
 
 def normal_axes(axes: Sequence[int] | int | None, order: int) -> tuple[int, ...]:
-    """Axes as numbers from 0, each once.
+    """Axes as numbers from 0, without duplicates.
 
     Raises:
-        LayoutError: an axis is no integer, outside the tensor, or named twice.
+        LayoutError: an axis is not an integer, is outside the tensor, or is named twice.
     """
     if axes is None:
         return tuple(range(order))
@@ -244,7 +244,7 @@ def check_norm(norm: str | None) -> Norm:
 
 
 def check_tensor(x: object, name: str) -> None:
-    """Refuse what is no tensor where `name` takes one.
+    """Refuse an argument of the function `name` that is not a tensor.
 
     Raises:
         TypeError: it is something else, such as an array.
@@ -258,10 +258,10 @@ def check_tensor(x: object, name: str) -> None:
 
 
 def check_real(x: DistTensor, name: str) -> None:
-    """Refuse what is no tensor of real numbers.
+    """Refuse an argument that is not a tensor of real numbers.
 
     Raises:
-        TypeError: it is no tensor.
+        TypeError: it is not a tensor.
         LayoutError: its numbers are complex.
     """
     check_tensor(x, name)
@@ -270,7 +270,7 @@ def check_real(x: DistTensor, name: str) -> None:
 
 
 def check_extents(shape: tuple[int, ...], axes: tuple[int, ...]) -> None:
-    """Refuse to transform along nothing."""
+    """Refuse to transform along an axis without points."""
     for axis in axes:
         if shape[axis] < 1:
             raise LayoutError(f"axis {axis} of shape {shape} has no points to transform")

@@ -1,4 +1,4 @@
-"""Requests: the axes that are to be transformed, their kinds, and how long they are on both sides."""
+"""Requests: the axes of a transform, their kinds, and their lengths on both sides."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class TransformRequest:
     """A transform of some axes of a tensor.
 
     Attributes:
-        axes: in NumPy's order.
-        kinds: theirs; "" if the text of a walk says them.
-        dtype: of the input.
-        points: per axis of `axes`, the length of its transform: a signal of another extent is cut or padded with zeros
-            at its end (NumPy's `s`). Of "irfft" it is the extent of the result.
-        kept: per axis of `axes`, the number of points whose spectrum is kept; as `points`, if all of it is.
+        axes: the axes in NumPy's order.
+        kinds: the kinds of the axes; "" if the text of a walk gives them.
+        dtype: the dtype of the input.
+        points: for each of `axes`, the length of its transform: a signal of another extent is cut or padded with zeros
+            at its end (NumPy's `s`). For "irfft" it is the extent of the result.
+        kept: for each of `axes`, the number of points whose spectrum is kept; equal to `points` if all of it is.
     """
 
     axes: tuple[int, ...]
@@ -49,26 +49,26 @@ class TransformRequest:
 
     @property
     def forward(self) -> bool:
-        """Whether the axes go from the last to the first."""
+        """Whether the axes are transformed from the last to the first."""
         return is_forward(self.kinds)
 
     def taken(self, axis: int) -> int:
-        """The extent that the transform of an axis takes."""
+        """The extent of an axis that its transform takes as input."""
         kind, n = self.kind[axis], self.points[self.axes.index(axis)]
         return KINDS[kind].taken(n) if kind else n
 
     def given(self, axis: int) -> int:
-        """The extent of an axis in the end."""
+        """The extent of an axis in the result."""
         kind, n = self.kind[axis], self.kept[self.axes.index(axis)]
         return KINDS[kind].given(n) if kind else n
 
     def cut(self, axis: int) -> bool:
-        """Whether a part of the spectrum along an axis is kept, or more than all of it."""
+        """Whether the spectrum along an axis is cut or extended (resampled)."""
         at = self.axes.index(axis)
         return self.points[at] != self.kept[at]
 
     def of(self, axes: tuple[int, ...]) -> TransformRequest:
-        """Restrict the request to some of its axes; a real one among them stays the last."""
+        """Restrict the request to some of its axes, in the same order; a real one stays last."""
         places = [n for n, axis in enumerate(self.axes) if axis in axes]
         named = tuple(self.axes[n] for n in places)
         kinds = self.kinds
@@ -85,7 +85,7 @@ class TransformRequest:
         )
 
     def after(self, shape: Sequence[int], done: Sequence[int]) -> tuple[int, ...]:
-        """A shape once some axes are transformed.
+        """The shape after some axes are transformed.
 
         >>> as_request((4, 6), (0, 1), "rfft", np.dtype("f8"), s=(8, 9)).after((4, 6), (1,))
         (4, 5)
@@ -98,13 +98,13 @@ class TransformRequest:
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """A transform as a user asks for it, on so many ranks.
+    """The arguments of a transform on a number of ranks.
 
     Attributes:
-        shape: of the whole tensor.
-        request: what is to be transformed.
-        ranks: how many.
-        layout, grid, output: of the input and of the spectrum; None where any will do.
+        shape: the shape of the whole tensor.
+        request: the transform.
+        ranks: the number of ranks.
+        layout, grid, output: layout and grid of the input, and layout of the spectrum; None for any.
     """
 
     shape: tuple[int, ...]
@@ -136,10 +136,10 @@ class Arguments:
 
 
 def components(shape: Sequence[int], request: TransformRequest) -> tuple[int, ...]:
-    """The axes that hold the components of a field rather than points: nothing splits them, unless it is asked to.
+    """The axes that hold components of a field rather than points; they are split only on request.
 
-    They are not transformed, and are shorter than an axis that is; of a single axis that is transformed, there are
-    none, for what is beside it is all that can be split well. A longer axis is a batch.
+    They are not transformed, and are shorter than some transformed axis; a longer axis is a batch. If only one axis is
+    transformed there are no components, because the other axes are then the only good ones to split.
 
     >>> components((3, 8, 8, 8), as_request((3, 8, 8, 8), (1, 2, 3), "fft", np.dtype("c16")))
     (0,)
@@ -160,9 +160,9 @@ def as_request(
     """The request for a tensor of some shape.
 
     Args:
-        s: the lengths of the transforms along `axes`, as NumPy has them; -1 leaves an extent as it is. If None, all
-            stay, and "irfft" restores an even extent.
-        resample: the points along `axes` whose spectrum is kept; -1 keeps all of it.
+        s: the lengths of the transforms along `axes`, as in NumPy; -1 keeps an extent. If None, all extents are kept,
+            and "irfft" restores an even extent.
+        resample: the number of points along `axes` whose spectrum is kept; -1 keeps all of it.
 
     Raises:
         LayoutError: there are not as many lengths as axes, or one is not positive.
@@ -200,10 +200,10 @@ def _lengths(
 
 
 def given_lengths(given: Sequence[int] | int | None, name: str) -> tuple[int, ...] | None:
-    """Lengths as users write them, as integers; None if there are none.
+    """Convert lengths as users write them to integers; None stays None.
 
     Raises:
-        LayoutError: one is no integer.
+        LayoutError: a length is not an integer.
     """
     if given is None:
         return None

@@ -1,1 +1,1 @@
-"""Transforms by measurement: the walk that is fastest on these ranks, and whether all that was tuned leads."""
+"""Tuning by measurement: the walk that is fastest on these ranks, and whether the tuned transform is faster."""

@@ -1,9 +1,9 @@
-"""Confirmation: what was tuned runs beside the model's choice, and is taken only if it leads.
+"""Confirmation: the tuned transform runs against the model's choice, and is taken only if it is faster.
 
-Walks, kernels and methods are tuned one by one, and each on a machine that may have been busy just then. So at the end
-both transforms as a whole run there and back in turn, on the same blocks. The lead is kept with the decision: it is
-what later programs are promised, and before they trust it they run both again, until one round keeps the promise. Where
-five rounds in a row break it, all is tuned anew.
+Walks, kernels and methods are tuned one by one, each at a time when the machine may have been busy. So in the end both
+complete transforms run forward and back in turn, on the same blocks. The lead is kept with the decision, as a promise
+to later programs. Before they trust it, they run both transforms again, until one round keeps the promise. If five
+rounds in a row break it, everything is tuned anew.
 """
 
 from __future__ import annotations
@@ -33,27 +33,27 @@ __all__ = ["Tuned", "Verdict", "tuned"]
 
 Array = npt.NDArray[Any]
 
-_SLACK = 1.05  # by which a promise may be missed: two runs of one program differ by as much, as memory lies elsewhere
+_SLACK = 1.05  # how far a promise may be missed: runs of one program differ so much, by where their memory is
 _ROUND = Limits({}, rounds=1, each=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether the tuned transform is taken, not the model's choice, and its lead; as text, a sentence."""
+    """Whether the tuned transform is taken instead of the model's choice, and its lead; as text, a sentence."""
 
     taken: bool
     lead: Lead = UNKNOWN
 
     def as_json(self) -> dict[str, Any]:
-        """The verdict as it is kept."""
+        """The verdict as a JSON value, for wisdom."""
         return {"taken": self.taken, "lead": self.lead.as_json()}
 
     @classmethod
     def of(cls, kept: Any) -> Verdict:
-        """The verdict that `as_json` gave.
+        """Read a verdict from a result of `as_json`.
 
         Raises:
-            ValueError: it did not give this.
+            ValueError: the value is not one.
 
         >>> Verdict.of(Verdict(True, Lead(0.8, 0.75, 0.85)).as_json())
         Verdict(taken=True, lead=Lead(ratio=0.8, low=0.75, high=0.85))
@@ -63,7 +63,7 @@ class Verdict:
         return cls(kept["taken"], Lead.of(kept["lead"]))
 
     def broken_by(self, ratio: float) -> bool:
-        """Whether a round, by the ratio of the tuned transform's time to the other's, speaks against the verdict.
+        """Whether a round contradicts the verdict, by the ratio of the tuned transform's time to the other's.
 
         >>> verdict = Verdict(True, Lead(0.8, 0.75, 0.9))
         >>> verdict.broken_by(0.89), verdict.broken_by(0.91), Verdict(False, verdict.lead).broken_by(0.9)
@@ -87,13 +87,13 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Tuned:
-    """How a transform runs that was tuned; as text, how that was found.
+    """The result of tuning a transform; as text, the verdict and the times behind it.
 
     Attributes:
-        walk: that is taken.
-        options: by which it runs; those of the model, if its choice stays.
-        verdict: on what was found by tuning.
-        tried: the walks that were timed, the one that is taken first; none if nothing was.
+        walk: the walk that is taken.
+        options: the options with which it runs; without tuning, if the model's choice stays.
+        verdict: the verdict on the tuned transform.
+        tried: the timed walks, starting with the one that is taken; empty if none was timed.
     """
 
     walk: Walk
@@ -110,15 +110,15 @@ class Tuned:
 def tuned(
     arguments: Arguments, choices: Sequence[Choice], usual: Walk, comm: Comm, norm: Norm, options: Options
 ) -> Tuned:
-    """The transform that is fastest on these ranks: as it was once found and still is, or by timing. Collective.
+    """The transform that is fastest on these ranks: remembered and confirmed, or timed now. Collective.
 
-    The same on all ranks.
+    The result is the same on all ranks.
 
     Args:
-        arguments: what is to be done.
-        choices: the walks that may do it; none if it is `usual` that is asked for.
+        arguments: the arguments of the transform.
+        choices: the walks to choose from; none if the user asks for the walk `usual`.
         usual: the model's choice.
-        options: what is asked for.
+        options: the user's options.
     """
 
     def decision() -> Decision:
@@ -138,7 +138,7 @@ def tuned(
 def _verdict(
     arguments: Arguments, usual: Walk, rival: Callable[[], Walk], comm: Comm, norm: Norm, options: Options
 ) -> Verdict:
-    """Whether what tuning comes to is faster than the model's choice."""
+    """Whether the tuned transform is faster than the model's choice."""
     facts = {"what": "transform", **arguments.facts(), **options.facts(), "norm": norm}
     facts |= {"usual": str(usual).splitlines(), "on": usual.source.grid.shape}
 
@@ -171,7 +171,7 @@ def _verdict(
 
 
 def _turns(pairs: Sequence[Pair], comm: Comm) -> list[Candidate]:
-    """The turns of transforms, there and back, which take turns in one input and one output on each rank."""
+    """Candidates that run transforms forward and back; all share one input and one output on each rank."""
     walks, dtypes, rank = [pair.forward.walk for pair in pairs], pairs[0].forward.dtypes, comm.rank
     begins = [walk.source.local_shape(rank) for walk in walks]
     ends = [walk.target.local_shape(rank) for walk in walks]

@@ -1,7 +1,7 @@
-"""Autotuning of walks: the few that the model finds cheapest run there and back on the ranks, and the fastest stays.
+"""Autotuning of walks: the few that are cheapest by the model run forward and back on the ranks; the fastest is taken.
 
-What was found is kept as wisdom, and found again by the next program that asks for the same. Its neighbour
-`confirmation` has the last word on it.
+The decision is kept as wisdom, for later programs with the same arguments. The module `confirmation` then decides
+whether the tuned transform is used.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from ..walk.walk import Walk
 
 __all__ = ["Decision", "Tried", "block_bytes", "candidates", "decide", "named", "race"]
 
-_MOST = {"measure": 4, "patient": 8}  # walks that are timed
-_WITHIN = 3.0  # how many times as long as the best a walk may take by the model, and still be timed
+_MOST = {"measure": 4, "patient": 8}  # at most so many walks are timed
+_WITHIN = 3.0  # walks are timed only up to this many times the best walk's time by the model
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +39,9 @@ class Tried:
     """A walk that was timed.
 
     Attributes:
-        name: of its family, with grid and layouts.
-        seconds: there and back, on the slowest rank.
-        model: what the model says, in seconds.
+        name: the name of its family, with grid and layouts.
+        seconds: the time forward and back, on the slowest rank.
+        model: the time by the model, in seconds.
     """
 
     name: str
@@ -51,13 +51,13 @@ class Tried:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The walk that is taken, and all that were timed, this one first and then by time; as text, a line for each."""
+    """The walk that is taken, and all timed walks: the taken one first, then by time; as text, one line each."""
 
     walk: Walk
     tried: tuple[Tried, ...]
 
     def as_json(self) -> dict[str, Any]:
-        """The decision as it is kept."""
+        """The decision as a JSON value, for wisdom."""
         return {
             "walk": [line.strip() for line in str(self.walk).splitlines() if not line.strip().startswith("#")],
             "grid": list(self.walk.source.grid.shape),
@@ -78,21 +78,21 @@ def decide(
     norm: Norm,
     options: Options,
 ) -> Decision:
-    """The walk that is fastest on these ranks: as it was once found and kept, or timed now. Collective.
+    """The walk that is fastest on these ranks: remembered, or timed now. Collective.
 
-    The same on all ranks. What was found patiently serves those who only measure, too.
+    The result is the same on all ranks. A decision by tune="patient" also serves tune="measure".
 
     Args:
-        arguments: what is to be done, by one of the walks `choices`.
-        machine: by which these were ranked.
-        options: what is asked for.
+        arguments: the arguments of the transform, which one of the walks in `choices` will do.
+        machine: the machine that ranked the choices.
+        options: the user's options.
 
     Raises:
         LayoutError: there is no walk.
     """
     field = candidates(arguments, choices, machine, _MOST[options.tune])
     seconds = budget(comm, "walk", options.tune, max(map(block_bytes, field)))
-    if len(field) == 1 or comm.size == 1:  # on one rank all do the same
+    if len(field) == 1 or comm.size == 1:  # on one rank all walks do the same
         return Decision(next(iter(field)), ())
     facts = {"what": "walk", **arguments.facts(), **options.facts()}
 
@@ -103,16 +103,16 @@ def decide(
 
 
 def block_bytes(walk: Walk) -> int:
-    """Bytes of the larger one of a walk's two ends on a rank, if all have as much."""
+    """Bytes per rank of the larger of a walk's two ends, if they were evenly distributed."""
     dtypes = walk.dtypes()
     ends = ((walk.source, dtypes[0]), (walk.target, dtypes[-1]))
     return max(prod(dist.shape) * dtype.itemsize for dist, dtype in ends) // walk.source.grid.size
 
 
 def candidates(arguments: Arguments, choices: Sequence[Choice], machine: Machine, most: int) -> dict[Walk, Choice]:
-    """The walks that are worth timing: the model's choice first, then others in the order in which they are preferred.
+    """The walks that are worth timing: the model's choice first, then others in the order of `preferred`.
 
-    To those found comes each family in another order of axes.
+    Each walk is joined by another of its family, in which entries move to other modes.
     """
     every: dict[Walk, Choice] = {}
     for walk, choice in walks(choices).items():
@@ -127,19 +127,19 @@ def candidates(arguments: Arguments, choices: Sequence[Choice], machine: Machine
 
 
 def race(field: Sequence[Walk], comm: Comm, norm: Norm, options: Options, seconds: float) -> list[list[float]]:
-    """The seconds that each of some walks takes there and back, on the slowest rank, turn by turn.
+    """The seconds of each walk in each turn, forward and back, on the slowest rank.
 
-    Only one of them is bound at a time. Collective; the same on all ranks.
+    Only one walk is bound at a time. Collective; the result is the same on all ranks.
 
     Args:
-        seconds: the most that all may take, about; the first one always has its turn.
+        seconds: roughly the most time for all walks; the first walk always has its turn.
     """
     turns = [partial(_turn, walk, comm, norm, options) for walk in field]
     return timings(comm, turns, seconds, LIMITS["walk"], options.progress)
 
 
 def _turn(walk: Walk, comm: Comm, norm: Norm, options: Options, seconds: float, progress: Progress | None) -> float:
-    """The seconds of a walk there and back, on real blocks."""
+    """The seconds of a walk forward and back, on real blocks."""
     pair = bind_pair(walk, comm, norm, options)
     dtypes = pair.forward.dtypes
     x = np.ones(walk.source.local_shape(comm.rank), dtypes[0])
@@ -148,9 +148,9 @@ def _turn(walk: Walk, comm: Comm, norm: Norm, options: Options, seconds: float, 
 
 
 def _fastest(field: dict[Walk, Choice], comm: Comm, norm: Norm, options: Options, seconds: float) -> Decision:
-    """The decision that timing comes to.
+    """Time the walks, and decide for the fastest.
 
-    Whoever is not patient has local transforms timed only in the walk that is taken, not in those that are tried.
+    Only tune="patient" also tunes the local transforms of every walk tried; otherwise only those of the walk taken.
     """
     within = options if options.tune == "patient" else options.untuned()
     times = race([*field], comm, norm, within, seconds)
@@ -167,10 +167,10 @@ def named(choice: Choice) -> str:
 
 
 def _read(arguments: Arguments, kept: Any) -> Decision:
-    """A decision as it was kept.
+    """Read a decision from wisdom.
 
     Raises:
-        ValueError, TypeError, RoteError: it is none, or another's.
+        ValueError, TypeError, RoteError: it is not a decision, or does not fit the arguments.
     """
     if not isinstance(kept, Mapping) or kept.keys() != {"walk", "grid", "tried"}:
         raise ValueError("a decision is a walk, its grid, and what was tried")
