@@ -1,1 +1,1 @@
-"""The functions of tensors: transforms under NumPy's and SciPy's names, shifts, frequencies, convolutions."""
+"""Functions of tensors: transforms under NumPy's and SciPy's names, shifts, frequencies and convolutions."""

@@ -1,8 +1,8 @@
-"""Convolution and correlation of distributed tensors: both are transformed, and multiplied where their spectra lie.
+"""Convolution and correlation of distributed tensors: both are transformed, and multiplied in the spectra's layout.
 
-The product goes back the way that the first tensor came, so that nothing is laid out as the input was in between. Axes
-are padded with zeros no further than the wanted part of the result asks for, to a length that is fast to transform; the
-second tensor is shifted, so that the part begins where the transform does.
+The product takes the first tensor's walk backward, so no spectrum is redistributed to the input's layout. Axes are
+padded with zeros only as far as the wanted part of the result needs, to a length that is fast to transform. The second
+tensor is shifted so that this part begins at index 0 of the transform.
 """
 
 from __future__ import annotations
@@ -43,19 +43,20 @@ def convolve(
 ) -> DistTensor:
     """Return the convolution of two tensors along some axes, as `scipy.signal.fftconvolve`; or a periodic one.
 
-    It takes the transforms of both tensors and one inverse, which pad and cut without sending elements for it. Beyond
-    those, only y is sent, if it is split over ranks and the part of the result begins behind its start.
+    It takes the transforms of both tensors and one inverse; padding and cutting send no elements. The only further
+    exchange is of y, if y is split over ranks and the wanted part begins after the start of the result.
 
     Args:
-        x: in any layout that `fftn` takes, real or complex.
-        y: of the same order: a tensor of the same communicator, or an array (a kernel) that all ranks have.
-        mode: which part of the result: "full", all n + m - 1 points along an axis; "same", as many as x has, from the
-            middle; "valid", those that no padding reaches, abs(n - m) + 1; or "wrap", periodic in x's n points, where y
-            has at most as many: out[i] is the sum over j of x[(i - j) % n] y[j].
-        axes: all if None. Along the others x and y have equal extents, or one has extent 1 and is broadcast.
+        x: a real or complex tensor, in any layout that `fftn` takes.
+        y: of the same order: a tensor on the same communicator, or an array (a kernel) that all ranks have.
+        mode: the part of the result: "full", all n + m - 1 points along an axis; "same", the middle part, as long as x;
+            "valid", the abs(n - m) + 1 points that need no padding; or "wrap", periodic in x's n points, where y has at
+            most as many: out[i] is the sum over j of x[(i - j) % n] y[j].
+        axes: the axes to convolve; all if None. Along other axes x and y have equal extents, or one has extent 1 and is
+            broadcast.
 
     Returns:
-        A tensor in x's layout if it has x's shape; otherwise in that layout with balanced blocks for those with given
+        A tensor in x's layout if it has x's shape; otherwise in that layout, with balanced blocks in place of given
         sizes. Integers give double precision, as in all transforms.
 
     Raises:
@@ -106,7 +107,7 @@ def _convolved(
     refuse_tiles(x.distribution, [n != m for n, m in zip(x.shape, wanted, strict=True)])
     dtype = np.result_type(x.dtype, y.dtype)
     dtype = complex_dtype(dtype) if dtype.kind == "c" else real_dtype(dtype)
-    if any(shifts):  # the one that is shifted is the one that is shorter, as a rule, and lies on all ranks
+    if any(shifts):  # y is shifted, not x: as a rule it is shorter, and whole on all ranks
         extents = list(y.shape)
         for a in named:
             extents[a] = points[a]
@@ -122,10 +123,10 @@ def _convolved(
 
 
 def part(n: int, m: int, mode: ConvolveMode, correlated: bool) -> tuple[int, int, int]:
-    """The points to transform along an axis, how far the part that a mode asks for is to move, and how long it is.
+    """For one axis and mode: the points to transform, the shift of the wanted part, and its length.
 
-    A transform gives the result around a circle. That may be shorter than the full result of n + m - 1 points, as long
-    as what runs around it does not run into the part that is asked for; what y has beyond it does not count there.
+    A transform gives a periodic result. Its period may be shorter than the full result of n + m - 1 points, provided
+    that the points that wrap around stay outside the wanted part; elements of y beyond the period do not affect it.
     """
     if mode == "wrap":
         return n, 0, n
@@ -163,7 +164,7 @@ def _check(x: DistTensor, y: DistTensor, mode: ConvolveMode, axes: tuple[int, ..
 
 @memoized(1024)
 def fast_length(least: int) -> int:
-    """The least extent from `least` on that has no prime factors but 2, 3, 5 and 7.
+    """The smallest extent of at least `least` with no prime factors but 2, 3, 5 and 7.
 
     >>> [fast_length(n) for n in (1, 11, 97, 1009)]
     [1, 12, 98, 1024]
@@ -181,7 +182,7 @@ def fast_length(least: int) -> int:
 def _transform(
     source: Distribution, comm: Comm, dtype: np.dtype[Any], axes: tuple[int, ...], lengths: tuple[int, ...]
 ) -> FFT:
-    """The transform of what lies as `source` says, of some lengths, from the shelf of the communicator."""
+    """The transform of some lengths for tensors distributed as `source`, cached on the communicator."""
 
     def make() -> FFT:
         return FFT(source.shape, source.layout, source.grid, comm, dtype, axes, s=lengths)
@@ -190,7 +191,7 @@ def _transform(
 
 
 def _spectrum(x: DistTensor, f: FFT, lengths: tuple[int, ...]) -> DistTensor:
-    """The spectrum of a tensor, where that of the result lies; what serves all indices is on all ranks."""
+    """The spectrum of a tensor, distributed as that of the result; broadcast modes are whole on all ranks."""
     start, end = f.walk.source, f.walk.target
     serving = [a for a, n in enumerate(x.shape) if a not in f.axes and n != start.shape[a]]
     if serving and start.layout.view is not None:
@@ -212,7 +213,7 @@ def _spectrum(x: DistTensor, f: FFT, lengths: tuple[int, ...]) -> DistTensor:
 
 
 def _whole(layout: Layout, modes: list[int]) -> Layout:
-    """The layout with some modes split over nothing."""
+    """The layout with some modes whole."""
     for mode in modes:
         layout = layout.whole(mode)
     return layout

@@ -1,7 +1,7 @@
-"""NumPy's own transforms, `numpy.fft`, of tensors: the same calls as of arrays.
+"""The functions of `numpy.fft` for tensors, with the same calls as for arrays.
 
-Importing this enters them into the table of what NumPy's functions do with tensors (`rote.tensor.answers`). Once any
-name of `rote.fft` has been used, the first of them that is called with a tensor imports it.
+Importing this module adds them to the table of NumPy functions that take tensors (`rote.tensor.answers`). Once any name
+of `rote.fft` has been used, the first call of such a function with a tensor imports it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Transform = Callable[..., DistTensor]
 
 
 def _many(transform: Transform, usual: Sequence[int] | None = None) -> Transform:
-    """NumPy's transform along several axes, those in `usual` if none are named."""
+    """NumPy's transform along several axes, by default those in `usual`."""
 
     def called(
         a: DistTensor,

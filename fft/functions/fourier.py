@@ -1,4 +1,4 @@
-"""NumPy's transforms on distributed tensors: same names, same conventions, the layout said."""
+"""NumPy's transforms of distributed tensors: same names and conventions, with the layout as an argument."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ..transforms import FUNCTIONS, KINDS, complex_dtype, real_dtype
 
 __all__ = ["Axes", "Lengths", "fftn", "ifftn", "irfftn", "rfftn", "transform"]
 
-_DEPTH = 4  # calls from a user's, where a walk is made
+_DEPTH = 4  # calls between a user's call and the place where a walk is made
 _KEPT = 16  # walks that a communicator keeps bound; each holds about two blocks of scratch
 
 Axes = Sequence[int] | int | None
@@ -44,24 +44,24 @@ def fftn(
     thread of each rank at a time may use a communicator.
 
     Args:
-        x: in any layout without a view that is not partial; a real tensor is converted to complex.
-        s: the lengths of the transforms along `axes`: x is cut to them or padded with zeros, at the end, before it is
-            sent. -1 keeps an extent, None keeps all.
-        axes: all if None, or the last ones if s has fewer lengths.
+        x: a tensor in any layout that has no view and is not partial; a real tensor is converted to complex.
+        s: the lengths of the transforms along `axes`: x is cut or padded with zeros at its end, before it is sent. -1
+            keeps an extent, None keeps all.
+        axes: the axes to transform; if None, all, or the last ones if s has fewer lengths.
         norm: "backward" (the default), "ortho" or "forward".
-        output: the layout of the spectrum; if None, that in which the walk ends, which is the cheapest.
+        output: the layout of the spectrum; if None, the one in which the walk ends, which is the cheapest.
         algorithm: one of `rote.fft.algorithms`; "auto" takes the cheapest walk from x's layout, on the machine that
             `rote tune` measured with as many ranks, or on the default one.
-        wire: "f4" rounds double precision to single in messages, of half the bytes, as for `FFT`.
+        wire: "f4" rounds double precision to single in messages, which halves their bytes, as for `FFT`.
 
     Returns:
-        A tensor of complex numbers, of x's shape except for `s`, in `output` or in the layout in which the walk ends. x
-        keeps its values.
+        A complex tensor of x's shape except for `s`, in `output` or in the layout in which the walk ends. x keeps its
+        values.
 
     Raises:
         LayoutError: an axis has no points, the layout has a view or is partial, or `output` does not fit.
-        PlanError: `wire` is another value, or x is not of double precision.
-        TypeError: x is no tensor.
+        PlanError: `wire` has another value, or is given but x is not of double precision.
+        TypeError: x is not a tensor.
 
     Source: Dalcin et al. (2019, eq. 5).
 
@@ -82,7 +82,7 @@ def ifftn(
     algorithm: str = "auto",
     wire: str | None = None,
 ) -> DistTensor:
-    """The inverse transform, as `numpy.fft.ifftn`; of a result of `fftn`, in the layout before `fftn`.
+    """The inverse transform, as `numpy.fft.ifftn`; for a result of `fftn`, it restores the layout before `fftn`.
 
     Arguments, result and errors are those of `fftn`.
 
@@ -126,13 +126,13 @@ def irfftn(
     """Return the real tensor of half a spectrum, as `numpy.fft.irfftn`.
 
     Args:
-        s: the extents of the result along `axes`. If s is None, the last one is even, 2(m - 1) for m points; so give an
-            odd extent.
+        s: the extents of the result along `axes`. If None, the last one is even, 2(m - 1) for m points; so pass an odd
+            extent explicitly.
 
     The other arguments and errors are those of `fftn`.
 
     Returns:
-        A tensor of real numbers. X keeps its values.
+        A real tensor. X keeps its values.
 
     >>> import numpy as np
     >>> x = DistTensor.from_global(np.arange(5.0), "block[(0)]")
@@ -152,7 +152,7 @@ def transform(
     algorithm: str,
     wire: str | None = None,
 ) -> DistTensor:
-    """The transform of a kind, a key of `FUNCTIONS`; the other arguments as `fftn`. Called by what a user calls."""
+    """The transform of a kind (a key of `FUNCTIONS`); the rest is as for `fftn`. Public functions call it directly."""
     function = FUNCTIONS[kind]
     check_tensor(x, function.name)
     if axes is None and isinstance(s, Sequence):

@@ -1,4 +1,4 @@
-"""The frequencies of a transform's spectrum, by NumPy's name for them."""
+"""The frequencies of a transform's spectrum, under NumPy's name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["fftfreq"]
 
 
 def fftfreq(f: FFT, d: float | Sequence[float] = 1.0) -> tuple[npt.NDArray[Any], ...]:
-    """Return the frequencies of this rank's block of the spectrum that `f.forward` gives, as `numpy.fft.fftfreq`.
+    """Return the frequencies of this rank's block of the spectrum of `f.forward`, as `numpy.fft.fftfreq`.
 
     For a real transform the last axis is half a spectrum, with the frequencies of `numpy.fft.rfftfreq`. Those of cosine
     and sine transforms are also at most half a cycle per sample: k / (2 n) for a "dct2" of n points.
@@ -29,7 +29,7 @@ def fftfreq(f: FFT, d: float | Sequence[float] = 1.0) -> tuple[npt.NDArray[Any],
 
     Raises:
         LayoutError: there are not as many spacings as axes, or one is not positive.
-        TypeError: f is no transform. A tensor does not say which of its axes are frequencies, nor of how many points.
+        TypeError: f is not an `FFT`. A tensor does not say which of its axes are frequencies, nor of how many points.
 
     >>> f = FFT((4, 6), "block[(0),()]", dtype="f8")
     >>> vertical, horizontal = fftfreq(f, d=(0.5, 1.0))

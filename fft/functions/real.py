@@ -1,7 +1,7 @@
 """Transforms of real numbers: cosines and sines, Hartley's, FFTW's halfcomplex order, and Hermitian signals.
 
-A Hermitian signal is its own mirrored conjugate: half of it is kept, and its spectrum is real. Its transforms are those
-of real numbers seen from the other side, with norms the other way round.
+A Hermitian signal equals its own mirrored conjugate, so half of it is kept, and its spectrum is real. Its transforms
+are those of real numbers with input and spectrum interchanged, and so with the norms swapped.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def dctn(
     """Return the discrete cosine transform along some axes, as `scipy.fft.dctn`.
 
     Args:
-        x: in any layout without a view that is not partial; of a complex tensor, real and imaginary part are
-            transformed separately.
+        x: a tensor in any layout that has no view and is not partial. The real and imaginary parts of a complex tensor
+            are transformed separately.
         type: 1, 2, 3 or 4. Type 1 needs at least two points along each axis.
         norm: "backward" (the default), "ortho", which makes the transform orthogonal, or "forward".
 
@@ -123,13 +123,13 @@ def dht(
     """Return the discrete Hartley transform along some axes: the sum of x[j] (cos + sin)(2 pi j k / n) over j.
 
     Along one axis it is the real part of the Fourier transform of a real tensor minus the imaginary part. Along several
-    axes it is done along each in turn, as by FFTW's DHT.
+    axes, each is transformed in turn, as by FFTW's DHT.
 
     Args:
-        x: in any layout without a view that is not partial; of a complex tensor, real and imaginary part are
-            transformed separately.
+        x: a tensor in any layout that has no view and is not partial. The real and imaginary parts of a complex tensor
+            are transformed separately.
         norm: "backward" (the default), which does not scale; "forward", which divides by the number of points and so
-            undoes "backward"; or "ortho", with which the transform undoes itself.
+            inverts "backward"; or "ortho", with which the transform is its own inverse.
 
     The other arguments and errors are those of `fftn`.
 
@@ -157,12 +157,12 @@ def r2hc(
     """Return the Fourier transform of real numbers in FFTW's halfcomplex order: as many real numbers, along some axes.
 
     Along one axis of n points these are the real parts of `numpy.fft.rfft` from the first to the last, followed by
-    those imaginary parts that are not always zero, from the last to the first: r0, r1, …, r(n/2), i((n+1)/2-1), …, i1.
-    Along several axes it is done along each in turn.
+    the imaginary parts that are not always zero, from the last to the first: r0, r1, …, r(n/2), i((n+1)/2-1), …, i1.
+    Along several axes, each is transformed in turn.
 
     Args:
-        x: in any layout without a view that is not partial; of a complex tensor, real and imaginary part are
-            transformed separately.
+        x: a tensor in any layout that has no view and is not partial. The real and imaginary parts of a complex tensor
+            are transformed separately.
         norm: "backward" (the default), "ortho" or "forward", as for `numpy.fft.rfft`.
 
     The other arguments and errors are those of `fftn`.
@@ -209,13 +209,14 @@ def hfft(
     """Return the real spectrum of half a Hermitian signal, along one axis, as `numpy.fft.hfft`.
 
     Args:
-        x: the points from 0 to n//2 along the axis; the others are the conjugates of these, in reverse.
-        n: the points of the whole signal, and of the spectrum; 2(m - 1) for m points if None, so give an odd number.
+        x: the points from 0 to n//2 along the axis; the others are their conjugates in reverse order.
+        n: the number of points of the whole signal and of the spectrum; 2(m - 1) for m points if None, so an odd number
+            must be given.
         axis: the axis of the transform.
         norm, output, algorithm: as for `rote.fft.fftn`.
 
     Returns:
-        A tensor of real numbers. x keeps its values.
+        A real tensor. x keeps its values.
 
     Raises: as `rote.fft.fftn`.
 
@@ -238,13 +239,13 @@ def ihfft(
     """Return half the Hermitian signal of a real spectrum, along one axis, as `numpy.fft.ihfft`: the inverse of `hfft`.
 
     Args:
-        x: real.
-        n: the points of the transform: x is cut to them or padded with zeros at its end; x's extent if None.
+        x: a real tensor.
+        n: the length of the transform: x is cut to it or padded with zeros at its end; x's extent if None.
 
     The other arguments and errors are those of `hfft`; a complex tensor is refused as well.
 
     Returns:
-        A tensor of complex numbers, with n//2 + 1 points along the axis.
+        A complex tensor with n//2 + 1 points along the axis.
 
     >>> ihfft(DistTensor.from_global([6.0, 4.0, 6.0, 0.0], "block[(0)]")).to_global().tolist()
     [(4-0j), 1j, (2-0j)]
@@ -256,7 +257,7 @@ def ihfft(
 
 
 def _checked(type: int) -> int:
-    """A type of cosine or sine transform."""
+    """Check the type of a cosine or sine transform."""
     if type not in (1, 2, 3, 4):
         raise LayoutError(f"type is 1, 2, 3 or 4; not {type!r}")
     return int(type)

@@ -1,7 +1,7 @@
-"""Tensors shifted along their axes, cyclically or into another shape, without leaving their layout.
+"""Shifts of tensors along their axes, cyclic or into another shape, in the same layout.
 
-A shift is no change of layout: an element stays the same, and its index changes. So where an index goes is worked out
-per mode, and all elements whose new index lies on another rank travel there at once.
+A shift changes the indices of elements, not the layout. So the new index is computed per mode, and all elements whose
+new index another rank holds are sent there in one exchange.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ _KEPT = 64  # shifts that one communicator keeps
 def fftshift(X: DistTensor, axes: Axes = None) -> DistTensor:
     """Return the spectrum with its zero frequency in the middle, as `numpy.fft.fftshift`, in the same layout.
 
-    Every element travels at most once, in one all-to-all of all ranks. Nothing travels along modes that are whole on a
+    Each element is sent at most once, in one all-to-all of all ranks. Nothing is sent along modes that are whole on a
     rank, or if the layout is cyclic over a number of parts that divides half the extent.
 
     Args:
-        X: in any layout, but with no shifted mode read as a tile.
-        axes: those to shift, all if None. For half a spectrum leave the halved axis out.
+        X: a tensor in any layout that reads no shifted mode in tiles.
+        axes: the axes to shift; all if None. For half a spectrum, leave out the halved axis.
 
     Returns:
-        A new tensor of X's shape, dtype and layout, whose index k has the element of index (k - n//2) mod n.
+        A new tensor of X's shape, dtype and layout, with the element of index (k - n//2) mod n at index k.
 
     Raises:
-        LayoutError: an axis is not the tensor's, is named twice, or is read as a tile.
-        TypeError: X is no tensor.
+        LayoutError: an axis is not the tensor's, is named twice, or is read in tiles.
+        TypeError: X is not a tensor.
 
     >>> x = DistTensor.from_global(np.fft.fftfreq(5, 1 / 5), "block[(0)]")
     >>> fftshift(x).to_global().tolist()
@@ -81,15 +81,15 @@ def _halves(shape: tuple[int, ...], axes: tuple[int, ...]) -> list[int]:
 
 
 def placed(x: DistTensor, target: Distribution, shifts: tuple[int, ...]) -> DistTensor:
-    """A new tensor y with y[i + by] = x[i], modulo the larger extent of the two, and zeros where that says nothing.
+    """A new tensor y with y[i + by] = x[i], modulo the larger extent of the two, and zeros elsewhere.
 
-    So it rolls (equal extents), pads with zeros (`target` is larger), or cuts a window out, which may wrap around
-    (`target` is smaller). Zeros do not travel, nor what is cut away. Collective.
+    This rolls (equal extents), pads with zeros (a larger `target`), or cuts out a window, which may wrap around (a
+    smaller `target`). Neither zeros nor elements that are cut away are sent. Collective.
 
     Args:
         x: the tensor.
-        target: where y lies: as x, but for extents and kinds; see `alike`.
-        shifts: per mode of the tensor, how far its indices move.
+        target: the distribution of y, which may differ from x's in extents and kinds only; see `alike`.
+        shifts: how far the indices move, per mode of the tensor.
 
     >>> x = DistTensor.from_global(np.arange(1, 6), "block[(0)]")
     >>> for n, by in ((5, 1), (7, 1), (3, -1), (3, 1)):
@@ -119,7 +119,7 @@ def placed(x: DistTensor, target: Distribution, shifts: tuple[int, ...]) -> Dist
 
 
 def resized(dist: Distribution, shape: tuple[int, ...]) -> Distribution:
-    """The distribution's layout on another shape; on modes of another extent, sizes give way to balanced blocks.
+    """The distribution's layout on another shape; modes that change extent get balanced blocks for given sizes.
 
     >>> from rote.layout.layout import parse
     >>> print(resized(parse("[(0:block(3,2)),(1:block(2))]").on((5, 4), (2, 2)), (6, 4)))
@@ -136,7 +136,7 @@ def refuse_tiles(dist: Distribution, changed: Sequence[bool]) -> None:
     """Refuse to shift or resize modes that a layout reads in tiles.
 
     Raises:
-        LayoutError: one that is to be changed is.
+        LayoutError: a mode that changes is read in tiles.
     """
     for digit in chain(*dist.digits):
         if changed[digit.mode] and digit.size != dist.shape[digit.mode]:
@@ -146,7 +146,7 @@ def refuse_tiles(dist: Distribution, changed: Sequence[bool]) -> None:
 
 
 def alike(dist: Distribution, other: Distribution) -> bool:
-    """Whether two distributions give the same grid modes to the same modes, whatever the extents and the kinds.
+    """Whether two distributions give the same grid modes to the same modes; extents and kinds may differ.
 
     >>> from rote.layout.layout import parse
     >>> a, b, c = (parse(text).on((4, 6), 2) for text in ("block[(0),()]", "[(0),()]", "[(),(0)]"))
@@ -163,7 +163,7 @@ def alike(dist: Distribution, other: Distribution) -> bool:
 
 
 def _origins(source: Distribution, target: Distribution, mode: int, shifts: tuple[int, ...], rank: int) -> Ints:
-    """Per index that a rank holds along one mode of the target, the index where it was; -1 for zeros."""
+    """For each index that a rank holds along a mode of the target, its index in the source; -1 for zeros."""
     index = target.indices(rank)[mode]
     origins: dict[int, Ints] = {}
     kept = np.ones(len(index), np.bool_)
