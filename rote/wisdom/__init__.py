@@ -1,18 +1,18 @@
-"""Wisdom: what was measured once is kept for the next time, in the user's cache folder.
+"""Wisdom: decisions made by measuring, kept in the user's cache folder for later runs.
 
-A decision is any JSON value: the times of a machine, the name of an algorithm, a grid. Its key says what it was
-measured on: the machine, the versions of what ran, and the caller's own facts (shape, grid, dtype, layouts, ...). Where
-any of these differs, the decision is not found.
+A decision is any JSON value: the times of a machine, the name of an algorithm, a grid. Its key describes what it was
+measured on: the machine, the versions of the software, and the caller's own facts (shape, grid, dtype, layouts, ...). A
+decision is found only if all of these are equal.
 
-Every decision is a file of its own, named after the hash of its key, with the whole key in it for people to read. It is
-written aside and then renamed: whoever reads finds all of it or nothing, and processes that write at the same time lose
-nothing of each other's, without locks. A file that is damaged or somebody else's is ignored, with one warning; where
-nothing can be written, nothing is kept.
+Each decision is one file, which is named after the hash of its key and contains the whole key for people to read. The
+file is written under another name and then renamed. So readers find all of it or nothing, and processes that write at
+the same time lose none of each other's decisions, without locks. Files that are damaged or foreign are ignored, with
+one warning each. If the folder cannot be written, nothing is kept.
 
-The environment variable ROTE_WISDOM names another folder; empty, nothing is kept and nothing is known.
+The environment variable ROTE_WISDOM names another folder; if it is empty, nothing is kept or found.
 
-FFTW's own wisdom is in the decisions on local transforms. Where nothing is timed there is none: its plans are estimated
-then, so that they are made at once and are the same on every rank and in every run.
+FFTW's own wisdom is part of the decisions on local transforms. Without timing there is none: FFTW then estimates its
+plans, so that they are made at once and are the same on every rank and in every run.
 
 >>> seen = key({"what": "walk", "shape": (64, 64), "grid": [2]})
 >>> seen.facts["shape"], seen == key({"grid": (2,), "what": "walk", "shape": [64, 64]})
@@ -47,7 +47,7 @@ __all__ = [
     "remember",
 ]
 
-_DECISIONS, _LEFTOVERS = f"{'[0-9a-f]' * 32}.json", ".rote-*.tmp"  # the latter, where a writer was killed
+_DECISIONS, _LEFTOVERS = f"{'[0-9a-f]' * 32}.json", ".rote-*.tmp"  # the latter are left if a writer is killed
 
 _ignored: set[str] = set()
 _ignoring = threading.Lock()  # in-process ranks are threads, and only one of them warns
@@ -72,7 +72,7 @@ def recall(key: Key, read: Callable[[Any], Any] | None = None) -> Any:
     """The decision that was remembered for a key; None if there is none.
 
     Args:
-        key: the same as when it was remembered.
+        key: a key equal to the one with which it was remembered.
         read: a function that converts the JSON value. If it raises RoteError, TypeError, ValueError or LookupError, the
             file is ignored.
 
@@ -98,13 +98,13 @@ def recall(key: Key, read: Callable[[Any], Any] | None = None) -> Any:
 
 
 def remember(key: Key, decision: Any) -> bool:
-    """Keep a decision, in place of an earlier one for the same key.
+    """Keep a decision, replacing an earlier one for the same key.
 
     Returns:
         True, or False if it cannot be kept.
 
     Raises:
-        TypeError, ValueError: the decision is no JSON value.
+        TypeError, ValueError: the decision is not a JSON value.
 
     >>> import tempfile
     >>> from unittest.mock import patch
@@ -116,7 +116,7 @@ def remember(key: Key, decision: Any) -> bool:
 
 
 def kept() -> bool:
-    """Whether there may be decisions at all; False in an empty folder, and in none.
+    """Whether there may be any decisions; False if the folder is empty, or there is none.
 
     >>> import tempfile
     >>> from unittest.mock import patch
@@ -128,11 +128,11 @@ def kept() -> bool:
     try:
         return place is not None and (place.is_file() or next(place.glob(_DECISIONS), None) is not None)
     except OSError:
-        return True  # `recall` says what is wrong
+        return True  # `recall` then reports the problem
 
 
 def records() -> tuple[Record, ...]:
-    """All that is known, of every machine and version, in the order of its lines.
+    """All decisions with their keys, for every machine and version, sorted as text.
 
     >>> import tempfile
     >>> from unittest.mock import patch
@@ -145,18 +145,18 @@ def records() -> tuple[Record, ...]:
 
 
 def forget(match: str = "", *, all: bool = False) -> tuple[Record | Path, ...]:
-    """Forget every decision whose line (`str(record)`) has `match` in it, or all of them.
+    """Forget every decision whose line (`str(record)`) contains `match`, or all of them.
 
     Args:
-        match: a part of the lines.
-        all: forget all decisions, and remove damaged files that are named as decisions are. No other file is touched,
-            whatever folder ROTE_WISDOM names.
+        match: a part of the line.
+        all: whether to forget all decisions, and remove damaged files that are named like decisions and files that
+            killed writers left. No other file is touched, whatever folder ROTE_WISDOM names.
 
     Returns:
-        The decisions; of damaged files the paths.
+        The forgotten decisions, and the paths of the other files.
 
     Raises:
-        RoteError: neither is given, or both are.
+        RoteError: neither argument is given, or both are.
 
     >>> import tempfile
     >>> from unittest.mock import patch
@@ -171,14 +171,14 @@ def forget(match: str = "", *, all: bool = False) -> tuple[Record | Path, ...]:
     for path in _files(_DECISIONS) + (_files(_LEFTOVERS) if all else []):
         record = _read(path) if path.suffix == ".json" else None
         if all or (record is not None and match in str(record)):
-            with suppress(OSError):  # somebody else forgets too, or the folder is read-only
+            with suppress(OSError):  # another process forgot it too, or the folder is read-only
                 path.unlink()
                 forgotten.append(record or path)
     return tuple(forgotten)
 
 
 def export(path: str | os.PathLike[str]) -> int:
-    """Write all that is known into one file, for `include` on another machine or by another user.
+    """Write all decisions to one file, for `include` on another machine or by another user.
 
     Returns:
         The number of decisions.
@@ -199,14 +199,14 @@ def export(path: str | os.PathLike[str]) -> int:
 
 
 def include(path: str | os.PathLike[str]) -> int:
-    """Keep all decisions that `export` wrote, in place of those with the same keys.
+    """Keep all decisions from a file that `export` wrote, replacing those with the same keys.
 
     Returns:
-        The number of those that were kept.
+        The number of decisions that were kept.
 
     Raises:
         OSError: the file cannot be read.
-        RoteError: it is none of `export`'s; then nothing of it is kept.
+        RoteError: `export` did not write the file; then nothing of it is kept.
 
     >>> Path("empty.json").write_text("{}")
     2
@@ -226,7 +226,7 @@ def include(path: str | os.PathLike[str]) -> int:
 
 
 def folder() -> Path | None:
-    """The folder of the decisions, whether it exists or not; None if nothing is kept.
+    """The folder of the decisions, which need not exist; None if nothing is kept.
 
     >>> import tempfile
     >>> from unittest.mock import patch
@@ -240,11 +240,11 @@ def folder() -> Path | None:
     from platformdirs import user_cache_path
 
     cache = user_cache_path("rote", appauthor=False) / "wisdom"
-    return cache if cache.is_absolute() else None  # without a home it would lie below the working directory
+    return cache if cache.is_absolute() else None  # without a home directory it would be in the working directory
 
 
 def _files(pattern: str) -> list[Path]:
-    """The files of the folder whose names follow a pattern."""
+    """The files of the folder whose names match a pattern."""
     place = folder()
     try:
         return sorted(place.glob(pattern)) if place else []
@@ -254,7 +254,7 @@ def _files(pattern: str) -> list[Path]:
 
 def _keep(record: Record) -> bool:
     """Write the file of a record; False if it cannot be written."""
-    from tempfile import mkstemp  # brings packers and random numbers along: not before something is kept
+    from tempfile import mkstemp  # slow, it imports packers and random numbers: only if something is kept
 
     place = folder()
     if place is None:
@@ -275,9 +275,9 @@ def _keep(record: Record) -> bool:
 
 
 def _read(path: Path) -> Record | None:
-    """The record in a file of the folder; None if there is none, with a warning if there is something else."""
+    """The record in a file of the folder; None if there is none, with a warning if the file holds anything else."""
     try:
-        if not path.is_file():  # a pipe would be waited for
+        if not path.is_file():  # to read a pipe would block
             if path.parent.is_file():
                 _ignore(path.parent, "it is a file, and decisions are kept in a folder")
             return None
@@ -294,7 +294,7 @@ def _read(path: Path) -> Record | None:
 
 
 def _ignore(path: Path, why: str) -> None:
-    """Warn of a file, but not again."""
+    """Warn about an ignored file, once per file."""
     with _ignoring:
         known = str(path) in _ignored
         _ignored.add(str(path))

@@ -1,4 +1,4 @@
-"""Records of wisdom: a decision, what it was measured on, and both as JSON in one spelling."""
+"""Records of wisdom: a decision and what it was measured on, both as canonical JSON."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from ..host import installed, processor
 __all__ = ["Key", "Record", "as_json", "as_record", "demand", "key", "parse_json", "spelt", "written"]
 
 _SCHEMA, _EDITION = "rote wisdom", 1
-_PARTS = ("machine", "versions", "facts")  # of a key
+_PARTS = ("machine", "versions", "facts")  # the parts of a key
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """The circumstances of a decision: everything that it depends on. `key` makes it.
+    """Everything that a decision depends on; made by the function `key`.
 
     Attributes:
-        text: all of it, as JSON in one spelling.
+        text: the whole key, as canonical JSON.
 
     >>> key({"what": "walk", "grid": (2,)}).facts, len(key({}).name)
     ({'grid': [2], 'what': 'walk'}, 32)
@@ -32,14 +32,14 @@ class Key:
 
     @property
     def name(self) -> str:
-        """The hash that its file is named after: 32 hexadecimal digits."""
-        from hashlib import sha256  # brings OpenSSL along
+        """The hash that names the file: 32 hexadecimal digits."""
+        from hashlib import sha256  # imports OpenSSL, so only if needed
 
         return sha256(self.text.encode()).hexdigest()[:32]
 
     @property
     def facts(self) -> dict[str, Any]:
-        """The caller's part."""
+        """The caller's own facts."""
         facts: dict[str, Any] = json.loads(self.text)["facts"]
         return facts
 
@@ -53,11 +53,11 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A decision and its key; as text, a line for people.
+    """A decision and its key; as text, one line for people to read.
 
     Attributes:
         key: what it was measured on.
-        text: the decision, as JSON in one spelling.
+        text: the decision, as canonical JSON.
 
     >>> Record(key({"what": "walk"}), '["slab",4]').decision
     ['slab', 4]
@@ -76,15 +76,15 @@ class Record:
 
 
 def key(facts: Mapping[str, Any], mpi: str = "") -> Key:
-    """The key of a decision that is made on this machine, with these versions.
+    """The key of a decision on this machine, with the installed versions.
 
     Args:
-        facts: everything else that the decision depends on: names and JSON values, where tuples and lists are the same.
-            By convention "what" names the kind of decision.
-        mpi: name and version of the MPI library; empty where it does not matter, as among in-process ranks.
+        facts: everything else that the decision depends on: names and JSON values, where tuples equal lists. By
+            convention "what" names the kind of decision.
+        mpi: name and version of the MPI library; empty if it does not matter, as among in-process ranks.
 
     Raises:
-        TypeError, ValueError: a fact is no JSON value.
+        TypeError, ValueError: a fact is not a JSON value.
 
     >>> key({"what": "walk", "grid": (2,)}) == key({"grid": [2], "what": "walk"})
     True
@@ -92,13 +92,13 @@ def key(facts: Mapping[str, Any], mpi: str = "") -> Key:
     machine = {
         "cpu": processor(),
         "cores": os.cpu_count() or 1,
-    }  # all cores, not those that a launcher lets a rank have
+    }  # all cores, not only those that a launcher gives to a rank
     versions = {"rote": __version__, "numpy": installed("numpy"), "pyfftw": installed("pyfftw"), "mpi": mpi}
     return Key(spelt({"machine": machine, "versions": versions, "facts": dict(facts)}))
 
 
 def written(content: Mapping[str, Any]) -> str:
-    """A file's text: some content under the mark of this schema."""
+    """The text of a file: the content, marked with this schema."""
     return json.dumps({_SCHEMA: _EDITION, **content}, indent=1) + "\n"
 
 
@@ -108,10 +108,10 @@ def as_json(record: Record) -> dict[str, Any]:
 
 
 def parse_json(data: bytes) -> dict[str, Any]:
-    """The JSON object of this schema that a file holds, without its mark.
+    """The JSON object of this schema in a file's bytes, without the mark.
 
     Raises:
-        ValueError: it holds another thing.
+        ValueError: the bytes hold anything else.
     """
     value: Any = json.loads(data.decode("utf-8"), parse_constant=_refuse)
     demand(isinstance(value, dict) and value.pop(_SCHEMA, None) == _EDITION, f"it has no {_SCHEMA!r}: {_EDITION}")
@@ -120,10 +120,10 @@ def parse_json(data: bytes) -> dict[str, Any]:
 
 
 def as_record(value: Any) -> Record:
-    """The record that a JSON object is.
+    """Convert a JSON object to a record.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not a record.
     """
     demand(isinstance(value, dict) and value.keys() == {*_PARTS, "decision"}, "its parts are not those of a decision")
     demand(all(isinstance(value[part], dict) for part in _PARTS), "its key is not made of names and values")
@@ -132,7 +132,7 @@ def as_record(value: Any) -> Record:
 
 
 def demand(holds: bool, why: str) -> None:
-    """Raise ValueError, saying why, unless something holds."""
+    """Raise ValueError with the reason `why`, unless a condition holds."""
     if not holds:
         raise ValueError(why)
 
@@ -142,7 +142,7 @@ def _refuse(name: str) -> NoReturn:
 
 
 def spelt(value: Any) -> str:
-    """A JSON value in its one spelling."""
+    """A JSON value as canonical text: sorted keys, no spaces."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
