@@ -256,7 +256,7 @@ class _StillAxis:
     wanted: bool
 
     def first(self) -> _Segment:
-        """The axis in the first line, where it is transformed if the request wants it."""
+        """The axis in the first line, which transforms it if it is wanted."""
         segment = self.stay()
         return replace(segment, turned=(0,)) if self.wanted else segment
 
@@ -333,7 +333,7 @@ class _CyclicAxis:
         return _Segment(items, self.stay().modes)
 
     def move(self) -> _Segment:
-        """Make the next digits of the signal whole, split as many of the spectrum instead, and transform the former."""
+        """Make the next digits of the signal whole, in exchange for digits of the spectrum, and transform them."""
         last, at = self.at_last, self.level
         self.level += 1
         if not last:

@@ -121,7 +121,7 @@ def _smooth(most: int) -> tuple[int, ...]:
 
 
 def ragged(source: Distribution, request: TransformRequest, output: Layout | str | None = None) -> list[StageSpec]:
-    """The lines of a walk that transforms each split axis in six steps, and all whole axes at once.
+    """The lines of a walk that transforms each split axis in six steps, and all whole axes together.
 
     Args:
         source: the distribution of the tensor, whose layout has no view and is neither partial nor rooted.

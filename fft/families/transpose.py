@@ -67,7 +67,7 @@ def _ready(dist: Distribution, todo: list[int], kind: dict[int, MaybeKind]) -> l
 
 
 def _transforms(now: list[int], kind: dict[int, MaybeKind], forward: bool) -> tuple[Transform, ...]:
-    """The transforms of some axes, in NumPy's order; cosine and sine transforms are done while the numbers are real."""
+    """The transforms of some axes, in NumPy's order; cosines and sines while the numbers are real, if they ever are."""
     by_kind = {name: tuple(a for a in now if kind[a] == name) for name in REAL_TO_REAL}
     transforms = [Transform(name, axes) for name, axes in by_kind.items() if axes]
     fourier = sorted((a for a in now if kind[a] in FOURIER), key=lambda a: kind[a] in (*HALVING, *RESTORING))

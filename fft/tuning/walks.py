@@ -148,7 +148,7 @@ def _turn(walk: Walk, comm: Comm, norm: Norm, options: Options, seconds: float, 
 
 
 def _fastest(field: dict[Walk, Choice], comm: Comm, norm: Norm, options: Options, seconds: float) -> Decision:
-    """Time the walks, and decide for the fastest.
+    """Time the walks, and take the fastest.
 
     Only tune="patient" also tunes the local transforms of every walk tried; otherwise only those of the walk taken.
     """
