@@ -333,7 +333,7 @@ class _CyclicAxis:
         return _Segment(items, self.stay().modes)
 
     def move(self) -> _Segment:
-        """Make the next digits of the signal whole, in exchange for digits of the spectrum, and transform them."""
+        """Make the next digits of the signal whole and transform them; as many of the spectrum are split instead."""
         last, at = self.at_last, self.level
         self.level += 1
         if not last:
