@@ -111,7 +111,7 @@ def find_layout(shape: tuple[int, ...], held: Sequence[Sequence[Progression]]) -
     empty = (runs[..., 1] == 0).any(axis=0)
     void = (runs[..., 1] == 0).all(axis=0) if order else empty
     unchained: set[int] = set()
-    for known, idle in ((keys, void), (np.where(empty, -1, keys), empty)):  # no digit may explain an idle rank's runs
+    for known, idle in ((keys, void), (np.where(empty, -1, keys), empty)):  # the runs of an idle rank may fit no digit
         for reading in islice(_readings(known, idle, 1), _READINGS):
             layout = _layout(shape, ranks, tables, reading, empty, unchained)
             if layout is not None:
