@@ -134,7 +134,7 @@ class HaloPlan:
         return self._cost("given", "taken", "targets")
 
     def verify(self, rank: int | None = None) -> None:
-        """Prove from the index sets alone that each ghost cell of a rank arrives exactly once, from a holder.
+        """Prove from the index sets alone that each ghost cell of a rank arrives exactly once, from its holder.
 
         If `rank` is None, prove it for all ranks, and recount the figures of `cost` and `accumulate_cost`.
 

@@ -193,7 +193,7 @@ class Plan:
 
     @staticmethod
     def from_json(text: str) -> Plan:
-        """Read the plan from a JSON text. Reading does not prove the plan; `verify` does that.
+        """The plan that a JSON text holds. Reading does not prove the plan; `verify` does that.
 
         Raises:
             PlanError: the text is not a plan.
@@ -212,7 +212,7 @@ class Plan:
 
     @staticmethod
     def from_text(text: str, machine: Machine | None = None) -> Plan:
-        """Read a plan from a text as `str(plan)` prints it. Reading does not prove the plan; `verify` does that.
+        """The plan in a text as `str(plan)` prints it. Reading does not prove the plan; `verify` does that.
 
         Args:
             text: the text of a plan; a newline may end it.
@@ -254,7 +254,7 @@ def _plan(tree: Mapping[str, Any]) -> Plan:
     def on(layout: str, grid: Iterable[int]) -> Distribution:
         return distribute(as_layout(layout), tree["shape"], tuple(grid))
 
-    # A plan written before plans could lead to another grid names one grid alone.
+    # Older plans, which could not lead to another grid, name only one grid.
     source, target = on(tree["source"], tree["grid"]), on(tree["target"], tree.get("target_grid", tree["grid"]))
     steps: list[Step] = []
     at = tree["grid"]

@@ -148,7 +148,7 @@ def relabel(
     shape: Shape = None,
     grid: Ranks = None,
 ) -> Relabelling:
-    """Find the numbering of the ranks with which the fewest bytes travel from one distribution to another.
+    """The numbering of the ranks with which the fewest bytes travel from one distribution to another.
 
     Use it if the target layout may be on the same ranks under other numbers. No numbering sends fewer bytes. If several
     are equally good, as many ranks as possible keep their numbers. All ranks find the same numbering. On P ranks this

@@ -92,7 +92,7 @@ class LayoutAlgebra:
         return LayoutSyntax(self.modes, view, self.op, self.partial, self.rooted)
 
     def move(self, grid_mode: int, to: int) -> Self:
-        """Return the layout in which the entry of `grid_mode` is the last one of mode `to`: an all-to-all.
+        """The layout in which the entry of `grid_mode` is the last one of mode `to`: an all-to-all.
 
         >>> from rote import parse
         >>> print(parse("block[(0),(1)]").move(0, to=1))
@@ -105,7 +105,7 @@ class LayoutAlgebra:
         return self.drop(grid_mode).split(to, entries[0])
 
     def drop(self, grid_mode: int) -> Self:
-        """Return the layout without `grid_mode`, over which it is then replicated: an all-gather (or all-reduce).
+        """The layout without `grid_mode`, over which it is then replicated: an all-gather (or all-reduce).
 
         >>> from rote import parse
         >>> print(parse("[(0),(1)]").drop(1), parse("[(0),()]+(1)").drop(1))
@@ -123,7 +123,7 @@ class LayoutAlgebra:
         return replace(self, modes=tuple(modes), op=op, partial=partial, rooted=rooted)
 
     def split(self, mode: int, entry: int | Entry) -> Self:
-        """Return the layout in which `entry` splits `mode` further: a local slice.
+        """The layout in which `entry` splits `mode` further: a local slice.
 
         Args:
             mode: the number of the mode, from 0; a mode of the view, if there is one.
@@ -137,7 +137,7 @@ class LayoutAlgebra:
         return self._with_mode(mode, (*self.modes[mode], as_entry(entry, CYCLIC)))
 
     def whole(self, mode: int) -> Self:
-        """Return the layout in which nothing splits `mode`: an all-gather over the grid modes that split it.
+        """The layout in which nothing splits `mode`: an all-gather over the grid modes that split it.
 
         >>> from rote import parse
         >>> print(parse("block[(0,1),(2)]").whole(0))

@@ -113,7 +113,7 @@ class _Question:
 
 
 def find_chain(axes: tuple[Axis, ...], extent: int, start: Ints, length: Ints, step: Ints) -> tuple[Link, ...] | None:
-    """Find the splits of a mode, the outermost first, that give each coordinate its run; None if there are none.
+    """The splits of a mode, the outermost first, that give each coordinate its run; None if there are none.
 
     Args:
         axes: the digits of the rank on which the runs depend.

@@ -104,7 +104,7 @@ def run_around(dist: Distribution, mode: int, index: int) -> Run:
 
 
 def runs(dist: Distribution, mode: int) -> Iterator[Run]:
-    """Yield the runs along one view mode, from the first index on; each is found only when it is asked for.
+    """The runs along one view mode, from the first index on; each is found only when it is asked for.
 
     >>> from rote.layout.layout import parse
     >>> [str(run) for run in runs(parse("block[(0)]").on(10, 3), 0)]
