@@ -100,7 +100,7 @@ def _other_grid(text: str, line: str, end: int, grid: Grid) -> Grid:
 
 
 def _head(line: str) -> tuple[Distribution, Distribution, np.dtype[Any]]:
-    """Read the first line from its end, because the names of a view may be any words, such as "on" or "of"."""
+    """Read the first line from its end, because the names of a view may be any words."""
     rest, separator, written = line.rpartition(" on grid ")
     if not separator:
         raise _damage(line, len(line), "the first line of a plan must name a grid", "write 'on grid 2x2' at its end")
