@@ -1,1 +1,1 @@
-"""From two distributions to a plan: steps, their movement and cost, the compiler. No processes."""
+"""The compiler, from two distributions to a plan: steps, their movement and their cost. No processes."""

@@ -1,7 +1,7 @@
 """The layouts through which a plan may lead.
 
-Every grid mode does in them what it may do at all: nothing; split any mode, at any place in its list, in the kinds that
-the two ends use; or stay partial or rooted as it is at one of the ends.
+In them, a grid mode may do nothing, split any mode at any place in that mode's list and in the kinds that the two ends
+use, or be partial or rooted as it is at one of the ends.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ __all__ = ["MOST", "layouts"]
 
 MOST = 2_500  # layouts: five grid modes, two modes and one kind make 1,631
 _MOST_RANKS = 200_000  # layouts times ranks
-_MOST_VIEWED = 24  # layouts in each of two views: what moves between views is worked out anew for each pair
-_MOST_MOVED = 5  # grid modes whose subsets are all tried in a normal form
+_MOST_VIEWED = 24  # layouts in each of two views; few, because moves between views are computed for each pair
+_MOST_MOVED = 5  # grid modes of which a normal form tries all subsets
 
 Row = tuple[tuple[Entry, ...], ...]
 Role = tuple[str, int]
-Choice = tuple[int, tuple[Kind, ...], tuple[Role, ...]]  # of a grid mode: kinds to split in, and what else it may do
+Choice = tuple[int, tuple[Kind, ...], tuple[Role, ...]]  # a grid mode, its possible kinds, and its other roles
 
 
 def layouts(source: Distribution, target: Distribution) -> tuple[tuple[Distribution, ...], bool]:
-    """The two ends, then all others in a fixed order; and whether these are all (else, those of the normal form)."""
+    """The two ends, then other layouts in a fixed order, and whether these are all and not just the normal form."""
     if source.grid != target.grid:
         dists, exact = [*_between(source, source.partial), *_between(target, _idle(target))], False
     else:
         same = source.digits == target.digits
         choices = tuple([(g, _kinds(source, target, g), _roles(source, target, g)) for g in _grid_modes(source)])
         number = _count(choices, source.order)
-        permuted = sorted(map(repr, source.digits)) == sorted(map(repr, target.digits))  # the same numbers in both
+        permuted = sorted(map(repr, source.digits)) == sorted(map(repr, target.digits))  # the same digits in both
         exact = number <= (MOST if permuted else _MOST_VIEWED) and number * source.grid.size <= _MOST_RANKS
         dists = []
         ends = [source] if same else [source, target]
@@ -67,7 +67,7 @@ def _all(
 
 
 def _rows(order: int, split: list[tuple[int, tuple[Kind, ...]]]) -> list[Row]:
-    """Every way to place entries of these grid modes in the lists of the modes: each once."""
+    """Every way to place one entry for each of these grid modes in the lists of the modes, each way once."""
     rows: list[Row] = [((),) * order]
     for g, kinds in split:
         rows = [row for shorter in rows for row in _with_entry(shorter, g, kinds)]
@@ -75,7 +75,7 @@ def _rows(order: int, split: list[tuple[int, tuple[Kind, ...]]]) -> list[Row]:
 
 
 def _with_entry(row: Row, g: int, kinds: tuple[Kind, ...]) -> Iterator[Row]:
-    """Every way to place one more entry, of a grid mode, in the lists of the modes."""
+    """Every way to add an entry for a grid mode to the lists of the modes."""
     for m, mode in enumerate(row):
         for at in range(len(mode) + 1):
             for kind in kinds:
@@ -83,9 +83,9 @@ def _with_entry(row: Row, g: int, kinds: tuple[Kind, ...]) -> Iterator[Row]:
 
 
 def _normal(source: Distribution, target: Distribution, like: Distribution) -> Iterator[Distribution]:
-    """Layouts on the way: some grid modes already do what they do in the target; the others still, or nothing.
+    """Layouts on the way: some grid modes are already placed as in the target, the others still as in the source.
 
-    From a partial source, also what a reduction leaves split.
+    From a partial source, there is also the layout in which a reduction leaves the longest mode split.
     """
     if source.digits == target.digits:
         changed = [g for g in _grid_modes(source) if _place(source, g) != _place(target, g)]
@@ -112,7 +112,7 @@ def _is_crowded(dist: Distribution) -> bool:
 
 
 def _moved(changed: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """The grid modes that may have moved already: any of a few, the first ones of many."""
+    """The grid modes that may have moved already: every subset if they are few, else only the first ones."""
     for n in range(len(changed) + 1):
         if len(changed) <= _MOST_MOVED:
             yield from combinations(changed, n)
@@ -121,7 +121,7 @@ def _moved(changed: Sequence[int]) -> Iterator[tuple[int, ...]]:
 
 
 def _between(dist: Distribution, spread: tuple[int, ...]) -> Iterator[Distribution]:
-    """The layout in which these grid modes split the longest mode instead of what they do."""
+    """The layout in which these grid modes split the longest mode instead of having their present role."""
     if spread and dist.order:
         longest = max(range(dist.order), key=lambda m: (dist.view_shape[m], -m))
         modes = [*dist.layout.modes]
@@ -133,7 +133,7 @@ def _between(dist: Distribution, spread: tuple[int, ...]) -> Iterator[Distributi
 def _made(
     shape: tuple[int, ...], grid: Grid, view: View | None, modes: Row, roles: dict[int, Role]
 ) -> Iterator[Distribution]:
-    """The layout with these entries and roles, if the tensor can lie so."""
+    """The layout with these entries and roles, if there is one for the tensor."""
     named = {entry.grid_mode for entry in chain(*modes)}
     left = {g: role for g, role in roles.items() if g not in named}
     partial = tuple([g for g, (name, _) in left.items() if name in OPS])
@@ -142,29 +142,29 @@ def _made(
     ops = [op for op in OPS if op in names] or ["sum"]
     if len(ops) > 1:
         return
-    with suppress(LayoutError):  # sizes of a block split that fit at one end only
+    with suppress(LayoutError):  # raised if sizes of a block split fit at one end only
         yield distribute(Layout(modes, view, ops[0], partial, rooted), shape, grid)
 
 
 def _grid_modes(dist: Distribution) -> list[int]:
-    """The grid modes of more than one coordinate: the others do nothing."""
+    """The grid modes of more than one coordinate; the others have no effect."""
     return [g for g, p in enumerate(dist.grid.shape) if p > 1]
 
 
 def _idle(dist: Distribution) -> tuple[int, ...]:
-    """The grid modes that do nothing, though they could."""
+    """The replicated grid modes of more than one coordinate, which could do something else."""
     return tuple(g for g in _grid_modes(dist) if dist.roles[g].name == "replicated")
 
 
 def _role(dist: Distribution, g: int) -> Role:
-    """The role of a grid mode, other than where it splits; the operation, if it is partial."""
+    """The role of a grid mode, without the place of a split; for a partial one, the operation is its name."""
     role = dist.roles[g]
     name = dist.layout.op if role.name == "partial" else role.name
     return (name, role.at)
 
 
 def _roles(source: Distribution, target: Distribution, g: int) -> tuple[Role, ...]:
-    """The roles that a grid mode may have without splitting a mode."""
+    """The roles other than a split that a grid mode may have."""
     roles: list[Role] = [("replicated", 0)]
     for end in (source, target):
         role = _role(end, g)
@@ -174,7 +174,7 @@ def _roles(source: Distribution, target: Distribution, g: int) -> tuple[Role, ..
 
 
 def _kinds(source: Distribution, target: Distribution, g: int) -> tuple[Kind, ...]:
-    """The kinds in which a grid mode may split: its own at the ends, else those of the others, else block."""
+    """The kinds in which a grid mode may split: its own at the ends, else those of other grid modes, else block."""
     entries = [*chain(*source.splits, *target.splits)]
     own = [s.kind for s in entries if s.grid_mode == g]
     free = [s.kind for s in entries if s.kind.name == "cyclic" or not s.kind.sizes]
@@ -182,8 +182,8 @@ def _kinds(source: Distribution, target: Distribution, g: int) -> tuple[Kind, ..
 
 
 def _count(choices: tuple[Choice, ...], order: int) -> int:
-    """The number of layouts: k entries stand in the lists of `order` modes in order (order+1) ... (order+k-1) ways."""
-    ways = [1]  # to choose what grid modes do, by the number of those that split
+    """The number of layouts: k entries fit into the lists of `order` modes in order (order+1) ... (order+k-1) ways."""
+    ways = [1]  # the number of choices of roles and kinds, by the number of grid modes that split
     for _, kinds, roles in choices:
         more = [0] * (len(ways) + 1)
         for k, n in enumerate(ways):
@@ -194,7 +194,7 @@ def _count(choices: tuple[Choice, ...], order: int) -> int:
 
 
 def _place(dist: Distribution, g: int) -> object:
-    """The mode, place and kind that a grid mode splits with, or the role that it has instead."""
+    """The mode, place and kind of a grid mode's split, or its role if it does not split."""
     for m, mode in enumerate(dist.splits):
         for at, split in enumerate(mode):
             if split.grid_mode == g:

@@ -1,4 +1,4 @@
-"""compile: a cheapest plan from any distribution to any other of the same tensor on the same ranks, proved."""
+"""compile: a cheapest plan, with proof, between any two distributions of the same tensor on the same ranks."""
 
 from __future__ import annotations
 
@@ -44,21 +44,21 @@ def compile(
         grid: with a transition, the grid of ranks, or their number.
         machine: the times from which the cost is computed.
         max_bytes: the most bytes that any rank may hold at once: input, output and buffers (`plan.cost.peak_bytes`).
-        wire: "f4" rounds elements of double precision (f8, c16) to single while they travel, so that messages have half
-            the bytes; what stays on a rank keeps all its bits (see `DistTensor.redistribute`).
+        wire: "f4" rounds elements of double precision (f8, c16) to single while they travel, which halves the bytes of
+            messages; elements that stay on a rank keep all their bits (see `DistTensor.redistribute`).
 
     Returns:
         The plan, which is the same on every rank.
 
     Raises:
-        PlanError: the distributions are of different tensors or numbers of ranks; or every plan needs more than
-            `max_bytes`, and the text says how much the least needs; or `wire` is another value, or given for another
-            dtype.
+        PlanError: the distributions are of different tensors or numbers of ranks; every plan needs more than
+            `max_bytes` (the text says how much the smallest needs); or `wire` is another value, or the dtype is not of
+            double precision.
         LayoutError: the shape, the grid or `max_bytes` is not made of integers, or the layouts do not fit.
-        NotationError: the text is no transition.
+        NotationError: the text is not a transition.
 
-    Source: the global redistribution of Dalcin et al. (2019, section 3.2, eq. 11), for any number of modes at once and
-    between any kinds; the statements before and after of Popovici et al. (2019, section 3.1.3).
+    Source: the global redistribution of Dalcin et al. (2019, section 3.2, eq. 11), extended to several modes at once
+    and to all kinds; the statements before and after of Popovici et al. (2019, section 3.1.3).
 
     >>> compile("[(0),(1)] -> [(),(0,1)]", shape=(4, 6), grid=(2, 2)).steps[0].kind
     'alltoall'
@@ -103,10 +103,10 @@ def tradeoff(
 def ends(
     source: Distribution | Transition | str, target: Distribution | None, shape: Shape, grid: Ranks
 ) -> tuple[Distribution, Distribution]:
-    """The two ends of a transition, which is given as two distributions or as one transition on a shape and a grid.
+    """The two ends of a transition, which is given as two distributions, or as one transition, a shape and a grid.
 
     Raises:
-        PlanError: it is given otherwise.
+        PlanError: the transition is given in another way.
         NotationError: a text is no transition.
     """
     if isinstance(source, Distribution):
@@ -125,11 +125,11 @@ def ends(
 def _ends(
     source: Layout, target: Layout, shape: tuple[int, ...], grid: tuple[int, ...]
 ) -> tuple[Distribution, Distribution]:
-    # Looked up by plain integers: by what the caller gave, 4.0 would be found where 4 was, and lists not at all.
+    # The cache needs plain integers as keys: it would take 4.0 for 4, and lists cannot be keys.
     return distribute(source, shape, grid), distribute(target, shape, grid)
 
 
-@memoized(4096, once=True)  # in-process ranks compile the same at the same time
+@memoized(4096, once=True)  # ranks in one process compile the same plan at the same time
 def _compile(
     source: Distribution,
     target: Distribution,
@@ -150,7 +150,7 @@ def _compile(
 
 
 def _too_large(search: Search, fastest: Route, max_bytes: int) -> PlanError:
-    """The error where no plan keeps within a bound."""
+    """The error if no plan stays within the bound on memory."""
     least = min(route.peak for route in search.front()) * search.item
     known = "" if search.exact else " of those that were looked at"
     return PlanError(
@@ -170,7 +170,7 @@ def _proved(search: Search, route: Route, dtype: np.dtype[Any], within: bool = F
 
 
 def check_ends(source: Distribution, target: Distribution, dtype: np.dtype[Any], machine: Machine = DEFAULT) -> None:
-    """Refuse what no plan can do.
+    """Refuse two ends between which there is no plan.
 
     Raises:
         PlanError: they are of different tensors or numbers of ranks, or complex numbers would need a max or min.

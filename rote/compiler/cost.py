@@ -1,9 +1,9 @@
 """The costs of plans: bytes, messages and peak memory, counted exactly, and the model's seconds.
 
-Elements and messages are counted as the caller of a collective sees them, whatever happens inside: an allreduce hands
-every rank its result once, and it has heard from all others. The seconds are those of the cheaper algorithm where
-algorithms of a collective trade (Popovici et al. 2019, eq. 18 to 21, with one port): fewer rounds, or fewer bytes.
-The model takes an MPI library to choose well among them; it does not choose for it.
+Elements and messages are counted as the caller of a collective sees them, whatever happens inside: an allreduce gives
+every rank its result once, with a message from each other rank. A collective may have an algorithm with fewer rounds
+and one with fewer bytes (Popovici et al. 2019, eq. 18 to 21, with one port); the model takes the seconds of the cheaper
+one. It assumes that the MPI library chooses well among them, and does not choose for it.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class Cost:
     Attributes:
         seconds: the model's time (see `Machine`).
         bytes, messages: the most that any one rank receives.
-        peak_bytes: the most that any one rank holds at once: input, output and every buffer. Of elements that are
-            rounded to travel, buffers take half of what is counted.
+        peak_bytes: the most that any one rank holds at once: input, output and every buffer. For elements that are
+            rounded to travel, the buffers need only half of the bytes that are counted.
 
     >>> from rote.compiler.compile import compile
     >>> cost = compile("block[(0),()] -> block[(),(0)]", shape=(6, 4), grid=2).cost
@@ -99,7 +99,7 @@ class Slowest(NamedTuple):
 
 @memoized(4096)
 def slowest_of(times: Times, modes: tuple[int, ...]) -> Slowest:
-    """The times along the slowest of some grid modes; 0 along none."""
+    """The times along the slowest of some grid modes, or 0 if there are none."""
     slowest = []
     for along in (times.latency, times.byte_time, times.copy_time, times.reduce_time):
         slowest.append(max([along[g] for g in modes], default=0.0))
@@ -131,7 +131,7 @@ def flow(step: Step) -> Flow:
 
 
 def peak(step: Step, source: Distribution, target: Distribution, first: bool, last: bool) -> int:
-    """The most elements that a rank holds during a step of a plan, which holds its input and its output throughout."""
+    """The most elements that a rank holds during a step. The plan's input and output are held throughout."""
     blocks = [source, target]
     if not first:
         blocks.append(step.before)
@@ -143,7 +143,7 @@ def peak(step: Step, source: Distribution, target: Distribution, first: bool, la
 
 
 def _total(counts: Sequence[tuple[Grid, Ints]]) -> Ints:
-    """The sum of arrays that broadcast over grids: over their grid, or, if there are several, over all ranks in a row.
+    """The sum of arrays that broadcast over grids: over the one grid or, if there are several, over all ranks in a row.
 
     >>> _total([(Grid((2, 2)), np.array([[1, 2], [3, 4]])), (Grid((4,)), np.array([10]))])
     array([11, 12, 13, 14])
@@ -155,16 +155,16 @@ def _total(counts: Sequence[tuple[Grid, Ints]]) -> Ints:
 
 
 def lower_bound(source: Distribution, target: Distribution) -> int:
-    """Elements that some rank must receive, whatever the plan: max over ranks of |need minus have|.
+    """The elements that some rank must receive in any plan: the maximum over ranks of |need minus have|.
 
-    Of a reduction a rank must be sent at least one value per element.
+    In a reduction, a rank must be sent at least one value per element.
     """
     return int(_needed(source, target).max(initial=0))
 
 
 @memoized(16384)
 def _needed(source: Distribution, target: Distribution) -> Ints:
-    """Elements that each rank must be sent. Contributions to a partial tensor may enter anywhere: none must be."""
+    """The elements that each rank must be sent. If the target is partial, contributions may stay where they are."""
     received = from_others(source, target)[0]
     needed: Ints = np.minimum(received, _sizes_beside(source, target) * (not target.partial))
     return needed
@@ -179,11 +179,11 @@ def _sizes_beside(source: Distribution, target: Distribution) -> Ints:
 
 
 def at_least(source: Distribution, target: Distribution, item: int, machine: Machine, sent: int = 0) -> float:
-    """Seconds that every plan takes: one step, and for the slowest rank a message, what it lacks, and its new block.
+    """A lower bound on the seconds of any plan: one step and, on the slowest rank, a message, its bytes and its block.
 
     Elements have `item` bytes, and at least `sent` in a message if that is not 0.
 
-    Never above the cost of a plan, and consistent: at_least(a, c) <= duration(a -> b) + at_least(b, c).
+    The bound never exceeds the cost of a plan, and is consistent: at_least(a, c) <= duration(a -> b) + at_least(b, c).
     """
     if source.meaning == target.meaning:
         return 0.0
@@ -192,17 +192,17 @@ def at_least(source: Distribution, target: Distribution, item: int, machine: Mac
 
 
 def _arriving(needed: Ints, copied: Ints, times: Times, item: int, sent: int) -> Floats:
-    """Seconds of each rank at the best times: a message, what the rank needs, and what it copies."""
+    """The seconds of each rank at the machine's best times: a message, the bytes that it needs, and its copies."""
     byte_time = min(times.byte_time) * ((sent or item) / item)
     seconds: Floats = min(times.latency) * (needed > 0) + item * (byte_time * needed + min(times.copy_time) * copied)
     return seconds
 
 
 def at_least_in_two(source: Distribution, target: Distribution, item: int, machine: Machine, sent: int = 0) -> float:
-    """Seconds that every plan of two steps or more takes, on one grid.
+    """A lower bound on the seconds of any plan of two steps or more, on one grid.
 
-    Between layouts that split along all grid modes, nothing is held twice: a rank packs what it gives away at least
-    once. Whatever lies between the steps has all elements, too, so that they are laid out anew once more, on average.
+    If both layouts split along all grid modes, there are no replicas, so a rank packs what it gives away at least
+    once. The layout between the steps holds all elements too, so on average a rank copies its share once more.
     """
     least = machine.step_time + at_least(source, target, item, machine, sent)
     modes = [g for g, p in enumerate(source.grid.shape) if p > 1]
@@ -217,9 +217,9 @@ def at_least_in_two(source: Distribution, target: Distribution, item: int, machi
 
 @memoized(65536)
 def duration(step: Step, item: int, machine: Machine) -> Duration:
-    """The model's time for a step whose elements have `item` bytes: of its slowest rank, by its fastest algorithm.
+    """The model's time for a step whose elements have `item` bytes: its slowest rank, with its fastest algorithm.
 
-    To round an element while it is packed takes as long as to copy it.
+    Rounding an element while it is packed takes as long as copying it.
     """
     times = machine.along(step.before.grid.order)
     seconds, rounds, algorithm = min(_algorithms(step, item, times))
@@ -227,7 +227,7 @@ def duration(step: Step, item: int, machine: Machine) -> Duration:
 
 
 def _algorithms(step: Step, item: int, times: Times) -> list[tuple[float, int, str]]:
-    """Per algorithm that can do a step: seconds, rounds, name."""
+    """The algorithms that can do a step, as (seconds, rounds, name)."""
     source, target = step.before, step.after
     modes = [g for g in step.grid_modes if source.grid.shape[g] > 1] or [*range(len(times.latency))]
     slowest = slowest_of(times, tuple(modes))
@@ -245,7 +245,7 @@ def _algorithms(step: Step, item: int, times: Times) -> list[tuple[float, int, s
         combined = from_others(source, target)[0] * (item * slowest.reduce)
     if step.kind in ("allgather", "reduce_scatter"):
         return [(rounds * slowest.latency + float((received + combined + copied).max()), rounds, "tree")]
-    if any(source.roles[g].name == "rooted" for g in modes):  # the root has to send it all
+    if any(source.roles[g].name == "rooted" for g in modes):  # the root has to send everything
         received = np.maximum(received, _weighted(step, sent, times.byte_time, modes, _ELEMENTS, True))
     bytes_time = received + combined + copied
     heard = _weighted(step, 1, times.latency, modes, _MESSAGES)
@@ -256,14 +256,14 @@ def _algorithms(step: Step, item: int, times: Times) -> list[tuple[float, int, s
         volumes.append((rounds * slowest.latency + float(bytes_time.max()), rounds, "tree"))
     if step.kind in ("alltoall", "exchange") and ranks > 2 and not source.partial and not step.across:
         block = sent * max([int(traffic(source, target, sending, ()).elements.max()) for sending in (False, True)])
-        half = rounds * block / 2  # of what a rank holds, in every round (eq. 18)
+        half = rounds * block / 2  # each round sends half of what a rank holds (eq. 18)
         forwarded = half * (slowest.byte + 2 * slowest.copy)
         volumes.append((rounds * slowest.latency + forwarded + float(copied.max()), rounds, "Bruck"))
     return volumes
 
 
 def _of_whole_blocks(kind: str, block: int, ranks: int, rounds: int, slowest: Slowest) -> list[tuple[float, int, str]]:
-    """Algorithms of collectives that move whole blocks, of `block` bytes: in one piece along a tree, or in parts."""
+    """Algorithms of collectives that move whole blocks of `block` bytes: in one piece along a tree, or in parts."""
     once = slowest.copy * block
     combine = 0.0 if kind == "broadcast" else slowest.reduce * block
     share = (ranks - 1) / ranks
@@ -280,8 +280,8 @@ def _weighted(
     volume: int,
     sending: bool = False,
 ) -> Floats:
-    """Elements or messages from others, each times that of the slowest grid mode between the two ranks."""
-    if step.across:  # no direction of either grid tells which ranks are far from each other
+    """The time of elements or messages from other ranks, each at the slowest grid mode between the two ranks."""
+    if step.across:  # no mode of either grid tells which ranks are far from each other
         return np.asarray(from_others(step.before, step.after, sending)[volume] * (item * max(times)), np.float64)
     total: Floats = np.zeros((1,) * step.before.grid.order)
     below: Ints = np.zeros(total.shape, np.int64)
@@ -297,7 +297,7 @@ def _weighted(
 def steps_cost(
     source: Distribution, target: Distribution, steps: tuple[Step, ...], item: int, machine: Machine
 ) -> Cost:
-    """The cost of a plan: bytes and messages summed over its steps per rank, then the most of any rank.
+    """The cost of a plan: bytes and messages are summed over its steps for each rank, and the largest sum counts.
 
     `item` is the size of an element in bytes.
     """

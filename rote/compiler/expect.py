@@ -1,4 +1,4 @@
-"""Expectations of a plan in users' own tests, so that a change that makes it dearer does not go unseen."""
+"""Expectations of a plan in users' own tests, so that a change that makes it costlier is noticed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def expect(
     max_messages: int | None = None,
     max_peak_bytes: int | None = None,
 ) -> None:
-    """Assert that a plan is as a test expects it. Arguments that are left out are not checked.
+    """Assert that a plan is as a test expects. Arguments that are left out are not checked.
 
     Args:
         plan: the plan.
@@ -28,9 +28,9 @@ def expect(
         max_peak_bytes: the most that any one rank may hold at once.
 
     Raises:
-        AssertionError: the plan differs; the text says in what, and explains the plan.
+        AssertionError: the plan differs; the text says how, and explains the plan.
         PlanError: `steps` names a kind that does not exist.
-        TypeError: `plan` is no plan.
+        TypeError: `plan` is not a plan.
 
     >>> from rote.compiler.compile import compile
     >>> plan = compile("block[(0),()] -> block[(),(0)]", shape=(6, 4), grid=2)

@@ -1,4 +1,4 @@
-"""A plan in words and figures."""
+"""Explanation of a plan in words and figures."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ __all__ = ["StepFigures", "explain", "figures", "grids", "in_bytes", "in_seconds
 
 
 class StepFigures(NamedTuple):
-    """A step in figures.
+    """The figures of a step.
 
     Attributes:
         kind, over: the kind of step, and its grid modes.
-        layout: after it.
-        received, peak: bytes that the busiest rank receives, and the most that a rank holds meanwhile.
-        rounds: of messages.
-        seconds, algorithm: of the model, by the algorithm that takes least.
-        rule: the rule by which it goes, and the algorithm where there are several rounds.
+        layout: the layout after the step.
+        received, peak: the bytes that the busiest rank receives, and the most that a rank holds during the step.
+        rounds: the number of rounds of messages.
+        seconds, algorithm: the model's time, and the fastest algorithm, which takes it.
+        rule: the rule that the step follows, with the algorithm if there are several rounds.
     """
 
     kind: str
@@ -40,7 +40,7 @@ class StepFigures(NamedTuple):
 def figures(
     ends: tuple[Distribution, Distribution], steps: tuple[Step, ...], item: int, machine: Machine
 ) -> list[StepFigures]:
-    """The figures of each step of a plan; the arguments are those of `explain`."""
+    """The figures of each step of a plan; for the arguments, see `explain`."""
     rows = []
     for number, step in enumerate(steps, 1):
         quick = duration(step, item, machine)
@@ -66,13 +66,13 @@ def figures(
 def explain(
     head: str, ends: tuple[Distribution, Distribution], steps: tuple[Step, ...], item: int, machine: Machine
 ) -> list[str]:
-    """The steps of a plan as a table: layout after layout, what each moves and takes, and the rule by which it goes.
+    """The steps of a plan as a table: for each, its layout, what it moves, its peak memory and its rule.
 
     Args:
         head: the line above the table.
         ends: the plan's source and target, which are held throughout.
         item: the size of an element in bytes.
-        machine: whose times decide on the rounds.
+        machine: the machine whose times decide the number of rounds.
     """
     if not steps:
         return [head, "nothing to do: every rank holds its block already"]
@@ -87,23 +87,23 @@ def explain(
 
 
 def grids(source: Distribution, target: Distribution) -> str:
-    """The grid of both ends, or from which to which a plan leads."""
+    """The grid of both ends, or the two grids if they differ."""
     return " to ".join(dict.fromkeys([str(source.grid), str(target.grid)]))
 
 
 def kinds(steps: tuple[Step, ...]) -> str:
-    """The kinds of some steps, in a row."""
+    """The kinds of some steps as one text."""
     return ", ".join(f"{step.kind} over {_over(step)}" for step in steps) or "no step"
 
 
 def _over(step: Step) -> str:
-    """The grid modes of a step, and the grid that it leads to if that is another."""
+    """The grid modes of a step, and the grid that it leads to if that is a different one."""
     over = ",".join(map(str, step.grid_modes)) or "-"
     return f"{over} to {step.after.grid}" if step.across else over
 
 
 def versus(cost: Cost, best: Cost) -> str:
-    """Why a plan of some cost is not the one that was taken."""
+    """Why a plan of some cost was not chosen."""
     why = []
     if cost.bytes > best.bytes:
         why.append(f"receives {in_bytes(cost.bytes)} (not {in_bytes(best.bytes)})")
@@ -119,7 +119,7 @@ def versus(cost: Cost, best: Cost) -> str:
 
 
 def table(rows: Sequence[tuple[str, ...]], figures: Container[int]) -> list[str]:
-    """Rows as lines of a table: texts to the left, the columns of `figures` to the right.
+    """Rows as lines of a table: texts are aligned to the left, the columns of `figures` to the right.
 
     >>> table([("a", "1"), ("bc", "12")], {1})
     ['  a    1', '  bc  12']
@@ -136,7 +136,7 @@ def table(rows: Sequence[tuple[str, ...]], figures: Container[int]) -> list[str]
 
 
 def in_bytes(count: int) -> str:
-    """A number of bytes in the unit that suits it.
+    """A number of bytes in a suitable unit.
 
     >>> in_bytes(12), in_bytes(1536), in_bytes(3 << 30)
     ('12 B', '1.5 KiB', '3.0 GiB')
@@ -152,7 +152,7 @@ def in_bytes(count: int) -> str:
 
 
 def in_seconds(time: float) -> str:
-    """A time in the unit that suits it."""
+    """A time in a suitable unit."""
     for unit, scale in (("s", 1.0), ("ms", 1e3)):
         if time * scale >= 1:
             return f"{time * scale:.1f} {unit}"

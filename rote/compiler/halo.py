@@ -1,7 +1,7 @@
-"""Plans of ghost cells: which ranks a block with its neighbours' faces, edges and corners comes from, and at what cost.
+"""Plans of ghost cells: which ranks send the faces, edges and corners around a block, and the cost of that.
 
-Along each mode a halo is an interval of indices, wider than the block by so many at both ends, and cut into pieces of
-one owner. What a rank receives are the products of the pieces of its modes.
+Along each mode, a halo is an interval of indices that extends the block by a width at each end. It is cut into pieces,
+each with one owner. A rank receives the products of the pieces of its modes.
 """
 
 from __future__ import annotations
@@ -33,25 +33,25 @@ Width = tuple[int, int]
 
 
 class _Piece(NamedTuple):
-    """Neighbouring indices of a halo along one mode that one part holds."""
+    """Contiguous indices of a halo along one mode that one part holds."""
 
-    place: int  # of the first one in the halo
-    start: int  # its global index
+    place: int  # the position of the first index in the halo
+    start: int  # the global index of the first index
     length: int
     owner: int  # the number of the part, row-major over the entries of the mode
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Mode:
-    """A halo along one mode: per part its pieces, the extents of block and halo, and what parts have of one another."""
+    """A halo along one mode: per part its pieces, the extents of its block and halo, and what it takes and gives."""
 
     pieces: tuple[tuple[_Piece, ...], ...]
     blocks: Ints
     extents: Ints
-    taken: Ints  # from all parts, per part that takes
-    given: Ints  # to all parts, per part that gives
+    taken: Ints  # the number of indices that each part takes from all parts
+    given: Ints  # the number of indices that each part gives to all parts
     own: Ints
-    sources: Ints  # the number of parts from which a part takes, and to which it gives
+    sources: Ints  # the number of parts from which a part takes, and below, to which it gives
     targets: Ints
 
 
@@ -60,13 +60,13 @@ class HaloPlan:
     """The exchange that gives each rank its block with ghost cells around it; `x.halo_plan(width)` makes one.
 
     Attributes:
-        source: where the tensor lies; every block is a box.
-        widths: per mode, the ghost cells below and above the block.
-        periodic: per mode, whether ghosts beyond the ends are those of the other end; else they are filled.
-        dtype: of the elements.
+        source: the distribution of the tensor; every block is a box.
+        widths: per mode, the number of ghost cells below and above the block.
+        periodic: per mode, whether ghosts beyond one end come from the other end; else they are filled.
+        dtype: the dtype of the elements.
 
     Raises:
-        LayoutError: blocks are no boxes of neighbouring indices.
+        LayoutError: a block is not a box of contiguous indices.
 
     >>> from rote import parse
     >>> plan = HaloPlan(parse("block[(0),()]").on((8, 4), 4), ((1, 1), (0, 0)), (False, False), np.dtype("f8"))
@@ -93,11 +93,11 @@ class HaloPlan:
             block_range(self.source, rank)
 
     def shape(self, rank: int) -> tuple[int, ...]:
-        """The shape of a rank's block with its ghost cells; a mode of which it holds no index has no ghosts."""
+        """The shape of a rank's block with its ghost cells; along a mode without indices there are no ghosts."""
         return tuple(int(mode.extents[k]) for mode, k in zip(self._modes(), self._parts(rank), strict=True))
 
     def wanted(self, rank: int) -> tuple[Ints, ...]:
-        """Per mode, the global indices in the halo of a rank, -1 beyond the ends of a mode that is not periodic."""
+        """Per mode, the global indices in the halo of a rank; -1 beyond the ends of a mode that is not periodic."""
         lists = []
         for mode, k in zip(self._modes(), self._parts(rank), strict=True):
             indices = np.full(int(mode.extents[k]), -1, np.int64)
@@ -107,7 +107,7 @@ class HaloPlan:
         return tuple(lists)
 
     def deliveries(self, rank: int) -> tuple[Delivery, ...]:
-        """The boxes of which the halo of a rank is put together, its own among them, and who holds each."""
+        """The boxes that make up the halo of a rank, including its own block, and the rank that holds each."""
         if 0 in self.source.local_shape(rank):
             return ()
         pieces = [mode.pieces[k] for mode, k in zip(self._modes(), self._parts(rank), strict=True)]
@@ -130,16 +130,16 @@ class HaloPlan:
 
     @property
     def accumulate_cost(self) -> Cost:
-        """The cost of `x.accumulate_halo`, in which all messages go the other way."""
+        """The cost of `x.accumulate_halo`, in which all messages travel in the opposite direction."""
         return self._cost("given", "taken", "targets")
 
     def verify(self, rank: int | None = None) -> None:
-        """Prove from the index sets alone that each ghost cell of a rank arrives exactly once, from who holds it.
+        """Prove from the index sets alone that each ghost cell of a rank arrives exactly once, from its holder.
 
-        Of all ranks if `rank` is None; then the figures of `cost` and `accumulate_cost` are counted anew as well.
+        If `rank` is None, prove it for all ranks, and recount the figures of `cost` and `accumulate_cost`.
 
         Raises:
-            PlanError: it does not; the text says where.
+            PlanError: the proof fails; the text says where.
         """
         item, claimed = self.dtype.itemsize, None
         if rank is None:
@@ -154,7 +154,7 @@ class HaloPlan:
         return tuple([_mode(splits, extent, *width, around) for splits, extent, width, around in modes])
 
     def _parts(self, rank: int) -> tuple[int, ...]:
-        """Per mode, the number of the part of a rank; one more than there are, which is empty, outside a root."""
+        """Per mode, the number of the part of a rank; outside a root, -1 for the empty part at the end."""
         if not self.source.holds(rank):
             return (-1,) * len(self.source.shape)
         at = self.source.grid.coordinates(rank)
@@ -164,7 +164,7 @@ class HaloPlan:
         return tuple(numbers)
 
     def _cost(self, received: str, sent: str, partners: str) -> Cost:
-        """The cost where each rank receives and sends so much, of so many; by the names of the tables of a mode."""
+        """The cost of an exchange; the arguments name the fields of `_Mode` that count what each rank moves."""
         modes = self._modes()
 
         def per_rank(table: str) -> Ints:
@@ -194,7 +194,7 @@ class HaloPlan:
 
 @memoized(4096)
 def _mode(splits: tuple[Split, ...], extent: int, low: int, high: int, periodic: bool) -> _Mode:
-    """The halo of all parts of a mode, and behind them one that holds nothing."""
+    """The halo of all parts of a mode, followed by an empty part."""
     blocks = []
     for coordinates in product(*[range(split.parts) for split in splits]):
         held = mode_set(splits, extent, coordinates)
@@ -222,7 +222,7 @@ def _mode(splits: tuple[Split, ...], extent: int, low: int, high: int, periodic:
 
 
 def _tables(pieces: tuple[tuple[_Piece, ...], ...], blocks: Ints, extents: Ints) -> _Mode:
-    """Count who takes from whom."""
+    """Count what each part takes from and gives to others."""
     taken, given, own, sources, targets = np.zeros((5, len(pieces)), np.int64)
     for k, row in enumerate(pieces):
         for piece in row:

@@ -1,4 +1,4 @@
-"""A machine, as far as the cost of a plan depends on it."""
+"""The times of a machine, from which the cost of a plan is computed."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ class Times:
 class Machine:
     """The times of a machine, in seconds, from which the cost of a plan is computed.
 
-    Each of the first four is one number, or one number per mode of the grid, because ranks that share memory are nearer
-    than others. A message between ranks that differ along several grid modes takes the time of the slowest. The
+    Each of the first four is one number, or one number per mode of the grid, because ranks that share memory exchange
+    data faster. A message between ranks that differ along several grid modes takes the time of the slowest. The
     defaults are typical of ranks that share the memory of one node. `rote tune` measures a machine.
 
     Attributes:
-        latency: of one message.
-        byte_time: to receive a byte.
-        copy_time: to pack or unpack a byte.
-        reduce_time: to reduce a byte into another.
-        step_time: of a step before its first message.
+        latency: the latency of one message.
+        byte_time: the time to receive a byte.
+        copy_time: the time to pack or unpack a byte.
+        reduce_time: the time to reduce a byte into another.
+        step_time: the time of a step before its first message.
 
     Raises:
-        PlanError: a time is negative, or no number.
+        PlanError: a time is negative, or not a number.
 
     Source: Popovici et al. (2019, eq. 18 to 21), where latency is alpha and byte_time beta.
 
@@ -106,14 +106,14 @@ def _number(name: str, value: object) -> float:
 
 
 DEFAULT = Machine()
-"""The machine of plans that name none."""
+"""The machine of plans for which none is given."""
 
 
 def as_machine(machine: Machine | None) -> Machine:
-    """The machine that is meant: the default one if None.
+    """The given machine, or the default one if None.
 
     Raises:
-        PlanError: it is something else.
+        PlanError: the argument is something else.
 
     >>> as_machine(None) is DEFAULT
     True

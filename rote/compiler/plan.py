@@ -1,6 +1,6 @@
-"""Plans: a transition between two distributions as a sequence of steps, a value that prints and travels.
+"""Plans: the steps of a transition between two distributions, as a value that can be printed and sent.
 
-A plan knows no rank: every rank makes the same one, and finds its own messages in it when it is bound.
+A plan belongs to no rank: every rank makes the same one, and finds its own messages when it binds the plan.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .verify.certificate import verify
 
 __all__ = ["Plan"]
 
-_LOOKED_AT = 2_000  # steps, for a runner-up or another way: explaining takes no longer than compiling
+_LOOKED_AT = 2_000  # the most steps to try for a runner-up, so that explaining takes no longer than compiling
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +33,9 @@ class Plan:
 
     Attributes:
         source, target: the distributions at both ends.
-        dtype: of the elements.
-        steps: from the source to the target; empty if there is nothing to do.
-        machine: the machine for which it is the cheapest.
+        dtype: the dtype of the elements.
+        steps: the steps from the source to the target; empty if there is nothing to do.
+        machine: the machine for which the plan is the cheapest.
         optimality: "optimal", or "best found" if the space was too large to search (either may be "within" a bound on
             memory), or "as given" by a text.
 
@@ -59,14 +59,14 @@ class Plan:
 
     @property
     def cost(self) -> Cost:
-        """The costs on the plan's machine: seconds, and the bytes, messages and peak bytes of the busiest rank."""
+        """The cost on the plan's machine: seconds, and the bytes, messages and peak bytes of the busiest rank."""
         return steps_cost(self.source, self.target, self.steps, self.dtype.itemsize, self.machine)
 
     @property
     def lower_bound(self) -> int:
         """The bytes that some rank must receive in any plan: the most that one rank needs and does not hold.
 
-        Each element counts as it travels, in half of its bytes if the plan sends it rounded.
+        Elements count with the bytes in which they travel: half of their size if the plan sends them rounded.
         """
         wire = wire_of(self.steps)
         sent = self.dtype if wire is None else wire
@@ -109,7 +109,7 @@ class Plan:
         return "\n".join(lines)
 
     def why_not(self, kind: str) -> str:
-        """The reason why the plan has no step of some kind: the cheapest plan that has one, and its additional cost.
+        """The reason why the plan has no step of some kind: the cheapest plan with one, and its additional cost.
 
         Raises:
             PlanError: there is no such kind of step.
@@ -133,12 +133,12 @@ class Plan:
         return Search(self.source, self.target, self.dtype.itemsize, self.machine, most=_LOOKED_AT, wire=wire)
 
     def _told(self, route: Route) -> str:
-        """Another way, and why it is not this plan."""
+        """Another route, and why it was not chosen."""
         cost = replace(self, steps=route.steps).cost
         return f"{kinds(route.steps)}\n  {versus(cost, self.cost)}"
 
     def plot(self) -> Any:
-        """A figure of the layouts around each step, and of the bytes between ranks (`rote.plot.plan`).
+        """A figure of the layouts around each step and of the bytes sent between ranks (`rote.plot.plan`).
 
         >>> from rote.compiler.compile import compile
         >>> compile("block[(0)] -> [()]", shape=4, grid=2).plot().savefig("plan.png")
@@ -146,9 +146,9 @@ class Plan:
         return late("plan figure")(self, messages=True)
 
     def to_html(self) -> str:
-        """A page for a browser that steps through the plan: who owns what, what travels, and what that costs.
+        """A page for a browser that steps through the plan and shows owners, messages and costs.
 
-        It is complete in itself, and needs no server; `pathlib.Path("plan.html").write_text(page, "utf-8")` saves it.
+        The page is self-contained and needs no server; `pathlib.Path("plan.html").write_text(page, "utf-8")` saves it.
         Its size does not grow with the tensor.
 
         >>> from rote.compiler.compile import compile
@@ -193,10 +193,10 @@ class Plan:
 
     @staticmethod
     def from_json(text: str) -> Plan:
-        """The plan that a JSON text holds. It is read, not proved: `verify` does that.
+        """The plan that a JSON text holds. Reading does not prove the plan; `verify` does that.
 
         Raises:
-            PlanError: the text is no plan.
+            PlanError: the text is not a plan.
 
         >>> from rote.compiler.compile import compile
         >>> plan = compile("block[(0)] -> [()]", shape=4, grid=2)
@@ -212,14 +212,14 @@ class Plan:
 
     @staticmethod
     def from_text(text: str, machine: Machine | None = None) -> Plan:
-        """The plan that a text describes, as `str(plan)` prints it. It is read, not proved: `verify` does that.
+        """The plan in a text as `str(plan)` prints it. Reading does not prove the plan; `verify` does that.
 
         Args:
-            text: of a plan; a newline may end it.
+            text: the text of a plan; a newline may end it.
             machine: the machine of the plan, which the text does not contain; the default machine if None.
 
         Raises:
-            PlanError: the text is not one that a plan prints, or its steps do not lead from the source to the target.
+            PlanError: the text is not that of a plan, or its steps do not lead from the source to the target.
             NotationError: a layout in it is not in the language.
             LayoutError: a layout in it does not fit the shape or the grid.
 
@@ -254,7 +254,7 @@ def _plan(tree: Mapping[str, Any]) -> Plan:
     def on(layout: str, grid: Iterable[int]) -> Distribution:
         return distribute(as_layout(layout), tree["shape"], tuple(grid))
 
-    # A plan written before plans could lead to another grid names one grid alone.
+    # Older plans, which could not lead to another grid, name only one grid.
     source, target = on(tree["source"], tree["grid"]), on(tree["target"], tree.get("target_grid", tree["grid"]))
     steps: list[Step] = []
     at = tree["grid"]

@@ -1,8 +1,8 @@
-"""Which rank plays which of the target's ranks, so that the fewest bytes travel: an assignment problem.
+"""A renumbering of the ranks with which the fewest bytes travel, as an assignment problem.
 
-If a tensor may come to lie in the target layout on the same ranks under other numbers, each rank should play a part
-of which it already holds as much as possible. COSTA (Kabić et al. 2021) does so by exchanging pairs of ranks, the most
-gainful first, and so misses what a cycle of three would gain; here the assignment is exact.
+If the target layout may be on the same ranks under other numbers, each rank should get the block of which it already
+holds as much as possible. COSTA (Kabić et al. 2021) exchanges pairs of ranks, those with the largest gain first, and so
+misses the gain of a cycle of three. Here the assignment is exact.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ __all__ = ["Relabelling", "assign", "common_elements", "relabel"]
 Ints = npt.NDArray[np.int64]
 Index = tuple[Ints, ...]
 
-_EXACT = 2**53  # integers below it are exact in the floating-point numbers in which scipy solves
-_SHOWN = 16  # ranks in a text
+_EXACT = 2**53  # scipy solves in floating point, where integers below this are exact
+_SHOWN = 16  # the most ranks that a text lists
 
 
 @dataclass(frozen=True, slots=True)
 class Relabelling:
-    """Which rank plays which of the target's ranks. Made by `relabel`.
+    """A renumbering: which rank plays which of the target's ranks. `relabel` makes it.
 
     All ranks are given by their present numbers, those of the source; only `ranks` is indexed by the new ones.
 
     Attributes:
         source, target: the two ends.
-        dtype: of the elements.
+        dtype: the dtype of the elements.
         ranks: `ranks[r]` is the rank that plays the target's rank r.
-        bytes: what travels between different ranks, summed over all of them, when each element that a rank lacks comes
-            to it once. (`plan.cost.bytes`, in contrast, is the most that any one rank receives.)
-        bytes_before: the same if all ranks keep their numbers.
+        bytes: the bytes that travel between different ranks, summed over all of them, if each element that a rank
+            lacks comes to it once. (`plan.cost.bytes`, in contrast, is the most that any one rank receives.)
+        bytes_before: the bytes that would travel if all ranks kept their numbers.
 
     To use it, number the ranks anew, send what `sends` tells and store it where `receives` tells. (Here all hear all;
     large mail goes by `alltoallv`.)
@@ -80,9 +80,9 @@ class Relabelling:
         return self.bytes_before - self.bytes
 
     def key(self, rank: int) -> int:
-        """The target's rank that a rank plays, which is its key for a communicator with the new numbers.
+        """The new number of a rank, which is its key in a split that makes a communicator with the new numbers.
 
-        `comm.split(0, relabelling.key(comm.rank))`, or mpi4py's `comm.Split(0, …)`, is that communicator.
+        This communicator is `comm.split(0, relabelling.key(comm.rank))`, or mpi4py's `comm.Split(0, …)`.
 
         Raises:
             LayoutError: the grid has no such rank.
@@ -91,10 +91,10 @@ class Relabelling:
         return self.ranks.index(rank)
 
     def sends(self, rank: int) -> dict[int, Index]:
-        """The messages of a rank: `block[index]` of its source block goes to each peer; what it keeps, to itself.
+        """The messages of a rank: `block[index]` of its source block goes to each peer, and what it keeps to itself.
 
-        `index` is an open mesh of positions in the block. A source that is replicated serves each rank from the
-        replica at the rank's own coordinates, which is the rank itself wherever it has what it needs.
+        `index` is an open mesh of positions in the block. If the source is replicated, each rank is served by the
+        replica at its own coordinates, which is the rank itself for all elements that it holds.
 
         Raises:
             LayoutError: the grid has no such rank.
@@ -114,7 +114,7 @@ class Relabelling:
     def receives(self, rank: int) -> dict[int, Index]:
         """The messages to a rank: the values from each peer are stored in `block[index]` of its target block.
 
-        They come in the shape of `block[index]`, as `sends` takes them.
+        They have the shape of `block[index]`, as in `sends`.
 
         Raises:
             LayoutError: the grid has no such rank.
@@ -151,8 +151,8 @@ def relabel(
     """The numbering of the ranks with which the fewest bytes travel from one distribution to another.
 
     Use it if the target layout may be on the same ranks under other numbers. No numbering sends fewer bytes. If several
-    are as good, as many ranks as possible keep their numbers, and all ranks find the same numbering. On P ranks it
-    takes memory for P² numbers and time for up to P³ of them, so it is for a few thousand ranks at most.
+    are equally good, as many ranks as possible keep their numbers. All ranks find the same numbering. On P ranks this
+    takes memory for P² numbers and time for up to P³ operations, so it is for a few thousand ranks at most.
 
     Args:
         source, target: two distributions; or `source` alone, a transition `"A -> B"`, with `shape` and `grid`.
@@ -165,7 +165,7 @@ def relabel(
             too large to be compared exactly (more than some 2**53 / 4P elements in common); or scipy is missing.
 
     Source: Kabić, Pintarelli, Kozhevnikov, VandeVondele, "COSTA: Communication-Optimal Shuffle and Transpose Algorithm
-    with Process Relabeling", ISC 2021 (arXiv 2106.06601): the assignment problem; their program exchanges pairs.
+    with Process Relabeling", ISC 2021 (arXiv 2106.06601), for the assignment problem; their program exchanges pairs.
 
     >>> print(relabel("block[(0,1)] -> block[(1,0)]", shape=8, grid=(2, 4)))
     block[(0,1)] -> block[(1,0)] of (8,) float64 on grid 2x4: 0 B travel, not 48 B
@@ -193,7 +193,7 @@ def relabel(
 def common_elements(source: Distribution, target: Distribution) -> Ints:
     """Count the elements that each rank's block (row) has in common with each block of the target (column).
 
-    Unlike in a message matrix, all replicas count. Neither may be partial.
+    Unlike in a message matrix, all replicas count. Neither distribution may be partial.
 
     >>> from rote.layout.layout import parse
     >>> common_elements(parse("[()]").on(5, 2), parse("block[(0)]").on(5, 2)).tolist()
@@ -207,10 +207,10 @@ def common_elements(source: Distribution, target: Distribution) -> Ints:
 
 
 def assign(common: Ints) -> tuple[int, ...]:
-    """The permutation that gives each column a row so that the entries there add up to the most.
+    """The permutation that assigns a row to each column so that the sum of the entries is the largest.
 
-    Where several do, the one that leaves the most in their places (the solver's choice if the entries, over their
-    common divisor, exceed some 2**53 / 4P², for exact sums of more digits would be needed).
+    If there are several, it is the one that leaves the most rows in place. (If the entries, divided by their common
+    divisor, exceed some 2**53 / 4P², exact sums would need more digits, and the solver chooses.)
 
     Raises:
         PlanError: the entries are too large to be added exactly, or scipy is missing.
@@ -231,7 +231,7 @@ def assign(common: Ints) -> tuple[int, ...]:
             f"blocks that have {int(common.max())} elements in common are too large to be compared exactly among "
             f"{size} ranks\nrelabel for a smaller tensor of the same layouts"
         )
-    # A bonus for each rank that stays, too small in sum to change what is best.
+    # Each rank that stays gets a bonus; the sum of all is too small to change which assignments are best.
     if 4 * (size + 1) * ((size + 1) * most + 1) < _EXACT:
         gain = gain * (size + 1) + np.eye(size, dtype=np.int64)
     solution = tuple(linear_sum_assignment(gain.T, maximize=True)[1].tolist())
@@ -239,14 +239,14 @@ def assign(common: Ints) -> tuple[int, ...]:
 
 
 def _kept(common: Ints, numbers: Sequence[int]) -> int:
-    """Count the elements that ranks under these numbers need not be sent."""
+    """Count the elements that ranks with these numbers already hold."""
     return int(common[numbers, np.arange(len(numbers))].sum())
 
 
 def _meshes(
     mine: Distribution, other: Distribution, rank: int, sending: bool
 ) -> Iterator[tuple[dict[int, int], Index]]:
-    """The parts of a rank's block in `mine` that lie together in `other`: at which coordinates there, and which."""
+    """The parts of a rank's block in `mine` that are together in `other`: their coordinates there, and their index."""
     if not mine.holds(rank):
         return
     me = mine.grid.coordinates(rank)

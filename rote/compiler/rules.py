@@ -1,8 +1,8 @@
-"""The rules: what a step may do to the roles of grid modes, the collective that does it, and the law that it obeys.
+"""The rules: how a step may change the roles of grid modes, the collective that does it, and the law that it obeys.
 
-A movement takes its name from the roles that the changed grid modes had and have. When all change in one of the ways
-below, the step is that collective over these grid modes; a mixture is a general exchange, so that every movement has
-a name. Nothing asks for divisibility: "D is a prefix of D'" means that what a rank holds under D' is part of what it
+The name of a step follows from the roles of the changed grid modes before and after. If all change in one of the ways
+below, the step is that collective over these grid modes. A mixture is a general exchange, so that every movement has
+a name. No rule needs divisibility: "D is a prefix of D'" means that what a rank holds under D' is part of what it
 holds under D, for every kind and every extent.
 """
 
@@ -28,10 +28,10 @@ class Rule:
     """A change of the roles of grid modes, and the step that makes it.
 
     Attributes:
-        name: what becomes of the layout.
-        kind: the collective, or the local step, that does it.
+        name: the change of the layout, in words.
+        kind: the collective or the local step that makes the change.
         before, after: the role of every changed grid mode on both sides.
-        law: what holds for the blocks, and is tested.
+        law: a property of the blocks, which is tested.
     """
 
     name: str
@@ -60,14 +60,14 @@ RULES: tuple[Rule, ...] = (
     Rule("reduce", "reduce_scatter", "partial", "split", "a block is its part of the reduction of all"),
     Rule("move anything", "exchange", ANY, ANY, "each needed element arrives once, each contribution enters once"),
 )
-"""Every kind of step, in the order in which they are tried; ANY stands for a mixture."""
+"""The rules for every kind of step, in the order in which they are tried; ANY stands for a mixture of roles."""
 
 _BY_ROLES = {(r.before, r.after): r.kind for r in reversed(RULES) if r.kind != "permute" or r.before == "rooted"}
 
 
 @memoized(65536)
 def one_step(source: Distribution, target: Distribution) -> Step | None:
-    """The one step from one distribution to another of the same tensor and ranks; None if nothing is to be done.
+    """The single step from one distribution to another of the same tensor and ranks; None if there is nothing to do.
 
     >>> from rote.layout.layout import parse
     >>> print(one_step(parse("[(0,1),()]").on((4, 6), (2, 2)), parse("[(0),()]").on((4, 6), (2, 2))))
@@ -83,7 +83,7 @@ def one_step(source: Distribution, target: Distribution) -> Step | None:
 
 
 def rule_of(step: Step) -> Rule:
-    """The rule by which a step goes."""
+    """The rule that a step follows."""
     ways = {(step.before.roles[g].name, step.after.roles[g].name) for g in step.grid_modes if not step.across}
     mine = [rule for rule in RULES if rule.kind == step.kind]
     return next((rule for rule in mine if (rule.before, rule.after) in ways), mine[0])
@@ -99,7 +99,7 @@ def table() -> str:
 
 
 def _kind(source: Distribution, target: Distribution, changed: tuple[int, ...]) -> StepKind:
-    """The name of the step in which these grid modes change what they do."""
+    """The kind of the step that changes these grid modes."""
     ways = [(source.roles[g].name, target.roles[g].name) for g in changed]
     names = {_BY_ROLES.get(way, "exchange") for way in ways}
     if len(names) != 1:
@@ -107,17 +107,17 @@ def _kind(source: Distribution, target: Distribution, changed: tuple[int, ...]) 
     (name,) = names
     if name == "alltoall":
         if any(len(c.before) > 1 or len(c.after) > 1 for c in components(source, target)):
-            return "exchange" if from_others(source, target)[0].any() else "relayout"  # read otherwise, it may stay
+            return "exchange" if from_others(source, target)[0].any() else "relayout"  # in another view, all may stay
         return "permute" if _tiles(source) == _tiles(target) else "alltoall"
     if name in ("allreduce", "reduce", "broadcast") and source.digits != target.digits:
-        return "exchange"  # these move whole blocks as they are, and the blocks are arranged anew
+        return "exchange"  # these collectives move blocks unchanged, but here blocks are rearranged
     return name
 
 
 def _tiles(dist: Distribution) -> dict[object, object]:
-    """Per view mode, how it is split, whichever grid modes do it.
+    """Per view mode, the kinds and parts of its splits, whichever grid modes split it.
 
-    By the splits themselves, never by sizes: nested blocks of the same size need not be the same tiles.
+    Sizes of blocks would not do, because nested blocks of the same size need not be the same tiles.
     """
     tiles: dict[object, object] = {}
     for name, splits in _modes(dist):
@@ -138,6 +138,6 @@ def _function(dist: Distribution, g: int) -> tuple[object, ...]:
 
 
 def _modes(dist: Distribution) -> Iterator[tuple[object, tuple[Split, ...]]]:
-    """Per view mode, what names it and its splits: the digits that it reads, numbered, for tiles of 1 read the same."""
+    """Per view mode, its key and its splits. The key is its digits and a count, since tiles of 1 read equal digits."""
     for m, (digits, mode) in enumerate(zip(dist.digits, dist.splits, strict=True)):
         yield (digits, dist.digits[:m].count(digits)), mode

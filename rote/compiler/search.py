@@ -1,8 +1,8 @@
 """The search for a cheapest plan: A* over layouts, in which every edge is one step.
 
-The bound of `cost.at_least` never says too much, so that the first route to reach the target is a cheapest one. Where
-memory counts as well, a layout keeps every way to it that no other beats in both seconds and peak. Everything is
-ordered by the numbers of the layouts: all ranks find the same plan.
+The bound of `cost.at_least` is never too high, so the first route that reaches the target is a cheapest one. If memory
+counts as well, a layout keeps every route to it that no other beats in both seconds and peak. Ties are broken by
+numbers that are equal on all ranks, so that all ranks find the same plan.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ __all__ = ["Route", "Search"]
 
 Edge = tuple[int, int]
 _SOURCE, _TARGET = 0, 1  # the numbers of the two ends among the layouts
-_SAME = 1e-12  # relative: sums of the same times in another order
+_SAME = 1e-12  # relative tolerance, for sums of the same times in another order
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Steps that lead from the source to the target, what they take, and the most elements that a rank holds."""
+    """Steps that lead from the source to the target, their seconds, and the most elements that a rank holds."""
 
     seconds: float
     peak: int
@@ -41,14 +41,14 @@ class Route:
 
 
 class _Draft(NamedTuple):
-    """Steps that may become a route; the search goes on from the smallest."""
+    """Steps that may become a route; the search continues from the smallest draft."""
 
-    least: float  # seconds that every route takes that begins with them
+    least: float  # a lower bound on the seconds of routes that begin with these steps
     length: int
     peak: int
-    layout: int  # the number of the one that they have reached
-    done: bool  # whether a step of the kind that is wanted is among them
-    number: int  # among all drafts
+    layout: int  # the number of the layout that they reach
+    done: bool  # whether they have a step of the required kind
+    number: int  # the draft's number among all drafts
     seconds: float
     steps: tuple[Step, ...]
 
@@ -58,10 +58,10 @@ class Search:
     """The layouts between two distributions, and the routes through them.
 
     Attributes:
-        item: bytes of an element.
-        wire: the dtype of what travels, if that is not the elements' own.
-        most: so many steps are looked at for a route; then what was found is the best found.
-        exact: whether all layouts and steps that could matter were looked at.
+        item: the bytes of an element.
+        wire: the dtype of elements while they travel, if it is not their own.
+        most: the number of steps to try, after which the result is only the best found.
+        exact: whether all layouts and steps that could matter were tried.
     """
 
     source: Distribution
@@ -74,7 +74,7 @@ class Search:
     _layouts: tuple[Distribution, ...] = ()
 
     def cheapest(self) -> Route:
-        """A cheapest route; of several the one with the fewest steps."""
+        """A cheapest route; of several, the one with the fewest steps."""
         direct = self.direct()
         if not direct.steps:
             return direct
@@ -85,7 +85,7 @@ class Search:
         return next(self._routes(below=direct.seconds), direct)
 
     def within(self, most: int) -> Route | None:
-        """A cheapest route of those that never hold more than `most` elements on a rank."""
+        """A cheapest route among those that never hold more than `most` elements on a rank."""
         return next(self._routes(both=True, most=most), None)
 
     def front(self) -> list[Route]:
@@ -101,7 +101,7 @@ class Search:
         return next(self._routes(kind=kind), None)
 
     def next_to(self, steps: tuple[Step, ...]) -> Route | None:
-        """A cheapest route other than the one with these steps."""
+        """A cheapest route that avoids at least one of these steps."""
         others: list[Route] = []
         for step in steps:
             other = next(self._routes(without=(self._number(step.before), self._number(step.after))), None)
@@ -110,7 +110,7 @@ class Search:
         return min(others, key=lambda other: (other.seconds, len(other.steps), other.peak), default=None)
 
     def direct(self) -> Route:
-        """The route of one step (of none if there is nothing to do)."""
+        """The route of one step, or of none if there is nothing to do."""
         seconds, step = _prices(self.item, self.machine, self.wire)(self.source, self.target)
         steps = () if step is None else (step,)
         return self._route(seconds, steps)
@@ -140,14 +140,14 @@ class Search:
         kind: str | None = None,
         without: Edge | None = None,
     ) -> Iterator[Route]:
-        """Routes to the target, by seconds: the first, and, if `both` count, all that need less memory.
+        """Yield routes to the target in order of seconds: the fastest and, if `both`, all that need less memory.
 
         Args:
-            below: seconds that they must stay below.
-            both: whether peaks count, or seconds alone.
-            most: elements that no rank may hold more of.
-            kind: of a step that they must have.
-            without: a step that they must not have.
+            below: the seconds below which a route must stay.
+            both: whether peaks count as well as seconds.
+            most: the most elements that any rank may hold.
+            kind: the kind of a step that a route must have.
+            without: a step that a route must not have.
         """
         direct = self.direct()
         if not direct.steps:
@@ -157,14 +157,14 @@ class Search:
         every, times = self._all(), (self.item, self.machine, self.wire)
         price, bound = _prices(*times), _bounds(*times)
         left = [bound(dist, self.target) for dist in every]
-        # What a step to there, and on, takes at least: every block is laid out anew.
+        # A lower bound on a step to each layout and on to the target: the step copies every block.
         copying = self.item * min(self.machine.along(self.source.grid.order).copy_time)
         aside = []
         for dist, seconds in zip(every, left, strict=True):
             aside.append(self.machine.step_time + copying * largest_block(dist) + seconds)
         limit = below * (1 - _SAME)
         heap = [_Draft(left[_SOURCE], 0, 0, _SOURCE, kind is None, 0, 0.0, ())]
-        best: dict[tuple[int, bool], list[int]] = {}  # the peaks with which a layout was reached, falling
+        best: dict[tuple[int, bool], list[int]] = {}  # the peaks with which a layout was reached, in falling order
         pushed = looked = 0
         while heap:
             draft = heappop(heap)
@@ -177,7 +177,7 @@ class Search:
                 if draft.done:
                     yield self._route(draft.seconds, draft.steps)
                 continue
-            spent = looked >= self.most  # then straight to the target
+            spent = looked >= self.most  # then only steps straight to the target are tried
             self.exact = self.exact and not spent
             for following in (_TARGET,) if spent else range(_TARGET, len(every)):
                 if draft.seconds + aside[following] >= limit or following == current or (current, following) == without:
@@ -201,7 +201,7 @@ class Search:
 def _prices(
     item: int, machine: Machine, wire: np.dtype[Any] | None
 ) -> Callable[[Distribution, Distribution], tuple[float, Step | None]]:
-    """The price list of a machine: the one step between two layouts, and the seconds that it takes."""
+    """A cached function that gives the step between two layouts and its seconds."""
 
     @memoized(65536)
     def price(before: Distribution, after: Distribution) -> tuple[float, Step | None]:
@@ -217,7 +217,7 @@ def _prices(
 
 @memoized(8)
 def _bounds(item: int, machine: Machine, wire: np.dtype[Any] | None) -> Callable[[Distribution, Distribution], float]:
-    """The seconds that it takes at least from one layout to another."""
+    """A cached function that gives a lower bound on the seconds from one layout to another."""
 
     sent = 0 if wire is None else wire.itemsize
 

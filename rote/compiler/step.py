@@ -1,9 +1,9 @@
 """Steps: one movement of a tensor, named after the collective that does it; and the precision of its messages.
 
-An element is rounded once in each step that sends it, when it leaves its rank, and widened when it has arrived. What
-stays on its rank, and what ranks read in shared memory, keeps all its bits. Copies of one element are alike on all
-ranks: an allgather rounds a rank's own copy as well, and other steps that make copies round nothing. Nor do the steps
-that MPI does without messages of Rote's: those that reduce or broadcast.
+An element is rounded in each step that sends it, when it leaves its rank, and widened on arrival. Elements that stay on
+their rank or are read in shared memory keep all their bits. Copies of one element are equal on all ranks: an allgather
+rounds a rank's own copy as well, and other steps that make copies round nothing. Steps that reduce or broadcast round
+nothing either, because MPI does them without messages of Rote's.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 LocalKind = Literal["slice", "zero_fill", "relayout"]
-"""A kind of steps in which no rank talks to another."""
+"""A kind of step without communication."""
 
 Collective = Literal[
     "allgather",
@@ -51,7 +51,7 @@ Collective = Literal[
     "gather",
     "exchange",
 ]
-"""A kind of steps in which ranks talk, by MPI's name; "exchange" is the general all-to-all."""
+"""A kind of step with communication, by its name in MPI; "exchange" is the general all-to-all."""
 
 StepKind = LocalKind | Collective
 
@@ -70,8 +70,8 @@ class Step:
             "permute", "reduce_scatter", "allreduce", "reduce", "broadcast", "scatter", "gather"; "exchange" is the
             general all-to-all.
         before, after: the distributions on both sides.
-        grid_modes: the grid modes over which ranks talk, or, in a local step, which change what they do; ranks with
-            other coordinates elsewhere do not meet. All of the old grid where the new one is another.
+        grid_modes: the grid modes over which ranks communicate, or which change in a local step. Ranks that differ
+            along other grid modes do not communicate. If the grid changes, these are all modes of the old grid.
         wire: the dtype that elements are rounded to while they travel (`rote.compiler.step`); None if they are not.
 
     >>> from rote.compiler.compile import compile
@@ -88,16 +88,16 @@ class Step:
 
     @property
     def across(self) -> bool:
-        """Whether it leads from one grid to another over the same ranks."""
+        """Whether the step leads from one grid to another over the same ranks."""
         return self.before.grid != self.after.grid
 
     @property
     def ranks(self) -> Grid:
-        """The grid over which its ranks are counted; all in a row where it leads from one grid to another."""
+        """The grid over which ranks are counted; if the step changes the grid, a grid with all ranks in a row."""
         return Grid((self.before.grid.size,)) if self.across else self.before.grid
 
     def sent(self, item: int) -> int:
-        """Bytes of an element in a message, of elements that have `item` bytes.
+        """The bytes in a message of an element that has `item` bytes.
 
         >>> from rote.compiler.compile import compile
         >>> step = compile("block[(0),()] -> block[(),(0)]", shape=(6, 4), grid=2, wire="f4").steps[0]
@@ -107,7 +107,7 @@ class Step:
         return item if self.wire is None else self.wire.itemsize
 
     def of_field(self, components: tuple[int, ...]) -> Step:
-        """The step of all components of a field at once, which are whole modes in front.
+        """This step for all components of a field at once, which are whole modes in front.
 
         >>> from rote.compiler.compile import compile
         >>> step = compile("block[(0),()] -> block[(),(0)]", shape=(6, 4), grid=2).steps[0]
@@ -149,27 +149,27 @@ def as_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
 
 
 def as_array(values: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> npt.NDArray[Any]:
-    """Values as a plain array, as `numpy.asarray`; one with a mask, which it would lose, is refused.
+    """Values as a plain array, as by `numpy.asarray`. An array with a mask is refused, because the mask would be lost.
 
     Raises:
-        TypeError: it has a mask.
+        TypeError: the values have a mask.
     """
     refuse_mask(type(values))
     return np.asarray(values, dtype)
 
 
 def refuse_mask(kind: type) -> None:
-    """Refuse a type of arrays with a mask, `numpy.ma.MaskedArray` say.
+    """Refuse a type of arrays with a mask, such as `numpy.ma.MaskedArray`.
 
     Raises:
-        TypeError: it has one.
+        TypeError: arrays of this type have a mask.
     """
     if kind is not np.ndarray and issubclass(kind, np.ndarray) and hasattr(kind, "filled"):
         raise TypeError(f"a tensor has no mask, and {kind.__name__} has one\nwrite x.filled(value) of it")
 
 
 def as_kind(kind: str) -> StepKind:
-    """The name of a kind of steps, as it is.
+    """The name of a kind of step, checked.
 
     Raises:
         PlanError: there is no such kind.
@@ -185,10 +185,10 @@ _ENTIRE = (*LOCAL, "allreduce", "reduce", "broadcast", "reduce_scatter")
 
 
 def as_wire(wire: str | None, dtype: np.dtype[Any]) -> np.dtype[Any] | None:
-    """The dtype in which elements of some dtype travel, as a user asks for it: None, or "f4" for single precision.
+    """The dtype in which elements travel, from a user's `wire`: None, or "f4" for single precision.
 
     Raises:
-        PlanError: it is something else, or the elements are not of double precision.
+        PlanError: `wire` is something else, or the elements are not of double precision.
 
     >>> as_wire("f4", np.dtype("c16")), as_wire(None, np.dtype("i8"))
     (dtype('complex64'), None)
@@ -209,7 +209,7 @@ def as_wire(wire: str | None, dtype: np.dtype[Any]) -> np.dtype[Any] | None:
 
 
 def rounded(step: Step, wire: np.dtype[Any] | None) -> Step:
-    """The step with messages of a dtype, where it is one that rounds; else as it is.
+    """The step with messages of another dtype, if it is one that rounds; else the step unchanged.
 
     >>> from .compile import compile
     >>> step = compile("[()]+(0) -> [()]", shape=4, grid=2).steps[0]
@@ -222,10 +222,10 @@ def rounded(step: Step, wire: np.dtype[Any] | None) -> Step:
 
 
 def sent_as(step: Step, wire: str | None, dtype: np.dtype[Any]) -> Step:
-    """The step of elements of some dtype that a text says is sent in another; as it is if it says none.
+    """The step with the wire dtype that a text names; the step unchanged if it names none.
 
     Raises:
-        PlanError: elements of that dtype do not travel so, or not in this step.
+        PlanError: elements of `dtype` cannot travel in that dtype, or this step does not round.
     """
     if wire is None:
         return step
@@ -240,12 +240,12 @@ def sent_as(step: Step, wire: str | None, dtype: np.dtype[Any]) -> Step:
 
 
 def wire_of(steps: tuple[Step, ...]) -> np.dtype[Any] | None:
-    """The dtype in which elements travel in some steps of one plan; None if none rounds."""
+    """The dtype in which elements travel in steps of one plan; None if no step rounds."""
     return next((step.wire for step in steps if step.wire is not None), None)
 
 
 def error_of(steps: tuple[Step, ...]) -> float:
-    """The relative error of an element by the steps that round it, to first order: 2^-24 for each.
+    """The relative error of an element, to first order: 2^-24 for each step that rounds.
 
     >>> from .compile import compile
     >>> error_of(compile("block[(0),()] -> block[(),(0)]", shape=(6, 4), grid=2, wire="f4").steps) == 2**-24
@@ -255,7 +255,7 @@ def error_of(steps: tuple[Step, ...]) -> float:
 
 
 def _copies(step: Step) -> bool:
-    """Whether the ranks that meet in a step hold copies of one element after it."""
+    """Whether ranks that communicate in a step hold copies of one element after it."""
     after = step.after
     modes = range(after.grid.order) if step.across else step.grid_modes
     return any(after.roles[g].name == "replicated" and after.grid.shape[g] > 1 for g in modes)

@@ -1,12 +1,12 @@
-"""A plan as text and back: one line for the transition, one for each step.
+"""Plans as text, and back: one line for the transition and one for each step.
 
     block[(0),()] -> block[(),(0)] of (6, 4) float64 on grid 2
       1. alltoall over 0: block[(0),()] -> block[(),(0)]
 
-A plan from one grid to another ends its first line in `on grid 4 to 2x2`, and the step that leads there says so, as in
-`1. exchange over 0 to grid 2x2: A -> B`. A step whose elements are rounded while they travel says so too, as in
+If the grid changes, the first line ends in `on grid 4 to 2x2`, and the step that changes it names the new grid, as in
+`1. exchange over 0 to grid 2x2: A -> B`. A step whose elements are rounded while they travel names their dtype, as in
 `1. alltoall over 0 as float32: A -> B`. Layouts may be written in any way that the language allows; everything else
-stands as it is printed.
+must be exactly as printed.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ _SHAPE = re.compile(rf"\((?:{_NUMBER},|{_NUMBER}(?:, {_NUMBER})+)?\)")
 _GRID = re.compile(rf"{_NUMBER}(?:x{_NUMBER})*|\(\)")
 _TO = re.compile(r"(.*) to grid ([^ ]*)")
 _OVER = re.compile(rf"{_NUMBER}(?:,{_NUMBER})*")
-# Of types that are one on this machine, such as long and long long, the last here is the one that is read.
+# Some types are equal on this machine, such as long and long long; the last one here is read.
 _DTYPES = {str(np.dtype(code)): np.dtype(code) for code in "qQgG?bhilBHILfdFD"}
 
 
 def write(source: Distribution, target: Distribution, dtype: np.dtype[Any], steps: tuple[Step, ...]) -> str:
-    """The text of a plan; it says all but the machine."""
+    """The text of a plan, which contains all but the machine."""
     lines = [f"{source.layout} -> {target.layout} of {source.shape} {dtype} on grid {grids(source, target)}"]
     lines += [f"  {number}. {step}" for number, step in enumerate(steps, 1)] or [_NOTHING]
     return "\n".join(lines)
 
 
 def read(text: str) -> Parts:
-    """Source, target, dtype and steps of the plan that a text says; the other half of `write`.
+    """Source, target, dtype and steps of the plan in a text; the inverse of `write`.
 
     Raises:
         PlanError: the text is not one that `write` writes, or its steps do not lead from the source to the target.
@@ -81,14 +81,14 @@ def read(text: str) -> Parts:
 
 
 def _read_grid(text: str, line: str, end: int) -> Grid:
-    """A grid whose text ends at a place in a line."""
+    """Read a grid whose text ends at position `end` of a line."""
     if not _GRID.fullmatch(text):
         raise _damage(line, end - len(text), f"{text!r} is no grid", "write 2x2, 4, or () for order 0")
     return Grid(tuple(map(int, re.findall(_NUMBER, text))))
 
 
 def _other_grid(text: str, line: str, end: int, grid: Grid) -> Grid:
-    """Another grid over as many ranks, whose text ends at a place in a line."""
+    """Read another grid with the same number of ranks, whose text ends at position `end` of a line."""
     other = _read_grid(text, line, end)
     if other == grid:
         cure = "name a grid once, and again where the tensor goes to another one"
@@ -100,7 +100,7 @@ def _other_grid(text: str, line: str, end: int, grid: Grid) -> Grid:
 
 
 def _head(line: str) -> tuple[Distribution, Distribution, np.dtype[Any]]:
-    """The first line, read from its end: names of a view may be any words, what stands behind the layouts may not."""
+    """Read the first line from its end, because the names of a view may be any words."""
     rest, separator, written = line.rpartition(" on grid ")
     if not separator:
         raise _damage(line, len(line), "the first line of a plan must name a grid", "write 'on grid 2x2' at its end")
@@ -121,7 +121,7 @@ def _head(line: str) -> tuple[Distribution, Distribution, np.dtype[Any]]:
 
 
 def _step(number: int, line: str, at: Distribution, dtype: np.dtype[Any]) -> Step:
-    """A line that leads on from where the tensor lies."""
+    """Read the line of a step that starts from distribution `at`."""
     prefix = f"  {number}. "
     if not line.startswith(prefix):
         raise _damage(line, 0, f"line {number + 1} of a plan must begin with {prefix!r}", f"number it as {number}")
@@ -160,5 +160,5 @@ def _sides(text: str, shape: tuple[int, ...], before: Grid, after: Grid) -> tupl
 
 
 def _damage(line: str, position: int, rule: str, cure: str) -> PlanError:
-    """A line that is not as `write` writes it, shown with a caret as mistakes in layouts are."""
+    """The error for a line that `write` would not write, shown with a caret, like mistakes in layouts."""
     return PlanError(str(NotationError("plan-text", line, position, rule, cure)))

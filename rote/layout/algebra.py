@@ -1,4 +1,4 @@
-"""The algebra of layouts: what a layout says by itself, of no shape and no grid, and how others are made of it."""
+"""The algebra of layouts: their properties without a shape or a grid, and the layouts derived from them."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ __all__ = ["LayoutAlgebra"]
 
 @dataclass(frozen=True, slots=True, repr=False)
 class LayoutAlgebra:
-    """A layout as a value: what it says, and the layouts that are made of it; the base of `Layout`.
+    """A layout as a value, with methods that derive other layouts from it; the base of `Layout`.
 
     Raises:
-        LayoutError: no text says this, such as a grid mode that is used twice.
+        LayoutError: no text describes this layout; for example, a grid mode is used twice.
     """
 
     modes: tuple[tuple[Entry, ...], ...]
@@ -47,14 +47,14 @@ class LayoutAlgebra:
         object.__setattr__(self, "_hash", hash((self.modes, self.view, self.op, self.partial, self.rooted)))
 
     def __hash__(self) -> int:
-        return self._hash  # kept, for layouts are looked up wherever a tensor is laid out
+        return self._hash  # cached, because layouts are looked up whenever a tensor is laid out
 
     def __reduce__(self) -> tuple[object, ...]:
-        # Another process hashes otherwise.
+        # Hashes differ between processes, so the cached one is left out.
         return type(self), (self.modes, self.view, self.op, self.partial, self.rooted)
 
     def _check(self) -> None:
-        """Refuse what no text says, so that every layout prints as one that parses back to it."""
+        """Refuse a layout that no text describes, so that every layout prints as text that parses back to it."""
         used = self.grid_modes
         for g in used:
             if not 0 <= g < MAX_GRID_MODES:
@@ -92,7 +92,7 @@ class LayoutAlgebra:
         return LayoutSyntax(self.modes, view, self.op, self.partial, self.rooted)
 
     def move(self, grid_mode: int, to: int) -> Self:
-        """The layout in which the entry of `grid_mode` is the last one of mode `to`; an all-to-all.
+        """The layout in which the entry of `grid_mode` is the last one of mode `to`: an all-to-all.
 
         >>> from rote import parse
         >>> print(parse("block[(0),(1)]").move(0, to=1))
@@ -105,7 +105,7 @@ class LayoutAlgebra:
         return self.drop(grid_mode).split(to, entries[0])
 
     def drop(self, grid_mode: int) -> Self:
-        """The layout without `grid_mode`, which is then replicated over it; an all-gather (or all-reduce).
+        """The layout without `grid_mode`, over which it is then replicated: an all-gather (or all-reduce).
 
         >>> from rote import parse
         >>> print(parse("[(0),(1)]").drop(1), parse("[(0),()]+(1)").drop(1))
@@ -123,11 +123,11 @@ class LayoutAlgebra:
         return replace(self, modes=tuple(modes), op=op, partial=partial, rooted=rooted)
 
     def split(self, mode: int, entry: int | Entry) -> Self:
-        """The layout in which `mode` is further split by `entry`; a local slice.
+        """The layout in which `entry` splits `mode` further: a local slice.
 
         Args:
-            mode: of the view, if there is one; numbered from 0.
-            entry: a grid mode, over which the split is cyclic, or `block(0)`, `cyclic(0, 4)` and their like.
+            mode: the number of the mode, from 0; a mode of the view, if there is one.
+            entry: a grid mode, over which the split is cyclic, or an entry such as `block(0)` or `cyclic(0, 4)`.
 
         >>> from rote import block, parse
         >>> print(parse("[(0),()]").split(1, block(1)))
@@ -137,7 +137,7 @@ class LayoutAlgebra:
         return self._with_mode(mode, (*self.modes[mode], as_entry(entry, CYCLIC)))
 
     def whole(self, mode: int) -> Self:
-        """The layout in which nothing splits `mode`; an all-gather over the grid modes that split it.
+        """The layout in which nothing splits `mode`: an all-gather over the grid modes that split it.
 
         >>> from rote import parse
         >>> print(parse("block[(0,1),(2)]").whole(0))
@@ -146,7 +146,7 @@ class LayoutAlgebra:
         return self._with_mode(self._mode(mode), ())
 
     def is_prefix_of(self, other: LayoutAlgebra) -> bool:
-        """Whether each entry list of this layout begins the other's; blocks under `other` are then parts of its own.
+        """Whether each entry list of this layout begins that of `other`, whose blocks are then parts of this one's.
 
         Raises:
             LayoutError: `other` is no layout.
@@ -164,7 +164,7 @@ class LayoutAlgebra:
         )
 
     def _mode(self, mode: int) -> int:
-        """The number of a mode, as one that is there."""
+        """The number of a mode, checked to exist."""
         number = integer(mode, "a mode")
         if not 0 <= number < self.order:
             has = f"modes 0 to {self.order - 1}" if self.order else "no modes"

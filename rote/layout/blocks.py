@@ -1,6 +1,6 @@
-"""Blocks: who holds what of a tensor, by a layout on a shape and a grid.
+"""Blocks: which rank holds which elements of a tensor, given a layout, a shape and a grid.
 
-Every question is answered from the digits alone: nothing here costs more on 32,768 ranks than on 4.
+Every answer is computed from digits alone, so nothing here costs more on 32,768 ranks than on 4.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ RoleName = Literal["split", "replicated", "partial", "rooted"]
 
 
 class Role(NamedTuple):
-    """The part of a grid mode in a distribution: "split", "replicated", "partial" or "rooted" (at a coordinate)."""
+    """The role of a grid mode in a distribution: "split", "replicated", "partial" or "rooted" (at a coordinate)."""
 
     name: RoleName
     at: int = 0
@@ -39,9 +39,9 @@ _REPLICATED = Role("replicated")
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Blocks:
-    """Who holds what of a tensor, by a layout on a shape and a grid; the base of `Distribution`.
+    """Which rank holds which elements of a tensor; the base of `Distribution`.
 
-    Of the layout it asks what that says, and makes no others of it.
+    It reads its layout, and never derives other layouts from it.
     """
 
     layout: LayoutAlgebra
@@ -87,10 +87,10 @@ class Blocks:
         object.__setattr__(self, "_hash", hash((layout, shape, grid)))
 
     def __hash__(self) -> int:
-        return self._hash  # kept, for distributions are the keys of all that a compiler remembers
+        return self._hash  # cached, because distributions are the keys of the compiler's caches
 
     def __reduce__(self) -> tuple[object, ...]:
-        return type(self), (self.layout, self.shape, self.grid)  # another process hashes text otherwise
+        return type(self), (self.layout, self.shape, self.grid)  # hashes of text differ between processes
 
     @property
     def order(self) -> int:
@@ -114,9 +114,9 @@ class Blocks:
         return not rooted or all(coordinates[g] == at for g, at in rooted)
 
     def contributes(self, rank: int) -> bool:
-        """Whether a rank of a partial tensor gets the values when a tensor is distributed: coordinate 0 does.
+        """Whether a rank gets values when a tensor is distributed: along partial grid modes, coordinate 0 does.
 
-        The others get the neutral element of the reduction. Without partial grid modes every rank contributes.
+        Other ranks get the neutral element of the reduction. Without partial grid modes, every rank contributes.
 
         Raises:
             LayoutError: the grid has no such rank.
@@ -159,9 +159,9 @@ class Blocks:
         return tuple(held.to_array() for held in self.index_sets(rank))
 
     def tensor_indices(self, rank: int) -> tuple[Ints, ...]:
-        """Per mode of the tensor itself, the global index of a rank's elements; they broadcast to its block's shape.
+        """Per mode of the tensor itself, the global indices of a rank's elements; they broadcast to the block's shape.
 
-        Without a view this is an open mesh of `indices`, as `np.ogrid` makes it.
+        Without a view, this is an open mesh of `indices`, as `np.ogrid` makes it.
 
         Raises:
             LayoutError: the grid has no such rank.
@@ -179,7 +179,7 @@ class Blocks:
 
     @memoized(16384, typed=True)
     def local_shape(self, rank: int) -> tuple[int, ...]:
-        """The shape of a rank's block; a rank outside the root holds an empty one ((0,) for a tensor of order 0).
+        """The shape of a rank's block, which is empty outside the root ((0,) for a tensor of order 0).
 
         Raises:
             LayoutError: the grid has no such rank.
@@ -203,7 +203,7 @@ class Blocks:
         return tuple([max(each, default=0) for each in extents])
 
     def locate(self, mode: int, index: Ints) -> tuple[dict[int, Ints], Ints]:
-        """Along one view mode: the coordinate per grid mode that holds each global index, and its local index there.
+        """Along one view mode, the coordinate per grid mode that holds each global index, and its local index there.
 
         Raises:
             IndexError: there is no such mode.
@@ -216,11 +216,11 @@ class Blocks:
 
     @property
     def meaning(self) -> tuple[object, ...]:
-        """Equal for distributions under which every rank has the same elements in the same order."""
+        """A value that is equal for distributions under which every rank has the same elements in the same order."""
         return self.shape, self.grid, self.digits, self.splits, self.roles, self.partial and self.layout.op
 
     def owners(self, index: Sequence[int] | int) -> tuple[int, ...]:
-        """The ranks that hold the element at a global index (of the view), ascending; all contributors if partial.
+        """The ranks that hold the element at a global index of the view, ascending; if partial, all contributors.
 
         Raises:
             LayoutError: the index is outside the tensor.

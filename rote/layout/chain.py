@@ -1,7 +1,7 @@
-"""One mode, read backwards: the chain of splits that gives every coordinate the part that it is known to hold.
+"""The inverse problem for one mode: find the chain of splits that gives every coordinate the run that it holds.
 
-Parts are runs (start, length, step). The outermost split is found first, by the digit of the coordinates that decides
-in which of its parts a run lies; what it leaves is the same question about local indices, where runs are runs again.
+Runs are (start, length, step). The outermost split is found first, from the digit of the rank that decides in which
+part a run lies. The same question then remains for local indices, among which the runs are runs again.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ __all__ = ["BLOCKS", "Axis", "Link", "find_chain"]
 
 Ints = npt.NDArray[np.int64]
 BLOCKS = (Kind("block"), Kind("ceil"), Kind("floor"))
-"""The kinds without sizes that cut indices into parts that lie one after the other."""
+"""The kinds without sizes that cut indices into consecutive parts."""
 
-_TRIES = 3000  # digits that are tried before a chain is given up; few where there is one
+_TRIES = 3000  # digits to try before giving up; if a chain exists, few are needed
 
 
 class Axis(NamedTuple):
@@ -33,7 +33,7 @@ class Axis(NamedTuple):
 
 
 class Link(NamedTuple):
-    """One split of a chain: the digit of the rank that it goes to, and its kind."""
+    """One split of a chain: the digit of the rank over which it splits, and its kind."""
 
     axis: Axis
     kind: Kind
@@ -41,7 +41,7 @@ class Link(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """Runs within some extents, one per part of the splits that are known (mode 0), then one mode per axis."""
+    """The runs to explain: mode 0 of the arrays counts the parts of the known splits, and each axis is another mode."""
 
     axes: tuple[Axis, ...]
     extents: Ints
@@ -51,12 +51,12 @@ class _Question:
 
     @property
     def answered(self) -> bool:
-        """Whether every run is all of its extent."""
+        """Whether every run fills its extent."""
         whole = (self.start == 0) & ((self.step == 1) | (self.length <= 1))
         return bool(((self.length == self.extents) & (whole | (self.length == 0))).all())
 
     def outer(self, at: int, size: int, low: int) -> _Question:
-        """The question with a digit of an axis as mode 1; what is left of the axis above and below stays."""
+        """The question with one digit of an axis moved to mode 1; the digits above and below it stay as axes."""
         stride, total = self.axes[at]
         high = total // (size * low)
         axes = (*self.axes[:at], Axis(stride * low * size, high), Axis(stride, low), *self.axes[at + 1 :])
@@ -68,7 +68,7 @@ class _Question:
         return _Question(axes, self.extents, moved(self.start), moved(self.length), moved(self.step))
 
     def within(self, kind: Kind) -> _Question | None:
-        """The question that a split over mode 1 leaves, if every run lies in one part of it."""
+        """The question that remains after a split over mode 1, or None if some run does not lie in its part."""
         size = self.start.shape[1]
         ones = (1,) * (self.start.ndim - 2)
         extents = self.extents.reshape(-1, 1, *ones)
@@ -94,7 +94,7 @@ class _Question:
         return _Question(self.axes, lengths.reshape(-1), start, length, step)
 
     def kinds(self) -> Iterator[Kind]:
-        """The kinds of which a split over mode 1 may be: those that give the parts their lengths."""
+        """The possible kinds of a split over mode 1, from the lengths of its parts."""
         size = self.start.shape[1]
         lengths = self.length.reshape(*self.length.shape[:2], -1).sum(axis=2)
         yield from (*BLOCKS, Kind("cyclic", (1,)))
@@ -104,7 +104,7 @@ class _Question:
         if len(lengths) and (lengths == lengths[0]).all():
             yield Kind("block", tuple(map(int, lengths[0])))
         zero = ((self.start == 0) & (self.length > 0)).reshape(*lengths.shape, -1).any(axis=(0, 2))
-        at = int(zero.argmax())  # where the first tile lies; the second begins as far on as a tile is long
+        at = int(zero.argmax())  # where the first tile lies; the start of the second is the length of a tile
         beside = (at + 1) % size
         starts = self.start[:, beside][self.length[:, beside] > 0]
         tile = int(starts.min()) if starts.size else max(int(self.extents.max(initial=1)), 1)
@@ -117,10 +117,10 @@ def find_chain(axes: tuple[Axis, ...], extent: int, start: Ints, length: Ints, s
 
     Args:
         axes: the digits of the rank on which the runs depend.
-        extent: of the mode.
-        start, length, step: of the runs, with one mode per axis; all of length 0 are at 0, with step 1.
+        extent: the extent of the mode.
+        start, length, step: the runs, as arrays with one mode per axis; runs of length 0 have start 0 and step 1.
 
-    Takes time in proportion to the number of runs.
+    The time is proportional to the number of runs.
 
     >>> start = np.array([[0, 3], [5, 8]])
     >>> length, step = np.array([[3, 2], [3, 2]]), np.ones((2, 2), int)
@@ -141,7 +141,7 @@ def find_chain(axes: tuple[Axis, ...], extent: int, start: Ints, length: Ints, s
             outer = question.outer(at, size, low)
             for kind in outer.kinds():
                 left = outer.within(kind)
-                if left is not None:  # another kind would leave the same
+                if left is not None:  # another kind would leave the same question
                     rest = solve(left)
                     if rest is not None:
                         return (Link(Axis(question.axes[at].stride * low, size), kind), *rest)
@@ -152,7 +152,7 @@ def find_chain(axes: tuple[Axis, ...], extent: int, start: Ints, length: Ints, s
 
 
 def _digits(axes: tuple[Axis, ...]) -> list[tuple[int, int, int]]:
-    """Every digit of every axis: which axis, the digit's size, and the size of what is below; the largest first."""
+    """All digits of all axes, the largest first, as (axis, size, size of the digits below)."""
     digits = []
     for at, axis in enumerate(axes):
         for size in _divisors(axis.size)[1:]:

@@ -1,4 +1,4 @@
-"""Chunks of one mode: from their sizes to the kind that deals them out, and back."""
+"""Conversion between the sizes of the chunks of a mode and the kind that deals them out."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["chunk_sizes", "dealt", "parts_in_turn", "tile_in_turn"]
 
 
 def chunk_sizes(chunks: Iterable[int], mode: int) -> tuple[int, ...]:
-    """The sizes of the chunks of a mode; a mode of none has one, of 0."""
+    """The sizes of the chunks of a mode; without chunks, one of size 0."""
     try:
         return integers(chunks, least=0) or (0,)
     except (TypeError, ValueError):
@@ -29,7 +29,7 @@ def chunk_sizes(chunks: Iterable[int], mode: int) -> tuple[int, ...]:
 
 
 def dealt(sizes: tuple[int, ...], p: int, mode: int) -> Kind:
-    """The kind that deals chunks of these sizes to p coordinates in turn, by the shortest word for it."""
+    """The kind, in its shortest form, that deals chunks of these sizes to p coordinates in turn."""
     tile, extent = max(sizes), sum(sizes)
     if len(sizes) > p:
         if any(size != tile for size in sizes[:-1]):
@@ -49,7 +49,7 @@ def dealt(sizes: tuple[int, ...], p: int, mode: int) -> Kind:
 
 
 def parts_in_turn(splits: tuple[Split, ...], extent: int) -> tuple[int, ...] | None:
-    """The sizes of the parts of a mode in the order of its coordinates, if they lie one after the other."""
+    """The sizes of the parts of a mode, in the order of its coordinates, or None if the parts are not consecutive."""
     sizes, end = [], 0
     for coordinates in product(*(range(split.parts) for split in splits)):
         held = mode_set(splits, extent, coordinates)
@@ -61,7 +61,7 @@ def parts_in_turn(splits: tuple[Split, ...], extent: int) -> tuple[int, ...] | N
 
 
 def tile_in_turn(splits: tuple[Split, ...], extent: int) -> Kind | None:
-    """The cyclic kind that deals a mode alike, if its tiles are of one size and it has one split at most."""
+    """The equivalent cyclic kind of a mode, or None if it has several splits or tiles of several sizes."""
     if not splits or not extent:
         return Kind("cyclic", (max(extent, 1),))
     if len(splits) > 1:

@@ -1,4 +1,4 @@
-"""A small tensor and grid on which a layout can be drawn, for a layout has no sizes of its own."""
+"""A small shape and grid with which to draw a layout, which has no sizes of its own."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["example_grid", "example_shape"]
 
 
 def example_grid(*layouts: Layout) -> tuple[int, ...]:
-    """Two ranks along each grid mode, more where sizes, a first tile or a root ask for them.
+    """Two ranks along each grid mode, or more if block sizes, a first tile or a root need them.
 
     >>> from rote import parse
     >>> example_grid(parse("[(0:block(3,5,2)),()]|(1@2)"))
@@ -30,7 +30,7 @@ def example_grid(*layouts: Layout) -> tuple[int, ...]:
 
 
 def example_shape(layout: Layout, grid: tuple[int, ...]) -> tuple[int, ...]:
-    """Extents that the layout can have: 8 per mode of a matrix and 4 of a larger tensor, or what sizes ask for.
+    """Extents that fit the layout: 8 for the modes of a vector or matrix, else 4, unless block sizes need others.
 
     >>> from rote import parse
     >>> example_shape(parse("[(0:block(3,5,2)),()]"), (3,))

@@ -1,4 +1,4 @@
-"""Distributions in the words of other libraries, where these can say how the blocks lie."""
+"""Export of distributions to the formats of other libraries, as far as these can describe the blocks."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class ScalapackArray(NamedTuple):
 
 
 class ShardedArray(NamedTuple):
-    """A mesh and a PartitionSpec of JAX: the size per axis, and per mode the axes that split it."""
+    """A mesh and a PartitionSpec of JAX: the size of each axis, and per mode the axes that split it."""
 
     mesh: dict[str, int]
     spec: tuple[str | tuple[str, ...] | None, ...]
 
 
 class Exports(Blocks):
-    """The ways out of `Distribution`; each refuses what the other side cannot say."""
+    """The export methods of `Distribution`; each refuses a distribution that the other format cannot describe."""
 
     __slots__ = ()
 
@@ -46,7 +46,7 @@ class Exports(Blocks):
         """Per rank and mode, start and stop of the indices that it holds; (0, 0) along a mode without any.
 
         Raises:
-            LayoutError: a block is no box of contiguous indices, as with cyclic entries and views, or is partial.
+            LayoutError: a block is not a box of contiguous indices (cyclic entries, views), or is partial.
 
         >>> from rote import parse
         >>> parse("block[(0),()]").on((5, 4), 2).to_ranges()
@@ -57,10 +57,10 @@ class Exports(Blocks):
     def to_chunks(self) -> tuple[tuple[int, ...], ...]:
         """Per mode, the sizes of the contiguous chunks, in the form of Dask, and of PETSc's ownership ranges.
 
-        Blocks give one chunk for each part, in the order of the parts; `cyclic(b)` gives one for each tile.
+        A block split gives one chunk per part, in the order of the parts; `cyclic(b)` gives one per tile.
 
         Raises:
-            LayoutError: the parts of a mode are of neither kind, or there is a view or a partial grid mode.
+            LayoutError: a mode has neither consecutive parts nor equal tiles, or the layout has a view or is partial.
 
         >>> from rote import parse
         >>> parse("[(0:block),(1:cyclic(4))]").on((5, 10), (2, 2)).to_chunks()
@@ -85,11 +85,11 @@ class Exports(Blocks):
         Law: `Distribution.from_scalapack(*dist.to_scalapack(rank))` has the indices of `dist` on every rank.
 
         Args:
-            rank: the rank of the block, `numpy.asfortranarray(x.local)`, that it describes.
+            rank: the rank whose block, `numpy.asfortranarray(x.local)`, the descriptor describes.
             context: the handle of the BLACS grid.
 
         Raises:
-            LayoutError: it is no matrix, or its modes are not dealt in equal tiles over a grid of all ranks.
+            LayoutError: the tensor is not a matrix, or its modes are not dealt in equal tiles over a grid of all ranks.
 
         >>> from rote import parse
         >>> parse("[(0:cyclic(2,at=1)),(1:block(ceil))]").on((9, 6), (2, 2)).to_scalapack(0)
@@ -118,13 +118,13 @@ class Exports(Blocks):
         return ScalapackArray(desc, (rows, columns), order)
 
     def to_sharding(self, names: Sequence[str] | None = None) -> ShardedArray:
-        """The mesh and the PartitionSpec of the tensor for JAX: an axis for each grid mode.
+        """The mesh and the PartitionSpec of the tensor for JAX, with one axis of the mesh per grid mode.
 
         `NamedSharding(jax.make_mesh(tuple(mesh.values()), tuple(mesh)), PartitionSpec(*spec))` puts the block of rank r
         on device r, if the mesh has the devices in the order of their numbers.
 
         Args:
-            names: of the axes; "g0", "g1", … if None.
+            names: the names of the axes; "g0", "g1", … if None.
 
         Raises:
             LayoutError: parts are uneven or not contiguous, or there is a view, a root or a partial grid mode.
@@ -158,10 +158,10 @@ class Exports(Blocks):
 
 
 def block_range(dist: Blocks, rank: int) -> tuple[tuple[int, int], ...]:
-    """Per mode, start and stop of the indices that a rank holds; (0, 0) where it holds none.
+    """Per mode, start and stop of the indices that a rank holds; (0, 0) along a mode without any.
 
     Raises:
-        LayoutError: they are not neighbours, or are those of a view or of contributions.
+        LayoutError: the indices are not contiguous, or the layout has a view or is partial.
     """
     box = []
     for mode, held in enumerate(_plain(dist).index_sets(rank)):
@@ -172,7 +172,7 @@ def block_range(dist: Blocks, rank: int) -> tuple[tuple[int, int], ...]:
 
 
 def _plain(dist: Blocks) -> Blocks:
-    """The distribution, if its blocks are parts of the tensor as it stands."""
+    """The distribution itself, if its blocks are parts of the tensor: no views, no contributions."""
     if dist.layout.view is not None:
         raise LayoutError(f"{dist.layout} reads the tensor by a view, of which only Rote knows\n{_PLAIN}")
     if dist.partial:

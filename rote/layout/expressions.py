@@ -1,4 +1,4 @@
-"""Python expressions of layouts: entries, additions to a layout, and the expression that a layout prints as."""
+"""Layouts as Python expressions: entries, additions to a layout, and the expression as which a layout prints."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ class Rooted:
 
 
 def block(grid_mode: int, *sizes: int | Rounding) -> Entry:
-    """Return a block split over a grid mode: balanced, parts of exactly b (`block(0, b)`), or sizes given part by part.
+    """Return a block split over a grid mode: balanced, with parts of b (`block(0, b)`), or with a size for each part.
 
-    In a balanced split the first n mod p parts hold one index more. `block(0, "ceil")` has parts of ceil(n/p), the last
-    ones shorter or empty (BLOCK of HPF, FFTW-MPI, torch.chunk). In `block(0, "floor")` part i begins at floor(i*n/p)
-    (heFFTe, OpenFFT).
+    In a balanced split, the first n mod p parts hold one index more. `block(0, "ceil")` has parts of ceil(n/p), the
+    last ones shorter or empty (BLOCK of HPF, FFTW-MPI, torch.chunk). In `block(0, "floor")`, part i begins at
+    floor(i*n/p) (heFFTe, OpenFFT).
 
     Args:
         grid_mode: the number of the grid mode.
         sizes: nothing, one size, "ceil" or "floor", or one size per part.
 
     Returns:
-        The entry, to be used in `L(…)` and `layout.split`.
+        The entry, for use in `L(…)` and `layout.split`.
 
     Raises:
-        LayoutError: the grid mode is no integer, or a size is no integer of at least 0.
+        LayoutError: the grid mode is not an integer, or a size is not an integer of at least 0.
 
     Source: Dalcin et al. (2019, eq. 9 and algorithm 1); Duy and Ozaki (2014, eq. 2).
 
@@ -65,14 +65,14 @@ def cyclic(grid_mode: int, b: int = 1, *, at: int = 0) -> Entry:
 
     Args:
         grid_mode: the number of the grid mode.
-        b: the indices of a tile.
-        at: the coordinate of the first tile, RSRC and CSRC of ScaLAPACK.
+        b: the number of indices in a tile.
+        at: the coordinate of the first tile (RSRC or CSRC of ScaLAPACK).
 
     Returns:
-        The entry, to be used in `L(…)` and `layout.split`.
+        The entry, for use in `L(…)` and `layout.split`.
 
     Raises:
-        LayoutError: the grid mode is no integer, `at` no integer of at least 0, or b no integer of at least 1.
+        LayoutError: the grid mode is not an integer, `at` not one of at least 0, or b not one of at least 1.
 
     >>> from rote.layout.builder import L
     >>> print(L(cyclic(0, 4, at=2), cyclic(1, at=1)))
@@ -89,7 +89,7 @@ def partial(*grid_modes: int, op: Op = "sum") -> Partial:
         op: "sum", "max", "min" or "prod".
 
     Raises:
-        LayoutError: `op` is another word, or a grid mode is no integer.
+        LayoutError: `op` is not one of these, or a grid mode is not an integer.
 
     >>> from rote.layout.builder import L
     >>> print(L(0, ()) + partial(1), L(0, ()) + partial(1, op="max"))
@@ -108,7 +108,7 @@ def root(grid_mode: int, at: int = 0) -> Rooted:
         at: the coordinate that holds data.
 
     Raises:
-        LayoutError: the grid mode or the coordinate is no integer.
+        LayoutError: the grid mode or the coordinate is not an integer.
 
     >>> from rote.layout.builder import L
     >>> print(L(0, ()) | root(1) | root(2, at=1))
@@ -118,10 +118,10 @@ def root(grid_mode: int, at: int = 0) -> Rooted:
 
 
 def as_entry(value: int | Entry, default: Kind) -> Entry:
-    """An entry, given as such or as the grid mode of one of a default kind.
+    """An entry, given as such or as a grid mode, which then has the default kind.
 
     Raises:
-        LayoutError: it is neither.
+        LayoutError: the value is neither.
     """
     if isinstance(value, Entry):
         return value
@@ -132,7 +132,7 @@ def as_entry(value: int | Entry, default: Kind) -> Entry:
 
 
 def fitting(entry: Entry) -> Entry:
-    """The entry on a mode of another extent: sizes that were made for one mode give way to balanced blocks."""
+    """The entry for a mode of another extent: a block of any kind becomes a balanced one, since sizes may not fit."""
     return block(entry.grid_mode) if entry.kind.name == "block" else entry
 
 

@@ -1,7 +1,7 @@
-"""Distributions from the words in which other libraries say how their blocks lie.
+"""Import of distributions from the formats of other libraries.
 
-Each door takes plain numbers, those of all ranks, so that all ranks make the same distribution, or raise the same
-error: where a rank knows only its own, `comm.allgather` brings the others'. Nothing is imported of those libraries.
+Each method takes plain numbers for all ranks, so that all ranks make the same distribution or raise the same error. A
+rank that knows only its own numbers gets the others by `comm.allgather`. None of these libraries is imported.
 """
 
 from __future__ import annotations
@@ -23,31 +23,31 @@ __all__ = ["ForeignDoors", "Placement"]
 
 Pair = Sequence[int]
 Placement = int | str | None
-"""Of one mode of a torch mesh: the dim of Shard(dim), None of Replicate(), the reduction of Partial(…)."""
+"""For one mode of a torch mesh: dim for Shard(dim), None for Replicate(), the reduction for Partial(…)."""
 
 
 class ForeignDoors(Blocks):
-    """The ways in to `Distribution` from ranges, pencils, chunks, descriptors, placements and shardings."""
+    """Constructors of `Distribution` from ranges, pencils, chunks, descriptors, placements and shardings."""
 
     __slots__ = ()
 
     @classmethod
     def _of(cls, layout: LayoutSyntax, shape: tuple[int, ...], grid: Grid | Iterable[int] | int) -> Self:
-        """Make one of a layout, as data, on a shape and a grid."""
+        """Make a distribution from the syntax of a layout, a shape and a grid."""
         raise NotImplementedError
 
     @classmethod
     def from_ranges(cls, ranges: Sequence[Sequence[Pair]], shape: Iterable[int] | int | None = None) -> Self:
-        """The distribution in which rank r holds the indices from start up to stop along each mode.
+        """The distribution in which each rank holds, along each mode, the indices from its start up to its stop.
 
         PETSc's DMDA gives its blocks in this form, as `comm.allgather(da.getRanges())`.
 
         Args:
             ranges: per rank and mode, (start, stop); any empty range for a rank that holds nothing.
-            shape: of the tensor; if None, the largest stops.
+            shape: the shape of the tensor; if None, the largest stops.
 
         Raises:
-            LayoutError: blocks overlap, leave a gap, or have no layout; the text says which, and what to do.
+            LayoutError: blocks overlap, leave a gap, or fit no layout; the text says which, and what to do.
 
         >>> from rote import Distribution
         >>> print(Distribution.from_ranges([((0, 2), (0, 6)), ((2, 4), (0, 6))]))
@@ -64,10 +64,10 @@ class ForeignDoors(Blocks):
 
     @classmethod
     def from_pencil(cls, shape: Iterable[int] | int, blocks: Sequence[tuple[Sequence[int], Sequence[int]]]) -> Self:
-        """The distribution in which rank r holds a block given by its start and its shape, as in mpi4py-fft.
+        """The distribution in which the block of each rank is given by its start and its shape, as in mpi4py-fft.
 
         Args:
-            shape: of the tensor, `pencil.shape`, or `u.global_shape` of a DistArray.
+            shape: the shape of the tensor: `pencil.shape`, or `u.global_shape` of a DistArray.
             blocks: per rank, (substart, subshape): `comm.allgather((pencil.substart, pencil.subshape))`.
 
         Raises:
@@ -88,15 +88,15 @@ class ForeignDoors(Blocks):
     def from_chunks(
         cls, chunks: Sequence[Iterable[int]], grid: Sequence[int] | None = None, order: Literal["C", "F"] = "C"
     ) -> Self:
-        """The distribution of Dask's chunks over ranks; or of PETSc's ownership ranges.
+        """The distribution of Dask's chunks, or of PETSc's ownership ranges, over ranks.
 
         Args:
             chunks: per mode, the sizes of its chunks: `x.chunks` of Dask, `da.getOwnershipRanges()` of PETSc.
             grid: per mode, the number of ranks to which its chunks are dealt in turn; one rank per chunk if None.
-            order: how ranks are numbered over the modes: "C", the last mode fastest, or "F", the first, as PETSc does.
+            order: how ranks are numbered: "C", the last mode fastest, or "F", the first mode fastest, as in PETSc.
 
         Raises:
-            LayoutError: a size is no integer of at least 0, or there are more chunks of unequal sizes than ranks.
+            LayoutError: a size is not an integer of at least 0, or there are more chunks of unequal sizes than ranks.
 
         >>> from rote import Distribution
         >>> print(Distribution.from_chunks(((4, 4, 1), (3, 3))))
@@ -125,9 +125,8 @@ class ForeignDoors(Blocks):
     ) -> Self:
         """The distribution of a dense ScaLAPACK matrix: block-cyclic, beginning at the source process.
 
-        The leading dimension is no part of the distribution: it says how the block lies in memory. The block of a
-        buffer is `buffer[: columns * lld].reshape(columns, lld).T[:rows]`, which `DistTensor.from_local` keeps without
-        a copy.
+        The leading dimension describes the block in memory and is not part of the distribution. The block in a buffer
+        is `buffer[: columns * lld].reshape(columns, lld).T[:rows]`, which `DistTensor.from_local` uses without a copy.
 
         Args:
             desc: the nine integers DTYPE, CTXT, M, N, MB, NB, RSRC, CSRC, LLD.
@@ -174,10 +173,10 @@ class ForeignDoors(Blocks):
     ) -> Self:
         """The distribution of torch's chunks, `torch.chunk(x, p, dim)[rank]`, or of a DTensor on a mesh.
 
-        Parts are of ceil(n/p), the last shorter or empty; modes of the mesh refine a dim one after the other.
+        Parts have ceil(n/p) indices, the last ones fewer or none. Modes of the mesh split a dim one after the other.
 
         Args:
-            shape: of the tensor.
+            shape: the shape of the tensor.
             mesh: the shape of the device mesh, or the number of chunks.
             placements: per mode of the mesh, dim for Shard(dim), None for Replicate(), "sum", "product", "min" or "max"
                 for Partial(…); for chunks, their dim.
@@ -222,13 +221,13 @@ class ForeignDoors(Blocks):
         """The distribution of a JAX array with a `NamedSharding`: a mesh and a PartitionSpec.
 
         Args:
-            shape: of the array.
-            mesh: the size per axis of the mesh, in its order: `mesh.shape`.
-            spec: per mode, None, the name of an axis or several; modes left out at the end are whole: `tuple(spec)`.
+            shape: the shape of the array.
+            mesh: the size of each axis of the mesh, in its order: `mesh.shape`.
+            spec: `tuple(spec)`: per mode, None, an axis name or several; modes left out at the end are not split.
             devices: the ranks in the mesh, as `np.vectorize(lambda d: d.id)(mesh.devices)`; row-major order if None.
 
         Raises:
-            LayoutError: an axis does not exist or is used twice, or the parts are uneven, which JAX refuses too; no
+            LayoutError: an axis does not exist or is used twice; the parts are uneven, which JAX refuses too; or no
                 layout has the devices in this order.
 
         >>> from rote import Distribution
@@ -268,7 +267,7 @@ class ForeignDoors(Blocks):
 
     @classmethod
     def _of_boxes(cls, ranges: Sequence[Sequence[tuple[int, int]]], shape: tuple[int, ...]) -> Self:
-        """The distribution of boxes, each within the tensor."""
+        """The distribution of one box per rank; each box must lie within the tensor."""
         held = []
         for rank, box in enumerate(ranges):
             if len(box) != len(shape):

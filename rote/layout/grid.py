@@ -37,11 +37,11 @@ class Grid:
 
     @staticmethod
     def of(nprocs: int, order: int | Sequence[int]) -> Grid:
-        """The most balanced grid of `order` modes over `nprocs` processes, largest mode first (as MPI_Dims_create).
+        """The most balanced grid of `order` modes over `nprocs` processes, the largest first (as MPI_Dims_create).
 
         Args:
             nprocs: the number of processes.
-            order: the number of modes; or their extents, where -1 stands for those that are to be found.
+            order: the number of modes, or their extents, where -1 stands for an extent to be chosen.
 
         Raises:
             LayoutError: `nprocs` is below 1, `order` below 0, or 0 for several processes; or the extents do not divide
@@ -81,7 +81,7 @@ class Grid:
         (1, 1)
         """
         left, coordinates = integer(rank, "a rank"), tuple[int, ...]()
-        for p in reversed(self.shape):  # a loop is fastest: whatever is asked of a rank comes by here
+        for p in reversed(self.shape):  # a loop is fastest, and every query about a rank runs it
             left, coordinates = left // p, (left % p, *coordinates)
         if left:
             raise LayoutError(f"grid {self} has ranks 0 to {self.size - 1}, not {rank}")
@@ -100,25 +100,25 @@ class Grid:
             at = integers(coordinates, least=0)
             if all(c < p for c, p in zip(at, self.shape, strict=True)):
                 return ravel(at, self.shape)
-        except (TypeError, ValueError):  # no integers, negative ones, or not one for each grid mode
+        except (TypeError, ValueError):  # not integers, negative, or not one for each grid mode
             pass
         raise LayoutError(f"grid {self} has no coordinates {coordinates!r}")
 
     def __str__(self) -> str:
-        return "x".join(map(str, self.shape)) or "()"  # a grid of order 0 is not one of a single coordinate
+        return "x".join(map(str, self.shape)) or "()"  # a grid of order 0 differs from one of a single coordinate
 
     def __repr__(self) -> str:
         return f"Grid({self.shape})"
 
 
 def grid_shape(grid: Grid | Iterable[int] | int, nprocs: int | None = None) -> tuple[int, ...]:
-    """The shape of a grid, which is given as such or as its shape.
+    """The shape of a grid, which is given as a `Grid` or as its shape.
 
     Args:
-        nprocs: the number of processes, if it is known: then extents of -1 are found, the most balanced ones.
+        nprocs: the number of processes, if known; then extents of -1 are replaced by the most balanced ones.
 
     Raises:
-        LayoutError: an extent is not a positive integer; or is to be found, and there is none.
+        LayoutError: an extent is not a positive integer, or no extent can replace a -1.
 
     >>> grid_shape((3, -1), 12)
     (3, 4)
@@ -160,10 +160,10 @@ def ranks_at(grid: Grid, fixed: Mapping[int, int]) -> Iterator[int]:
 
 
 def check_grid(grid: Grid, ranks: int) -> None:
-    """Refuse a grid of another number of ranks than a communicator has.
+    """Refuse a grid whose number of ranks differs from that of a communicator.
 
     Raises:
-        CommError: it is.
+        CommError: the numbers differ.
     """
     if grid.size != ranks:
         raise CommError(
@@ -173,10 +173,10 @@ def check_grid(grid: Grid, ranks: int) -> None:
 
 
 def tensor_shape(shape: Iterable[int] | int) -> tuple[int, ...]:
-    """The shape of a tensor, given freely.
+    """The shape of a tensor as a tuple of plain integers.
 
     Raises:
-        LayoutError: an extent is no integer, negative, or none that an index of 64 bits reaches.
+        LayoutError: an extent is not an integer, is negative, or is too large for an index of 64 bits.
     """
     try:
         extents = integers(shape, least=0)
@@ -190,10 +190,10 @@ def tensor_shape(shape: Iterable[int] | int) -> tuple[int, ...]:
 
 
 def integer(value: SupportsIndex, name: str) -> int:
-    """One integer as a plain one; `name` is what it is called where it is none.
+    """One integer as a plain one; `name` is its name in the error text.
 
     Raises:
-        LayoutError: it is none, as a bool is none.
+        LayoutError: the value is not an integer; a bool is not one.
     """
     try:
         return exact(value)
@@ -205,16 +205,16 @@ def integers(values: Iterable[int] | int, least: int) -> tuple[int, ...]:
     """One integer, or several, as a tuple of plain ones.
 
     Raises:
-        TypeError: one is no integer; a bool is none.
-        ValueError: one is less than `least`.
+        TypeError: a value is not an integer; a bool is not one.
+        ValueError: a value is less than `least`.
 
     >>> integers(4, least=0), integers([2, 3], least=0)
     ((4,), (2, 3))
     """
-    if isinstance(values, bytes):  # its items are integers, but it says none
+    if isinstance(values, bytes):  # its items are integers, but it is not meant as a list of them
         raise TypeError(f"{values!r} is text")
     numbers = tuple(map(exact, values)) if isinstance(values, Iterable) else (exact(values),)
-    for n in numbers:  # a loop is fastest for a few, and every compile from text comes by here
+    for n in numbers:  # for a few, a loop is fastest, and every compile from text runs it
         if n < least:
             raise ValueError(f"{n} is less than {least}")
     return numbers
@@ -238,7 +238,7 @@ def unravel(number: int, shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def row_major(shape: Sequence[int]) -> tuple[int, ...]:
-    """The strides of a shape: how much further a step along each mode leads in row-major order.
+    """The strides of a shape in row-major order, in elements.
 
     >>> row_major((2, 3, 4))
     (12, 4, 1)

@@ -1,6 +1,6 @@
 """Sets of indices as algebra: periodic runs of consecutive integers.
 
-Every set that a chain of cyclic, block-cyclic and block splits can leave on a rank is periodic, so it is kept as one
+Every set that a chain of cyclic, block-cyclic and block splits can leave on a rank is periodic, so it is stored as one
 period and two ends. Its size never depends on the number of ranks, and hardly on the number of elements.
 """
 
@@ -42,8 +42,8 @@ class Cycles(NamedTuple):
 class IndexSet:
     """The integers `start + k*period + r` below `stop`, for every k >= 0 and every r with a <= r < b, (a, b) in `runs`.
 
-    `start` is the least element, `stop` is one more than the greatest; the runs are sorted, disjoint, do not touch and
-    lie in [0, period). An interval has period 1. Two sets are equal when they hold the same elements.
+    `start` is the least element, and `stop` is one more than the greatest. The runs are sorted, disjoint, do not touch
+    and lie in [0, period). An interval has period 1. Two sets are equal if they hold the same elements.
 
     >>> evens = IndexSet(0, 9, 2, ((0, 1),))
     >>> list(evens), len(evens), 3 in evens
@@ -64,7 +64,7 @@ class IndexSet:
 
     @staticmethod
     def of_runs(runs: Iterable[tuple[int, int]], period: int, stop: int) -> IndexSet:
-        """The canonical set of sorted, disjoint runs within one period of the first, repeated up to `stop`."""
+        """The canonical set of sorted, disjoint runs within one period, repeated from the first run up to `stop`."""
         joined: list[list[int]] = []
         for a, b in runs:
             if b <= a or a >= stop:
@@ -109,12 +109,12 @@ class IndexSet:
     def width(self) -> int:
         """The number of elements in one period."""
         width = 0
-        for a, b in self.runs:  # a loop is fastest for a few, here and below
+        for a, b in self.runs:  # for a few runs a loop is fastest, here and below
             width += b - a
         return width
 
     def count_below(self, index: int) -> int:
-        """The number of elements smaller than `index`: the position at which it is, or would be."""
+        """The number of elements smaller than `index`, which is the position that it has or would have."""
         if index <= self.start:
             return 0
         cycles, offset = divmod(min(index, self.stop) - self.start, self.period)
@@ -126,7 +126,7 @@ class IndexSet:
         return below
 
     def cycles(self) -> tuple[Cycles, ...]:
-        """The set as its whole periods, and what there is of one more.
+        """The set as its whole periods, followed by the rest of one more.
 
         >>> IndexSet(0, 9, 4, ((0, 2),)).cycles()
         (Cycles(start=0, number=2, period=4, runs=((0, 2),)), Cycles(start=8, number=1, period=4, runs=((0, 1),)))
@@ -153,7 +153,7 @@ class IndexSet:
             base += self.period
 
     def select(self, positions: IndexSet) -> IndexSet:
-        """The elements at some positions: refinement is composition.
+        """The elements at some positions, so that successive splits are compositions of sets.
 
         Law: `list(s.select(q)) == [list(s)[i] for i in q if i < len(s)]`.
         """
@@ -169,10 +169,10 @@ class IndexSet:
         return IndexSet.of_runs(picked, period, stop)
 
     def at(self, position: int) -> int:
-        """The element at a position, from 0 on.
+        """The element at a position, counted from 0.
 
         Raises:
-            IndexError: there is none.
+            IndexError: there is no such position.
         """
         if not 0 <= position < len(self):
             raise IndexError(position)
@@ -205,7 +205,7 @@ class IndexSet:
         return self._merge(other, keep=False)
 
     def _merge(self, other: IndexSet, keep: bool) -> IndexSet:
-        """Intersection (keep what both hold) or difference (keep what only self holds)."""
+        """The intersection with another set if `keep`, else the difference."""
         if not other or other.stop <= self.start or other.start >= self.stop:
             return EMPTY if keep else self
         low = max(self.start, other.start) if keep else self.start
@@ -219,7 +219,7 @@ class IndexSet:
         )
 
     def _runs_within(self, low: int, high: int) -> Iterator[tuple[int, int]]:
-        """The runs clipped to [low, high), without walking over what lies below."""
+        """The runs clipped to [low, high), without a loop over the runs below."""
         skipped = max(0, low - self.start) // self.period * self.period
         shifted = IndexSet(self.start + skipped, self.stop, self.period, self.runs)
         for a, b in shifted.unroll(high):
@@ -252,7 +252,7 @@ EMPTY = IndexSet(0, 0, 1, ((0, 1),))
 def _overlap(
     ours: Iterator[tuple[int, int]], theirs: Iterator[tuple[int, int]], keep: bool
 ) -> Iterator[tuple[int, int]]:
-    """Sorted runs that both have, or, unless `keep`, those of the first alone."""
+    """The sorted runs that both have or, unless `keep`, that the first alone has."""
     other = next(theirs, None)
     for a, b in ours:
         while other is not None and other[1] <= a:

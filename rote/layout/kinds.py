@@ -1,9 +1,9 @@
-"""The arithmetic of splits. Of one: which digit of a local index goes to the coordinate, and what stays.
+"""The arithmetic of splits: which digit of a local index is the coordinate, and which local index remains.
 
-On the local index l that the splits before have left, a split over p parts with tile b sends the digit `q mod p`,
-`q = l div b`, to the coordinate and leaves `(q div p)*b + l mod b`; where the first tile lies at coordinate k, that is
-`(q + k) mod p`, and the same stays. `block(ceil)` has the tile ceil(n/p). Part i of `block(floor)` is from floor(i*n/p)
-up to floor((i+1)*n/p). Balanced block is the start/length formula of Dalcin et al. 2019, eq. 9 and algorithm 1.
+Let l be the local index that the earlier splits have left. A split over p parts with tile b takes the digit `q mod p`,
+with `q = l div b`, as the coordinate and leaves `(q div p)*b + l mod b`. If the first tile is at coordinate k, the
+coordinate is `(q + k) mod p`. `block(ceil)` has the tile ceil(n/p). Part i of `block(floor)` goes from floor(i*n/p) up
+to floor((i+1)*n/p). Balanced block is the start/length formula of Dalcin et al. 2019, eq. 9 and algorithm 1.
 Functions take integers or NumPy arrays alike; `n` is the extent.
 """
 
@@ -42,7 +42,7 @@ _INDICES = "index", "indices"
 
 
 def check_kind(kind: Kind, p: int, n: int) -> None:
-    """Refuse a split of extent `n` over `p` coordinates that its sizes, or its first coordinate, do not allow."""
+    """Refuse a split whose sizes or first coordinate do not fit an extent of `n` and `p` coordinates."""
     if kind.at >= p:
         less = f"at={p - 1} or less, or " * (p > 1)
         there_are = "there is" if p == 1 else "there are"
@@ -70,7 +70,7 @@ def check_kind(kind: Kind, p: int, n: int) -> None:
 
 
 def split(kind: Kind, p: int, n: int | Ints, index: Ints) -> tuple[Ints, Ints]:
-    """The coordinate that holds each local index, and the index that stays there.
+    """The coordinate that holds each local index, and its local index there.
 
     >>> coordinate, local = split(Kind("cyclic", (2,)), 3, 10, np.arange(10))
     >>> coordinate.tolist(), local.tolist()
@@ -141,8 +141,8 @@ def local_positions(kind: Kind, p: int, n: int, coordinate: int) -> IndexSet:
 class Stretch(NamedTuple):
     """Indices from `start` up to `stop` that are dealt out in tiles, in turn, to `parts` coordinates from `first` on.
 
-    Of index `start + i` the digit `i div tile` is dealt: modulo `parts` it says the coordinate, and divided by them the
-    tile there. Behind the last of all coordinates comes the first. Each coordinate is in one stretch.
+    For index `start + i`, let q be `i div tile`: `q mod parts` is the coordinate, counted from `first` and cyclically,
+    and `q div parts` is the tile there. Each coordinate is in one stretch.
     """
 
     start: int
@@ -174,7 +174,7 @@ def stretches(kind: Kind, p: int, n: int) -> tuple[Stretch, ...]:
 
 
 def _tile(kind: Kind, p: int, n: int | Ints) -> Ints | None:
-    """The tile of a kind that deals out tiles in turn, else None; where there is nothing to deal out, it is 1."""
+    """The tile of a kind that deals out tiles in turn, 1 if there are no indices; None for other kinds."""
     if kind.name == "ceil":
         return np.asarray(-(-n // p) + (n == 0), dtype=np.int64)
     tiled = kind.name == "cyclic" or len(kind.sizes) == 1
@@ -182,14 +182,14 @@ def _tile(kind: Kind, p: int, n: int | Ints) -> Ints | None:
 
 
 def _floor_start(p: int, n: int | Ints, part: Ints) -> Ints:
-    """floor(part * n / p), by digits: the product itself may be 2**63 or more."""
+    """floor(part * n / p), computed by digits because the product may be 2**63 or more."""
     q, r = np.divmod(n, p)
     return part * q + part * r // p
 
 
 def _floor_part(p: int, n: int | Ints, index: Ints) -> Ints:
-    """The part that holds an index: the last that does not begin behind it."""
-    near = np.ceil((index + 1) * (p / np.maximum(n, 1))) - 1  # floating point gives it, or one beside it
+    """The part that holds an index: the last one that does not begin after it."""
+    near = np.ceil((index + 1) * (p / np.maximum(n, 1))) - 1  # floating point gives this part or a neighbour
     part = near.astype(np.int64)
     part = part - (_floor_start(p, n, part) > index)
     return part + (_floor_start(p, n, part + 1) <= index)
@@ -204,7 +204,7 @@ class Split(NamedTuple):
 
 
 def locate(splits: tuple[Split, ...], n: int, index: Ints) -> tuple[dict[int, Ints], Ints]:
-    """Along a mode with these splits: the coordinate per grid mode that holds each index, and its place there."""
+    """Along a mode with these splits, the coordinate per grid mode that holds each index, and its local index there."""
     coordinates: dict[int, Ints] = {}
     left: int | Ints = n
     for depth, s in enumerate(splits, 1):
@@ -216,7 +216,7 @@ def locate(splits: tuple[Split, ...], n: int, index: Ints) -> tuple[dict[int, In
 
 @memoized(65536)
 def mode_set(splits: tuple[Split, ...], n: int, coordinates: tuple[int, ...]) -> IndexSet:
-    """The global indices along one mode that some coordinates hold: refinement is composition of index sets."""
+    """The global indices along one mode that some coordinates hold, as the composition of one set per split."""
     held = IndexSet.interval(0, n)
     for s, c in zip(splits, coordinates, strict=True):
         held = held.select(local_positions(s.kind, s.parts, len(held), c))
@@ -237,7 +237,7 @@ def check_mode(splits: tuple[Split, ...], n: int) -> None:
     """Refuse splits of a mode whose sizes do not fit its extent.
 
     Raises:
-        LayoutError: the sizes of one do not add up to what is left there, or its first tile lies outside.
+        LayoutError: the sizes of a split do not add up to the extent left for it, or its first tile lies outside.
     """
     for depth, s in enumerate(splits):
         for left in local_extents(splits[:depth], n):

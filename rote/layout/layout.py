@@ -1,7 +1,7 @@
-"""Layouts and distributions: which digits of which mode belong to which mode of the process grid, and with sizes.
+"""Layouts, which assign digits of modes to modes of the process grid, and distributions, which add sizes.
 
-The two are one module, for each makes the other: `layout.on(shape, grid)` is a distribution, and `dist.layout` the
-layout of one. What either is by itself is in `algebra.py` and in `blocks.py`.
+Both are in one module because each makes the other: `layout.on(shape, grid)` is a distribution, and `dist.layout` is
+its layout. The rest of each class is in `algebra.py` and in `blocks.py`.
 
 A layout is written as text, `parse("block[(0),(),(1)]")`, or as a Python expression, `L((0), (), (1), kind="block")`
 of `builder.py`; both give equal values that print alike.
@@ -58,8 +58,8 @@ class Layout(LayoutAlgebra):
         rooted: pairs (grid mode, coordinate): only that coordinate holds data.
 
     Raises:
-        LayoutError: a grid mode is used twice or is no integer, or the view has another number of modes; of a method,
-            there is no such mode, or the layout does not name such a grid mode, or names it already.
+        LayoutError: a grid mode is used twice or is not an integer, or the view has another number of modes. Methods
+            raise it if there is no such mode, or if the layout does not name such a grid mode, or already names it.
 
     Source: Popovici et al. (2019, section 3.1.2).
 
@@ -92,21 +92,21 @@ class Layout(LayoutAlgebra):
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class Distribution(Exports, ForeignDoors):
-    """A layout on a tensor's shape and a grid, which says who owns what. `layout.on(shape, grid)` makes it.
+    """A layout with a shape and a grid, which says what each rank holds. `layout.on(shape, grid)` makes it.
 
-    Grid modes of a single coordinate do nothing: `splits` leaves them out, and in `roles` they are "replicated".
+    Grid modes of a single coordinate have no effect: `splits` omits them, and in `roles` they are "replicated".
 
     Attributes:
         shape: the tensor's own shape.
-        view_shape: the extents of the view's modes (the same without a view); blocks and indices are those of the view.
+        view_shape: the extents of the view's modes, or `shape` without a view; blocks and indices have these modes.
         splits: per view mode, its entries on this grid, the outermost first.
         digits: per view mode, the digits of the tensor's own modes that it reads.
         roles: per grid mode, its role: "split", "replicated", "partial" or "rooted".
         partial: the grid modes over which the value is a reduction of several contributions.
 
     Raises:
-        LayoutError: the order, the grid, a view, a block size or a root does not fit; of every method that takes a
-            rank, the grid has no such rank.
+        LayoutError: the order, the grid, a view, a block size or a root does not fit. Methods that take a rank raise
+            it if the grid has no such rank.
 
     >>> dist = parse("block[(0),(),(1)]").on((8, 9, 10), Grid((2, 3)))
     >>> dist.local_shape(0), dist.owners((3, 4, 5)), dist.indices(4)[0].tolist()
@@ -166,7 +166,7 @@ def parse(text: str) -> Layout:
         text: a layout, such as `"block[(0),(),(1)]"`.
 
     Raises:
-        NotationError: the text is no layout, or is a transition `A -> B`; the error shows where, and what to write.
+        NotationError: the text is not a layout, or is a transition `A -> B`; the error shows where, and what to write.
 
     >>> parse("[(0:block),(),(1:cyclic(4))]")
     L(block(0), (), cyclic(1, 4))
@@ -185,13 +185,13 @@ def parse_transition(text: str) -> Transition:
         text: two layouts with an arrow between them. Equal texts give the same object.
 
     Raises:
-        NotationError: the text is no transition, or is one layout alone; the error shows where, and what to write.
+        NotationError: the text is not a transition, or is a single layout; the error shows where, and what to write.
 
     >>> parse_transition("[(0),()] -> [(),(0)]")
     L((0), ()) >> L((), (0))
     """
     if isinstance(text, str) and text.count("->") == 1 and len(text) <= MAX_TEXT:
-        with suppress(RoteError):  # which is shown in the whole text; a layout comes in many transitions
+        with suppress(RoteError):  # parsing each side uses the cache; errors are shown in the whole text, below
             return Transition(*map(parse, text.split("->")))
     syntax = parse_syntax(text)
     if isinstance(syntax, LayoutSyntax):
@@ -200,7 +200,7 @@ def parse_transition(text: str) -> Transition:
 
 
 def layout_or_none(value: Layout | str | None) -> Layout | None:
-    """A layout, given as such or as text; None, where the caller is to choose one."""
+    """A layout, given as such or as text, or None, if the caller is to choose one."""
     return None if value is None else as_layout(value)
 
 
@@ -219,7 +219,7 @@ def _from_syntax(node: LayoutSyntax) -> Layout:
 
 
 def distribute(layout: Layout, shape: Iterable[int] | int, grid: Grid | Iterable[int] | int) -> Distribution:
-    """A layout on a shape and a grid, both given freely: `distribute(layout, (8, 9), (2, 2))`."""
+    """A layout on a shape and a grid, in any form that `Layout.on` takes: `distribute(layout, (8, 9), (2, 2))`."""
     return _distribute(layout, tensor_shape(shape), grid_shape(grid))
 
 
@@ -229,12 +229,12 @@ def _distribute(layout: Layout, shape: tuple[int, ...], grid: tuple[int, ...]) -
 
 
 def find_distribution(shape: tuple[int, ...], held: Sequence[Sequence[Progression]]) -> Distribution:
-    """The distribution under which every rank holds what it says, a run per mode.
+    """The distribution under which every rank holds the given runs, one per mode.
 
-    The grid has the fewest modes that say it. A rank that holds nothing may say so by any empty run.
+    The grid has as few modes as possible. Any empty run stands for a rank that holds nothing.
 
     Raises:
-        LayoutError: there is none; the text says why.
+        LayoutError: no layout gives these blocks; the text says why.
 
     >>> from .slices import as_runs
     >>> held = [as_runs((slice(a, a + 2), slice(b, b + 3)), (4, 6)) for b in (0, 3) for a in (0, 2)]

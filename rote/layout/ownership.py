@@ -1,4 +1,4 @@
-"""Ownership as pictures show it: runs of indices along a mode, the owners of a cell, a colour per rank."""
+"""Ownership for pictures: runs of indices along a mode, the owners of a cell, and a colour per rank."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Run:
 
 
 Tick = Run | None
-"""A run that is shown, or None for indices that are left out."""
+"""A run to show, or None for indices that are left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Owners:
 
     Attributes:
         first: the lowest of the ranks.
-        replicas, parts: what is added to `first`, ascending from 0.
+        replicas, parts: the offsets of the ranks from `first`, ascending from 0.
     """
 
     first: int
@@ -73,7 +73,7 @@ class Owners:
 
     @property
     def ranks(self) -> tuple[int, ...]:
-        """All of them, ascending."""
+        """All these ranks, ascending."""
         return tuple(sorted(self.first + r + p for r in self.replicas for p in self.parts))
 
     def __str__(self) -> str:
@@ -104,7 +104,7 @@ def run_around(dist: Distribution, mode: int, index: int) -> Run:
 
 
 def runs(dist: Distribution, mode: int) -> Iterator[Run]:
-    """The runs along one view mode, from the first index on; found one by one, so that a few cost little.
+    """The runs along one view mode, from the first index on; each is found only when it is asked for.
 
     >>> from rote.layout.layout import parse
     >>> [str(run) for run in runs(parse("block[(0)]").on(10, 3), 0)]
@@ -118,12 +118,12 @@ def runs(dist: Distribution, mode: int) -> Iterator[Run]:
 
 
 def ticks(dists: Sequence[Distribution], mode: int, room: int, small: int) -> list[Tick]:
-    """The ticks along a view mode: its indices if they are few, else its runs, as many as there is room for.
+    """The ticks along a view mode: its indices if they are few, else as many of its runs as there is room for.
 
     Args:
-        dists: one distribution or more, in all of which the mode reads the same digits; the coordinates of a run are
-            those of the first, and none of the others changes owners within it.
-        room: the most ticks.
+        dists: one distribution or more, in all of which the mode reads the same digits. The coordinates of a run are
+            those of the first, and the owners do not change within it in any other.
+        room: the largest number of ticks.
         small: the largest extent whose indices are shown one by one.
 
     >>> from rote.layout.layout import parse
@@ -146,13 +146,13 @@ def ticks(dists: Sequence[Distribution], mode: int, room: int, small: int) -> li
 
 
 def _common_run(dists: Sequence[Distribution], mode: int, index: int) -> Run:
-    """The run around a global index within which no distribution changes owners, with the coordinates of the first."""
+    """The run around a global index within which owners change in no distribution; coordinates are the first's."""
     around = [run_around(dist, mode, index) for dist in dists]
     return Run(max(run.start for run in around), min(run.stop for run in around), around[0].at)
 
 
 def owners_at(dist: Distribution, at: Mapping[int, int]) -> Owners:
-    """The owners of the elements at some coordinates of the grid modes that split.
+    """The owners of the elements at given coordinates of the grid modes that split.
 
     >>> from rote.layout.layout import parse
     >>> print(owners_at(parse("[(0),()]").on((4, 4), (2, 2)), {0: 1}))
@@ -166,7 +166,7 @@ def owners_at(dist: Distribution, at: Mapping[int, int]) -> Owners:
 
 
 def brief(held: IndexSet, room: int) -> str:
-    """An index set in some columns.
+    """An index set as text that fits into `room` columns.
 
     >>> from rote.layout.layout import parse
     >>> [brief(parse(text).on(64, 16).index_sets(0)[0], 20) for text in ("block[(0)]", "[(0)]", "[()]|(0@1)")]
@@ -184,7 +184,7 @@ def brief(held: IndexSet, room: int) -> str:
 
 
 def mode_names(dist: Distribution) -> tuple[str, ...]:
-    """The names of the modes in pictures: "mode 0", or those of the view.
+    """The names of the modes in pictures: "mode 0" and so on, or those of the view.
 
     >>> from rote.layout.layout import parse
     >>> mode_names(parse("(a b) (r s=2): [(0),(),()]").on((2, 3, 4), 2))
@@ -205,7 +205,7 @@ def mode_names(dist: Distribution) -> tuple[str, ...]:
 
 
 def rank_color(rank: float, size: int) -> Color:
-    """The colour of a rank among `size`, as (red, green, blue) from 0 to 1: from red, the first, to blue, the last.
+    """The colour of a rank among `size`, as (red, green, blue) from 0 to 1: red for the first, blue for the last.
 
     >>> rank_color(0, 4) == rank_color(0, 8), [round(part, 2) for part in rank_color(7, 8)]
     (True, [0.25, 0.39, 0.66])
@@ -218,7 +218,7 @@ def rank_color(rank: float, size: int) -> Color:
 
 
 def is_light(color: Color) -> bool:
-    """Whether black is easier to read on a colour than white: its contrast is larger, by WCAG's relative luminance.
+    """Whether black has more contrast on a colour than white has, by WCAG's relative luminance.
 
     >>> is_light((1.0, 1.0, 0.0)), is_light((0.0, 0.0, 1.0))
     (True, False)
@@ -229,13 +229,13 @@ def is_light(color: Color) -> bool:
 
 
 def _linear(part: float) -> float:
-    """How much light a part of a colour is, by sRGB's gamma."""
+    """The linear intensity of one component of a colour, by sRGB's gamma."""
     return part / 12.92 if part <= 0.04045 else float(((part + 0.055) / 1.055) ** 2.4)
 
 
 @memoized(256)
 def _free(dist: Distribution) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-    """The strides of the grid modes, and what replicas and contributors add to the rank of the first."""
+    """The strides of the grid modes, and the rank offsets of replicas and of contributors."""
     shape = dist.grid.shape
     strides = row_major(shape)
 
@@ -250,7 +250,7 @@ def _free(dist: Distribution) -> tuple[tuple[int, ...], tuple[int, ...], tuple[i
 
 
 def _listed(first: int, offsets: tuple[int, ...], sign: str) -> str:
-    """Ranks in a few characters: "0,1", "0-3", "0,…,56"; "0+1", "0+…+56"."""
+    """A short list of ranks: "0,1", "0-3" or "0,…,56"; as a sum, "0+1" or "0+…+56"."""
     last = first + offsets[-1]
     if sign == "," and len(offsets) > 2 and offsets[-1] == len(offsets) - 1:
         return f"{first}-{last}"

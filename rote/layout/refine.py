@@ -1,4 +1,4 @@
-"""Distributions in other words: the same blocks, on a finer grid without fused modes, or among those who hold them."""
+"""Distributions rewritten: without fused modes on a finer grid, without roots, on other shapes or with components."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ Modes = tuple[tuple[Entry, ...], ...]
 
 
 def unfused(dist: Distribution) -> Distribution:
-    """The distribution with every fused mode taken apart, if that can be said; else itself.
+    """The distribution with every fused mode taken apart, if a layout can express that; else the distribution itself.
 
-    Rows in blocks are blocks of the slowest mode if the ranks divide it. If its extent divides the ranks, each rank has
-    one index of it, and a block of the next mode: then the grid mode is cut in two. Blocks have the same elements in
-    the same order, but more modes.
+    Blocks of a fused mode are blocks of its slowest mode if the number of ranks divides that mode's extent. If the
+    extent divides the number of ranks, each rank has one index of the slowest mode and a block of the next, and the
+    grid mode is cut in two. The new blocks have the same elements in the same order, but more modes.
 
     >>> from .layout import parse
     >>> print(unfused(parse("(a b) c: block[(0),()]").on((4, 6, 5), 8)))
@@ -32,9 +32,9 @@ def unfused(dist: Distribution) -> Distribution:
     if all(len(digits) == 1 for digits in dist.digits) or dist.layout.rooted or dist.layout.partial:
         return dist
     if any(digit.weight != 1 or digit.size != dist.shape[digit.mode] for digit in chain(*dist.digits)):
-        return dist  # tiles
+        return dist  # there are tiles
     rows: list[tuple[int, tuple[Entry, ...]]] = []
-    cut: dict[int, int] = {}  # per grid mode, the parts of the first of the two that it is cut into
+    cut: dict[int, int] = {}  # per grid mode that is cut in two, the extent of the first half
     for digits, entries in zip(dist.digits, dist.layout.modes, strict=True):
         entries_per_digit: list[tuple[Entry, ...]] = [entries, *((),) * (len(digits) - 1)]
         if len(digits) > 1 and entries:
@@ -46,7 +46,7 @@ def unfused(dist: Distribution) -> Distribution:
                 if slow == 0 or ranks % slow or digits[1].size % (ranks // slow):
                     return dist
                 cut[entry.grid_mode] = slow
-                # Until grid modes have their new numbers, -1 - g stands for the second of the two.
+                # Until grid modes are renumbered, -1 - g stands for the second half.
                 entries_per_digit[1] = (Entry(-1 - entry.grid_mode, entry.kind),)
         rows += [(digit.mode, mode) for digit, mode in zip(digits, entries_per_digit, strict=True)]
     shape: list[int] = []
@@ -60,7 +60,7 @@ def unfused(dist: Distribution) -> Distribution:
 
 
 def fitted(dist: Distribution, shape: tuple[int, ...]) -> Distribution:
-    """The layout of a tensor without a view on another shape; modes of another extent are cut in balanced blocks anew.
+    """The distribution on another shape, without a view; blocks become balanced along modes whose extent changes.
 
     >>> from .layout import parse
     >>> print(fitted(parse("[(0:block(3,2)),(1:block(2))]").on((5, 4), (2, 2)), (6, 4)))
@@ -74,13 +74,13 @@ def fitted(dist: Distribution, shape: tuple[int, ...]) -> Distribution:
 
 
 def unfused_ends(source: Distribution, target: Distribution) -> tuple[Distribution, Distribution]:
-    """The two ends with fused modes taken apart, if both lie on one grid then: the same blocks, counted by algebra."""
+    """The two ends with fused modes taken apart if both are then on one grid; else the two ends as they are."""
     before, after = unfused(source), unfused(target)
     return (before, after) if before.grid == after.grid else (source, target)
 
 
 def _over(modes: Modes, number: dict[int, int]) -> Modes:
-    """The entries of modes, over grid modes of other numbers."""
+    """The entries of modes, with their grid modes renumbered."""
     renumbered = []
     for mode in modes:
         renumbered.append(tuple([replace(entry, grid_mode=number[entry.grid_mode]) for entry in mode]))
@@ -88,7 +88,7 @@ def _over(modes: Modes, number: dict[int, int]) -> Modes:
 
 
 def without_roots(dist: Distribution) -> Distribution:
-    """The distribution among the ranks that hold data: without the grid modes that are rooted.
+    """The distribution among the ranks that hold data, without the rooted grid modes.
 
     >>> from .layout import parse
     >>> print(without_roots(parse("block[(0),(2)]|(1@2)").on((4, 6), (2, 3, 4))))
@@ -105,7 +105,7 @@ def without_roots(dist: Distribution) -> Distribution:
 
 @memoized(256)
 def with_components(dist: Distribution, extents: tuple[int, ...]) -> Distribution:
-    """The distribution of a field: whole modes of some extents in front of those of a tensor, which lie as they did.
+    """The distribution of a field: that of a tensor, with whole modes of the given extents in front.
 
     >>> from .layout import parse
     >>> print(with_components(parse("block[(0),()]").on((4, 6), 2), (3,)))
@@ -121,7 +121,7 @@ def with_components(dist: Distribution, extents: tuple[int, ...]) -> Distributio
 
 
 def _in_front(view: View, number: int) -> View:
-    """A view with some modes in front, which the letters of the alphabet name in order, as those of the view then."""
+    """A view with `number` modes in front; all plain and fused names become letters in alphabetical order."""
     names: list[str] = []
     parts: set[str] = set()
     for item in view.items:

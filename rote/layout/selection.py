@@ -12,11 +12,11 @@ __all__ = ["Selection", "selection"]
 
 Ints = npt.NDArray[np.int64]
 Selection = tuple[Any, ...]
-"""An index of NumPy that selects a product of lists, one per mode: slices alone, or open arrays alone."""
+"""An index of NumPy that selects a product of lists, one per mode: only slices, or only open arrays."""
 
 
 def selection(lists: Sequence[Ints]) -> Selection:
-    """NumPy's index of a product of lists; slices, which copy fastest, where all are regular."""
+    """NumPy's index for a product of lists: slices, which copy fastest, if all lists are regular, else open arrays."""
     slices = [_as_slice(each) for each in lists]
     if None not in slices:
         return tuple(slices)

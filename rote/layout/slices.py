@@ -1,7 +1,7 @@
-"""Slices and layouts: the slice that a block is along each mode, and the layout whose blocks are given slices.
+"""Slices and layouts: the slices of a block in a given layout, and the layout whose blocks are given slices.
 
-Of the slices of all ranks, the digits of the rank on which each mode's depend are found first, then per mode the chain
-of splits over them. All of it takes time in proportion to the ranks and modes, whatever the extents are.
+To find a layout, the digits of the rank on which the slices of each mode depend are found first, then per mode the
+chain of splits over these digits. The time is proportional to the ranks and modes, whatever the extents are.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ __all__ = ["Progression", "as_runs", "as_slices", "find_layout"]
 
 Ints = npt.NDArray[np.int64]
 Progression = tuple[int, int, int]
-_READINGS = 1024  # ways to read the ranks as digits that are tried; few where there is a layout, if no rank is idle
+_READINGS = 1024  # ways to read ranks as digits to try; few are needed if a layout exists and no rank is idle
 
 
 def as_slices(dist: Blocks, rank: int) -> tuple[slice, ...]:
-    """Per mode of the tensor, the slice of it that a rank's block is.
+    """Per mode of the tensor, the slice that a rank's block covers.
 
     Raises:
-        LayoutError: the layout has a view or is partial, or some rank's indices are no slice.
+        LayoutError: the layout has a view or is partial, or the indices of some rank are not a slice.
 
     >>> from .layout import parse
     >>> as_slices(parse("[(0),(1:block)]").on((5, 4), (2, 2)), 3)
@@ -63,7 +63,7 @@ def _as_slice(held: IndexSet, dist: Blocks, rank: int, mode: int) -> slice:
 
 
 def as_runs(slices: Sequence[slice], shape: tuple[int, ...]) -> tuple[Progression, ...]:
-    """Start, length and step of the slices of a block, one per mode, as indexing takes them.
+    """Start, length and step of each slice of a block, one per mode, with the meaning that they have in indexing.
 
     Raises:
         LayoutError: there is not one slice per mode, or a step goes backwards.
@@ -89,12 +89,12 @@ def as_runs(slices: Sequence[slice], shape: tuple[int, ...]) -> tuple[Progressio
 
 
 def find_layout(shape: tuple[int, ...], held: Sequence[Sequence[Progression]]) -> tuple[LayoutSyntax, Grid]:
-    """The layout and the grid under which every rank holds what it says, a run per mode.
+    """The layout and the grid under which every rank holds the given runs, one per mode.
 
-    The grid has the fewest modes that say it. A rank that holds nothing may say so by any empty run.
+    The grid has as few modes as possible. Any empty run stands for a rank that holds nothing.
 
     Raises:
-        LayoutError: there is none; the text says why.
+        LayoutError: no layout gives these blocks; the text says why.
 
     >>> held = [as_runs((slice(a, a + 2), slice(b, b + 3)), (4, 6)) for b in (0, 3) for a in (0, 2)]
     >>> from ..grammar.text import unparse
@@ -111,7 +111,7 @@ def find_layout(shape: tuple[int, ...], held: Sequence[Sequence[Progression]]) -
     empty = (runs[..., 1] == 0).any(axis=0)
     void = (runs[..., 1] == 0).all(axis=0) if order else empty
     unchained: set[int] = set()
-    for known, idle in ((keys, void), (np.where(empty, -1, keys), empty)):  # what an idle rank says may be no digit's
+    for known, idle in ((keys, void), (np.where(empty, -1, keys), empty)):  # the runs of an idle rank may fit no digit
         for reading in islice(_readings(known, idle, 1), _READINGS):
             layout = _layout(shape, ranks, tables, reading, empty, unchained)
             if layout is not None:
@@ -123,7 +123,7 @@ def find_layout(shape: tuple[int, ...], held: Sequence[Sequence[Progression]]) -
 
 @dataclass(frozen=True, slots=True)
 class _Digit:
-    """A digit of the rank, and what it decides: a mode's index, or where data is (`root`); nothing if both are None."""
+    """A digit of the rank, which decides the run of `mode` or which ranks hold data (`root`), or nothing."""
 
     axis: Axis
     mode: int | None = None
@@ -132,16 +132,16 @@ class _Digit:
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """The rank read as digits, and per mode and rank the number of its run, of which those digits alone decide."""
+    """The rank read as digits, and per mode and rank the number of its run, which these digits alone determine."""
 
     digits: tuple[_Digit, ...]
     keys: Ints
 
 
 def _readings(keys: Ints, idle: npt.NDArray[np.bool_], stride: int) -> Iterator[_Reading]:
-    """The ways to read ranks as digits from some stride on, each of which changes the runs of one mode at most.
+    """The ways to read ranks as digits from some stride on, such that each digit affects the runs of at most one mode.
 
-    A key of -1 is not known, and is taken from the ranks that differ in other modes' digits.
+    A key of -1 is unknown, and is taken from the ranks that differ in other modes' digits.
     """
     left = keys.shape[1] // stride
     if left == 1:
@@ -149,7 +149,7 @@ def _readings(keys: Ints, idle: npt.NDArray[np.bool_], stride: int) -> Iterator[
         return
     size = _reach(keys, stride)
     choices: list[tuple[int | None, int]] = [(None, size)] if size > 1 else []
-    if size == 1 or idle.any():  # where ranks are idle, a digit that seems to decide of nothing may decide who is
+    if size == 1 or idle.any():  # a digit that seems to decide nothing may decide which ranks are idle
         choices += [(mode, size) for mode in range(len(keys)) for size in _sizes(keys, stride, mode)]
     for mode, size in choices:
         filled = _filled(keys, stride, size, mode)
@@ -172,9 +172,9 @@ def _prefixed(digit: _Digit, readings: Iterator[_Reading]) -> Iterator[_Reading]
 
 
 def _sizes(keys: Ints, stride: int, mode: int) -> list[int]:
-    """The sizes of digits that decide of one mode alone: those below what decides of nothing, and the largest.
+    """The sizes of digits that affect one mode alone: those followed by a digit without effect, and the largest.
 
-    Where keys are not known there may be several largest ones, none of which is a multiple of another.
+    If some keys are unknown there may be several largest ones, none of which is a multiple of another.
     """
     others, own = np.delete(keys, mode, axis=0), keys[mode : mode + 1]
     sizes = [p for p in _divisors(keys.shape[1] // stride) if not _decides(others, stride, p)]
@@ -187,7 +187,7 @@ def _sizes(keys: Ints, stride: int, mode: int) -> list[int]:
 
 
 def _reach(keys: Ints, stride: int) -> int:
-    """The size of the largest digit of a stride that decides of none of these modes."""
+    """The size of the largest digit at a stride that affects none of these modes."""
     size = 1
     while True:
         left = keys.shape[1] // (stride * size)
@@ -206,7 +206,7 @@ def _decides(keys: Ints, stride: int, size: int) -> bool:
 
 
 def _filled(keys: Ints, stride: int, size: int, mode: int | None) -> Ints:
-    """The keys, with those not known of the other modes taken from where the digit is another."""
+    """The keys, with unknown ones of all modes but `mode` taken from ranks with other values of the digit."""
     if not len(keys):
         return keys
     shaped = keys.reshape(len(keys), -1, size, stride)
@@ -218,7 +218,7 @@ def _filled(keys: Ints, stride: int, size: int, mode: int | None) -> Ints:
 
 @memoized(4096)
 def _divisors(n: int) -> list[int]:
-    """Those above 1."""
+    """The divisors above 1."""
     return [p for p in range(2, n + 1) if n % p == 0]
 
 
@@ -235,7 +235,7 @@ def _layout(
     empty: npt.NDArray[np.bool_],
     unchained: set[int],
 ) -> tuple[LayoutSyntax, Grid] | None:
-    """The layout and the grid of a reading, if each mode has a chain; else the modes that have none are noted."""
+    """The layout and the grid of a reading, if each mode has a chain; else a mode without one joins `unchained`."""
     numbers = np.arange(ranks)
     holding = np.ones(ranks, bool)
     for digit in reading.digits:
@@ -246,7 +246,7 @@ def _layout(
         runs = np.where(reading.keys[mode, :, None] >= 0, table[reading.keys[mode]], (0, 0, 1))
         holding &= runs[:, 1] > 0
         axes = tuple(digit.axis for digit in reversed(reading.digits) if digit.mode == mode)
-        where = np.array(0)  # the ranks at the digits 0 of all others
+        where = np.array(0)  # the ranks whose other digits are 0
         for stride, size in axes:
             where = np.add.outer(where, stride * np.arange(size))
         chain = find_chain(axes, extent, *np.moveaxis(runs[where], -1, 0))
@@ -298,7 +298,7 @@ def _why(shape: tuple[int, ...], runs: Ints, unchained: set[int]) -> str:
 
 
 def _overlap(blocks: Ints) -> tuple[int, int] | None:
-    """Two blocks that share an element, if there are such; of very many blocks, neighbours are looked at."""
+    """Two blocks that share an element, or None; among very many blocks, only near neighbours are compared."""
     ends = blocks[..., 0] + (blocks[..., 1] - 1) * blocks[..., 2]
     for ahead in range(1, min(len(blocks), max(1, 200_000 // max(len(blocks), 1)))):
         low = np.maximum(blocks[:-ahead, :, 0], blocks[ahead:, :, 0])

@@ -1,8 +1,8 @@
 """Views: an index is a number with digits, and a view reads the digits of the tensor's modes as modes of its own.
 
 A `Tile` reads one tensor mode as several view modes, a `Fuse` reads several tensor modes as one (rightmost fastest in
-both), a `Name` reads one as it is. Plain and fused names, sorted, name the tensor's modes in order, so `(c a) b` also
-permutes; a tile stands for the tensor mode at its own position.
+both), and a `Name` reads one mode as it is. Plain and fused names, when sorted, name the tensor's modes in order, so
+`(c a) b` also permutes. A tile stands for the tensor mode at its own position.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Digit(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A reading of a tensor's modes as others.
+    """A reading of a tensor's modes as other modes.
 
     >>> view = View((Name("a"), Tile((("r", None), ("s", 4)))))
     >>> view.shape((3, 12)), view.tensor_order, view.order
@@ -45,7 +45,7 @@ class View:
     _tensor_modes: tuple[tuple[int, ...], ...] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_tensor_modes", _tensor_modes(self.items))  # asked for again and again
+        object.__setattr__(self, "_tensor_modes", _tensor_modes(self.items))  # stored because it is needed often
 
     @staticmethod
     def plain(order: int) -> View:
@@ -67,7 +67,7 @@ class View:
         return self._tensor_modes
 
     def digits(self, shape: tuple[int, ...]) -> tuple[tuple[Digit, ...], ...]:
-        """Per view mode, the digits that its index is made of, slowest first.
+        """Per view mode, the digits that make up its index, slowest first.
 
         Raises:
             LayoutError: a tile does not divide its mode; the text says which extents would.
@@ -90,7 +90,7 @@ class View:
 
 
 def _tensor_modes(items: tuple[ViewItem, ...]) -> tuple[tuple[int, ...], ...]:
-    """Per item, the tensor modes that it reads: tiles stand where they are, names in the order of the alphabet."""
+    """Per item, the tensor modes that it reads: a tile by its position, names in alphabetical order."""
     names: list[str] = []
     places: list[int] = []
     order = 0
