@@ -51,8 +51,8 @@ def bind(plan: Plan, comm: Comm, method: str | tuple[str, ...] = "auto") -> Boun
 class BoundPlan:
     """A plan bound to a communicator: it is called with this rank's block before, and returns its block after.
 
-    Its buffers lie in workspace that all programs of the communicator share. It needs no more than the largest of its
-    steps, which the cost of a plan counts as its peak.
+    Its buffers lie in workspace that all programs of the communicator share. It needs no more than its most demanding
+    step, which the cost of a plan counts as its peak.
 
     Args:
         plan, comm, method: see `bind`.

@@ -45,7 +45,7 @@ TILE = 8192
 Copy = Callable[[], object]
 """A copy between two arrays, ready to run."""
 
-_FEW, _SMALL = 16, 128  # a region has few views, or more if each has so many elements
+_FEW, _SMALL = 16, 128  # a region has a few views, or more if they have so many elements each
 _WIDE = 1024  # the most bytes of a run that is copied as one item
 _SHORT = 32  # elements of a run that are too few for a ufunc
 

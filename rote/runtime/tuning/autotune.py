@@ -50,7 +50,7 @@ Progress = Callable[[float], object]
 Candidate = Callable[[float, Progress | None], float]
 """A turn of a candidate on this rank: returns its seconds, given the approximate limit, and a progress callback."""
 
-_SHORTEST = 1e-13  # seconds: no time is 0, whatever the noise
+_SHORTEST = 1e-13  # seconds: a time is never 0, whatever the noise
 _CALLS = 8  # in a turn: a burst of other work that is shorter than all of them does not matter
 _KEPT = 256  # decisions that a communicator remembers
 

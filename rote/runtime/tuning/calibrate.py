@@ -34,7 +34,7 @@ _RUN = 64  # elements in a row that are copied, out of twice as many
 _OFTEN = 20  # short calls per reading of the clock
 _SOME = 1 << 19  # elements of 8 bytes that reveal a slow link: more than its buffers hold
 _KNOWN, _LINKS = "machine", "links"  # the keys of these machines in a communicator's cache
-_LEAST = 1e-13  # seconds: no time is 0, whatever the noise
+_LEAST = 1e-13  # seconds: a time is never 0, whatever the noise
 
 
 def measure(comm: Comm, seconds: float = 2.0, progress: Progress | None = None) -> Machine:
